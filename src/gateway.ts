@@ -1,0 +1,109 @@
+/** Puts the gateway together: error envelope, CORS, origin rule, routes. */
+
+import { cors } from '@elysiajs/cors';
+import { Elysia, ValidationError } from 'elysia';
+import { describeCause, errorEnvelope, GatewayError } from './http/errors.ts';
+import { ALLOWED_REQUEST_HEADERS, EXPOSED_HEADERS } from './http/forwarded-headers.ts';
+import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
+import { messages } from './http/messages.ts';
+import { requireAllowedOrigin } from './http/origin.ts';
+import { requestPath } from './http/request-target.ts';
+import { authRoutes } from './routes/auth.ts';
+import { HEALTH_PATH, healthRoutes } from './routes/health.ts';
+import { musicRoutes } from './routes/music.ts';
+import { upstreamProxyRoutes } from './routes/upstream-proxy.ts';
+import { createSessionPlugin } from './session/session.ts';
+import type { Settings } from './settings.ts';
+import { createSharedRefresh } from './upstream/shared-refresh.ts';
+
+export interface GatewayOptions {
+  readonly settings: Settings;
+  /** Takes a line for each failure that is not the client's. */
+  readonly log?: (line: string) => void;
+}
+
+export function createGateway({ settings, log = console.error }: GatewayOptions) {
+  const { allowedOrigins } = settings;
+  const session = createSessionPlugin(settings, createSharedRefresh(settings));
+  const gateway = new Elysia({
+    name: 'gateway',
+    // What a client sends is judged as it is: the normaliser would merge a `__proto__` key into the body.
+    normalize: false,
+    strictPath: true,
+    // Elysia otherwise looks for the path where a host name of usual length would end.
+    handler: { standardHostname: false },
+    serve: {
+      idleTimeout: IDLE_TIMEOUT_SECONDS,
+      // Ours is smaller, and answers with the envelope and CORS headers; Bun's would be a bare 413.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      development: false,
+      // Elysia's default lets a second gateway share the port in silence.
+      reusePort: false,
+    },
+  })
+    .headers({ 'x-content-type-options': 'nosniff' })
+    .onError(({ error, request }) => {
+      const failure = toGatewayError(error, request, routeTable());
+      if (failure.status >= 500 && !request.signal.aborted) {
+        log(`${failure.status} ${request.method} ${failure.message} (${describeCause(failure)})`);
+      }
+      return errorEnvelope(failure, request);
+    })
+    // Before the origin rule, so that its 403 carries CORS headers and a preflight is answered.
+    .use(
+      cors({
+        origin: ({ headers }) => allowedOrigins.has(headers.get('origin') ?? ''),
+        methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+        allowedHeaders: ALLOWED_REQUEST_HEADERS,
+        exposeHeaders: EXPOSED_HEADERS,
+        credentials: true,
+        maxAge: 600,
+      }),
+    )
+    .onRequest(({ request }) => {
+      if (requestPath(request.url) !== HEALTH_PATH) requireAllowedOrigin(request, allowedOrigins);
+    })
+    .use(healthRoutes(settings.serviceName))
+    .use(authRoutes(settings, session))
+    .use(musicRoutes(settings, session))
+    .use(upstreamProxyRoutes(settings, session));
+  const routeTable = () => gateway.routes;
+  return gateway;
+}
+
+interface Route {
+  readonly method: string;
+  readonly path: string;
+}
+
+function toGatewayError(error: unknown, request: Request, routes: readonly Route[]): GatewayError {
+  if (error instanceof GatewayError) return error;
+  if (!(error instanceof Error)) return new GatewayError(500, messages.internalError, { cause: error });
+  // Elysia wraps what a body parser throws.
+  if (error.cause instanceof GatewayError) return error.cause;
+  if (error instanceof ValidationError) return new GatewayError(400, validationMessage(error));
+  if (!('code' in error) || error.code !== 'NOT_FOUND') {
+    return new GatewayError(500, messages.internalError, { cause: error });
+  }
+  const allow = allowedMethods(request, routes);
+  if (!allow.length) return new GatewayError(404, messages.notFound);
+  return new GatewayError(405, messages.methodNotAllowed, { headers: { allow: allow.join(', ') } });
+}
+
+function validationMessage({ customError }: ValidationError) {
+  const [, message] = Object.entries(messages).find(([key]) => key === customError) ?? [];
+  return message ?? messages.requestInvalid;
+}
+
+/** The methods that the requested path knows; none when there is no such path. */
+function allowedMethods({ url }: Request, routes: readonly Route[]): string[] {
+  const path = requestPath(url);
+  const methods = routes
+    .filter((route) => route.method !== 'OPTIONS')
+    .filter(
+      (route) =>
+        route.path === path || (route.path.endsWith('/*') && path.startsWith(route.path.slice(0, -1))),
+    )
+    .map((route) => route.method);
+  return [...new Set(methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)))];
+}

@@ -1,0 +1,46 @@
+/** The one error class of the gateway, and the envelope in which a client sees it. */
+
+import { type Message, preferredLanguage } from './messages.ts';
+
+interface Details {
+  /** What went wrong inside; it is logged, and never sent. */
+  readonly cause?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A failure that the client is told of: a status, a public text and the inner cause. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly status: number;
+  /** From the catalogue, or a text that the upstream meant for the user. */
+  readonly text: Message | string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, text: Message | string, { cause, headers = {} }: Details = {}) {
+    super(typeof text === 'string' ? 'told by the upstream' : text.en, { cause });
+    this.status = status;
+    this.text = text;
+    this.headers = headers;
+  }
+}
+
+/** `{"error":{"message":"..."}}`, in the language the client asked for. */
+export function errorEnvelope({ status, text, headers }: GatewayError, request: Request): Response {
+  const language = preferredLanguage(request.headers.get('accept-language'));
+  const [message, contentLanguage] =
+    typeof text === 'string' ? [text, {}] : [text[language], { 'content-language': language }];
+  return Response.json(
+    { error: { message } },
+    { status, headers: { 'cache-control': 'no-store', ...contentLanguage, ...headers } },
+  );
+}
+
+/**
+ * What a log may say of a cause: names and codes. Never a message, which can quote a URL or a header.
+ */
+export function describeCause(cause: unknown): string {
+  if (!(cause instanceof Error)) return typeof cause;
+  if (cause instanceof GatewayError && cause.cause !== undefined) return describeCause(cause.cause);
+  const code = 'code' in cause && typeof cause.code === 'string' ? ` ${cause.code}` : '';
+  return `${cause.name}${code}`;
+}

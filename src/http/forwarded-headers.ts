@@ -1,0 +1,92 @@
+/** Which headers cross the gateway. Whatever is not listed here stays on its side. */
+
+const REQUEST_HEADERS = [
+  'accept',
+  'accept-language',
+  'content-type',
+  'idempotency-key',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'if-range',
+  'if-unmodified-since',
+  'range',
+  'traceparent',
+  'tracestate',
+];
+
+const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-Creation-Id'];
+
+const RESPONSE_HEADERS = new Set([
+  'accept-ranges',
+  'age',
+  'cache-control',
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-range',
+  'content-type',
+  'etag',
+  'expires',
+  'last-modified',
+  'link',
+  'location',
+  'retry-after',
+  ...GENERATION_HEADERS.map((name) => name.toLowerCase()),
+]);
+
+/** `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and their like. */
+const RATE_LIMIT = /^(x-)?ratelimit/;
+
+/** What a script on the studio's origin may read besides the headers that are always readable. */
+export const EXPOSED_HEADERS = [
+  ...GENERATION_HEADERS,
+  'Accept-Ranges',
+  'Age',
+  'Content-Encoding',
+  'Content-Range',
+  'ETag',
+  'Link',
+  'Location',
+  'RateLimit',
+  'RateLimit-Policy',
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'Retry-After',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+];
+
+/** What a script on the studio's origin may send. */
+export const ALLOWED_REQUEST_HEADERS = REQUEST_HEADERS;
+
+export function forwardedRequestHeaders({ headers }: Request): Record<string, string> {
+  const forwarded: Record<string, string> = {};
+  for (const name of REQUEST_HEADERS) {
+    const value = headers.get(name);
+    if (value !== null) forwarded[name] = value;
+  }
+  return forwarded;
+}
+
+export function forwardedResponseHeaders(headers: Headers): Headers {
+  const forwarded = new Headers();
+  headers.forEach((value, name) => {
+    if (RESPONSE_HEADERS.has(name) || RATE_LIMIT.test(name)) forwarded.set(name, value);
+  });
+  return forwarded;
+}
+
+export function generationHeaders(headers: Headers): Headers {
+  const forwarded = new Headers({
+    'content-type': headers.get('content-type') ?? 'audio/mpeg',
+    'cache-control': 'no-store',
+  });
+  for (const name of GENERATION_HEADERS) {
+    const value = headers.get(name);
+    if (value !== null) forwarded.set(name, value);
+  }
+  return forwarded;
+}

@@ -1,0 +1,124 @@
+/** Every text that the gateway itself says to a client, in English and in Swahili. */
+
+export interface Message {
+  readonly en: string;
+  readonly sw: string;
+}
+export type Language = keyof Message;
+
+export const messages = {
+  originNotAllowed: {
+    en: 'Requests from this origin are not allowed.',
+    sw: 'Maombi kutoka asili hii hayaruhusiwi.',
+  },
+  notFound: {
+    en: 'There is nothing at this address.',
+    sw: 'Hakuna kitu kwenye anwani hii.',
+  },
+  methodNotAllowed: {
+    en: 'This address does not support the request method.',
+    sw: 'Anwani hii haikubali mbinu ya ombi hili.',
+  },
+  notSignedIn: {
+    en: 'You are not signed in.',
+    sw: 'Hujaingia kwenye akaunti.',
+  },
+  sessionEnded: {
+    en: 'Your session has ended. Please sign in again.',
+    sw: 'Kipindi chako kimeisha. Tafadhali ingia tena.',
+  },
+  bodyTooLarge: {
+    en: 'The request body must not be larger than 2 MB.',
+    sw: 'Mwili wa ombi usizidi MB 2.',
+  },
+  bodyIncomplete: {
+    en: 'The request body did not arrive completely.',
+    sw: 'Mwili wa ombi haukufika wote.',
+  },
+  bodyMalformed: {
+    en: 'The request body must be valid JSON.',
+    sw: 'Mwili wa ombi lazima uwe JSON sahihi.',
+  },
+  bodyNotAnObject: {
+    en: 'The request body must be a JSON object, sent as application/json.',
+    sw: 'Mwili wa ombi lazima uwe kitu cha JSON, kilichotumwa kama application/json.',
+  },
+  codeInvalid: {
+    en: 'code must be a string that is not empty.',
+    sw: 'code lazima iwe maandishi yasiyo matupu.',
+  },
+  codeVerifierInvalid: {
+    en: 'code_verifier must be a string of at least 43 characters.',
+    sw: 'code_verifier lazima iwe maandishi yenye angalau herufi 43.',
+  },
+  modelInvalid: {
+    en: 'model must be a string of 1 to 120 characters.',
+    sw: 'model lazima iwe maandishi yenye herufi 1 hadi 120.',
+  },
+  promptInvalid: {
+    en: 'prompt must be a string of 1 to 4100 characters.',
+    sw: 'prompt lazima iwe maandishi yenye herufi 1 hadi 4100.',
+  },
+  musicLengthInvalid: {
+    en: 'music_length_ms must be a whole number from 3000 to 600000.',
+    sw: 'music_length_ms lazima iwe namba kamili kutoka 3000 hadi 600000.',
+  },
+  requestInvalid: {
+    en: 'The request is not valid.',
+    sw: 'Ombi si sahihi.',
+  },
+  signInRefused: {
+    en: 'The identity provider did not accept the sign-in.',
+    sw: 'Mtoa utambulisho hakukubali kuingia huku.',
+  },
+  signInFailed: {
+    en: 'The music service did not complete the sign-in.',
+    sw: 'Huduma ya muziki haikukamilisha kuingia.',
+  },
+  tokensTooLarge: {
+    en: 'The session is too large to be kept in a cookie.',
+    sw: 'Kipindi ni kikubwa mno kuhifadhiwa kwenye kidakuzi.',
+  },
+  upstreamUnreachable: {
+    en: 'The music service cannot be reached right now.',
+    sw: 'Huduma ya muziki haipatikani kwa sasa.',
+  },
+  upstreamTimeout: {
+    en: 'The music service took too long to answer.',
+    sw: 'Huduma ya muziki ilichelewa mno kujibu.',
+  },
+  upstreamInvalid: {
+    en: 'The music service gave an invalid answer.',
+    sw: 'Huduma ya muziki ilitoa jibu lisilo sahihi.',
+  },
+  generationFailed: {
+    en: 'The music could not be generated.',
+    sw: 'Muziki haukuweza kutengenezwa.',
+  },
+  generationTimeout: {
+    en: 'The music service took too long to answer. The generation may have completed: check your account activity before you try again.',
+    sw: 'Huduma ya muziki ilichelewa mno kujibu. Huenda muziki umekamilika: angalia shughuli za akaunti yako kabla ya kujaribu tena.',
+  },
+  internalError: {
+    en: 'Something went wrong in the gateway.',
+    sw: 'Hitilafu imetokea kwenye lango.',
+  },
+} as const satisfies Record<string, Message>;
+
+export type MessageKey = keyof typeof messages;
+
+/**
+ * The language to answer in, by the weights of an `Accept-Language` header; English otherwise.
+ *
+ * @see RFC 9110 section 12.5.4
+ */
+export function preferredLanguage(acceptLanguage: string | null): Language {
+  const weight = { en: 0, sw: 0 };
+  for (const range of acceptLanguage?.split(',') ?? []) {
+    const [tag = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+    const language = tag.split('-')[0];
+    const q = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1);
+    if (language === 'en' || language === 'sw') weight[language] = Math.max(weight[language], q || 0);
+  }
+  return weight.sw > weight.en ? 'sw' : 'en';
+}

@@ -1,0 +1,48 @@
+/** Starts the gateway: settings, listen, signals. The only file with side effects. */
+
+import { createGateway } from './gateway.ts';
+import { parseSettings } from './settings.ts';
+
+/** What `bun run start` sets; Bun reads it only from the environment it was started with. */
+const FETCH_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
+
+function main(): void {
+  const outcome = parseSettings(process.env);
+  for (const warning of outcome.warnings) console.warn(`warning: ${warning}`);
+  if (!outcome.ok) {
+    for (const problem of outcome.problems) console.error(`error: ${problem}`);
+    process.exit(1);
+  }
+  if (!process.env[FETCH_LIMIT]) {
+    console.warn(`warning: ${FETCH_LIMIT} is not set: 256 waiting calls at most; start with "bun run start"`);
+  }
+  const { settings } = outcome;
+  const gateway = createGateway({ settings });
+  try {
+    gateway.listen({ port: settings.port, hostname: settings.host });
+  } catch (error) {
+    console.error(`error: ${listenProblem(error, settings.port, settings.host)}`);
+    process.exit(1);
+  }
+  const origins = [...settings.allowedOrigins].join(', ');
+  console.log(`${settings.serviceName} listens on ${gateway.server?.url.origin} for ${origins}`);
+
+  let stopping = false;
+  const stop = async () => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    await gateway.stop();
+    process.exit(0);
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+function listenProblem(error: unknown, port: number, host: string): string {
+  const code = error instanceof Error && 'code' in error ? error.code : error;
+  return code === 'EADDRINUSE'
+    ? `port ${port} is taken (PORT)`
+    : `cannot listen on ${host}:${port} (${code})`;
+}
+
+main();

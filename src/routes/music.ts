@@ -1,0 +1,84 @@
+/** The model catalogue, and generating a track. */
+
+import { type Static, Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { GatewayError } from '../http/errors.ts';
+import { generationHeaders } from '../http/forwarded-headers.ts';
+import { type MessageKey, messages } from '../http/messages.ts';
+import { readFields } from '../http/request-body.ts';
+import type { Session, SessionPlugin } from '../session/session.ts';
+import type { Settings } from '../settings.ts';
+import { readErrorMessage } from '../upstream/error-message.ts';
+import { readCall, wholeAnswer } from './read.ts';
+
+/** Lengths are counted after trimming; the flags are true only when they are literally `true`. */
+export const GenerationRequest = Type.Object(
+  {
+    model: Type.String({ minLength: 1, maxLength: 120, error: 'modelInvalid' satisfies MessageKey }),
+    prompt: Type.String({ minLength: 1, maxLength: 4100, error: 'promptInvalid' satisfies MessageKey }),
+    music_length_ms: Type.Integer({
+      minimum: 3000,
+      maximum: 600_000,
+      error: 'musicLengthInvalid' satisfies MessageKey,
+    }),
+    force_instrumental: Type.Optional(Type.Unknown()),
+    is_public: Type.Optional(Type.Unknown()),
+  },
+  { error: 'bodyNotAnObject' satisfies MessageKey },
+);
+export type GenerationRequest = Static<typeof GenerationRequest>;
+
+export function musicRoutes(settings: Settings, session: SessionPlugin) {
+  return new Elysia({ name: 'music', prefix: '/api/music' })
+    .use(session)
+    .onTransform(({ session }) => session.require())
+    .get('/models', async ({ session, request }) =>
+      wholeAnswer(await session.fetch(readCall(settings, '/v1/models', request))),
+    )
+    .post(
+      '/generate',
+      async ({ body, session, request }) =>
+        generate(settings, session, body, request.headers.get('idempotency-key')),
+      {
+        body: GenerationRequest,
+        parse: async ({ request }) => trimmed(await readFields(request)),
+      },
+    );
+}
+
+async function generate(
+  { upstreamUrl, timeouts }: Settings,
+  session: Session,
+  request: GenerationRequest,
+  idempotencyKey: string | null,
+): Promise<Response> {
+  const upstream = await session.fetch({
+    method: 'POST',
+    url: `${upstreamUrl}/v1/music`,
+    headers: {
+      'content-type': 'application/json',
+      ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    body: JSON.stringify({
+      model: request.model,
+      prompt: request.prompt,
+      music_length_ms: request.music_length_ms,
+      force_instrumental: request.force_instrumental === true,
+      is_public: request.is_public === true,
+    }),
+    timeoutMs: timeouts.streamMs,
+    deadline: 'headers',
+    // No signal: a generation is paid for, so it is left to finish when the client goes away.
+    timeoutText: messages.generationTimeout,
+  });
+  if (upstream.ok) return new Response(upstream.body, { headers: generationHeaders(upstream.headers) });
+  const text = (await readErrorMessage(upstream, timeouts.readMs)) ?? messages.generationFailed;
+  throw new GatewayError(upstream.status, text);
+}
+
+function trimmed(fields: unknown): unknown {
+  if (typeof fields !== 'object' || fields === null) return fields;
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? value.trim() : value]),
+  );
+}

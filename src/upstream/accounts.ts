@@ -1,0 +1,62 @@
+/** The upstream's endpoints that begin, renew and end a session. */
+
+import { GatewayError } from '../http/errors.ts';
+import { messages } from '../http/messages.ts';
+import type { Settings } from '../settings.ts';
+import { fetchUpstream } from './fetch-upstream.ts';
+import { readTokenPair, type TokenPair } from './token-pair.ts';
+
+/** What became of a refresh: a new pair, the upstream's refusal, or no answer at all. */
+export type RefreshOutcome =
+  | { readonly kind: 'renewed'; readonly pair: TokenPair }
+  | { readonly kind: 'rejected' }
+  | { readonly kind: 'unreachable'; readonly cause: unknown };
+
+/**
+ * @throws GatewayError with the upstream's error status, 502 when it gives no valid pair or cannot be reached
+ */
+export async function signIn(settings: Settings, identityAccessToken: string): Promise<TokenPair> {
+  const response = await post(settings, '/v1/auth/idp', settings.timeouts.signInMs, {
+    [settings.upstreamSignInField]: identityAccessToken,
+  });
+  const pair = await readTokenPair(response);
+  if (pair) return pair;
+  throw new GatewayError(response.status >= 400 ? response.status : 502, messages.signInFailed);
+}
+
+/** @see RFC 6749 section 6, with the upstream's own JSON body */
+export async function refresh(settings: Settings, refreshToken: string): Promise<RefreshOutcome> {
+  try {
+    const body = { refresh_token: refreshToken };
+    const response = await post(settings, '/v1/auth/refresh', settings.timeouts.signInMs, body);
+    const pair = await readTokenPair(response);
+    return pair ? { kind: 'renewed', pair } : { kind: 'rejected' };
+  } catch (cause) {
+    return { kind: 'unreachable', cause };
+  }
+}
+
+/** @throws GatewayError 502 when the upstream cannot be reached */
+export async function signOut(settings: Settings, accessToken: string, refreshToken: string): Promise<void> {
+  const body = { refresh_token: refreshToken };
+  await post(settings, '/v1/auth/logout', settings.timeouts.logoutMs, body, {
+    authorization: `Bearer ${accessToken}`,
+  });
+}
+
+function post(
+  { upstreamUrl }: Settings,
+  path: string,
+  timeoutMs: number,
+  body: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  return fetchUpstream({
+    method: 'POST',
+    url: upstreamUrl + path,
+    headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+    timeoutMs,
+    deadline: 'body',
+  });
+}

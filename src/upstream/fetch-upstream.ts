@@ -1,0 +1,81 @@
+/** The one way out: a request to another server, with a deadline and failures that a client may hear of. */
+
+import { GatewayError } from '../http/errors.ts';
+import { type Message, messages } from '../http/messages.ts';
+
+export interface UpstreamCall {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array<ArrayBuffer>;
+  readonly timeoutMs: number;
+  /** What the deadline covers: the wait for the headers, after which the body streams, or all of it. */
+  readonly deadline: 'headers' | 'body';
+  /** The client's signal, for a call that is of no use once the client has gone. */
+  readonly signal?: AbortSignal;
+  readonly timeoutText?: Message;
+}
+
+/** Fetch's own idle timer; it only has to be longer than any deadline of ours. */
+const LEAST_IDLE_TIMEOUT_MS = 300_000;
+
+/** Bun repeats these by itself when a kept-alive connection turns out to be closed. */
+const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
+
+/**
+ * Sends the call and returns the answer, whatever its status. With `deadline: 'headers'` the body is passed on
+ * as it comes and as it is encoded; with `deadline: 'body'` it is here, decoded.
+ *
+ * @throws GatewayError 502 when the server cannot be reached, is late, or answers with what is not HTTP
+ */
+export async function fetchUpstream(call: UpstreamCall): Promise<Response> {
+  const controller = new AbortController();
+  const timer = setTimeout(
+    () => controller.abort(new DOMException('deadline exceeded', 'TimeoutError')),
+    call.timeoutMs,
+  );
+  // Taken off again with the timer: AbortSignal.any and AbortSignal.timeout would go on to cover the body.
+  const abort = () => controller.abort(call.signal?.reason);
+  call.signal?.addEventListener('abort', abort, { once: true });
+  if (call.signal?.aborted) abort();
+  try {
+    const response = await send(call, controller.signal);
+    return call.deadline === 'body' ? await whole(response) : response;
+  } catch (cause) {
+    throw failure(call, cause);
+  } finally {
+    clearTimeout(timer);
+    call.signal?.removeEventListener('abort', abort);
+  }
+}
+
+async function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> {
+  const response = await fetch(call.url, {
+    method: call.method,
+    headers: call.headers,
+    ...(call.body === undefined ? {} : { body: call.body }),
+    signal,
+    // A followed 307 would carry the body, perhaps a refresh token, to another host.
+    redirect: 'manual',
+    // A streamed body must stay the bytes that its Content-Encoding and Content-Length describe.
+    decompress: call.deadline === 'body',
+    // A connection that the upstream has just closed fails a POST: what must not be sent twice gets a fresh one.
+    keepalive: REPEATABLE_METHODS.has(call.method),
+    timeout: Math.max(call.timeoutMs, LEAST_IDLE_TIMEOUT_MS),
+  });
+  if (response.status >= 200 && response.status <= 599) return response;
+  await response.body?.cancel();
+  throw new GatewayError(502, messages.upstreamInvalid);
+}
+
+async function whole(response: Response): Promise<Response> {
+  const body = await response.arrayBuffer();
+  return new Response(body.byteLength ? body : null, { status: response.status, headers: response.headers });
+}
+
+function failure(call: UpstreamCall, cause: unknown): GatewayError {
+  if (cause instanceof GatewayError) return cause;
+  const late = cause instanceof DOMException && cause.name === 'TimeoutError';
+  const text = late ? (call.timeoutText ?? messages.upstreamTimeout) : messages.upstreamUnreachable;
+  return new GatewayError(502, text, { cause });
+}

@@ -1,0 +1,45 @@
+/** Exchanges an authorization code at the identity provider. */
+
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { GatewayError } from '../http/errors.ts';
+import { messages } from '../http/messages.ts';
+import type { Settings } from '../settings.ts';
+import { fetchUpstream } from './fetch-upstream.ts';
+import { Token } from './token-pair.ts';
+
+export interface AuthorizationGrant {
+  readonly code: string;
+  readonly codeVerifier: string;
+}
+
+const TokenResponse = Type.Object({ access_token: Token });
+
+/**
+ * @returns the identity access token
+ * @throws GatewayError with the provider's error status, 401 when it gives no token, 502 when it cannot be reached
+ * @see RFC 6749 section 4.1.3, RFC 7636 section 4.5
+ */
+export async function exchangeCode(
+  { identityProvider, timeouts }: Settings,
+  { code, codeVerifier }: AuthorizationGrant,
+): Promise<string> {
+  const response = await fetchUpstream({
+    method: 'POST',
+    url: `${identityProvider.url}/oauth/token`,
+    headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      code,
+      code_verifier: codeVerifier,
+      client_id: identityProvider.clientId,
+      redirect_uri: identityProvider.redirectUri,
+    }).toString(),
+    timeoutMs: timeouts.signInMs,
+    deadline: 'body',
+  });
+  if (response.status >= 400) throw new GatewayError(response.status, messages.signInRefused);
+  const body: unknown = response.ok ? await response.json().catch(() => undefined) : undefined;
+  if (!Value.Check(TokenResponse, body)) throw new GatewayError(401, messages.signInRefused);
+  return body.access_token;
+}

@@ -1,0 +1,80 @@
+/** An upstream and identity provider that answer only what a test has scripted, and remember what they received. */
+
+export interface Received {
+  readonly method: string;
+  /** Path and query, below the base path. */
+  readonly target: string;
+  readonly headers: Headers;
+  readonly body: string;
+  /** Aborted when the gateway drops the call. */
+  readonly signal: AbortSignal;
+}
+
+type Answer = (received: Received) => Response | Promise<Response>;
+
+/** Both live below a base path, so that every test also shows that a path prefix is kept. */
+const BASE_PATH = /^\/(?:base|idp)(?=\/)/;
+
+export class ScriptedUpstream {
+  readonly received: Received[] = [];
+  readonly unexpected: string[] = [];
+  readonly #answers = new Map<string, Answer>();
+  readonly #server: Bun.Server<undefined>;
+
+  constructor() {
+    this.#server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      idleTimeout: 0,
+      fetch: (request) => this.#take(request),
+    });
+  }
+
+  get upstreamUrl(): string {
+    return `http://127.0.0.1:${this.#server.port}/base`;
+  }
+
+  get identityProviderUrl(): string {
+    return `http://127.0.0.1:${this.#server.port}/idp`;
+  }
+
+  /** Scripts the answer to a call such as `GET /v1/me`, for as often as it comes. */
+  on(call: string, answer: Answer): this {
+    this.#answers.set(call, answer);
+    return this;
+  }
+
+  /** The calls received, such as `GET /v1/me`, in their order. */
+  get calls(): string[] {
+    return this.received.map(({ method, target }) => `${method} ${target}`);
+  }
+
+  /** The last call of that name. */
+  last(call: string): Received {
+    const found = this.received.findLast(({ method, target }) => `${method} ${target}` === call);
+    if (!found) throw new Error(`no ${call} among: ${this.calls.join(', ')}`);
+    return found;
+  }
+
+  stop(): Promise<void> {
+    return this.#server.stop(true);
+  }
+
+  async #take(request: Request): Promise<Response> {
+    const url = new URL(request.url);
+    const target = url.pathname.replace(BASE_PATH, '') + url.search;
+    const received = {
+      method: request.method,
+      target,
+      headers: request.headers,
+      body: await request.text(),
+      signal: request.signal,
+    };
+    this.received.push(received);
+    const call = `${request.method} ${target}`;
+    const answer = BASE_PATH.test(url.pathname) ? this.#answers.get(call) : undefined;
+    if (answer) return answer(received);
+    this.unexpected.push(`${call} (${url.pathname})`);
+    return Response.json({ error: { message: `unexpected ${call}` } }, { status: 599 });
+  }
+}

@@ -1,0 +1,118 @@
+/** A gateway on a real socket in front of a scripted upstream: what most integration tests need. */
+
+import { expect } from 'bun:test';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { createGateway } from '../../src/gateway.ts';
+import { type Environment, parseSettings, type Settings } from '../../src/settings.ts';
+import { ScriptedUpstream } from './scripted-upstream.ts';
+
+export const ORIGIN = 'http://studio.test';
+/** Cookies of a session with both tokens, as a browser sends them. */
+export const SIGNED_IN = 'svc_music_access=access-1; svc_music_refresh=refresh-1';
+export const ACCESS_ONLY = 'svc_music_access=access-1';
+export const REFRESH_ONLY = 'svc_music_refresh=refresh-1';
+
+export interface RequestOptions extends Omit<BunFetchRequestInit, 'headers'> {
+  /** The Cookie header; none when left out. */
+  readonly cookie?: string;
+  /** Null: no Origin header. */
+  readonly origin?: string | null;
+  readonly headers?: Record<string, string>;
+  /** Sent as JSON, with POST. */
+  readonly json?: unknown;
+}
+
+export interface World extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  readonly upstream: ScriptedUpstream;
+  /** What the gateway wrote to its log. */
+  readonly log: string[];
+  request(path: string, options?: RequestOptions): Promise<Response>;
+}
+
+/** Settings for tests; the upstream's addresses are needed, the rest can be changed. */
+export function testSettings(environment: Environment): Settings {
+  const outcome = parseSettings({
+    IDP_CLIENT_ID: 'studio',
+    IDP_REDIRECT_URI: `${ORIGIN}/callback`,
+    ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,
+    ...environment,
+  });
+  if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
+  return outcome.settings;
+}
+
+/** Starts both; when the test ends they are stopped, and a call that was not scripted fails it. */
+export function startWorld(environment: Environment = {}): World {
+  const upstream = new ScriptedUpstream();
+  const log: string[] = [];
+  const settings = testSettings({
+    UPSTREAM_URL: upstream.upstreamUrl,
+    IDP_URL: upstream.identityProviderUrl,
+    ...environment,
+  });
+  const gateway = createGateway({ settings, log: (line) => log.push(line) });
+  gateway.listen({ port: 0, hostname: '127.0.0.1' });
+  const port = gateway.server?.port ?? 0;
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    url,
+    port,
+    upstream,
+    log,
+    request: (path, options = {}) => request(url + path, options),
+    async [Symbol.asyncDispose]() {
+      await gateway.stop(true);
+      await upstream.stop();
+      expect(upstream.unexpected).toEqual([]);
+    },
+  };
+}
+
+function request(
+  url: string,
+  { cookie, origin = ORIGIN, headers, json, ...init }: RequestOptions,
+): Promise<Response> {
+  return fetch(url, {
+    redirect: 'manual',
+    ...(json === undefined ? {} : { method: 'POST', body: JSON.stringify(json) }),
+    ...init,
+    headers: {
+      ...(origin === null ? {} : { origin }),
+      ...(cookie === undefined ? {} : { cookie }),
+      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+  });
+}
+
+const Envelope = Type.Object(
+  { error: Type.Object({ message: Type.String({ minLength: 1 }) }, { additionalProperties: false }) },
+  { additionalProperties: false },
+);
+
+/** Asserts status and error envelope, and gives its message. */
+export async function envelopeMessage(response: Response, status: number): Promise<string> {
+  expect(response.status).toBe(status);
+  return Value.Parse(Envelope, await response.json()).error.message;
+}
+
+/** Both session cookies set with their attributes, as `name` to `value`. */
+export function storedTokens(response: Response): Record<string, string> {
+  return Object.fromEntries(
+    response.headers.getSetCookie().map((header) => {
+      const cookie = Bun.Cookie.parse(header);
+      return [cookie.name, decodeURIComponent(cookie.value)];
+    }),
+  );
+}
+
+/** Asserts that the answer clears both session cookies. */
+export function expectCleared(response: Response): void {
+  expect(response.headers.getSetCookie()).toEqual([
+    'svc_music_access=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
+    'svc_music_refresh=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
+  ]);
+}
