@@ -12,18 +12,20 @@ import type { Settings } from '../settings.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { PROXY_PREFIX, parseTarget } from '../upstream/target.ts';
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+/** Elysia answers HEAD with the handler of GET, whatever is registered for it. */
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) {
   const { upstreamUrl, timeouts } = settings;
   const routes = new Elysia({ name: 'upstream-proxy' }).use(session);
-  for (const method of METHODS) {
+  for (const registered of METHODS) {
     routes.route(
-      method,
+      registered,
       `${PROXY_PREFIX}/*`,
       async ({ request, server, session }) => {
         const target = parseTarget(request.url, upstreamUrl);
         if (!target) throw new GatewayError(404, messages.notFound);
+        const { method } = request;
         const isPublic = target.isPublic && method === 'GET';
         if (!isPublic) session.require();
         const call: UpstreamCall = {

@@ -19,6 +19,7 @@ export class ScriptedUpstream {
   readonly received: Received[] = [];
   readonly unexpected: string[] = [];
   readonly #answers = new Map<string, Answer>();
+  readonly #arrivals = new Set<() => void>();
   readonly #server: Bun.Server<undefined>;
 
   constructor() {
@@ -49,6 +50,13 @@ export class ScriptedUpstream {
     return this.received.map(({ method, target }) => `${method} ${target}`);
   }
 
+  /** Waits until a call has come so many times. */
+  async arrived(call: string, times = 1): Promise<void> {
+    while (this.calls.filter((each) => each === call).length < times) {
+      await new Promise<void>((resolve) => this.#arrivals.add(resolve));
+    }
+  }
+
   /** The last call of that name. */
   last(call: string): Received {
     const found = this.received.findLast(({ method, target }) => `${method} ${target}` === call);
@@ -71,6 +79,8 @@ export class ScriptedUpstream {
       signal: request.signal,
     };
     this.received.push(received);
+    for (const arrival of this.#arrivals) arrival();
+    this.#arrivals.clear();
     const call = `${request.method} ${target}`;
     const answer = BASE_PATH.test(url.pathname) ? this.#answers.get(call) : undefined;
     if (answer) return answer(received);

@@ -30,6 +30,8 @@ export interface World extends AsyncDisposable {
   /** What the gateway wrote to its log. */
   readonly log: string[];
   request(path: string, options?: RequestOptions): Promise<Response>;
+  /** Resolves when a later request has been all the way: what the upstream sent before it, the gateway has taken. */
+  roundTrip(): Promise<void>;
 }
 
 /** Settings for tests; the upstream's addresses are needed, the rest can be changed. */
@@ -63,6 +65,10 @@ export function startWorld(environment: Environment = {}): World {
     upstream,
     log,
     request: (path, options = {}) => request(url + path, options),
+    async roundTrip() {
+      upstream.on('GET /v1/round-trip', () => new Response());
+      await request(`${url}/api/upstream/v1/round-trip`, { cookie: ACCESS_ONLY });
+    },
     async [Symbol.asyncDispose]() {
       await gateway.stop(true);
       await upstream.stop();

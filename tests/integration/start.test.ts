@@ -1,0 +1,134 @@
+import { afterEach, describe, expect, it } from 'bun:test';
+import type { Subprocess } from 'bun';
+import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { ORIGIN, SIGNED_IN } from '../support/world.ts';
+
+const SETTINGS = {
+  PORT: '0',
+  HOST: '127.0.0.1',
+  UPSTREAM_URL: 'http://127.0.0.1:1',
+  IDP_URL: 'http://127.0.0.1:1',
+  IDP_CLIENT_ID: 'studio',
+  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
+  ALLOWED_ORIGINS: ORIGIN,
+};
+
+let started: Subprocess<'ignore', 'pipe', 'pipe'>[] = [];
+afterEach(async () => {
+  for (const process of started) process.kill('SIGKILL');
+  await Promise.all(started.map(({ exited }) => exited));
+  started = [];
+});
+
+function start(settings: Record<string, string>) {
+  const child = Bun.spawn([process.execPath, 'run', '--silent', 'start'], {
+    cwd: new URL('../..', import.meta.url).pathname,
+    env: { PATH: process.env['PATH'], ...settings },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  started.push(child);
+  return child;
+}
+
+/** The first line that the gateway prints, and the address in it. */
+async function listening(child: ReturnType<typeof start>): Promise<{ line: string; url: string }> {
+  let text = '';
+  for await (const chunk of child.stdout) {
+    text += Buffer.from(chunk).toString();
+    if (text.includes('\n')) break;
+  }
+  const line = text.split('\n')[0] ?? '';
+  return { line, url: /http:\/\/[\w.:]+/.exec(line)?.[0] ?? '' };
+}
+
+describe('bun run start', () => {
+  it('says in one line where it listens and for which origins', async () => {
+    const { line, url } = await listening(start(SETTINGS));
+    expect(line).toMatch(/^music-gateway listens on http:\/\/127\.0\.0\.1:\d+ for http:\/\/studio\.test$/);
+    expect((await fetch(`${url}/api/health`)).status).toBe(200);
+  });
+
+  it('prints every problem of a bad configuration at once, without a stack trace, and exits with 1', async () => {
+    const child = start({ PORT: 'none', ALLOWED_ORIGINS: 'http://studio.test/', TIMEOUT_READ_MS: '-1' });
+    expect(await child.exited).toBe(1);
+    expect(await child.stdout.text()).toBe('');
+    const lines = (await child.stderr.text()).split('\n').filter((line) => line.startsWith('error: '));
+    expect(lines.map((line) => /error: (\w+)/.exec(line)?.[1])).toEqual([
+      'PORT',
+      'UPSTREAM_URL',
+      'IDP_URL',
+      'IDP_CLIENT_ID',
+      'IDP_REDIRECT_URI',
+      'ALLOWED_ORIGINS',
+      'TIMEOUT_READ_MS',
+    ]);
+  });
+
+  it('names a port that is taken instead of sharing it', async () => {
+    const { url } = await listening(start(SETTINGS));
+    const second = start({ ...SETTINGS, PORT: new URL(url).port });
+    expect(await second.exited).toBe(1);
+    expect(await second.stderr.text()).toContain(`error: port ${new URL(url).port} is taken (PORT)\n`);
+  });
+
+  it('warns of a setting that it does not know but that resembles one', async () => {
+    const child = start({ ...SETTINGS, ALLOWED_ORIGIN: ORIGIN });
+    await listening(child);
+    child.kill('SIGTERM');
+    expect(await child.stderr.text()).toContain(
+      'ALLOWED_ORIGIN is not a setting of the gateway; did you mean ALLOWED_ORIGINS?',
+    );
+  });
+
+  it('holds more calls than the 256 that Bun allows by default', async () => {
+    const upstream = new ScriptedUpstream();
+    const release = Promise.withResolvers<void>();
+    upstream.on('POST /v1/music', () => release.promise.then(() => new Response('audio')));
+    upstream.on('GET /v1/me', () => Response.json({ name: 'Ada' }));
+    const { url } = await listening(start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl }));
+    const headers = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
+    const body = JSON.stringify({ model: 'm', prompt: 'p', music_length_ms: 3000 });
+    const generate = () =>
+      fetch(`${url}/api/music/generate`, { method: 'POST', headers, body, keepalive: false });
+    const generations = Array.from({ length: 250 }, generate);
+    // This process has the default limit of fetches, so the rest comes from another one.
+    const more = Bun.spawn(
+      [process.execPath, '-e', MORE_GENERATIONS, url, JSON.stringify({ headers, body })],
+      {
+        stdout: 'pipe',
+        stderr: 'inherit',
+      },
+    );
+    await upstream.arrived('POST /v1/music', 400);
+    const session = await fetch(`${url}/api/auth/session`, { headers });
+    expect(await session.json()).toEqual({ name: 'Ada' });
+    release.resolve();
+    for (const response of await Promise.all(generations)) expect(await response.text()).toBe('audio');
+    expect(await more.stdout.text()).toBe('audio'.repeat(150));
+    await upstream.stop();
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('finishes what runs on %s and exits with 0', async (signal) => {
+    const upstream = new ScriptedUpstream();
+    const release = Promise.withResolvers<void>();
+    upstream.on('GET /v1/me', () => release.promise.then(() => Response.json({ name: 'Ada' })));
+    const child = start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl });
+    const { url } = await listening(child);
+    const session = fetch(`${url}/api/auth/session`, { headers: { origin: ORIGIN, cookie: SIGNED_IN } });
+    await upstream.arrived('GET /v1/me');
+    child.kill(signal);
+    release.resolve();
+    expect(await (await session).json()).toEqual({ name: 'Ada' });
+    expect(await child.exited).toBe(0);
+    await upstream.stop();
+  });
+});
+
+const MORE_GENERATIONS = `
+  const [url, options] = process.argv.slice(-2);
+  const send = () => fetch(url + '/api/music/generate', { method: 'POST', ...JSON.parse(options) });
+  const texts = await Promise.all(Array.from({ length: 150 }, () => send().then((response) => response.text())));
+  process.stdout.write(texts.join(''));
+`;

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'bun:test';
+import net from 'node:net';
+import { createGateway } from '../../src/gateway.ts';
+import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { ACCESS_ONLY, envelopeMessage, ORIGIN, startWorld, testSettings } from '../support/world.ts';
+
+const SIGN_IN = { code: 'c', code_verifier: 'v'.repeat(43) };
+
+/** An answer whose headers come at once and whose body never ends. */
+function endlessBody(): Response {
+  return new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('{')) }));
+}
+
+function never(): Promise<Response> {
+  return new Promise(() => {});
+}
+
+describe('the deadline of a read', () => {
+  it.each([
+    ['/api/auth/session', 'GET /v1/me'],
+    ['/api/music/models', 'GET /v1/models'],
+  ])('ends %s with 502 when the headers do not come', async (path, call) => {
+    await using world = startWorld({ TIMEOUT_READ_MS: '50' });
+    world.upstream.on(call, never);
+    const response = await world.request(path, { cookie: ACCESS_ONLY });
+    expect(await envelopeMessage(response, 502)).toContain('too long');
+    expect(response.headers.getSetCookie()).toEqual([]);
+  });
+
+  it.each([
+    ['/api/auth/session', 'GET /v1/me'],
+    ['/api/music/models', 'GET /v1/models'],
+  ])('covers the body of %s', async (path, call) => {
+    await using world = startWorld({ TIMEOUT_READ_MS: '50' });
+    world.upstream.on(call, endlessBody);
+    const response = await world.request(path, { cookie: ACCESS_ONLY });
+    expect(await envelopeMessage(response, 502)).toContain('too long');
+    expect(world.log).toEqual([expect.stringContaining('TimeoutError')]);
+  });
+});
+
+describe('the deadline of sign-in', () => {
+  it.each([
+    ['headers', never],
+    ['body', endlessBody],
+  ])('covers the %s of the identity provider', async (_, answer) => {
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    world.upstream.on('POST /oauth/token', answer);
+    await envelopeMessage(await world.request('/api/auth/idp', { json: SIGN_IN }), 502);
+    expect(world.upstream.calls).toEqual(['POST /oauth/token']);
+  });
+
+  it.each([
+    ['headers', never],
+    ['body', endlessBody],
+  ])('covers the %s of the upstream sign-in', async (_, answer) => {
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
+    world.upstream.on('POST /v1/auth/idp', answer);
+    await envelopeMessage(await world.request('/api/auth/idp', { json: SIGN_IN }), 502);
+  });
+
+  it('covers the body of a refresh', async () => {
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    world.upstream.on('POST /v1/auth/refresh', endlessBody);
+    const response = await world.request('/api/auth/session', { cookie: 'svc_music_refresh=r' });
+    await envelopeMessage(response, 502);
+    expect(response.headers.getSetCookie()).toEqual([]);
+  });
+});
+
+describe('the deadline of the proxy', () => {
+  it.each(['GET', 'POST'])('ends a %s with 502 when the headers do not come', async (method) => {
+    await using world = startWorld({ TIMEOUT_STREAM_MS: '50' });
+    world.upstream.on(`${method} /v1/slow`, never);
+    const response = await world.request('/api/upstream/v1/slow', { method, cookie: ACCESS_ONLY });
+    expect(await envelopeMessage(response, 502)).toContain('too long');
+    expect(world.upstream.calls).toEqual([`${method} /v1/slow`]);
+  });
+});
+
+describe("Bun's own idle timeout", () => {
+  it('does not cut a client that waits for the upstream', async () => {
+    await using upstream = Object.assign(new ScriptedUpstream(), {
+      [Symbol.asyncDispose]: () => upstream.stop(),
+    });
+    const held = Promise.withResolvers<void>();
+    const answer = () => held.promise.then(() => new Response('audio'));
+    upstream.on('POST /v1/music', answer).on('GET /v1/me', answer);
+    const settings = testSettings({
+      UPSTREAM_URL: upstream.upstreamUrl,
+      IDP_URL: upstream.identityProviderUrl,
+    });
+    const gateway = createGateway({ settings });
+    gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });
+    const headers = { origin: ORIGIN, cookie: ACCESS_ONLY, 'content-type': 'application/json' };
+    const base = `http://127.0.0.1:${gateway.server?.port}`;
+    const generation = fetch(`${base}/api/music/generate`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ model: 'm', prompt: 'p', music_length_ms: 3000 }),
+    });
+    const session = fetch(`${base}/api/auth/session`, { headers });
+    await upstream.arrived('POST /v1/music');
+    await upstream.arrived('GET /v1/me');
+
+    // A server with the same idle timeout and no such care cuts a connection that began later.
+    await using careless = Object.assign(
+      Bun.serve({ port: 0, hostname: '127.0.0.1', idleTimeout: 1, fetch: never }),
+      { [Symbol.asyncDispose]: () => careless.stop(true) },
+    );
+    const cut = Promise.withResolvers<void>();
+    const socket = net.connect(careless.port ?? 0, '127.0.0.1', () =>
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'),
+    );
+    socket.on('close', () => cut.resolve()).on('error', () => {});
+    await cut.promise;
+
+    held.resolve();
+    expect(await (await generation).text()).toBe('audio');
+    expect(await (await session).text()).toBe('audio');
+    await gateway.stop(true);
+  });
+});

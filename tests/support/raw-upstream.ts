@@ -1,0 +1,35 @@
+/** An upstream on a raw socket, for answers that no HTTP server would give. */
+
+import net from 'node:net';
+
+export interface RawUpstream extends AsyncDisposable {
+  readonly url: string;
+  /** How many connections have been opened. */
+  readonly connections: number;
+}
+
+/** Calls `answer` on each connection once a whole request has come. */
+export async function startRawUpstream(answer: (socket: net.Socket) => void): Promise<RawUpstream> {
+  const sockets = new Set<net.Socket>();
+  let connections = 0;
+  const server = net.createServer((socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.once('data', () => answer(socket));
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    get connections() {
+      return connections;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

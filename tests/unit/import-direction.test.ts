@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+
+const REFUSED = [
+  ['src/http', '../upstream/fetch-upstream.ts'],
+  ['src/http', '../session/session.ts'],
+  ['src/upstream', '../session/cookies.ts'],
+  ['src/upstream', '../gateway.ts'],
+  ['src/session', '../routes/auth.ts'],
+  ['src/routes', '../sandbox/sandbox.ts'],
+  ['src/routes', '../gateway.ts'],
+  ['src/sandbox', '../session/session.ts'],
+] as const;
+const ALLOWED = [
+  ['src/routes', '../session/session.ts'],
+  ['src/session', '../upstream/accounts.ts'],
+  ['src/upstream', '../http/errors.ts'],
+  ['src/http', '../settings.ts'],
+  ['src/sandbox', '../gateway.ts'],
+] as const;
+
+describe('the import direction, as the lint configuration has it', () => {
+  const root = new URL('../..', import.meta.url).pathname;
+  let folder = '';
+  let report = '';
+
+  beforeAll(async () => {
+    folder = await mkdtemp(`${tmpdir()}/import-direction-`);
+    const configuration: Record<string, unknown> = await Bun.file(`${root}.biome.json`).json();
+    await Bun.write(`${folder}/.biome.json`, JSON.stringify({ ...configuration, vcs: { enabled: false } }));
+    for (const [index, [place, imported]] of [...REFUSED, ...ALLOWED].entries()) {
+      await Bun.write(`${folder}/${place}/file-${index}.ts`, `import '${imported}';\n`);
+    }
+    const lint = Bun.spawn(
+      [`${root}node_modules/.bin/biome`, 'lint', '--colors=off', '--max-diagnostics=none'],
+      {
+        cwd: folder,
+        stdout: 'pipe',
+        stderr: 'pipe',
+      },
+    );
+    report = (await lint.stdout.text()) + (await lint.stderr.text());
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it.each(REFUSED.map(([place, imported], index) => ({ place, imported, index })))(
+    'refuses in $place an import of $imported',
+    ({ place, index }) =>
+      expect(report).toContain(`${place}/file-${index}.ts:1:8 lint/style/noRestrictedImports`),
+  );
+
+  it.each(ALLOWED.map(([place, imported], index) => ({ place, imported, index: REFUSED.length + index })))(
+    'allows in $place an import of $imported',
+    ({ place, index }) => expect(report).not.toContain(`${place}/file-${index}.ts:`),
+  );
+});
