@@ -28,7 +28,8 @@ export async function readBody(request: Request): Promise<Uint8Array<ArrayBuffer
 }
 
 /**
- * The fields of a JSON or URL-encoded body; undefined when it has another content type or none.
+ * The fields of a JSON or URL-encoded body; null when it has another content type or none. Not undefined: then
+ * Elysia would try its own parsers on a body that has been read.
  *
  * @throws GatewayError 400 when the JSON is malformed, 413 when the body is too large
  */
@@ -38,7 +39,7 @@ export async function readFields(request: Request): Promise<unknown> {
   if (contentType === 'application/x-www-form-urlencoded') {
     return Object.fromEntries(new URLSearchParams(body.toString()));
   }
-  if (contentType !== 'application/json') return undefined;
+  if (contentType !== 'application/json') return null;
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch (cause) {

@@ -17,7 +17,7 @@ export const SignInRequest = Type.Object(
     code: Type.String({ minLength: 1, error: 'codeInvalid' satisfies MessageKey }),
     code_verifier: Type.String({ minLength: 43, error: 'codeVerifierInvalid' satisfies MessageKey }),
   },
-  { error: 'bodyNotAnObject' satisfies MessageKey },
+  { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
 );
 export type SignInRequest = Static<typeof SignInRequest>;
 

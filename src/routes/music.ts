@@ -24,7 +24,8 @@ export const GenerationRequest = Type.Object(
     force_instrumental: Type.Optional(Type.Unknown()),
     is_public: Type.Optional(Type.Unknown()),
   },
-  { error: 'bodyNotAnObject' satisfies MessageKey },
+  // Elysia would refuse other keys unless told; the contract says that they are ignored.
+  { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
 );
 export type GenerationRequest = Static<typeof GenerationRequest>;
 
@@ -77,7 +78,7 @@ async function generate(
 }
 
 function trimmed(fields: unknown): unknown {
-  if (typeof fields !== 'object' || fields === null) return fields;
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return fields;
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? value.trim() : value]),
   );

@@ -49,6 +49,6 @@ function dataOf(body: unknown): Static<typeof TokenFields> | undefined {
 }
 
 function parseExpiresIn(value: unknown): number {
-  const seconds = Math.floor(Number(value));
+  const seconds = typeof value === 'number' || typeof value === 'string' ? Math.floor(Number(value)) : 0;
   return seconds > 0 ? Math.min(seconds, LONGEST_EXPIRES_IN_SECONDS) : DEFAULT_EXPIRES_IN_SECONDS;
 }
