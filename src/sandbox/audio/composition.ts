@@ -1,0 +1,129 @@
+/** Turns a prompt into a tune, as plain data: tempo, key, chords and a pattern for every part. */
+
+/** What a track is made from; nothing else is stored of it. */
+export interface TrackRequest {
+  prompt: string;
+  model: string;
+  lengthMs: number;
+}
+
+export type Part = 'pad' | 'bass' | 'arpeggio' | 'melody' | 'kick' | 'snare' | 'hat';
+
+/**
+ * One bar of sixteen steps. A dot is a rest; a digit starts a note that many scale steps above the root of the
+ * bar's chord (a drum has no pitch: its digit only says that it sounds).
+ */
+export type Pattern = string;
+
+export interface Composition {
+  lengthMs: number;
+  /** A sixteenth note. */
+  stepMs: number;
+  /** MIDI note number of the key. */
+  tonic: number;
+  /** Semitones above the tonic, seven in an octave. */
+  scale: readonly number[];
+  /** The scale step on which each bar's chord is built; the progression repeats. */
+  chords: readonly number[];
+  /** Each part's bars; they repeat. */
+  parts: Record<Part, readonly Pattern[]>;
+  /** The parts that play in each section of four bars; the sections repeat. */
+  sections: readonly (readonly Part[])[];
+}
+
+export const STEPS_PER_BAR = 16;
+export const BARS_PER_SECTION = 4;
+
+const STEP_MS = [110, 118, 125, 132, 140, 150, 160, 170];
+const TONICS = [53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64];
+
+// Every progression keeps clear of its mode's diminished chord.
+const MODES = {
+  ionian: {
+    scale: [0, 2, 4, 5, 7, 9, 11],
+    progressions: ['0453', '0534', '5304', '3045', '0354'],
+  },
+  mixolydian: { scale: [0, 2, 4, 5, 7, 9, 10], progressions: ['0630', '0436', '0363'] },
+  dorian: { scale: [0, 2, 3, 5, 7, 9, 10], progressions: ['0363', '0236', '0623'] },
+  aeolian: { scale: [0, 2, 3, 5, 7, 8, 10], progressions: ['0526', '0362', '0656', '5604'] },
+};
+
+const PADS = ['0...............', '0.......0.......', '0.....0.....0...'];
+const BASSES = [
+  '0.......0.....4.',
+  '0..0..0.0..0..7.',
+  '0...0...0...4...',
+  '0.....0...0.7...',
+  '0.7.0.7.0.7.0.7.',
+];
+const ARPEGGIOS = [
+  '0.4.2.4.7.4.2.4.',
+  '0247420472402472',
+  '0..2..4..7..4.2.',
+  '7.4.2.0.7.4.2.4.',
+  '0.2.4.7.9.7.4.2.',
+  '..4.2.7...4.2.9.',
+];
+const DRUMS = [
+  { kick: '0...0...0...0...', snare: '....0.......0...', hat: '..0...0...0...0.' },
+  { kick: '0.......0.0.....', snare: '....0.......0...', hat: '0.0.0.0.0.0.0.0.' },
+  { kick: '0..0..0...0.....', snare: '....0.......0..0', hat: '0.0.0.0.0.0.0.00' },
+  { kick: '0.....0.........', snare: '........0.......', hat: '0...0.0.0...0.0.' },
+];
+
+const MOTIF_RHYTHMS = ['0...0.0.0.......', '0..0..0...0.....', '..0.0.0.0...0...', '0.....0.0...0...'];
+const MELODY_FORM = ['call', 'answer', 'call', 'rest', 'call', 'answer', 'turn', 'rest'];
+
+const QUIET: Part[] = ['pad', 'arpeggio', 'bass', 'hat'];
+const STEADY: Part[] = [...QUIET, 'kick', 'snare'];
+const FULL: Part[] = [...STEADY, 'melody'];
+const BREAK: Part[] = ['pad', 'bass', 'melody', 'hat'];
+const FORMS = [
+  [QUIET, STEADY, FULL, FULL, BREAK, FULL],
+  [STEADY, FULL, FULL, BREAK, STEADY, FULL],
+  [BREAK, FULL, FULL, STEADY, QUIET, FULL],
+];
+
+/** The same prompt and model always give the same tune; the length only says where it ends. */
+export function composeTrack({ prompt, model, lengthMs }: TrackRequest): Composition {
+  const choose: Choose = (name, options) => {
+    const hash = Bun.hash.xxHash32(JSON.stringify([model, prompt, name]));
+    const choice = options[hash % options.length];
+    if (choice === undefined) throw new Error(`Nothing to choose from for "${name}"`);
+    return choice;
+  };
+  const { scale, progressions } = choose('mode', Object.values(MODES));
+  return {
+    lengthMs,
+    stepMs: choose('tempo', STEP_MS),
+    tonic: choose('key', TONICS),
+    scale,
+    chords: Array.from(choose('progression', progressions), Number),
+    parts: {
+      pad: [choose('pad', PADS)],
+      bass: [choose('bass', BASSES)],
+      arpeggio: [choose('arpeggio', ARPEGGIOS), choose('second arpeggio', ARPEGGIOS)],
+      melody: MELODY_FORM.map((motif) => composeMotif(motif, choose)),
+      ...mapDrums(choose('drums', DRUMS)),
+    },
+    sections: choose('form', FORMS),
+  };
+}
+
+type Choose = <Option>(name: string, options: readonly Option[]) => Option;
+
+function mapDrums(drums: Record<'kick' | 'snare' | 'hat', Pattern>) {
+  return { kick: [drums.kick], snare: [drums.snare], hat: [drums.hat] };
+}
+
+/** Chord tones on the half bars, and between them steps to a neighbouring note of the scale. */
+function composeMotif(motif: string, choose: Choose): Pattern {
+  if (motif === 'rest') return `${choose('last note', [0, 2, 4])}...............`;
+  let height = choose(`${motif} start`, [2, 4, 7]);
+  return Array.from(choose(`${motif} rhythm`, MOTIF_RHYTHMS), (mark, step) => {
+    if (mark === '.') return mark;
+    if (step % 8 === 0) height = choose(`${motif} tone ${step}`, [2, 4, 4, 7]);
+    else height = Math.min(7, Math.max(0, height + choose(`${motif} step ${step}`, [-2, -1, 1, 2])));
+    return String(height);
+  }).join('');
+}

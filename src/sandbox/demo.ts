@@ -1,0 +1,63 @@
+/** `bun run demo`: the gateway in front of the sandbox, on this machine alone. */
+
+import { createGateway } from '../gateway.ts';
+import { parseSettings } from '../settings.ts';
+import { DEMO_CLIENT_ID, demoAddresses } from './demo-addresses.ts';
+import { type Sandbox, startSandbox } from './sandbox.ts';
+
+const addresses = demoAddresses();
+
+async function main(): Promise<void> {
+  const sandbox = await startSandbox({
+    clientId: DEMO_CLIENT_ID,
+    redirectUris: [addresses.redirectUri],
+    identityProviderPort: addresses.identityProviderPort,
+    upstreamPort: addresses.upstreamPort,
+  });
+  const gateway = startGateway(sandbox);
+  console.log(`
+Music Gateway demo
+
+  gateway             ${addresses.gatewayUrl}
+  identity provider   ${sandbox.identityProviderUrl}
+  upstream API        ${sandbox.upstream.url}
+  allowed origin      ${addresses.studioOrigin}
+
+What to do next, in another terminal:
+
+  bun run tour        signs in, generates a track, plays and publishes it, and signs out
+  curl ${addresses.gatewayUrl}/api/health
+
+Ctrl-C stops the demo.
+`);
+  const stop = async () => {
+    await Promise.all([gateway.stop(true), sandbox.stop()]);
+    process.exit(0);
+  };
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
+}
+
+function startGateway(sandbox: Sandbox) {
+  const outcome = parseSettings({
+    UPSTREAM_URL: sandbox.upstream.url,
+    IDP_URL: sandbox.identityProviderUrl,
+    IDP_CLIENT_ID: DEMO_CLIENT_ID,
+    IDP_REDIRECT_URI: addresses.redirectUri,
+    ALLOWED_ORIGINS: addresses.studioOrigin,
+  });
+  if (!outcome.ok) throw new Error(outcome.problems.join('; '));
+  return createGateway({ settings: outcome.settings }).listen({
+    port: addresses.gatewayPort,
+    hostname: 'localhost',
+  });
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+  const [port] = /\d+/.exec(error.message) ?? [];
+  console.error(`Port ${port} is taken. Stop what uses it, or choose others with PORT=5175 bun run demo`);
+  process.exit(1);
+}

@@ -1,0 +1,76 @@
+/** Answers with a creation's audio: as it is generated, and later as a file with ranges and validators. */
+
+import { composeTrack } from '../audio/composition.ts';
+import { renderWav, streamWav, wavSize } from '../audio/wav.ts';
+import { ApiError } from './api-error.ts';
+import { type ByteRange, parseRange } from './byte-range.ts';
+import type { Creation, MusicOrder } from './library.ts';
+
+// Bun sends a streamed body in chunks and drops its Content-Length, so what is small is sent in one piece.
+const MAX_BYTES_IN_ONE_PIECE = 256 * 1_024;
+
+/** Streams the audio at the pace it is generated; `onEnd` is called when the last of it is on its way. */
+export function streamGeneration(creation: Creation, pace: number, onEnd: () => void): Response {
+  const audio = streamWav(compose(creation.order), { pace });
+  return new Response(audio.pipeThrough(new TransformStream({ flush: onEnd })), {
+    headers: {
+      'Content-Type': 'audio/wav',
+      'Content-Disposition': disposition('attachment', creation),
+      'X-Generation-Id': creation.generationId,
+      'X-Music-Creation-Id': creation.id,
+    },
+  });
+}
+
+/**
+ * Answers GET and HEAD for the finished file: one range, If-Range, If-None-Match.
+ * @see RFC 9110 sections 13 and 14
+ */
+export function answerContent(request: Request, creation: Creation): Response {
+  const size = wavSize(creation.order.music_length_ms);
+  const etag = `"${Bun.hash.xxHash64(JSON.stringify(creation.order)).toString(16)}"`;
+  const headers = { 'Accept-Ranges': 'bytes', 'Cache-Control': 'no-cache', ETag: etag };
+  if (matches(request.headers.get('if-none-match'), etag))
+    return new Response(null, { status: 304, headers });
+
+  const ifRange = request.headers.get('if-range');
+  const rangeApplies = request.method === 'GET' && (ifRange === null || ifRange === etag);
+  const range = rangeApplies ? parseRange(request.headers.get('range'), size) : undefined;
+  if (range === 'unsatisfiable') {
+    throw new ApiError(416, 'The range starts past the end', { 'Content-Range': `bytes */${size}` });
+  }
+
+  const { fromByte, toByte } = range ?? { fromByte: 0, toByte: size };
+  const contentRange = range && { 'Content-Range': `bytes ${fromByte}-${toByte - 1}/${size}` };
+  return new Response(request.method === 'HEAD' ? null : body(creation, { fromByte, toByte }), {
+    status: range ? 206 : 200,
+    headers: {
+      ...headers,
+      ...contentRange,
+      'Content-Type': 'audio/wav',
+      'Content-Length': String(toByte - fromByte),
+      'Content-Disposition': disposition('inline', creation),
+    },
+  });
+}
+
+function body(creation: Creation, { fromByte, toByte }: ByteRange): Bun.BodyInit {
+  const composition = compose(creation.order);
+  if (toByte - fromByte <= MAX_BYTES_IN_ONE_PIECE) return renderWav(composition, fromByte, toByte);
+  return streamWav(composition, { pace: Number.POSITIVE_INFINITY, fromByte, toByte });
+}
+
+function compose({ prompt, model, music_length_ms: lengthMs }: MusicOrder) {
+  return composeTrack({ prompt, model, lengthMs });
+}
+
+/** @see RFC 9110 section 13.1.2: If-None-Match compares weakly. */
+function matches(header: string | null, etag: string): boolean {
+  const tags = header?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? [];
+  return tags.includes('*') || tags.includes(etag);
+}
+
+function disposition(kind: 'attachment' | 'inline', { order }: Creation): string {
+  const words = order.prompt.toLowerCase().match(/[a-z0-9]+/g) ?? ['track'];
+  return `${kind}; filename="${words.join('-').slice(0, 40)}.wav"`;
+}

@@ -1,0 +1,67 @@
+/** The upstream's models, generation and library, and what anybody may hear of it. */
+
+import { Type } from '@sinclair/typebox';
+import { ApiError } from './api-error.ts';
+import { answerContent, streamGeneration } from './creation-audio.ts';
+import { readJson } from './json-body.ts';
+import { type Creation, type Library, musicOrder } from './library.ts';
+import { MODELS } from './model-catalog.ts';
+import { dataResponse, methods, type RequireAccount } from './route.ts';
+
+type RequestWithId = Bun.BunRequest<'/:id'>;
+
+const visibilityBody = Type.Object({ is_public: Type.Boolean() }, { additionalProperties: false });
+
+export function musicRoutes(library: Library, requireAccount: RequireAccount) {
+  const generate = async (request: Request) => {
+    const account = requireAccount(request);
+    const order = await readJson(request, musicOrder);
+    // From here to the stored creation nothing is awaited: two requests with one key cannot both be the first.
+    const creation = library.accept(account, order, request.headers.get('idempotency-key'));
+    const pace = library.isReady(creation) ? Number.POSITIVE_INFINITY : library.pace;
+    return streamGeneration(creation, pace, () => library.finish(creation));
+  };
+
+  const setVisibility = async (request: RequestWithId) => {
+    const account = requireAccount(request);
+    const creation = library.find(account, request.params.id);
+    const { is_public: isPublic } = await readJson(request, visibilityBody);
+    library.setPublic(account, creation, isPublic);
+    return dataResponse(library.describe(creation));
+  };
+
+  const ownCreation = (request: RequestWithId) => library.find(requireAccount(request), request.params.id);
+  const content = (request: Request, creation: Creation) => {
+    if (!library.isReady(creation)) throw new ApiError(409, 'This creation is still being generated');
+    return answerContent(request, creation);
+  };
+
+  return {
+    '/v1/models': methods({
+      GET: (request) => {
+        requireAccount(request);
+        return dataResponse(MODELS);
+      },
+    }),
+    '/v1/music': methods({ POST: generate }),
+    '/v1/music/creations': methods({
+      GET: (request) => {
+        const list = library.list(requireAccount(request));
+        return dataResponse(list.map((creation) => library.describe(creation)));
+      },
+    }),
+    '/v1/music/creations/:id': methods({
+      GET: (request: RequestWithId) => dataResponse(library.describe(ownCreation(request))),
+      PATCH: setVisibility,
+    }),
+    '/v1/music/creations/:id/content': methods({
+      GET: (request: RequestWithId) => content(request, ownCreation(request)),
+    }),
+    '/v1/music/public/:id': methods({
+      GET: (request: RequestWithId) => dataResponse(library.describe(library.findPublic(request.params.id))),
+    }),
+    '/v1/music/public/:id/content': methods({
+      GET: (request: RequestWithId) => content(request, library.findPublic(request.params.id)),
+    }),
+  };
+}

@@ -1,0 +1,107 @@
+/** An account of the sandbox, signed in at its upstream directly, without the gateway. */
+
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts';
+import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+
+export const SANDBOX_CLIENT = { clientId: 'studio', redirectUri: 'http://localhost:5173/callback' };
+
+const TOKENS = Type.Object({
+  access_token: Type.String(),
+  refresh_token: Type.String(),
+  expires_in: Type.Number(),
+});
+export type Tokens = Static<typeof TOKENS>;
+
+/** Both servers on free ports; generation is as fast as it can be unless a pace is given. */
+export async function startTestSandbox(options: Partial<SandboxOptions> = {}): Promise<Sandbox> {
+  const { clientId, redirectUri } = SANDBOX_CLIENT;
+  return startSandbox({ clientId, redirectUris: [redirectUri], pace: Number.POSITIVE_INFINITY, ...options });
+}
+
+/** Exchanges a code at the identity provider's token endpoint. */
+export async function exchangeCode(sandbox: Sandbox, code: string, codeVerifier: string): Promise<Response> {
+  return fetch(`${sandbox.identityProviderUrl}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      code,
+      code_verifier: codeVerifier,
+      client_id: SANDBOX_CLIENT.clientId,
+      redirect_uri: SANDBOX_CLIENT.redirectUri,
+    }),
+  });
+}
+
+/** Goes through the login form, and from its code to a token pair of the upstream. */
+export async function signIn(sandbox: Sandbox, name: string): Promise<Tokens> {
+  const { identityProviderUrl, upstream } = sandbox;
+  const { code, codeVerifier } = await signInThroughForm({ ...SANDBOX_CLIENT, identityProviderUrl, name });
+  const identity = await exchangeCode(sandbox, code, codeVerifier);
+  const { access_token } = await readJson(identity, Type.Object({ access_token: Type.String() }));
+  return readTokens(await postJson(`${upstream.url}/v1/auth/idp`, { access_token }));
+}
+
+export function readTokens(response: Response): Promise<Tokens> {
+  return readJson(response, TOKENS);
+}
+
+/** The JSON of a successful answer; further properties are let through. */
+export async function readJson<Schema extends TSchema>(
+  response: Response,
+  schema: Schema,
+): Promise<Static<Schema>> {
+  if (!response.ok) throw new Error(`${response.url}: ${response.status} ${await response.text()}`);
+  const body: unknown = await response.json();
+  if (!Value.Check(schema, body)) throw new Error(`${response.url}: unexpected ${JSON.stringify(body)}`);
+  return body;
+}
+
+/** Three seconds of music; costs 3 credits. */
+export const ORDER = {
+  model: 'sandbox-music-1',
+  prompt: 'Rain on a tin roof, slow piano',
+  music_length_ms: 3_000,
+  force_instrumental: false,
+  is_public: false,
+};
+
+/** Signs in, and calls the upstream with the access token. */
+export async function openAccount(sandbox: Sandbox, name: string) {
+  const { access_token: accessToken } = await signIn(sandbox, name);
+  const request = (path: string, init: RequestInit = {}): Promise<Response> => {
+    const headers = new Headers(init.headers);
+    headers.set('Authorization', `Bearer ${accessToken}`);
+    return fetch(`${sandbox.upstream.url}${path}`, { ...init, headers });
+  };
+  /** What a successful GET carries under `data`. */
+  const read = async (path: string): Promise<unknown> =>
+    (await readJson(await request(path), Type.Object({ data: Type.Unknown() }))).data;
+  return {
+    request,
+    read,
+    generate: (body: unknown, idempotencyKey?: string): Promise<Response> =>
+      request('/v1/music', {
+        method: 'POST',
+        headers: idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey },
+        body: JSON.stringify(body),
+      }),
+    credits: async (): Promise<number> => {
+      const body = Type.Object({ data: Type.Object({ balance: Type.Number() }) });
+      return (await readJson(await request('/v1/billing/balance'), body)).data.balance;
+    },
+  };
+}
+
+export function postJson(
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+}

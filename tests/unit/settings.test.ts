@@ -1,0 +1,365 @@
+import { describe, expect, it } from 'bun:test';
+import { type Environment, parseSettings, type Settings } from '../../src/settings.ts';
+
+const REQUIRED = {
+  UPSTREAM_URL: 'https://upstream.test/base',
+  IDP_URL: 'https://idp.test',
+  IDP_CLIENT_ID: 'studio',
+  IDP_REDIRECT_URI: 'https://studio.test/callback',
+  ALLOWED_ORIGINS: 'https://studio.test',
+};
+
+/** The settings that come of a good environment. */
+function settingsOf(environment: Environment): Settings {
+  const outcome = parseSettings({ ...REQUIRED, ...environment });
+  if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
+  return outcome.settings;
+}
+
+/** What is wrong with an environment; nothing when it is good. */
+function problemsOf(environment: Environment): readonly string[] {
+  const outcome = parseSettings({ ...REQUIRED, ...environment });
+  return outcome.ok ? [] : outcome.problems;
+}
+
+function warningsOf(environment: Environment): readonly string[] {
+  return parseSettings({ ...REQUIRED, ...environment }).warnings;
+}
+
+const OPTIONAL: [
+  name: string,
+  read: (settings: Settings) => unknown,
+  fallback: unknown,
+  given: string,
+  taken: unknown,
+][] = [
+  ['PORT', ({ port }) => port, 4175, '8080', 8080],
+  ['HOST', ({ host }) => host, '0.0.0.0', '127.0.0.1', '127.0.0.1'],
+  ['SERVICE_NAME', ({ serviceName }) => serviceName, 'music-gateway', 'studio gateway', 'studio gateway'],
+  ['NODE_ENV', ({ production }) => production, false, 'production', true],
+  [
+    'UPSTREAM_SIGN_IN_FIELD',
+    ({ upstreamSignInField }) => upstreamSignInField,
+    'access_token',
+    'token',
+    'token',
+  ],
+  ['TIMEOUT_SIGN_IN_MS', ({ timeouts }) => timeouts.signInMs, 20_000, '1', 1],
+  ['TIMEOUT_READ_MS', ({ timeouts }) => timeouts.readMs, 15_000, '2', 2],
+  ['TIMEOUT_LOGOUT_MS', ({ timeouts }) => timeouts.logoutMs, 10_000, '3', 3],
+  ['TIMEOUT_STREAM_MS', ({ timeouts }) => timeouts.streamMs, 280_000, '4', 4],
+];
+
+describe('parseSettings()', () => {
+  it('takes the required settings as they are given', () => {
+    expect(settingsOf({})).toMatchObject({
+      upstreamUrl: 'https://upstream.test/base',
+      identityProvider: {
+        url: 'https://idp.test',
+        clientId: 'studio',
+        redirectUri: 'https://studio.test/callback',
+      },
+      allowedOrigins: new Set(['https://studio.test']),
+    });
+  });
+
+  it.each(OPTIONAL)('has a default for %s', (name, read, fallback, given, taken) => {
+    expect(read(settingsOf({}))).toEqual(fallback);
+    expect(read(settingsOf({ [name]: undefined }))).toEqual(fallback);
+    expect(read(settingsOf({ [name]: '' }))).toEqual(fallback);
+    expect(read(settingsOf({ [name]: given }))).toEqual(taken);
+  });
+
+  it.each(['PORT', 'HOST', 'SERVICE_NAME', 'UPSTREAM_SIGN_IN_FIELD', 'TIMEOUT_READ_MS'])(
+    'takes a blank %s for one that is not set',
+    (name) => {
+      expect(settingsOf({ [name]: ' \t ' })).toEqual(settingsOf({}));
+    },
+  );
+
+  it('takes no notice of blanks around a value', () => {
+    const blanks = Object.fromEntries(
+      Object.entries(REQUIRED).map(([name, value]) => [name, `  ${value}\t`]),
+    );
+    expect(settingsOf({ ...blanks, PORT: ' 80 ', SERVICE_NAME: ' a b ' })).toEqual(
+      settingsOf({ PORT: '80', SERVICE_NAME: 'a b' }),
+    );
+  });
+
+  it.each(Object.keys(REQUIRED))('misses %s', (name) => {
+    for (const value of [undefined, '', '  ']) {
+      expect(problemsOf({ [name]: value })).toEqual([`${name} is required and not set`]);
+    }
+  });
+
+  it('names every problem at once', () => {
+    const outcome = parseSettings({
+      PORT: 'x',
+      UPSTREAM_URL: 'upstream.test',
+      ALLOWED_ORIGINS: 'https://studio.test/, *',
+      TIMEOUT_READ_MS: '0',
+      TIMEOUT_STREAM_MS: 'soon',
+      TIMEOUT_STREAM: '5',
+    });
+    expect(outcome).toEqual({
+      ok: false,
+      problems: [
+        'PORT must be a whole number from 0 to 65535, not "x"',
+        'UPSTREAM_URL must be an http or https address, not "upstream.test"',
+        'IDP_URL is required and not set',
+        'IDP_CLIENT_ID is required and not set',
+        'IDP_REDIRECT_URI is required and not set',
+        'ALLOWED_ORIGINS: "https://studio.test/" must be written as a browser sends it: https://studio.test',
+        'ALLOWED_ORIGINS: "*" is not an origin like https://studio.example',
+        'TIMEOUT_READ_MS must be a whole number from 1 to 2147483647, not "0"',
+        'TIMEOUT_STREAM_MS must be a whole number from 1 to 2147483647, not "soon"',
+      ],
+      warnings: ['TIMEOUT_STREAM is not a setting of the gateway; did you mean TIMEOUT_STREAM_MS?'],
+    });
+  });
+
+  it('says in an empty environment all that is required', () => {
+    expect(parseSettings({})).toEqual({
+      ok: false,
+      problems: Object.keys(REQUIRED).map((name) => `${name} is required and not set`),
+      warnings: [],
+    });
+  });
+});
+
+describe('the number settings', () => {
+  const TIMEOUTS = ['TIMEOUT_SIGN_IN_MS', 'TIMEOUT_READ_MS', 'TIMEOUT_LOGOUT_MS', 'TIMEOUT_STREAM_MS'];
+
+  it.each(['0', '1', '65535', '00080'])('take the PORT %s', (value) => {
+    expect(settingsOf({ PORT: value }).port).toBe(Number(value));
+  });
+
+  it.each([
+    '65536',
+    '-1',
+    '+80',
+    '80.0',
+    '8e1',
+    '0x50',
+    '80 81',
+    'http',
+    '٨٠',
+    'NaN',
+    'Infinity',
+    '1'.repeat(400),
+  ])('do not take the PORT %s', (value) => {
+    expect(problemsOf({ PORT: value })).toEqual([
+      `PORT must be a whole number from 0 to 65535, not "${value}"`,
+    ]);
+  });
+
+  it.each(TIMEOUTS)('take %s from 1 ms to the longest timer', (name) => {
+    expect(problemsOf({ [name]: '1' })).toEqual([]);
+    expect(problemsOf({ [name]: '2147483647' })).toEqual([]);
+    for (const value of ['0', '2147483648', '-5', '1.5', '20s', '20_000', '1e3']) {
+      expect(problemsOf({ [name]: value })).toEqual([
+        `${name} must be a whole number from 1 to 2147483647, not "${value}"`,
+      ]);
+    }
+  });
+});
+
+describe.each<['UPSTREAM_URL' | 'IDP_URL', (settings: Settings) => string]>([
+  ['UPSTREAM_URL', ({ upstreamUrl }) => upstreamUrl],
+  ['IDP_URL', ({ identityProvider }) => identityProvider.url],
+])('%s', (name, read) => {
+  it.each([
+    ['http://host', 'http://host'],
+    ['https://host.test:8443', 'https://host.test:8443'],
+    ['https://host.test/', 'https://host.test'],
+    ['https://host.test/base', 'https://host.test/base'],
+    ['https://host.test/two/parts///', 'https://host.test/two/parts'],
+    ['http://[::1]:8080/', 'http://[::1]:8080'],
+  ])('can be %s', (value, expected) => {
+    expect(read(settingsOf({ [name]: value }))).toBe(expected);
+  });
+
+  it.each([
+    'host.test',
+    '/base',
+    'ftp://host.test',
+    'ws://host.test',
+    'file:///etc/passwd',
+    'http://',
+    'http://a b',
+    'x',
+  ])('cannot be %s', (value) => {
+    expect(problemsOf({ [name]: value })).toEqual([
+      `${name} must be an http or https address, not "${value}"`,
+    ]);
+  });
+
+  it.each(['https://user:secret@host.test', 'https://user@host.test', 'https://:secret@host.test/base'])(
+    'cannot hold credentials, which are not repeated: %s',
+    (value) => {
+      expect(problemsOf({ [name]: value })).toEqual([`${name} must not hold a user name or a password`]);
+    },
+  );
+
+  it.each(['https://host.test?a=b', 'https://host.test/base?', 'https://host.test/#a', 'https://host.test#'])(
+    'cannot hold a query or a fragment: %s',
+    (value) => {
+      expect(problemsOf({ [name]: value })).toEqual([`${name} must not hold a query or a fragment`]);
+    },
+  );
+});
+
+describe('IDP_REDIRECT_URI', () => {
+  it.each([
+    'https://studio.test/callback',
+    'https://studio.test',
+    'HTTPS://Studio.Test:443/Callback/../x?a=b%20c',
+    'studio.app:/callback',
+  ])('is kept letter by letter: %s', (value) => {
+    expect(settingsOf({ IDP_REDIRECT_URI: value }).identityProvider.redirectUri).toBe(value);
+  });
+
+  it.each(['/callback', 'studio.test/callback', 'https://', '?x'])('cannot be %s', (value) => {
+    expect(problemsOf({ IDP_REDIRECT_URI: value })).toEqual([
+      `IDP_REDIRECT_URI must be an absolute URI, not "${value}"`,
+    ]);
+  });
+
+  it.each(['https://studio.test/callback#a', 'https://studio.test/#'])(
+    'cannot hold a fragment: %s',
+    (value) => {
+      expect(problemsOf({ IDP_REDIRECT_URI: value })).toEqual(['IDP_REDIRECT_URI must not hold a fragment']);
+    },
+  );
+});
+
+describe('ALLOWED_ORIGINS', () => {
+  it.each([
+    ['https://studio.test', ['https://studio.test']],
+    ['http://localhost:5173', ['http://localhost:5173']],
+    ['http://[::1]:5173', ['http://[::1]:5173']],
+    ['https://a.test,https://b.test:8443', ['https://a.test', 'https://b.test:8443']],
+    [' https://a.test , https://b.test ', ['https://a.test', 'https://b.test']],
+    ['https://a.test,,https://b.test,', ['https://a.test', 'https://b.test']],
+    ['https://a.test,https://a.test', ['https://a.test']],
+    ['https://xn--caf-dma.test', ['https://xn--caf-dma.test']],
+  ])('can be %s', (value, origins) => {
+    expect([...settingsOf({ ALLOWED_ORIGINS: value }).allowedOrigins]).toEqual(origins);
+  });
+
+  it.each([
+    ['https://studio.test/', 'https://studio.test'],
+    ['https://studio.test/app', 'https://studio.test'],
+    ['https://studio.test?', 'https://studio.test'],
+    ['https://studio.test#', 'https://studio.test'],
+    ['https://studio.test:443', 'https://studio.test'],
+    ['http://studio.test:80', 'http://studio.test'],
+    ['HTTPS://STUDIO.TEST', 'https://studio.test'],
+    ['https://user:secret@studio.test', 'https://studio.test'],
+    ['https://café.test', 'https://xn--caf-dma.test'],
+    ['https:studio.test', 'https://studio.test'],
+    ['https://*.studio.test', 'https://*.studio.test/'],
+  ])('cannot be %s', (value, meant) => {
+    const problems = problemsOf({ ALLOWED_ORIGINS: value });
+    // A host with an asterisk is an address, and a browser could send it: there is nothing to say against it here.
+    if (value.includes('*')) expect(problems).toEqual([]);
+    else {
+      expect(problems).toEqual([
+        `ALLOWED_ORIGINS: "${value}" must be written as a browser sends it: ${meant}`,
+      ]);
+    }
+  });
+
+  it.each([
+    '*',
+    'null',
+    'studio.test',
+    '//studio.test',
+    'ftp://studio.test',
+    'file://',
+    'https://',
+    'chrome-extension://a',
+  ])('cannot be %s, which is no origin of a web app', (value) => {
+    expect(problemsOf({ ALLOWED_ORIGINS: value })).toEqual([
+      `ALLOWED_ORIGINS: "${value}" is not an origin like https://studio.example`,
+    ]);
+  });
+
+  it.each([',', ' , ,'])('cannot be without any: "%s"', (value) => {
+    expect(problemsOf({ ALLOWED_ORIGINS: value })).toEqual(['ALLOWED_ORIGINS must name at least one origin']);
+  });
+
+  it('is told of each entry that is wrong', () => {
+    expect(problemsOf({ ALLOWED_ORIGINS: 'https://a.test/,https://b.test,*' })).toEqual([
+      'ALLOWED_ORIGINS: "https://a.test/" must be written as a browser sends it: https://a.test',
+      'ALLOWED_ORIGINS: "*" is not an origin like https://studio.example',
+    ]);
+  });
+});
+
+describe('a name that resembles a setting', () => {
+  it.each([
+    ['ALLOWED_ORIGIN', 'ALLOWED_ORIGINS'],
+    ['ALLOWD_ORIGINS', 'ALLOWED_ORIGINS'],
+    ['allowed_origins', 'ALLOWED_ORIGINS'],
+    ['TIMEOUT_STREAM', 'TIMEOUT_STREAM_MS'],
+    ['TIMEOUT_READ', 'TIMEOUT_READ_MS'],
+    ['TIMEOUT_LOGOUT', 'TIMEOUT_LOGOUT_MS'],
+    ['TIMEOUT_SIGNIN_MS', 'TIMEOUT_SIGN_IN_MS'],
+    ['UPSTREAM_URI', 'UPSTREAM_URL'],
+    ['UPSTREAMURL', 'UPSTREAM_URL'],
+    ['IDP_URI', 'IDP_URL'],
+    ['IDP_CLIENTID', 'IDP_CLIENT_ID'],
+    ['IDP_REDIRECT_URL', 'IDP_REDIRECT_URI'],
+    ['SERVICENAME', 'SERVICE_NAME'],
+    ['UPSTREAM_SIGNIN_FIELD', 'UPSTREAM_SIGN_IN_FIELD'],
+    ['port', 'PORT'],
+    ['Host', 'HOST'],
+  ])('is warned of: %s', (name, meant) => {
+    expect(warningsOf({ [name]: 'x' })).toEqual([
+      `${name} is not a setting of the gateway; did you mean ${meant}?`,
+    ]);
+  });
+
+  it.each([
+    ...[
+      'HOME',
+      'PATH',
+      'HOSTNAME',
+      'PWD',
+      'OLDPWD',
+      'USER',
+      'LOGNAME',
+      'SHELL',
+      'SHLVL',
+      'TERM',
+      'LANG',
+      'LC_ALL',
+    ],
+    ...['TZ', '_', 'MAIL', 'EDITOR', 'DISPLAY', 'POST', 'HOSTTYPE', 'CI', 'DEBUG', 'TMPDIR', 'NODE_OPTIONS'],
+    ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'BUN_INSTALL', 'BUN_CONFIG_MAX_HTTP_REQUESTS', 'NODE_PATH'],
+    ...['KUBERNETES_SERVICE_HOST', 'KUBERNETES_PORT', 'INVOCATION_ID', 'JOURNAL_STREAM', 'LISTEN_PID'],
+    ...['npm_config_user_agent', 'npm_package_name', 'DATABASE_URL', 'GIT_AUTHOR_NAME', ''],
+  ])('is not every name of the system: %s', (name) => {
+    expect(warningsOf({ [name]: 'x' })).toEqual([]);
+  });
+
+  it('is no setting itself', () => {
+    const known = Object.fromEntries(OPTIONAL.map(([name, , , given]) => [name, given]));
+    expect(warningsOf(known)).toEqual([]);
+  });
+
+  it('is not one that has no value', () => {
+    expect(warningsOf({ ALLOWED_ORIGIN: undefined })).toEqual([]);
+  });
+
+  it('is warned of once each, when the settings are good and when they are not', () => {
+    const slips = { ALLOWED_ORIGIN: 'x', TIMEOUT_STREAM: '1' };
+    const warnings = [
+      'ALLOWED_ORIGIN is not a setting of the gateway; did you mean ALLOWED_ORIGINS?',
+      'TIMEOUT_STREAM is not a setting of the gateway; did you mean TIMEOUT_STREAM_MS?',
+    ];
+    expect(parseSettings({ ...REQUIRED, ...slips })).toMatchObject({ ok: true, warnings });
+    expect(parseSettings(slips)).toMatchObject({ ok: false, warnings });
+  });
+});
