@@ -22,6 +22,8 @@ export interface Settings {
     readonly logoutMs: number;
     readonly streamMs: number;
   };
+  /** How long a spent refresh token still yields its successor; 0: not at all. */
+  readonly refreshReplaySeconds: number;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -45,6 +47,7 @@ const NAMES = [
   'TIMEOUT_READ_MS',
   'TIMEOUT_LOGOUT_MS',
   'TIMEOUT_STREAM_MS',
+  'REFRESH_REPLAY_SECONDS',
 ] as const;
 type Name = (typeof NAMES)[number];
 
@@ -100,6 +103,7 @@ export function parseSettings(environment: Environment): SettingsOutcome {
       logoutMs: timeoutMs('TIMEOUT_LOGOUT_MS', 10_000),
       streamMs: timeoutMs('TIMEOUT_STREAM_MS', 280_000),
     },
+    refreshReplaySeconds: integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
   };
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }

@@ -13,6 +13,7 @@ async function main(): Promise<void> {
     redirectUris: [addresses.redirectUri],
     identityProviderPort: addresses.identityProviderPort,
     upstreamPort: addresses.upstreamPort,
+    accessTokenSeconds: Number(process.env['DEMO_ACCESS_TOKEN_SECONDS'] || 60),
   });
   const gateway = startGateway(sandbox);
   console.log(`

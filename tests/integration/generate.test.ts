@@ -65,7 +65,7 @@ describe('POST /api/music/generate', () => {
   });
 
   it('keeps every character of the prompt', async () => {
-    const prompt = '"Ngoma" \\ \u{1f941}\u0000\u2028 é\n\t</script>';
+    const prompt = '"Ngoma" \\ \u{1f941}\u0000\u2028 é e\u0301\n\t</script>';
     await using world = startWorld();
     scriptMusic(world);
     const response = await generate(world, { ...TRACK, prompt });

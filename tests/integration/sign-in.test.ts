@@ -68,7 +68,9 @@ describe('POST /api/auth/idp', () => {
     scriptSignIn(world);
     const response = await signIn(world, { code, code_verifier: `${VERIFIER}~._-+ ` });
     expect(response.status).toBe(200);
-    expect([...new URLSearchParams(world.upstream.last('POST /oauth/token').body)]).toEqual([
+    const { body } = world.upstream.last('POST /oauth/token');
+    expect(body).toContain('&client_id=a+client+%26+more&');
+    expect([...new URLSearchParams(body)]).toEqual([
       ['grant_type', 'authorization_code'],
       ['code', code],
       ['code_verifier', `${VERIFIER}~._-+ `],

@@ -258,16 +258,10 @@ describe('ALLOWED_ORIGINS', () => {
     ['https://user:secret@studio.test', 'https://studio.test'],
     ['https://café.test', 'https://xn--caf-dma.test'],
     ['https:studio.test', 'https://studio.test'],
-    ['https://*.studio.test', 'https://*.studio.test/'],
   ])('cannot be %s', (value, meant) => {
-    const problems = problemsOf({ ALLOWED_ORIGINS: value });
-    // A host with an asterisk is an address, and a browser could send it: there is nothing to say against it here.
-    if (value.includes('*')) expect(problems).toEqual([]);
-    else {
-      expect(problems).toEqual([
-        `ALLOWED_ORIGINS: "${value}" must be written as a browser sends it: ${meant}`,
-      ]);
-    }
+    expect(problemsOf({ ALLOWED_ORIGINS: value })).toEqual([
+      `ALLOWED_ORIGINS: "${value}" must be written as a browser sends it: ${meant}`,
+    ]);
   });
 
   it.each([
@@ -283,6 +277,13 @@ describe('ALLOWED_ORIGINS', () => {
     expect(problemsOf({ ALLOWED_ORIGINS: value })).toEqual([
       `ALLOWED_ORIGINS: "${value}" is not an origin like https://studio.example`,
     ]);
+  });
+
+  // A known defect: it is taken, and then allows nobody, because origins are compared letter by letter.
+  it.failing.each(['https://*.studio.test', 'http://*'])('cannot be a pattern: %s', (value) => {
+    const problems = problemsOf({ ALLOWED_ORIGINS: value });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toStartWith(`ALLOWED_ORIGINS: "${value}"`);
   });
 
   it.each([',', ' , ,'])('cannot be without any: "%s"', (value) => {

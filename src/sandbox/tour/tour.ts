@@ -9,7 +9,7 @@ import { check, progress, step } from './tour-steps.ts';
 import { describeWav } from './wav-description.ts';
 
 const { gatewayUrl, identityProviderUrl, studioOrigin, redirectUri } = demoAddresses();
-const TRACK_FILE = process.argv[2] ?? 'tour-track.wav';
+const TRACK_FILE = process.env['TOUR_TRACK'] || 'tour-track.wav';
 const LENGTH_MS = 30_000;
 
 const Models = Type.Object({
@@ -190,7 +190,7 @@ try {
   await tour();
   console.log('\nAll steps were right.');
 } catch (error) {
-  const refused = error instanceof Error && 'code' in error && error.code === 'ConnectionRefused';
+  const refused = error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
   console.error(refused ? '\nIs the demo running? Start it with: bun run demo' : '\nThe tour ends here.');
   process.exit(1);
 }

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import type { Subprocess } from 'bun';
+import { describeWav } from '../../src/sandbox/tour/wav-description.ts';
+import { freePorts } from '../support/free-ports.ts';
+
+const root = new URL('../..', import.meta.url).pathname;
+let port = 0;
+let folder = '';
+let demo: Subprocess<'ignore', 'pipe', 'pipe'>;
+let greeting = '';
+
+function run(script: string, environment: Record<string, string> = {}) {
+  return Bun.spawn([process.execPath, 'run', '--silent', script], {
+    cwd: root,
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      PORT: String(port),
+      TOUR_TRACK: `${folder}/track.wav`,
+      DEMO_ACCESS_TOKEN_SECONDS: '5',
+      ...environment,
+    },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(`${tmpdir()}/demo-`);
+  port = await freePorts(7);
+  demo = run('demo');
+  for await (const chunk of demo.stdout) {
+    greeting += Buffer.from(chunk).toString();
+    if (greeting.includes('Ctrl-C')) break;
+  }
+}, 60_000);
+
+afterAll(async () => {
+  demo.kill('SIGKILL');
+  await demo.exited;
+  await rm(folder, { recursive: true });
+});
+
+describe('bun run demo', () => {
+  it('prints the addresses and what to do next', () => {
+    expect(greeting).toContain(`http://localhost:${port}\n`);
+    expect(greeting).toContain(`http://127.0.0.1:${port + 1}\n`);
+    expect(greeting).toContain('bun run tour');
+  });
+
+  // A second demo, shifted so that the one port of it is one of the first demo's.
+  it.each([
+    ['gateway', 2, 2],
+    ['identity provider', -1, 0],
+    ['upstream API', -2, 0],
+  ])('names a port that is taken: that of the %s', async (_, shift, taken) => {
+    const second = run('demo', { PORT: String(port + shift) });
+    expect(await second.exited).toBe(1);
+    expect(await second.stderr.text()).toContain(`Port ${port + taken} is taken`);
+  });
+});
+
+describe('bun run tour', () => {
+  it('walks the demo, every step right, and saves a track that plays', async () => {
+    const tour = run('tour');
+    const [output, errors] = await Promise.all([tour.stdout.text(), tour.stderr.text()]);
+    expect(errors).toBe('');
+    expect(await tour.exited).toBe(0);
+    const steps = output.split('\n').filter((line) => line.startsWith('  '));
+    expect(steps).toHaveLength(13);
+    expect(steps.every((line) => line.startsWith('  ok '))).toBe(true);
+    const track = describeWav(Buffer.from(await Bun.file(`${folder}/track.wav`).bytes()));
+    expect(track.seconds).toBe(30);
+    expect(track.loudness).toBeGreaterThan(0.1);
+  }, 60_000);
+
+  it('exits with 1 and says what to start when no demo runs', async () => {
+    const tour = run('tour', { PORT: String(port + 4) });
+    expect(await tour.exited).toBe(1);
+    expect(await tour.stderr.text()).toContain('bun run demo');
+  });
+
+  it('exits with 1 at the step that is wrong', async () => {
+    const elsewhere = Bun.serve({ port: 0, fetch: () => new Response('no gateway', { status: 500 }) });
+    const tour = run('tour', { PORT: String(elsewhere.port) });
+    expect(await tour.exited).toBe(1);
+    expect(await tour.stderr.text()).toContain('WRONG');
+    await elsewhere.stop(true);
+  });
+
+  it('leaves a demo that stops cleanly on Ctrl-C', async () => {
+    demo.kill('SIGINT');
+    expect(await demo.exited).toBe(0);
+    expect(await demo.stderr.text()).toBe('');
+  });
+});
