@@ -336,7 +336,7 @@ describe('every answer', () => {
       .on('GET /v1/broken', answer(500))
       .on('POST /v1/paid', answer(402))
       .on('GET /v1/music/public/abc', answer(200))
-      .on('GET /v1/stream', () => new Response(new Blob(['a', 'b']).stream(), { headers }))
+      .on('GET /v1/stream', () => new Response(twoChunks(), { headers }))
       .on('GET /v1/not-http', () => new Response(null, { status: 200, headers: tooManyHeaders() }));
     return world;
   };
@@ -371,6 +371,11 @@ describe('every answer', () => {
     },
   );
 });
+
+async function* twoChunks(): AsyncGenerator<Uint8Array> {
+  yield Buffer.from('a');
+  yield Buffer.from('b');
+}
 
 /** More than Bun's fetch accepts in an answer. */
 function tooManyHeaders(): Headers {

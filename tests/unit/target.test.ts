@@ -20,6 +20,7 @@ describe('parseTarget()', () => {
     ['/v1/100%25', '/v1/100%25'],
     ['/v1/100%25/a%25b', '/v1/100%25/a%25b'],
     ['/v1/100%2525', '/v1/100%2525'],
+    ['/v1/x%252525y', '/v1/x%252525y'],
     ['/v1/a%20b+c', '/v1/a%20b+c'],
     ['/v1/a%3Fb%23c%26d', '/v1/a%3Fb%23c%26d'],
     ['/v1/caf%C3%A9', '/v1/caf%C3%A9'],
@@ -101,6 +102,7 @@ describe('parseTarget()', () => {
     '/v1/%f0%80%80%af',
     '/v1/%ff',
     '/v1/%ed%a0%80',
+    '/v1/x%25252525y',
     '/v1/x%252525252525y',
   ])('does not take %j', (path) => {
     expect(parse(path)).toBeUndefined();
