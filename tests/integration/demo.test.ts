@@ -39,7 +39,7 @@ beforeAll(async () => {
 }, 60_000);
 
 afterAll(async () => {
-  demo.kill('SIGKILL');
+  demo.kill('SIGTERM');
   await demo.exited;
   await rm(folder, { recursive: true });
 });

@@ -15,7 +15,8 @@ const SETTINGS = {
 
 let started: Subprocess<'ignore', 'pipe', 'pipe'>[] = [];
 afterEach(async () => {
-  for (const process of started) process.kill('SIGKILL');
+  // Not SIGKILL: it would end `bun run` and leave the gateway that it has started.
+  for (const process of started) process.kill('SIGTERM');
   await Promise.all(started.map(({ exited }) => exited));
   started = [];
 });
