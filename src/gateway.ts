@@ -2,7 +2,7 @@
 
 import { cors } from '@elysiajs/cors';
 import { Elysia, ValidationError } from 'elysia';
-import { describeCause, errorEnvelope, GatewayError } from './http/errors.ts';
+import { describeCause, errorEnvelope, GatewayError, methodNotAllowed } from './http/errors.ts';
 import { ALLOWED_REQUEST_HEADERS, EXPOSED_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
 import { messages } from './http/messages.ts';
@@ -61,6 +61,8 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
       }),
     )
     .onRequest(({ request }) => {
+      // Without a usable Host there is no address, and Elysia would look for the path in the query.
+      if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
       if (requestPath(request.url) !== HEALTH_PATH) requireAllowedOrigin(request, allowedOrigins);
     })
     .use(healthRoutes(settings.serviceName))
@@ -86,8 +88,7 @@ function toGatewayError(error: unknown, request: Request, routes: readonly Route
     return new GatewayError(500, messages.internalError, { cause: error });
   }
   const allow = allowedMethods(request, routes);
-  if (!allow.length) return new GatewayError(404, messages.notFound);
-  return new GatewayError(405, messages.methodNotAllowed, { headers: { allow: allow.join(', ') } });
+  return allow.length ? methodNotAllowed(allow) : new GatewayError(404, messages.notFound);
 }
 
 function validationMessage({ customError }: ValidationError) {
@@ -98,12 +99,7 @@ function validationMessage({ customError }: ValidationError) {
 /** The methods that the requested path knows; none when there is no such path. */
 function allowedMethods({ url }: Request, routes: readonly Route[]): string[] {
   const path = requestPath(url);
-  const methods = routes
-    .filter((route) => route.method !== 'OPTIONS')
-    .filter(
-      (route) =>
-        route.path === path || (route.path.endsWith('/*') && path.startsWith(route.path.slice(0, -1))),
-    )
-    .map((route) => route.method);
-  return [...new Set(methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)))];
+  return routes
+    .filter((route) => route.path === path && route.method !== 'OPTIONS')
+    .flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : method));
 }

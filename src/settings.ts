@@ -87,15 +87,15 @@ export function parseSettings(environment: Environment): SettingsOutcome {
   const settings: Settings = {
     port: integer('PORT', 4175, 0, 65535),
     host: text('HOST', '0.0.0.0'),
-    upstreamUrl: checked('UPSTREAM_URL', baseAddressProblem).replace(/\/+$/, ''),
+    upstreamUrl: normalized(checked('UPSTREAM_URL', baseAddressProblem)),
     identityProvider: {
-      url: checked('IDP_URL', baseAddressProblem).replace(/\/+$/, ''),
+      url: normalized(checked('IDP_URL', baseAddressProblem)),
       clientId: required('IDP_CLIENT_ID'),
       redirectUri: checked('IDP_REDIRECT_URI', redirectUriProblem),
     },
     allowedOrigins: parseOrigins(required('ALLOWED_ORIGINS'), problems),
     serviceName: text('SERVICE_NAME', 'music-gateway'),
-    production: environment['NODE_ENV'] === 'production',
+    production: text('NODE_ENV', '') === 'production',
     upstreamSignInField: text('UPSTREAM_SIGN_IN_FIELD', 'access_token'),
     timeouts: {
       signInMs: timeoutMs('TIMEOUT_SIGN_IN_MS', 20_000),
@@ -110,10 +110,15 @@ export function parseSettings(environment: Environment): SettingsOutcome {
 
 function baseAddressProblem(value: string): string | undefined {
   const url = URL.parse(value);
+  if (url?.username || url?.password) return 'must not hold a user name or a password';
   if (!url || !/^https?:$/.test(url.protocol)) return `must be an http or https address, not "${value}"`;
-  if (url.username || url.password) return 'must not hold a user name or a password';
   if (url.search || url.hash || /[?#]/.test(value)) return 'must not hold a query or a fragment';
   return undefined;
+}
+
+/** As `new URL` writes it, so that addresses built from it can be compared with it; without a trailing slash. */
+function normalized(address: string): string {
+  return URL.parse(address)?.href.replace(/\/+$/, '') ?? address;
 }
 
 /** @see RFC 6749 section 3.1.2: an absolute URI without a fragment. */
@@ -130,7 +135,7 @@ function parseOrigins(list: string, problems: string[]): ReadonlySet<string> {
   if (list && !origins.length) problems.push('ALLOWED_ORIGINS must name at least one origin');
   for (const origin of origins) {
     const url = URL.parse(origin);
-    if (!url || !/^https?:$/.test(url.protocol)) {
+    if (!url || !/^https?:$/.test(url.protocol) || url.host.includes('*')) {
       problems.push(`ALLOWED_ORIGINS: "${origin}" is not an origin like https://studio.example`);
     } else if (url.origin !== origin) {
       problems.push(`ALLOWED_ORIGINS: "${origin}" must be written as a browser sends it: ${url.origin}`);

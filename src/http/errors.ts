@@ -1,6 +1,6 @@
 /** The one error class of the gateway, and the envelope in which a client sees it. */
 
-import { type Message, preferredLanguage } from './messages.ts';
+import { type Message, messages, preferredLanguage } from './messages.ts';
 
 interface Details {
   /** What went wrong inside; it is logged, and never sent. */
@@ -22,6 +22,11 @@ export class GatewayError extends Error {
     this.text = text;
     this.headers = headers;
   }
+}
+
+/** @see RFC 9110 section 15.5.6: a 405 names the methods that are allowed. */
+export function methodNotAllowed(allowed: readonly string[]): GatewayError {
+  return new GatewayError(405, messages.methodNotAllowed, { headers: { allow: allowed.join(', ') } });
 }
 
 /** `{"error":{"message":"..."}}`, in the language the client asked for. */

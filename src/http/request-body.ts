@@ -2,29 +2,30 @@
 
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
+import { readBounded } from './read-bounded.ts';
 
 export const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
+const MOST_FORM_FIELDS = 1000;
 
 /**
  * The whole body, kept so that it can be sent again after a refresh.
  *
  * @throws GatewayError 413 when it is larger than {@link BODY_LIMIT_BYTES}, 400 when it breaks off
  */
-export async function readBody(request: Request): Promise<Uint8Array<ArrayBuffer>> {
-  if (Number(request.headers.get('content-length')) > BODY_LIMIT_BYTES) throw tooLarge();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+export async function readBody(request: Request): Promise<Buffer<ArrayBuffer>> {
+  const declared = request.headers.get('content-length');
+  if (Number(declared) > BODY_LIMIT_BYTES) throw tooLarge();
+  let body: Buffer<ArrayBuffer> | undefined;
   try {
-    for await (const chunk of request.body ?? []) {
-      size += chunk.byteLength;
-      if (size > BODY_LIMIT_BYTES) break;
-      chunks.push(chunk);
-    }
+    body =
+      declared === null
+        ? await readBounded(request.body, BODY_LIMIT_BYTES)
+        : Buffer.from(await request.arrayBuffer());
   } catch (cause) {
     throw new GatewayError(400, messages.bodyIncomplete, { cause });
   }
-  if (size > BODY_LIMIT_BYTES) throw tooLarge();
-  return Buffer.concat(chunks);
+  if (!body) throw tooLarge();
+  return body;
 }
 
 /**
@@ -36,15 +37,20 @@ export async function readBody(request: Request): Promise<Uint8Array<ArrayBuffer
 export async function readFields(request: Request): Promise<unknown> {
   const contentType = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase();
   const body = await readBody(request);
-  if (contentType === 'application/x-www-form-urlencoded') {
-    return Object.fromEntries(new URLSearchParams(body.toString()));
-  }
+  if (contentType === 'application/x-www-form-urlencoded') return parseForm(body.toString());
   if (contentType !== 'application/json') return null;
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch (cause) {
     throw new GatewayError(400, messages.bodyMalformed, { cause });
   }
+}
+
+/** @throws GatewayError 400 when there are far more fields than any request has; parsing them would take seconds */
+function parseForm(form: string): unknown {
+  const fields = form.split('&', MOST_FORM_FIELDS + 1);
+  if (fields.length > MOST_FORM_FIELDS) throw new GatewayError(400, messages.requestInvalid);
+  return Object.fromEntries(new URLSearchParams(form));
 }
 
 function tooLarge(): GatewayError {

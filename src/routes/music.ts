@@ -42,7 +42,11 @@ export function musicRoutes(settings: Settings, session: SessionPlugin) {
         generate(settings, session, body, request.headers.get('idempotency-key')),
       {
         body: GenerationRequest,
-        parse: async ({ request }) => trimmed(await readFields(request)),
+        // Parsing comes before the check of the session, and a body need not be read for nobody.
+        parse: () => null,
+        transform: async (context: { body: unknown; request: Request }) => {
+          context.body = trimmed(await readFields(context.request));
+        },
       },
     );
 }
@@ -58,6 +62,8 @@ async function generate(
     url: `${upstreamUrl}/v1/music`,
     headers: {
       'content-type': 'application/json',
+      // The answer's encoding is not passed on, so there must be none.
+      'accept-encoding': 'identity',
       ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
     },
     body: JSON.stringify({
@@ -78,8 +84,8 @@ async function generate(
 }
 
 function trimmed(fields: unknown): unknown {
-  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return fields;
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? value.trim() : value]),
-  );
+  if (typeof fields !== 'object' || fields === null) return fields;
+  if ('model' in fields && typeof fields.model === 'string') fields.model = fields.model.trim();
+  if ('prompt' in fields && typeof fields.prompt === 'string') fields.prompt = fields.prompt.trim();
+  return fields;
 }

@@ -5,7 +5,7 @@ import { GatewayError } from '../http/errors.ts';
 import { type Connection, withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
 import type { Settings } from '../settings.ts';
-import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { discard, fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { SharedRefresh } from '../upstream/shared-refresh.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import { clearSessionCookies, parseSessionCookies, type SessionTokens, storeTokenPair } from './cookies.ts';
@@ -50,6 +50,8 @@ export class Session {
    * @see RFC 6750 section 2.1
    */
   async fetch(call: UpstreamCall): Promise<Response> {
+    // A cache must not give to one user what was answered to another.
+    this.#exchange.set.headers['vary'] = 'Origin, Cookie';
     return withoutIdleTimeout(this.#exchange, async () => {
       const { accessToken, refreshToken } = this.tokens;
       const first = accessToken === undefined ? undefined : await send(call, accessToken);
@@ -66,8 +68,7 @@ export class Session {
       if (first) return first;
       throw new GatewayError(502, messages.upstreamUnreachable, { cause: outcome.cause });
     }
-    // An unread body would hold its connection.
-    await first?.body?.cancel();
+    if (first) await discard(first);
     switch (outcome.kind) {
       case 'renewed':
         this.store(outcome.pair);

@@ -2,6 +2,7 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { readBounded } from '../http/read-bounded.ts';
 
 const Text = Type.String({ pattern: '\\S' });
 const ErrorObject = Type.Object({ error: Type.Object({ message: Text }) });
@@ -21,22 +22,15 @@ export async function readErrorMessage(response: Response, timeoutMs: number): P
 }
 
 async function readStart(response: Response, timeoutMs: number): Promise<unknown> {
-  const reader = response.body?.getReader();
-  if (!reader) return undefined;
-  const timer = setTimeout(() => reader.cancel(), timeoutMs);
-  const chunks: Uint8Array[] = [];
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), timeoutMs);
   try {
-    for (let size = 0; size <= LIMIT_BYTES; ) {
-      const { done, value } = await reader.read();
-      if (done) return JSON.parse(Buffer.concat(chunks).toString());
-      size += value.byteLength;
-      chunks.push(value);
-    }
-    await reader.cancel();
+    const body = await Promise.race([readBounded(response.body, LIMIT_BYTES), late.promise]);
+    return body && JSON.parse(body.toString());
   } catch {
     // A body that breaks off or is not JSON holds no text for the user.
+    return undefined;
   } finally {
     clearTimeout(timer);
   }
-  return undefined;
 }

@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../http/errors.ts';
 import { type Message, messages } from '../http/messages.ts';
+import { readBounded } from '../http/read-bounded.ts';
 
 export interface UpstreamCall {
   readonly method: string;
@@ -18,6 +19,9 @@ export interface UpstreamCall {
 
 /** Fetch's own idle timer; it only has to be longer than any deadline of ours. */
 const LEAST_IDLE_TIMEOUT_MS = 300_000;
+
+/** Far more than any answer that is not streamed; decoded, so that a small one cannot unfold into gigabytes. */
+const WHOLE_LIMIT_BYTES = 8 * 1024 * 1024;
 
 /** Bun repeats these by itself when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
@@ -49,6 +53,12 @@ export async function fetchUpstream(call: UpstreamCall): Promise<Response> {
   }
 }
 
+/** Gives up a body that nobody will read, and would otherwise hold its connection. */
+export async function discard(response: Response): Promise<void> {
+  // It fails when the connection is gone already, and that is as well.
+  await response.body?.cancel().catch(() => {});
+}
+
 async function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> {
   const response = await fetch(call.url, {
     method: call.method,
@@ -64,12 +74,13 @@ async function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> 
     timeout: Math.max(call.timeoutMs, LEAST_IDLE_TIMEOUT_MS),
   });
   if (response.status >= 200 && response.status <= 599) return response;
-  await response.body?.cancel();
+  await discard(response);
   throw new GatewayError(502, messages.upstreamInvalid);
 }
 
 async function whole(response: Response): Promise<Response> {
-  const body = await response.arrayBuffer();
+  const body = await readBounded(response.body, WHOLE_LIMIT_BYTES);
+  if (!body) throw new GatewayError(502, messages.upstreamInvalid);
   return new Response(body.byteLength ? body : null, { status: response.status, headers: response.headers });
 }
 

@@ -17,45 +17,51 @@ const PUBLIC_PATH = /^\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
 const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:;[^/]*)?(?:\/|$)/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const NEVER_IN_A_PATH = /[\\\x00-\x1f\x7f]/;
+/** These answer with tokens, which are for the gateway alone. */
+const TOKEN_ENDPOINT = /^\/+v1\/+auth(?:[/;]|$)/i;
+const BROKEN_ESCAPE = /%(?![0-9a-f]{2})/i;
+const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
 /** A path that is still encoded after so many rounds is not meant well. */
 const DECODING_ROUNDS = 3;
 
 /**
- * @returns undefined for a path outside `/v1/`, and for one that another server could read as such
+ * @returns undefined for a path outside `/v1/`, for one that another server could read as such, and for the endpoints
+ *   that answer with tokens
  */
 export function parseTarget(requestUrl: string, upstreamUrl: string): UpstreamTarget | undefined {
   const target = requestTarget(requestUrl).slice(PROXY_PREFIX.length);
-  const [path = ''] = target.split('?', 1);
-  if (target.includes('#') || hidesAnotherPath(path)) return undefined;
-  const url = new URL(upstreamUrl + target);
-  if (!url.href.startsWith(`${new URL(upstreamUrl).href.replace(/\/$/, '')}/v1/`)) return undefined;
+  const url = URL.parse(upstreamUrl + target);
+  if (!url?.href.startsWith(`${upstreamUrl}/v1/`) || target.includes('#')) return undefined;
+  // As it was written and as it will be sent: `new URL` makes another path of some.
+  const [written = ''] = target.split('?', 1);
+  for (const path of [written, url.pathname.slice(new URL(upstreamUrl).pathname.replace(/\/$/, '').length)]) {
+    const meant = decodeCompletely(path);
+    if (meant === undefined || TOKEN_ENDPOINT.test(meant)) return undefined;
+  }
   return { url: url.href, isPublic: PUBLIC_PATH.test(target) };
 }
 
-function hidesAnotherPath(path: string): boolean {
+/** What the path says once nothing in it is encoded; undefined when it says another path than it shows. */
+function decodeCompletely(path: string): string | undefined {
+  if (BROKEN_ESCAPE.test(path)) return undefined;
   let decoded = path;
   for (let round = 0; round <= DECODING_ROUNDS; round++) {
-    if (NEVER_IN_A_PATH.test(decoded) || DOT_SEGMENT.test(decoded)) return true;
-    if (count(decoded, '/') !== count(path, '/')) return true;
-    const next = round === 0 ? decodeStrictly(decoded) : decodeWhatDecodes(decoded);
-    if (next === undefined) return true;
-    if (next === decoded) return false;
+    if (NEVER_IN_A_PATH.test(decoded) || DOT_SEGMENT.test(decoded)) return undefined;
+    if (count(decoded, '/') !== count(path, '/')) return undefined;
+    const next = decodeEscapes(decoded);
+    if (next === decoded || next === undefined) return next;
     decoded = next;
   }
-  return true;
+  return undefined;
 }
 
-/** Undefined for a broken escape or one that is not UTF-8, such as an overlong slash. */
-function decodeStrictly(path: string): string | undefined {
+/** Undefined when an escape is not UTF-8, such as an overlong slash. */
+function decodeEscapes(path: string): string | undefined {
   try {
-    return decodeURIComponent(path);
+    return path.replace(ESCAPES, decodeURIComponent);
   } catch {
     return undefined;
   }
-}
-
-function decodeWhatDecodes(path: string): string {
-  return path.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
 function count(text: string, character: string): number {

@@ -186,16 +186,16 @@ describe.each(JSON_ROUTES)('the JSON body of $name', ({ path, calls, body: valid
   });
 
   it.each([
-    'null',
-    'true',
-    '1',
-    '"text"',
-    '[]',
-    `[${valid}]`,
-    '{}',
-    `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
-    `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`,
-  ])('is refused when it is JSON of another kind', async (body) => {
+    ['null', 'null'],
+    ['a flag', 'true'],
+    ['a number', '1'],
+    ['a text', '"text"'],
+    ['an empty list', '[]'],
+    ['a list', `[${valid}]`],
+    ['an empty object', '{}'],
+    ['100,000 lists in each other', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+    ['100,000 objects in each other', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
+  ])('is refused when it is %s', async (_, body) => {
     await using world = startScripted();
     const response = await post(world, body);
     expect(await envelopeMessage(response, 400)).toMatch(

@@ -285,7 +285,7 @@ describe('response headers of the proxy', () => {
     expect(answer.headers.get('access-control-allow-origin')).toBe(ORIGIN);
     expect(answer.headers.get('access-control-allow-credentials')).toBe('true');
     expect(answer.headers.get('access-control-allow-methods')).not.toContain('TRACE');
-    expect(answer.headers.get('vary')).toBe('Origin');
+    expect(answer.headers.get('vary')).toBe('Origin, Cookie');
   });
 
   it.each([200, 404, 500])('keep the HTML of a %d from running on our origin', async (status) => {
@@ -301,7 +301,7 @@ describe('response headers of the proxy', () => {
   });
 
   // A known defect: Elysia runs the handler of GET for a HEAD, counts the bytes of its body and sets that as the length.
-  it.failing('of a HEAD are those of the upstream, with the length of the body it would send', async () => {
+  it('of a HEAD are those of the upstream, with the length of the body it would send', async () => {
     const headers = { 'content-type': 'audio/mpeg', 'content-length': '123456', etag: '"abc"' };
     const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     await using upstream = await startRawUpstream((socket) =>
@@ -487,7 +487,7 @@ describe('redirects through the proxy', () => {
   });
 
   // A known defect: the base address is compared as it was written in the settings, not as it is sent.
-  it.failing('have their Location rewritten for a base address in an unusual spelling', async () => {
+  it('have their Location rewritten for a base address in an unusual spelling', async () => {
     await using upstream = await startRawUpstream((socket) =>
       socket.end('HTTP/1.1 302 Found\r\nLocation: /v1/elsewhere\r\nContent-Length: 0\r\n\r\n'),
     );
@@ -614,6 +614,26 @@ describe('an upstream that fails', () => {
     expect(await envelopeMessage(response, 502)).toStartWith('The music service');
     expect(upstream.connections).toBe(1);
   });
+
+  it.each(['POST', 'PATCH'])(
+    'by closing a used connection cannot fail a %s, which gets a new one',
+    async (method) => {
+      await using upstream = await startRawUpstream((socket) =>
+        // The connection stays open, but a second request on it would never be answered.
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+      );
+      await using world = startWorld({ UPSTREAM_URL: upstream.url });
+      for (const connections of [1, 2]) {
+        const response = await world.request('/api/upstream/v1/any', {
+          method,
+          cookie: SIGNED_IN,
+          body: 'x',
+        });
+        expect(await response.text()).toBe('ok');
+        expect(upstream.connections).toBe(connections);
+      }
+    },
+  );
 
   it.each([429, 500, 503])('with %d is not asked again', async (status) => {
     await using world = startWorld();

@@ -8,14 +8,16 @@ export interface RawUpstream extends AsyncDisposable {
   readonly connections: number;
 }
 
-/** Calls `answer` on each connection once a whole request has come. */
-export async function startRawUpstream(answer: (socket: net.Socket) => void): Promise<RawUpstream> {
+/** Calls `answer` on each connection with the first of its request. */
+export async function startRawUpstream(
+  answer: (socket: net.Socket, request: string) => void,
+): Promise<RawUpstream> {
   const sockets = new Set<net.Socket>();
   let connections = 0;
   const server = net.createServer((socket) => {
     connections++;
     sockets.add(socket);
-    socket.once('data', () => answer(socket));
+    socket.once('data', (data) => answer(socket, data.toString()));
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
   });
