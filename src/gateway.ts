@@ -1,11 +1,11 @@
 /** Puts the gateway together: error envelope, CORS, origin rule, routes. */
 
 import { cors } from '@elysiajs/cors';
-import { Elysia, ValidationError } from 'elysia';
+import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia';
 import { describeCause, errorEnvelope, GatewayError, methodNotAllowed } from './http/errors.ts';
 import { ALLOWED_REQUEST_HEADERS, EXPOSED_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
-import { messages } from './http/messages.ts';
+import { isMessageKey, type Message, messages } from './http/messages.ts';
 import { requireAllowedOrigin } from './http/origin.ts';
 import { requestPath } from './http/request-target.ts';
 import { authRoutes } from './routes/auth.ts';
@@ -14,7 +14,9 @@ import { musicRoutes } from './routes/music.ts';
 import { upstreamProxyRoutes } from './routes/upstream-proxy.ts';
 import { createSessionPlugin } from './session/session.ts';
 import type { Settings } from './settings.ts';
-import { createSharedRefresh } from './upstream/shared-refresh.ts';
+import { RedisReplayStore } from './upstream/redis-replay-store.ts';
+import { MemoryReplayStore } from './upstream/replay-store.ts';
+import { SharedRefresh } from './upstream/shared-refresh.ts';
 
 export interface GatewayOptions {
   readonly settings: Settings;
@@ -24,7 +26,9 @@ export interface GatewayOptions {
 
 export function createGateway({ settings, log = console.error }: GatewayOptions) {
   const { allowedOrigins } = settings;
-  const session = createSessionPlugin(settings, createSharedRefresh(settings));
+  const replayStore =
+    settings.redisUrl === undefined ? new MemoryReplayStore() : new RedisReplayStore(settings.redisUrl, log);
+  const session = createSessionPlugin(settings, new SharedRefresh(settings, replayStore));
   const gateway = new Elysia({
     name: 'gateway',
     // What a client sends is judged as it is: the normaliser would merge a `__proto__` key into the body.
@@ -42,10 +46,10 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
     },
   })
     .headers({ 'x-content-type-options': 'nosniff' })
-    .onError(({ error, request }) => {
+    .onError(({ error, request, route }) => {
       const failure = toGatewayError(error, request, routeTable());
       if (failure.status >= 500 && !request.signal.aborted) {
-        log(`${failure.status} ${request.method} ${failure.message} (${describeCause(failure)})`);
+        log(`${failure.status} ${request.method} ${route}: ${failure.message} (${describeCause(failure)})`);
       }
       return errorEnvelope(failure, request);
     })
@@ -61,7 +65,9 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
       }),
     )
     .onRequest(({ request }) => {
-      // Without a usable Host there is no address, and Elysia would look for the path in the query.
+      // A load balancer asks without a Host. For the rest there would be no address, and Elysia would look for the path
+      // in the query.
+      if (request.url === HEALTH_PATH) return;
       if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
       if (requestPath(request.url) !== HEALTH_PATH) requireAllowedOrigin(request, allowedOrigins);
     })
@@ -80,20 +86,18 @@ interface Route {
 
 function toGatewayError(error: unknown, request: Request, routes: readonly Route[]): GatewayError {
   if (error instanceof GatewayError) return error;
-  if (!(error instanceof Error)) return new GatewayError(500, messages.internalError, { cause: error });
-  // Elysia wraps what a body parser throws.
-  if (error.cause instanceof GatewayError) return error.cause;
+  // What a body parser throws comes wrapped.
+  if (error instanceof ParseError && error.cause instanceof GatewayError) return error.cause;
   if (error instanceof ValidationError) return new GatewayError(400, validationMessage(error));
-  if (!('code' in error) || error.code !== 'NOT_FOUND') {
-    return new GatewayError(500, messages.internalError, { cause: error });
+  if (error instanceof NotFoundError) {
+    const allowed = allowedMethods(request, routes);
+    return allowed.length ? methodNotAllowed(allowed) : new GatewayError(404, messages.notFound);
   }
-  const allow = allowedMethods(request, routes);
-  return allow.length ? methodNotAllowed(allow) : new GatewayError(404, messages.notFound);
+  return new GatewayError(500, messages.internalError, { cause: error });
 }
 
-function validationMessage({ customError }: ValidationError) {
-  const [, message] = Object.entries(messages).find(([key]) => key === customError) ?? [];
-  return message ?? messages.requestInvalid;
+function validationMessage({ customError }: ValidationError): Message {
+  return isMessageKey(customError) ? messages[customError] : messages.requestInvalid;
 }
 
 /** The methods that the requested path knows; none when there is no such path. */

@@ -6,6 +6,9 @@ import { parseSettings } from './settings.ts';
 /** What `bun run start` sets; Bun reads it only from the environment it was started with. */
 const FETCH_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 
+/** `bun run` passes on a signal that a terminal or systemd has sent to this process too: that is not a second one. */
+const SAME_SIGNAL_MS = 1000;
+
 function main(): void {
   const outcome = parseSettings(process.env);
   for (const warning of outcome.warnings) console.warn(`warning: ${warning}`);
@@ -27,10 +30,13 @@ function main(): void {
   const origins = [...settings.allowedOrigins].join(', ');
   console.log(`${settings.serviceName} listens on ${gateway.server?.url.origin} for ${origins}`);
 
-  let stopping = false;
+  let stoppingSince: number | undefined;
   const stop = async () => {
-    if (stopping) process.exit(1);
-    stopping = true;
+    if (stoppingSince !== undefined) {
+      if (performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(1);
+      return;
+    }
+    stoppingSince = performance.now();
     await gateway.stop();
     process.exit(0);
   };

@@ -1,5 +1,15 @@
 /** Turns the environment into typed settings, and names every problem in it at once. */
 
+import { lookAlikeWarnings } from './settings/look-alikes.ts';
+import {
+  baseAddressProblem,
+  normalized,
+  parseCookieKeys,
+  parseOrigins,
+  redirectUriProblem,
+  redisUrlProblem,
+} from './settings/values.ts';
+
 export interface Settings {
   readonly port: number;
   readonly host: string;
@@ -24,6 +34,12 @@ export interface Settings {
   };
   /** How long a spent refresh token still yields its successor; 0: not at all. */
   readonly refreshReplaySeconds: number;
+  /** Where instances share their refreshes; undefined for one that runs alone. */
+  readonly redisUrl: string | undefined;
+  /** 32 bytes each; the first seals the cookies, all open them; none: the cookies are not sealed. */
+  readonly cookieKeys: readonly Uint8Array[];
+  /** For the switch-over: cookies from before sealing was on still count. */
+  readonly acceptPlainCookies: boolean;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -32,7 +48,7 @@ export type SettingsOutcome =
   | { readonly ok: true; readonly settings: Settings; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
-const NAMES = [
+export const SETTING_NAMES = [
   'PORT',
   'HOST',
   'UPSTREAM_URL',
@@ -48,8 +64,11 @@ const NAMES = [
   'TIMEOUT_LOGOUT_MS',
   'TIMEOUT_STREAM_MS',
   'REFRESH_REPLAY_SECONDS',
+  'REDIS_URL',
+  'COOKIE_KEYS',
+  'COOKIE_KEYS_ACCEPT_PLAIN',
 ] as const;
-type Name = (typeof NAMES)[number];
+type Name = (typeof SETTING_NAMES)[number];
 
 /** The longest delay that a timer takes; a larger one would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -61,7 +80,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  */
 export function parseSettings(environment: Environment): SettingsOutcome {
   const problems: string[] = [];
-  const warnings = resemblances(environment);
+  const warnings = lookAlikeWarnings(environment, SETTING_NAMES);
 
   const text = (name: Name, fallback: string) => environment[name]?.trim() || fallback;
   const required = (name: Name): string => {
@@ -76,14 +95,24 @@ export function parseSettings(environment: Environment): SettingsOutcome {
     problems.push(`${name} must be a whole number from ${least} to ${most}, not "${value}"`);
     return fallback;
   };
+  const flag = (name: Name): boolean => {
+    const value = text(name, 'false');
+    if (value !== 'true' && value !== 'false') problems.push(`${name} must be true or false, not "${value}"`);
+    return value === 'true';
+  };
   const timeoutMs = (name: Name, fallback: number) => integer(name, fallback, 1, LONGEST_TIMER_MS);
   const checked = (name: Name, problemWith: (value: string) => string | undefined): string => {
-    const value = required(name);
+    required(name);
+    return optional(name, problemWith) ?? '';
+  };
+  const optional = (name: Name, problemWith: (value: string) => string | undefined): string | undefined => {
+    const value = text(name, '');
     const problem = value && problemWith(value);
     if (problem) problems.push(`${name} ${problem}`);
-    return value;
+    return value || undefined;
   };
 
+  const production = text('NODE_ENV', '') === 'production';
   const settings: Settings = {
     port: integer('PORT', 4175, 0, 65535),
     host: text('HOST', '0.0.0.0'),
@@ -95,7 +124,7 @@ export function parseSettings(environment: Environment): SettingsOutcome {
     },
     allowedOrigins: parseOrigins(required('ALLOWED_ORIGINS'), problems),
     serviceName: text('SERVICE_NAME', 'music-gateway'),
-    production: text('NODE_ENV', '') === 'production',
+    production,
     upstreamSignInField: text('UPSTREAM_SIGN_IN_FIELD', 'access_token'),
     timeouts: {
       signInMs: timeoutMs('TIMEOUT_SIGN_IN_MS', 20_000),
@@ -104,72 +133,14 @@ export function parseSettings(environment: Environment): SettingsOutcome {
       streamMs: timeoutMs('TIMEOUT_STREAM_MS', 280_000),
     },
     refreshReplaySeconds: integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
+    redisUrl: optional('REDIS_URL', redisUrlProblem),
+    cookieKeys: parseCookieKeys(text('COOKIE_KEYS', ''), problems),
+    acceptPlainCookies: flag('COOKIE_KEYS_ACCEPT_PLAIN'),
   };
+  if (!production && [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'))) {
+    warnings.push(
+      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https',
+    );
+  }
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
-}
-
-function baseAddressProblem(value: string): string | undefined {
-  const url = URL.parse(value);
-  if (url?.username || url?.password) return 'must not hold a user name or a password';
-  if (!url || !/^https?:$/.test(url.protocol)) return `must be an http or https address, not "${value}"`;
-  if (url.search || url.hash || /[?#]/.test(value)) return 'must not hold a query or a fragment';
-  return undefined;
-}
-
-/** As `new URL` writes it, so that addresses built from it can be compared with it; without a trailing slash. */
-function normalized(address: string): string {
-  return URL.parse(address)?.href.replace(/\/+$/, '') ?? address;
-}
-
-/** @see RFC 6749 section 3.1.2: an absolute URI without a fragment. */
-function redirectUriProblem(value: string): string | undefined {
-  if (!URL.canParse(value)) return `must be an absolute URI, not "${value}"`;
-  return value.includes('#') ? 'must not hold a fragment' : undefined;
-}
-
-function parseOrigins(list: string, problems: string[]): ReadonlySet<string> {
-  const origins = list
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter(Boolean);
-  if (list && !origins.length) problems.push('ALLOWED_ORIGINS must name at least one origin');
-  for (const origin of origins) {
-    const url = URL.parse(origin);
-    if (!url || !/^https?:$/.test(url.protocol) || url.host.includes('*')) {
-      problems.push(`ALLOWED_ORIGINS: "${origin}" is not an origin like https://studio.example`);
-    } else if (url.origin !== origin) {
-      problems.push(`ALLOWED_ORIGINS: "${origin}" must be written as a browser sends it: ${url.origin}`);
-    }
-  }
-  return new Set(origins);
-}
-
-function resemblances(environment: Environment): string[] {
-  const known: readonly string[] = NAMES;
-  return Object.keys(environment)
-    .filter((name) => environment[name] !== undefined && !known.includes(name))
-    .flatMap((name) => {
-      const meant = known.find((candidate) => resembles(name.toUpperCase(), candidate));
-      return meant ? [`${name} is not a setting of the gateway; did you mean ${meant}?`] : [];
-    });
-}
-
-/** One slip of the keyboard for every five letters, so that HOME is not taken for HOST. */
-function resembles(name: string, known: string): boolean {
-  const allowed = Math.floor(known.length / 5);
-  return Math.abs(name.length - known.length) <= allowed && editDistance(name, known) <= allowed;
-}
-
-/** Levenshtein distance, row by row. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next[j] = Math.min(substitution, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1);
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }

@@ -8,7 +8,7 @@ export const IDLE_TIMEOUT_SECONDS = 60;
 /** A request and the server that holds its connection; null when there is no socket. */
 export interface Connection {
   readonly request: Request;
-  readonly server: Server<unknown> | null;
+  readonly server: Pick<Server<unknown>, 'timeout'> | null;
 }
 
 /**

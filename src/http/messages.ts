@@ -9,7 +9,7 @@ export type Language = keyof Message;
 export const messages = {
   originNotAllowed: {
     en: 'Requests from this origin are not allowed.',
-    sw: 'Maombi kutoka asili hii hayaruhusiwi.',
+    sw: 'Maombi kutoka chanzo hiki hayaruhusiwi.',
   },
   notFound: {
     en: 'There is nothing at this address.',
@@ -49,15 +49,15 @@ export const messages = {
   },
   codeVerifierInvalid: {
     en: 'code_verifier must be a string of at least 43 characters.',
-    sw: 'code_verifier lazima iwe maandishi yenye angalau herufi 43.',
+    sw: 'code_verifier lazima iwe maandishi yenye angalau vibambo 43.',
   },
   modelInvalid: {
     en: 'model must be a string of 1 to 120 characters.',
-    sw: 'model lazima iwe maandishi yenye herufi 1 hadi 120.',
+    sw: 'model lazima iwe maandishi yenye vibambo 1 hadi 120.',
   },
   promptInvalid: {
     en: 'prompt must be a string of 1 to 4100 characters.',
-    sw: 'prompt lazima iwe maandishi yenye herufi 1 hadi 4100.',
+    sw: 'prompt lazima iwe maandishi yenye vibambo 1 hadi 4100.',
   },
   musicLengthInvalid: {
     en: 'music_length_ms must be a whole number from 3000 to 600000.',
@@ -73,11 +73,23 @@ export const messages = {
   },
   signInFailed: {
     en: 'The music service did not complete the sign-in.',
-    sw: 'Huduma ya muziki haikukamilisha kuingia.',
+    sw: 'Huduma ya muziki haikukamilisha kuingia kwako.',
   },
   tokensTooLarge: {
     en: 'The session is too large to be kept in a cookie.',
-    sw: 'Kipindi ni kikubwa mno kuhifadhiwa kwenye kidakuzi.',
+    sw: 'Kipindi ni kikubwa mno; hakiwezi kuhifadhiwa kwenye kidakuzi.',
+  },
+  identityProviderUnreachable: {
+    en: 'The identity provider cannot be reached right now.',
+    sw: 'Mtoa utambulisho hapatikani kwa sasa.',
+  },
+  identityProviderTimeout: {
+    en: 'The identity provider took too long to answer.',
+    sw: 'Mtoa utambulisho alichelewa mno kujibu.',
+  },
+  identityProviderInvalid: {
+    en: 'The identity provider gave an invalid answer.',
+    sw: 'Mtoa utambulisho alitoa jibu lisilo sahihi.',
   },
   upstreamUnreachable: {
     en: 'The music service cannot be reached right now.',
@@ -108,17 +120,25 @@ export const messages = {
 export type MessageKey = keyof typeof messages;
 
 /**
- * The language to answer in, by the weights of an `Accept-Language` header; English otherwise.
+ * The language to answer in, by the weights of an `Accept-Language` header and then by its order; English otherwise.
  *
  * @see RFC 9110 section 12.5.4
  */
 export function preferredLanguage(acceptLanguage: string | null): Language {
-  const weight = { en: 0, sw: 0 };
+  let preferred: Language = 'en';
+  let most = 0;
   for (const range of acceptLanguage?.split(',') ?? []) {
     const [tag = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
     const language = tag.split('-')[0];
-    const q = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1);
-    if (language === 'en' || language === 'sw') weight[language] = Math.max(weight[language], q || 0);
+    const weight = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1) || 0;
+    if ((language === 'en' || language === 'sw') && weight > most) {
+      preferred = language;
+      most = weight;
+    }
   }
-  return weight.sw > weight.en ? 'sw' : 'en';
+  return preferred;
+}
+
+export function isMessageKey(key: unknown): key is MessageKey {
+  return typeof key === 'string' && Object.hasOwn(messages, key);
 }

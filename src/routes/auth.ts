@@ -7,9 +7,9 @@ import type { MessageKey } from '../http/messages.ts';
 import { readFields } from '../http/request-body.ts';
 import type { SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
-import { signIn, signOut } from '../upstream/accounts.ts';
 import { exchangeCode } from '../upstream/identity-provider.ts';
-import { readCall, wholeAnswer } from './read.ts';
+import { signIn } from '../upstream/session-endpoints.ts';
+import { wholeAnswer, wholeGet } from './whole-get.ts';
 
 /** @see RFC 7636 section 4.1: a verifier has at least 43 characters; judging it is the identity provider's task. */
 export const SignInRequest = Type.Object(
@@ -31,29 +31,22 @@ export function authRoutes(settings: Settings, session: SessionPlugin) {
         const pair = await withoutIdleTimeout({ request, server }, async () =>
           signIn(settings, await exchangeCode(settings, grant)),
         );
-        session.store(pair);
+        await session.store(pair);
         return { ok: true };
       },
       { body: SignInRequest, parse: ({ request }) => readFields(request) },
     )
     .get('/session', async ({ session, request, set }) => {
       set.headers['cache-control'] = 'no-store';
-      if (!session.exists) return { authenticated: false };
-      const upstream = await session.fetch(readCall(settings, '/v1/me', request));
+      if (!(await session.hasTokens())) return { authenticated: false };
+      const upstream = await session.fetch(wholeGet(settings, '/v1/me', request.signal));
       return upstream.status === 404 ? { authenticated: true } : wholeAnswer(upstream);
     })
     .post(
       '/logout',
-      async ({ session, request, server, set }) => {
+      async ({ session, set }) => {
         set.headers['cache-control'] = 'no-store';
-        const { accessToken, refreshToken } = session.tokens;
-        if (accessToken !== undefined && refreshToken !== undefined) {
-          // The user is signed out here whether or not the upstream hears of it.
-          await withoutIdleTimeout({ request, server }, () =>
-            signOut(settings, accessToken, refreshToken).catch(() => {}),
-          );
-        }
-        session.clear();
+        await session.signOut();
         return { ok: true };
       },
       { parse: 'none' },

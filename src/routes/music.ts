@@ -9,7 +9,7 @@ import { readFields } from '../http/request-body.ts';
 import type { Session, SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
-import { readCall, wholeAnswer } from './read.ts';
+import { wholeAnswer, wholeGet } from './whole-get.ts';
 
 /** Lengths are counted after trimming; the flags are true only when they are literally `true`. */
 export const GenerationRequest = Type.Object(
@@ -32,9 +32,9 @@ export type GenerationRequest = Static<typeof GenerationRequest>;
 export function musicRoutes(settings: Settings, session: SessionPlugin) {
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
-    .onTransform(({ session }) => session.require())
+    .onTransform(({ session }) => session.requireTokens())
     .get('/models', async ({ session, request }) =>
-      wholeAnswer(await session.fetch(readCall(settings, '/v1/models', request))),
+      wholeAnswer(await session.fetch(wholeGet(settings, '/v1/models', request.signal))),
     )
     .post(
       '/generate',
@@ -74,9 +74,9 @@ async function generate(
       is_public: request.is_public === true,
     }),
     timeoutMs: timeouts.streamMs,
-    deadline: 'headers',
+    answer: 'streamed',
     // No signal: a generation is paid for, so it is left to finish when the client goes away.
-    timeoutText: messages.generationTimeout,
+    texts: { late: messages.generationTimeout },
   });
   if (upstream.ok) return new Response(upstream.body, { headers: generationHeaders(upstream.headers) });
   const text = (await readErrorMessage(upstream, timeouts.readMs)) ?? messages.generationFailed;

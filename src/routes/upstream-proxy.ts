@@ -25,14 +25,14 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) 
       if (!target) throw new GatewayError(404, messages.notFound);
       if (!METHODS.includes(method)) throw methodNotAllowed(METHODS);
       const isPublic = target.isPublic && method === 'GET';
-      if (!isPublic) session.require();
+      if (!isPublic) await session.requireTokens();
       const call: UpstreamCall = {
         method,
         url: target.url,
         headers: forwardedRequestHeaders(request),
         ...(method === 'GET' || method === 'HEAD' ? {} : { body: await readBody(request) }),
         timeoutMs: timeouts.streamMs,
-        deadline: 'headers',
+        answer: 'streamed',
         signal: request.signal,
       };
       const upstream = isPublic

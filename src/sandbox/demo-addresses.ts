@@ -1,4 +1,4 @@
-/** Where a demo listens: four ports in a row of which PORT, or 4175, is the gateway's. */
+/** Where a demo listens: PORT, or 4175, is the gateway's port, and the others follow from it. */
 
 export interface DemoAddresses {
   readonly gatewayPort: number;
@@ -13,8 +13,17 @@ export interface DemoAddresses {
 
 export const DEMO_CLIENT_ID = 'music-studio';
 
-export function demoAddresses(port = Number(process.env['PORT'] || 4175)): DemoAddresses {
-  const studioOrigin = `http://localhost:${port + 5}`;
+const DEFAULT_PORT = 4175;
+const STUDIO_OFFSET = 5;
+const LAST_PORT = 65_535 - STUDIO_OFFSET;
+
+/** @throws RangeError when PORT leaves no room for the ports after it */
+export function demoAddresses(): DemoAddresses {
+  const port = Number(process.env['PORT'] || DEFAULT_PORT);
+  if (!Number.isInteger(port) || port < 1 || port > LAST_PORT) {
+    throw new RangeError(`PORT must be a whole number from 1 to ${LAST_PORT}`);
+  }
+  const studioOrigin = `http://localhost:${port + STUDIO_OFFSET}`;
   return {
     gatewayPort: port,
     identityProviderPort: port + 1,
@@ -24,4 +33,10 @@ export function demoAddresses(port = Number(process.env['PORT'] || 4175)): DemoA
     studioOrigin,
     redirectUri: `${studioOrigin}/callback`,
   };
+}
+
+/** A command of this project as it can be typed beside this demo, on a machine without bun on its PATH too. */
+export function demoCommand(script: string): string {
+  const port = process.env['PORT'];
+  return `${port ? `PORT=${port} ` : ''}npx --yes bun@${Bun.version} run ${script}`;
 }

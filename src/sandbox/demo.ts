@@ -2,12 +2,11 @@
 
 import { createGateway } from '../gateway.ts';
 import { parseSettings } from '../settings.ts';
-import { DEMO_CLIENT_ID, demoAddresses } from './demo-addresses.ts';
+import { DEMO_CLIENT_ID, type DemoAddresses, demoAddresses, demoCommand } from './demo-addresses.ts';
 import { type Sandbox, startSandbox } from './sandbox.ts';
 
-const addresses = demoAddresses();
-
 async function main(): Promise<void> {
+  const addresses = demoAddresses();
   const sandbox = await startSandbox({
     clientId: DEMO_CLIENT_ID,
     redirectUris: [addresses.redirectUri],
@@ -15,7 +14,7 @@ async function main(): Promise<void> {
     upstreamPort: addresses.upstreamPort,
     accessTokenSeconds: Number(process.env['DEMO_ACCESS_TOKEN_SECONDS'] || 60),
   });
-  const gateway = startGateway(sandbox);
+  const gateway = startGateway(sandbox, addresses);
   console.log(`
 Music Gateway demo
 
@@ -26,8 +25,9 @@ Music Gateway demo
 
 What to do next, in another terminal:
 
-  bun run tour        signs in, generates a track, plays and publishes it, and signs out
-  curl ${addresses.gatewayUrl}/api/health
+  ${demoCommand('tour')}
+
+It signs in, generates a track, plays and publishes it, waits a minute for the access token to expire, and signs out.
 
 Ctrl-C stops the demo.
 `);
@@ -39,7 +39,7 @@ Ctrl-C stops the demo.
   process.once('SIGTERM', stop);
 }
 
-function startGateway(sandbox: Sandbox) {
+function startGateway(sandbox: Sandbox, addresses: DemoAddresses) {
   const outcome = parseSettings({
     UPSTREAM_URL: sandbox.upstream.url,
     IDP_URL: sandbox.identityProviderUrl,
@@ -54,11 +54,16 @@ function startGateway(sandbox: Sandbox) {
   });
 }
 
+function problem(error: unknown): string {
+  if (error instanceof RangeError) return error.message;
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+  const [port] = /\d+/.exec(error.message) ?? [];
+  return `Port ${port} is taken. Stop what uses it, or choose others with PORT=5175 before the command`;
+}
+
 try {
   await main();
 } catch (error) {
-  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
-  const [port] = /\d+/.exec(error.message) ?? [];
-  console.error(`Port ${port} is taken. Stop what uses it, or choose others with PORT=5175 bun run demo`);
+  console.error(problem(error));
   process.exit(1);
 }

@@ -4,7 +4,7 @@ import {
   type IdentityProviderOptions,
   startIdentityProvider,
 } from './identity-provider/identity-provider.ts';
-import { startUpstream, type Upstream, type UpstreamOptions } from './music-api/upstream-api.ts';
+import { startUpstream, type Upstream, type UpstreamOptions } from './music-api/music-api.ts';
 
 export interface SandboxOptions
   extends Pick<IdentityProviderOptions, 'clientId' | 'redirectUris'>,

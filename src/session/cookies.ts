@@ -5,15 +5,17 @@ import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Context } from 'elysia';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
+import type { Settings } from '../settings.ts';
 import { Token, type TokenPair } from '../upstream/token-pair.ts';
+import { CookieSeal } from './cookie-seal.ts';
 
 const ACCESS = 'svc_music_access';
 const REFRESH = 'svc_music_refresh';
 
-export const SessionCookies = Type.Object({
-  [ACCESS]: Type.Optional(Token),
-  [REFRESH]: Type.Optional(Token),
-});
+const CookieValues = Type.Object({ [ACCESS]: Type.Optional(Token), [REFRESH]: Type.Optional(Token) });
+type CookieName = keyof Static<typeof CookieValues>;
+const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
+const validator = TypeCompiler.Compile(CookieValues);
 
 export interface SessionTokens {
   readonly accessToken: string | undefined;
@@ -24,47 +26,61 @@ const REFRESH_MAX_AGE_SECONDS = 30 * 24 * 60 * 60;
 /** Browsers silently drop a cookie whose name and value are longer (RFC 6265bis section 5.6). */
 const COOKIE_LIMIT_BYTES = 4096;
 
-const validator = TypeCompiler.Compile(SessionCookies);
+type Set = Context['set'];
 
-/**
- * Reads the tokens from a `Cookie` header; a value that no token can have counts as absent.
- *
- * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`) and
- * turns a value that looks like JSON into an object. Bun's classes give back every value as it was stored.
- */
-export function parseSessionCookies(header: string | null): SessionTokens {
-  if (header === null) return { accessToken: undefined, refreshToken: undefined };
-  const jar = new Bun.CookieMap(header);
-  const read = (name: keyof Static<typeof SessionCookies>): string | undefined => {
-    const cookie = { [name]: jar.get(name) ?? undefined };
-    return validator.Check(cookie) ? cookie[name] : undefined;
-  };
-  return { accessToken: read(ACCESS), refreshToken: read(REFRESH) };
-}
+export class SessionCookies {
+  readonly #secure: boolean;
+  readonly #seal: CookieSeal | undefined;
 
-/** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
-export function storeTokenPair(set: Context['set'], pair: TokenPair, production: boolean): void {
-  const cookies = [
-    sessionCookie(ACCESS, pair.accessToken, pair.expiresInSeconds, production),
-    sessionCookie(REFRESH, pair.refreshToken, REFRESH_MAX_AGE_SECONDS, production),
-  ];
-  const fits = cookies.every(
-    (cookie) => cookie.slice(0, cookie.indexOf(';')).length - 1 <= COOKIE_LIMIT_BYTES,
-  );
-  if (!fits) throw new GatewayError(502, messages.tokensTooLarge);
-  set.headers['set-cookie'] = cookies;
-}
+  constructor({ production, cookieKeys, acceptPlainCookies }: Settings) {
+    this.#secure = production;
+    this.#seal = cookieKeys.length ? new CookieSeal(cookieKeys, acceptPlainCookies) : undefined;
+  }
 
-export function clearSessionCookies(set: Context['set'], production: boolean): void {
-  set.headers['set-cookie'] = [ACCESS, REFRESH].map((name) => sessionCookie(name, '', 0, production));
-}
+  /**
+   * Reads the tokens from a `Cookie` header. A value that no token can have, or that the seal does not open, counts
+   * as absent; the latter is cleared.
+   *
+   * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`)
+   * and turns a value that looks like JSON into an object. Bun's classes give every value back as it was stored.
+   */
+  async read(header: string | null, set: Set): Promise<SessionTokens> {
+    if (header === null) return { accessToken: undefined, refreshToken: undefined };
+    const jar = new Bun.CookieMap(header);
+    const values: Record<string, string> = {};
+    const unreadable: CookieName[] = [];
+    for (const name of NAMES) {
+      const value = jar.get(name);
+      if (!value) continue;
+      const token = this.#seal ? await this.#seal.open(name, value) : value;
+      if (token !== undefined && validator.Check({ [name]: token })) values[name] = token;
+      else if (this.#seal) unreadable.push(name);
+    }
+    if (unreadable.length) this.clear(set, unreadable);
+    return { accessToken: values[ACCESS], refreshToken: values[REFRESH] };
+  }
 
-function sessionCookie(name: string, value: string, maxAge: number, secure: boolean): string {
-  return new Bun.Cookie(name, value, {
-    httpOnly: true,
-    sameSite: 'lax',
-    path: '/',
-    maxAge,
-    secure,
-  }).serialize();
+  /** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
+  async store(set: Set, { accessToken, refreshToken, expiresInSeconds }: TokenPair): Promise<void> {
+    const cookies = [
+      this.#cookie(ACCESS, await this.#sealed(ACCESS, accessToken), expiresInSeconds),
+      this.#cookie(REFRESH, await this.#sealed(REFRESH, refreshToken), REFRESH_MAX_AGE_SECONDS),
+    ];
+    const fits = cookies.every((cookie) => cookie.indexOf(';') - '='.length <= COOKIE_LIMIT_BYTES);
+    if (!fits) throw new GatewayError(502, messages.tokensTooLarge);
+    set.headers['set-cookie'] = cookies;
+  }
+
+  clear(set: Set, names: readonly CookieName[] = NAMES): void {
+    set.headers['set-cookie'] = names.map((name) => this.#cookie(name, '', 0));
+  }
+
+  async #sealed(name: CookieName, token: string): Promise<string> {
+    return this.#seal ? this.#seal.seal(name, token) : token;
+  }
+
+  #cookie(name: CookieName, value: string, maxAge: number): string {
+    const attributes = { httpOnly: true, sameSite: 'lax', path: '/', maxAge, secure: this.#secure } as const;
+    return new Bun.Cookie(name, value, attributes).serialize();
+  }
 }

@@ -6,40 +6,44 @@ import { type Connection, withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
 import type { Settings } from '../settings.ts';
 import { discard, fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { signOut } from '../upstream/session-endpoints.ts';
 import type { SharedRefresh } from '../upstream/shared-refresh.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
-import { clearSessionCookies, parseSessionCookies, type SessionTokens, storeTokenPair } from './cookies.ts';
+import { SessionCookies, type SessionTokens } from './cookies.ts';
 
 /** The request under way, and where the headers of its answer are set. */
-interface Exchange extends Connection {
+interface RequestContext extends Connection {
   readonly set: Context['set'];
 }
 
 export class Session {
   readonly #settings: Settings;
+  readonly #cookies: SessionCookies;
   readonly #sharedRefresh: SharedRefresh;
-  readonly #exchange: Exchange;
+  readonly #context: RequestContext;
   #tokens: SessionTokens | undefined;
 
   /** Costs next to nothing: the cookies are read when they are first asked for. */
-  constructor(settings: Settings, sharedRefresh: SharedRefresh, exchange: Exchange) {
+  constructor(
+    settings: Settings,
+    cookies: SessionCookies,
+    sharedRefresh: SharedRefresh,
+    context: RequestContext,
+  ) {
     this.#settings = settings;
+    this.#cookies = cookies;
     this.#sharedRefresh = sharedRefresh;
-    this.#exchange = exchange;
+    this.#context = context;
   }
 
-  get tokens(): SessionTokens {
-    this.#tokens ??= parseSessionCookies(this.#exchange.request.headers.get('cookie'));
-    return this.#tokens;
-  }
-
-  get exists(): boolean {
-    return this.tokens.accessToken !== undefined || this.tokens.refreshToken !== undefined;
+  async hasTokens(): Promise<boolean> {
+    const { accessToken, refreshToken } = await this.#readTokens();
+    return accessToken !== undefined || refreshToken !== undefined;
   }
 
   /** @throws GatewayError 401 when neither session cookie is there */
-  require(): void {
-    if (!this.exists) throw new GatewayError(401, messages.notSignedIn);
+  async requireTokens(): Promise<void> {
+    if (!(await this.hasTokens())) throw new GatewayError(401, messages.notSignedIn);
   }
 
   /**
@@ -51,9 +55,9 @@ export class Session {
    */
   async fetch(call: UpstreamCall): Promise<Response> {
     // A cache must not give to one user what was answered to another.
-    this.#exchange.set.headers['vary'] = 'Origin, Cookie';
-    return withoutIdleTimeout(this.#exchange, async () => {
-      const { accessToken, refreshToken } = this.tokens;
+    this.#context.set.headers['vary'] = 'Origin, Cookie';
+    return withoutIdleTimeout(this.#context, async () => {
+      const { accessToken, refreshToken } = await this.#readTokens();
       const first = accessToken === undefined ? undefined : await send(call, accessToken);
       const unauthorized = first === undefined || first.status === 401;
       if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
@@ -63,29 +67,47 @@ export class Session {
   }
 
   async #renew(call: UpstreamCall, refreshToken: string, first: Response | undefined): Promise<Response> {
-    const outcome = await this.#sharedRefresh(refreshToken);
-    if (outcome.kind === 'unreachable') {
-      if (first) return first;
-      throw new GatewayError(502, messages.upstreamUnreachable, { cause: outcome.cause });
-    }
-    if (first) await discard(first);
+    const outcome = await this.#sharedRefresh.refresh(refreshToken);
     switch (outcome.kind) {
       case 'renewed':
-        this.store(outcome.pair);
+        if (first) await discard(first);
+        await this.store(outcome.pair);
         return send(call, outcome.pair.accessToken);
       case 'rejected':
-        this.clear();
+        if (first) await discard(first);
+        this.#cookies.clear(this.#context.set);
         throw new GatewayError(401, messages.sessionEnded);
+      case 'unreachable':
+        if (first) return first;
+        throw new GatewayError(502, messages.upstreamUnreachable, { cause: outcome.cause });
     }
+  }
+
+  /**
+   * Ends the session here, whether or not the upstream hears of it: the refresh token yields no successor any more,
+   * and the cookies are cleared.
+   */
+  async signOut(): Promise<void> {
+    const { accessToken, refreshToken } = await this.#readTokens();
+    const pairs: Pick<TokenPair, 'accessToken' | 'refreshToken'>[] = [];
+    if (accessToken !== undefined && refreshToken !== undefined) pairs.push({ accessToken, refreshToken });
+    const newest = refreshToken === undefined ? undefined : await this.#sharedRefresh.end(refreshToken);
+    if (newest) pairs.push(newest);
+    await withoutIdleTimeout(this.#context, () =>
+      Promise.allSettled(pairs.map((pair) => signOut(this.#settings, pair.accessToken, pair.refreshToken))),
+    );
+    this.#cookies.clear(this.#context.set);
   }
 
   /** @throws GatewayError 502 when a token is too large for a cookie */
-  store(pair: TokenPair): void {
-    storeTokenPair(this.#exchange.set, pair, this.#settings.production);
+  store(pair: TokenPair): Promise<void> {
+    return this.#cookies.store(this.#context.set, pair);
   }
 
-  clear(): void {
-    clearSessionCookies(this.#exchange.set, this.#settings.production);
+  async #readTokens(): Promise<SessionTokens> {
+    const { request, set } = this.#context;
+    this.#tokens ??= await this.#cookies.read(request.headers.get('cookie'), set);
+    return this.#tokens;
   }
 }
 
@@ -95,8 +117,9 @@ function send(call: UpstreamCall, accessToken: string): Promise<Response> {
 }
 
 export function createSessionPlugin(settings: Settings, sharedRefresh: SharedRefresh) {
+  const cookies = new SessionCookies(settings);
   return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request, server, set }) => ({
-    session: new Session(settings, sharedRefresh, { request, server, set }),
+    session: new Session(settings, cookies, sharedRefresh, { request, server, set }),
   }));
 }
 

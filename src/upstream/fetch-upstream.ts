@@ -4,20 +4,30 @@ import { GatewayError } from '../http/errors.ts';
 import { type Message, messages } from '../http/messages.ts';
 import { readBounded } from '../http/read-bounded.ts';
 
+interface FailureTexts {
+  readonly unreachable: Message;
+  readonly late: Message;
+  readonly invalid: Message;
+}
+
 export interface UpstreamCall {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly timeoutMs: number;
-  /** What the deadline covers: the wait for the headers, after which the body streams, or all of it. */
-  readonly deadline: 'headers' | 'body';
+  /**
+   * `streamed`: the deadline ends with the headers, and the body is passed on as it comes and as it is encoded.
+   * `whole`: the deadline covers the body, which is here, decoded, when the call returns.
+   */
+  readonly answer: 'streamed' | 'whole';
   /** The client's signal, for a call that is of no use once the client has gone. */
   readonly signal?: AbortSignal;
-  readonly timeoutText?: Message;
+  /** What the client hears of a failure; of the music service unless given. */
+  readonly texts?: Partial<FailureTexts>;
 }
 
-/** Fetch's own idle timer; it only has to be longer than any deadline of ours. */
+/** Fetch's own idle timer, which also cuts off a body that stalls: not shorter than any deadline of ours. */
 const LEAST_IDLE_TIMEOUT_MS = 300_000;
 
 /** Far more than any answer that is not streamed; decoded, so that a small one cannot unfold into gigabytes. */
@@ -27,8 +37,7 @@ const WHOLE_LIMIT_BYTES = 8 * 1024 * 1024;
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 
 /**
- * Sends the call and returns the answer, whatever its status. With `deadline: 'headers'` the body is passed on
- * as it comes and as it is encoded; with `deadline: 'body'` it is here, decoded.
+ * Sends the call and returns the answer, whatever its status.
  *
  * @throws GatewayError 502 when the server cannot be reached, is late, or answers with what is not HTTP
  */
@@ -44,7 +53,7 @@ export async function fetchUpstream(call: UpstreamCall): Promise<Response> {
   if (call.signal?.aborted) abort();
   try {
     const response = await send(call, controller.signal);
-    return call.deadline === 'body' ? await whole(response) : response;
+    return call.answer === 'whole' ? await whole(call, response) : response;
   } catch (cause) {
     throw failure(call, cause);
   } finally {
@@ -68,25 +77,34 @@ async function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> 
     // A followed 307 would carry the body, perhaps a refresh token, to another host.
     redirect: 'manual',
     // A streamed body must stay the bytes that its Content-Encoding and Content-Length describe.
-    decompress: call.deadline === 'body',
+    decompress: call.answer === 'whole',
     // A connection that the upstream has just closed fails a POST: what must not be sent twice gets a fresh one.
     keepalive: REPEATABLE_METHODS.has(call.method),
     timeout: Math.max(call.timeoutMs, LEAST_IDLE_TIMEOUT_MS),
   });
   if (response.status >= 200 && response.status <= 599) return response;
   await discard(response);
-  throw new GatewayError(502, messages.upstreamInvalid);
+  throw new GatewayError(502, textsOf(call).invalid);
 }
 
-async function whole(response: Response): Promise<Response> {
+async function whole(call: UpstreamCall, response: Response): Promise<Response> {
   const body = await readBounded(response.body, WHOLE_LIMIT_BYTES);
-  if (!body) throw new GatewayError(502, messages.upstreamInvalid);
+  if (!body) throw new GatewayError(502, textsOf(call).invalid);
   return new Response(body.byteLength ? body : null, { status: response.status, headers: response.headers });
 }
 
 function failure(call: UpstreamCall, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
-  const late = cause instanceof DOMException && cause.name === 'TimeoutError';
-  const text = late ? (call.timeoutText ?? messages.upstreamTimeout) : messages.upstreamUnreachable;
-  return new GatewayError(502, text, { cause });
+  const isLate = cause instanceof DOMException && cause.name === 'TimeoutError';
+  const { late, unreachable } = textsOf(call);
+  return new GatewayError(502, isLate ? late : unreachable, { cause });
+}
+
+function textsOf({ texts }: UpstreamCall): FailureTexts {
+  return {
+    unreachable: messages.upstreamUnreachable,
+    late: messages.upstreamTimeout,
+    invalid: messages.upstreamInvalid,
+    ...texts,
+  };
 }

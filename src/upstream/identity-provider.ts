@@ -13,6 +13,12 @@ export interface AuthorizationGrant {
   readonly codeVerifier: string;
 }
 
+const FAILURE_TEXTS = {
+  unreachable: messages.identityProviderUnreachable,
+  late: messages.identityProviderTimeout,
+  invalid: messages.identityProviderInvalid,
+};
+
 const TokenResponse = Type.Object({ access_token: Token });
 
 /**
@@ -36,7 +42,8 @@ export async function exchangeCode(
       redirect_uri: identityProvider.redirectUri,
     }).toString(),
     timeoutMs: timeouts.signInMs,
-    deadline: 'body',
+    answer: 'whole',
+    texts: FAILURE_TEXTS,
   });
   if (response.status >= 400) throw new GatewayError(response.status, messages.signInRefused);
   const body: unknown = response.ok ? await response.json().catch(() => undefined) : undefined;

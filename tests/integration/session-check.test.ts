@@ -234,7 +234,7 @@ describe('GET /api/auth/session when the upstream is away', () => {
     expect(message).not.toContain('127.0.0.1');
     expect(response.headers.getSetCookie()).toEqual([]);
     // A name and a code: the message of an error can quote what was sent.
-    expect(world.log).toEqual([`502 GET ${message} (TypeError ECONNREFUSED)`]);
+    expect(world.log).toEqual([`502 GET /api/auth/session: ${message} (TypeError ECONNREFUSED)`]);
   });
 
   it('answers 502 when it does not answer in time', async () => {

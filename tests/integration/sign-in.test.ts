@@ -590,7 +590,7 @@ describe('POST /api/auth/idp when the identity provider fails', () => {
     const never = Promise.withResolvers<Response>();
     world.upstream.on('POST /oauth/token', () => never.promise);
     const response = await signIn(world);
-    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamTimeout.en);
+    expect(await envelopeMessage(response, 502)).toBe(messages.identityProviderTimeout.en);
     expect(response.headers.getSetCookie()).toEqual([]);
     expect(world.upstream.calls).toEqual(['POST /oauth/token']);
     expect(world.log).toHaveLength(1);
@@ -603,7 +603,7 @@ describe('POST /api/auth/idp when the identity provider fails', () => {
     );
     await using world = startWorld({ IDP_URL: provider.url });
     const response = await signIn(world);
-    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamUnreachable.en);
+    expect(await envelopeMessage(response, 502)).toBe(messages.identityProviderUnreachable.en);
     expect(response.headers.getSetCookie()).toEqual([]);
     expect(world.upstream.calls).toEqual([]);
   });

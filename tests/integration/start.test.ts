@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'bun:test';
 import type { Subprocess } from 'bun';
+import { SETTING_NAMES } from '../../src/settings.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ORIGIN, SIGNED_IN } from '../support/world.ts';
 
@@ -24,10 +25,16 @@ afterEach(async () => {
 function start(settings: Record<string, string>) {
   const child = Bun.spawn([process.execPath, 'run', '--silent', 'start'], {
     cwd: new URL('../..', import.meta.url).pathname,
-    env: { PATH: process.env['PATH'], ...settings },
+    // Empty counts as not set: so a developer's own .env does not get in.
+    env: {
+      ...Object.fromEntries(SETTING_NAMES.map((name) => [name, ''])),
+      PATH: process.env['PATH'],
+      ...settings,
+    },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
+    detached: true,
   });
   started.push(child);
   return child;
@@ -111,20 +118,36 @@ describe('bun run start', () => {
     await upstream.stop();
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('finishes what runs on %s and exits with 0', async (signal) => {
-    const upstream = new ScriptedUpstream();
-    const release = Promise.withResolvers<void>();
-    upstream.on('GET /v1/me', () => release.promise.then(() => Response.json({ name: 'Ada' })));
-    const child = start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl });
-    const { url } = await listening(child);
-    const session = fetch(`${url}/api/auth/session`, { headers: { origin: ORIGIN, cookie: SIGNED_IN } });
-    await upstream.arrived('GET /v1/me');
-    child.kill(signal);
-    release.resolve();
-    expect(await (await session).json()).toEqual({ name: 'Ada' });
-    expect(await child.exited).toBe(0);
-    await upstream.stop();
-  });
+  // systemd and a terminal signal the whole group, `bun run` and the gateway; others the first process alone.
+  it.each([
+    ['SIGTERM', 'the process', 1],
+    ['SIGINT', 'the process', 1],
+    ['SIGTERM', 'its group', -1],
+    ['SIGINT', 'its group', -1],
+  ] as const)(
+    'on %s to %s takes no more connections, finishes what runs and exits with 0',
+    async (signal, _, sign) => {
+      const upstream = new ScriptedUpstream();
+      const release = Promise.withResolvers<void>();
+      upstream.on('GET /v1/me', () => release.promise.then(() => Response.json({ name: 'Ada' })));
+      const child = start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl });
+      const { url } = await listening(child);
+      const session = fetch(`${url}/api/auth/session`, { headers: { origin: ORIGIN, cookie: SIGNED_IN } });
+      await upstream.arrived('GET /v1/me');
+      process.kill(sign * child.pid, signal);
+      while (
+        await fetch(`${url}/api/health`, { keepalive: false }).then(
+          () => true,
+          () => false,
+        )
+      )
+        await Bun.sleep(5);
+      release.resolve();
+      expect(await (await session).json()).toEqual({ name: 'Ada' });
+      expect(await child.exited).toBe(0);
+      await upstream.stop();
+    },
+  );
 });
 
 const MORE_GENERATIONS = `

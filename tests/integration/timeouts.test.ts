@@ -87,6 +87,7 @@ describe("Bun's own idle timeout", () => {
     const held = Promise.withResolvers<void>();
     const answer = () => held.promise.then(() => new Response('audio'));
     upstream.on('POST /v1/music', answer).on('GET /v1/me', answer);
+    upstream.on('GET /v1/music/public/1', answer).on('POST /oauth/token', answer);
     const settings = testSettings({
       UPSTREAM_URL: upstream.upstreamUrl,
       IDP_URL: upstream.identityProviderUrl,
@@ -101,8 +102,11 @@ describe("Bun's own idle timeout", () => {
       body: JSON.stringify({ model: 'm', prompt: 'p', music_length_ms: 3000 }),
     });
     const session = fetch(`${base}/api/auth/session`, { headers });
-    await upstream.arrived('POST /v1/music');
-    await upstream.arrived('GET /v1/me');
+    const playback = fetch(`${base}/api/upstream/v1/music/public/1`, { headers });
+    const signIn = fetch(`${base}/api/auth/idp`, { method: 'POST', headers, body: JSON.stringify(SIGN_IN) });
+    for (const call of ['POST /v1/music', 'GET /v1/me', 'GET /v1/music/public/1', 'POST /oauth/token']) {
+      await upstream.arrived(call);
+    }
 
     // A server with the same idle timeout and no such care cuts a connection that began later.
     await using careless = Object.assign(
@@ -119,6 +123,8 @@ describe("Bun's own idle timeout", () => {
     held.resolve();
     expect(await (await generation).text()).toBe('audio');
     expect(await (await session).text()).toBe('audio');
+    expect(await (await playback).text()).toBe('audio');
+    expect((await signIn).status).toBe(401);
     await gateway.stop(true);
   });
 });

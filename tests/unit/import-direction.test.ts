@@ -11,10 +11,11 @@ const REFUSED = [
   ['src/routes', '../sandbox/sandbox.ts'],
   ['src/routes', '../gateway.ts'],
   ['src/sandbox', '../session/session.ts'],
+  ['src/settings', '../http/errors.ts'],
 ] as const;
 const ALLOWED = [
   ['src/routes', '../session/session.ts'],
-  ['src/session', '../upstream/accounts.ts'],
+  ['src/session', '../upstream/session-endpoints.ts'],
   ['src/upstream', '../http/errors.ts'],
   ['src/http', '../settings.ts'],
   ['src/sandbox', '../gateway.ts'],

@@ -23,8 +23,10 @@ function problemsOf(environment: Environment): readonly string[] {
 }
 
 function warningsOf(environment: Environment): readonly string[] {
-  return parseSettings({ ...REQUIRED, ...environment }).warnings;
+  return parseSettings({ ...REQUIRED, NODE_ENV: 'production', ...environment }).warnings;
 }
+
+const KEYS = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')).join(', ');
 
 const OPTIONAL: [
   name: string,
@@ -48,6 +50,16 @@ const OPTIONAL: [
   ['TIMEOUT_READ_MS', ({ timeouts }) => timeouts.readMs, 15_000, '2', 2],
   ['TIMEOUT_LOGOUT_MS', ({ timeouts }) => timeouts.logoutMs, 10_000, '3', 3],
   ['TIMEOUT_STREAM_MS', ({ timeouts }) => timeouts.streamMs, 280_000, '4', 4],
+  ['REFRESH_REPLAY_SECONDS', ({ refreshReplaySeconds }) => refreshReplaySeconds, 60, '0', 0],
+  [
+    'REDIS_URL',
+    ({ redisUrl }) => redisUrl,
+    undefined,
+    'rediss://:secret@cache.test:6380/1',
+    'rediss://:secret@cache.test:6380/1',
+  ],
+  ['COOKIE_KEYS', ({ cookieKeys }) => cookieKeys, [], KEYS, [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
+  ['COOKIE_KEYS_ACCEPT_PLAIN', ({ acceptPlainCookies }) => acceptPlainCookies, false, 'true', true],
 ];
 
 describe('parseSettings()', () => {
@@ -100,6 +112,7 @@ describe('parseSettings()', () => {
       TIMEOUT_READ_MS: '0',
       TIMEOUT_STREAM_MS: 'soon',
       TIMEOUT_STREAM: '5',
+      NODE_ENV: 'production',
     });
     expect(outcome).toEqual({
       ok: false,
@@ -360,7 +373,54 @@ describe('a name that resembles a setting', () => {
       'ALLOWED_ORIGIN is not a setting of the gateway; did you mean ALLOWED_ORIGINS?',
       'TIMEOUT_STREAM is not a setting of the gateway; did you mean TIMEOUT_STREAM_MS?',
     ];
-    expect(parseSettings({ ...REQUIRED, ...slips })).toMatchObject({ ok: true, warnings });
+    expect(parseSettings({ ...REQUIRED, NODE_ENV: 'production', ...slips })).toMatchObject({
+      ok: true,
+      warnings,
+    });
     expect(parseSettings(slips)).toMatchObject({ ok: false, warnings });
+  });
+});
+
+describe('settings that hold secrets', () => {
+  it.each(['http://cache.test', 'cache.test:6379', 'redis', 'http://:secret@cache.test'])(
+    'refuses the REDIS_URL %s without quoting it',
+    (value) => {
+      expect(problemsOf({ REDIS_URL: value })).toEqual([
+        'REDIS_URL must be an address like redis://127.0.0.1:6379',
+      ]);
+    },
+  );
+
+  it.each([
+    ['too short', Buffer.alloc(31).toString('base64url')],
+    ['too long', Buffer.alloc(33).toString('base64url')],
+    ['not base64url', Buffer.alloc(32, 255).toString('base64')],
+    ['empty', ''],
+  ])('refuses a cookie key that is %s, and says only which it is', (_, key) => {
+    expect(problemsOf({ COOKIE_KEYS: `${KEYS},${key}` })).toEqual([
+      'COOKIE_KEYS: key 3 must be 32 bytes in base64url',
+    ]);
+  });
+
+  it('quotes no password of an address', () => {
+    for (const scheme of ['http', 'ftp', 'htp']) {
+      expect(problemsOf({ UPSTREAM_URL: `${scheme}://user:secret@upstream.test` }).join()).not.toContain(
+        'secret',
+      );
+    }
+  });
+});
+
+describe('COOKIE_KEYS_ACCEPT_PLAIN', () => {
+  it.each(['yes', '1', 'TRUE'])('must be true or false, not %s', (value) => {
+    expect(problemsOf({ COOKIE_KEYS_ACCEPT_PLAIN: value })).toHaveLength(1);
+  });
+});
+
+describe('an https origin', () => {
+  it('is warned of outside production, where the cookies are not Secure', () => {
+    expect(warningsOf({ NODE_ENV: 'prod' })).toEqual([expect.stringContaining('NODE_ENV is not production')]);
+    expect(warningsOf({ NODE_ENV: 'prod', ALLOWED_ORIGINS: 'http://localhost:4180' })).toEqual([]);
+    expect(warningsOf({ NODE_ENV: 'production' })).toEqual([]);
   });
 });

@@ -57,6 +57,6 @@ function post(
     headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),
     timeoutMs,
-    deadline: 'body',
+    answer: 'whole',
   });
 }

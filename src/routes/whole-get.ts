@@ -1,16 +1,20 @@
-/** What session check and models have in common: a small read that is answered whole. */
+/** What session check and models have in common: a GET whose answer is passed on whole. */
 
 import type { Settings } from '../settings.ts';
 import type { UpstreamCall } from '../upstream/fetch-upstream.ts';
 
-export function readCall({ upstreamUrl, timeouts }: Settings, path: string, request: Request): UpstreamCall {
+export function wholeGet(
+  { upstreamUrl, timeouts }: Settings,
+  path: string,
+  signal: AbortSignal,
+): UpstreamCall {
   return {
     method: 'GET',
     url: upstreamUrl + path,
     headers: {},
     timeoutMs: timeouts.readMs,
-    deadline: 'body',
-    signal: request.signal,
+    answer: 'whole',
+    signal,
   };
 }
 

@@ -1,0 +1,62 @@
+/** Seals cookie values, so that a stolen cookie store or log holds no token that works at the upstream. */
+
+import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
+
+interface Key {
+  readonly id: string;
+  readonly bytes: Uint8Array;
+}
+
+const ALGORITHM = 'dir';
+const ENCRYPTION = 'A256GCM';
+/** Marks what was sealed here, so that a token which is itself a JWE is not taken for one. */
+const TYPE = 'music-gateway-cookie';
+
+/** The first key seals, every key opens. A value is bound to the name of its cookie by the protected header. */
+export class CookieSeal {
+  readonly #keys: readonly Key[];
+  readonly #acceptPlain: boolean;
+
+  constructor(keys: readonly Uint8Array[], acceptPlain: boolean) {
+    this.#keys = keys.map((bytes) => ({ id: keyId(bytes), bytes }));
+    this.#acceptPlain = acceptPlain;
+  }
+
+  /** @see RFC 7516 section 7.1 (compact serialization), RFC 7518 section 4.5 (`dir`) and 5.3 (AES-GCM) */
+  async seal(cookieName: string, value: string): Promise<string> {
+    const [key] = this.#keys;
+    if (!key) throw new Error('a seal needs a key');
+    return new CompactEncrypt(Buffer.from(value))
+      .setProtectedHeader({ alg: ALGORITHM, enc: ENCRYPTION, typ: TYPE, kid: key.id, cookie: cookieName })
+      .encrypt(key.bytes);
+  }
+
+  /** Undefined for a value that no listed key has sealed for this cookie. */
+  async open(cookieName: string, value: string): Promise<string | undefined> {
+    const header = readHeader(value);
+    if (header?.typ !== TYPE) return this.#acceptPlain ? value : undefined;
+    const key = this.#keys.find(({ id }) => id === header.kid);
+    if (!key || header.cookie !== cookieName) return undefined;
+    try {
+      const options = { keyManagementAlgorithms: [ALGORITHM], contentEncryptionAlgorithms: [ENCRYPTION] };
+      const { plaintext } = await compactDecrypt(value, key.bytes, options);
+      return Buffer.from(plaintext).toString();
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+function readHeader(value: string) {
+  try {
+    const { typ, kid, cookie } = decodeProtectedHeader(value);
+    return { typ, kid, cookie };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names a key without telling anything of it. */
+function keyId(key: Uint8Array): string {
+  return new Bun.CryptoHasher('sha256').update('key id').update(key).digest('base64url').slice(0, 8);
+}

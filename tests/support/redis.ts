@@ -1,0 +1,54 @@
+/** A real redis-server, started by the test and gone after it. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { freePorts } from './free-ports.ts';
+
+export const REDIS_SERVER = Bun.which('redis-server');
+
+export interface Redis extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  /** Ends the server; its data is lost. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  /** SIGSTOP and SIGCONT: it is there, and does not answer. */
+  stall(): void;
+  resume(): void;
+}
+
+export async function startRedis(): Promise<Redis> {
+  const port = await freePorts(1);
+  const folder = await mkdtemp(`${tmpdir()}/redis-`);
+  let server: Bun.Subprocess<'ignore', 'pipe', 'inherit'> | undefined;
+  const redis: Redis = {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    async start() {
+      const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+      server = Bun.spawn([REDIS_SERVER ?? 'redis-server', ...options, '--dir', folder], {
+        stdin: 'ignore',
+        stdout: 'pipe',
+        stderr: 'inherit',
+      });
+      let output = '';
+      for await (const chunk of server.stdout) {
+        output += Buffer.from(chunk).toString();
+        if (output.includes('Ready to accept connections')) return;
+      }
+      throw new Error(`redis-server did not start:\n${output}`);
+    },
+    async stop() {
+      server?.kill('SIGKILL');
+      await server?.exited;
+    },
+    stall: () => server?.kill('SIGSTOP'),
+    resume: () => server?.kill('SIGCONT'),
+    async [Symbol.asyncDispose]() {
+      await redis.stop();
+      await rm(folder, { recursive: true });
+    },
+  };
+  await redis.start();
+  return redis;
+}

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'bun:test';
+import { openPair, refreshTokenHash, sealPair } from '../../src/upstream/sealed-pair.ts';
+
+const PAIR = {
+  accessToken: 'access-token',
+  refreshToken: 'next-refresh-token',
+  expiresAt: 1_700_000_000_000,
+};
+
+describe('sealPair', () => {
+  it('gives back the pair to who has the spent refresh token', () => {
+    expect(openPair(sealPair(PAIR, 'spent'), 'spent')).toEqual(PAIR);
+  });
+
+  it('gives nothing to who has another token, the new one included', () => {
+    const sealed = sealPair(PAIR, 'spent');
+    for (const token of ['other', PAIR.refreshToken, PAIR.accessToken, '']) {
+      expect(openPair(sealed, token)).toBeUndefined();
+    }
+  });
+
+  it('opens nothing that was changed, cut or never sealed', () => {
+    const sealed = sealPair(PAIR, 'spent');
+    const bytes = Buffer.from(sealed, 'base64url');
+    for (let at = 0; at < bytes.length; at += 7) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      expect(openPair(changed.toString('base64url'), 'spent')).toBeUndefined();
+    }
+    for (const cut of ['', sealed.slice(0, 20), sealed.slice(0, -2), 'nonsense']) {
+      expect(openPair(cut, 'spent')).toBeUndefined();
+    }
+  });
+
+  it('never seals the same pair to the same text, nor shows a token in it', () => {
+    const sealed = sealPair(PAIR, 'spent');
+    expect(sealPair(PAIR, 'spent')).not.toBe(sealed);
+    const bytes = Buffer.from(sealed, 'base64url').toString('latin1');
+    for (const secret of ['access-token', 'next-refresh-token', 'spent']) expect(bytes).not.toContain(secret);
+  });
+});
+
+describe('refreshTokenHash', () => {
+  it('is the same for the same token only, and does not show it', () => {
+    expect(refreshTokenHash('token')).toBe(refreshTokenHash('token'));
+    expect(refreshTokenHash('token')).not.toBe(refreshTokenHash('Token'));
+    expect(refreshTokenHash('token')).toMatch(/^[\w-]{43}$/);
+  });
+});
