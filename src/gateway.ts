@@ -51,7 +51,10 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
       if (failure.status >= 500 && !request.signal.aborted) {
         log(`${failure.status} ${request.method} ${route}: ${failure.message} (${describeCause(failure)})`);
       }
-      return errorEnvelope(failure, request);
+      const answer = errorEnvelope(failure, request);
+      // Bun takes what follows a CONNECT for a tunnel's content, even when it is refused.
+      if (request.method === 'CONNECT') answer.headers.set('connection', 'close');
+      return answer;
     })
     // Before the origin rule, so that its 403 carries CORS headers and a preflight is answered.
     .use(
@@ -73,7 +76,7 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
     })
     .use(healthRoutes(settings.serviceName))
     .use(authRoutes(settings, session))
-    .use(musicRoutes(settings, session))
+    .use(musicRoutes(settings, session, log))
     .use(upstreamProxyRoutes(settings, session));
   const routeTable = () => gateway.routes;
   return gateway;

@@ -1,10 +1,8 @@
 /** Starts the gateway: settings, listen, signals. The only file with side effects. */
 
 import { createGateway } from './gateway.ts';
+import { limitWarnings, openFilesLimit } from './limits.ts';
 import { parseSettings } from './settings.ts';
-
-/** What `bun run start` sets; Bun reads it only from the environment it was started with. */
-const FETCH_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 
 /** `bun run` passes on a signal that a terminal or systemd has sent to this process too: that is not a second one. */
 const SAME_SIGNAL_MS = 1000;
@@ -16,10 +14,10 @@ function main(): void {
     for (const problem of outcome.problems) console.error(`error: ${problem}`);
     process.exit(1);
   }
-  if (!process.env[FETCH_LIMIT]) {
-    console.warn(`warning: ${FETCH_LIMIT} is not set: 256 waiting calls at most; start with "bun run start"`);
-  }
   const { settings } = outcome;
+  for (const warning of limitWarnings(settings.maxHeldRequests, process.env, openFilesLimit())) {
+    console.warn(`warning: ${warning}`);
+  }
   const gateway = createGateway({ settings });
   try {
     gateway.listen({ port: settings.port, hostname: settings.host });
@@ -37,7 +35,7 @@ function main(): void {
       return;
     }
     stoppingSince = performance.now();
-    await gateway.stop();
+    await Promise.race([gateway.stop(), Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
     process.exit(0);
   };
   process.on('SIGTERM', stop);

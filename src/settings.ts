@@ -40,6 +40,8 @@ export interface Settings {
   readonly cookieKeys: readonly Uint8Array[];
   /** For the switch-over: cookies from before sealing was on still count. */
   readonly acceptPlainCookies: boolean;
+  /** How many requests may be under way for generate and proxy to take one more. */
+  readonly maxHeldRequests: number;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -67,6 +69,7 @@ export const SETTING_NAMES = [
   'REDIS_URL',
   'COOKIE_KEYS',
   'COOKIE_KEYS_ACCEPT_PLAIN',
+  'MAX_HELD_REQUESTS',
 ] as const;
 type Name = (typeof SETTING_NAMES)[number];
 
@@ -136,6 +139,7 @@ export function parseSettings(environment: Environment): SettingsOutcome {
     redisUrl: optional('REDIS_URL', redisUrlProblem),
     cookieKeys: parseCookieKeys(text('COOKIE_KEYS', ''), problems),
     acceptPlainCookies: flag('COOKIE_KEYS_ACCEPT_PLAIN'),
+    maxHeldRequests: integer('MAX_HELD_REQUESTS', 4000, 1, 65_000),
   };
   if (!production && [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'))) {
     warnings.push(

@@ -1,5 +1,8 @@
 /** Which headers cross the gateway. Whatever is not listed here stays on its side. */
 
+import { GatewayError } from './errors.ts';
+import { messages } from './messages.ts';
+
 const REQUEST_HEADERS = [
   'accept',
   'accept-language',
@@ -35,6 +38,9 @@ const RESPONSE_HEADERS = new Set([
   ...GENERATION_HEADERS.map((name) => name.toLowerCase()),
 ]);
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+const CONTROL_CHARACTER = /[\x00-\x08\x0a-\x1f\x7f]/;
+
 /** `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and their like. */
 const RATE_LIMIT = /^(x-)?ratelimit/;
 
@@ -53,6 +59,7 @@ export const EXPOSED_HEADERS = [
   'RateLimit-Limit',
   'RateLimit-Remaining',
   'RateLimit-Reset',
+  'Proxy-Status',
   'Retry-After',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
@@ -62,10 +69,21 @@ export const EXPOSED_HEADERS = [
 /** What a script on the studio's origin may send. */
 export const ALLOWED_REQUEST_HEADERS = REQUEST_HEADERS;
 
-export function forwardedRequestHeaders({ headers }: Request): Record<string, string> {
+/**
+ * A header that is forwarded unchanged; null when it is not there.
+ *
+ * @throws GatewayError 400 when it holds a control character, which Bun lets through (RFC 9110 section 5.5)
+ */
+export function forwardedRequestHeader({ headers }: Request, name: string): string | null {
+  const value = headers.get(name);
+  if (value !== null && CONTROL_CHARACTER.test(value)) throw new GatewayError(400, messages.requestInvalid);
+  return value;
+}
+
+export function forwardedRequestHeaders(request: Request): Record<string, string> {
   const forwarded: Record<string, string> = {};
   for (const name of REQUEST_HEADERS) {
-    const value = headers.get(name);
+    const value = forwardedRequestHeader(request, name);
     if (value !== null) forwarded[name] = value;
   }
   return forwarded;

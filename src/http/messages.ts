@@ -35,6 +35,10 @@ export const messages = {
     en: 'The request body did not arrive completely.',
     sw: 'Mwili wa ombi haukufika wote.',
   },
+  bodyStalled: {
+    en: 'The request body stopped arriving.',
+    sw: 'Mwili wa ombi uliacha kufika.',
+  },
   bodyMalformed: {
     en: 'The request body must be valid JSON.',
     sw: 'Mwili wa ombi lazima uwe JSON sahihi.',
@@ -110,6 +114,10 @@ export const messages = {
   generationTimeout: {
     en: 'The music service took too long to answer. The generation may have completed: check your account activity before you try again.',
     sw: 'Huduma ya muziki ilichelewa mno kujibu. Huenda muziki umekamilika: angalia shughuli za akaunti yako kabla ya kujaribu tena.',
+  },
+  overloaded: {
+    en: 'Too many requests are under way. Please try again in a moment.',
+    sw: 'Maombi mengi mno yanaendelea. Tafadhali jaribu tena baada ya muda mfupi.',
   },
   internalError: {
     en: 'Something went wrong in the gateway.',

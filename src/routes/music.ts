@@ -1,14 +1,17 @@
 /** The model catalogue, and generating a track. */
 
 import { type Static, Type } from '@sinclair/typebox';
+import type { Server } from 'bun';
 import { Elysia } from 'elysia';
 import { GatewayError } from '../http/errors.ts';
-import { generationHeaders } from '../http/forwarded-headers.ts';
+import { forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
 import { type MessageKey, messages } from '../http/messages.ts';
+import { refuseOverload } from '../http/overload.ts';
 import { readFields } from '../http/request-body.ts';
 import type { Session, SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
+import { proxyStatus } from '../upstream/proxy-status.ts';
 import { wholeAnswer, wholeGet } from './whole-get.ts';
 
 /** Lengths are counted after trimming; the flags are true only when they are literally `true`. */
@@ -29,7 +32,8 @@ export const GenerationRequest = Type.Object(
 );
 export type GenerationRequest = Static<typeof GenerationRequest>;
 
-export function musicRoutes(settings: Settings, session: SessionPlugin) {
+export function musicRoutes(settings: Settings, session: SessionPlugin, log: (line: string) => void) {
+  let abandoned = 0;
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
     .onTransform(({ session }) => session.requireTokens())
@@ -38,13 +42,22 @@ export function musicRoutes(settings: Settings, session: SessionPlugin) {
     )
     .post(
       '/generate',
-      async ({ body, session, request }) =>
-        generate(settings, session, body, request.headers.get('idempotency-key')),
+      async ({ body, session, request }) => {
+        const response = await generate(
+          settings,
+          session,
+          body,
+          forwardedRequestHeader(request, 'idempotency-key'),
+        );
+        if (request.signal.aborted) log(`a generation came when its client had gone (${++abandoned} so far)`);
+        return response;
+      },
       {
         body: GenerationRequest,
         // Parsing comes before the check of the session, and a body need not be read for nobody.
         parse: () => null,
-        transform: async (context: { body: unknown; request: Request }) => {
+        transform: async (context: { body: unknown; request: Request; server: Server<unknown> | null }) => {
+          refuseOverload(context.server, settings.maxHeldRequests, proxyStatus('connection_limit_reached'));
           context.body = trimmed(await readFields(context.request));
         },
       },

@@ -5,11 +5,13 @@ import { GatewayError, methodNotAllowed } from '../http/errors.ts';
 import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
+import { refuseOverload } from '../http/overload.ts';
 import { relay } from '../http/relay.ts';
 import { readBody } from '../http/request-body.ts';
 import type { SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { proxyStatus } from '../upstream/proxy-status.ts';
 import { PROXY_PREFIX, parseTarget } from '../upstream/target.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -26,6 +28,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) 
       if (!METHODS.includes(method)) throw methodNotAllowed(METHODS);
       const isPublic = target.isPublic && method === 'GET';
       if (!isPublic) await session.requireTokens();
+      refuseOverload(server, settings.maxHeldRequests, proxyStatus('connection_limit_reached'));
       const call: UpstreamCall = {
         method,
         url: target.url,
@@ -38,7 +41,11 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) 
       const upstream = isPublic
         ? await withoutIdleTimeout({ request, server }, () => fetchUpstream(call))
         : await session.fetch(call);
-      const response = relay(upstream, { requestUrl: target.url, upstreamUrl, gatewayPath: PROXY_PREFIX });
+      const response = relay(upstream, {
+        requestUrl: target.url,
+        upstreamUrl,
+        gatewayPath: PROXY_PREFIX,
+      });
       // A cache that kept it would hand out the new session cookies with it.
       if (set.headers['set-cookie']) response.headers.set('cache-control', 'no-store');
       return response;

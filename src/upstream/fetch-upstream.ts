@@ -3,6 +3,7 @@
 import { GatewayError } from '../http/errors.ts';
 import { type Message, messages } from '../http/messages.ts';
 import { readBounded } from '../http/read-bounded.ts';
+import { proxyErrorOf, proxyStatus } from './proxy-status.ts';
 
 interface FailureTexts {
   readonly unreachable: Message;
@@ -17,7 +18,8 @@ export interface UpstreamCall {
   readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly timeoutMs: number;
   /**
-   * `streamed`: the deadline ends with the headers, and the body is passed on as it comes and as it is encoded.
+   * `streamed`: the deadline ends with the headers, and the body is passed on as it comes and as it is encoded; only
+   *   one that is small is here when the call returns.
    * `whole`: the deadline covers the body, which is here, decoded, when the call returns.
    */
   readonly answer: 'streamed' | 'whole';
@@ -32,6 +34,12 @@ const LEAST_IDLE_TIMEOUT_MS = 300_000;
 
 /** Far more than any answer that is not streamed; decoded, so that a small one cannot unfold into gigabytes. */
 const WHOLE_LIMIT_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Bun drops the Content-Length of a streamed body. One that is no larger is read first, so that it keeps it: a range of
+ * 64 KiB among them, as players ask for. Measured: free up to 16 KiB, a sixth more CPU at 64 KiB, a third at 256 KiB.
+ */
+const BUFFERED_BYTES = 64 * 1024;
 
 /** Bun repeats these by itself when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
@@ -53,7 +61,7 @@ export async function fetchUpstream(call: UpstreamCall): Promise<Response> {
   if (call.signal?.aborted) abort();
   try {
     const response = await send(call, controller.signal);
-    return call.answer === 'whole' ? await whole(call, response) : response;
+    return call.answer === 'whole' || isSmall(response) ? await whole(call, response) : response;
   } catch (cause) {
     throw failure(call, cause);
   } finally {
@@ -84,12 +92,18 @@ async function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> 
   });
   if (response.status >= 200 && response.status <= 599) return response;
   await discard(response);
-  throw new GatewayError(502, textsOf(call).invalid);
+  throw invalid(call);
+}
+
+/** Of known length and no larger than what is buffered; the length that HEAD announces has no body. */
+function isSmall({ headers, body }: Response): boolean {
+  const length = headers.get('content-length');
+  return body !== null && length !== null && Number(length) <= BUFFERED_BYTES;
 }
 
 async function whole(call: UpstreamCall, response: Response): Promise<Response> {
   const body = await readBounded(response.body, WHOLE_LIMIT_BYTES);
-  if (!body) throw new GatewayError(502, textsOf(call).invalid);
+  if (!body) throw invalid(call);
   return new Response(body.byteLength ? body : null, { status: response.status, headers: response.headers });
 }
 
@@ -97,7 +111,14 @@ function failure(call: UpstreamCall, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
   const isLate = cause instanceof DOMException && cause.name === 'TimeoutError';
   const { late, unreachable } = textsOf(call);
-  return new GatewayError(502, isLate ? late : unreachable, { cause });
+  return new GatewayError(502, isLate ? late : unreachable, {
+    cause,
+    headers: proxyStatus(proxyErrorOf(cause)),
+  });
+}
+
+function invalid(call: UpstreamCall): GatewayError {
+  return new GatewayError(502, textsOf(call).invalid, { headers: proxyStatus('http_protocol_error') });
 }
 
 function textsOf({ texts }: UpstreamCall): FailureTexts {

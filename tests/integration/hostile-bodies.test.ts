@@ -76,7 +76,7 @@ describe('a 401 whose connection breaks while the refresh runs', () => {
         );
       } else if (calls++ === 0) {
         first = socket;
-        socket.write('HTTP/1.1 401 Unauthorized\r\nContent-Length: 1000\r\n\r\npartial');
+        socket.write('HTTP/1.1 401 Unauthorized\r\nContent-Length: 100000\r\n\r\npartial');
       } else {
         socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nright');
       }

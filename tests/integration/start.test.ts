@@ -148,7 +148,44 @@ describe('bun run start', () => {
       await upstream.stop();
     },
   );
+
+  it('waits for what runs no longer than the longest timeout', async () => {
+    const short = Object.fromEntries(
+      ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'].map((name) => [`TIMEOUT_${name}_MS`, '400']),
+    );
+    const { child, upstream, streaming } = await startStreaming(short);
+    child.kill('SIGTERM');
+    expect(await child.exited).toBe(0);
+    await expect(streaming.arrayBuffer()).rejects.toThrow();
+    await upstream.stop();
+  });
+
+  it('exits at once on a second signal', async () => {
+    const { child, upstream, streaming } = await startStreaming({});
+    child.kill('SIGTERM');
+    // One that comes within a second counts as the same, so it is sent until it is heard.
+    while (child.exitCode === null) {
+      child.kill('SIGTERM');
+      await Bun.sleep(50);
+    }
+    expect(child.exitCode).toBe(1);
+    await expect(streaming.arrayBuffer()).rejects.toThrow();
+    await upstream.stop();
+  });
 });
+
+/** A gateway with one body under way that never ends. */
+async function startStreaming(settings: Record<string, string>) {
+  const upstream = new ScriptedUpstream();
+  upstream.on(
+    'GET /v1/endless',
+    () => new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(10)) })),
+  );
+  const child = start({ ...SETTINGS, ...settings, UPSTREAM_URL: upstream.upstreamUrl });
+  const { url } = await listening(child);
+  const headers = { origin: ORIGIN, cookie: SIGNED_IN };
+  return { child, upstream, streaming: await fetch(`${url}/api/upstream/v1/endless`, { headers }) };
+}
 
 const MORE_GENERATIONS = `
   const [url, options] = process.argv.slice(-2);

@@ -176,6 +176,11 @@ describe('a client that goes away before the headers', () => {
     // The proxied call, cut off at the same moment, has been aborted upstream; the generation has not.
     await proxiedAborted;
     expect(aborted).toBe(false);
-    held.resolve(new Response('audio'));
+    // When it comes, nobody reads it: the connection must not be held, and it is counted.
+    const body = releasedBody();
+    body.release('audio');
+    held.resolve(new Response(body.stream));
+    await body.cancelled;
+    expect(world.log).toEqual(['a generation came when its client had gone (1 so far)']);
   });
 });
