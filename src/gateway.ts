@@ -28,7 +28,8 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
   const { allowedOrigins } = settings;
   const replayStore =
     settings.redisUrl === undefined ? new MemoryReplayStore() : new RedisReplayStore(settings.redisUrl, log);
-  const session = createSessionPlugin(settings, new SharedRefresh(settings, replayStore));
+  const sharedRefresh = new SharedRefresh(settings, replayStore);
+  const session = createSessionPlugin(settings, sharedRefresh);
   const gateway = new Elysia({
     name: 'gateway',
     // What a client sends is judged as it is: the normaliser would merge a `__proto__` key into the body.
@@ -79,7 +80,7 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
     .use(musicRoutes(settings, session, log))
     .use(upstreamProxyRoutes(settings, session));
   const routeTable = () => gateway.routes;
-  return gateway;
+  return Object.assign(gateway, { settled: () => sharedRefresh.settled() });
 }
 
 interface Route {

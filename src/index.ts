@@ -35,7 +35,9 @@ function main(): void {
       return;
     }
     stoppingSince = performance.now();
-    await Promise.race([gateway.stop(), Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
+    // A refresh whose client has gone does not hold the server up, but must not be cut off either.
+    const stopped = gateway.stop().then(() => gateway.settled());
+    await Promise.race([stopped, Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
     process.exit(0);
   };
   process.on('SIGTERM', stop);

@@ -31,7 +31,7 @@ export function authRoutes(settings: Settings, session: SessionPlugin) {
         const pair = await withoutIdleTimeout({ request, server }, async () =>
           signIn(settings, await exchangeCode(settings, grant)),
         );
-        await session.store(pair);
+        await session.begin(pair);
         return { ok: true };
       },
       { body: SignInRequest, parse: ({ request }) => readFields(request) },

@@ -72,7 +72,7 @@ export class Session {
       case 'renewed':
         if (first) await discard(first);
         await this.store(outcome.pair);
-        return send(call, outcome.pair.accessToken);
+        return this.#sendRenewed(call, outcome.pair);
       case 'rejected':
         if (first) await discard(first);
         this.#cookies.clear(this.#context.set);
@@ -80,6 +80,17 @@ export class Session {
       case 'unreachable':
         if (first) return first;
         throw new GatewayError(502, messages.upstreamUnreachable, { cause: outcome.cause });
+    }
+  }
+
+  /** The call may take minutes: the cookies that leave with its answer are the newest of that moment. */
+  async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<Response> {
+    try {
+      return await send(call, pair.accessToken);
+    } finally {
+      const newest = await this.#sharedRefresh.newest(pair);
+      if (!newest) delete this.#context.set.headers['set-cookie'];
+      else if (newest !== pair) await this.store(newest);
     }
   }
 
@@ -97,6 +108,12 @@ export class Session {
       Promise.allSettled(pairs.map((pair) => signOut(this.#settings, pair.accessToken, pair.refreshToken))),
     );
     this.#cookies.clear(this.#context.set);
+  }
+
+  /** @throws GatewayError 502 when a token is too large for a cookie */
+  async begin(pair: TokenPair): Promise<void> {
+    await this.#sharedRefresh.begin(pair.refreshToken);
+    await this.store(pair);
   }
 
   /** @throws GatewayError 502 when a token is too large for a cookie */

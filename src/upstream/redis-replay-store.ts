@@ -2,10 +2,10 @@
 
 import { RedisClient } from 'bun';
 import { describeCause } from '../http/errors.ts';
-import { CLAIMED, ENDED, MemoryReplayStore, type ReplayStore } from './replay-store.ts';
+import { CLAIMED, ENDED, MemoryReplayStore, RENEWED, type ReplayStore } from './replay-store.ts';
 
-/** Two of these waits fit in the quarter second by which Redis may delay a request. */
-const COMMAND_TIMEOUT_MS = 120;
+/** Three of these waits, as a refresh has, fit in the quarter second by which Redis may delay a request. */
+const COMMAND_TIMEOUT_MS = 80;
 const RETRY_MS = 1000;
 const KEY_PREFIX = 'music-gateway:refresh:';
 
@@ -18,7 +18,8 @@ const SCRIPTS = {
   get: `return redis.call('GET', KEYS[1])`,
   /** After an outage: what another instance has found out in the meantime stands, a mere claim does not. */
   tell: `local r = redis.call('GET', KEYS[1])
-    if not r or ARGV[1] == '${ENDED}' or string.sub(r, 1, ${CLAIMED.length}) == '${CLAIMED}' then ${WRITE} end
+    local claim = r and string.sub(r, 1, ${CLAIMED.length}) == '${CLAIMED}'
+    if not r or ARGV[1] == '${ENDED}' or (claim and string.sub(ARGV[1], 1, ${CLAIMED.length}) ~= '${CLAIMED}') then ${WRITE} end
     return r`,
 } as const;
 
@@ -49,10 +50,17 @@ export class RedisReplayStore implements ReplayStore {
   async add(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
     const answer = await this.#ask('add', key, lifetimeMs, record);
     if (!answer) return this.#memory.add(key, record, lifetimeMs);
-    if (answer.record !== undefined) return answer.record;
-    const own = await this.#memory.add(key, record, lifetimeMs);
-    // What Redis does not know this process does: Redis was away when it was found out.
-    if (own !== undefined) await this.#ask('replace', key, lifetimeMs, own, record);
+    const theirs = answer.record;
+    // So that the sign-out is known here too when Redis goes away.
+    if (theirs === ENDED) await this.#memory.put(key, ENDED, lifetimeMs);
+    if (theirs === ENDED || theirs?.startsWith(RENEWED)) return theirs;
+    const own = await (theirs === undefined
+      ? this.#memory.add(key, record, lifetimeMs)
+      : this.#memory.get(key));
+    // What Redis does not know this process does: Redis was away, or emptied, when it was found out.
+    const isNews = own !== undefined && (theirs === undefined || own === ENDED || own.startsWith(RENEWED));
+    if (!isNews) return theirs;
+    await this.#ask('replace', key, this.#memory.remainingMs(key), own, theirs ?? record);
     return own;
   }
 
@@ -112,13 +120,13 @@ export class RedisReplayStore implements ReplayStore {
     try {
       const redis = await inTime(client, RETRY_MS);
       for (const [key, record, lifetimeMs] of this.#memory.entries()) {
-        if (record.startsWith(CLAIMED)) continue;
         await inTime(
           run(redis, 'tell', [key, record, String(Math.ceil(lifetimeMs)), '']),
           COMMAND_TIMEOUT_MS,
         );
       }
-      await inTime(redis.ping(), COMMAND_TIMEOUT_MS);
+      // A write: a read-only replica answers a ping.
+      await inTime(run(redis, 'put', ['probe', '', '1000']), COMMAND_TIMEOUT_MS);
       this.#client = client;
       this.#log('Redis answers again; refreshes are shared');
     } catch {
@@ -145,7 +153,11 @@ function run(
 /** Rejects when the promise takes longer; not before what has already arrived was looked at. */
 async function inTime<Result>(promise: Promise<Result>, timeoutMs: number): Promise<Result> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => setImmediate(reject, new DOMException('', 'TimeoutError')), timeoutMs);
+  const fail = () => setImmediate(reject, new DOMException('', 'TimeoutError'));
+  // In halves: when this process itself was held up, the first one is late and Redis still has the second.
+  let timer = setTimeout(() => {
+    timer = setTimeout(fail, timeoutMs / 2);
+  }, timeoutMs / 2);
   try {
     return await Promise.race([promise, late]);
   } finally {

@@ -32,8 +32,10 @@ const MOST_ENTRIES = 50_000;
 
 /** The store of a gateway that runs alone. */
 export class MemoryReplayStore implements ReplayStore {
-  readonly lingerMs = 0;
+  readonly lingerMs: number = 0;
   readonly #entries = new Map<string, Entry>();
+  /** Sign-outs of tokens of which nothing was known: anybody can send as many as he likes. */
+  readonly #unknown = new Map<string, Entry>();
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
@@ -54,7 +56,7 @@ export class MemoryReplayStore implements ReplayStore {
 
   async put(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
     const existing = this.#read(key);
-    this.#write(key, record, lifetimeMs);
+    this.#write(key, record, lifetimeMs, existing === undefined ? this.#unknown : this.#entries);
     return existing;
   }
 
@@ -62,26 +64,33 @@ export class MemoryReplayStore implements ReplayStore {
     return this.#read(key);
   }
 
+  remainingMs(key: string): number {
+    return Math.max(1, ((this.#entries.get(key) ?? this.#unknown.get(key))?.expiresAt ?? 0) - this.#now());
+  }
+
   /** Key, record and what is left of its lifetime. */
   *entries(): Generator<readonly [string, string, number]> {
     const now = this.#now();
-    for (const [key, { record, expiresAt }] of this.#entries) {
-      if (expiresAt > now) yield [key, record, expiresAt - now];
+    for (const entries of [this.#entries, this.#unknown]) {
+      for (const [key, { record, expiresAt }] of entries) {
+        if (expiresAt > now) yield [key, record, expiresAt - now];
+      }
     }
   }
 
   #read(key: string): string | undefined {
-    const entry = this.#entries.get(key);
+    const entry = this.#entries.get(key) ?? this.#unknown.get(key);
     return entry && entry.expiresAt > this.#now() ? entry.record : undefined;
   }
 
-  #write(key: string, record: string, lifetimeMs: number): void {
+  #write(key: string, record: string, lifetimeMs: number, entries = this.#entries): void {
     // Written anew, so that the map's order is the order of writing, and nearly that of expiry.
     this.#entries.delete(key);
-    if (lifetimeMs > 0) this.#entries.set(key, { record, expiresAt: this.#now() + lifetimeMs });
-    for (const [oldest, { expiresAt }] of this.#entries) {
-      if (expiresAt > this.#now() && this.#entries.size <= MOST_ENTRIES) break;
-      this.#entries.delete(oldest);
+    this.#unknown.delete(key);
+    if (lifetimeMs > 0) entries.set(key, { record, expiresAt: this.#now() + lifetimeMs });
+    for (const [oldest, { expiresAt }] of entries) {
+      if (expiresAt > this.#now() && entries.size <= MOST_ENTRIES) break;
+      entries.delete(oldest);
     }
   }
 }

@@ -3,15 +3,20 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { Token, type TokenPair } from './token-pair.ts';
+import { Token } from './token-pair.ts';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = 'aes-256-gcm';
 
-const Contents = Type.Object({ accessToken: Token, refreshToken: Token, expiresAt: Type.Number() });
+/** Moments in milliseconds since the epoch: when the access token expires, and until when the pair is replayed. */
+const Contents = Type.Object({
+  accessToken: Token,
+  refreshToken: Token,
+  expiresAt: Type.Number(),
+  replayUntil: Type.Number(),
+});
 
-/** A pair that can be kept: with the moment when its access token expires, in milliseconds since the epoch. */
 export type KeptPair = Static<typeof Contents>;
 
 /** The name under which a store may know a refresh token: it tells nothing of it. */
@@ -40,10 +45,6 @@ export function openPair(sealed: string, spentRefreshToken: string): KeptPair | 
   } catch {
     return undefined;
   }
-}
-
-export function keepPair({ accessToken, refreshToken, expiresInSeconds }: TokenPair, now: number): KeptPair {
-  return { accessToken, refreshToken, expiresAt: now + expiresInSeconds * 1000 };
 }
 
 function keyFrom(refreshToken: string): Uint8Array {

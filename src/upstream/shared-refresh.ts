@@ -1,16 +1,15 @@
 /** Makes one refresh of the many that requests with the same refresh token ask for: a rotating one works only once. */
 
 import type { Settings } from '../settings.ts';
-import { CLAIMED, ENDED, REJECTED, RENEWED, type ReplayStore, UNREACHABLE } from './replay-store.ts';
-import { type KeptPair, keepPair, openPair, refreshTokenHash, sealPair } from './sealed-pair.ts';
+import { openRenewed, recordOf, replayed } from './refresh-record.ts';
+import { CLAIMED, ENDED, REJECTED, type ReplayStore, UNREACHABLE } from './replay-store.ts';
+import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import { type RefreshOutcome, refresh, signOut } from './session-endpoints.ts';
 import type { TokenPair } from './token-pair.ts';
 
 /** A claim is prolonged while its refresh runs, so this is how long a process that dies holds others up. */
 const CLAIM_MS = 3000;
 const POLL_MS = 40;
-/** Far more refreshes than fit in a replay window; it only ends what would go round in circles. */
-const LONGEST_CHAIN = 50;
 
 /**
  * A refresh belongs to no single request: it goes on when the client that began it has gone. For a while after it,
@@ -21,6 +20,8 @@ export class SharedRefresh {
   readonly #settings: Settings;
   readonly #store: ReplayStore;
   readonly #underWay = new Map<string, Promise<RefreshOutcome>>();
+  /** The keys of the tokens that this process is refreshing, whatever has become of its claims. */
+  readonly #held = new Set<string>();
   readonly #claim = CLAIMED + crypto.randomUUID();
 
   constructor(settings: Settings, store: ReplayStore) {
@@ -37,13 +38,40 @@ export class SharedRefresh {
     return outcome;
   }
 
+  /** Resolves when no refresh is under way: one that is cut off has spent its token, and nobody has the new one. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size) await Promise.allSettled(this.#underWay.values());
+  }
+
+  /** Forgets a sign-out, for a provider that gives the same refresh token at the next sign-in. */
+  async begin(refreshToken: string): Promise<void> {
+    await this.#store.replace(refreshTokenHash(refreshToken), ENDED, UNREACHABLE, 1);
+  }
+
+  /**
+   * The newest pair that has come of this one, without a refresh; undefined when it was signed out. An answer that took
+   * long must not bring an older pair back to the browser.
+   */
+  async newest(pair: TokenPair): Promise<TokenPair | undefined> {
+    let newest = pair;
+    for (const seen = new Set<string>(); !seen.has(newest.refreshToken); ) {
+      seen.add(newest.refreshToken);
+      const record = await this.#store.get(refreshTokenHash(newest.refreshToken));
+      if (record === ENDED) return undefined;
+      const successor = openRenewed(record, newest.refreshToken);
+      if (!successor) break;
+      newest = replayed(successor);
+    }
+    return newest;
+  }
+
   /**
    * Ends the replay of this refresh token and of all that came of it, and discards a refresh that is under way.
    *
    * @returns the newest pair that had come of the token, which only the gateway knows
    */
   async end(refreshToken: string): Promise<TokenPair | undefined> {
-    const lifetimeMs = CLAIM_MS + Math.max(this.#replayMs, this.#settings.timeouts.signInMs);
+    const lifetimeMs = CLAIM_MS + Math.max(this.#keepMs, this.#settings.timeouts.signInMs);
     let newest: KeptPair | undefined;
     for (let token = refreshToken; ; ) {
       const previous = await this.#store.put(refreshTokenHash(token), ENDED, lifetimeMs);
@@ -55,67 +83,83 @@ export class SharedRefresh {
   }
 
   async #claimOrFollow(presented: string): Promise<RefreshOutcome> {
-    for (let token = presented, hops = 0; ; ) {
+    const seen = new Set<string>();
+    for (let token = presented; ; ) {
       const key = refreshTokenHash(token);
-      const record = await this.#store.add(key, this.#claim, CLAIM_MS);
+      const record = await this.#claimOrWait(token, key);
       if (record === undefined) return this.#refreshAsHolder(token, key);
       const successor = openRenewed(record, token);
-      if (successor) {
-        const isNewest = hops++ === LONGEST_CHAIN || (await this.#isNewest(successor, token));
-        if (isNewest) return { kind: 'renewed', pair: replayed(successor) };
-        token = successor.refreshToken;
-      } else if (record.startsWith(CLAIMED)) {
+      if (!successor) return failureOf(record);
+      seen.add(token);
+      const isNewest = seen.has(successor.refreshToken) || (await this.#isNewest(successor));
+      if (isNewest) return { kind: 'renewed', pair: replayed(successor) };
+      token = successor.refreshToken;
+    }
+  }
+
+  /** The outcome on record, waited for if need be; undefined when this process has the claim and is to refresh. */
+  async #claimOrWait(token: string, key: string): Promise<string | undefined> {
+    for (let hasWaited = false; ; hasWaited = true) {
+      const record = this.#held.has(key) ? this.#claim : await this.#store.add(key, this.#claim, CLAIM_MS);
+      if (record === undefined) return undefined;
+      if (record.startsWith(CLAIMED)) {
         await Bun.sleep(POLL_MS);
-      } else if (record === REJECTED || record === ENDED) {
-        return { kind: 'rejected' };
       } else {
-        // Also a record that does not open: it is no verdict of the upstream.
-        return { kind: 'unreachable', cause: new Error(UNREACHABLE) };
+        if (hasWaited || !isOver(record, token)) return record;
+        if (await this.#store.replace(key, record, this.#claim, CLAIM_MS)) return undefined;
       }
     }
   }
 
   /** Whether the successor has neither been spent in its turn nor outlived its access token. */
-  async #isNewest({ refreshToken, expiresAt }: KeptPair, spentRefreshToken: string): Promise<boolean> {
-    if (refreshToken === spentRefreshToken) return true;
+  async #isNewest({ refreshToken, expiresAt }: KeptPair): Promise<boolean> {
     if (expiresAt <= Date.now()) return false;
     return (await this.#store.get(refreshTokenHash(refreshToken))) === undefined;
   }
 
   async #refreshAsHolder(refreshToken: string, key: string): Promise<RefreshOutcome> {
-    const prolong = setInterval(
-      () => void this.#store.replace(key, this.#claim, this.#claim, CLAIM_MS),
-      CLAIM_MS / 3,
-    );
-    const outcome = await refresh(this.#settings, refreshToken).finally(() => clearInterval(prolong));
-    const record = this.#recordOf(outcome, refreshToken);
-    const lifetimeMs = this.#lifetimeMs(outcome, refreshToken);
+    this.#held.add(key);
+    const prolong = setInterval(() => void this.#prolong(key), CLAIM_MS / 3);
+    try {
+      return await this.#settle(await refresh(this.#settings, refreshToken), refreshToken, key);
+    } finally {
+      clearInterval(prolong);
+      this.#held.delete(key);
+    }
+  }
+
+  /** The claim is added again when the store has lost it. */
+  async #prolong(key: string): Promise<void> {
+    const isThere = await this.#store.replace(key, this.#claim, this.#claim, CLAIM_MS);
+    if (!isThere && this.#held.has(key)) await this.#store.add(key, this.#claim, CLAIM_MS);
+  }
+
+  async #settle(outcome: RefreshOutcome, refreshToken: string, key: string): Promise<RefreshOutcome> {
+    const record = recordOf(outcome, refreshToken, Math.max(this.#replayMs, this.#store.lingerMs));
+    // An upstream that does not rotate has not spent the token: it may be refreshed again.
+    const isSpent = outcome.kind === 'renewed' && outcome.pair.refreshToken !== refreshToken;
+    const lifetimeMs = isSpent ? Math.max(this.#keepMs, this.#store.lingerMs) : this.#store.lingerMs;
     if (await this.#store.replace(key, this.#claim, record, lifetimeMs)) return outcome;
-    if ((await this.#store.add(key, record, lifetimeMs)) !== ENDED) return outcome;
-    // Signed out meanwhile: what came of the refresh must not outlive that.
-    if (outcome.kind === 'renewed') await this.#signOut(outcome.pair);
-    return { kind: 'rejected' };
+
+    // The claim is gone: the session was signed out, or the store lost the claim and another has refreshed as well.
+    const found = await this.#store.add(key, record, lifetimeMs);
+    if (found === ENDED) {
+      if (outcome.kind === 'renewed') await this.#signOut(outcome.pair);
+      return { kind: 'rejected' };
+    }
+    const theirs = openRenewed(found, refreshToken);
+    if (outcome.kind !== 'renewed') return theirs ? { kind: 'renewed', pair: replayed(theirs) } : outcome;
+    if (found !== undefined && !theirs) await this.#store.replace(key, found, record, lifetimeMs);
+    return outcome;
   }
 
   async #signOut({ accessToken, refreshToken }: TokenPair): Promise<void> {
     await signOut(this.#settings, accessToken, refreshToken).catch(() => {});
   }
 
-  #recordOf(outcome: RefreshOutcome, refreshToken: string): string {
-    switch (outcome.kind) {
-      case 'renewed':
-        return RENEWED + sealPair(keepPair(outcome.pair, Date.now()), refreshToken);
-      case 'rejected':
-        return REJECTED;
-      case 'unreachable':
-        return UNREACHABLE;
-    }
-  }
-
-  #lifetimeMs(outcome: RefreshOutcome, refreshToken: string): number {
-    // An upstream that does not rotate has not spent the token: it may be refreshed again.
-    const isSpent = outcome.kind === 'renewed' && outcome.pair.refreshToken !== refreshToken;
-    return isSpent ? Math.max(this.#replayMs, this.#store.lingerMs) : this.#store.lingerMs;
+  /** Longer than any answer under way, so that a late one finds out what has come of its pair. */
+  get #keepMs(): number {
+    return Math.max(this.#replayMs, this.#settings.timeouts.streamMs);
   }
 
   get #replayMs(): number {
@@ -123,15 +167,15 @@ export class SharedRefresh {
   }
 }
 
-function openRenewed(record: string | undefined, refreshToken: string): KeptPair | undefined {
-  return record?.startsWith(RENEWED) ? openPair(record.slice(RENEWED.length), refreshToken) : undefined;
+/** Whether the record is an outcome for those alone who have waited for it, or older than the replay window. */
+function isOver(record: string, token: string): boolean {
+  const successor = openRenewed(record, token);
+  if (!successor) return record === UNREACHABLE;
+  return successor.refreshToken === token || successor.replayUntil <= Date.now();
 }
 
-/** The pair with what is left of its access token's life. */
-function replayed({ accessToken, refreshToken, expiresAt }: KeptPair): TokenPair {
-  return {
-    accessToken,
-    refreshToken,
-    expiresInSeconds: Math.max(1, Math.floor((expiresAt - Date.now()) / 1000)),
-  };
+/** A record that does not open is no verdict of the upstream either. */
+function failureOf(record: string): RefreshOutcome {
+  if (record === REJECTED || record === ENDED) return { kind: 'rejected' };
+  return { kind: 'unreachable', cause: new Error(UNREACHABLE) };
 }

@@ -149,6 +149,58 @@ describe('a request with a spent refresh token', () => {
   });
 });
 
+describe('an answer that took long after its refresh', () => {
+  /** A models call that has refreshed to pair 2, and whose second call is held until the test releases it. */
+  async function startLong(world: World) {
+    const live = rotate(world);
+    const release = Promise.withResolvers<void>();
+    world.upstream.on('GET /v1/models', async ({ headers }) => {
+      if (headers.get('authorization') === 'Bearer access-1') return new Response('', { status: 401 });
+      await release.promise;
+      return Response.json({});
+    });
+    const long = world.request('/api/music/models', { cookie: cookies(1) });
+    await world.upstream.arrived('GET /v1/models', 2);
+    return { live, release, long };
+  }
+
+  it('brings the newest pair of the chain, not the one it was made with', async () => {
+    await using world = startWorld();
+    const { live, release, long } = await startLong(world);
+    live.clear();
+    await session(world, cookies(2));
+    later(120);
+    release.resolve();
+    const answer = await long;
+    expect(answer.status).toBe(200);
+    expect(storedTokens(answer)).toEqual({ svc_music_access: 'access-3', svc_music_refresh: 'refresh-3' });
+  });
+
+  it('brings no pair when the session was signed out meanwhile', async () => {
+    await using world = startWorld();
+    const { release, long } = await startLong(world);
+    world.upstream.on('POST /v1/auth/logout', () => new Response(null, { status: 204 }));
+    await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(2) });
+    release.resolve();
+    expect((await long).headers.getSetCookie()).toEqual([]);
+  });
+});
+
+describe('signing in again with the same refresh token', () => {
+  it('is not undone by the sign-out before it', async () => {
+    await using world = startWorld();
+    rotate(world);
+    world.upstream.on('POST /v1/auth/logout', () => new Response(null, { status: 204 }));
+    world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
+    world.upstream.on('POST /v1/auth/idp', () =>
+      Response.json({ access_token: 'access-1', refresh_token: 'refresh-1' }),
+    );
+    await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(1) });
+    await world.request('/api/auth/idp', { json: { code: 'c', code_verifier: 'v'.repeat(43) } });
+    expect((await session(world, cookies(1))).status).toBe(200);
+  });
+});
+
 describe('an upstream that does not rotate refresh tokens', () => {
   it('is asked again each time the access token is over', async () => {
     await using world = startWorld();

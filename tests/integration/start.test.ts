@@ -149,6 +149,35 @@ describe('bun run start', () => {
     },
   );
 
+  it('finishes a refresh whose client has gone, before it exits', async () => {
+    const upstream = new ScriptedUpstream();
+    const refresh = Promise.withResolvers<Response>();
+    upstream.on('GET /v1/me', () => new Response('', { status: 401 }));
+    upstream.on('POST /v1/auth/refresh', () => refresh.promise);
+    const child = start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl });
+    const { url } = await listening(child);
+    const client = new AbortController();
+    const headers = { origin: ORIGIN, cookie: SIGNED_IN };
+    const gone = fetch(`${url}/api/auth/session`, { headers, signal: client.signal });
+    await upstream.arrived('POST /v1/auth/refresh');
+    client.abort();
+    await expect(gone).rejects.toThrow();
+    child.kill('SIGTERM');
+    const isUp = () =>
+      fetch(`${url}/api/health`, { keepalive: false }).then(
+        () => true,
+        () => false,
+      );
+    while (await isUp()) await Bun.sleep(5);
+    // A process that did not wait would be gone at once, and its call with it.
+    const { signal } = upstream.last('POST /v1/auth/refresh');
+    await Promise.race([new Promise((resolve) => signal.addEventListener('abort', resolve)), Bun.sleep(500)]);
+    expect(signal.aborted).toBe(false);
+    refresh.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
+    expect(await child.exited).toBe(0);
+    await upstream.stop();
+  });
+
   it('waits for what runs no longer than the longest timeout', async () => {
     const short = Object.fromEntries(
       ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'].map((name) => [`TIMEOUT_${name}_MS`, '400']),
