@@ -31,18 +31,23 @@ describe('a request head that is too large', () => {
   });
 });
 
-describe('a request head that stops arriving', () => {
-  it('is cut off by the idle timeout', async () => {
+describe('a request head that does not come to its end', () => {
+  it.each([
+    ['stops', ''],
+    ['drips', 'a'],
+  ])('is cut off by the idle timeout when it %s', async (_, more) => {
     const gateway = createGateway({
       settings: testSettings({ UPSTREAM_URL: 'http://127.0.0.1:9', IDP_URL: 'http://127.0.0.1:9' }),
     });
     gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });
     const closed = Promise.withResolvers<void>();
     const socket = net.connect(gateway.server?.port ?? 0, '127.0.0.1', () =>
-      socket.write('GET /api/health HTTP/1.1\r\nHo'),
+      socket.write('GET /api/health HTTP/1.1\r\nHost: x\r\nX: '),
     );
+    const drip = setInterval(() => more && socket.write(more), 100);
     socket.on('error', () => {}).on('close', () => closed.resolve());
     await closed.promise;
+    clearInterval(drip);
     await gateway.stop(true);
   });
 });
