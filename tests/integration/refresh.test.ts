@@ -92,7 +92,7 @@ describe.each(ROUTES)('refreshing on $name', ({ call, send }) => {
   });
 
   it('keeps the new pair when the repeated call fails', async () => {
-    await using world = startWorld({ TIMEOUT_READ_MS: '50', TIMEOUT_STREAM_MS: '50' });
+    await using world = startWorld({ TIMEOUT_READ_MS: '1000', TIMEOUT_STREAM_MS: '1000' });
     const never = Promise.withResolvers<Response>();
     world.upstream.on(call, ({ headers }) =>
       headers.get('authorization') === 'Bearer access-2' ? never.promise : new Response('', { status: 401 }),

@@ -68,7 +68,7 @@ describe.each(STREAMS)('the body of $name', ({ call, send }) => {
   });
 
   it('may take longer than the deadline, which ends with the headers', async () => {
-    await using world = startWorld({ TIMEOUT_STREAM_MS: '100' });
+    await using world = startWorld({ TIMEOUT_STREAM_MS: '1000' });
     const body = releasedBody();
     world.upstream.on(call, () => new Response(body.stream));
     body.release('a');

@@ -31,7 +31,7 @@ describe('the deadline of a read', () => {
     ['/api/auth/session', 'GET /v1/me'],
     ['/api/music/models', 'GET /v1/models'],
   ])('covers the body of %s', async (path, call) => {
-    await using world = startWorld({ TIMEOUT_READ_MS: '50' });
+    await using world = startWorld({ TIMEOUT_READ_MS: '500' });
     world.upstream.on(call, endlessBody);
     const response = await world.request(path, { cookie: ACCESS_ONLY });
     expect(await envelopeMessage(response, 502)).toContain('too long');
@@ -54,7 +54,7 @@ describe('the deadline of sign-in', () => {
     ['headers', never],
     ['body', endlessBody],
   ])('covers the %s of the upstream sign-in', async (_, answer) => {
-    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '500' });
     world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
     world.upstream.on('POST /v1/auth/idp', answer);
     await envelopeMessage(await world.request('/api/auth/idp', { json: SIGN_IN }), 502);
