@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { rawRequest } from '../support/raw-http.ts';
+import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ACCESS_ONLY, ORIGIN, startWorld, type World } from '../support/world.ts';
 
 const PATH = '/api/upstream/v1/music/creations/1/content';
@@ -14,9 +15,17 @@ function get(world: World, method = 'GET') {
 }
 
 describe('Content-Length of a relayed body', () => {
+  /** Sends the body after the headers have gone out: what has arrived whole already keeps its length anyway. */
+  function startSlowBody(head: string, size: number) {
+    return startRawUpstream((socket) => {
+      socket.write(`HTTP/1.1 ${head}\r\nContent-Length: ${size}\r\n\r\n`);
+      setTimeout(() => socket.write('a'.repeat(size)), 50);
+    });
+  }
+
   it.each([1, 1024, 64 * 1024])('is kept for %i bytes, which are read first', async (size) => {
-    await using world = startWorld();
-    world.upstream.on(CALL, () => new Response(Buffer.alloc(size, 'a')));
+    await using upstream = await startSlowBody('200 OK', size);
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
     const { status, headers, body } = await get(world);
     expect(status).toBe(200);
     expect(headers.get('content-length')).toBe(String(size));
@@ -24,12 +33,12 @@ describe('Content-Length of a relayed body', () => {
   });
 
   it('is kept for a 206 of 64 KiB, with its Content-Range', async () => {
-    await using world = startWorld();
     const contentRange = 'bytes 65536-131071/1440044';
-    world.upstream.on(
-      CALL,
-      () => new Response(Buffer.alloc(65_536), { status: 206, headers: { 'content-range': contentRange } }),
+    await using upstream = await startSlowBody(
+      `206 Partial Content\r\nContent-Range: ${contentRange}`,
+      65_536,
     );
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
     const { status, headers } = await get(world);
     expect(status).toBe(206);
     expect(headers.get('content-length')).toBe('65536');

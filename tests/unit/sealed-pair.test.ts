@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'bun:test';
+import { createDecipheriv, hkdfSync } from 'node:crypto';
 import { openPair, refreshTokenHash, sealPair } from '../../src/upstream/sealed-pair.ts';
 
 const PAIR = {
@@ -31,6 +32,18 @@ describe('sealPair', () => {
     for (const cut of ['', sealed.slice(0, 20), sealed.slice(0, -2), 'nonsense']) {
       expect(openPair(cut, 'spent')).toBeUndefined();
     }
+  });
+
+  it('takes its key from the token and not from the hash, which whoever reads the store knows', () => {
+    const bytes = Buffer.from(sealPair(PAIR, 'spent'), 'base64url');
+    const decryptWith = (secret: string) => {
+      const key = hkdfSync('sha256', secret, '', 'music-gateway: successor of a refresh token', 32);
+      const decipher = createDecipheriv('aes-256-gcm', new Uint8Array(key), bytes.subarray(0, 12));
+      decipher.setAuthTag(bytes.subarray(12, 28));
+      return decipher.update(bytes.subarray(28), undefined, 'utf8') + decipher.final('utf8');
+    };
+    expect(JSON.parse(decryptWith('spent'))).toEqual(PAIR);
+    expect(() => decryptWith(refreshTokenHash('spent'))).toThrow();
   });
 
   it('never seals the same pair to the same text, nor shows a token in it', () => {
