@@ -21,16 +21,15 @@ export async function readErrorMessage(response: Response, timeoutMs: number): P
   return undefined;
 }
 
-async function readStart(response: Response, timeoutMs: number): Promise<unknown> {
-  const late = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => late.resolve(undefined), timeoutMs);
+async function readStart({ body }: Response, timeoutMs: number): Promise<unknown> {
   try {
-    const body = await Promise.race([readBounded(response.body, LIMIT_BYTES), late.promise]);
-    return body && JSON.parse(body.toString());
+    // The deadline ends the body too, which would otherwise go on holding its connection.
+    const deadline = { signal: AbortSignal.timeout(timeoutMs) };
+    const start = body?.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), deadline) ?? null;
+    const bytes = await readBounded(start, LIMIT_BYTES);
+    return bytes && JSON.parse(bytes.toString());
   } catch {
-    // A body that breaks off or is not JSON holds no text for the user.
+    // A body that is late, breaks off or is not JSON holds no text for the user.
     return undefined;
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -142,6 +142,26 @@ describe('the body of a streamed answer that breaks', () => {
   });
 });
 
+describe('an error body of a generation', () => {
+  it.each([
+    ['never ends', ''],
+    ['is far too long', 'x'.repeat(200_000)],
+  ])('that %s does not hold its connection', async (_, more) => {
+    const closed = Promise.withResolvers<void>();
+    await using upstream = await startRawUpstream((socket) => {
+      socket.on('close', () => closed.resolve());
+      socket.write(`HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9000000\r\n\r\n{"message":"${more}`);
+    });
+    await using world = startWorld({ TIMEOUT_READ_MS: '300', UPSTREAM_URL: upstream.url });
+    const response = await world.request('/api/music/generate', {
+      cookie: ACCESS_ONLY,
+      json: { model: 'm', prompt: 'p', music_length_ms: 3000 },
+    });
+    await envelopeMessage(response, 429);
+    await closed.promise;
+  });
+});
+
 describe('an upstream with an unknown certificate', () => {
   let folder = '';
   let server: tls.Server;
