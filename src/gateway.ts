@@ -3,7 +3,7 @@
 import { cors } from '@elysiajs/cors';
 import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia';
 import { describeCause, errorEnvelope, GatewayError, methodNotAllowed } from './http/errors.ts';
-import { ALLOWED_REQUEST_HEADERS, EXPOSED_HEADERS } from './http/forwarded-headers.ts';
+import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
 import { isMessageKey, type Message, messages } from './http/messages.ts';
 import { requireAllowedOrigin } from './http/origin.ts';
@@ -11,7 +11,7 @@ import { requestPath } from './http/request-target.ts';
 import { authRoutes } from './routes/auth.ts';
 import { HEALTH_PATH, healthRoutes } from './routes/health.ts';
 import { musicRoutes } from './routes/music.ts';
-import { upstreamProxyRoutes } from './routes/upstream-proxy.ts';
+import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
 import { createSessionPlugin } from './session/session.ts';
 import type { Settings } from './settings.ts';
 import { RedisReplayStore } from './upstream/redis-replay-store.ts';
@@ -61,8 +61,8 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
     .use(
       cors({
         origin: ({ headers }) => allowedOrigins.has(headers.get('origin') ?? ''),
-        methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-        allowedHeaders: ALLOWED_REQUEST_HEADERS,
+        methods: PROXIED_METHODS,
+        allowedHeaders: REQUEST_HEADERS,
         exposeHeaders: EXPOSED_HEADERS,
         credentials: true,
         maxAge: 600,

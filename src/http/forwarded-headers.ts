@@ -3,7 +3,8 @@
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 
-const REQUEST_HEADERS = [
+/** What a script on the studio's origin may send, and what of it the proxy passes on. */
+export const REQUEST_HEADERS = [
   'accept',
   'accept-language',
   'content-type',
@@ -65,9 +66,6 @@ export const EXPOSED_HEADERS = [
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',
 ];
-
-/** What a script on the studio's origin may send. */
-export const ALLOWED_REQUEST_HEADERS = REQUEST_HEADERS;
 
 /**
  * A header that is forwarded unchanged; null when it is not there.

@@ -3,6 +3,7 @@
 import type { Server } from 'bun';
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
+import { proxyStatus } from './proxy-status.ts';
 
 const RETRY_AFTER_SECONDS = 5;
 
@@ -16,10 +17,9 @@ const RETRY_AFTER_SECONDS = 5;
 export function refuseOverload(
   server: Pick<Server<unknown>, 'pendingRequests'> | null,
   maxHeldRequests: number,
-  headers: Readonly<Record<string, string>>,
 ): void {
   if (server === null || server.pendingRequests <= maxHeldRequests) return;
   throw new GatewayError(503, messages.overloaded, {
-    headers: { 'retry-after': String(RETRY_AFTER_SECONDS), ...headers },
+    headers: { 'retry-after': String(RETRY_AFTER_SECONDS), ...proxyStatus('connection_limit_reached') },
   });
 }

@@ -4,7 +4,7 @@ import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 import { readBounded } from './read-bounded.ts';
 
-export const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
+const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 const SMALL_BODY_BYTES = 64 * 1024;
 const STALLED_BODY_MS = 25_000;
 const MOST_FORM_FIELDS = 1000;

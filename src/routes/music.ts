@@ -11,7 +11,6 @@ import { readFields } from '../http/request-body.ts';
 import type { Session, SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
-import { proxyStatus } from '../upstream/proxy-status.ts';
 import { wholeAnswer, wholeGet } from './whole-get.ts';
 
 /** Lengths are counted after trimming; the flags are true only when they are literally `true`. */
@@ -57,7 +56,7 @@ export function musicRoutes(settings: Settings, session: SessionPlugin, log: (li
         // Parsing comes before the check of the session, and a body need not be read for nobody.
         parse: () => null,
         transform: async (context: { body: unknown; request: Request; server: Server<unknown> | null }) => {
-          refuseOverload(context.server, settings.maxHeldRequests, proxyStatus('connection_limit_reached'));
+          refuseOverload(context.server, settings.maxHeldRequests);
           context.body = trimmed(await readFields(context.request));
         },
       },

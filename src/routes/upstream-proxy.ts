@@ -11,10 +11,10 @@ import { readBody } from '../http/request-body.ts';
 import type { SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
-import { proxyStatus } from '../upstream/proxy-status.ts';
 import { PROXY_PREFIX, parseTarget } from '../upstream/target.ts';
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+/** All that a browser may send to the gateway; no other route takes more. */
+export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) {
   const { upstreamUrl, timeouts } = settings;
@@ -25,10 +25,10 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) 
       const { method } = request;
       const target = parseTarget(request.url, upstreamUrl);
       if (!target) throw new GatewayError(404, messages.notFound);
-      if (!METHODS.includes(method)) throw methodNotAllowed(METHODS);
+      if (!PROXIED_METHODS.includes(method)) throw methodNotAllowed(PROXIED_METHODS);
       const isPublic = target.isPublic && method === 'GET';
       if (!isPublic) await session.requireTokens();
-      refuseOverload(server, settings.maxHeldRequests, proxyStatus('connection_limit_reached'));
+      refuseOverload(server, settings.maxHeldRequests);
       const call: UpstreamCall = {
         method,
         url: target.url,

@@ -2,8 +2,8 @@
 
 import { GatewayError } from '../http/errors.ts';
 import { type Message, messages } from '../http/messages.ts';
+import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
-import { proxyErrorOf, proxyStatus } from './proxy-status.ts';
 
 interface FailureTexts {
   readonly unreachable: Message;

@@ -33,8 +33,8 @@ export function parseTarget(requestUrl: string, upstreamUrl: string): UpstreamTa
   const url = URL.parse(upstreamUrl + target);
   if (!url?.href.startsWith(`${upstreamUrl}/v1/`) || target.includes('#')) return undefined;
   // As it was written and as it will be sent: `new URL` makes another path of some.
-  const [written = ''] = target.split('?', 1);
-  for (const path of [written, url.pathname.slice(new URL(upstreamUrl).pathname.replace(/\/$/, '').length)]) {
+  for (const each of [target, url.href.slice(upstreamUrl.length)]) {
+    const [path = ''] = each.split('?', 1);
     const meant = decodeCompletely(path);
     if (meant === undefined || TOKEN_ENDPOINT.test(meant)) return undefined;
   }

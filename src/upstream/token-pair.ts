@@ -12,6 +12,8 @@ const TokenFields = Type.Object({
   expires_in: Type.Optional(Type.Unknown()),
 });
 
+const WrappedTokenFields = Type.Object({ data: TokenFields });
+
 export interface TokenPair {
   readonly accessToken: string;
   readonly refreshToken: string;
@@ -27,7 +29,7 @@ const LONGEST_EXPIRES_IN_SECONDS = 400 * 24 * 60 * 60;
  *
  * @see RFC 6749 section 5.1
  */
-export function parseTokenPair(body: unknown): TokenPair | undefined {
+function parseTokenPair(body: unknown): TokenPair | undefined {
   const fields = Value.Check(TokenFields, body) ? body : dataOf(body);
   if (!fields) return undefined;
   return {
@@ -44,8 +46,7 @@ export async function readTokenPair(response: Response): Promise<TokenPair | und
 }
 
 function dataOf(body: unknown): Static<typeof TokenFields> | undefined {
-  const wrapped = Type.Object({ data: TokenFields });
-  return Value.Check(wrapped, body) ? body.data : undefined;
+  return Value.Check(WrappedTokenFields, body) ? body.data : undefined;
 }
 
 function parseExpiresIn(value: unknown): number {

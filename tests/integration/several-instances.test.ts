@@ -54,9 +54,16 @@ function session(gateway: GatewayProcess, cookie = COOKIE): Promise<Response> {
   return fetch(`${gateway.url}/api/auth/session`, { headers: { origin: ORIGIN, cookie } });
 }
 
-function startTwo(upstream: ScriptedUpstream, redis: Redis): Promise<[GatewayProcess, GatewayProcess]> {
+async function startTwo(upstream: ScriptedUpstream, redis: Redis) {
   const settings = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
-  return Promise.all([startGatewayProcess(settings), startGatewayProcess(settings)]);
+  const [first, second] = await Promise.all([startGatewayProcess(settings), startGatewayProcess(settings)]);
+  return {
+    first,
+    second,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([first[Symbol.asyncDispose](), second[Symbol.asyncDispose]()]);
+    },
+  };
 }
 
 async function everythingIn(redis: Redis): Promise<Map<string, string>> {
@@ -71,9 +78,8 @@ describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
   it('make one refresh for 200 parallel requests with one expired pair, and clear no cookie', async () => {
     await using redis = await startRedis();
     await using upstream = new RotatingUpstream();
-    const [first, second] = await startTwo(upstream, redis);
-    await using _first = first;
-    await using _second = second;
+    await using instances = await startTwo(upstream, redis);
+    const { first, second } = instances;
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, index) => session(index % 2 ? first : second)),
     );
@@ -88,9 +94,8 @@ describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
   it('replay what the other has refreshed, along the chain', async () => {
     await using redis = await startRedis();
     await using upstream = new RotatingUpstream();
-    const [first, second] = await startTwo(upstream, redis);
-    await using _first = first;
-    await using _second = second;
+    await using instances = await startTwo(upstream, redis);
+    const { first, second } = instances;
     await session(first);
     await session(second, 'svc_music_refresh=refresh-2');
     const late = await session(first);
@@ -102,9 +107,8 @@ describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
   it('share a sign-out: a refresh under way at the other is discarded, and its pair signed out', async () => {
     await using redis = await startRedis();
     await using upstream = new RotatingUpstream();
-    const [first, second] = await startTwo(upstream, redis);
-    await using _first = first;
-    await using _second = second;
+    await using instances = await startTwo(upstream, redis);
+    const { first, second } = instances;
     const held = Promise.withResolvers<void>();
     upstream.hold = held.promise;
     const refreshing = session(first);
@@ -123,9 +127,8 @@ describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
   it('recover when the one that refreshes is killed in the middle', async () => {
     await using redis = await startRedis();
     await using upstream = new RotatingUpstream();
-    const [first, second] = await startTwo(upstream, redis);
-    await using _first = first;
-    await using _second = second;
+    await using instances = await startTwo(upstream, redis);
+    const { first, second } = instances;
     const never = Promise.withResolvers<void>();
     upstream.hold = never.promise;
     const lost = session(first);
@@ -145,9 +148,8 @@ describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
   it('keep nothing in Redis that is a token or that opens without one', async () => {
     await using redis = await startRedis();
     await using upstream = new RotatingUpstream();
-    const [first, second] = await startTwo(upstream, redis);
-    await using _first = first;
-    await using _second = second;
+    await using instances = await startTwo(upstream, redis);
+    const { first, second } = instances;
     await session(first);
     await session(second, 'svc_music_refresh=refresh-2');
     const records = await everythingIn(redis);
