@@ -62,6 +62,7 @@ export const EXPOSED_HEADERS = [
   'RateLimit-Reset',
   'Proxy-Status',
   'Retry-After',
+  'Server-Timing',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',

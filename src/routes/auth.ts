@@ -1,25 +1,14 @@
 /** Sign-in, session check and sign-out. */
 
-import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
-import type { MessageKey } from '../http/messages.ts';
 import { readFields } from '../http/request-body.ts';
 import type { SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { exchangeCode } from '../upstream/identity-provider.ts';
 import { signIn } from '../upstream/session-endpoints.ts';
+import { type SessionState, SignInRequest } from './schemas.ts';
 import { wholeAnswer, wholeGet } from './whole-get.ts';
-
-/** @see RFC 7636 section 4.1: a verifier has at least 43 characters; judging it is the identity provider's task. */
-export const SignInRequest = Type.Object(
-  {
-    code: Type.String({ minLength: 1, error: 'codeInvalid' satisfies MessageKey }),
-    code_verifier: Type.String({ minLength: 43, error: 'codeVerifierInvalid' satisfies MessageKey }),
-  },
-  { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
-);
-export type SignInRequest = Static<typeof SignInRequest>;
 
 export function authRoutes(settings: Settings, session: SessionPlugin) {
   return new Elysia({ name: 'auth', prefix: '/api/auth' })
@@ -38,9 +27,11 @@ export function authRoutes(settings: Settings, session: SessionPlugin) {
     )
     .get('/session', async ({ session, request, set }) => {
       set.headers['cache-control'] = 'no-store';
-      if (!(await session.hasTokens())) return { authenticated: false };
+      if (!(await session.hasTokens())) return { authenticated: false } satisfies SessionState;
       const upstream = await session.fetch(wholeGet(settings, '/v1/me', request.signal));
-      return upstream.status === 404 ? { authenticated: true } : wholeAnswer(upstream);
+      return upstream.status === 404
+        ? ({ authenticated: true } satisfies SessionState)
+        : wholeAnswer(upstream);
     })
     .post(
       '/logout',

@@ -1,35 +1,17 @@
 /** The model catalogue, and generating a track. */
 
-import { type Static, Type } from '@sinclair/typebox';
 import type { Server } from 'bun';
 import { Elysia } from 'elysia';
 import { GatewayError } from '../http/errors.ts';
 import { forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
-import { type MessageKey, messages } from '../http/messages.ts';
+import { messages } from '../http/messages.ts';
 import { refuseOverload } from '../http/overload.ts';
 import { readFields } from '../http/request-body.ts';
 import type { Session, SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
+import { GenerationRequest } from './schemas.ts';
 import { wholeAnswer, wholeGet } from './whole-get.ts';
-
-/** Lengths are counted after trimming; the flags are true only when they are literally `true`. */
-export const GenerationRequest = Type.Object(
-  {
-    model: Type.String({ minLength: 1, maxLength: 120, error: 'modelInvalid' satisfies MessageKey }),
-    prompt: Type.String({ minLength: 1, maxLength: 4100, error: 'promptInvalid' satisfies MessageKey }),
-    music_length_ms: Type.Integer({
-      minimum: 3000,
-      maximum: 600_000,
-      error: 'musicLengthInvalid' satisfies MessageKey,
-    }),
-    force_instrumental: Type.Optional(Type.Unknown()),
-    is_public: Type.Optional(Type.Unknown()),
-  },
-  // Elysia would refuse other keys unless told; the contract says that they are ignored.
-  { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
-);
-export type GenerationRequest = Static<typeof GenerationRequest>;
 
 export function musicRoutes(settings: Settings, session: SessionPlugin, log: (line: string) => void) {
   let abandoned = 0;

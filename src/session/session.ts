@@ -71,6 +71,8 @@ export class Session {
     switch (outcome.kind) {
       case 'renewed':
         if (first) await discard(first);
+        // So that a page can show it; the cookies tell it nothing.
+        this.#context.set.headers['server-timing'] = 'refresh';
         await this.store(outcome.pair);
         return this.#sendRenewed(call, outcome.pair);
       case 'rejected':

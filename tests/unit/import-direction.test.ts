@@ -12,6 +12,11 @@ const REFUSED = [
   ['src/routes', '../gateway.ts'],
   ['src/sandbox', '../session/session.ts'],
   ['src/settings', '../http/errors.ts'],
+  ['src/client', '../upstream/target.ts'],
+  ['src/client', 'elysia'],
+  ['src/client', 'node:crypto'],
+  ['src/studio', '../routes/schemas.ts'],
+  ['src/studio', '../sandbox/demo-addresses.ts'],
 ] as const;
 const ALLOWED = [
   ['src/routes', '../session/session.ts'],
@@ -19,6 +24,9 @@ const ALLOWED = [
   ['src/upstream', '../http/errors.ts'],
   ['src/http', '../settings.ts'],
   ['src/sandbox', '../gateway.ts'],
+  ['src/sandbox', '../client/gateway-client.ts'],
+  ['src/client', '../routes/schemas.ts'],
+  ['src/studio', '../client/gateway-client.ts'],
 ] as const;
 
 describe('the import direction, as the lint configuration has it', () => {

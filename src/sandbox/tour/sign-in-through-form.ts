@@ -78,7 +78,7 @@ export async function signInThroughForm({
 }
 
 /** Follows redirects as long as they stay on the origin they started from. */
-async function navigate(jar: CookieJar, start: URL, init?: RequestInit): Promise<Landing> {
+export async function navigate(jar: CookieJar, start: URL, init?: RequestInit): Promise<Landing> {
   let url = start;
   let response = await jar.fetch(url, init);
   for (

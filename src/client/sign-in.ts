@@ -1,0 +1,165 @@
+/** The browser's half of signing in: authorization code with PKCE, whose code the gateway exchanges. */
+
+import {
+  AuthorizationResponseError,
+  calculatePKCECodeChallenge,
+  generateRandomCodeVerifier,
+  generateRandomState,
+  validateAuthResponse,
+} from 'oauth4webapi';
+import type { SignInRequest } from '../routes/schemas.ts';
+import { type GatewayConnection, isRecord, sendRequest } from './gateway-request.ts';
+
+/** Where the user signs in, and as which OAuth client. */
+export interface IdentityProvider {
+  /** Its issuer identifier, with which it may mark its answers (RFC 9207 section 2). */
+  readonly issuer: string;
+  readonly authorizationEndpoint: string;
+  readonly clientId: string;
+  /** Exactly as registered, and as the gateway has it in `IDP_REDIRECT_URI`. */
+  readonly redirectUri: string;
+  /** `openid profile` unless given. */
+  readonly scope?: string;
+}
+
+/** The part of `Storage` that a sign-in needs. */
+export interface SignInStorage {
+  getItem(key: string): string | null;
+  setItem(key: string, value: string): void;
+  removeItem(key: string): void;
+}
+
+/** A sign-in that did not come to the gateway. */
+export class SignInError extends Error {
+  override readonly name = 'SignInError';
+  /**
+   * `denied`: the user or the identity provider said no. `not_begun`: this tab has begun no sign-in, or it is done.
+   * `invalid_response`: the answer is not to this sign-in, as when somebody else has made the link.
+   */
+  readonly code: 'denied' | 'not_begun' | 'invalid_response';
+
+  constructor(code: SignInError['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** What has to be remembered while the user is at the identity provider. */
+interface BegunSignIn {
+  readonly state: string;
+  readonly codeVerifier: string;
+  readonly issuer: string;
+  readonly clientId: string;
+}
+
+const STORAGE_KEY = 'music-gateway.sign-in';
+
+/** What an identity provider adds to the redirect URI. @see RFC 6749 section 4.1.2, RFC 9207 section 2 */
+const RESPONSE_PARAMETERS = [
+  'code',
+  'state',
+  'iss',
+  'error',
+  'error_description',
+  'error_uri',
+  'session_state',
+];
+
+/**
+ * Makes verifier and state, remembers them, and returns the address at the identity provider to send the user to.
+ *
+ * @see RFC 6749 section 4.1.1, RFC 7636 section 4.3
+ */
+export async function beginSignIn(storage: SignInStorage, provider: IdentityProvider): Promise<URL> {
+  const { issuer, authorizationEndpoint, clientId, redirectUri, scope = 'openid profile' } = provider;
+  const state = generateRandomState();
+  const codeVerifier = generateRandomCodeVerifier();
+  const begun: BegunSignIn = { state, codeVerifier, issuer, clientId };
+  storage.setItem(STORAGE_KEY, JSON.stringify(begun));
+  const url = new URL(authorizationEndpoint);
+  const parameters = {
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    scope,
+    state,
+    code_challenge: await calculatePKCECodeChallenge(codeVerifier),
+    code_challenge_method: 'S256',
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url;
+}
+
+/** Whether the identity provider has sent the user to this address. */
+export function isSignInResponse({ searchParams }: URL): boolean {
+  return searchParams.has('state') && (searchParams.has('code') || searchParams.has('error'));
+}
+
+/** The address without what the identity provider has added: a code belongs into no history. */
+export function withoutResponse(address: URL): URL {
+  const cleaned = new URL(address);
+  for (const name of RESPONSE_PARAMETERS) cleaned.searchParams.delete(name);
+  return cleaned;
+}
+
+/**
+ * Checks that the answer belongs to the sign-in that was begun here, and has the gateway exchange its code. What was
+ * remembered is gone afterwards, whatever the outcome.
+ *
+ * @throws SignInError when the answer cannot be used
+ * @throws GatewayRequestError when the gateway refuses the code
+ * @see RFC 6749 section 4.1.2 and 10.12, RFC 9207 section 2.4
+ */
+export async function completeSignIn(
+  connection: GatewayConnection,
+  storage: SignInStorage,
+  address: URL,
+): Promise<void> {
+  const begun = takeBegun(storage);
+  if (!begun) throw new SignInError('not_begun', 'No sign-in was begun in this tab.');
+  const body: SignInRequest = { code: validatedCode(begun, address), code_verifier: begun.codeVerifier };
+  await sendRequest(connection, '/api/auth/idp', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+/** The library's own errors hold the whole answer, and with it the code: none is passed on. */
+function validatedCode({ issuer, clientId, state }: BegunSignIn, address: URL): string {
+  try {
+    const parameters = validateAuthResponse({ issuer }, { client_id: clientId }, address, state);
+    const code = parameters.get('code');
+    if (code) return code;
+  } catch (error) {
+    if (error instanceof AuthorizationResponseError) {
+      throw new SignInError('denied', `The identity provider refused: ${error.error}`);
+    }
+  }
+  throw new SignInError(
+    'invalid_response',
+    'This answer does not belong to the sign-in that was begun here.',
+  );
+}
+
+function takeBegun(storage: SignInStorage): BegunSignIn | undefined {
+  const stored = storage.getItem(STORAGE_KEY);
+  storage.removeItem(STORAGE_KEY);
+  if (stored === null) return undefined;
+  const { state, codeVerifier, issuer, clientId } = asRecord(stored);
+  const isWhole =
+    typeof state === 'string' &&
+    typeof codeVerifier === 'string' &&
+    typeof issuer === 'string' &&
+    typeof clientId === 'string';
+  return isWhole ? { state, codeVerifier, issuer, clientId } : undefined;
+}
+
+function asRecord(json: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(json);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,36 @@
+/** What clients send to the gateway's own routes, and what it answers there itself: the types come from here. */
+
+import { type Static, Type } from '@sinclair/typebox';
+import type { MessageKey } from '../http/messages.ts';
+
+/** @see RFC 7636 section 4.1: a verifier has at least 43 characters; judging it is the identity provider's task. */
+export const SignInRequest = Type.Object(
+  {
+    code: Type.String({ minLength: 1, error: 'codeInvalid' satisfies MessageKey }),
+    code_verifier: Type.String({ minLength: 43, error: 'codeVerifierInvalid' satisfies MessageKey }),
+  },
+  { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
+);
+export type SignInRequest = Static<typeof SignInRequest>;
+
+/** Lengths are counted after trimming; the flags are true only when they are literally `true`. */
+export const GenerationRequest = Type.Object(
+  {
+    model: Type.String({ minLength: 1, maxLength: 120, error: 'modelInvalid' satisfies MessageKey }),
+    prompt: Type.String({ minLength: 1, maxLength: 4100, error: 'promptInvalid' satisfies MessageKey }),
+    music_length_ms: Type.Integer({
+      minimum: 3000,
+      maximum: 600_000,
+      error: 'musicLengthInvalid' satisfies MessageKey,
+    }),
+    force_instrumental: Type.Optional(Type.Unknown()),
+    is_public: Type.Optional(Type.Unknown()),
+  },
+  // Elysia would refuse other keys unless told; the contract says that they are ignored.
+  { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
+);
+export type GenerationRequest = Static<typeof GenerationRequest>;
+
+/** What the session check answers itself, when there is no session or the upstream has no profile. */
+export const SessionState = Type.Object({ authenticated: Type.Boolean() });
+export type SessionState = Static<typeof SessionState>;
