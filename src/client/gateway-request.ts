@@ -4,9 +4,7 @@
 export interface GatewayConnection {
   /** Without a trailing slash. */
   readonly baseUrl: string;
-  /** The language of error messages, as a language tag; the browser's own unless it gives one. */
   readonly language: () => string | undefined;
-  /** Called for each answer for which the gateway has renewed the session. */
   readonly onRefresh: () => void;
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
 }
@@ -14,11 +12,11 @@ export interface GatewayConnection {
 /** The gateway, or the upstream behind it, has refused a request or could not be reached. */
 export class GatewayRequestError extends Error {
   override readonly name = 'GatewayRequestError';
-  /** 0 when there was no answer, or it broke off. */
+  /** 0 when there was no answer, or it broke off; 2xx when it was not JSON where it should be. */
   readonly status: number;
-  /** Whether the upstream has certainly done nothing, so that the same request cannot happen twice. */
+  /** Whether nothing happens twice when the request is sent again: it only reads, or was certainly not carried out. */
   readonly retryIsSafe: boolean;
-  /** From `Retry-After`, in seconds. */
+  /** From `Retry-After`, in seconds from now. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, details: RequestErrorDetails) {
@@ -38,13 +36,17 @@ interface RequestErrorDetails extends Pick<GatewayRequestError, 'status' | 'retr
 const NEVER_SENT =
   /;\s*error=(?:connection_refused|connection_limit_reached|destination_ip_unroutable|dns_error|tls_certificate_error)\b/;
 
-const WITHOUT_EFFECT = new Set(['GET', 'HEAD']);
+/** The gateway's entry; a server in front of it may have added others. */
+const REFRESHED = /(?:^|,)\s*refresh\s*(?:[,;]|$)/;
+
+/** `Date.parse` alone would also make a date of `5, 5`. @see RFC 9110 section 5.6.7 */
+const HTTP_DATE = /^\w{3}, .+ GMT$/;
 
 /**
  * Sends a request and returns the answer when its status is 2xx. The browser adds the cookies and `Origin`.
  *
  * @throws GatewayRequestError for any other status, and when there is no answer
- * @throws DOMException `AbortError` when `init.signal` was aborted
+ * @throws the reason of `init.signal`, an `AbortError` unless given, when it was aborted
  */
 export async function sendRequest(
   connection: GatewayConnection,
@@ -53,8 +55,8 @@ export async function sendRequest(
 ): Promise<Response> {
   const headers = new Headers(init.headers);
   const language = connection.language();
-  if (language !== undefined) headers.set('accept-language', language);
-  const isWithoutEffect = WITHOUT_EFFECT.has(init.method ?? 'GET');
+  if (language !== undefined && !headers.has('accept-language')) headers.set('accept-language', language);
+  const onlyReads = isReading(init);
   let response: Response;
   try {
     response = await connection.fetch(connection.baseUrl + path, {
@@ -63,42 +65,73 @@ export async function sendRequest(
       credentials: 'include',
     });
   } catch (cause) {
-    throw networkError(cause, init.signal, isWithoutEffect);
+    throw networkError(cause, init.signal, onlyReads);
   }
-  if (/(?:^|,)\s*refresh\b/.test(response.headers.get('server-timing') ?? '')) connection.onRefresh();
+  if (REFRESHED.test(response.headers.get('server-timing') ?? '')) connection.onRefresh();
   if (response.ok) return response;
-  throw await requestError(response, isWithoutEffect);
+  throw await requestError(response, onlyReads);
 }
 
-/** The JSON of a successful answer, out of the `data` that an upstream may wrap it in. */
-export async function readData(response: Response): Promise<unknown> {
-  const body: unknown = await response.json();
-  return isRecord(body) && 'data' in body ? body['data'] : body;
+/**
+ * The JSON of a successful answer, out of the `data` that an upstream may wrap it in; undefined when the answer is
+ * empty, as one with the status 204 is.
+ *
+ * @throws GatewayRequestError as {@link sendRequest} does, and when the answer breaks off or is not JSON
+ */
+export async function requestData(
+  connection: GatewayConnection,
+  path: string,
+  init: RequestInit = {},
+): Promise<unknown> {
+  const response = await sendRequest(connection, path, init);
+  const retryIsSafe = isReading(init);
+  const text = await response.text().catch((cause: unknown) => {
+    throw networkError(cause, init.signal, retryIsSafe);
+  });
+  if (text === '') return undefined;
+  try {
+    const body: unknown = JSON.parse(text);
+    return isRecord(body) && 'data' in body ? body['data'] : body;
+  } catch {
+    // Its cause would quote the answer.
+    throw new GatewayRequestError('The answer is not JSON.', { status: response.status, retryIsSafe });
+  }
 }
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** An abort passes through as it is: it is what the caller asked for. */
+function isReading({ method = 'GET' }: RequestInit): boolean {
+  return /^(?:get|head)$/i.test(method);
+}
+
+/** An abort is told with its own reason, whatever the browser throws: it is what the caller asked for. */
 export function networkError(
   cause: unknown,
   signal: AbortSignal | null | undefined,
   retryIsSafe: boolean,
 ): unknown {
-  if (signal?.aborted) return cause;
+  if (signal?.aborted) return signal.reason;
   return new GatewayRequestError('The connection to the gateway failed.', { status: 0, retryIsSafe, cause });
 }
 
-async function requestError(response: Response, isWithoutEffect: boolean): Promise<GatewayRequestError> {
+async function requestError(response: Response, onlyReads: boolean): Promise<GatewayRequestError> {
   const { status, headers } = response;
-  const wasRefused = status >= 300 && status < 500;
-  const retryAfter = Number(headers.get('retry-after') ?? Number.NaN);
+  // With 409 the first attempt under an Idempotency-Key may still be under way.
+  const wasRefused = status >= 400 && status < 500 && status !== 409;
   return new GatewayRequestError(await errorMessage(response), {
     status,
-    retryIsSafe: isWithoutEffect || wasRefused || NEVER_SENT.test(headers.get('proxy-status') ?? ''),
-    retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined,
+    retryIsSafe: onlyReads || wasRefused || NEVER_SENT.test(headers.get('proxy-status') ?? ''),
+    retryAfterSeconds: secondsUntil(headers.get('retry-after') ?? ''),
   });
+}
+
+/** @see RFC 9110 section 10.2.3: a number of seconds, or a date */
+function secondsUntil(retryAfter: string): number | undefined {
+  if (/^\d+$/.test(retryAfter)) return Number(retryAfter);
+  const seconds = HTTP_DATE.test(retryAfter) ? (Date.parse(retryAfter) - Date.now()) / 1000 : Number.NaN;
+  return Number.isNaN(seconds) ? undefined : Math.max(0, Math.ceil(seconds));
 }
 
 /** The `error.message` of the gateway's envelope, or what the upstream has put there or in `message`. */
@@ -106,8 +139,9 @@ async function errorMessage(response: Response): Promise<string> {
   const body: unknown = await response.json().catch(() => undefined);
   if (isRecord(body)) {
     const { error, message } = body;
-    if (isRecord(error) && typeof error['message'] === 'string') return error['message'];
-    if (typeof message === 'string') return message;
+    for (const text of [isRecord(error) ? error['message'] : undefined, message]) {
+      if (typeof text === 'string' && text.trim() !== '') return text;
+    }
   }
   return `The gateway answered ${response.status}.`;
 }

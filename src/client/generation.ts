@@ -15,9 +15,12 @@ export interface GenerationOptions {
    * honours the key makes and charges for one creation.
    */
   readonly idempotencyKey?: string;
-  /** Ends the wait, not the generation: that is paid for, and lands in the library. */
+  /**
+   * Ends the wait, or the body. Before the audio begins the gateway lets the generation finish all the same, because it
+   * is paid for; afterwards that is up to the upstream.
+   */
   readonly signal?: AbortSignal;
-  /** Called when the answer begins and for each piece of it. */
+  /** Called when the answer begins and for each piece of it. What it throws ends the generation's promise or body. */
   readonly onProgress?: (progress: GenerationProgress) => void;
 }
 
@@ -34,7 +37,7 @@ export interface Generation {
   readonly creationId: string | null;
   readonly generationId: string | null;
   readonly contentType: string;
-  /** The audio. It fails with a GatewayRequestError when the connection breaks, with an AbortError when aborted. */
+  /** The audio. It fails with a GatewayRequestError when the connection breaks, with the signal's reason on abort. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
@@ -42,18 +45,20 @@ export interface Generation {
  * Orders a track, and returns as soon as its audio begins.
  *
  * @throws GatewayRequestError when the order is refused or the gateway cannot be reached
- * @throws DOMException `AbortError` when aborted
+ * @throws the signal's reason, an `AbortError` unless given, when aborted
  */
 export async function generate(
   connection: GatewayConnection,
   order: GenerationOrder,
   { idempotencyKey = crypto.randomUUID(), signal, onProgress = () => {} }: GenerationOptions = {},
 ): Promise<Generation> {
+  // Not the caller's object, which may hold more than its type says.
+  const { model, prompt, music_length_ms, force_instrumental, is_public } = order;
   const begun = performance.now();
   const response = await sendRequest(connection, '/api/music/generate', {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
-    body: JSON.stringify(order),
+    body: JSON.stringify({ model, prompt, music_length_ms, force_instrumental, is_public }),
     ...(signal && { signal }),
   });
   let bytes = 0;
@@ -82,14 +87,13 @@ function reported(
   const reader = response.body?.getReader();
   return new ReadableStream({
     async pull(controller) {
-      try {
-        const piece = await reader?.read();
-        if (!piece?.value) return controller.close();
-        report(piece.value.byteLength);
-        controller.enqueue(piece.value);
-      } catch (cause) {
-        controller.error(networkError(cause, signal, false));
-      }
+      // What is thrown here is what the reader of this body gets.
+      const piece = await reader?.read().catch((cause: unknown) => {
+        throw networkError(cause, signal, false);
+      });
+      if (!piece?.value) return controller.close();
+      report(piece.value.byteLength);
+      controller.enqueue(piece.value);
     },
     cancel: (reason) => reader?.cancel(reason),
   });

@@ -74,6 +74,7 @@ export async function beginSignIn(storage: SignInStorage, provider: IdentityProv
   const { issuer, authorizationEndpoint, clientId, redirectUri, scope = 'openid profile' } = provider;
   const state = generateRandomState();
   const codeVerifier = generateRandomCodeVerifier();
+  const codeChallenge = await calculatePKCECodeChallenge(codeVerifier);
   const begun: BegunSignIn = { state, codeVerifier, issuer, clientId };
   storage.setItem(STORAGE_KEY, JSON.stringify(begun));
   const url = new URL(authorizationEndpoint);
@@ -83,7 +84,7 @@ export async function beginSignIn(storage: SignInStorage, provider: IdentityProv
     redirect_uri: redirectUri,
     scope,
     state,
-    code_challenge: await calculatePKCECodeChallenge(codeVerifier),
+    code_challenge: codeChallenge,
     code_challenge_method: 'S256',
   };
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
@@ -129,8 +130,8 @@ export async function completeSignIn(
 function validatedCode({ issuer, clientId, state }: BegunSignIn, address: URL): string {
   try {
     const parameters = validateAuthResponse({ issuer }, { client_id: clientId }, address, state);
-    const code = parameters.get('code');
-    if (code) return code;
+    const [code, ...more] = parameters.getAll('code');
+    if (code && !more.length) return code;
   } catch (error) {
     if (error instanceof AuthorizationResponseError) {
       throw new SignInError('denied', `The identity provider refused: ${error.error}`);

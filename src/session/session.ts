@@ -71,9 +71,9 @@ export class Session {
     switch (outcome.kind) {
       case 'renewed':
         if (first) await discard(first);
+        await this.store(outcome.pair);
         // So that a page can show it; the cookies tell it nothing.
         this.#context.set.headers['server-timing'] = 'refresh';
-        await this.store(outcome.pair);
         return this.#sendRenewed(call, outcome.pair);
       case 'rejected':
         if (first) await discard(first);
@@ -91,9 +91,15 @@ export class Session {
       return await send(call, pair.accessToken);
     } finally {
       const newest = await this.#sharedRefresh.newest(pair);
-      if (!newest) delete this.#context.set.headers['set-cookie'];
+      if (!newest) this.#forgetRenewal();
       else if (newest !== pair) await this.store(newest);
     }
+  }
+
+  /** For a session that was signed out while its call was under way. */
+  #forgetRenewal(): void {
+    delete this.#context.set.headers['set-cookie'];
+    delete this.#context.set.headers['server-timing'];
   }
 
   /**

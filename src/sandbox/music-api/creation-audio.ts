@@ -54,7 +54,10 @@ export function answerContent(request: Request, creation: Creation): Response {
   });
 }
 
-function body(creation: Creation, { fromByte, toByte }: ByteRange): Bun.BodyInit {
+function body(
+  creation: Creation,
+  { fromByte, toByte }: ByteRange,
+): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> {
   const composition = compose(creation.order);
   if (toByte - fromByte <= MAX_BYTES_IN_ONE_PIECE) return renderWav(composition, fromByte, toByte);
   return streamWav(composition, { pace: Number.POSITIVE_INFINITY, fromByte, toByte });

@@ -1,0 +1,34 @@
+/** A gateway on a real socket in front of the sandbox, whose redirect URI is on the studio's own origin. */
+
+import { createGateway } from '../../src/gateway.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
+import { ORIGIN, testSettings } from './world.ts';
+
+export interface SandboxGateway extends AsyncDisposable {
+  readonly url: string;
+  readonly sandbox: Sandbox;
+  readonly redirectUri: string;
+}
+
+export async function startSandboxGateway(): Promise<SandboxGateway> {
+  const redirectUri = `${ORIGIN}/callback`;
+  const sandbox = await startTestSandbox({ redirectUris: [redirectUri] });
+  const settings = testSettings({
+    UPSTREAM_URL: sandbox.upstream.url,
+    IDP_URL: sandbox.identityProviderUrl,
+    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
+    IDP_REDIRECT_URI: redirectUri,
+  });
+  const gateway = createGateway({ settings, log: () => {} });
+  gateway.listen({ port: 0, hostname: '127.0.0.1' });
+  return {
+    url: `http://127.0.0.1:${gateway.server?.port}`,
+    sandbox,
+    redirectUri,
+    async [Symbol.asyncDispose]() {
+      await gateway.stop(true);
+      await sandbox.stop();
+    },
+  };
+}
