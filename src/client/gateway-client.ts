@@ -60,7 +60,7 @@ export interface GatewayClient {
    * @throws TypeError when the address is not absolute
    */
   completeSignIn(address?: string): Promise<boolean>;
-  /** Never from a cache. A session that the upstream refuses with 401 is none. */
+  /** Never from a cache. A session that the upstream has ended is none. */
   session(): Promise<SessionCheck>;
   models(): Promise<unknown>;
   /** Orders a track, and returns as soon as its audio begins. */
@@ -128,7 +128,7 @@ async function checkSession(connection: GatewayConnection): Promise<SessionCheck
     if (isRecord(body) && body['authenticated'] === false) return { authenticated: false };
     return { authenticated: true, ...(!isBareState(body) && { profile: body }) };
   } catch (error) {
-    if (error instanceof GatewayRequestError && error.status === 401) return { authenticated: false };
+    if (error instanceof GatewayRequestError && error.sessionHasEnded) return { authenticated: false };
     throw error;
   }
 }

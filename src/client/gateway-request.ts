@@ -18,10 +18,13 @@ export class GatewayRequestError extends Error {
   readonly retryIsSafe: boolean;
   /** From `Retry-After`, in seconds from now. */
   readonly retryAfterSeconds: number | undefined;
+  /** Not every 401 is the end: when the session could not be renewed just now, it may be the next time. */
+  readonly sessionHasEnded: boolean;
 
   constructor(message: string, details: RequestErrorDetails) {
     super(message, { cause: details.cause });
     this.status = details.status;
+    this.sessionHasEnded = details.status === 401 && !details.upstreamFailed;
     this.retryIsSafe = details.retryIsSafe;
     this.retryAfterSeconds = details.retryAfterSeconds;
   }
@@ -29,6 +32,8 @@ export class GatewayRequestError extends Error {
 
 interface RequestErrorDetails extends Pick<GatewayRequestError, 'status' | 'retryIsSafe'> {
   readonly retryAfterSeconds?: number | undefined;
+  /** Whether the gateway could not reach the upstream, for what it had to ask of it. */
+  readonly upstreamFailed?: boolean;
   readonly cause?: unknown;
 }
 
@@ -120,9 +125,11 @@ async function requestError(response: Response, onlyReads: boolean): Promise<Gat
   const { status, headers } = response;
   // With 409 the first attempt under an Idempotency-Key may still be under way.
   const wasRefused = status >= 400 && status < 500 && status !== 409;
+  const proxyStatus = headers.get('proxy-status') ?? '';
   return new GatewayRequestError(await errorMessage(response), {
     status,
-    retryIsSafe: onlyReads || wasRefused || NEVER_SENT.test(headers.get('proxy-status') ?? ''),
+    retryIsSafe: onlyReads || wasRefused || NEVER_SENT.test(proxyStatus),
+    upstreamFailed: /;\s*error=/.test(proxyStatus),
     retryAfterSeconds: secondsUntil(headers.get('retry-after') ?? ''),
   });
 }

@@ -4,6 +4,7 @@ import { type Context, Elysia } from 'elysia';
 import { GatewayError } from '../http/errors.ts';
 import { type Connection, withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
+import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { Settings } from '../settings.ts';
 import { discard, fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { signOut } from '../upstream/session-endpoints.ts';
@@ -79,9 +80,14 @@ export class Session {
         if (first) await discard(first);
         this.#cookies.clear(this.#context.set);
         throw new GatewayError(401, messages.sessionEnded);
-      case 'unreachable':
-        if (first) return first;
-        throw new GatewayError(502, messages.upstreamUnreachable, { cause: outcome.cause });
+      case 'unreachable': {
+        const { cause } = outcome;
+        const headers = cause instanceof GatewayError ? cause.headers : proxyStatus(proxyErrorOf(cause));
+        if (!first) throw new GatewayError(502, messages.upstreamUnreachable, { cause, headers });
+        // So that a client does not take this 401 for the end of the session.
+        Object.assign(this.#context.set.headers, headers);
+        return first;
+      }
     }
   }
 

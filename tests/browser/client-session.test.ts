@@ -78,6 +78,24 @@ describe('the session', () => {
     expect(error).toMatchObject({ name: 'GatewayRequestError', status: 502, retryIsSafe: true });
   });
 
+  it('is not known when it could not be renewed just now, and goes on when it can be', async () => {
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    const { client } = await openSignedIn(world);
+    const never = Promise.withResolvers<Response>();
+    world.upstream.on('GET /v1/me', ({ headers }) =>
+      headers.get('authorization') === 'Bearer access-2'
+        ? Response.json({ name: 'Ada' })
+        : new Response('', { status: 401 }),
+    );
+    world.upstream.on('POST /v1/auth/refresh', () => never.promise);
+    expect(await rejection(client.session())).toMatchObject({ status: 401, sessionHasEnded: false });
+    never.resolve(new Response());
+    world.upstream.on('POST /v1/auth/refresh', () =>
+      Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' }),
+    );
+    expect(await client.session()).toStrictEqual({ authenticated: true, profile: { name: 'Ada' } });
+  });
+
   it('is asked for past every cache, with the cookies', async () => {
     await using world = startWorld();
     const { fetch, sent } = recorded(fetchOf(openPage()));

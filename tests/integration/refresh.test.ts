@@ -129,6 +129,7 @@ describe.each(ROUTES)('refreshing on $name', ({ call, send }) => {
     const response = await send(world, SIGNED_IN);
     expect(await envelopeMessage(response, 401)).toBe('expired');
     expect(response.headers.getSetCookie()).toEqual([]);
+    expect(response.headers.get('proxy-status')).toBe('music-gateway; error=http_response_timeout');
     never.resolve(new Response());
   });
 
@@ -138,6 +139,7 @@ describe.each(ROUTES)('refreshing on $name', ({ call, send }) => {
     const response = await send(world, ACCESS_ONLY);
     expect(await envelopeMessage(response, 401)).toBe('expired');
     expect(response.headers.getSetCookie()).toEqual([]);
+    expect(response.headers.get('proxy-status')).toBeNull();
     expect(world.upstream.calls).toEqual([call]);
   });
 
@@ -159,6 +161,7 @@ describe.each(ROUTES)('refreshing on $name', ({ call, send }) => {
     const response = await send(world, REFRESH_ONLY);
     await envelopeMessage(response, 502);
     expect(response.headers.getSetCookie()).toEqual([]);
+    expect(response.headers.get('proxy-status')).toBe('music-gateway; error=http_response_timeout');
     never.resolve(new Response());
   });
 
