@@ -4,6 +4,7 @@ export interface DemoAddresses {
   readonly gatewayPort: number;
   readonly identityProviderPort: number;
   readonly upstreamPort: number;
+  readonly studioPort: number;
   readonly gatewayUrl: string;
   readonly identityProviderUrl: string;
   /** The studio's origin; on the gateway's host, so that its cookies are same-site. */
@@ -28,6 +29,7 @@ export function demoAddresses(): DemoAddresses {
     gatewayPort: port,
     identityProviderPort: port + 1,
     upstreamPort: port + 2,
+    studioPort: port + STUDIO_OFFSET,
     gatewayUrl: `http://localhost:${port}`,
     identityProviderUrl: `http://127.0.0.1:${port + 1}`,
     studioOrigin,

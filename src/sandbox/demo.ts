@@ -4,6 +4,7 @@ import { createGateway } from '../gateway.ts';
 import { parseSettings } from '../settings.ts';
 import { DEMO_CLIENT_ID, type DemoAddresses, demoAddresses, demoCommand } from './demo-addresses.ts';
 import { type Sandbox, startSandbox } from './sandbox.ts';
+import { startStudio } from './studio-server.ts';
 
 async function main(): Promise<void> {
   const addresses = demoAddresses();
@@ -15,24 +16,40 @@ async function main(): Promise<void> {
     accessTokenSeconds: Number(process.env['DEMO_ACCESS_TOKEN_SECONDS'] || 60),
   });
   const gateway = startGateway(sandbox, addresses);
+  const studio = await startStudio({
+    port: addresses.studioPort,
+    config: {
+      gatewayUrl: addresses.gatewayUrl,
+      identityProvider: {
+        issuer: sandbox.identityProviderUrl,
+        authorizationEndpoint: `${sandbox.identityProviderUrl}/oauth/authorize`,
+        clientId: DEMO_CLIENT_ID,
+        redirectUri: addresses.redirectUri,
+      },
+    },
+  });
   console.log(`
 Music Gateway demo
 
+  studio              ${studio.url}
   gateway             ${addresses.gatewayUrl}
   identity provider   ${sandbox.identityProviderUrl}
   upstream API        ${sandbox.upstream.url}
-  allowed origin      ${addresses.studioOrigin}
 
-What to do next, in another terminal:
+To see it walk by itself, in another terminal:
 
   ${demoCommand('tour')}
 
 It signs in, generates a track, plays and publishes it, waits a minute for the access token to expire, and signs out.
 
+To use it yourself, in a browser:
+
+  open ${studio.url}
+
 Ctrl-C stops the demo.
 `);
   const stop = async () => {
-    await Promise.all([gateway.stop(true), sandbox.stop()]);
+    await Promise.all([studio.stop(), gateway.stop(true), sandbox.stop()]);
     process.exit(0);
   };
   process.once('SIGINT', stop);

@@ -15,7 +15,7 @@ input, button { box-sizing: border-box; width: 100%; min-height: 2.75rem; paddin
 input { border: 1px solid GrayText; border-radius: .375rem; background: Field; color: FieldText }
 button { margin-top: 1.5rem; border: 0; border-radius: .375rem; background: #3730a3; color: #fff; font-weight: 600 }
 button:hover { background: #312e81 }
-:focus-visible { outline: 3px solid #818cf8; outline-offset: 2px }
+:focus-visible { outline: 3px solid light-dark(#4f46e5, #818cf8); outline-offset: 2px }
 [role=alert] { margin: 1rem 0 0; color: light-dark(#b91c1c, #fca5a5); font-weight: 600 }
 `;
 

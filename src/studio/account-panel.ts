@@ -1,0 +1,42 @@
+/** What the account has left, what it did lately, and what this month came to. */
+
+import { fromTemplate, part } from './parts.ts';
+import type { Activity, Summary } from './records.ts';
+import type { Text } from './text.ts';
+
+export interface AccountPanel {
+  showBalance(credits: number | undefined): void;
+  /** Newest first. */
+  showActivity(activity: readonly Activity[]): void;
+  showSummary(summary: Summary): void;
+}
+
+const SHOWN = 6;
+
+export function createAccountPanel(root: HTMLElement, { text }: { text: Text }): AccountPanel {
+  const activityItem = ({ type, description, credits, at }: Activity): HTMLElement => {
+    const element = fromTemplate(root.ownerDocument, 'activity-item');
+    const what = part(element, 'what');
+    if (type === 'sign_in') text.write(what, 'activitySignIn');
+    else if (type === 'visibility') text.write(what, 'activityVisibility');
+    else what.textContent = description || type;
+    text.write(part(element, 'when'), at && 'on', { at: at ?? 0 });
+    text.write(part(element, 'cost'), credits > 0 ? 'cost' : undefined, { credits });
+    return element;
+  };
+
+  return {
+    showBalance(credits) {
+      text.write(part(root, 'balance'), credits === undefined ? 'none' : 'number', { value: credits ?? 0 });
+    },
+    showActivity(activity) {
+      part(root, 'activity').replaceChildren(...activity.slice(0, SHOWN).map(activityItem));
+      part(root, 'no-activity').hidden = activity.length > 0;
+    },
+    showSummary({ tracks, seconds, credits }) {
+      text.write(part(root, 'tracks'), 'number', { value: tracks });
+      text.write(part(root, 'music'), 'trackLength', { seconds });
+      text.write(part(root, 'spent'), 'number', { value: credits });
+    },
+  };
+}

@@ -1,0 +1,50 @@
+/** Values inside a text, by kind: `{bytes:bytes}` becomes "1.4 MB". */
+
+export type Value = string | number | Date;
+export type Values = Readonly<Record<string, Value>>;
+
+const PLACEHOLDER = /\{(\w+)(?::(\w+))?\}/g;
+
+const formats: Readonly<Record<string, (value: Value, language: string) => string>> = {
+  number: (value, language) => new Intl.NumberFormat(language).format(Number(value)),
+  /** Milliseconds. */
+  seconds: (value, language) =>
+    new Intl.NumberFormat(language, {
+      style: 'unit',
+      unit: 'second',
+      unitDisplay: 'narrow',
+      minimumFractionDigits: 1,
+      maximumFractionDigits: 1,
+    }).format(Number(value) / 1_000),
+  milliseconds: (value, language) =>
+    new Intl.NumberFormat(language, {
+      style: 'unit',
+      unit: 'millisecond',
+      unitDisplay: 'narrow',
+      maximumFractionDigits: 0,
+    }).format(Number(value)),
+  bytes: (value, language) =>
+    new Intl.NumberFormat(language, {
+      style: 'unit',
+      unit: Number(value) < 1e6 ? 'kilobyte' : 'megabyte',
+      maximumFractionDigits: Number(value) < 1e6 ? 0 : 1,
+    }).format(Number(value) / (Number(value) < 1e6 ? 1e3 : 1e6)),
+  /** Seconds. */
+  clock: (value) => {
+    const seconds = Math.floor(Number(value));
+    return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  },
+  time: (value, language) =>
+    new Intl.DateTimeFormat(language, { timeStyle: 'medium' }).format(new Date(value)),
+  date: (value, language) =>
+    new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(value)),
+};
+
+/** The text with its values put in, as the language writes them. */
+export function formatText(text: string, values: Values, language: string): string {
+  return text.replace(PLACEHOLDER, (whole, name: string, kind = '') => {
+    const value = values[name];
+    if (value === undefined) return whole;
+    return formats[kind]?.(value, language) ?? String(value);
+  });
+}

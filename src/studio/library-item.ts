@@ -1,0 +1,80 @@
+/** One track in the library: what it is, and what can be done with it. */
+
+import { fromTemplate, part } from './parts.ts';
+import type { Creation } from './records.ts';
+import type { Text } from './text.ts';
+
+export interface LibraryItem {
+  readonly element: HTMLElement;
+  update(creation: Creation): void;
+}
+
+export interface LibraryItemOptions {
+  readonly text: Text;
+  readonly onPlay: (creation: Creation) => void;
+  /** Resolves when it is done, or the failure is told. Must not reject. */
+  readonly onSetVisibility: (creation: Creation, isPublic: boolean) => Promise<void>;
+  readonly shareUrl: (creation: Creation) => string;
+  readonly copy: (text: string) => Promise<void>;
+}
+
+export function createLibraryItem(
+  document: Document,
+  first: Creation,
+  options: LibraryItemOptions,
+): LibraryItem {
+  const { text, onPlay, onSetVisibility, shareUrl, copy } = options;
+  const element = fromTemplate(document, 'library-item');
+  text.fill(element);
+  const title = part(element, 'title');
+  const [play, publish, share] = [part(element, 'play'), part(element, 'publish'), part(element, 'share')];
+  const [link, linkNote] = [part<HTMLAnchorElement>(element, 'link'), part(element, 'link-note')];
+  let creation = first;
+  let isChanging = false;
+
+  // All items have the same buttons: the title tells whose they are.
+  title.id = `track-${crypto.randomUUID()}`;
+  for (const button of [play, publish, share]) button.setAttribute('aria-describedby', title.id);
+
+  function update(next: Creation): void {
+    creation = next;
+    title.textContent = creation.prompt;
+    text.write(part(element, 'duration'), 'trackLength', { seconds: creation.seconds });
+    text.write(part(element, 'date'), creation.createdAt && 'on', { at: creation.createdAt ?? 0 });
+    text.write(
+      part(element, 'status'),
+      creation.isGenerating ? 'generating' : creation.isPublic ? 'public' : 'private',
+    );
+    element.dataset['state'] = creation.isGenerating ? 'generating' : 'ready';
+    play.hidden = creation.isGenerating;
+    text.write(part(publish, 'label'), creation.isPublic ? 'unpublish' : 'publish');
+    share.hidden = !creation.isPublic;
+    if (!creation.isPublic) part(element, 'link-row').hidden = true;
+  }
+
+  async function changeVisibility(): Promise<void> {
+    if (isChanging) return;
+    isChanging = true;
+    publish.setAttribute('aria-disabled', 'true');
+    await onSetVisibility(creation, !creation.isPublic);
+    publish.removeAttribute('aria-disabled');
+    isChanging = false;
+  }
+
+  async function showLink(): Promise<void> {
+    const url = shareUrl(creation);
+    link.href = url;
+    link.textContent = url;
+    part(element, 'link-row').hidden = false;
+    const isCopied = await copy(url).then(
+      () => true,
+      () => false,
+    );
+    text.write(linkNote, isCopied ? 'linkCopied' : 'linkShown');
+  }
+
+  play.addEventListener('click', () => onPlay(creation));
+  publish.addEventListener('click', () => void changeVisibility());
+  share.addEventListener('click', () => void showLink());
+  return { element, update };
+}

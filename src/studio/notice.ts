@@ -1,0 +1,47 @@
+/** The one place where the page says that something did not work, and what to do next. */
+
+import type { TextKey } from './english.ts';
+import type { Values } from './formats.ts';
+import { part } from './parts.ts';
+import type { Text } from './text.ts';
+
+export interface Message {
+  /** What happened, in somebody else's words: the gateway's or the upstream's. */
+  readonly said?: string;
+  /** What to do next. */
+  readonly advice: TextKey;
+  readonly values?: Values;
+}
+
+export interface Notice {
+  show(message: Message): void;
+  /** What goes away by itself: it is shown only where nothing else is. */
+  showPassing(message: Message): void;
+  clear(): void;
+  clearPassing(): void;
+}
+
+export function createNotice(root: HTMLElement, { text }: { text: Text }): Notice {
+  const alert = part(root, 'alert');
+  let shown: 'nothing' | 'passing' | 'lasting' = 'nothing';
+
+  function put(next: typeof shown, { said = '', advice, values }: Partial<Message>): void {
+    shown = next;
+    root.hidden = next === 'nothing';
+    part(alert, 'said').textContent = said;
+    text.write(part(alert, 'advice'), advice, values);
+  }
+
+  const clear = () => put('nothing', {});
+  part(root, 'dismiss').addEventListener('click', clear);
+  return {
+    show: (message) => put('lasting', message),
+    showPassing(message) {
+      if (shown !== 'lasting') put('passing', message);
+    },
+    clear,
+    clearPassing() {
+      if (shown === 'passing') clear();
+    },
+  };
+}

@@ -1,0 +1,85 @@
+/** The two fields of an order that can be wrong: they say what is wrong, in the page's language. */
+
+import type { TextKey } from './english.ts';
+import type { Values } from './formats.ts';
+import { part } from './parts.ts';
+import type { Text } from './text.ts';
+
+export interface Field {
+  /** Shows what is wrong, if anything, and tells whether it is right. */
+  check(): boolean;
+  focus(): void;
+}
+
+export interface PromptField extends Field {
+  value(): string;
+}
+
+export interface LengthField extends Field {
+  isRight(): boolean;
+  milliseconds(): number;
+}
+
+/** As the gateway counts: UTF-16 code units, trimmed. */
+export const PROMPT_LIMIT = 4_100;
+export const LENGTH_LIMITS = { least: 3, most: 600 } as const;
+
+interface Problem {
+  readonly key: TextKey;
+  readonly values?: Values;
+}
+
+export function createPromptField(root: HTMLElement, text: Text): PromptField {
+  const input = part<HTMLTextAreaElement>(root, 'prompt');
+  const counter = part(root, 'prompt-count');
+  const value = () => input.value.trim();
+  const count = () => {
+    text.write(counter, 'promptCount', { used: value().length, limit: PROMPT_LIMIT });
+    counter.dataset['state'] = value().length > PROMPT_LIMIT ? 'over' : 'within';
+  };
+  input.addEventListener('input', count);
+  count();
+  return {
+    value,
+    ...checked(input, part(root, 'prompt-problem'), text, () => {
+      if (value() === '') return { key: 'promptMissing' };
+      if (value().length > PROMPT_LIMIT) return { key: 'promptTooLong', values: { limit: PROMPT_LIMIT } };
+      return undefined;
+    }),
+  };
+}
+
+export function createLengthField(root: HTMLElement, text: Text): LengthField {
+  const input = part<HTMLInputElement>(root, 'length');
+  const { least, most } = LENGTH_LIMITS;
+  const isRight = () => {
+    const seconds = Number(input.value);
+    return Number.isInteger(seconds) && seconds >= least && seconds <= most;
+  };
+  return {
+    isRight,
+    milliseconds: () => Number(input.value) * 1_000,
+    ...checked(input, part(root, 'length-problem'), text, () =>
+      isRight() ? undefined : { key: 'lengthWrong', values: LENGTH_LIMITS },
+    ),
+  };
+}
+
+/** What was wrong goes away as soon as it is mended, and not before it is asked for. */
+function checked(
+  input: HTMLInputElement | HTMLTextAreaElement,
+  message: HTMLElement,
+  text: Text,
+  findProblem: () => Problem | undefined,
+): Field {
+  const check = () => {
+    const problem = findProblem();
+    text.write(message, problem?.key, problem?.values);
+    input.setAttribute('aria-invalid', String(problem !== undefined));
+    return problem === undefined;
+  };
+  input.addEventListener('input', () => {
+    if (input.getAttribute('aria-invalid') === 'true') check();
+  });
+  return { check, focus: () => input.focus() };
+}

@@ -1,0 +1,125 @@
+/** What the upstream tells, as far as the studio shows it. Reads what is there and does without what is not. */
+
+export interface Model {
+  readonly id: string;
+  readonly name: string;
+  readonly creditsPerSecond: number | undefined;
+}
+
+export interface Creation {
+  readonly id: string;
+  readonly prompt: string;
+  readonly seconds: number;
+  readonly isGenerating: boolean;
+  readonly isPublic: boolean;
+  readonly createdAt: Date | undefined;
+}
+
+export interface Activity {
+  readonly type: string;
+  readonly description: string;
+  readonly credits: number;
+  readonly at: Date | undefined;
+}
+
+export interface Summary {
+  readonly tracks: number;
+  readonly seconds: number;
+  readonly credits: number;
+}
+
+/** Only the models that make music. */
+export function readMusicModels(value: unknown): Model[] {
+  return listIn(value)
+    .filter(isMusicModel)
+    .map(fieldsOf)
+    .filter((fields) => textIn(fields, 'id') !== '')
+    .map((fields) => ({
+      id: textIn(fields, 'id'),
+      name: textIn(fields, 'name') || textIn(fields, 'id'),
+      creditsPerSecond: numberIn(fields, 'credits_per_second'),
+    }));
+}
+
+/** A model of music says so in its modalities or capabilities, or at least in its name. */
+export function isMusicModel(value: unknown): boolean {
+  const fields = fieldsOf(value);
+  const said = [fields.get('modalities'), fields.get('capabilities'), fields.get('id'), fields.get('name')];
+  return said.flat().some((word) => typeof word === 'string' && word.toLowerCase().includes('music'));
+}
+
+export function readCreations(value: unknown): Creation[] {
+  return listIn(value)
+    .map(readCreation)
+    .filter(({ id }) => id !== '');
+}
+
+export function readCreation(value: unknown): Creation {
+  const fields = fieldsOf(value);
+  return {
+    id: textIn(fields, 'id'),
+    prompt: textIn(fields, 'prompt') || textIn(fields, 'title'),
+    seconds: (numberIn(fields, 'music_length_ms') ?? 0) / 1_000,
+    isGenerating: ['generating', 'processing', 'pending', 'queued'].includes(textIn(fields, 'status')),
+    isPublic: fields.get('is_public') === true,
+    createdAt: readDate(textIn(fields, 'created_at')),
+  };
+}
+
+export function readActivity(value: unknown): Activity[] {
+  return listIn(value)
+    .map(fieldsOf)
+    .map((fields) => ({
+      type: textIn(fields, 'type'),
+      description: textIn(fields, 'description'),
+      credits: numberIn(fields, 'credits') ?? 0,
+      at: readDate(textIn(fields, 'created_at')),
+    }));
+}
+
+/** The credits that are left; undefined when the upstream does not say. */
+export function readBalance(value: unknown): number | undefined {
+  return numberIn(fieldsOf(value), 'balance');
+}
+
+export function readSummary(value: unknown): Summary {
+  const fields = fieldsOf(value);
+  return {
+    tracks: numberIn(fields, 'generations') ?? 0,
+    seconds: (numberIn(fields, 'music_length_ms') ?? 0) / 1_000,
+    credits: numberIn(fields, 'credits_spent') ?? 0,
+  };
+}
+
+/** The person's name in a profile; empty when there is none. */
+export function readName(profile: unknown): string {
+  const fields = fieldsOf(profile);
+  return textIn(fields, 'name') || textIn(fields, 'email');
+}
+
+export function readDate(text: string | null): Date | undefined {
+  const date = new Date(text ?? '');
+  return Number.isNaN(date.getTime()) ? undefined : date;
+}
+
+type Fields = ReadonlyMap<string, unknown>;
+
+function fieldsOf(value: unknown): Fields {
+  return new Map(Object.entries(value ?? {}));
+}
+
+/** A list, also where it is wrapped in an object: `{"items": [...]}`. */
+function listIn(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  return [...fieldsOf(value).values()].find(Array.isArray) ?? [];
+}
+
+function textIn(fields: Fields, name: string): string {
+  const value = fields.get(name);
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+function numberIn(fields: Fields, name: string): number | undefined {
+  const value = fields.get(name);
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
