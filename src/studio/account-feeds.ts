@@ -82,6 +82,7 @@ export function createAccountFeeds(
       library.show(undefined);
       account.showBalance(undefined);
       account.showActivity([]);
+      account.showSummary(undefined);
     },
   };
 }

@@ -5,10 +5,11 @@ import type { Activity, Summary } from './records.ts';
 import type { Text } from './text.ts';
 
 export interface AccountPanel {
+  /** Undefined, here and below, as long as it is not known. */
   showBalance(credits: number | undefined): void;
   /** Newest first. */
   showActivity(activity: readonly Activity[]): void;
-  showSummary(summary: Summary): void;
+  showSummary(summary: Summary | undefined): void;
 }
 
 const SHOWN = 6;
@@ -33,10 +34,11 @@ export function createAccountPanel(root: HTMLElement, { text }: { text: Text }):
       part(root, 'activity').replaceChildren(...activity.slice(0, SHOWN).map(activityItem));
       part(root, 'no-activity').hidden = activity.length > 0;
     },
-    showSummary({ tracks, seconds, credits }) {
-      text.write(part(root, 'tracks'), 'number', { value: tracks });
-      text.write(part(root, 'music'), 'trackLength', { seconds });
-      text.write(part(root, 'spent'), 'number', { value: credits });
+    showSummary(summary) {
+      const { tracks = 0, seconds = 0, credits = 0 } = summary ?? {};
+      text.write(part(root, 'tracks'), summary ? 'number' : 'none', { value: tracks });
+      text.write(part(root, 'music'), summary ? 'trackLength' : 'none', { seconds });
+      text.write(part(root, 'spent'), summary ? 'number' : 'none', { value: credits });
     },
   };
 }

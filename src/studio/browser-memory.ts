@@ -2,7 +2,7 @@
 
 export type Memory = Pick<Storage, 'getItem' | 'setItem'>;
 
-export function openMemory(window: Window): Memory {
+export function openMemory(window: Pick<Window, 'localStorage'>): Memory {
   try {
     return window.localStorage;
   } catch {

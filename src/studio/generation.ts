@@ -14,8 +14,8 @@ import { ownTrack } from './tracks.ts';
 export interface GeneratorParts {
   readonly client: Pick<GatewayClient, 'generate' | 'contentUrl'>;
   readonly liveAudio: LiveAudio;
-  readonly player: Player;
-  readonly peaks: TrackPeaks;
+  readonly player: Pick<Player, 'openArriving' | 'complete' | 'breakOff' | 'drawPeaks'>;
+  readonly peaks: Pick<TrackPeaks, 'keep'>;
   readonly progress: GenerationProgress;
   /** Called when the account has changed: the track is in the library, or it is complete there. */
   readonly onChange: () => void;
@@ -74,10 +74,10 @@ async function generate(
   const live = liveAudio.begin(contentType);
   player.openArriving(track, live?.url);
   const pieces = await receive(body, live).catch((error) => {
-    player.close();
+    player.breakOff(track.id);
     throw error;
   });
-  player.complete();
+  player.complete(track.id);
   player.drawPeaks(track.id, await peaks.keep(track, new Blob(pieces)));
 }
 

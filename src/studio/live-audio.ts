@@ -28,8 +28,14 @@ export interface LiveAudio {
   begin(contentType: string): LiveTrack | undefined;
 }
 
+/** What of `ServiceWorkerContainer` is used here. */
+interface Workers {
+  readonly controller: { postMessage(message: LiveMessage): void } | null;
+  register(url: string): Promise<unknown>;
+}
+
 /** `workers` is `navigator.serviceWorker`, which some browsers have not, or not in private windows. */
-export function createLiveAudio(workers: ServiceWorkerContainer | undefined): LiveAudio {
+export function createLiveAudio(workers: Workers | undefined): LiveAudio {
   // Without a worker the page works all the same.
   workers?.register(WORKER).catch(() => {});
   return {

@@ -6,10 +6,13 @@ import { createPlayback, type Playback, type Track } from './playback.ts';
 import type { Text } from './text.ts';
 import type { Waveform } from './waveform.ts';
 
-export interface Player extends Pick<Playback, 'openArriving' | 'complete' | 'play' | 'close'> {
+export interface Player extends Pick<Playback, 'openArriving' | 'play' | 'close'> {
   /** Makes a track ready to be heard, or stays with it when it is open already. */
   open(track: Track): void;
-  /** Only if that track is still the one that is open. */
+  /** This and what follows: only if that track is still the one that is open. */
+  complete(trackId: string): void;
+  /** The arriving track will not be complete. */
+  breakOff(trackId: string): void;
   drawPeaks(trackId: string, peaks: Peaks | undefined): void;
 }
 
@@ -96,6 +99,11 @@ export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: Pla
     audio.addEventListener(event, () => !isDragging && showTime(audio.currentTime));
   }
 
+  function close(): void {
+    playback.close();
+    showTrack(undefined);
+  }
+
   return {
     open(track) {
       if (track.id === trackId) return;
@@ -106,16 +114,18 @@ export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: Pla
       playback.openArriving(track, streamUrl);
       showTrack(track);
     },
-    complete: playback.complete,
+    complete(id) {
+      if (id === trackId) playback.complete();
+    },
+    breakOff(id) {
+      if (id === trackId) close();
+    },
     play: playback.play,
     drawPeaks(id, peaks) {
       if (id !== trackId) return;
       waveform.draw(peaks);
       showTime(audio.currentTime);
     },
-    close() {
-      playback.close();
-      showTrack(undefined);
-    },
+    close,
   };
 }

@@ -34,6 +34,8 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
   const { text, readSession, signedInAt, onSignIn, onSignOut, onStatus } = options;
   const { ownerDocument: document } = root;
   let status: SessionStatus = 'unknown';
+  /** How often a session has ended here. What was asked before an end says nothing about what came after it. */
+  let ends = 0;
 
   function become(next: SessionStatus): void {
     const before = status;
@@ -53,8 +55,10 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
   }
 
   async function check(): Promise<void> {
+    const endsBefore = ends;
     try {
       const session = await readSession();
+      if (ends !== endsBefore) return;
       text.write(part(root, 'checked'), 'at', { at: new Date() });
       if (session.authenticated) showProfile(session.profile);
       become(session.authenticated ? 'signed-in' : 'signed-out');
@@ -81,6 +85,7 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
   return {
     check,
     end() {
+      ends += 1;
       forgetRefreshes();
       become('signed-out');
     },
