@@ -19,7 +19,7 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
   let clock: ReturnType<typeof setInterval> | undefined;
   let begunAt = 0;
 
-  /** In the live region, which speaks whenever its text becomes another one. */
+  /** In the live region, which speaks when its text becomes another one, if it was in the page before. */
   function say(key: TextKey | undefined): void {
     const status = part(root, 'status');
     if (status.dataset['text'] !== key) text.write(status, key);
@@ -29,15 +29,9 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
     text.write(part(root, 'elapsed'), 'duration', { ms: performance.now() - begunAt });
   }
 
-  function stop(): void {
-    clearInterval(clock);
-    root.dataset['state'] = 'over';
-  }
-
   return {
     begin() {
       begunAt = performance.now();
-      root.hidden = false;
       root.dataset['state'] = 'running';
       say('asking');
       text.write(part(root, 'received'), 'none');
@@ -53,13 +47,14 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
       text.write(part(root, 'first-byte'), 'delay', { ms: firstByteMs });
     },
     end(outcome) {
-      stop();
+      clearInterval(clock);
+      root.dataset['state'] = 'over';
       showElapsed();
       say(outcome);
     },
     hide() {
-      stop();
-      root.hidden = true;
+      clearInterval(clock);
+      root.dataset['state'] = 'idle';
       say(undefined);
     },
   };

@@ -29,6 +29,8 @@ export interface SessionPanelOptions {
 
 const CHECK_MS = 15_000;
 const SHOWN_REFRESHES = 4;
+/** Calls at the same time share one renewal, and the answer to each of them tells of it. */
+const SAME_RENEWAL_MS = 2_000;
 
 export function createSessionPanel(root: HTMLElement, options: SessionPanelOptions): SessionPanel {
   const { text, readSession, signedInAt, onSignIn, onSignOut, onStatus } = options;
@@ -36,6 +38,7 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
   let status: SessionStatus = 'unknown';
   /** How often a session has ended here. What was asked before an end says nothing about what came after it. */
   let ends = 0;
+  let toldOfRenewalAt = 0;
 
   function become(next: SessionStatus): void {
     const before = status;
@@ -90,6 +93,9 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
       become('signed-out');
     },
     addRefresh(at) {
+      const isTold = at.getTime() - toldOfRenewalAt < SAME_RENEWAL_MS;
+      toldOfRenewalAt = at.getTime();
+      if (isTold) return;
       const element = fromTemplate(document, 'refresh-item');
       text.write(element, 'refreshedAt', { at });
       const list = part(root, 'refreshes');

@@ -12,12 +12,11 @@ function openProgress() {
 }
 
 describe('the progress of a generation', () => {
-  it('is hidden until one begins, and has no other figure than the time until its first byte', async () => {
+  it('shows nothing until one begins, and then has no other figure than the time until its first byte', async () => {
     const advance = fakeTime();
     const { root, status, figures, progress } = openProgress();
-    expect(root.hidden).toBe(true);
+    expect(root.dataset['state']).toBe('idle');
     progress.begin();
-    expect(root.hidden).toBe(false);
     expect(root.dataset['state']).toBe('running');
     expect(status.textContent).toBe('Your track is on its way.');
     expect(figures()).toEqual(['0.0s', '–', '–']);
@@ -88,12 +87,12 @@ describe('the progress of a generation', () => {
     expect(part(root, 'received').closest('[role=status],[aria-live]')).toBeNull();
   });
 
-  it('is hidden again, with nothing left to say, after an order that was refused', async () => {
+  it('shows nothing again, and has nothing left to say, after an order that was refused', async () => {
     const advance = fakeTime();
     const { root, status, figures, progress } = openProgress();
     progress.begin();
     progress.hide();
-    expect(root.hidden).toBe(true);
+    expect(root.dataset['state']).toBe('idle');
     expect(status.textContent).toBe('');
     const atEnd = figures()[0];
     await advance(1_000);

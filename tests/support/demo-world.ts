@@ -1,0 +1,101 @@
+/** What the demo is, in this process: sandbox, gateway and studio on free ports; what lies between them can be broken. */
+
+import { createGateway } from '../../src/gateway.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts';
+import { startStudio } from '../../src/sandbox/studio-server.ts';
+import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+import type { Environment } from '../../src/settings.ts';
+import { type BreakableNetwork, openNetwork } from './breakable-network.ts';
+import { freePorts } from './free-ports.ts';
+import { postJson } from './sandbox-account.ts';
+import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
+import { testSettings } from './world.ts';
+
+const CLIENT_ID = 'music-studio';
+
+export interface DemoWorld extends AsyncDisposable {
+  readonly studioUrl: string;
+  /** As the browser sees it. */
+  readonly gatewayUrl: string;
+  /** Between the browser and the gateway. */
+  readonly network: BreakableNetwork;
+  /** Between the gateway and the upstream; first comes the network, then the gate. */
+  readonly upstreamNetwork: BreakableNetwork;
+  readonly gate: UpstreamGate;
+  readonly upstream: Sandbox['upstream'];
+  /** Signs in as a browser does, only without one; gives the cookies that the browser would hold then. */
+  signIn(name: string): Promise<Bun.Cookie[]>;
+}
+
+export interface DemoWorldOptions extends Pick<SandboxOptions, 'pace' | 'startingBalance'> {
+  /** Further settings of the gateway. */
+  readonly environment?: Environment;
+}
+
+/** Generation is as fast as it can be unless a pace is given. */
+export async function startDemoWorld({
+  environment = {},
+  ...behaviour
+}: DemoWorldOptions = {}): Promise<DemoWorld> {
+  await using stack = new AsyncDisposableStack();
+  const port = await freePorts(4);
+  const gatewayUrl = `http://localhost:${port}`;
+  const studioUrl = `http://localhost:${port + 1}`;
+  const redirectUri = `${studioUrl}/callback`;
+
+  const sandbox = await startSandbox({
+    clientId: CLIENT_ID,
+    redirectUris: [redirectUri],
+    pace: Number.POSITIVE_INFINITY,
+    ...behaviour,
+  });
+  stack.defer(() => sandbox.stop());
+  const gate = stack.use(openUpstreamGate(sandbox.upstream.url));
+  const upstreamNetwork = stack.use(await openNetwork(port + 3, gate.port));
+  const settings = testSettings({
+    UPSTREAM_URL: `http://localhost:${port + 3}`,
+    IDP_URL: sandbox.identityProviderUrl,
+    IDP_CLIENT_ID: CLIENT_ID,
+    IDP_REDIRECT_URI: redirectUri,
+    ALLOWED_ORIGINS: studioUrl,
+    ...environment,
+  });
+  const gateway = createGateway({ settings, log: () => {} });
+  gateway.listen({ port: port + 2, hostname: 'localhost' });
+  stack.defer(async () => void (await gateway.stop(true)));
+  const network = stack.use(await openNetwork(port, port + 2));
+  const studio = await startStudio({
+    port: port + 1,
+    config: {
+      gatewayUrl,
+      identityProvider: {
+        issuer: sandbox.identityProviderUrl,
+        authorizationEndpoint: `${sandbox.identityProviderUrl}/oauth/authorize`,
+        clientId: CLIENT_ID,
+        redirectUri,
+      },
+    },
+  });
+  stack.defer(() => studio.stop());
+
+  const running = stack.move();
+  return {
+    studioUrl,
+    gatewayUrl,
+    network,
+    upstreamNetwork,
+    gate,
+    upstream: sandbox.upstream,
+    async signIn(name) {
+      const { identityProviderUrl } = sandbox;
+      const grant = await signInThroughForm({ identityProviderUrl, clientId: CLIENT_ID, redirectUri, name });
+      const answer = await postJson(
+        `${gatewayUrl}/api/auth/idp`,
+        { code: grant.code, code_verifier: grant.codeVerifier },
+        { origin: studioUrl },
+      );
+      return answer.headers.getSetCookie().map((header) => Bun.Cookie.parse(header));
+    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}
