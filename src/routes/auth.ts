@@ -17,7 +17,8 @@ export function authRoutes(settings: Settings, session: SessionPlugin) {
       '/idp',
       async ({ body, session, request, server }) => {
         const grant = { code: body.code, codeVerifier: body.code_verifier };
-        const pair = await withoutIdleTimeout({ request, server }, async () =>
+        const longestMs = 2 * settings.timeouts.signInMs;
+        const pair = await withoutIdleTimeout({ request, server }, longestMs, async () =>
           signIn(settings, await exchangeCode(settings, grant)),
         );
         await session.begin(pair);
@@ -31,7 +32,7 @@ export function authRoutes(settings: Settings, session: SessionPlugin) {
       const upstream = await session.fetch(wholeGet(settings, '/v1/me', request.signal));
       return upstream.status === 404
         ? ({ authenticated: true } satisfies SessionState)
-        : wholeAnswer(upstream);
+        : wholeAnswer(upstream, set);
     })
     .post(
       '/logout',

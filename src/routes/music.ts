@@ -5,39 +5,45 @@ import { Elysia } from 'elysia';
 import { GatewayError } from '../http/errors.ts';
 import { forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
 import { messages } from '../http/messages.ts';
+import { nativeResponse } from '../http/native-response.ts';
 import { refuseOverload } from '../http/overload.ts';
 import { readFields } from '../http/request-body.ts';
 import type { Session, SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
+import { isSuccess, type UpstreamAnswer } from '../upstream/upstream-answer.ts';
 import { GenerationRequest } from './schemas.ts';
 import { wholeAnswer, wholeGet } from './whole-get.ts';
+
+/** What is at hand before the body is read. */
+interface RequestParts {
+  body: unknown;
+  readonly request: Request;
+  readonly server: Server<unknown> | null;
+  readonly session: Session;
+}
 
 export function musicRoutes(settings: Settings, session: SessionPlugin, log: (line: string) => void) {
   let abandoned = 0;
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
-    .onTransform(({ session }) => session.requireTokens())
-    .get('/models', async ({ session, request }) =>
-      wholeAnswer(await session.fetch(wholeGet(settings, '/v1/models', request.signal))),
+    .get('/models', async ({ session, request, set }) =>
+      wholeAnswer(await session.fetch(wholeGet(settings, '/v1/models', request.signal)), set),
     )
     .post(
       '/generate',
-      async ({ body, session, request }) => {
-        const response = await generate(
-          settings,
-          session,
-          body,
-          forwardedRequestHeader(request, 'idempotency-key'),
-        );
+      async ({ body, session, request, set }) => {
+        const idempotencyKey = forwardedRequestHeader(request, 'idempotency-key');
+        const upstream = await generate(settings, session, body, idempotencyKey);
         if (request.signal.aborted) log(`a generation came when its client had gone (${++abandoned} so far)`);
-        return response;
+        return nativeResponse(set, upstream.body, 200, generationHeaders(upstream.headers));
       },
       {
         body: GenerationRequest,
         // Parsing comes before the check of the session, and a body need not be read for nobody.
         parse: () => null,
-        transform: async (context: { body: unknown; request: Request; server: Server<unknown> | null }) => {
+        transform: async (context: RequestParts) => {
+          await context.session.requireTokens();
           refuseOverload(context.server, settings.maxHeldRequests);
           context.body = trimmed(await readFields(context.request));
         },
@@ -50,7 +56,7 @@ async function generate(
   session: Session,
   request: GenerationRequest,
   idempotencyKey: string | null,
-): Promise<Response> {
+): Promise<UpstreamAnswer> {
   const upstream = await session.fetch({
     method: 'POST',
     url: `${upstreamUrl}/v1/music`,
@@ -72,7 +78,7 @@ async function generate(
     // No signal: a generation is paid for, so it is left to finish when the client goes away.
     texts: { late: messages.generationTimeout },
   });
-  if (upstream.ok) return new Response(upstream.body, { headers: generationHeaders(upstream.headers) });
+  if (isSuccess(upstream)) return upstream;
   const text = (await readErrorMessage(upstream, timeouts.readMs)) ?? messages.generationFailed;
   throw new GatewayError(upstream.status, text);
 }

@@ -5,8 +5,9 @@ import { GatewayError, methodNotAllowed } from '../http/errors.ts';
 import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
+import { nativeResponse } from '../http/native-response.ts';
 import { refuseOverload } from '../http/overload.ts';
-import { relay } from '../http/relay.ts';
+import { relayedHeaders } from '../http/relayed-headers.ts';
 import { readBody } from '../http/request-body.ts';
 import type { SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
@@ -39,16 +40,16 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) 
         signal: request.signal,
       };
       const upstream = isPublic
-        ? await withoutIdleTimeout({ request, server }, () => fetchUpstream(call))
+        ? await withoutIdleTimeout({ request, server }, call.timeoutMs, () => fetchUpstream(call))
         : await session.fetch(call);
-      const response = relay(upstream, {
+      const headers = relayedHeaders(upstream.headers, {
         requestUrl: target.url,
         upstreamUrl,
         gatewayPath: PROXY_PREFIX,
       });
       // A cache that kept it would hand out the new session cookies with it.
-      if (set.headers['set-cookie']) response.headers.set('cache-control', 'no-store');
-      return response;
+      if (set.headers['set-cookie']) headers['cache-control'] = 'no-store';
+      return nativeResponse(set, upstream.body, upstream.status, headers);
     },
     { parse: 'none' },
   );

@@ -1,7 +1,10 @@
 /** What session check and models have in common: a GET whose answer is passed on whole. */
 
+import type { Context } from 'elysia';
+import { nativeResponse } from '../http/native-response.ts';
 import type { Settings } from '../settings.ts';
 import type { UpstreamCall } from '../upstream/fetch-upstream.ts';
+import type { UpstreamAnswer } from '../upstream/upstream-answer.ts';
 
 export function wholeGet(
   { upstreamUrl, timeouts }: Settings,
@@ -19,13 +22,13 @@ export function wholeGet(
 }
 
 /** The upstream's status, body and content type, and nothing else of it. */
-export function wholeAnswer({ body, status, headers }: Response): Response {
+export function wholeAnswer({ body, status, headers }: UpstreamAnswer, set: Context['set']): Response {
   const contentType = headers.get('content-type');
-  return new Response(body, {
+  const noStore = { 'cache-control': 'no-store' };
+  return nativeResponse(
+    set,
+    body,
     status,
-    headers: {
-      'cache-control': 'no-store',
-      ...(contentType === null ? {} : { 'content-type': contentType }),
-    },
-  });
+    contentType === null ? noStore : { ...noStore, 'content-type': contentType },
+  );
 }

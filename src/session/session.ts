@@ -6,10 +6,11 @@ import { type Connection, withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { Settings } from '../settings.ts';
-import { discard, fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { signOut } from '../upstream/session-endpoints.ts';
 import type { SharedRefresh } from '../upstream/shared-refresh.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
+import { discard, type UpstreamAnswer } from '../upstream/upstream-answer.ts';
 import { SessionCookies, type SessionTokens } from './cookies.ts';
 
 /** The request under way, and where the headers of its answer are set. */
@@ -54,20 +55,27 @@ export class Session {
    * @throws GatewayError 401 without a session or when the upstream ends it, 502 when the upstream cannot be reached
    * @see RFC 6750 section 2.1
    */
-  async fetch(call: UpstreamCall): Promise<Response> {
+  fetch(call: UpstreamCall): Promise<UpstreamAnswer> {
     // A cache must not give to one user what was answered to another.
     this.#context.set.headers['vary'] = 'Origin, Cookie';
-    return withoutIdleTimeout(this.#context, async () => {
-      const { accessToken, refreshToken } = await this.#readTokens();
-      const first = accessToken === undefined ? undefined : await send(call, accessToken);
-      const unauthorized = first === undefined || first.status === 401;
-      if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
-      if (first) return first;
-      throw new GatewayError(401, messages.notSignedIn);
-    });
+    const longestMs = 2 * call.timeoutMs + this.#settings.timeouts.signInMs;
+    return withoutIdleTimeout(this.#context, longestMs, () => this.#call(call));
   }
 
-  async #renew(call: UpstreamCall, refreshToken: string, first: Response | undefined): Promise<Response> {
+  async #call(call: UpstreamCall): Promise<UpstreamAnswer> {
+    const { accessToken, refreshToken } = this.#tokens ?? (await this.#readTokens());
+    const first = accessToken === undefined ? undefined : await send(call, accessToken);
+    const unauthorized = first === undefined || first.status === 401;
+    if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
+    if (first) return first;
+    throw new GatewayError(401, messages.notSignedIn);
+  }
+
+  async #renew(
+    call: UpstreamCall,
+    refreshToken: string,
+    first: UpstreamAnswer | undefined,
+  ): Promise<UpstreamAnswer> {
     const outcome = await this.#sharedRefresh.refresh(refreshToken);
     switch (outcome.kind) {
       case 'renewed':
@@ -92,7 +100,7 @@ export class Session {
   }
 
   /** The call may take minutes: the cookies that leave with its answer are the newest of that moment. */
-  async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<Response> {
+  async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamAnswer> {
     try {
       return await send(call, pair.accessToken);
     } finally {
@@ -118,7 +126,7 @@ export class Session {
     if (accessToken !== undefined && refreshToken !== undefined) pairs.push({ accessToken, refreshToken });
     const newest = refreshToken === undefined ? undefined : await this.#sharedRefresh.end(refreshToken);
     if (newest) pairs.push(newest);
-    await withoutIdleTimeout(this.#context, () =>
+    await withoutIdleTimeout(this.#context, this.#settings.timeouts.logoutMs, () =>
       Promise.allSettled(pairs.map((pair) => signOut(this.#settings, pair.accessToken, pair.refreshToken))),
     );
     this.#cookies.clear(this.#context.set);
@@ -142,7 +150,7 @@ export class Session {
   }
 }
 
-function send(call: UpstreamCall, accessToken: string): Promise<Response> {
+function send(call: UpstreamCall, accessToken: string): Promise<UpstreamAnswer> {
   const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
   return fetchUpstream({ ...call, headers });
 }

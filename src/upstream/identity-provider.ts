@@ -7,6 +7,7 @@ import { messages } from '../http/messages.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream } from './fetch-upstream.ts';
 import { Token } from './token-pair.ts';
+import { isSuccess, jsonOf } from './upstream-answer.ts';
 
 export interface AuthorizationGrant {
   readonly code: string;
@@ -30,7 +31,7 @@ export async function exchangeCode(
   { identityProvider, timeouts }: Settings,
   { code, codeVerifier }: AuthorizationGrant,
 ): Promise<string> {
-  const response = await fetchUpstream({
+  const answer = await fetchUpstream({
     method: 'POST',
     url: `${identityProvider.url}/oauth/token`,
     headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
@@ -45,8 +46,8 @@ export async function exchangeCode(
     answer: 'whole',
     texts: FAILURE_TEXTS,
   });
-  if (response.status >= 400) throw new GatewayError(response.status, messages.signInRefused);
-  const body: unknown = response.ok ? await response.json().catch(() => undefined) : undefined;
+  if (answer.status >= 400) throw new GatewayError(answer.status, messages.signInRefused);
+  const body = isSuccess(answer) ? jsonOf(answer) : undefined;
   if (!Value.Check(TokenResponse, body)) throw new GatewayError(401, messages.signInRefused);
   return body.access_token;
 }

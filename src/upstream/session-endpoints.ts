@@ -5,6 +5,7 @@ import { messages } from '../http/messages.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
+import type { UpstreamAnswer } from './upstream-answer.ts';
 
 /** What became of a refresh: a new pair, the upstream's refusal, or no answer at all. */
 export type RefreshOutcome =
@@ -16,20 +17,20 @@ export type RefreshOutcome =
  * @throws GatewayError with the upstream's error status, 502 when it gives no valid pair or cannot be reached
  */
 export async function signIn(settings: Settings, identityAccessToken: string): Promise<TokenPair> {
-  const response = await post(settings, '/v1/auth/idp', settings.timeouts.signInMs, {
+  const answer = await post(settings, '/v1/auth/idp', settings.timeouts.signInMs, {
     [settings.upstreamSignInField]: identityAccessToken,
   });
-  const pair = await readTokenPair(response);
+  const pair = readTokenPair(answer);
   if (pair) return pair;
-  throw new GatewayError(response.status >= 400 ? response.status : 502, messages.signInFailed);
+  throw new GatewayError(answer.status >= 400 ? answer.status : 502, messages.signInFailed);
 }
 
 /** @see RFC 6749 section 6, with the upstream's own JSON body */
 export async function refresh(settings: Settings, refreshToken: string): Promise<RefreshOutcome> {
   try {
     const body = { refresh_token: refreshToken };
-    const response = await post(settings, '/v1/auth/refresh', settings.timeouts.signInMs, body);
-    const pair = await readTokenPair(response);
+    const answer = await post(settings, '/v1/auth/refresh', settings.timeouts.signInMs, body);
+    const pair = readTokenPair(answer);
     return pair ? { kind: 'renewed', pair } : { kind: 'rejected' };
   } catch (cause) {
     return { kind: 'unreachable', cause };
@@ -50,7 +51,7 @@ function post(
   timeoutMs: number,
   body: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>> = {},
-): Promise<Response> {
+): Promise<UpstreamAnswer> {
   return fetchUpstream({
     method: 'POST',
     url: upstreamUrl + path,

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { isSuccess, jsonOf, type UpstreamAnswer } from './upstream-answer.ts';
 
 /** Visible ASCII: what fits in a header and in a cookie, byte for byte. */
 export const Token = Type.String({ pattern: '^[\\x21-\\x7e]+$' });
@@ -40,9 +41,8 @@ function parseTokenPair(body: unknown): TokenPair | undefined {
 }
 
 /** Reads the pair from an answer; anything but a success with a valid pair yields undefined. */
-export async function readTokenPair(response: Response): Promise<TokenPair | undefined> {
-  if (!response.ok) return undefined;
-  return parseTokenPair(await response.json().catch(() => undefined));
+export function readTokenPair(answer: UpstreamAnswer): TokenPair | undefined {
+  return isSuccess(answer) ? parseTokenPair(jsonOf(answer)) : undefined;
 }
 
 function dataOf(body: unknown): Static<typeof TokenFields> | undefined {

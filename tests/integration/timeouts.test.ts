@@ -91,6 +91,9 @@ describe("Bun's own idle timeout", () => {
     const settings = testSettings({
       UPSTREAM_URL: upstream.upstreamUrl,
       IDP_URL: upstream.identityProviderUrl,
+      // Longer than an idle timeout of theirs would be: shorter ones cannot meet it.
+      TIMEOUT_READ_MS: '60000',
+      TIMEOUT_SIGN_IN_MS: '60000',
     });
     const gateway = createGateway({ settings });
     gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });

@@ -1,4 +1,4 @@
-/** Passes an upstream's answer on: status, listed headers, and the body as it comes. */
+/** The headers with which an upstream's answer is passed on. */
 
 import { forwardedResponseHeaders } from './forwarded-headers.ts';
 
@@ -13,16 +13,16 @@ export interface AddressMapping {
   readonly gatewayPath: string;
 }
 
-export function relay(upstream: Response, mapping: AddressMapping): Response {
-  const headers = forwardedResponseHeaders(upstream.headers);
-  headers.set('content-security-policy', CONTENT_SECURITY_POLICY);
-  const location = headers.get('location');
-  if (location !== null) {
-    const mapped = mapLocation(location, mapping);
-    if (mapped === undefined) headers.delete('location');
-    else headers.set('location', mapped);
+/** The headers of the gateway's answer. */
+export function relayedHeaders(upstream: Headers, mapping: AddressMapping): Record<string, string> {
+  const headers = forwardedResponseHeaders(upstream);
+  headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
+  if (headers['location'] !== undefined) {
+    const mapped = mapLocation(headers['location'], mapping);
+    if (mapped === undefined) delete headers['location'];
+    else headers['location'] = mapped;
   }
-  return new Response(upstream.body, { status: upstream.status, headers });
+  return headers;
 }
 
 /** Undefined for an address of the upstream that the gateway does not serve: it would only give the host away. */

@@ -1,0 +1,31 @@
+/** An upstream's answer, as far as the gateway looks at it. */
+
+/**
+ * A Response, or what is left of one whose body had to be read: another Response around that would cost more than all
+ * of its parsing.
+ */
+export interface UpstreamAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | Uint8Array<ArrayBuffer> | null;
+}
+
+export function isSuccess({ status }: UpstreamAnswer): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/** The JSON of an answer that is here whole; undefined when it is none. */
+export function jsonOf({ body }: UpstreamAnswer): unknown {
+  if (!(body instanceof Uint8Array)) return undefined;
+  try {
+    return JSON.parse(new TextDecoder().decode(body));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Gives up a body that nobody will read, and would otherwise hold its connection. */
+export async function discard({ body }: UpstreamAnswer): Promise<void> {
+  // It fails when the connection is gone already, and that is as well.
+  if (body instanceof ReadableStream) await body.cancel().catch(() => {});
+}
