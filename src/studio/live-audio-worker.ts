@@ -18,7 +18,7 @@ interface LifetimeEvent {
 }
 interface RequestEvent {
   readonly request: Request;
-  respondWith(answer: Response): void;
+  respondWith(answer: Response | Promise<Response>): void;
 }
 declare const self: WorkerScope;
 
@@ -30,7 +30,14 @@ interface LiveTrack {
   isOver: boolean;
 }
 
+/** How long a request waits for its track: the two come on ways of their own, in any order. */
+const EARLY_REQUEST_MS = 5_000;
+
 const tracks = new Map<string, LiveTrack>();
+/** The tracks that were played or left, by id. */
+const over = new Set<string>();
+/** The requests that came before their track, by its id. */
+const early = new Map<string, () => void>();
 
 self.addEventListener('install', (event) => event.waitUntil(self.skipWaiting()));
 // The page that registers the worker is served by it at once, not only when it is loaded again.
@@ -53,6 +60,7 @@ function take(message: LiveMessage): void {
       isAnswered: false,
       isOver: false,
     });
+    early.get(id)?.();
     return;
   }
   const track = tracks.get(id);
@@ -70,8 +78,19 @@ function deliver({ writer }: LiveTrack, message: Exclude<LiveMessage, { kind: 'b
   else writer.abort().catch(listenerGone);
 }
 
+function answer(id: string): Response | Promise<Response> {
+  if (tracks.has(id) || over.has(id)) return answerNow(id);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  early.set(id, resolve);
+  setTimeout(resolve, EARLY_REQUEST_MS);
+  return promise.then(() => {
+    early.delete(id);
+    return answerNow(id);
+  });
+}
+
 /** A stream can be read once, so a second request finds nothing. */
-function answer(id: string): Response {
+function answerNow(id: string): Response {
   const track = tracks.get(id);
   if (!track || track.isAnswered) return new Response(null, { status: 404 });
   track.isAnswered = true;
@@ -82,5 +101,7 @@ function answer(id: string): Response {
 }
 
 function forgetWhenDone(id: string, { isAnswered, isOver }: LiveTrack): void {
-  if (isAnswered && isOver) tracks.delete(id);
+  if (!isAnswered || !isOver) return;
+  tracks.delete(id);
+  over.add(id);
 }

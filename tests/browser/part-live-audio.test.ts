@@ -1,7 +1,7 @@
 import { describe, expect, it, mock } from 'bun:test';
 import { createLiveAudio, type LiveMessage } from '../../src/studio/live-audio.ts';
-import { settle } from './happy-page.ts';
-import { live, post, request } from './service-worker-stand-in.ts';
+import { fakeTime, settle } from './happy-page.ts';
+import { earlyRequest, live, post, request } from './service-worker-stand-in.ts';
 
 /** The page's side, with a browser whose worker gets what is posted, if one serves the page. */
 function openLiveAudio({ isServed = true } = {}) {
@@ -112,10 +112,22 @@ describe('the worker', () => {
     },
   );
 
-  it('does not have a track that nobody began, whatever is posted of it', () => {
+  it('does not have a track that nobody begins, whatever is posted of it', async () => {
+    const advance = fakeTime();
+    const answer = earlyRequest('/live/unknown');
     post({ id: 'unknown', kind: 'piece', piece: bytes(1) });
     post({ id: 'unknown', kind: 'end' });
-    expect(request('/live/unknown')?.status).toBe(404);
+    await advance(5_000);
+    expect((await answer)?.status).toBe(404);
+  });
+
+  it('answers a request that has overtaken the beginning of its track', async () => {
+    const answer = earlyRequest('/live/overtaken');
+    post({ id: 'overtaken', kind: 'begin', contentType: 'audio/wav' });
+    post({ id: 'overtaken', kind: 'piece', piece: bytes(1) });
+    post({ id: 'overtaken', kind: 'end' });
+    expect((await answer)?.headers.get('content-type')).toBe('audio/wav');
+    expect(await (await answer)?.bytes()).toEqual(bytes(1));
   });
 
   it('answers one request for a track: a second one finds nothing', async () => {

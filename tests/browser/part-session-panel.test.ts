@@ -147,6 +147,12 @@ describe('a renewal of the session', () => {
     expect(shownText(root)).not.toContain('None yet.');
   });
 
+  it('that several calls share is listed once', () => {
+    const { root, panel } = openPanel();
+    for (let call = 0; call < 4; call++) panel.addRefresh(new Date(NOW.getTime() + call * 100));
+    expect(times(root)).toHaveLength(1);
+  });
+
   it('is no part of the next session', () => {
     const { root, panel } = openPanel();
     panel.addRefresh(NOW);

@@ -30,10 +30,21 @@ export function post(message: LiveMessage): void {
 
 /** The worker's answer to a request of the page; undefined when it leaves that to the network. */
 export function request(url: string): Response | undefined {
-  const answers: Response[] = [];
+  const answer = answerTo(url);
+  if (answer instanceof Promise) throw new Error(`The worker waits for the track of ${url}`);
+  return answer;
+}
+
+/** Its answer to a request that comes before the track. */
+export function earlyRequest(url: string): Promise<Response | undefined> {
+  return Promise.resolve(answerTo(url));
+}
+
+function answerTo(url: string): Response | Promise<Response> | undefined {
+  const answers: (Response | Promise<Response>)[] = [];
   send('fetch', {
     request: new Request(new URL(url, 'https://studio.test')),
-    respondWith: (answer: Response) => void answers.push(answer),
+    respondWith: (answer: Response | Promise<Response>) => void answers.push(answer),
   });
   return answers[0];
 }

@@ -70,7 +70,7 @@ describeInChromium('when something fails, the studio', (visit) => {
     audio.release();
     await tracks(page).first().waitFor();
     expect(await page.getByRole('alert').filter({ hasText: /\S/ }).count()).toBe(0);
-    await generate(page);
+    await generate(page, { seconds: 10 });
     expect(new Set(world.gate.idempotencyKeys).size).toBe(2);
   });
 

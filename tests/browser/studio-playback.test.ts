@@ -79,11 +79,10 @@ describeInChromium('playing in the studio', (visit) => {
     await ended(page);
     const response = await seekToMiddle(page, /^bytes=\d+-$/);
     expect(response.status()).toBe(206);
+    const position = await page.locator('audio').evaluate((audio: HTMLAudioElement) => audio.currentTime);
+    expect(Math.round(position)).toBe(5);
     await button(page, english.listen).click();
-    await playedBeyond(page, 5);
-    expect(await page.locator('audio').evaluate((audio: HTMLAudioElement) => audio.currentTime)).toBeLessThan(
-      8,
-    );
+    await playedBeyond(page, position + 0.3);
   });
 
   it('seeks in a long track while it plays by asking for the rest of it alone', async () => {
@@ -98,7 +97,7 @@ describeInChromium('playing in the studio', (visit) => {
     expect(response.headers()['content-range']).toMatch(
       new RegExp(`^bytes [1-9]\\d*-${total - 1}/${total}$`),
     );
-    await playedBeyond(page, LONG_SECONDS / 2);
+    await playedBeyond(page, LONG_SECONDS / 2 + 1);
   });
 
   it('plays a track of the library as samples that are no silence', async () => {

@@ -60,6 +60,12 @@ describeInChromium('a session in the studio', (visit) => {
     const second = await visitor.open(world.studioUrl);
     await loaded(second);
     world.upstream.expireAccessTokens();
+    // The first to refresh waits for the other's call, so that both are under way with the same spent pair.
+    const bothHaveAsked = world.gate.arrive('GET /v1/me', 2);
+    world.gate.replace('POST /v1/auth/refresh', async (forward) => {
+      await bothHaveAsked;
+      return forward();
+    });
     await Promise.all([first.reload(), second.reload()]);
     for (const page of [first, second]) {
       await region(page, english.session).getByText('Ada').waitFor();

@@ -27,12 +27,12 @@ export interface DemoWorld extends AsyncDisposable {
   signIn(name: string): Promise<Bun.Cookie[]>;
 }
 
-export interface DemoWorldOptions extends Pick<SandboxOptions, 'pace' | 'startingBalance'> {
+export interface DemoWorldOptions extends Pick<SandboxOptions, 'startingBalance'> {
   /** Further settings of the gateway. */
   readonly environment?: Environment;
 }
 
-/** Generation is as fast as it can be unless a pace is given. */
+/** Generation is as fast as it can be: a test that wants it slow holds the audio at the gate. */
 export async function startDemoWorld({
   environment = {},
   ...behaviour

@@ -1,22 +1,29 @@
 /** Stands between the gateway and the sandbox's upstream: remembers what arrives, and lets a test hold or replace answers. */
 
+/** `forward` gets the sandbox's own answer. */
+type Answer = (forward: () => Promise<Response>) => Response | Promise<Response>;
+
 export interface UpstreamGate extends AsyncDisposable {
   readonly port: number;
   /** What has arrived, such as `GET /v1/me`, without the query. */
   readonly calls: readonly string[];
   /** The Idempotency-Keys of the generations that have arrived, in their order. */
   readonly idempotencyKeys: readonly (string | null)[];
-  /** Answers a call instead of the sandbox, until it is given back. */
-  replace(call: string, answer: () => Response | Promise<Response>): { giveBack(): void };
-  /** Lets so much of each generation's audio through and keeps the rest back until it is released. */
+  /** Resolves when a call has come so many times more. */
+  arrive(call: string, times: number): Promise<void>;
+  /** Answers a call in place of the sandbox, until it is given back. */
+  replace(call: string, answer: Answer): { giveBack(): void };
+  /** Lets so much of each generation's audio through, and keeps the rest back until it is released. */
   holdAudio(afterBytes: number): { release(): void };
 }
+
+const GENERATION = 'POST /v1/music';
 
 export function openUpstreamGate(upstreamUrl: string): UpstreamGate {
   const calls: string[] = [];
   const idempotencyKeys: (string | null)[] = [];
-  const answers = new Map<string, () => Response | Promise<Response>>();
-  let hold: { afterBytes: number; released: Promise<void> } | undefined;
+  const arrivals = new EventTarget();
+  const answers = new Map<string, Answer>();
 
   const server = Bun.serve({
     port: 0,
@@ -24,40 +31,47 @@ export function openUpstreamGate(upstreamUrl: string): UpstreamGate {
     idleTimeout: 0,
     async fetch(request) {
       const { pathname, search } = new URL(request.url);
-      const call = `${request.method} ${pathname}`;
-      const isGeneration = call === 'POST /v1/music';
-      calls.push(call);
-      if (isGeneration) idempotencyKeys.push(request.headers.get('idempotency-key'));
-      const replaced = answers.get(call);
-      if (replaced) return replaced();
       const { method, headers, signal } = request;
+      const call = `${method} ${pathname}`;
+      calls.push(call);
+      if (call === GENERATION) idempotencyKeys.push(headers.get('idempotency-key'));
+      arrivals.dispatchEvent(new Event(call));
       const body = method === 'GET' || method === 'HEAD' ? null : await request.text();
-      const answer = await fetch(upstreamUrl + pathname + search, {
-        method,
-        headers,
-        body,
-        signal,
-        redirect: 'manual',
-      });
-      if (!isGeneration || !answer.ok || !answer.body || !hold) return answer;
-      return new Response(answer.body.pipeThrough(held(hold)), answer);
+      const forward = () =>
+        fetch(upstreamUrl + pathname + search, { method, headers, body, signal, redirect: 'manual' });
+      const answer = answers.get(call);
+      return answer ? answer(forward) : forward();
     },
   });
+
+  const replace: UpstreamGate['replace'] = (call, answer) => {
+    answers.set(call, answer);
+    return { giveBack: () => void answers.delete(call) };
+  };
 
   return {
     port: server.port ?? 0,
     calls,
     idempotencyKeys,
-    replace(call, answer) {
-      answers.set(call, answer);
-      return { giveBack: () => void answers.delete(call) };
+    arrive(call, times) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      let left = times;
+      arrivals.addEventListener(call, () => {
+        left -= 1;
+        if (left === 0) resolve();
+      });
+      return promise;
     },
+    replace,
     holdAudio(afterBytes) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      hold = { afterBytes, released: promise };
+      const generation = replace(GENERATION, async (forward) => {
+        const answer = await forward();
+        return new Response(answer.body?.pipeThrough(held(afterBytes, promise)), answer);
+      });
       return {
         release() {
-          hold = undefined;
+          generation.giveBack();
           resolve();
         },
       };
@@ -66,9 +80,9 @@ export function openUpstreamGate(upstreamUrl: string): UpstreamGate {
   };
 }
 
-function held({ afterBytes, released }: { afterBytes: number; released: Promise<void> }) {
+function held(afterBytes: number, released: Promise<void>): TransformStream<Uint8Array, Uint8Array> {
   let left = afterBytes;
-  return new TransformStream<Uint8Array, Uint8Array>({
+  return new TransformStream({
     async transform(chunk, controller) {
       const first = chunk.subarray(0, left);
       left -= first.length;
