@@ -6,7 +6,7 @@ import { describeCause, errorEnvelope, GatewayError, methodNotAllowed } from './
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
 import { isMessageKey, type Message, messages } from './http/messages.ts';
-import { requireAllowedOrigin } from './http/origin.ts';
+import { hasAllowedOrigin } from './http/origin.ts';
 import { requestPath } from './http/request-target.ts';
 import { authRoutes } from './routes/auth.ts';
 import { HEALTH_PATH, healthRoutes } from './routes/health.ts';
@@ -60,7 +60,7 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
     // Before the origin rule, so that its 403 carries CORS headers and a preflight is answered.
     .use(
       cors({
-        origin: ({ headers }) => allowedOrigins.has(headers.get('origin') ?? ''),
+        origin: (request) => hasAllowedOrigin(request, allowedOrigins),
         // As one text: the plugin would join a list for every answer.
         methods: PROXIED_METHODS.join(', '),
         allowedHeaders: REQUEST_HEADERS,
@@ -74,7 +74,8 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
       // in the query.
       if (request.url === HEALTH_PATH) return;
       if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
-      if (requestPath(request.url) !== HEALTH_PATH) requireAllowedOrigin(request, allowedOrigins);
+      if (hasAllowedOrigin(request, allowedOrigins) || requestPath(request.url) === HEALTH_PATH) return;
+      throw new GatewayError(403, messages.originNotAllowed);
     })
     .use(healthRoutes(settings.serviceName))
     .use(authRoutes(settings, session))

@@ -6,5 +6,7 @@ export function requestTarget(url: string): string {
 }
 
 export function requestPath(url: string): string {
-  return requestTarget(url).split('?', 1)[0] ?? '';
+  const target = requestTarget(url);
+  const query = target.indexOf('?');
+  return query === -1 ? target : target.slice(0, query);
 }

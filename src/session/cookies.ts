@@ -13,6 +13,8 @@ const ACCESS = 'svc_music_access';
 const REFRESH = 'svc_music_refresh';
 
 const CookieValues = Type.Object({ [ACCESS]: Type.Optional(Token), [REFRESH]: Type.Optional(Token) });
+/** As they were found: what is absent, or no token can be, is undefined. */
+type CookieValues = Record<CookieName, string | undefined>;
 type CookieName = keyof Static<typeof CookieValues>;
 const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
 const validator = TypeCompiler.Compile(CookieValues);
@@ -47,17 +49,21 @@ export class SessionCookies {
   async read(header: string | null, set: Set): Promise<SessionTokens> {
     if (header === null) return { accessToken: undefined, refreshToken: undefined };
     const jar = new Bun.CookieMap(header);
-    const values: Record<string, string> = {};
+    const values = { [ACCESS]: jar.get(ACCESS) || undefined, [REFRESH]: jar.get(REFRESH) || undefined };
+    if (this.#seal) await this.#unseal(this.#seal, values, set);
+    if (!validator.Check(values)) dropInvalid(values);
+    return { accessToken: values[ACCESS], refreshToken: values[REFRESH] };
+  }
+
+  async #unseal(seal: CookieSeal, values: CookieValues, set: Set): Promise<void> {
     const unreadable: CookieName[] = [];
     for (const name of NAMES) {
-      const value = jar.get(name);
-      if (!value) continue;
-      const token = this.#seal ? await this.#seal.open(name, value) : value;
-      if (token !== undefined && validator.Check({ [name]: token })) values[name] = token;
-      else if (this.#seal) unreadable.push(name);
+      const value = values[name];
+      if (value === undefined) continue;
+      values[name] = await seal.open(name, value);
+      if (!validator.Check({ [name]: values[name] ?? '' })) unreadable.push(name);
     }
     if (unreadable.length) this.clear(set, unreadable);
-    return { accessToken: values[ACCESS], refreshToken: values[REFRESH] };
   }
 
   /** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
@@ -83,4 +89,8 @@ export class SessionCookies {
     const attributes = { httpOnly: true, sameSite: 'lax', path: '/', maxAge, secure: this.#secure } as const;
     return new Bun.Cookie(name, value, attributes).serialize();
   }
+}
+
+function dropInvalid(values: CookieValues): void {
+  for (const name of NAMES) if (!validator.Check({ [name]: values[name] })) values[name] = undefined;
 }

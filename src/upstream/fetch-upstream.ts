@@ -58,7 +58,7 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamAnswer>
   );
   // Taken off again with the timer: AbortSignal.any and AbortSignal.timeout would go on to cover the body.
   const abort = () => controller.abort(call.signal?.reason);
-  call.signal?.addEventListener('abort', abort, { once: true });
+  call.signal?.addEventListener('abort', abort);
   if (call.signal?.aborted) abort();
   try {
     const response = await send(call, controller.signal);
