@@ -1,0 +1,57 @@
+/** Express with http-proxy-middleware. */
+
+import http from 'node:http';
+import express from 'express';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+import {
+  accessToken,
+  corsHeaders,
+  isListed,
+  ORIGINS,
+  PATHS,
+  PORT,
+  PROXY_PREFIX,
+  requestHeaders,
+  TIMEOUT_MS,
+  UPSTREAM_URL,
+} from './mapping-main.mjs';
+
+const KEPT = new Set(['host', 'connection', 'content-length', 'transfer-encoding']);
+
+const app = express();
+app.disable('x-powered-by');
+app.disable('etag');
+app.use((request, response, next) => {
+  const { origin, cookie } = request.headers;
+  response.set(corsHeaders(origin));
+  if (!ORIGINS.has(origin)) response.status(403).json({ error: { message: 'Origin is not allowed.' } });
+  else if (!accessToken(cookie)) response.status(401).json({ error: { message: 'Not signed in.' } });
+  else next();
+});
+app.use(
+  createProxyMiddleware({
+    target: UPSTREAM_URL,
+    agent: new http.Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: 600 }),
+    changeOrigin: true,
+    proxyTimeout: TIMEOUT_MS,
+    pathFilter: (path) => PATHS[path] !== undefined || path.startsWith(`${PROXY_PREFIX}/v1/`),
+    pathRewrite: (path) => PATHS[path] ?? path.slice(PROXY_PREFIX.length),
+    on: {
+      proxyReq: (outgoing, request) => {
+        const passed = requestHeaders(request.headers, accessToken(request.headers.cookie));
+        for (const name of outgoing.getHeaderNames()) {
+          if (!KEPT.has(name) && passed[name] === undefined) outgoing.removeHeader(name);
+        }
+        outgoing.setHeader('authorization', passed.authorization);
+      },
+      proxyRes: (incoming) => {
+        for (const name of Object.keys(incoming.headers)) {
+          if (!isListed(name) && !KEPT.has(name)) delete incoming.headers[name];
+        }
+      },
+    },
+  }),
+);
+
+const server = app.listen(PORT, '127.0.0.1');
+server.keepAliveTimeout = 3_600_000;
