@@ -9,6 +9,7 @@ import {
   alertText,
   button,
   ENOUGH_TO_PLAY,
+  loaded,
   openSignedIn,
   order,
   playedBeyond,
@@ -82,6 +83,7 @@ describeInChromium('somebody without a mouse, or without eyes,', (visit) => {
       await type(page, page.getByRole('textbox', { name: 'Name' }), 'Ada');
       await page.keyboard.press('Enter');
       await region(page, texts.session).getByText('Ada').waitFor();
+      await loaded(page, texts);
 
       await type(page, page.getByRole('textbox', { name: texts.prompt }), 'Rain on a tin roof');
       await type(page, page.getByRole('spinbutton', { name: texts.length }), '3');
@@ -103,11 +105,7 @@ describeInChromium('somebody without a mouse, or without eyes,', (visit) => {
   it('gets the errors of the gateway in Swahili too', async () => {
     await using world = await startDemoWorld();
     await using visitor = await visit({ locale: 'sw-KE' });
-    const page = await visitor.open(world.studioUrl);
-    await press(page, button(page, swahili.signIn));
-    await type(page, page.getByRole('textbox', { name: 'Name' }), 'Juma');
-    await page.keyboard.press('Enter');
-    await region(page, swahili.session).getByText('Juma').waitFor();
+    const page = await openSignedIn(visitor, world, swahili);
     await world.upstreamNetwork[Symbol.asyncDispose]();
     visitor.expectProblem(/status of 502/);
     await type(page, page.getByRole('textbox', { name: swahili.prompt }), 'Mvua juu ya paa');

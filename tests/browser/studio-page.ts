@@ -14,21 +14,23 @@ export interface Order {
   readonly isPublic?: boolean;
 }
 
+type Texts = Readonly<Record<TextKey, string>>;
+
 /** Goes through the identity provider's form. */
-export async function signIn(
-  page: Page,
-  name = 'Ada',
-  texts: Readonly<Record<TextKey, string>> = english,
-): Promise<void> {
-  await button(page, texts.signIn).click();
+export async function signIn(page: Page, name: string): Promise<void> {
+  await button(page, 'Sign in').click();
   await page.getByRole('textbox', { name: 'Name' }).fill(name);
   await button(page, 'Sign in').click();
-  await region(page, texts.session).getByText(name).waitFor();
+  await region(page, english.session).getByText(name).waitFor();
 }
 
-/** A tab of the studio, of somebody who has signed in before. */
-export async function openSignedIn(visitor: Visitor, world: DemoWorld, name = 'Ada'): Promise<Page> {
-  const cookies = await world.signIn(name);
+/** A tab of the studio, of somebody who has signed in before: Ada. */
+export async function openSignedIn(
+  visitor: Visitor,
+  world: DemoWorld,
+  texts: Texts = english,
+): Promise<Page> {
+  const cookies = await world.signIn('Ada');
   await visitor.context.addCookies(
     cookies.map(({ name, value }) => ({
       name,
@@ -39,18 +41,18 @@ export async function openSignedIn(visitor: Visitor, world: DemoWorld, name = 'A
     })),
   );
   const page = await visitor.open(world.studioUrl);
-  await region(page, english.session).getByText(name).waitFor();
-  await loaded(page);
+  await region(page, texts.session).getByText('Ada').waitFor();
+  await loaded(page, texts);
   return page;
 }
 
 /** Waits until all that belongs to the session is there, and the service worker that plays what still arrives. */
-export async function loaded(page: Page): Promise<void> {
+export async function loaded(page: Page, texts: Texts = english): Promise<void> {
   await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-  await page.getByRole('combobox', { name: 'Model' }).filter({ hasText: 'Sandbox' }).waitFor();
-  await page.getByText(english.libraryLoading).waitFor({ state: 'hidden' });
-  const account = region(page, english.account);
-  await account.filter({ hasText: english.activitySignIn }).filter({ hasNotText: english.none }).waitFor();
+  await page.getByRole('combobox', { name: texts.model }).filter({ hasText: 'Sandbox' }).waitFor();
+  await page.getByText(texts.libraryLoading).waitFor({ state: 'hidden' });
+  const account = region(page, texts.account);
+  await account.filter({ hasText: texts.activitySignIn }).filter({ hasNotText: texts.none }).waitFor();
 }
 
 /** Fills in the form and presses Generate. */

@@ -56,7 +56,7 @@ describeInChromium('a session in the studio', (visit) => {
   it('is refreshed once for two tabs that load everything at once with an expired pair', async () => {
     await using world = await startDemoWorld();
     await using visitor = await visit();
-    const first = await openSignedIn(visitor, world, 'Ada');
+    const first = await openSignedIn(visitor, world);
     const second = await visitor.open(world.studioUrl);
     await loaded(second);
     world.upstream.expireAccessTokens();

@@ -55,7 +55,7 @@ describeInChromium('signing in and out of the studio', (visit) => {
     await page.goto(`${world.studioUrl}/callback?error=access_denied&state=${state}`);
     expect(await alertText(page)).toContain(english.signInDenied);
     expect(new URL(page.url()).search).toBe('');
-    await signIn(page);
+    await signIn(page, 'Ada');
   });
 
   it('takes no answer to a sign-in that somebody else has begun', async () => {
