@@ -47,12 +47,12 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
     },
   })
     .headers({ 'x-content-type-options': 'nosniff' })
-    .onError(({ error, request, route }) => {
+    .onError(({ error, request, route, set }) => {
       const failure = toGatewayError(error, request, routeTable());
       if (failure.status >= 500 && !request.signal.aborted) {
         log(`${failure.status} ${request.method} ${route}: ${failure.message} (${describeCause(failure)})`);
       }
-      const answer = errorEnvelope(failure, request);
+      const answer = errorEnvelope(failure, request, set);
       // Bun takes what follows a CONNECT for a tunnel's content, even when it is refused.
       if (request.method === 'CONNECT') answer.headers.set('connection', 'close');
       return answer;
@@ -69,13 +69,14 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
         maxAge: 600,
       }),
     )
-    .onRequest(({ request }) => {
+    .onRequest(({ request, set }) => {
       // A load balancer asks without a Host. For the rest there would be no address, and Elysia would look for the path
       // in the query.
       if (request.url === HEALTH_PATH) return;
       if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
       if (hasAllowedOrigin(request, allowedOrigins) || requestPath(request.url) === HEALTH_PATH) return;
-      throw new GatewayError(403, messages.originNotAllowed);
+      // Not thrown: strangers may knock often, and this way it costs half.
+      return errorEnvelope(new GatewayError(403, messages.originNotAllowed), request, set);
     })
     .use(healthRoutes(settings.serviceName))
     .use(authRoutes(settings, session))

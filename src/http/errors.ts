@@ -1,6 +1,8 @@
 /** The one error class of the gateway, and the envelope in which a client sees it. */
 
+import type { Context } from 'elysia';
 import { type Message, messages, preferredLanguage } from './messages.ts';
+import { nativeResponse } from './native-response.ts';
 
 interface Details {
   /** What went wrong inside; it is logged, and never sent. */
@@ -30,14 +32,20 @@ export function methodNotAllowed(allowed: readonly string[]): GatewayError {
 }
 
 /** `{"error":{"message":"..."}}`, in the language the client asked for. */
-export function errorEnvelope({ status, text, headers }: GatewayError, request: Request): Response {
+export function errorEnvelope(
+  { status, text, headers }: GatewayError,
+  request: Request,
+  set: Context['set'],
+): Response {
   const language = preferredLanguage(request.headers.get('accept-language'));
   const [message, contentLanguage] =
     typeof text === 'string' ? [text, {}] : [text[language], { 'content-language': language }];
-  return Response.json(
-    { error: { message } },
-    { status, headers: { 'cache-control': 'no-store', ...contentLanguage, ...headers } },
-  );
+  return nativeResponse(set, new TextEncoder().encode(JSON.stringify({ error: { message } })), status, {
+    'content-type': 'application/json;charset=utf-8',
+    'cache-control': 'no-store',
+    ...contentLanguage,
+    ...headers,
+  });
 }
 
 /**
