@@ -9,6 +9,7 @@ import {
   alertText,
   button,
   ENOUGH_TO_PLAY,
+  ended,
   loaded,
   openSignedIn,
   order,
@@ -86,7 +87,7 @@ describeInChromium('somebody without a mouse, or without eyes,', (visit) => {
       await loaded(page, texts);
 
       await type(page, page.getByRole('textbox', { name: texts.prompt }), 'Rain on a tin roof');
-      await type(page, page.getByRole('spinbutton', { name: texts.length }), '3');
+      await type(page, page.getByRole('spinbutton', { name: texts.length }), '30');
       await press(page, page.getByRole('checkbox', { name: texts.instrumental }), 'Space');
       await press(page, button(page, texts.generate));
       await said(page, texts.complete);
@@ -95,7 +96,7 @@ describeInChromium('somebody without a mouse, or without eyes,', (visit) => {
       await press(page, button(page.getByRole('list', { name: texts.library }), texts.play).first());
       await playedBeyond(page, 0.1);
       await press(page, page.getByRole('slider', { name: texts.position }), 'End');
-      await page.waitForFunction(() => (document.querySelector('audio')?.currentTime ?? 0) > 2.5);
+      await ended(page);
       await press(page, button(page, texts.signOut));
       await button(page, texts.signIn).waitFor();
       expect(world.upstream.counts()).toMatchObject({ generations: 1, logouts: 1 });
