@@ -2,32 +2,40 @@
 
 import { cors } from '@elysiajs/cors';
 import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia';
-import { describeCause, errorEnvelope, GatewayError, methodNotAllowed } from './http/errors.ts';
+import type { Logger } from 'pino';
+import { errorEnvelope, GatewayError, methodNotAllowed } from './http/errors.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
 import { isMessageKey, type Message, messages } from './http/messages.ts';
 import { hasAllowedOrigin } from './http/origin.ts';
 import { requestPath } from './http/request-target.ts';
+import { traceOf } from './http/request-trace.ts';
 import { authRoutes } from './routes/auth.ts';
 import { HEALTH_PATH, healthRoutes } from './routes/health.ts';
 import { musicRoutes } from './routes/music.ts';
 import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
 import { createSessionPlugin } from './session/session.ts';
 import type { Settings } from './settings.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+import { Telemetry } from './telemetry/telemetry.ts';
 import { RedisReplayStore } from './upstream/redis-replay-store.ts';
 import { MemoryReplayStore } from './upstream/replay-store.ts';
 import { SharedRefresh } from './upstream/shared-refresh.ts';
 
 export interface GatewayOptions {
   readonly settings: Settings;
-  /** Takes a line for each failure that is not the client's. */
-  readonly log?: (line: string) => void;
+  readonly logger: Logger;
+  readonly metrics?: Metrics | undefined;
 }
 
-export function createGateway({ settings, log = console.error }: GatewayOptions) {
-  const { allowedOrigins } = settings;
+export function createGateway({ settings, logger, metrics }: GatewayOptions) {
+  const { allowedOrigins, redisUrl } = settings;
+  const routes = (): readonly Route[] => gateway.routes;
+  const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: HEALTH_PATH });
   const replayStore =
-    settings.redisUrl === undefined ? new MemoryReplayStore() : new RedisReplayStore(settings.redisUrl, log);
+    redisUrl === undefined
+      ? new MemoryReplayStore()
+      : new RedisReplayStore(redisUrl, telemetry.observeRedis());
   const sharedRefresh = new SharedRefresh(settings, replayStore);
   const session = createSessionPlugin(settings, sharedRefresh);
   const gateway = new Elysia({
@@ -46,13 +54,14 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
       reusePort: false,
     },
   })
+    // Around everything, refusals and preflights too, which no hook of Elysia's sees the end of.
+    .wrap((handle, request) => () => telemetry.observe(request, () => handle(request)))
     .headers({ 'x-content-type-options': 'nosniff' })
-    .onError(({ error, request, route, set }) => {
-      const failure = toGatewayError(error, request, routeTable());
-      if (failure.status >= 500 && !request.signal.aborted) {
-        log(`${failure.status} ${request.method} ${route}: ${failure.message} (${describeCause(failure)})`);
-      }
-      const answer = errorEnvelope(failure, request, set);
+    .onRequest(({ request, set }) => {
+      set.headers['x-request-id'] = traceOf(request).headers['x-request-id'];
+    })
+    .onError(({ error, request, set }) => {
+      const answer = errorEnvelope(toGatewayError(error, request, routes()), { request, set });
       // Bun takes what follows a CONNECT for a tunnel's content, even when it is refused.
       if (request.method === 'CONNECT') answer.headers.set('connection', 'close');
       return answer;
@@ -76,13 +85,12 @@ export function createGateway({ settings, log = console.error }: GatewayOptions)
       if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
       if (hasAllowedOrigin(request, allowedOrigins) || requestPath(request.url) === HEALTH_PATH) return;
       // Not thrown: strangers may knock often, and this way it costs half.
-      return errorEnvelope(new GatewayError(403, messages.originNotAllowed), request, set);
+      return errorEnvelope(new GatewayError(403, messages.originNotAllowed), { request, set });
     })
     .use(healthRoutes(settings.serviceName))
     .use(authRoutes(settings, session))
-    .use(musicRoutes(settings, session, log))
+    .use(musicRoutes(settings, session))
     .use(upstreamProxyRoutes(settings, session));
-  const routeTable = () => gateway.routes;
   return Object.assign(gateway, { settled: () => sharedRefresh.settled() });
 }
 

@@ -2,31 +2,30 @@
 
 import { createGateway } from './gateway.ts';
 import { limitWarnings, openFilesLimit } from './limits.ts';
-import { parseSettings } from './settings.ts';
+import { parseSettings, type Settings } from './settings.ts';
+import { openLog } from './telemetry/logger.ts';
 
 /** `bun run` passes on a signal that a terminal or systemd has sent to this process too: that is not a second one. */
 const SAME_SIGNAL_MS = 1000;
 
-function main(): void {
+async function main(): Promise<void> {
   const outcome = parseSettings(process.env);
-  for (const warning of outcome.warnings) console.warn(`warning: ${warning}`);
   if (!outcome.ok) {
+    for (const warning of outcome.warnings) console.error(`warning: ${warning}`);
     for (const problem of outcome.problems) console.error(`error: ${problem}`);
     process.exit(1);
   }
   const { settings } = outcome;
+  const logger = await openLog(settings);
+  for (const warning of outcome.warnings) logger.warn(warning);
   for (const warning of limitWarnings(settings.maxHeldRequests, process.env, openFilesLimit())) {
-    console.warn(`warning: ${warning}`);
+    logger.warn(warning);
   }
-  const gateway = createGateway({ settings });
-  try {
-    gateway.listen({ port: settings.port, hostname: settings.host });
-  } catch (error) {
-    console.error(`error: ${listenProblem(error, settings.port, settings.host)}`);
-    process.exit(1);
-  }
+  const metrics = await openMetrics(settings);
+  const gateway = createGateway({ settings, logger, metrics });
+  listenOrExit('PORT', settings, settings.port, (address) => gateway.listen(address));
   const origins = [...settings.allowedOrigins].join(', ');
-  console.log(`${settings.serviceName} listens on ${gateway.server?.url.origin} for ${origins}`);
+  logger.info(`${settings.serviceName} listens on ${gateway.server?.url.origin} for ${origins}`);
 
   let stoppingSince: number | undefined;
   const stop = async () => {
@@ -44,11 +43,32 @@ function main(): void {
   process.on('SIGINT', stop);
 }
 
-function listenProblem(error: unknown, port: number, host: string): string {
-  const code = error instanceof Error && 'code' in error ? error.code : error;
-  return code === 'EADDRINUSE'
-    ? `port ${port} is taken (PORT)`
-    : `cannot listen on ${host}:${port} (${code})`;
+/** Loaded only where it is asked for: it takes 24 ms of the start. */
+async function openMetrics(settings: Settings) {
+  const { metricsPort, maxHeldRequests } = settings;
+  if (metricsPort === undefined) return undefined;
+  const { Metrics } = await import('./telemetry/metrics.ts');
+  const { serveMetrics } = await import('./telemetry/metrics-server.ts');
+  const metrics = new Metrics(maxHeldRequests);
+  listenOrExit('METRICS_PORT', settings, metricsPort, (address) => serveMetrics(metrics.registry, address));
+  return metrics;
 }
 
-main();
+function listenOrExit(
+  setting: string,
+  { host }: Settings,
+  port: number,
+  listen: (address: { port: number; hostname: string }) => void,
+): void {
+  try {
+    listen({ port, hostname: host });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : error;
+    const problem =
+      code === 'EADDRINUSE' ? `port ${port} is taken` : `cannot listen on ${host}:${port} (${code})`;
+    console.error(`error: ${problem} (${setting})`);
+    process.exit(1);
+  }
+}
+
+await main();

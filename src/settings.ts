@@ -3,6 +3,8 @@
 import { lookAlikeWarnings } from './settings/look-alikes.ts';
 import {
   baseAddressProblem,
+  type LogLevel,
+  logLevelOf,
   normalized,
   parseCookieKeys,
   parseOrigins,
@@ -42,6 +44,9 @@ export interface Settings {
   readonly acceptPlainCookies: boolean;
   /** How many requests may be under way for generate and proxy to take one more. */
   readonly maxHeldRequests: number;
+  /** Where Prometheus finds the metrics; undefined: nowhere. */
+  readonly metricsPort: number | undefined;
+  readonly logLevel: LogLevel;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -70,6 +75,8 @@ export const SETTING_NAMES = [
   'COOKIE_KEYS',
   'COOKIE_KEYS_ACCEPT_PLAIN',
   'MAX_HELD_REQUESTS',
+  'METRICS_PORT',
+  'LOG_LEVEL',
 ] as const;
 type Name = (typeof SETTING_NAMES)[number];
 
@@ -140,7 +147,12 @@ export function parseSettings(environment: Environment): SettingsOutcome {
     cookieKeys: parseCookieKeys(text('COOKIE_KEYS', ''), problems),
     acceptPlainCookies: flag('COOKIE_KEYS_ACCEPT_PLAIN'),
     maxHeldRequests: integer('MAX_HELD_REQUESTS', 4000, 1, 65_000),
+    metricsPort: text('METRICS_PORT', '') ? integer('METRICS_PORT', 0, 0, 65535) : undefined,
+    logLevel: logLevelOf(text('LOG_LEVEL', 'info'), problems),
   };
+  if (settings.metricsPort && settings.metricsPort === settings.port) {
+    problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
+  }
   if (!production && [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'))) {
     warnings.push(
       'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https',

@@ -1,8 +1,9 @@
 /** The one error class of the gateway, and the envelope in which a client sees it. */
 
 import type { Context } from 'elysia';
-import { type Message, messages, preferredLanguage } from './messages.ts';
+import { type Message, messageKey, messages, preferredLanguage } from './messages.ts';
 import { nativeResponse } from './native-response.ts';
+import { traceOf } from './request-trace.ts';
 
 interface Details {
   /** What went wrong inside; it is logged, and never sent. */
@@ -17,9 +18,13 @@ export class GatewayError extends Error {
   /** From the catalogue, or a text that the upstream meant for the user. */
   readonly text: Message | string;
   readonly headers: Readonly<Record<string, string>>;
+  /** The name of the text, by which logs and metrics call this failure. */
+  readonly reason: string;
 
   constructor(status: number, text: Message | string, { cause, headers = {} }: Details = {}) {
-    super(typeof text === 'string' ? 'told by the upstream' : text.en, { cause });
+    const reason = typeof text === 'string' ? 'toldByUpstream' : messageKey(text);
+    super(reason, { cause });
+    this.reason = reason;
     this.status = status;
     this.text = text;
     this.headers = headers;
@@ -32,20 +37,28 @@ export function methodNotAllowed(allowed: readonly string[]): GatewayError {
 }
 
 /** `{"error":{"message":"..."}}`, in the language the client asked for. */
-export function errorEnvelope(
-  { status, text, headers }: GatewayError,
-  request: Request,
-  set: Context['set'],
-): Response {
-  const language = preferredLanguage(request.headers.get('accept-language'));
+export function errorEnvelope(failure: GatewayError, context: Pick<Context, 'request' | 'set'>): Response {
+  const { status, text, headers, reason } = failure;
+  const trace = traceOf(context.request);
+  trace.reason = reason;
+  if (failure.cause !== undefined) trace.cause = describeCause(failure.cause);
+  if (reason === 'internalError') trace.cause += placeOf(failure.cause);
+  const language = preferredLanguage(context.request.headers.get('accept-language'));
   const [message, contentLanguage] =
     typeof text === 'string' ? [text, {}] : [text[language], { 'content-language': language }];
-  return nativeResponse(set, new TextEncoder().encode(JSON.stringify({ error: { message } })), status, {
+  return nativeResponse(context, new TextEncoder().encode(JSON.stringify({ error: { message } })), status, {
     'content-type': 'application/json;charset=utf-8',
     'cache-control': 'no-store',
     ...contentLanguage,
     ...headers,
   });
+}
+
+/** Where in the code it was thrown; of the stack's text, which begins with the message, only what comes after. */
+function placeOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return '';
+  const frames = cause.stack?.slice(`${cause.name}: ${cause.message}`.length) ?? '';
+  return /\n\s+(at .+)/.exec(frames)?.[0].replace(/\s+/g, ' ') ?? '';
 }
 
 /**

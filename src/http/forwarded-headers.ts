@@ -3,8 +3,8 @@
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 
-/** What a script on the studio's origin may send, and what of it the proxy passes on. */
-export const REQUEST_HEADERS = [
+/** What the proxy passes on as it is. */
+const FORWARDED_REQUEST_HEADERS = [
   'accept',
   'accept-language',
   'content-type',
@@ -15,9 +15,10 @@ export const REQUEST_HEADERS = [
   'if-range',
   'if-unmodified-since',
   'range',
-  'traceparent',
-  'tracestate',
 ];
+
+/** What a script on the studio's origin may send; how a request is traced is decided in trace-context.ts. */
+export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
 
 const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-Creation-Id'];
 
@@ -66,6 +67,7 @@ export const EXPOSED_HEADERS = [
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',
+  'X-Request-Id',
 ];
 
 /**
@@ -81,7 +83,7 @@ export function forwardedRequestHeader({ headers }: Request, name: string): stri
 
 export function forwardedRequestHeaders(request: Request): Record<string, string> {
   const forwarded: Record<string, string> = {};
-  for (const name of REQUEST_HEADERS) {
+  for (const name of FORWARDED_REQUEST_HEADERS) {
     const value = forwardedRequestHeader(request, name);
     if (value !== null) forwarded[name] = value;
   }

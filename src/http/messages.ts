@@ -127,6 +127,13 @@ export const messages = {
 
 export type MessageKey = keyof typeof messages;
 
+const keys = new Map<Message, string>(Object.entries(messages).map(([key, message]) => [message, key]));
+
+/** The name of a text, which says in a log what the client was told. */
+export function messageKey(message: Message): string {
+  return keys.get(message) ?? 'unknown';
+}
+
 /**
  * The language to answer in, by the weights of an `Accept-Language` header and then by its order; English otherwise.
  *

@@ -3,6 +3,7 @@
 import { Elysia } from 'elysia';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { readFields } from '../http/request-body.ts';
+import { traceOf } from '../http/request-trace.ts';
 import type { SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { exchangeCode } from '../upstream/identity-provider.ts';
@@ -17,9 +18,10 @@ export function authRoutes(settings: Settings, session: SessionPlugin) {
       '/idp',
       async ({ body, session, request, server }) => {
         const grant = { code: body.code, codeVerifier: body.code_verifier };
+        const trace = traceOf(request);
         const longestMs = 2 * settings.timeouts.signInMs;
         const pair = await withoutIdleTimeout({ request, server }, longestMs, async () =>
-          signIn(settings, await exchangeCode(settings, grant)),
+          signIn(settings, await exchangeCode(settings, grant, trace), trace),
         );
         await session.begin(pair);
         return { ok: true };
@@ -29,10 +31,10 @@ export function authRoutes(settings: Settings, session: SessionPlugin) {
     .get('/session', async ({ session, request, set }) => {
       set.headers['cache-control'] = 'no-store';
       if (!(await session.hasTokens())) return { authenticated: false } satisfies SessionState;
-      const upstream = await session.fetch(wholeGet(settings, '/v1/me', request.signal));
+      const upstream = await session.fetch(wholeGet(settings, 'me', request));
       return upstream.status === 404
         ? ({ authenticated: true } satisfies SessionState)
-        : wholeAnswer(upstream, set);
+        : wholeAnswer(upstream, { request, set });
     })
     .post(
       '/logout',

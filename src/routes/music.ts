@@ -8,6 +8,7 @@ import { messages } from '../http/messages.ts';
 import { nativeResponse } from '../http/native-response.ts';
 import { refuseOverload } from '../http/overload.ts';
 import { readFields } from '../http/request-body.ts';
+import { traceOf } from '../http/request-trace.ts';
 import type { Session, SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
@@ -23,20 +24,17 @@ interface RequestParts {
   readonly session: Session;
 }
 
-export function musicRoutes(settings: Settings, session: SessionPlugin, log: (line: string) => void) {
-  let abandoned = 0;
+export function musicRoutes(settings: Settings, session: SessionPlugin) {
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
     .get('/models', async ({ session, request, set }) =>
-      wholeAnswer(await session.fetch(wholeGet(settings, '/v1/models', request.signal)), set),
+      wholeAnswer(await session.fetch(wholeGet(settings, 'models', request)), { request, set }),
     )
     .post(
       '/generate',
       async ({ body, session, request, set }) => {
-        const idempotencyKey = forwardedRequestHeader(request, 'idempotency-key');
-        const upstream = await generate(settings, session, body, idempotencyKey);
-        if (request.signal.aborted) log(`a generation came when its client had gone (${++abandoned} so far)`);
-        return nativeResponse(set, upstream.body, 200, generationHeaders(upstream.headers));
+        const upstream = await generate(settings, session, body, request);
+        return nativeResponse({ request, set }, upstream.body, 200, generationHeaders(upstream.headers));
       },
       {
         body: GenerationRequest,
@@ -54,10 +52,13 @@ export function musicRoutes(settings: Settings, session: SessionPlugin, log: (li
 async function generate(
   { upstreamUrl, timeouts }: Settings,
   session: Session,
-  request: GenerationRequest,
-  idempotencyKey: string | null,
+  generation: GenerationRequest,
+  request: Request,
 ): Promise<UpstreamAnswer> {
+  const idempotencyKey = forwardedRequestHeader(request, 'idempotency-key');
   const upstream = await session.fetch({
+    name: 'music',
+    trace: traceOf(request),
     method: 'POST',
     url: `${upstreamUrl}/v1/music`,
     headers: {
@@ -67,11 +68,11 @@ async function generate(
       ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
     },
     body: JSON.stringify({
-      model: request.model,
-      prompt: request.prompt,
-      music_length_ms: request.music_length_ms,
-      force_instrumental: request.force_instrumental === true,
-      is_public: request.is_public === true,
+      model: generation.model,
+      prompt: generation.prompt,
+      music_length_ms: generation.music_length_ms,
+      force_instrumental: generation.force_instrumental === true,
+      is_public: generation.is_public === true,
     }),
     timeoutMs: timeouts.streamMs,
     answer: 'streamed',

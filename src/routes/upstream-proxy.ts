@@ -9,6 +9,7 @@ import { nativeResponse } from '../http/native-response.ts';
 import { refuseOverload } from '../http/overload.ts';
 import { relayedHeaders } from '../http/relayed-headers.ts';
 import { readBody } from '../http/request-body.ts';
+import { traceOf } from '../http/request-trace.ts';
 import type { SessionPlugin } from '../session/session.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
@@ -31,6 +32,8 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) 
       if (!isPublic) await session.requireTokens();
       refuseOverload(server, settings.maxHeldRequests);
       const call: UpstreamCall = {
+        name: 'proxy',
+        trace: traceOf(request),
         method,
         url: target.url,
         headers: forwardedRequestHeaders(request),
@@ -40,7 +43,9 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) 
         signal: request.signal,
       };
       const upstream = isPublic
-        ? await withoutIdleTimeout({ request, server }, call.timeoutMs, () => fetchUpstream(call))
+        ? await withoutIdleTimeout({ request, server }, call.timeoutMs, () =>
+            fetchUpstream({ ...call, name: 'public' }),
+          )
         : await session.fetch(call);
       const headers = relayedHeaders(upstream.headers, {
         requestUrl: target.url,
@@ -49,7 +54,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin) 
       });
       // A cache that kept it would hand out the new session cookies with it.
       if (set.headers['set-cookie']) headers['cache-control'] = 'no-store';
-      return nativeResponse(set, upstream.body, upstream.status, headers);
+      return nativeResponse({ request, set }, upstream.body, upstream.status, headers);
     },
     { parse: 'none' },
   );

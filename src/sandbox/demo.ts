@@ -2,6 +2,7 @@
 
 import { createGateway } from '../gateway.ts';
 import { parseSettings } from '../settings.ts';
+import { openLog } from '../telemetry/logger.ts';
 import { DEMO_CLIENT_ID, type DemoAddresses, demoAddresses, demoCommand } from './demo-addresses.ts';
 import { type Sandbox, startSandbox } from './sandbox.ts';
 import { startStudio } from './studio-server.ts';
@@ -15,7 +16,7 @@ async function main(): Promise<void> {
     upstreamPort: addresses.upstreamPort,
     accessTokenSeconds: Number(process.env['DEMO_ACCESS_TOKEN_SECONDS'] || 60),
   });
-  const gateway = startGateway(sandbox, addresses);
+  const gateway = await startGateway(sandbox, addresses);
   const studio = await startStudio({
     port: addresses.studioPort,
     config: {
@@ -56,16 +57,18 @@ Ctrl-C stops the demo.
   process.once('SIGTERM', stop);
 }
 
-function startGateway(sandbox: Sandbox, addresses: DemoAddresses) {
+async function startGateway(sandbox: Sandbox, addresses: DemoAddresses) {
   const outcome = parseSettings({
     UPSTREAM_URL: sandbox.upstream.url,
     IDP_URL: sandbox.identityProviderUrl,
     IDP_CLIENT_ID: DEMO_CLIENT_ID,
     IDP_REDIRECT_URI: addresses.redirectUri,
     ALLOWED_ORIGINS: addresses.studioOrigin,
+    LOG_LEVEL: 'warn',
   });
   if (!outcome.ok) throw new Error(outcome.problems.join('; '));
-  return createGateway({ settings: outcome.settings }).listen({
+  const { settings } = outcome;
+  return createGateway({ settings, logger: await openLog(settings) }).listen({
     port: addresses.gatewayPort,
     hostname: 'localhost',
   });

@@ -5,6 +5,7 @@ import { GatewayError } from '../http/errors.ts';
 import { type Connection, withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
+import { traceOf } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { signOut } from '../upstream/session-endpoints.ts';
@@ -76,7 +77,7 @@ export class Session {
     refreshToken: string,
     first: UpstreamAnswer | undefined,
   ): Promise<UpstreamAnswer> {
-    const outcome = await this.#sharedRefresh.refresh(refreshToken);
+    const outcome = await this.#sharedRefresh.refresh(refreshToken, call.trace);
     switch (outcome.kind) {
       case 'renewed':
         if (first) await discard(first);
@@ -127,7 +128,7 @@ export class Session {
     const newest = refreshToken === undefined ? undefined : await this.#sharedRefresh.end(refreshToken);
     if (newest) pairs.push(newest);
     await withoutIdleTimeout(this.#context, this.#settings.timeouts.logoutMs, () =>
-      Promise.allSettled(pairs.map((pair) => signOut(this.#settings, pair.accessToken, pair.refreshToken))),
+      Promise.allSettled(pairs.map((pair) => signOut(this.#settings, pair, traceOf(this.#context.request)))),
     );
     this.#cookies.clear(this.#context.set);
   }

@@ -55,3 +55,12 @@ export function parseOrigins(list: string, problems: string[]): ReadonlySet<stri
   }
   return new Set(origins);
 }
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export function logLevelOf(value: string, problems: string[]): LogLevel {
+  const level = LOG_LEVELS.find((each) => each === value);
+  if (!level) problems.push(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${value}"`);
+  return level ?? 'info';
+}

@@ -3,8 +3,14 @@
 import { GatewayError } from '../http/errors.ts';
 import { type Message, messages } from '../http/messages.ts';
 import { ONE_PIECE_BYTES } from '../http/native-response.ts';
-import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
+import { type ProxyError, proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
+import {
+  type CallName,
+  type CallTrace,
+  millisecondsSince,
+  type RequestTrace,
+} from '../http/request-trace.ts';
 import { discard, type UpstreamAnswer } from './upstream-answer.ts';
 
 interface FailureTexts {
@@ -14,6 +20,9 @@ interface FailureTexts {
 }
 
 export interface UpstreamCall {
+  readonly name: CallName;
+  /** Of the request for which the call is made. */
+  readonly trace: RequestTrace;
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -46,6 +55,9 @@ const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
  * @throws GatewayError 502 when the server cannot be reached, is late, or answers with what is not HTTP
  */
 export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamAnswer> {
+  const startedAt = performance.now();
+  const remember = (outcome: CallTrace['outcome']) =>
+    call.trace.calls.push({ call: call.name, outcome, ms: millisecondsSince(startedAt) });
   const controller = new AbortController();
   const timer = setTimeout(
     () => controller.abort(new DOMException('deadline exceeded', 'TimeoutError')),
@@ -58,9 +70,15 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamAnswer>
   try {
     const response = await send(call, controller.signal);
     if (response.status < 200 || response.status > 599) throw await refuse(call, response);
-    return call.answer === 'whole' || isSmall(call, response) ? await whole(call, response) : response;
+    const isRead = call.answer === 'whole' || isSmall(call, response);
+    const answer = isRead ? await whole(call, response) : response;
+    remember(answer.status);
+    return answer;
   } catch (cause) {
-    throw failure(call, cause);
+    // Our own error is of an answer that is none.
+    const error = cause instanceof GatewayError ? 'http_protocol_error' : proxyErrorOf(cause);
+    remember(call.signal?.aborted ? 'client_gone' : error);
+    throw cause instanceof GatewayError ? cause : failure(call, cause, error);
   } finally {
     clearTimeout(timer);
     call.signal?.removeEventListener('abort', abort);
@@ -70,7 +88,7 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamAnswer>
 function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> {
   return fetch(call.url, {
     method: call.method,
-    headers: call.headers,
+    headers: { ...call.headers, ...call.trace.headers },
     ...(call.body === undefined ? {} : { body: call.body }),
     signal,
     // A followed 307 would carry the body, perhaps a refresh token, to another host.
@@ -113,14 +131,10 @@ function declaredLength({ headers }: Response): number {
   return Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY);
 }
 
-function failure(call: UpstreamCall, cause: unknown): GatewayError {
-  if (cause instanceof GatewayError) return cause;
-  const isLate = cause instanceof DOMException && cause.name === 'TimeoutError';
+function failure(call: UpstreamCall, cause: unknown, error: ProxyError): GatewayError {
   const { late, unreachable } = textsOf(call);
-  return new GatewayError(502, isLate ? late : unreachable, {
-    cause,
-    headers: proxyStatus(proxyErrorOf(cause)),
-  });
+  const text = error === 'http_response_timeout' ? late : unreachable;
+  return new GatewayError(502, text, { cause, headers: proxyStatus(error) });
 }
 
 function invalid(call: UpstreamCall): GatewayError {

@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
+import type { RequestTrace } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream } from './fetch-upstream.ts';
 import { Token } from './token-pair.ts';
@@ -30,8 +31,11 @@ const TokenResponse = Type.Object({ access_token: Token });
 export async function exchangeCode(
   { identityProvider, timeouts }: Settings,
   { code, codeVerifier }: AuthorizationGrant,
+  trace: RequestTrace,
 ): Promise<string> {
   const answer = await fetchUpstream({
+    name: 'token',
+    trace,
     method: 'POST',
     url: `${identityProvider.url}/oauth/token`,
     headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },

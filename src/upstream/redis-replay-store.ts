@@ -23,6 +23,12 @@ const SCRIPTS = {
     return r`,
 } as const;
 
+/** Hears when Redis goes away, by the name and code of the error, and when it is back. */
+export interface RedisObserver {
+  onDown(cause: string): void;
+  onUp(): void;
+}
+
 /** Undefined when Redis did not answer in time. */
 type Answer = { readonly record: string | undefined } | undefined;
 
@@ -35,16 +41,19 @@ export class RedisReplayStore implements ReplayStore {
   readonly lingerMs = 500;
   readonly #memory = new MemoryReplayStore();
   readonly #url: string;
-  readonly #log: (line: string) => void;
+  readonly #observer: RedisObserver;
   /** Undefined while Redis is taken to be down. */
   #client: Promise<RedisClient> | undefined;
 
-  constructor(url: string, log: (line: string) => void) {
+  constructor(url: string, observer: RedisObserver) {
     this.#url = url;
-    this.#log = log;
-    this.#client = this.#connect();
-    // A failure is found by the first command, or by nobody.
-    this.#client.catch(() => {});
+    this.#observer = observer;
+    const client = this.#connect();
+    this.#client = client;
+    client.then(
+      () => observer.onUp(),
+      (cause) => this.#giveUp(client, cause),
+    );
   }
 
   async add(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
@@ -97,16 +106,15 @@ export class RedisReplayStore implements ReplayStore {
       );
       return { record: typeof reply === 'string' ? reply : undefined };
     } catch (cause) {
-      if (this.#client === client) this.#giveUp(client, cause);
+      this.#giveUp(client, cause);
       return undefined;
     }
   }
 
   #giveUp(client: Promise<RedisClient>, cause: unknown): void {
+    if (this.#client !== client) return;
     this.#client = undefined;
-    this.#log(
-      `warning: Redis does not answer (${describeCause(cause)}); refreshes are not shared until it does`,
-    );
+    this.#observer.onDown(describeCause(cause));
     client.then((redis) => redis.close()).catch(() => {});
     this.#retryLater();
   }
@@ -128,7 +136,7 @@ export class RedisReplayStore implements ReplayStore {
       // A write: a read-only replica answers a ping.
       await inTime(run(redis, 'put', ['probe', '', '1000']), COMMAND_TIMEOUT_MS);
       this.#client = client;
-      this.#log('Redis answers again; refreshes are shared');
+      this.#observer.onUp();
     } catch {
       client.then((redis) => redis.close()).catch(() => {});
       this.#retryLater();

@@ -2,8 +2,9 @@
 
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
+import type { RequestTrace } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
-import { fetchUpstream } from './fetch-upstream.ts';
+import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
 import type { UpstreamAnswer } from './upstream-answer.ts';
 
@@ -16,20 +17,29 @@ export type RefreshOutcome =
 /**
  * @throws GatewayError with the upstream's error status, 502 when it gives no valid pair or cannot be reached
  */
-export async function signIn(settings: Settings, identityAccessToken: string): Promise<TokenPair> {
-  const answer = await post(settings, '/v1/auth/idp', settings.timeouts.signInMs, {
-    [settings.upstreamSignInField]: identityAccessToken,
-  });
+export async function signIn(
+  settings: Settings,
+  identityAccessToken: string,
+  trace: RequestTrace,
+): Promise<TokenPair> {
+  const body = { [settings.upstreamSignInField]: identityAccessToken };
+  const timeoutMs = settings.timeouts.signInMs;
+  const answer = await post(settings, '/v1/auth/idp', body, { name: 'sign-in', trace, timeoutMs });
   const pair = readTokenPair(answer);
   if (pair) return pair;
   throw new GatewayError(answer.status >= 400 ? answer.status : 502, messages.signInFailed);
 }
 
 /** @see RFC 6749 section 6, with the upstream's own JSON body */
-export async function refresh(settings: Settings, refreshToken: string): Promise<RefreshOutcome> {
+export async function refresh(
+  settings: Settings,
+  refreshToken: string,
+  trace: RequestTrace,
+): Promise<RefreshOutcome> {
   try {
     const body = { refresh_token: refreshToken };
-    const answer = await post(settings, '/v1/auth/refresh', settings.timeouts.signInMs, body);
+    const timeoutMs = settings.timeouts.signInMs;
+    const answer = await post(settings, '/v1/auth/refresh', body, { name: 'refresh', trace, timeoutMs });
     const pair = readTokenPair(answer);
     return pair ? { kind: 'renewed', pair } : { kind: 'rejected' };
   } catch (cause) {
@@ -38,26 +48,29 @@ export async function refresh(settings: Settings, refreshToken: string): Promise
 }
 
 /** @throws GatewayError 502 when the upstream cannot be reached */
-export async function signOut(settings: Settings, accessToken: string, refreshToken: string): Promise<void> {
+export async function signOut(
+  settings: Settings,
+  { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
+  trace: RequestTrace,
+): Promise<void> {
   const body = { refresh_token: refreshToken };
-  await post(settings, '/v1/auth/logout', settings.timeouts.logoutMs, body, {
-    authorization: `Bearer ${accessToken}`,
-  });
+  const headers = { authorization: `Bearer ${accessToken}` };
+  const timeoutMs = settings.timeouts.logoutMs;
+  await post(settings, '/v1/auth/logout', body, { name: 'sign-out', trace, timeoutMs, headers });
 }
 
 function post(
   { upstreamUrl }: Settings,
   path: string,
-  timeoutMs: number,
   body: Readonly<Record<string, string>>,
-  headers: Readonly<Record<string, string>> = {},
+  { headers, ...call }: Pick<UpstreamCall, 'name' | 'trace' | 'timeoutMs'> & Partial<UpstreamCall>,
 ): Promise<UpstreamAnswer> {
   return fetchUpstream({
+    ...call,
     method: 'POST',
     url: upstreamUrl + path,
     headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),
-    timeoutMs,
     answer: 'whole',
   });
 }

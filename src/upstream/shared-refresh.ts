@@ -1,5 +1,6 @@
 /** Makes one refresh of the many that requests with the same refresh token ask for: a rotating one works only once. */
 
+import type { RequestTrace } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
 import { openRenewed, recordOf, replayed } from './refresh-record.ts';
 import { CLAIMED, ENDED, REJECTED, type ReplayStore, UNREACHABLE } from './replay-store.ts';
@@ -30,11 +31,17 @@ export class SharedRefresh {
   }
 
   /** The pair that follows this refresh token: by a refresh, or by one that was made before. */
-  refresh(refreshToken: string): Promise<RefreshOutcome> {
+  async refresh(refreshToken: string, trace: RequestTrace): Promise<RefreshOutcome> {
     const known = this.#underWay.get(refreshToken);
-    if (known) return known;
-    const outcome = this.#claimOrFollow(refreshToken).finally(() => this.#underWay.delete(refreshToken));
-    this.#underWay.set(refreshToken, outcome);
+    if (known) {
+      const outcome = await known;
+      trace.refresh = outcome.kind === 'renewed' ? 'shared' : outcome.kind;
+      return outcome;
+    }
+    const own = this.#claimOrFollow(refreshToken, trace).finally(() => this.#underWay.delete(refreshToken));
+    this.#underWay.set(refreshToken, own);
+    const outcome = await own;
+    if (outcome.kind !== 'renewed') trace.refresh = outcome.kind;
     return outcome;
   }
 
@@ -82,27 +89,31 @@ export class SharedRefresh {
     }
   }
 
-  async #claimOrFollow(presented: string): Promise<RefreshOutcome> {
+  async #claimOrFollow(presented: string, trace: RequestTrace): Promise<RefreshOutcome> {
     const seen = new Set<string>();
     for (let token = presented; ; ) {
       const key = refreshTokenHash(token);
-      const record = await this.#claimOrWait(token, key);
-      if (record === undefined) return this.#refreshAsHolder(token, key);
+      const record = await this.#claimOrWait(token, key, trace);
+      if (record === undefined) return this.#refreshAsHolder(token, key, trace);
       const successor = openRenewed(record, token);
       if (!successor) return failureOf(record);
       seen.add(token);
       const isNewest = seen.has(successor.refreshToken) || (await this.#isNewest(successor));
-      if (isNewest) return { kind: 'renewed', pair: replayed(successor) };
+      if (isNewest) {
+        trace.refresh ??= 'replayed';
+        return { kind: 'renewed', pair: replayed(successor) };
+      }
       token = successor.refreshToken;
     }
   }
 
   /** The outcome on record, waited for if need be; undefined when this process has the claim and is to refresh. */
-  async #claimOrWait(token: string, key: string): Promise<string | undefined> {
+  async #claimOrWait(token: string, key: string, trace: RequestTrace): Promise<string | undefined> {
     for (let hasWaited = false; ; hasWaited = true) {
       const record = this.#held.has(key) ? this.#claim : await this.#store.add(key, this.#claim, CLAIM_MS);
       if (record === undefined) return undefined;
       if (record.startsWith(CLAIMED)) {
+        trace.refresh = 'shared';
         await Bun.sleep(POLL_MS);
       } else {
         if (hasWaited || !isOver(record, token)) return record;
@@ -117,11 +128,13 @@ export class SharedRefresh {
     return (await this.#store.get(refreshTokenHash(refreshToken))) === undefined;
   }
 
-  async #refreshAsHolder(refreshToken: string, key: string): Promise<RefreshOutcome> {
+  async #refreshAsHolder(refreshToken: string, key: string, trace: RequestTrace): Promise<RefreshOutcome> {
+    trace.refresh = 'renewed';
     this.#held.add(key);
     const prolong = setInterval(() => void this.#prolong(key), CLAIM_MS / 3);
     try {
-      return await this.#settle(await refresh(this.#settings, refreshToken), refreshToken, key);
+      const outcome = await refresh(this.#settings, refreshToken, trace);
+      return await this.#settle(outcome, refreshToken, key, trace);
     } finally {
       clearInterval(prolong);
       this.#held.delete(key);
@@ -134,7 +147,12 @@ export class SharedRefresh {
     if (!isThere && this.#held.has(key)) await this.#store.add(key, this.#claim, CLAIM_MS);
   }
 
-  async #settle(outcome: RefreshOutcome, refreshToken: string, key: string): Promise<RefreshOutcome> {
+  async #settle(
+    outcome: RefreshOutcome,
+    refreshToken: string,
+    key: string,
+    trace: RequestTrace,
+  ): Promise<RefreshOutcome> {
     const record = recordOf(outcome, refreshToken, Math.max(this.#replayMs, this.#store.lingerMs));
     // An upstream that does not rotate has not spent the token: it may be refreshed again.
     const isSpent = outcome.kind === 'renewed' && outcome.pair.refreshToken !== refreshToken;
@@ -144,17 +162,14 @@ export class SharedRefresh {
     // The claim is gone: the session was signed out, or the store lost the claim and another has refreshed as well.
     const found = await this.#store.add(key, record, lifetimeMs);
     if (found === ENDED) {
-      if (outcome.kind === 'renewed') await this.#signOut(outcome.pair);
+      // It was signed out meanwhile; the upstream hears of the late pair too, or not.
+      if (outcome.kind === 'renewed') await signOut(this.#settings, outcome.pair, trace).catch(() => {});
       return { kind: 'rejected' };
     }
     const theirs = openRenewed(found, refreshToken);
     if (outcome.kind !== 'renewed') return theirs ? { kind: 'renewed', pair: replayed(theirs) } : outcome;
     if (found !== undefined && !theirs) await this.#store.replace(key, found, record, lifetimeMs);
     return outcome;
-  }
-
-  async #signOut({ accessToken, refreshToken }: TokenPair): Promise<void> {
-    await signOut(this.#settings, accessToken, refreshToken).catch(() => {});
   }
 
   /** Longer than any answer under way, so that a late one finds out what has come of its pair. */

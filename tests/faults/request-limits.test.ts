@@ -2,6 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import net from 'node:net';
 import { createGateway } from '../../src/gateway.ts';
 import { rawRequest } from '../support/raw-http.ts';
+import { recordLog } from '../support/recorded-log.ts';
 import { ORIGIN, startWorld, testSettings, type World } from '../support/world.ts';
 
 function get(world: World, headers: string) {
@@ -38,6 +39,7 @@ describe('a request head that does not come to its end', () => {
   ])('is cut off by the idle timeout when it %s', async (_, more) => {
     const gateway = createGateway({
       settings: testSettings({ UPSTREAM_URL: 'http://127.0.0.1:9', IDP_URL: 'http://127.0.0.1:9' }),
+      logger: recordLog().logger,
     });
     gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });
     const closed = Promise.withResolvers<void>();

@@ -4,6 +4,7 @@ import { createGateway } from '../../src/gateway.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { CookieJar } from '../../src/sandbox/tour/cookie-jar.ts';
 import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+import { recordLog } from '../support/recorded-log.ts';
 import { readJson, SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 import { ORIGIN, testSettings } from '../support/world.ts';
 
@@ -20,7 +21,7 @@ beforeAll(async () => {
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
     IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
   });
-  gateway = createGateway({ settings });
+  gateway = createGateway({ settings, logger: recordLog().logger });
   gateway.listen({ port: 0, hostname: '127.0.0.1' });
   base = new URL(`http://127.0.0.1:${gateway.server?.port}`);
 });

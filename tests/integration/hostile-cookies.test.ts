@@ -76,7 +76,9 @@ describe('an access cookie', () => {
       'authorization',
       'connection',
       'host',
+      'traceparent',
       'user-agent',
+      'x-request-id',
     ]);
     await expectHealthy(world);
   });

@@ -234,7 +234,16 @@ describe('GET /api/auth/session when the upstream is away', () => {
     expect(message).not.toContain('127.0.0.1');
     expect(response.headers.getSetCookie()).toEqual([]);
     // A name and a code: the message of an error can quote what was sent.
-    expect(world.log).toEqual([`502 GET /api/auth/session: ${message} (TypeError ECONNREFUSED)`]);
+    expect(world.log).toHaveLength(1);
+    expect(world.lines.at(-1)).toMatchObject({
+      level: 'warn',
+      method: 'GET',
+      route: '/api/auth/session',
+      status: 502,
+      reason: 'upstreamUnreachable',
+      cause: 'TypeError ECONNREFUSED',
+      upstream: [{ call: 'me', outcome: 'connection_refused' }],
+    });
   });
 
   it('answers 502 when it does not answer in time', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
 import { RedisClient } from 'bun';
+import { RequestTrace } from '../../src/http/request-trace.ts';
 import { RedisReplayStore } from '../../src/upstream/redis-replay-store.ts';
 import { MemoryReplayStore } from '../../src/upstream/replay-store.ts';
 import { refreshTokenHash } from '../../src/upstream/sealed-pair.ts';
@@ -16,6 +17,8 @@ class LingeringStore extends MemoryReplayStore {
     return super.replace(...parameters);
   }
 }
+
+const newTrace = () => new RequestTrace(new Request('http://gateway.test'));
 
 describe('two that share a store', () => {
   const start = () => {
@@ -39,7 +42,7 @@ describe('two that share a store', () => {
 
   it('make one refresh however long it takes, and prolong nothing afterwards', async () => {
     const { upstream, answer, store, first, second } = start();
-    const outcomes = [first.refresh('t'), second.refresh('t')];
+    const outcomes = [first.refresh('t', newTrace()), second.refresh('t', newTrace())];
     // Longer than a claim lives that is not prolonged.
     while (store.replaced < 4) await Bun.sleep(20);
     answer.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
@@ -54,7 +57,7 @@ describe('two that share a store', () => {
 
   it('both hear of a refusal, with one call', async () => {
     const { upstream, answer, first, second } = start();
-    const outcomes = [first.refresh('t'), second.refresh('t')];
+    const outcomes = [first.refresh('t', newTrace()), second.refresh('t', newTrace())];
     await upstream.arrived('POST /v1/auth/refresh');
     answer.resolve(new Response('', { status: 401 }));
     for (const { kind } of await Promise.all(outcomes)) expect(kind).toBe('rejected');
@@ -64,7 +67,7 @@ describe('two that share a store', () => {
 
   it('both hear that there was no answer, and neither takes it for a refusal', async () => {
     const { upstream, answer, first, second } = start();
-    const outcomes = [first.refresh('t'), second.refresh('t')];
+    const outcomes = [first.refresh('t', newTrace()), second.refresh('t', newTrace())];
     for (const { kind } of await Promise.all(outcomes)) expect(kind).toBe('unreachable');
     expect(upstream.calls).toHaveLength(1);
     answer.resolve(new Response());
@@ -74,7 +77,7 @@ describe('two that share a store', () => {
   it('take a record that does not open for no verdict', async () => {
     const { upstream, store, first } = start();
     await store.put(refreshTokenHash('t'), 'renewed:nonsense', 1000);
-    expect((await first.refresh('t')).kind).toBe('unreachable');
+    expect((await first.refresh('t', newTrace())).kind).toBe('unreachable');
     await upstream.stop();
   });
 });
@@ -112,11 +115,17 @@ describe('sign-out', () => {
 describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
   async function world() {
     const redis = await startRedis();
-    const log: string[] = [];
-    const [a, b] = [
-      new RedisReplayStore(redis.url, (line) => log.push(line)),
-      new RedisReplayStore(redis.url, (line) => log.push(line)),
-    ];
+    let recoveries = 0;
+    let isDown = false;
+    const observer = {
+      onDown: () => {
+        isDown = true;
+      },
+      onUp: () => {
+        if (isDown) recoveries++;
+      },
+    };
+    const [a, b] = [new RedisReplayStore(redis.url, observer), new RedisReplayStore(redis.url, observer)];
     const admin = async (command: string, ...values: string[]) => {
       const client = new RedisClient(redis.url);
       const answer = await client.send(command, values);
@@ -125,7 +134,7 @@ describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
     };
     const raw = (key: string) => admin('GET', `music-gateway:refresh:${key}`);
     const back = async () => {
-      while (log.filter((line) => line.includes('again')).length < 2) await Bun.sleep(10);
+      while (recoveries < 2) await Bun.sleep(10);
     };
     return { redis, a, b, admin, raw, back };
   }

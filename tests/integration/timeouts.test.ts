@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import net from 'node:net';
 import { createGateway } from '../../src/gateway.ts';
+import { recordLog } from '../support/recorded-log.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ACCESS_ONLY, envelopeMessage, ORIGIN, startWorld, testSettings } from '../support/world.ts';
 
@@ -95,7 +96,7 @@ describe("Bun's own idle timeout", () => {
       TIMEOUT_READ_MS: '60000',
       TIMEOUT_SIGN_IN_MS: '60000',
     });
-    const gateway = createGateway({ settings });
+    const gateway = createGateway({ settings, logger: recordLog().logger });
     gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });
     const headers = { origin: ORIGIN, cookie: ACCESS_ONLY, 'content-type': 'application/json' };
     const base = `http://127.0.0.1:${gateway.server?.port}`;

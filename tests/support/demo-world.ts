@@ -7,6 +7,7 @@ import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.t
 import type { Environment } from '../../src/settings.ts';
 import { type BreakableNetwork, openNetwork } from './breakable-network.ts';
 import { freePorts } from './free-ports.ts';
+import { recordLog } from './recorded-log.ts';
 import { postJson } from './sandbox-account.ts';
 import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
 import { testSettings } from './world.ts';
@@ -60,7 +61,7 @@ export async function startDemoWorld({
     ALLOWED_ORIGINS: studioUrl,
     ...environment,
   });
-  const gateway = createGateway({ settings, log: () => {} });
+  const gateway = createGateway({ settings, logger: recordLog().logger });
   gateway.listen({ port: port + 2, hostname: 'localhost' });
   stack.defer(async () => void (await gateway.stop(true)));
   const network = stack.use(await openNetwork(port, port + 2));

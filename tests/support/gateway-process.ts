@@ -1,15 +1,22 @@
-/** The gateway as a process of its own. */
+/** The gateway as a process of its own, in production mode. */
 
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { ORIGIN } from './world.ts';
 
 export interface GatewayProcess extends AsyncDisposable {
   readonly url: string;
   readonly pid: number;
-  /** What it has written to stderr so far. */
+  /** What it has warned of so far, in its log or on stderr. */
   readonly errors: () => string;
+  /** How often it has said so in its log, in a line that is not about a request. */
+  readonly said: (text: string) => number;
   kill(signal: NodeJS.Signals): void;
   readonly exited: Promise<number>;
 }
+
+const ROUTINE = /^\{"level":"info".*"msg":"request"\}$/;
+const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
 
 /** Starts what `bun run start` ends in, so that a signal reaches the gateway itself, and waits until it listens. */
 export async function startGatewayProcess(settings: Record<string, string>): Promise<GatewayProcess> {
@@ -17,6 +24,7 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
     cwd: new URL('../..', import.meta.url).pathname,
     env: {
       BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',
+      NODE_ENV: 'production',
       PORT: '0',
       HOST: '127.0.0.1',
       IDP_URL: 'http://127.0.0.1:1',
@@ -33,22 +41,29 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
   const errorsRead = (async () => {
     for await (const chunk of child.stderr) errors += Buffer.from(chunk).toString();
   })();
-  let output = '';
-  for await (const chunk of child.stdout) {
-    output += Buffer.from(chunk).toString();
-    if (output.includes('\n')) break;
-  }
-  const [url] = /http:\/\/[\w.:]+/.exec(output) ?? [];
-  if (!url) throw new Error(`the gateway did not start:\n${output}${errors}`);
+  const lines: string[] = [];
+  const { promise: started, resolve: start } = Promise.withResolvers<string | undefined>();
+  const logRead = (async () => {
+    for await (const line of createInterface({ input: Readable.fromWeb(child.stdout) })) {
+      if (ROUTINE.test(line)) continue;
+      lines.push(line);
+      const url = /listens on (http:\/\/[\w.:]+)/.exec(line)?.[1];
+      if (url) start(url);
+    }
+    start(undefined);
+  })();
+  const url = await started;
+  if (!url) throw new Error(`the gateway did not start:\n${lines.join('\n')}\n${errors}`);
   return {
     url,
     pid: child.pid,
-    errors: () => errors,
+    errors: () => lines.filter((line) => WARNING.test(line)).join('\n') + errors,
+    said: (text) => lines.filter((line) => line.includes(text)).length,
     kill: (signal) => child.kill(signal),
     exited: child.exited,
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL');
-      await Promise.all([child.exited, errorsRead]);
+      await Promise.all([child.exited, errorsRead, logRead]);
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { createGateway } from '../../src/gateway.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { recordLog } from './recorded-log.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
 import { ORIGIN, testSettings } from './world.ts';
 
@@ -20,7 +21,7 @@ export async function startSandboxGateway(): Promise<SandboxGateway> {
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
     IDP_REDIRECT_URI: redirectUri,
   });
-  const gateway = createGateway({ settings, log: () => {} });
+  const gateway = createGateway({ settings, logger: recordLog().logger });
   gateway.listen({ port: 0, hostname: '127.0.0.1' });
   return {
     url: `http://127.0.0.1:${gateway.server?.port}`,

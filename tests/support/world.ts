@@ -5,6 +5,7 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { createGateway } from '../../src/gateway.ts';
 import { type Environment, parseSettings, type Settings } from '../../src/settings.ts';
+import { type LogLine, recordLog } from './recorded-log.ts';
 import { ScriptedUpstream } from './scripted-upstream.ts';
 
 export const ORIGIN = 'http://studio.test';
@@ -27,8 +28,10 @@ export interface World extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly upstream: ScriptedUpstream;
-  /** What the gateway wrote to its log. */
-  readonly log: string[];
+  /** What the gateway warned of in its log. */
+  readonly log: readonly string[];
+  /** Every line of it. */
+  readonly lines: readonly LogLine[];
   request(path: string, options?: RequestOptions): Promise<Response>;
   /** Resolves when a later request has been all the way: what the upstream sent before it, the gateway has taken. */
   roundTrip(): Promise<void>;
@@ -49,13 +52,13 @@ export function testSettings(environment: Environment): Settings {
 /** Starts both; when the test ends they are stopped, and a call that was not scripted fails it. */
 export function startWorld(environment: Environment = {}): World {
   const upstream = new ScriptedUpstream();
-  const log: string[] = [];
+  const { logger, lines, warnings: log } = recordLog();
   const settings = testSettings({
     UPSTREAM_URL: upstream.upstreamUrl,
     IDP_URL: upstream.identityProviderUrl,
     ...environment,
   });
-  const gateway = createGateway({ settings, log: (line) => log.push(line) });
+  const gateway = createGateway({ settings, logger });
   gateway.listen({ port: 0, hostname: '127.0.0.1' });
   const port = gateway.server?.port ?? 0;
   const url = `http://127.0.0.1:${port}`;
@@ -64,6 +67,7 @@ export function startWorld(environment: Environment = {}): World {
     port,
     upstream,
     log,
+    lines,
     request: (path, options = {}) => request(url + path, options),
     async roundTrip() {
       upstream.on('GET /v1/round-trip', () => new Response());
@@ -115,10 +119,11 @@ export function storedTokens(response: Response): Record<string, string> {
   );
 }
 
-/** Asserts that the answer clears both session cookies. */
-export function expectCleared(response: Response): void {
+/** Asserts that the answer clears both session cookies, of a gateway in production mode or of another. */
+export function expectCleared(response: Response, mode: 'production' | 'development' = 'development'): void {
+  const secure = mode === 'production' ? 'Secure; ' : '';
   expect(response.headers.getSetCookie()).toEqual([
-    'svc_music_access=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
-    'svc_music_refresh=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
+    `svc_music_access=; Path=/; Max-Age=0; ${secure}HttpOnly; SameSite=Lax`,
+    `svc_music_refresh=; Path=/; Max-Age=0; ${secure}HttpOnly; SameSite=Lax`,
   ]);
 }

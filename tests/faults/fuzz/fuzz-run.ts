@@ -81,7 +81,7 @@ class Run {
     }
     upstream.dropConnections();
     const sizes = await this.#judgeSize(gateway, warm);
-    const warnings = gateway.errors().match(/^500 .*$/gm) ?? [];
+    const warnings = gateway.errors().match(/^\{"level":"error".*$/gm) ?? [];
     if (warnings.length) this.#findings.add(`the gateway logged: ${warnings[0]}`, undefined);
     return { findings: this.#findings.texts, figures: `${this.#figures}\n${sized(before, warm, sizes)}` };
   }

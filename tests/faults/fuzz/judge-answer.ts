@@ -15,7 +15,7 @@ const Envelope = Type.Object(
 );
 /** What Bun itself refuses before the gateway sees it, without a body. */
 const BARE = new Set([400, 413, 414, 417, 431, 501, 505]);
-const COOKIE = /^svc_music_(?:access|refresh)=[^;]*; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Lax$/;
+const COOKIE = /^svc_music_(?:access|refresh)=[^;]*; Path=\/; Max-Age=\d+; Secure; HttpOnly; SameSite=Lax$/;
 
 export function isBare(answer: Answer): boolean {
   return (

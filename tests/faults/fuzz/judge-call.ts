@@ -30,7 +30,7 @@ const HEADERS = new Set([
     'if-none-match',
     'if-modified-since',
   ],
-  ...['if-unmodified-since', 'if-range', 'range', 'traceparent', 'tracestate'],
+  ...['if-unmodified-since', 'if-range', 'range', 'traceparent', 'tracestate', 'x-request-id'],
 ]);
 
 /** What is wrong with the call by itself; undefined when nothing is. */
@@ -39,6 +39,8 @@ export function problemWithCall(call: Call): string | undefined {
   if (!METHODS.has(method)) return `method ${method}`;
   const stranger = [...headers.keys()].find((name) => !HEADERS.has(name));
   if (stranger !== undefined) return `header ${stranger} was forwarded`;
+  if (!/^[\w.~-]{1,64}$/.test(headers.get('x-request-id') ?? '')) return 'the request id is not a sane one';
+  if (!/^\w\w-\w{32}-\w{16}-\w\w$/.test(headers.get('traceparent') ?? '')) return 'traceparent is not one';
   if (target === TOKEN_ENDPOINT) return method === 'POST' ? undefined : 'the token endpoint takes a POST';
   return problemWithPath(target) ?? problemWithCredentials(call);
 }

@@ -1,0 +1,69 @@
+/** What is remembered of a request while it is served; when it has ended, its log line and the metrics come from it. */
+
+import type { ProxyError } from './proxy-status.ts';
+import { type TraceHeaders, traceHeaders } from './trace-context.ts';
+
+/** The calls that a request can make to other servers: few names, because they become labels. */
+export type CallName =
+  | 'token'
+  | 'sign-in'
+  | 'refresh'
+  | 'sign-out'
+  | 'me'
+  | 'models'
+  | 'music'
+  | 'proxy'
+  | 'public';
+
+export interface CallTrace {
+  readonly call: CallName;
+  /** The status that was answered, or why there was none. */
+  readonly outcome: number | ProxyError | 'client_gone';
+  /** Until the head of a streamed answer, until the end of any other. */
+  readonly ms: number;
+}
+
+/** `shared`: another request had begun it; `replayed`: it was over, and its outcome still known. */
+export type RefreshTrace = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable';
+
+/**
+ * Holds numbers, names from lists of ours and ids of a fixed form, and nothing else that a client or upstream has sent:
+ * so no token, code or prompt can get from here into a log.
+ */
+export class RequestTrace {
+  readonly startedAt = performance.now();
+  readonly headers: TraceHeaders;
+  readonly calls: CallTrace[] = [];
+  refresh: RefreshTrace | undefined;
+  /** Which of the gateway's own texts was answered. */
+  reason: string | undefined;
+  /** Name and code of the error behind it; for a fault of the gateway itself where it happened, too. */
+  cause: string | undefined;
+  /** Of the body; undefined for the few short ones that are not counted. */
+  bytes: number | undefined;
+  /** What the client was waiting for when it went away. */
+  clientGone: 'waiting' | 'streaming' | undefined;
+  /** Whether the upstream broke off in the middle of the body. */
+  brokenBody = false;
+  /** Resolves when a streamed body has ended, in whatever way. */
+  bodyEnd: Promise<void> | undefined;
+
+  constructor(request: Request) {
+    this.headers = traceHeaders(request.headers);
+  }
+}
+
+/** In tenths: more would only make logs longer. */
+export function millisecondsSince(startedAt: number): number {
+  return Math.round((performance.now() - startedAt) * 10) / 10;
+}
+
+const traces = new WeakMap<Request, RequestTrace>();
+
+export function traceOf(request: Request): RequestTrace {
+  const known = traces.get(request);
+  if (known) return known;
+  const trace = new RequestTrace(request);
+  traces.set(request, trace);
+  return trace;
+}

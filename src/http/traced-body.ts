@@ -1,0 +1,41 @@
+/** Passes a streamed body on, and sees how it ends: Bun's own stream tells neither its size nor its fate. */
+
+import type { RequestTrace } from './request-trace.ts';
+
+type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
+
+/**
+ * The same bytes, one piece at a time. It costs 3 ms for 10 MB more than Bun's own stream, which prints the upstream's
+ * whole address to stderr when the upstream breaks off.
+ */
+export function tracedBody(body: ByteStream, trace: RequestTrace): ByteStream {
+  const reader = body.getReader();
+  const { promise, resolve: end } = Promise.withResolvers<void>();
+  trace.bodyEnd = promise;
+  trace.bytes = 0;
+  const pass = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
+    const { done, value } = await reader.read();
+    if (trace.clientGone) return;
+    if (done) {
+      end();
+      controller.close();
+    } else {
+      trace.bytes = (trace.bytes ?? 0) + value.byteLength;
+      controller.enqueue(value);
+    }
+  };
+  return new ReadableStream({
+    pull: (controller) =>
+      pass(controller).catch((cause) => {
+        trace.brokenBody = !trace.clientGone;
+        end();
+        // Resets the connection, so that a part never looks whole.
+        controller.error(cause);
+      }),
+    cancel(reason) {
+      trace.clientGone ??= 'streaming';
+      end();
+      return reader.cancel(reason);
+    },
+  });
+}

