@@ -1,6 +1,7 @@
 /** The one error class of the gateway, and the envelope in which a client sees it. */
 
 import type { Context } from 'elysia';
+import { describeCause, placeOf } from './cause.ts';
 import { type Message, messageKey, messages, preferredLanguage } from './messages.ts';
 import { nativeResponse } from './native-response.ts';
 import { traceOf } from './request-trace.ts';
@@ -42,7 +43,7 @@ export function errorEnvelope(failure: GatewayError, context: Pick<Context, 'req
   const trace = traceOf(context.request);
   trace.reason = reason;
   if (failure.cause !== undefined) trace.cause = describeCause(failure.cause);
-  if (reason === 'internalError') trace.cause += placeOf(failure.cause);
+  if (reason === 'internalError') trace.cause += ` ${placeOf(failure.cause)}`;
   const language = preferredLanguage(context.request.headers.get('accept-language'));
   const [message, contentLanguage] =
     typeof text === 'string' ? [text, {}] : [text[language], { 'content-language': language }];
@@ -52,21 +53,4 @@ export function errorEnvelope(failure: GatewayError, context: Pick<Context, 'req
     ...contentLanguage,
     ...headers,
   });
-}
-
-/** Where in the code it was thrown; of the stack's text, which begins with the message, only what comes after. */
-function placeOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return '';
-  const frames = cause.stack?.slice(`${cause.name}: ${cause.message}`.length) ?? '';
-  return /\n\s+(at .+)/.exec(frames)?.[0].replace(/\s+/g, ' ') ?? '';
-}
-
-/**
- * What a log may say of a cause: names and codes. Never a message, which can quote a URL or a header.
- */
-export function describeCause(cause: unknown): string {
-  if (!(cause instanceof Error)) return typeof cause;
-  if (cause instanceof GatewayError && cause.cause !== undefined) return describeCause(cause.cause);
-  const code = 'code' in cause && typeof cause.code === 'string' ? ` ${cause.code}` : '';
-  return `${cause.name}${code}`;
 }

@@ -9,7 +9,9 @@ const MOST_WAITING_BYTES = 4 * 1024 * 1024;
 
 /** A log to standard output. */
 export async function openLog({ logLevel, production }: Settings): Promise<Logger> {
-  return createLogger(logLevel, production ? jsonLines() : await readableLines());
+  // Written in the background: a slow reader of the log must hold up no request.
+  const output = pino.destination({ dest: 1, sync: false, maxLength: MOST_WAITING_BYTES });
+  return createLogger(logLevel, production ? output : await readable(output));
 }
 
 /** What follows the level and the time is only what the caller names: no process id, no host name. */
@@ -23,18 +25,13 @@ export function createLogger(level: LevelWithSilent, destination: DestinationStr
   return pino(options, destination);
 }
 
-function jsonLines(): DestinationStream {
-  return pino.destination({ dest: 1, sync: false, maxLength: MOST_WAITING_BYTES });
-}
-
 /** Loaded only here: production starts 15 ms earlier without it. */
-async function readableLines(): Promise<DestinationStream> {
+async function readable(destination: DestinationStream): Promise<DestinationStream> {
   const { build } = await import('pino-pretty');
-  return build(READABLE);
+  return build({ ...READABLE, destination });
 }
 
 const READABLE: PrettyOptions = {
-  sync: true,
   singleLine: true,
   translateTime: 'SYS:HH:MM:ss.l',
   ignore: 'method,route,status,durationMs',

@@ -1,7 +1,7 @@
 /** The store that instances share: Redis, with this process's own memory for when Redis is slow or down. */
 
 import { RedisClient } from 'bun';
-import { describeCause } from '../http/errors.ts';
+import { describeCause } from '../http/cause.ts';
 import { CLAIMED, ENDED, MemoryReplayStore, RENEWED, type ReplayStore } from './replay-store.ts';
 
 /** Three of these waits, as a refresh has, fit in the quarter second by which Redis may delay a request. */

@@ -9,6 +9,7 @@ export interface GatewayProcess extends AsyncDisposable {
   readonly pid: number;
   /** What it has warned of so far, in its log or on stderr. */
   readonly errors: () => string;
+  readonly stderr: () => string;
   /** How often it has said so in its log, in a line that is not about a request. */
   readonly said: (text: string) => number;
   kill(signal: NodeJS.Signals): void;
@@ -18,8 +19,15 @@ export interface GatewayProcess extends AsyncDisposable {
 const ROUTINE = /^\{"level":"info".*"msg":"request"\}$/;
 const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
 
-/** Starts what `bun run start` ends in, so that a signal reaches the gateway itself, and waits until it listens. */
-export async function startGatewayProcess(settings: Record<string, string>): Promise<GatewayProcess> {
+/**
+ * Starts what `bun run start` ends in, so that a signal reaches the gateway itself, and waits until it listens.
+ *
+ * @param onLine sees every line of the log; only those that are no routine are kept
+ */
+export async function startGatewayProcess(
+  settings: Record<string, string>,
+  onLine: (line: string) => void = () => {},
+): Promise<GatewayProcess> {
   const child = Bun.spawn([process.execPath, 'src/index.ts'], {
     cwd: new URL('../..', import.meta.url).pathname,
     env: {
@@ -45,6 +53,7 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
   const { promise: started, resolve: start } = Promise.withResolvers<string | undefined>();
   const logRead = (async () => {
     for await (const line of createInterface({ input: Readable.fromWeb(child.stdout) })) {
+      onLine(line);
       if (ROUTINE.test(line)) continue;
       lines.push(line);
       const url = /listens on (http:\/\/[\w.:]+)/.exec(line)?.[1];
@@ -58,6 +67,7 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
     url,
     pid: child.pid,
     errors: () => lines.filter((line) => WARNING.test(line)).join('\n') + errors,
+    stderr: () => errors,
     said: (text) => lines.filter((line) => line.includes(text)).length,
     kill: (signal) => child.kill(signal),
     exited: child.exited,

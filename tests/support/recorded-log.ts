@@ -8,18 +8,36 @@ export type LogLine = Readonly<Record<string, unknown>>;
 export interface RecordedLog {
   readonly logger: Logger;
   /** Everything, down to debug. */
-  readonly lines: LogLine[];
+  readonly lines: readonly LogLine[];
   /** As they were written: what somebody should look at. */
-  readonly warnings: string[];
+  readonly warnings: readonly string[];
+  /** Waits for a line with these values: that of a streamed answer comes when its body has ended. */
+  line(values: LogLine): Promise<LogLine>;
 }
 
 export function recordLog(): RecordedLog {
   const lines: LogLine[] = [];
   const warnings: string[] = [];
+  let written = Promise.withResolvers<void>();
   const write = (text: string) => {
     const line: LogLine = JSON.parse(text);
     lines.push(line);
     if (line['level'] !== 'info' && line['level'] !== 'debug') warnings.push(text);
+    written.resolve();
+    written = Promise.withResolvers();
   };
-  return { logger: createLogger('debug', { write }), lines, warnings };
+  return {
+    logger: createLogger('debug', { write }),
+    lines,
+    warnings,
+    async line(values) {
+      for (;;) {
+        const found = lines.find((line) =>
+          Object.entries(values).every(([name, value]) => line[name] === value),
+        );
+        if (found) return found;
+        await written.promise;
+      }
+    },
+  };
 }

@@ -5,7 +5,8 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { createGateway } from '../../src/gateway.ts';
 import { type Environment, parseSettings, type Settings } from '../../src/settings.ts';
-import { type LogLine, recordLog } from './recorded-log.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { type RecordedLog, recordLog } from './recorded-log.ts';
 import { ScriptedUpstream } from './scripted-upstream.ts';
 
 export const ORIGIN = 'http://studio.test';
@@ -30,8 +31,9 @@ export interface World extends AsyncDisposable {
   readonly upstream: ScriptedUpstream;
   /** What the gateway warned of in its log. */
   readonly log: readonly string[];
-  /** Every line of it. */
-  readonly lines: readonly LogLine[];
+  /** Every line of it, and a wait for one. */
+  readonly lines: RecordedLog['lines'];
+  readonly line: RecordedLog['line'];
   request(path: string, options?: RequestOptions): Promise<Response>;
   /** Resolves when a later request has been all the way: what the upstream sent before it, the gateway has taken. */
   roundTrip(): Promise<void>;
@@ -50,15 +52,15 @@ export function testSettings(environment: Environment): Settings {
 }
 
 /** Starts both; when the test ends they are stopped, and a call that was not scripted fails it. */
-export function startWorld(environment: Environment = {}): World {
+export function startWorld(environment: Environment = {}, metrics?: Metrics): World {
   const upstream = new ScriptedUpstream();
-  const { logger, lines, warnings: log } = recordLog();
+  const { logger, lines, line, warnings: log } = recordLog();
   const settings = testSettings({
     UPSTREAM_URL: upstream.upstreamUrl,
     IDP_URL: upstream.identityProviderUrl,
     ...environment,
   });
-  const gateway = createGateway({ settings, logger });
+  const gateway = createGateway({ settings, logger, metrics });
   gateway.listen({ port: 0, hostname: '127.0.0.1' });
   const port = gateway.server?.port ?? 0;
   const url = `http://127.0.0.1:${port}`;
@@ -68,6 +70,7 @@ export function startWorld(environment: Environment = {}): World {
     upstream,
     log,
     lines,
+    line,
     request: (path, options = {}) => request(url + path, options),
     async roundTrip() {
       upstream.on('GET /v1/round-trip', () => new Response());

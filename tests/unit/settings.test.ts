@@ -46,6 +46,8 @@ const OPTIONAL: [
     'token',
     'token',
   ],
+  ['METRICS_PORT', ({ metricsPort }) => metricsPort, undefined, '9464', 9464],
+  ['LOG_LEVEL', ({ logLevel }) => logLevel, 'info', 'debug', 'debug'],
   ['TIMEOUT_SIGN_IN_MS', ({ timeouts }) => timeouts.signInMs, 20_000, '1', 1],
   ['TIMEOUT_READ_MS', ({ timeouts }) => timeouts.readMs, 15_000, '2', 2],
   ['TIMEOUT_LOGOUT_MS', ({ timeouts }) => timeouts.logoutMs, 10_000, '3', 3],

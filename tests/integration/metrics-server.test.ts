@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'bun:test';
+import { Metrics } from '../../src/telemetry/metrics.ts';
+import { serveMetrics } from '../../src/telemetry/metrics-server.ts';
+import { parseSamples } from '../support/metrics.ts';
+import { startWorld } from '../support/world.ts';
+
+describe('serveMetrics()', () => {
+  it('answers /metrics on its own port, and nothing else there', async () => {
+    const metrics = new Metrics(1);
+    const server = serveMetrics(metrics.registry, { port: 0, hostname: '127.0.0.1' });
+    const response = await fetch(`${server.url}metrics`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toStartWith('text/plain; version=0.0.4');
+    const text = await response.text();
+    expect(parseSamples(text).get('held_requests_limit')).toBe(1);
+    for (const name of [
+      'process_cpu_seconds_total',
+      'process_resident_memory_bytes',
+      'nodejs_eventloop_lag_p99_seconds',
+    ]) {
+      expect(text).toMatch(new RegExp(`^${name} [0-9.e-]+$`, 'm'));
+    }
+    for (const path of ['', 'api/health', 'metrics/', 'metrics/x']) {
+      expect((await fetch(server.url + path)).status).toBe(404);
+    }
+    expect((await fetch(`${server.url}metrics`, { method: 'POST' })).status).toBe(404);
+    await server.stop(true);
+  });
+
+  it('is no route of the gateway', async () => {
+    await using world = startWorld({}, new Metrics(1));
+    expect((await world.request('/metrics')).status).toBe(404);
+    expect((await world.request('/api/metrics')).status).toBe(404);
+  });
+});
