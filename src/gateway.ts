@@ -28,8 +28,13 @@ export interface GatewayOptions {
   readonly metrics?: Metrics | undefined;
 }
 
+const OPENAPI_PATH = '/api/openapi.json';
+
+export type Gateway = ReturnType<typeof createGateway>;
+
 export function createGateway({ settings, logger, metrics }: GatewayOptions) {
-  const { allowedOrigins, redisUrl } = settings;
+  const { allowedOrigins, production, redisUrl } = settings;
+  const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
   const routes = (): readonly Route[] => gateway.routes;
   const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: HEALTH_PATH });
   const replayStore =
@@ -83,7 +88,7 @@ export function createGateway({ settings, logger, metrics }: GatewayOptions) {
       // in the query.
       if (request.url === HEALTH_PATH) return;
       if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
-      if (hasAllowedOrigin(request, allowedOrigins) || requestPath(request.url) === HEALTH_PATH) return;
+      if (hasAllowedOrigin(request, allowedOrigins) || openToAll.has(requestPath(request.url))) return;
       // Not thrown: strangers may knock often, and this way it costs half.
       return errorEnvelope(new GatewayError(403, messages.originNotAllowed), { request, set });
     })
@@ -91,6 +96,10 @@ export function createGateway({ settings, logger, metrics }: GatewayOptions) {
     .use(authRoutes(settings, session))
     .use(musicRoutes(settings, session))
     .use(upstreamProxyRoutes(settings, session));
+  if (!production) {
+    // Made when it is asked for: its generator is a development dependency, and nothing that a start should wait for.
+    gateway.get(OPENAPI_PATH, async () => (await import('./openapi/document.ts')).openApiDocument());
+  }
   return Object.assign(gateway, { settled: () => sharedRefresh.settled() });
 }
 

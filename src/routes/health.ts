@@ -1,4 +1,4 @@
-/** Says that the service is up; the one route without an origin check. */
+/** Says that the service is up, to whoever asks: there is no origin check. */
 
 import { Elysia } from 'elysia';
 

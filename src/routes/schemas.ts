@@ -13,18 +13,31 @@ export const SignInRequest = Type.Object(
 );
 export type SignInRequest = Static<typeof SignInRequest>;
 
-/** Lengths are counted after trimming; the flags are true only when they are literally `true`. */
+const TEXT = 'Trimmed before its UTF-16 code units are counted.';
+const FLAG = 'True when it is the literal `true`; anything else counts as false.';
+
 export const GenerationRequest = Type.Object(
   {
-    model: Type.String({ minLength: 1, maxLength: 120, error: 'modelInvalid' satisfies MessageKey }),
-    prompt: Type.String({ minLength: 1, maxLength: 4100, error: 'promptInvalid' satisfies MessageKey }),
+    model: Type.String({
+      minLength: 1,
+      maxLength: 120,
+      description: TEXT,
+      error: 'modelInvalid' satisfies MessageKey,
+    }),
+    prompt: Type.String({
+      minLength: 1,
+      maxLength: 4100,
+      description: TEXT,
+      error: 'promptInvalid' satisfies MessageKey,
+    }),
     music_length_ms: Type.Integer({
       minimum: 3000,
       maximum: 600_000,
+      description: 'Milliseconds.',
       error: 'musicLengthInvalid' satisfies MessageKey,
     }),
-    force_instrumental: Type.Optional(Type.Unknown()),
-    is_public: Type.Optional(Type.Unknown()),
+    force_instrumental: Type.Optional(Type.Unknown({ description: FLAG })),
+    is_public: Type.Optional(Type.Unknown({ description: FLAG })),
   },
   // Elysia would refuse other keys unless told; the contract says that they are ignored.
   { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },

@@ -1,0 +1,114 @@
+/** The headers of answers, as the document describes them. */
+
+import { Type } from '@sinclair/typebox';
+
+const schema = Type.String();
+
+function optional(description: string) {
+  return { description, schema };
+}
+
+/** Of a header that every such answer has. */
+function always(description: string) {
+  return { description, required: true, schema };
+}
+
+/** As the document keeps them. */
+export const HEADERS = {
+  Vary: always('`Origin`, and `Cookie` where the answer depends on the session.'),
+  NoSniff: always('`nosniff`.'),
+  RequestId: always('By which the request is found in the logs of the gateway and of the upstream.'),
+  NoStore: always('`no-store`.'),
+  ErrorLanguage: optional('`en` or `sw`; absent when the text is the upstream’s.'),
+  SessionCookies: optional(
+    'A line for each session cookie, `HttpOnly` and `SameSite=Lax`: a new pair, or `Max-Age=0` for a session that has ended or cannot be read.',
+  ),
+  Refreshed: optional('`refresh` when the session was renewed for this request.'),
+  ProxyStatus: optional(
+    'What went wrong on the way to the upstream, as in `music-gateway; error=connection_refused` (RFC 9209). With a 401 of the upstream’s: why the session could not be renewed just now, so that it has not ended.',
+  ),
+  LimitReached: always('`music-gateway; error=connection_limit_reached`.'),
+  RetryAfterSeconds: always('When to come again, in seconds.'),
+  Relayed: optional('As the upstream sent it.'),
+  RelayedCaching: optional('As the upstream sent it; `no-store` on an answer that sets cookies.'),
+  RelayedEncoding: optional('As the upstream sent it: the body is passed on as it is encoded.'),
+  RelayedLocation: optional(
+    'Rewritten to `/api/upstream/v1/...` where it points below the upstream’s `/v1/`; absent where it points elsewhere on its host.',
+  ),
+  RelayedLimits: optional('As the upstream sent it, like any other whose name begins so.'),
+  Sandbox: optional(
+    "`sandbox; default-src 'none'` on all that is passed on: the upstream’s HTML does not run here.",
+  ),
+};
+
+interface Reference {
+  readonly $ref: string;
+}
+export type HeaderMap = Readonly<Record<string, Reference>>;
+
+function header(name: keyof typeof HEADERS): Reference {
+  return { $ref: `#/components/headers/${name}` };
+}
+
+export const EVERY_ANSWER: HeaderMap = {
+  Vary: header('Vary'),
+  'X-Content-Type-Options': header('NoSniff'),
+  'X-Request-Id': header('RequestId'),
+};
+
+export const NO_STORE: HeaderMap = { 'Cache-Control': header('NoStore') };
+
+export const OWN_ERROR: HeaderMap = {
+  ...EVERY_ANSWER,
+  ...NO_STORE,
+  'Content-Language': header('ErrorLanguage'),
+};
+
+export const SESSION_COOKIES: HeaderMap = { 'Set-Cookie': header('SessionCookies') };
+
+/** Where the upstream may have been asked in the name of the session. */
+export const SESSION_CALL: HeaderMap = { ...SESSION_COOKIES, 'Server-Timing': header('Refreshed') };
+
+export const PROXY_STATUS: HeaderMap = { 'Proxy-Status': header('ProxyStatus') };
+
+export const OVERLOADED: HeaderMap = {
+  'Proxy-Status': header('LimitReached'),
+  'Retry-After': header('RetryAfterSeconds'),
+};
+
+const relayed = header('Relayed');
+const limits = header('RelayedLimits');
+
+export const GENERATION: HeaderMap = {
+  'Content-Disposition': relayed,
+  'X-Generation-Id': relayed,
+  'X-Music-Creation-Id': relayed,
+};
+
+/** What the proxy passes on; OpenAPI keeps Content-Type out of its header maps. */
+export const RELAYED: HeaderMap = {
+  ...PROXY_STATUS,
+  ...GENERATION,
+  'Accept-Ranges': relayed,
+  Age: relayed,
+  'Cache-Control': header('RelayedCaching'),
+  'Content-Encoding': header('RelayedEncoding'),
+  'Content-Language': relayed,
+  'Content-Length': relayed,
+  'Content-Range': relayed,
+  'Content-Security-Policy': header('Sandbox'),
+  ETag: relayed,
+  Expires: relayed,
+  'Last-Modified': relayed,
+  Link: relayed,
+  Location: header('RelayedLocation'),
+  RateLimit: limits,
+  'RateLimit-Limit': limits,
+  'RateLimit-Policy': limits,
+  'RateLimit-Remaining': limits,
+  'RateLimit-Reset': limits,
+  'Retry-After': relayed,
+  'X-RateLimit-Limit': limits,
+  'X-RateLimit-Remaining': limits,
+  'X-RateLimit-Reset': limits,
+};

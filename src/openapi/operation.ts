@@ -1,0 +1,40 @@
+/** An operation of the document, and how it names the session it needs. */
+
+import type { TSchema } from '@sinclair/typebox';
+import type { DocumentDecoration } from 'elysia';
+import { type Responses, withoutContent } from './responses.ts';
+
+type References = Readonly<Record<string, { readonly $ref: string }>>;
+
+export interface Operation<Answers = Responses | References> {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  /** The typed schema with which the route checks a body, and the forms in which it may come. */
+  readonly body?: { readonly schema: TSchema; readonly types: ('json' | 'urlencoded')[] };
+  readonly detail: DocumentDecoration & { readonly responses: Answers };
+}
+
+export const SECURITY_SCHEMES = {
+  accessToken: { type: 'apiKey', in: 'cookie', name: 'svc_music_access' },
+  refreshToken: { type: 'apiKey', in: 'cookie', name: 'svc_music_refresh' },
+} as const;
+
+/** Either cookie is a session; a browser has the second one alone when the first has run out. */
+export const NEEDS_SESSION = [
+  { accessToken: [], refreshToken: [] },
+  { accessToken: [] },
+  { refreshToken: [] },
+];
+export const TAKES_SESSION = [{}, ...NEEDS_SESSION];
+
+/** Elysia answers HEAD wherever there is a GET. */
+export function withHead(get: Operation<Responses>): Operation[] {
+  const { operationId, summary, responses } = get.detail;
+  const detail = {
+    ...get.detail,
+    operationId: `${operationId}Head`,
+    summary: `${summary} (head only)`,
+    responses: withoutContent(responses),
+  };
+  return [get, { ...get, method: 'HEAD', detail }];
+}

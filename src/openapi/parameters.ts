@@ -1,0 +1,71 @@
+/** The headers and path parts of requests that the document names. */
+
+import { Type } from '@sinclair/typebox';
+
+const text = Type.String();
+
+function header(description: string) {
+  return { in: 'header', description, schema: text };
+}
+
+const parameters = {
+  Origin: {
+    ...header('One of the allowed origins, letter by letter. Browsers set it themselves.'),
+    required: true,
+  },
+  'Accept-Language': header('The language of the gateway’s own error texts: English or Swahili (`sw`).'),
+  'Idempotency-Key': header('Passed on unchanged; the same for every attempt at the same generation.'),
+  'If-Match': header('Passed on unchanged.'),
+  'If-Modified-Since': header('Passed on unchanged.'),
+  'If-None-Match': header('Passed on unchanged.'),
+  'If-Range': header('Passed on unchanged.'),
+  'If-Unmodified-Since': header('Passed on unchanged.'),
+  Range: header('Passed on unchanged.'),
+  traceparent: header('Passed on unchanged when it is valid; otherwise the upstream gets a new one.'),
+  tracestate: header('Passed on unchanged with a valid `traceparent`.'),
+  'X-Request-Id': header(
+    'Up to 64 letters, digits and `-._~` to call the request by; otherwise the gateway makes a name.',
+  ),
+  rest: {
+    in: 'path',
+    required: true,
+    description:
+      'The rest of the upstream’s path, slashes as they are, and a query if there is one. Dot segments, encoded slashes, control characters and the upstream’s `auth` endpoints are refused with 404.',
+    schema: Type.String({ minLength: 1 }),
+    example: 'music/creations',
+  },
+  creation_id: {
+    in: 'path',
+    required: true,
+    description: 'The id of a public creation.',
+    schema: Type.String({ pattern: '^[A-Za-z0-9._~-]+$' }),
+  },
+};
+type ParameterName = keyof typeof parameters;
+
+/** As the document keeps them. */
+export const PARAMETERS = Object.fromEntries(
+  Object.entries(parameters).map(([name, parameter]) => [name, { name, ...parameter }]),
+);
+
+export function named(...names: ParameterName[]) {
+  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
+}
+
+export const TRACE_HEADERS = named('traceparent', 'tracestate', 'X-Request-Id');
+
+/** What the gateway's own routes look at. */
+export const OWN_ROUTE_HEADERS = [...named('Origin', 'Accept-Language'), ...TRACE_HEADERS];
+
+export const PROXIED_HEADERS = [
+  ...OWN_ROUTE_HEADERS,
+  ...named(
+    'Idempotency-Key',
+    'If-Match',
+    'If-Modified-Since',
+    'If-None-Match',
+    'If-Range',
+    'If-Unmodified-Since',
+    'Range',
+  ),
+];

@@ -1,0 +1,118 @@
+/** What is passed on below `/api/upstream/v1/`, as the document describes it. */
+
+import { EVERY_ANSWER, type HeaderMap, RELAYED, SESSION_CALL } from './headers.ts';
+import { NEEDS_SESSION, type Operation } from './operation.ts';
+import { named, PROXIED_HEADERS } from './parameters.ts';
+import {
+  ANY_CONTENT,
+  BODY_STALLED,
+  BODY_TOO_LARGE,
+  NO_SESSION,
+  ORIGIN_NOT_ALLOWED,
+  OVERLOAD,
+  ownError,
+  ownOrRelayed,
+  type Responses,
+  UPSTREAM_FAILED,
+  withoutContent,
+} from './responses.ts';
+
+const PLAYBACK_HEADERS = { ...EVERY_ANSWER, ...RELAYED };
+const PROXIED_ANSWER_HEADERS = { ...PLAYBACK_HEADERS, ...SESSION_CALL };
+
+/** The gateway's own errors on this way, whatever the method. */
+const OWN_ERRORS = {
+  400: ownError('A header that would be passed on has a control character, or the request names no host.'),
+  401: NO_SESSION,
+  403: ORIGIN_NOT_ALLOWED,
+  404: ownError('This part of the upstream is not to be had through the gateway.'),
+  502: UPSTREAM_FAILED,
+  503: OVERLOAD,
+};
+const OWN_ERRORS_WITH_BODY = {
+  ...OWN_ERRORS,
+  400: ownError(
+    'A header that would be passed on has a control character, the body broke off, or the request names no host.',
+  ),
+  408: BODY_STALLED,
+  413: BODY_TOO_LARGE,
+};
+const PLAYBACK_ERRORS = {
+  ...OWN_ERRORS,
+  401: ownError('There is a query, or the id has other characters: that needs a session, and there is none.'),
+};
+
+function relayed(ownErrors: Responses, headers: HeaderMap): Responses {
+  return {
+    '2XX': { description: 'The upstream’s answer as it comes.', headers, content: ANY_CONTENT },
+    ...ownOrRelayed(ownErrors, headers),
+    default: { description: 'Any other status of the upstream.', headers, content: ANY_CONTENT },
+  };
+}
+
+const proxiedAnswers = relayed(OWN_ERRORS, PROXIED_ANSWER_HEADERS);
+const ANSWERS = {
+  Proxied: proxiedAnswers,
+  ProxiedHead: withoutContent(proxiedAnswers),
+  ProxiedWithBody: relayed(OWN_ERRORS_WITH_BODY, PROXIED_ANSWER_HEADERS),
+  Playback: relayed(PLAYBACK_ERRORS, PLAYBACK_HEADERS),
+};
+
+/** Kept once for all methods: their headers are many. */
+export const PROXY_RESPONSES: Responses = Object.fromEntries(
+  Object.entries(ANSWERS).flatMap(([name, answers]) =>
+    Object.entries(answers).map(([status, answer]) => [name + status, answer]),
+  ),
+);
+
+function answers(name: keyof typeof ANSWERS) {
+  return Object.fromEntries(
+    Object.keys(ANSWERS[name]).map((status) => [status, { $ref: `#/components/responses/${name}${status}` }]),
+  );
+}
+
+function proxied(method: Operation['method'], name: keyof typeof ANSWERS): Operation {
+  return {
+    method,
+    path: '/api/upstream/v1/{rest}',
+    detail: {
+      operationId: `proxied${method[0]}${method.slice(1).toLowerCase()}`,
+      summary: `${method} what the upstream has there`,
+      description:
+        'Passed on to the upstream’s `/v1/` with the session’s access token, and the answer streamed back.',
+      security: NEEDS_SESSION,
+      parameters: [...named('rest'), ...PROXIED_HEADERS],
+      ...(name === 'ProxiedWithBody'
+        ? { requestBody: { description: 'Up to 2 MB.', content: ANY_CONTENT } }
+        : {}),
+      responses: answers(name),
+    },
+  };
+}
+
+function playback(operationId: string, summary: string, path: string): Operation {
+  return {
+    method: 'GET',
+    path: `/api/upstream/v1/music/public/{creation_id}${path}`,
+    detail: {
+      operationId,
+      summary,
+      description:
+        'Passed on without credentials, unless there is a query: whether the creation is public is the upstream’s to say. Any other method is proxied like the rest.',
+      security: [],
+      parameters: [...named('creation_id'), ...PROXIED_HEADERS],
+      responses: answers('Playback'),
+    },
+  };
+}
+
+export const PROXY_OPERATIONS = [
+  playback('publicCreation', 'A public creation', ''),
+  playback('publicContent', 'The audio of a public creation', '/content'),
+  proxied('GET', 'Proxied'),
+  proxied('HEAD', 'ProxiedHead'),
+  proxied('POST', 'ProxiedWithBody'),
+  proxied('PUT', 'ProxiedWithBody'),
+  proxied('PATCH', 'ProxiedWithBody'),
+  proxied('DELETE', 'ProxiedWithBody'),
+];

@@ -1,0 +1,38 @@
+/** The answers of session check and models, which pass on the upstream's status, content type and body. */
+
+import { EVERY_ANSWER, NO_STORE, PROXY_STATUS, SESSION_CALL } from './headers.ts';
+import {
+  ANY_CONTENT,
+  NO_HOST,
+  NO_SESSION,
+  ORIGIN_NOT_ALLOWED,
+  ownOrRelayed,
+  type Responses,
+  UPSTREAM_FAILED,
+} from './responses.ts';
+
+const HEADERS = { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_CALL, ...PROXY_STATUS };
+
+export function relayedWhole(success: { description: string; schema: object }): Responses {
+  return {
+    200: {
+      description: success.description,
+      headers: HEADERS,
+      content: { 'application/json': { schema: success.schema }, ...ANY_CONTENT },
+    },
+    ...ownOrRelayed(
+      {
+        400: NO_HOST,
+        401: NO_SESSION,
+        403: ORIGIN_NOT_ALLOWED,
+        502: UPSTREAM_FAILED,
+      },
+      HEADERS,
+    ),
+    default: {
+      description: 'Any other status of the upstream, with its content type and body.',
+      headers: HEADERS,
+      content: ANY_CONTENT,
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/** The answers that several operations share, as the document describes them. */
+
+import { Type } from '@sinclair/typebox';
+import { SessionState } from '../routes/schemas.ts';
+import { type HeaderMap, OVERLOADED, OWN_ERROR, PROXY_STATUS } from './headers.ts';
+
+export const SCHEMAS = {
+  Error: Type.Object(
+    { error: Type.Object({ message: Type.String({ minLength: 1 }) }, { additionalProperties: false }) },
+    {
+      additionalProperties: false,
+      description: 'What the gateway itself answers. The text is for people: decide by the status.',
+    },
+  ),
+  SessionState,
+  Done: Type.Object({ ok: Type.Literal(true) }, { additionalProperties: false }),
+  Health: Type.Object(
+    { service: Type.String(), status: Type.Literal('ok') },
+    { additionalProperties: false },
+  ),
+};
+
+type Content = Readonly<Record<string, { readonly schema: object }>>;
+
+interface Response {
+  readonly description: string;
+  readonly headers: HeaderMap;
+  readonly content?: Content;
+}
+export type Responses = Readonly<Record<string, Response>>;
+
+export function json(schema: keyof typeof SCHEMAS): Content {
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` } } };
+}
+
+/** A body that the gateway does not look into. */
+export const ANY_CONTENT: Content = { '*/*': { schema: {} } };
+
+/** An error that the gateway itself answers with. */
+export function ownError(description: string, headers: HeaderMap = {}): Response {
+  return { description, headers: { ...OWN_ERROR, ...headers }, content: json('Error') };
+}
+
+export const NO_HOST = ownError('The request names no host.');
+export const ORIGIN_NOT_ALLOWED = ownError('`Origin` is absent, or is not one of the allowed origins.');
+export const NO_SESSION = ownError(
+  'Neither session cookie is there; or the session has ended, and the cookies are cleared.',
+);
+export const BODY_STALLED = ownError('The request body has not moved for 25 seconds.');
+export const BODY_TOO_LARGE = ownError('The request body is larger than 2 MB.');
+export const UPSTREAM_FAILED = ownError(
+  'The upstream cannot be reached, is late, or gives an invalid answer or tokens that fit in no cookie.',
+  PROXY_STATUS,
+);
+export const OVERLOAD = ownError(
+  'Too many requests are under way, and this one was not forwarded.',
+  OVERLOADED,
+);
+
+export function withHeaders(responses: Responses, headers: HeaderMap): Responses {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => [
+      status,
+      { ...response, headers: { ...headers, ...response.headers } },
+    ]),
+  );
+}
+
+/** As HEAD has them. @see RFC 9110 section 9.3.2 */
+export function withoutContent(responses: Responses): Responses {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, { description, headers }]) => [status, { description, headers }]),
+  );
+}
+
+/**
+ * The gateway's own errors, where an answer of the upstream with the same status is passed on: only the upstream knows
+ * what that says.
+ *
+ * @param relayed the headers of the answers that are passed on
+ */
+export function ownOrRelayed(own: Responses, relayed: HeaderMap): Responses {
+  return Object.fromEntries(
+    Object.entries(own).map(([status, { description, headers }]) => [
+      status,
+      {
+        description: `${description} Or the upstream answered ${status}, which is passed on.`,
+        headers: { ...headers, ...relayed },
+        content: {
+          'application/json': {
+            schema: {
+              anyOf: [{ $ref: '#/components/schemas/Error' }, { description: 'The upstream’s own.' }],
+            },
+          },
+          ...ANY_CONTENT,
+        },
+      },
+    ]),
+  );
+}

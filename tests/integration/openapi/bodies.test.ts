@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'bun:test';
+import { Ajv2020 } from 'ajv/dist/2020';
+import { SIGNED_IN, startWorld, type World } from '../../support/world.ts';
+import { GRANT, TRACK } from './calls.ts';
+import { fetchDocument, operationsOf, readDocument } from './document.ts';
+
+const operations = operationsOf(readDocument(await fetchDocument()));
+
+const FORM = 'application/x-www-form-urlencoded';
+
+function contentOf(operation: string) {
+  const content = operations.get(operation)?.requestBody?.content;
+  if (!content) throw new Error(`${operation} takes no body`);
+  return content;
+}
+
+function isDocumented(operation: string, type: string, body: unknown): boolean {
+  // A form has no numbers: its texts count as what they can be read as.
+  const coerceTypes = type === FORM;
+  return new Ajv2020({ coerceTypes }).validate(contentOf(operation)[type]?.schema ?? false, body);
+}
+
+function startScripted(): World {
+  const world = startWorld();
+  world.upstream
+    .on('POST /oauth/token', () => Response.json({ access_token: 'identity' }))
+    .on('POST /v1/auth/idp', () => Response.json({ access_token: 'a', refresh_token: 'r' }))
+    .on('POST /v1/music', () => new Response('audio'));
+  return world;
+}
+
+const SIGN_INS: unknown[] = [
+  GRANT,
+  { ...GRANT, code: '' },
+  { ...GRANT, code: 7 },
+  { ...GRANT, code: null },
+  { ...GRANT, code_verifier: 'v'.repeat(42) },
+  { ...GRANT, code_verifier: 'v'.repeat(200) },
+  { ...GRANT, more: {} },
+  { code: 'c' },
+  { code_verifier: 'v'.repeat(43) },
+];
+const GENERATIONS: unknown[] = [
+  TRACK,
+  ...[2999, 600_000, 600_001, 3000.5, '3000', null].map((length) => ({ ...TRACK, music_length_ms: length })),
+  ...['', 'm'.repeat(120), 'm'.repeat(121), 5].map((model) => ({ ...TRACK, model })),
+  ...['', 'p'.repeat(4100), 'p'.repeat(4101), ['p']].map((prompt) => ({ ...TRACK, prompt })),
+  ...[true, false, 'true', 1, null, {}].map((flag) => ({
+    ...TRACK,
+    force_instrumental: flag,
+    is_public: flag,
+  })),
+  { ...TRACK, more: [1] },
+  { model: 'm', prompt: 'p' },
+  { model: 'm', music_length_ms: 3000 },
+  { prompt: 'p', music_length_ms: 3000 },
+];
+const NO_OBJECTS: unknown[] = [{}, [], null, 'text', 5, true];
+
+describe.each([
+  ['POST /api/auth/idp', '/api/auth/idp', SIGN_INS],
+  ['POST /api/music/generate', '/api/music/generate', GENERATIONS],
+])('%s', (operation, path, bodies) => {
+  it.each([...bodies, ...NO_OBJECTS].map((body) => [JSON.stringify(body).slice(0, 90), body]))(
+    'takes a body exactly when the document does: %s',
+    async (_, body) => {
+      await using world = startScripted();
+      const { status } = await world.request(path, { cookie: SIGNED_IN, json: body });
+      expect(status).toBe(isDocumented(operation, 'application/json', body) ? 200 : 400);
+    },
+  );
+
+  it('takes a form exactly when the document does', async () => {
+    await using world = startScripted();
+    for (const fields of [GRANT, { ...GRANT, code: '' }, TRACK].map((each) => Object.entries(each))) {
+      const form = fields.map(([name, value]): [string, string] => [name, String(value)]);
+      const body = new URLSearchParams(form);
+      const { status } = await world.request(path, { cookie: SIGNED_IN, method: 'POST', body });
+      expect(status).toBe(isDocumented(operation, FORM, Object.fromEntries(form)) ? 200 : 400);
+    }
+  });
+
+  it('takes no other content type than those of the document', async () => {
+    await using world = startScripted();
+    for (const type of ['application/json', 'text/plain', 'multipart/form-data']) {
+      const headers = { 'content-type': type };
+      const { status } = await world.request(path, {
+        cookie: SIGNED_IN,
+        method: 'POST',
+        headers,
+        body: JSON.stringify(bodies[0]),
+      });
+      expect([type, status]).toEqual([type, type in contentOf(operation) ? 200 : 400]);
+    }
+  });
+});
+
+it('the document says of a text that it is trimmed before it is measured, and so it is', async () => {
+  await using world = startScripted();
+  const send = async (prompt: string) =>
+    (await world.request('/api/music/generate', { cookie: SIGNED_IN, json: { ...TRACK, prompt } })).status;
+  expect(await send(` ${'p'.repeat(4100)}\n`)).toBe(200);
+  expect(await send(' \n\t')).toBe(400);
+  // Two code units each, where JSON Schema would count one character.
+  expect(await send('🎵'.repeat(2050))).toBe(200);
+  expect(await send('🎵'.repeat(2051))).toBe(400);
+});
