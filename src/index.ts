@@ -24,19 +24,24 @@ async function main(): Promise<void> {
   const metrics = await openMetrics(settings);
   const gateway = createGateway({ settings, logger, metrics });
   listenOrExit('PORT', settings, settings.port, (address) => gateway.listen(address));
+  const { server } = gateway;
   const origins = [...settings.allowedOrigins].join(', ');
-  logger.info(`${settings.serviceName} listens on ${gateway.server?.url.origin} for ${origins}`);
+  logger.info(`${settings.serviceName} listens on ${server?.url.origin} for ${origins}`);
 
   let stoppingSince: number | undefined;
-  const stop = async () => {
+  const stop = async (signal: NodeJS.Signals) => {
     if (stoppingSince !== undefined) {
       if (performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(1);
       return;
     }
     stoppingSince = performance.now();
+    logger.info(`${signal}: no more connections; ${server?.pendingRequests} requests are under way`);
     // A refresh whose client has gone does not hold the server up, but must not be cut off either.
-    const stopped = gateway.stop().then(() => gateway.settled());
-    await Promise.race([stopped, Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
+    const finished = gateway.stop().then(() => gateway.settled());
+    await Promise.race([finished, Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
+    const cut = server?.pendingRequests ?? 0;
+    if (cut) logger.warn(`stopped; ${cut} requests took too long and are cut off`);
+    else logger.info('stopped; every request is finished');
     process.exit(0);
   };
   process.on('SIGTERM', stop);

@@ -42,18 +42,28 @@ function start(settings: Record<string, string>) {
   return child;
 }
 
-/** The line that says where the gateway listens, the address in it, and what was printed before. */
+/** The line that says where the gateway listens, the address in it, and all lines, also those to come. */
 async function listening(child: ReturnType<typeof start>) {
-  const lines = createInterface({ input: Readable.fromWeb(child.stdout) });
-  const { promise, resolve } = Promise.withResolvers<{ line: string; url: string; before: string[] }>();
-  const before: string[] = [];
+  const log = createInterface({ input: Readable.fromWeb(child.stdout) });
+  const { promise, resolve } = Promise.withResolvers<{
+    line: string;
+    url: string;
+    lines: string[];
+    ended: Promise<void>;
+  }>();
+  const lines: string[] = [];
+  const end = Promise.withResolvers<void>();
+  const ended = end.promise;
   // To the end: a log that nobody reads any more is a test of its own.
-  lines.on('line', (line) => {
+  log.on('line', (line) => {
     const url = /listens on (http:\/\/[\w.:]+)/.exec(line)?.[1];
-    if (url) resolve({ line, url, before });
-    else before.push(line);
+    lines.push(line);
+    if (url) resolve({ line, url, lines, ended });
   });
-  lines.on('close', () => resolve({ line: '', url: '', before }));
+  log.on('close', () => {
+    end.resolve();
+    resolve({ line: '', url: '', lines, ended });
+  });
   return promise;
 }
 
@@ -91,11 +101,12 @@ describe('bun run start', () => {
 
   it('warns of a setting that it does not know but that resembles one', async () => {
     const child = start({ ...SETTINGS, ALLOWED_ORIGIN: ORIGIN });
-    const { before } = await listening(child);
-    expect(before).toEqual([
+    const { lines } = await listening(child);
+    expect(lines).toEqual([
       expect.stringMatching(
         /WARN: ALLOWED_ORIGIN is not a setting of the gateway; did you mean ALLOWED_ORIGINS\?$/,
       ),
+      expect.stringContaining('listens on'),
     ]);
   });
 
@@ -140,7 +151,7 @@ describe('bun run start', () => {
       const release = Promise.withResolvers<void>();
       upstream.on('GET /v1/me', () => release.promise.then(() => Response.json({ name: 'Ada' })));
       const child = start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl });
-      const { url } = await listening(child);
+      const { url, lines, ended } = await listening(child);
       const session = fetch(`${url}/api/auth/session`, { headers: { origin: ORIGIN, cookie: SIGNED_IN } });
       await upstream.arrived('GET /v1/me');
       process.kill(sign * child.pid, signal);
@@ -154,6 +165,9 @@ describe('bun run start', () => {
       release.resolve();
       expect(await (await session).json()).toEqual({ name: 'Ada' });
       expect(await child.exited).toBe(0);
+      await ended;
+      expect(lines.at(-2)).toMatch(/GET \/api\/auth\/session 200 .* ms/);
+      expect(lines.at(-1)).toMatch(/INFO: stopped; every request is finished$/);
       await upstream.stop();
     },
   );
@@ -191,10 +205,13 @@ describe('bun run start', () => {
     const short = Object.fromEntries(
       ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'].map((name) => [`TIMEOUT_${name}_MS`, '400']),
     );
-    const { child, upstream, streaming } = await startStreaming(short);
+    const { child, upstream, streaming, lines, ended } = await startStreaming(short);
     child.kill('SIGTERM');
     expect(await child.exited).toBe(0);
     await expect(streaming.arrayBuffer()).rejects.toThrow();
+    await ended;
+    expect(lines.at(-2)).toMatch(/INFO: SIGTERM: no more connections; 1 requests are under way$/);
+    expect(lines.at(-1)).toMatch(/WARN: stopped; 1 requests took too long and are cut off$/);
     await upstream.stop();
   });
 
@@ -220,9 +237,15 @@ async function startStreaming(settings: Record<string, string>) {
     () => new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(10)) })),
   );
   const child = start({ ...SETTINGS, ...settings, UPSTREAM_URL: upstream.upstreamUrl });
-  const { url } = await listening(child);
+  const { url, lines, ended } = await listening(child);
   const headers = { origin: ORIGIN, cookie: SIGNED_IN };
-  return { child, upstream, streaming: await fetch(`${url}/api/upstream/v1/endless`, { headers }) };
+  return {
+    child,
+    upstream,
+    lines,
+    ended,
+    streaming: await fetch(`${url}/api/upstream/v1/endless`, { headers }),
+  };
 }
 
 const MORE_GENERATIONS = `
