@@ -16,6 +16,7 @@ export function tracedBody(body: ByteStream, trace: RequestTrace): ByteStream {
   trace.bytes = 0;
   const pass = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
     const { done, value } = await reader.read();
+    // Cancelled meanwhile: there is nothing left to close.
     if (trace.clientGone) return;
     if (done) {
       end();

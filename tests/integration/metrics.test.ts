@@ -153,7 +153,7 @@ describe('the overload refusals and the cookie size refusals', () => {
 });
 
 describe.skipIf(!REDIS_SERVER)('the state of Redis', () => {
-  it('is 1 while it answers, 0 while it does not, and nothing without Redis', async () => {
+  it('is 1 while it answers and 0 while it does not', async () => {
     await using redis = await startRedis();
     const metrics = new Metrics(1);
     await using world = startWorld({ REDIS_URL: redis.url }, metrics);
@@ -167,7 +167,16 @@ describe.skipIf(!REDIS_SERVER)('the state of Redis', () => {
     await redis.start();
     while ((await isUp()) !== 1) await Bun.sleep(20);
     expect(world.lines).toContainEqual(expect.objectContaining({ msg: expect.stringContaining('again') }));
+  });
 
+  it('is 0 when there is none, before anybody has asked it', async () => {
+    const metrics = new Metrics(1);
+    await using world = startWorld({ REDIS_URL: 'redis://127.0.0.1:1' }, metrics);
+    await world.line({ level: 'warn' });
+    expect((await samplesOf(metrics.registry)).get('redis_up')).toBe(0);
+  });
+
+  it('is nothing without Redis', async () => {
     const others = new Metrics(1);
     await using _ = startWorld({}, others);
     expect([...(await samplesOf(others.registry)).keys()]).not.toContain('redis_up');

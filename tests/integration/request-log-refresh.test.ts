@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { SIGNED_IN, startWorld, type World } from '../support/world.ts';
+import { REFRESH_ONLY, SIGNED_IN, startWorld, type World } from '../support/world.ts';
 
 const PAIR = { access_token: 'access-2', refresh_token: 'refresh-2' };
 
@@ -56,5 +56,13 @@ describe('the outcome of a refresh', () => {
       refresh: 'unreachable',
       upstream: [{ outcome: 401 }, { call: 'refresh', outcome: 'http_response_timeout' }],
     });
+  });
+
+  it('is unreachable for who has no access token either, and the cause is the innermost error', async () => {
+    await using world = startWorld({ UPSTREAM_URL: 'http://127.0.0.1:9' });
+    await world.request('/api/auth/session', { cookie: REFRESH_ONLY });
+    expect(world.lines).toMatchObject([
+      { level: 'warn', status: 502, refresh: 'unreachable', cause: 'TypeError ECONNREFUSED' },
+    ]);
   });
 });

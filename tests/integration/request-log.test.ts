@@ -65,11 +65,14 @@ describe('the line of a request', () => {
 
   it('names no method that HTTP does not', async () => {
     await using world = startWorld();
-    await rawRequest(
-      world.port,
-      `SECRET /api/health HTTP/1.1\r\nHost: gateway.test\r\nOrigin: ${ORIGIN}\r\nConnection: close\r\n\r\n`,
-    );
-    for (const { method } of world.lines) expect(method).toBe('other');
+    await world.request('/api/health', { method: 'PROPFIND' });
+    expect(onlyLine(world)).toMatchObject({ method: 'other', route: '/api/health', status: 405 });
+  });
+
+  it('knows the route of a load balancer that names no host', async () => {
+    await using world = startWorld();
+    await rawRequest(world.port, 'GET /api/health HTTP/1.0\r\nConnection: close\r\n\r\n');
+    expect(onlyLine(world)).toMatchObject({ route: '/api/health', status: 200 });
   });
 
   it('says why the gateway has refused', async () => {

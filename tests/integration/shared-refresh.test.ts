@@ -42,12 +42,14 @@ describe('two that share a store', () => {
 
   it('make one refresh however long it takes, and prolong nothing afterwards', async () => {
     const { upstream, answer, store, first, second } = start();
-    const outcomes = [first.refresh('t', newTrace()), second.refresh('t', newTrace())];
+    const traces = [newTrace(), newTrace()] as const;
+    const outcomes = [first.refresh('t', traces[0]), second.refresh('t', traces[1])];
     // Longer than a claim lives that is not prolonged.
     while (store.replaced < 4) await Bun.sleep(20);
     answer.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
     for (const { kind } of await Promise.all(outcomes)) expect(kind).toBe('renewed');
     expect(upstream.calls).toHaveLength(1);
+    expect(traces.map(({ refresh }) => refresh)).toEqual(['renewed', 'shared']);
     const { replaced } = store;
     // That something does not happen can only be waited for: claims are prolonged every second.
     await Bun.sleep(1200);
