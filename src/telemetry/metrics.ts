@@ -2,6 +2,7 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import packageJson from '../../package.json' with { type: 'json' };
+import { messages } from '../http/messages.ts';
 import type { RequestTrace } from '../http/request-trace.ts';
 
 const PREFIX = 'music_gateway_';
@@ -41,6 +42,8 @@ export class Metrics {
   constructor(maxHeldRequests: number) {
     this.#gauge('held_requests_limit', 'MAX_HELD_REQUESTS.').set(maxHeldRequests);
     this.#gauge('info', 'The version that runs.', ['version']).set({ version: packageJson.version }, 1);
+    // An error that came into being with its first occurrence would show no increase by it.
+    for (const reason of Object.keys(messages)) this.#errors.inc({ reason }, 0);
     collectDefaultMetrics({ register: this.registry });
   }
 
@@ -54,13 +57,15 @@ export class Metrics {
 
   ended({ route, method, status, trace }: AnsweredRequest): void {
     this.#held.dec({ route });
-    this.#requests.inc({ route, method, status: statusClass(status) });
+    // What was answered when its client had gone is neither a success nor a failure.
+    const isHeard = trace.clientGone !== 'waiting';
+    this.#requests.inc({ route, method, status: isHeard ? statusClass(status) : 'none' });
     for (const { call, outcome, ms } of trace.calls) {
       const label = typeof outcome === 'number' ? statusClass(outcome) : outcome;
       this.#upstream.observe({ call, outcome: label }, ms / 1000);
     }
     if (trace.refresh) this.#refreshes.inc({ outcome: trace.refresh });
-    if (trace.reason) this.#errors.inc({ reason: trace.reason });
+    if (trace.reason && isHeard) this.#errors.inc({ reason: trace.reason });
     if (trace.bytes) this.#sentBytes.inc({ route }, trace.bytes);
     if (trace.clientGone) this.#aborts.inc({ route, phase: trace.clientGone });
     if (trace.brokenBody) this.#brokenBodies.inc({ route });

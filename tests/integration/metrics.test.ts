@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test';
+import { messages } from '../../src/http/messages.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { samplesOf } from '../support/metrics.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
@@ -92,6 +93,16 @@ describe('the metrics', () => {
     expect(found.get('client_aborts_total{route="/api/upstream/*",phase="waiting"}')).toBe(1);
     expect(found.get('client_aborts_total{route="/api/upstream/*",phase="streaming"}')).toBe(1);
     expect(found.get('upstream_seconds_count{call="proxy",outcome="client_gone"}')).toBe(1);
+    // Nobody heard the answer to the first, so it is no failure.
+    expect(found.get('requests_total{route="/api/upstream/*",method="GET",status="none"}')).toBe(1);
+    expect(found.get('requests_total{route="/api/upstream/*",method="GET",status="2xx"}')).toBe(1);
+    expect(found.get('requests_total{route="/api/upstream/*",method="GET",status="5xx"}')).toBeUndefined();
+    expect(found.get('errors_total{reason="upstreamUnreachable"}')).toBe(0);
+  });
+
+  it('have every error from the start, so that its first occurrence is an increase', async () => {
+    const found = await samples();
+    for (const reason of Object.keys(messages)) expect(found.get(`errors_total{reason="${reason}"}`)).toBe(0);
   });
 
   it('grow by no input', async () => {

@@ -1,0 +1,126 @@
+/** A real Prometheus, started by the test with the example configuration, and gone after it. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { YAML } from 'bun';
+import { freePorts } from './free-ports.ts';
+
+export const PROMETHEUS = Bun.which('prometheus');
+
+const EXAMPLE = new URL('../../deploy/monitoring/prometheus.yml', import.meta.url).pathname;
+const Example = Type.Object({
+  global: Type.Object({ scrape_interval: Type.String(), evaluation_interval: Type.String() }),
+  rule_files: Type.Array(Type.String()),
+  scrape_configs: Type.Array(
+    Type.Object({ static_configs: Type.Array(Type.Object({ targets: Type.Array(Type.String()) })) }),
+  ),
+});
+
+const Labels = Type.Record(Type.String(), Type.String());
+const Sample = Type.Tuple([Type.Number(), Type.String()]);
+const Vector = Type.Object({ result: Type.Array(Type.Object({ metric: Labels, value: Sample })) });
+const Matrix = Type.Object({
+  result: Type.Array(Type.Object({ metric: Labels, values: Type.Array(Sample) })),
+});
+const Rules = Type.Object({
+  groups: Type.Array(
+    Type.Object({
+      file: Type.String(),
+      rules: Type.Array(
+        Type.Object({ name: Type.String(), health: Type.String(), lastError: Type.Optional(Type.String()) }),
+      ),
+    }),
+  ),
+});
+const Alerts = Type.Object({
+  alerts: Type.Array(Type.Object({ labels: Labels, annotations: Labels, state: Type.String() })),
+});
+
+export interface PrometheusOptions {
+  /** Host and port of each. */
+  readonly targets: readonly string[];
+  readonly ruleFiles: readonly string[];
+  readonly intervalMs: number;
+}
+
+export interface Prometheus extends AsyncDisposable {
+  query(expression: string): Promise<Static<typeof Vector>['result']>;
+  /** One value every `stepSeconds`; the times are in seconds since 1970. */
+  queryRange(
+    expression: string,
+    range: { readonly start: number; readonly end: number; readonly stepSeconds: number },
+  ): Promise<Static<typeof Matrix>['result']>;
+  /** The labels of every series that a selector has found so far. */
+  series(selector: string): Promise<Static<typeof Labels>[]>;
+  rules(): Promise<Static<typeof Rules>['groups']>;
+  /** Those that are pending or firing. */
+  alerts(): Promise<Static<typeof Alerts>['alerts']>;
+}
+
+export async function startPrometheus(options: PrometheusOptions): Promise<Prometheus> {
+  const folder = await mkdtemp(`${tmpdir()}/prometheus-`);
+  const port = await freePorts(1);
+  // JSON is YAML.
+  await Bun.write(`${folder}/prometheus.yml`, JSON.stringify(await configuration(options)));
+  const server = Bun.spawn(
+    [
+      PROMETHEUS ?? 'prometheus',
+      `--config.file=${folder}/prometheus.yml`,
+      `--storage.tsdb.path=${folder}/data`,
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
+    { stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' },
+  );
+  await readiness(server.stderr);
+
+  async function ask<Schema extends TSchema>(path: string, schema: Schema, parameters = {}) {
+    const url = `http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters)}`;
+    const answer = await fetch(url);
+    if (!answer.ok) throw new Error(`${await answer.text()} (${JSON.stringify(parameters)})`);
+    const { data } = Value.Parse(Type.Object({ data: Type.Unknown() }), await answer.json());
+    return Value.Parse(schema, data);
+  }
+
+  return {
+    query: async (query) => (await ask('query', Vector, { query })).result,
+    queryRange: async (query, { start, end, stepSeconds }) =>
+      (await ask('query_range', Matrix, { query, start, end, step: stepSeconds })).result,
+    series: (selector) => ask('series', Type.Array(Labels), { 'match[]': selector }),
+    rules: async () => (await ask('rules', Rules)).groups,
+    alerts: async () => (await ask('alerts', Alerts)).alerts,
+    async [Symbol.asyncDispose]() {
+      server.kill('SIGKILL');
+      await server.exited;
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+/** The example, with other targets and in a hurry. */
+async function configuration({ targets, ruleFiles, intervalMs }: PrometheusOptions) {
+  const example = YAML.parse(await Bun.file(EXAMPLE).text());
+  Value.Assert(Example, example);
+  const interval = `${intervalMs}ms`;
+  return {
+    ...example,
+    global: { ...example.global, scrape_interval: interval, evaluation_interval: interval },
+    rule_files: ruleFiles,
+    scrape_configs: example.scrape_configs.map((scrape) => ({ ...scrape, static_configs: [{ targets }] })),
+  };
+}
+
+/** Resolves when it takes requests; what it writes after that is read and dropped, so that it never waits. */
+function readiness(stderr: ReadableStream<Uint8Array>): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  (async () => {
+    let output = '';
+    for await (const chunk of stderr) {
+      if (output.length < 100_000) output += Buffer.from(chunk).toString();
+      if (output.includes('Server is ready to receive web requests')) resolve();
+    }
+    reject(new Error(`prometheus ended:\n${output}`));
+  })();
+  return promise;
+}
