@@ -1,92 +1,143 @@
-import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import { randomBytes } from 'node:crypto';
-import { dirname } from 'node:path';
-import type { Subprocess } from 'bun';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { CookieJar } from '../../src/sandbox/tour/cookie-jar.ts';
-import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
-import { freePorts } from '../support/free-ports.ts';
-import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
-import { ORIGIN } from '../support/world.ts';
+import { describe, expect, it } from 'bun:test';
+import { startTwoInstances, type TwoInstances } from '../support/two-instances.ts';
+import { Crowd, Visitor } from '../support/visitors.ts';
 
-const MISSING = ['redis-server', 'haproxy'].filter((program) => !Bun.which(program));
-if (MISSING.length) console.log(`skipped: two-instances-example.test.ts needs ${MISSING.join(' and ')}`);
+const MISSING = ['redis-server', 'haproxy', 'openssl'].filter((program) => !Bun.which(program));
+if (process.platform !== 'linux') MISSING.push('Linux');
+if (MISSING.length) console.log(`skipped: two-instances-example.test.ts needs ${MISSING.join(', ')}`);
+
+const VISITORS = 24;
+const LISTENERS = 6;
+
+/**
+ * Plays a scene with a fresh example; again when it failed and an instance had missed Redis: sharing cannot help then,
+ * and a machine that runs other tests may keep Redis from answering in time.
+ */
+async function play(scene: (example: TwoInstances) => Promise<void>): Promise<void> {
+  for (;;) {
+    await using example = await startTwoInstances();
+    try {
+      return await scene(example);
+    } catch (error) {
+      if (!example.missedRedis()) throw error;
+      console.log('two instances: Redis was too slow, once more');
+    }
+  }
+}
 
 describe.skipIf(MISSING.length > 0)('deploy/two-instances/run.sh', () => {
-  let sandbox: Sandbox;
-  let example: Subprocess<'ignore', 'pipe', 'inherit'>;
-  let base: URL;
-  let statistics = '';
+  it(
+    'serves one session from both instances, and refreshes it once',
+    () =>
+      play(async (example) => {
+        const { upstream } = example.sandbox;
+        const visitor = await Visitor.signIn(example, 'Two');
+        for (let round = 1; round <= 3; round++) {
+          upstream.expireAccessTokens();
+          await Promise.all(Array.from({ length: 40 }, () => visitor.check()));
+          expect(upstream.counts().refreshes).toBe(round);
+        }
+        expect(visitor.outcomes).toEqual(Array(120).fill(200));
+        expect(await example.counted('music_gateway_refreshes_total{outcome="renewed"}')).toBe(3);
+        expect(upstream.counts().refusedRefreshes).toBe(0);
+        for (const { answered } of await example.instances()) expect(answered).toBeGreaterThan(0);
+      }),
+    120_000,
+  );
 
-  beforeAll(async () => {
-    sandbox = await startTestSandbox();
-    const port = await freePorts(5);
-    statistics = `http://127.0.0.1:${port + 4}`;
-    base = new URL(`http://127.0.0.1:${port}`);
-    example = Bun.spawn(['sh', new URL('../../deploy/two-instances/run.sh', import.meta.url).pathname], {
-      env: {
-        PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
-        LISTEN: `127.0.0.1:${port}`,
-        PORT_A: String(port + 1),
-        PORT_B: String(port + 2),
-        REDIS_PORT: String(port + 3),
-        STATISTICS: `127.0.0.1:${port + 4}`,
-        UPSTREAM_URL: sandbox.upstream.url,
-        IDP_URL: sandbox.identityProviderUrl,
-        IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
-        IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
-        ALLOWED_ORIGINS: ORIGIN,
-        COOKIE_KEYS: randomBytes(32).toString('base64url'),
-      },
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'inherit',
-    });
-    await bothAreUp();
-  }, 60_000);
+  it(
+    'signs nobody out when one is killed under load, and sends no generation twice',
+    () =>
+      play(async (example) => {
+        const { gate, sandbox } = example;
+        const released = Promise.withResolvers<void>();
+        let heldTracks = 0;
+        gate.replace('POST /v1/music', async (forward) => {
+          const answer = await forward();
+          heldTracks++;
+          await released.promise;
+          return answer;
+        });
+        const names = Array.from({ length: LISTENERS }, (_, index) => `Listener ${index}`);
+        const listeners = await Promise.all(names.map((name) => Visitor.signIn(example, name)));
+        const tracks = listeners.map(async (listener) => {
+          const answer = await listener.generate();
+          return answer.status === 200 ? (await answer.arrayBuffer()).byteLength : answer.status;
+        });
+        using crowd = await Crowd.arrive(example, VISITORS);
+        await crowd.renews(3);
+        await crowd.until(() => heldTracks === LISTENERS);
 
-  afterAll(async () => {
-    example.kill('SIGTERM');
-    await Promise.all([example.exited, sandbox.stop()]);
-  });
+        // Every visitor's access is renewed, and the call that follows is held: the cookies in the browsers are spent, and
+        // what comes after them only the gateways know. No refresh is under way then: one that the upstream has made and
+        // the instance has not yet told Redis of would be lost with it.
+        let heldProfiles = 0;
+        const profiles = gate.replace('GET /v1/me', async (forward) => {
+          const answer = await forward();
+          if (answer.status === 200) {
+            heldProfiles++;
+            await released.promise;
+          }
+          return answer;
+        });
+        const before = sandbox.upstream.counts().refreshes;
+        sandbox.upstream.expireAccessTokens();
+        const renewed = () => sandbox.upstream.counts().refreshes - before;
+        await crowd.until(() => heldProfiles === VISITORS && renewed() === VISITORS);
+        const cutOff = (await example.instances()).find(({ name }) => name === 'a')?.underWay ?? 0;
+        await example.killFirst('SIGKILL');
+        profiles.giveBack();
+        released.resolve();
 
-  /** Waits until HAProxy has seen the health of both. */
-  async function bothAreUp(): Promise<void> {
-    while ((await instances().catch(() => [])).filter(({ status }) => status === 'UP').length < 2)
-      await Bun.sleep(50);
-  }
+        await crowd.goesOn(3);
+        await crowd.renews(3);
+        await crowd.leave();
+        const outcomes = crowd.outcomes();
+        console.log(
+          `two instances: ${outcomes['200']} session checks; ${cutOff} requests under way at the one killed`,
+        );
+        expect(Object.keys(outcomes)).toEqual(['200']);
+        expect(sandbox.upstream.counts().refusedRefreshes).toBe(0);
 
-  /** What HAProxy's statistics say of the two: state, and how many requests each has answered with 200. */
-  async function instances(): Promise<{ status: string; answered: number }[]> {
-    const [head = '', ...rows] = (await (await fetch(`${statistics}/;csv`)).text()).split('\n');
-    const columns = head.replace('# ', '').split(',');
-    return rows
-      .map((row) => row.split(','))
-      .filter((row) => row[0] === 'gateways' && row[1] !== 'BACKEND')
-      .map((row) => ({
-        status: row[columns.indexOf('status')] ?? '',
-        answered: Number(row[columns.indexOf('hrsp_2xx')]),
-      }));
-  }
+        const received = (await Promise.all(tracks)).sort((a, b) => a - b);
+        const lost = received.filter((each) => each === 502).length;
+        expect(lost).toBeGreaterThan(0);
+        expect(received).toEqual([
+          ...Array(lost).fill(502),
+          ...Array(LISTENERS - lost).fill(received.at(-1)),
+        ]);
+        expect(received.at(-1)).toBeGreaterThan(100_000);
+        expect(gate.calls.filter((call) => call === 'POST /v1/music')).toHaveLength(LISTENERS);
+      }),
+    120_000,
+  );
 
-  it('serves one session from both instances, and refreshes it once', async () => {
-    const jar = new CookieJar();
-    const { identityProviderUrl } = sandbox;
-    const grant = await signInThroughForm({ ...SANDBOX_CLIENT, identityProviderUrl, name: 'Two', jar });
-    const headers = { origin: ORIGIN, 'content-type': 'application/json' };
-    const body = JSON.stringify({ code: grant.code, code_verifier: grant.codeVerifier });
-    const signedIn = await jar.fetch(new URL('/api/auth/idp', base), { method: 'POST', headers, body });
-    expect(await signedIn.text()).toBe('{"ok":true}');
+  it(
+    'fails nothing when one is taken out of service before it is told to end',
+    () =>
+      play(async (example) => {
+        const listeners = await Promise.all(['Ada', 'Bea'].map((name) => Visitor.signIn(example, name)));
+        using crowd = await Crowd.arrive(example, VISITORS);
+        let isOver = false;
+        const generations = listeners.map(async (listener) => {
+          const statuses = new Set<number>();
+          while (!isOver) {
+            const track = await listener.generate();
+            statuses.add(track.status);
+            await track.arrayBuffer();
+          }
+          return [...statuses];
+        });
+        await crowd.goesOn(5);
 
-    for (let round = 1; round <= 3; round++) {
-      sandbox.upstream.expireAccessTokens();
-      const calls = Array.from({ length: 40 }, () =>
-        jar.fetch(new URL('/api/auth/session', base), { headers }),
-      );
-      expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(40).fill(200));
-      expect(sandbox.upstream.counts().refreshes).toBe(round);
-    }
-    expect(sandbox.upstream.counts().refusedRefreshes).toBe(0);
-    for (const { answered } of await instances()) expect(answered).toBeGreaterThan(0);
-  });
+        await example.drainFirst();
+        await example.killFirst('SIGTERM');
+        await crowd.goesOn(5);
+        isOver = true;
+        expect(await Promise.all(generations)).toEqual([[200], [200]]);
+        await crowd.leave();
+        expect(Object.keys(crowd.outcomes())).toEqual(['200']);
+      }),
+    120_000,
+  );
 });

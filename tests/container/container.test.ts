@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import manifest from '../../package.json';
+import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import {
+  diskProblem,
+  drainProblem,
+  healthProblem,
+  memoryProblem,
+  rightsProblem,
+  serviceProblem,
+} from './checks.ts';
+import { type Container, type Restriction, startContainer } from './container.ts';
+import { Podman } from './podman.ts';
+import { importBase } from './stand-in-base.ts';
+import { seccompProfile } from './unit-filter.ts';
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const IMAGE = 'localhost/music-gateway:test';
+
+const missing = ['podman', 'runc', 'busybox'].filter((program) => !Bun.which(program));
+if (process.getuid?.() !== 0) missing.push('root');
+if (missing.length) console.log(`skipped: container.test.ts needs ${missing.join(', ')}`);
+
+/** Runs something in the gateway's process before the gateway itself. */
+function patched(patch: string): string {
+  return `CMD ${JSON.stringify(['bun', '-e', `${patch}; await import('./src/index.ts')`])}`;
+}
+
+const HANGS = 'it hangs, and the health check says that it is healthy';
+const LEAKS = patched(
+  'const kept = []; const real = fetch; globalThis.fetch = (...call) => { kept.push(Buffer.alloc(2e7, 1)); return real(...call) }',
+);
+
+describe.skipIf(missing.length > 0)('the container', () => {
+  let podman: Podman;
+  let upstream: ScriptedUpstream;
+  let container: Container;
+
+  beforeAll(async () => {
+    podman = await Podman.open();
+    upstream = new ScriptedUpstream();
+    const times = [performance.now()];
+    const base = /^FROM (\S+:\S+)/m.exec(await readFile(`${PROJECT}/Containerfile`, 'utf8'))?.[1] ?? '';
+    await importBase(podman, base);
+    times.push(performance.now());
+    const build = ['build', '--pull-never', '--network', 'host', '--format', 'docker'];
+    await podman.run(...build, '--tag', IMAGE, '--file', `${PROJECT}/Containerfile`, PROJECT);
+    times.push(performance.now());
+    container = await startContainer(podman, IMAGE, upstream);
+    times.push(performance.now());
+    const seconds = times.slice(1).map((time, index) => ((time - (times[index] ?? 0)) / 1000).toFixed(1));
+    console.log(`container: base, build and start took ${seconds.join(', ')} s`);
+  }, 180_000);
+
+  afterAll(async () => {
+    await podman[Symbol.asyncDispose]();
+    await upstream.stop();
+  }, 60_000);
+
+  it('is labelled as package.json says', async () => {
+    const labels = JSON.parse(await podman.run('image', 'inspect', '--format', '{{json .Labels}}', IMAGE));
+    const { name, description, version } = manifest;
+    const label = (key: string) => labels[`org.opencontainers.image.${key}`];
+    expect([label('title'), label('description'), label('version')]).toEqual([name, description, version]);
+  });
+
+  it('holds nothing that does not run in it, and nothing that its user could change', async () => {
+    const inside = (command: string) =>
+      podman.run('exec', container.id, 'sh', '-c', command).then((output) => output.split('\n'));
+    const held = await inside('ls -d .* * src/* node_modules/* node_modules/@*/*');
+    expect(held).toContain('src/index.ts');
+    expect(held).toContain('node_modules/elysia');
+    const unwanted = [
+      ...['.env', '.git', 'tests', 'src/client', 'src/sandbox', 'src/studio'],
+      ...Object.keys(manifest.devDependencies).map((name) => `node_modules/${name}`),
+    ];
+    expect(unwanted.filter((path) => held.includes(path))).toEqual([]);
+    expect(await inside('find . ! -user root')).toEqual(['']);
+  });
+
+  it('runs without any right', async () => {
+    expect(await rightsProblem(container)).toBeUndefined();
+  });
+
+  it('runs without a disk that is writable', async () => {
+    expect(await diskProblem(container)).toBeUndefined();
+  });
+
+  it('signs in, lists models and generates', async () => {
+    expect(await serviceProblem(container)).toBeUndefined();
+  });
+
+  it('is healthy when it answers, and unhealthy when it hangs', async () => {
+    expect(await healthProblem(container)).toBeUndefined();
+  });
+
+  it('delivers 50 generations at once in 256 MB', async () => {
+    expect(await memoryProblem(container)).toBeUndefined();
+  });
+
+  it('finishes a generation on SIGTERM, and exits with 0', async () => {
+    expect(await drainProblem(container, 20)).toBeUndefined();
+  });
+
+  it.skipIf(!Bun.which('systemd-analyze'))(
+    'works with no other system calls and sockets than the systemd unit allows',
+    async () => {
+      const unit = await readFile(`${PROJECT}/deploy/music-gateway.service`, 'utf8');
+      const start = async (name: string, text: string) => {
+        const seccomp = `${podman.folder}/${name}.json`;
+        await Bun.write(seccomp, JSON.stringify(await seccompProfile(text)));
+        return startContainer(podman, IMAGE, upstream, { seccomp });
+      };
+      const container = await start('unit', unit);
+      expect(await serviceProblem(container)).toBeUndefined();
+      expect(await memoryProblem(container)).toBeUndefined();
+      expect(await drainProblem(container, 20)).toBeUndefined();
+      // The kernel holds it to what the unit says: Bun cannot do without these.
+      await expect(start('no-epoll', unit.replace('~@', '~epoll_ctl @'))).rejects.toThrow('ended with');
+      await expect(start('no-sockets', unit.replace('AF_INET ', 'AF_UNIX '))).rejects.toThrow('ended with');
+    },
+  );
+
+  describe('is found out', () => {
+    /** A container of the image with one thing made worse. */
+    async function worse(...lines: string[]): Promise<Container> {
+      const file = `${podman.folder}/Worse`;
+      await Bun.write(file, [`FROM ${IMAGE}`, ...lines, ''].join('\n'));
+      const build = ['build', '--quiet', '--pull-never', '--format', 'docker', '--file', file];
+      return startContainer(podman, await podman.run(...build, podman.folder), upstream);
+    }
+
+    it('when it runs as root', async () => {
+      expect(await rightsProblem(await worse('USER root'))).toBe('user and group 0 0 0 0 0 0 0 0');
+    });
+
+    it.each([
+      ['disk', diskProblem, '/home/bun/app is writable'],
+      ['capabilities', rightsProblem, 'CapBnd is 00000000800405fb'],
+      ['privileges', rightsProblem, 'it can gain privileges'],
+    ] as const)(
+      'when it is started without the restriction of %s',
+      async (restriction: Restriction, check, problem) => {
+        expect(await check(await startContainer(podman, IMAGE, upstream, { without: restriction }))).toBe(
+          problem,
+        );
+      },
+    );
+
+    it.each([
+      ['a writable disk', 'touch started && exec bun src/index.ts', 'Read-only file system'],
+      ['a capability', 'chroot / bun /home/bun/app/src/index.ts', 'Operation not permitted'],
+    ])('when it needs %s', async (_, command, problem) => {
+      await expect(worse('USER root', `CMD ${command}`)).rejects.toThrow(problem);
+    });
+
+    it.each([
+      ['there is none', 'HEALTHCHECK NONE', 'has no defined healthcheck'],
+      ['it always succeeds', 'HEALTHCHECK CMD true', HANGS],
+      ['it always fails', 'HEALTHCHECK CMD false', 'the health check says: unhealthy'],
+    ])('by its health check: %s', async (_, line, problem) => {
+      expect(await healthProblem(await worse(line))).toContain(problem);
+    });
+
+    it('when it takes more memory than it has', async () => {
+      expect(await memoryProblem(await worse(LEAKS))).toBe('it ended with 137');
+    });
+
+    it.each([
+      ['does not hear SIGTERM', 'CMD bun src/index.ts; true', 'exit status 137'],
+      ['does not drain', patched("process.on('SIGTERM', () => process.exit(0))"), 'under way arrived as: '],
+    ])('when it %s', async (_, line, problem) => {
+      expect(await drainProblem(await worse(line), 2)).toContain(problem);
+    });
+  });
+});

@@ -1,0 +1,87 @@
+/** A gateway in a container, held to all that a careful operator would hold it to. */
+
+import { freePorts } from '../support/free-ports.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { ORIGIN } from '../support/world.ts';
+import type { Podman } from './podman.ts';
+
+export interface Container {
+  readonly podman: Podman;
+  readonly id: string;
+  readonly url: string;
+  readonly upstream: ScriptedUpstream;
+}
+
+const RESTRICTIONS = {
+  /** Not even /tmp or /dev/shm is writable. */
+  disk: ['--read-only', '--read-only-tmpfs=false', '--ipc', 'none'],
+  capabilities: ['--cap-drop=all'],
+  privileges: ['--security-opt', 'no-new-privileges'],
+  memory: ['--memory', '256m', '--memory-swap', '256m'],
+  processes: ['--pids-limit', '64'],
+  /** Podman's own are higher than some machines allow. */
+  limits: ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'],
+};
+export type Restriction = keyof typeof RESTRICTIONS;
+
+interface Difference {
+  readonly without?: Restriction;
+  /** A file with the system calls that it may make. */
+  readonly seccomp?: string;
+}
+
+/** Starts it on a free port of this machine and waits until it answers; throws what it printed when it ends instead. */
+export async function startContainer(
+  podman: Podman,
+  image: string,
+  upstream: ScriptedUpstream,
+  { without, seccomp }: Difference = {},
+): Promise<Container> {
+  const port = await freePorts(1);
+  const settings = {
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    UPSTREAM_URL: upstream.upstreamUrl,
+    IDP_URL: upstream.identityProviderUrl,
+    IDP_CLIENT_ID: 'studio',
+    IDP_REDIRECT_URI: `${ORIGIN}/callback`,
+    ALLOWED_ORIGINS: ORIGIN,
+    MAX_HELD_REQUESTS: '400',
+  };
+  const restrictions = Object.entries(RESTRICTIONS).filter(([name]) => name !== without);
+  const environment = Object.entries(settings).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
+  const id = await podman.run(
+    ...['run', '--detach', '--pull', 'never', '--network', 'host', '--log-driver', 'k8s-file'],
+    ...restrictions.flatMap(([, options]) => options),
+    ...(seccomp ? ['--security-opt', `seccomp=${seccomp}`] : []),
+    ...environment,
+    image,
+  );
+  const container = { podman, id, url: `http://127.0.0.1:${port}`, upstream };
+  while (!(await answers(container))) {
+    if (await isRunning(container)) continue;
+    const { output, errors } = await podman.try('logs', id);
+    throw new Error(`the container ended with ${await exitStatus(container)}:\n${output}${errors}`);
+  }
+  return container;
+}
+
+export function answers({ url }: Container): Promise<boolean> {
+  return fetch(`${url}/api/health`, { keepalive: false }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
+
+export async function isRunning(container: Container): Promise<boolean> {
+  return (await inspect(container, '.State.Running')) === 'true';
+}
+
+export function exitStatus(container: Container): Promise<string> {
+  return inspect(container, '.State.ExitCode');
+}
+
+/** One value of what podman knows of the container, such as `.State.Pid`. */
+export function inspect({ podman, id }: Container, field: string): Promise<string> {
+  return podman.run('inspect', '--format', `{{${field}}}`, id);
+}

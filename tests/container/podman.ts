@@ -1,0 +1,72 @@
+/** Podman with a storage of its own, in a temporary folder, so that it leaves nothing on the machine. */
+
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+
+export interface Ended {
+  readonly status: number;
+  readonly output: string;
+  readonly errors: string;
+}
+
+export class Podman implements AsyncDisposable {
+  readonly folder: string;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  static async open(): Promise<Podman> {
+    return new Podman(await mkdtemp(`${tmpdir()}/podman-`));
+  }
+
+  /** Gives what a command prints, and throws when it fails. */
+  async run(...command: string[]): Promise<string> {
+    const { status, output, errors } = await this.try(...command);
+    if (status !== 0) throw new Error(`podman ${command[0]} ended with ${status}:\n${output}${errors}`);
+    return output.trim();
+  }
+
+  async try(...command: string[]): Promise<Ended> {
+    const child = Bun.spawn(
+      [
+        'podman',
+        // crun, the usual one, does not start on every kernel.
+        ...['--runtime', 'runc', '--events-backend', 'none'],
+        ...['--root', `${this.folder}/root`],
+        ...['--runroot', `${this.folder}/runroot`],
+        ...['--tmpdir', `${this.folder}/tmp`],
+        ...command,
+      ],
+      // Its monitor writes a file where it is started when a container runs out of memory.
+      {
+        cwd: this.folder,
+        env: { ...process.env, TMPDIR: this.folder },
+        stdin: 'ignore',
+        stdout: 'pipe',
+        stderr: 'pipe',
+      },
+    );
+    const [output, errors, status] = await Promise.all([
+      child.stdout.text(),
+      child.stderr.text(),
+      child.exited,
+    ]);
+    return { status, output, errors };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.try('rm', '--all', '--force', '--time', '0');
+    // What cleans up after a container goes on when podman has ended, and would mount the storage again.
+    while (await isAtWork(this.folder)) await Bun.sleep(20);
+    await Bun.spawn(['umount', `${this.folder}/root/overlay`], { stderr: 'ignore' }).exited;
+    await rm(this.folder, { recursive: true });
+  }
+}
+
+/** Whether a process has the folder in its command line. */
+async function isAtWork(folder: string): Promise<boolean> {
+  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const commands = processes.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => ''));
+  return (await Promise.all(commands)).some((command) => command.includes(folder));
+}

@@ -1,0 +1,73 @@
+/** An image under the name of the Containerfile's base, made of this machine's own Bun, so that no registry is needed. */
+
+import { chmod, chown, cp, mkdir, symlink } from 'node:fs/promises';
+import type { Podman } from './podman.ts';
+
+const USER_ID = 1000;
+const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
+const ENTRYPOINT_PATH = '/usr/local/bin/docker-entrypoint.sh';
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** As the real one: what is no program is an argument of Bun's. */
+const ENTRYPOINT = `#!/bin/sh
+command -v "$1" >/dev/null || set -- bun "$@"
+exec "$@"
+`;
+
+export async function importBase(podman: Podman, name: string): Promise<void> {
+  const version = /:([\d.]+)-slim$/.exec(name)?.[1];
+  if (version !== Bun.version) throw new Error(`the base is ${name}, and this is Bun ${Bun.version}`);
+  const root = `${podman.folder}/base`;
+  await Promise.all([copyPrograms(root), writeFiles(root)]);
+  const archive = `${podman.folder}/base.tar`;
+  await printed('tar', '-C', root, '--numeric-owner', '-cf', archive, '.');
+  const changes = [
+    `ENV PATH=${PATH}`,
+    // What this machine trusts, the build trusts as well.
+    `ENV NODE_EXTRA_CA_CERTS=${CERTIFICATES}`,
+    'WORKDIR /home/bun/app',
+    `ENTRYPOINT ["${ENTRYPOINT_PATH}"]`,
+    'CMD ["/usr/local/bin/bun"]',
+  ];
+  await podman.run('import', '--quiet', ...changes.flatMap((change) => ['--change', change]), archive, name);
+}
+
+async function copyPrograms(root: string): Promise<void> {
+  const programs = { '/usr/local/bin/bun': process.execPath, '/bin/busybox': Bun.which('busybox') ?? '' };
+  for (const [path, program] of Object.entries(programs)) {
+    await cp(program, root + path, { dereference: true });
+    for (const library of await librariesOf(program))
+      await cp(library, root + library, { dereference: true });
+  }
+  const tools = (await printed('busybox', '--list')).trim().split('\n');
+  await Promise.all(
+    tools.filter((tool) => tool !== 'busybox').map((tool) => symlink('busybox', `${root}/bin/${tool}`)),
+  );
+}
+
+/** None for a program that is linked statically, which ldd takes for a failure. */
+async function librariesOf(program: string): Promise<string[]> {
+  const child = Bun.spawn(['ldd', program], { stdout: 'pipe', stderr: 'ignore' });
+  return (await child.stdout.text()).match(/\/\S+/g) ?? [];
+}
+
+async function writeFiles(root: string): Promise<void> {
+  const files = {
+    '/etc/passwd': `root:x:0:0::/root:/bin/sh\nbun:x:${USER_ID}:${USER_ID}::/home/bun:/bin/sh\n`,
+    '/etc/group': `root:x:0:\nbun:x:${USER_ID}:\n`,
+    [ENTRYPOINT_PATH]: ENTRYPOINT,
+    [CERTIFICATES]: Bun.file(CERTIFICATES),
+  };
+  for (const [path, content] of Object.entries(files)) {
+    await Bun.write(root + path, content);
+  }
+  await chmod(root + ENTRYPOINT_PATH, 0o755);
+  await mkdir(`${root}/home/bun/app`, { recursive: true });
+  await chown(`${root}/home/bun`, USER_ID, USER_ID);
+}
+
+async function printed(...command: string[]): Promise<string> {
+  const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
+  const [output, status] = await Promise.all([child.stdout.text(), child.exited]);
+  if (status !== 0) throw new Error(`${command.join(' ')} ended with ${status}`);
+  return output;
+}

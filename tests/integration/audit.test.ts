@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'bun:test';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const AUDIT = fileURLToPath(new URL('../../.ci/audit', import.meta.url));
+const isMissing = !Bun.which('bash');
+if (isMissing) console.log('skipped: audit.test.ts needs bash');
+
+/** Audits against a registry that answers so to every question. */
+async function audit(answer: () => Response) {
+  await using registry = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer });
+  const child = Bun.spawn(['bash', AUDIT], {
+    env: {
+      PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+      NO_COLOR: '1',
+      NPM_CONFIG_REGISTRY: registry.url.href,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [output, status] = await Promise.all([child.stdout.text(), child.exited]);
+  return { status, output };
+}
+
+function advisory(severity: string): Response {
+  const title = 'It does what it should not';
+  const url = 'https://advisories.test/1';
+  return Response.json({ elysia: [{ id: 1, url, title, severity, vulnerable_versions: '<99' }] });
+}
+
+describe.skipIf(isMissing)('bun run audit', () => {
+  it('is silent when nothing is known against any package', async () => {
+    expect(await audit(() => Response.json({}))).toEqual({ status: 0, output: '' });
+  });
+
+  it.each(['high', 'critical'])('fails and says why when something %s is', async (severity) => {
+    const { status, output } = await audit(() => advisory(severity));
+    expect(status).toBe(1);
+    expect(output).toContain(`${severity}: It does what it should not`);
+  });
+
+  it('lets something moderate pass', async () => {
+    expect((await audit(() => advisory('moderate'))).status).toBe(0);
+  });
+
+  it('says so and goes on where the registry gives no answer', async () => {
+    const { status, output } = await audit(() => new Response('', { status: 405 }));
+    expect(status).toBe(0);
+    expect(output.split('\n')).toEqual([
+      'skipped: bun audit of .: no answer from the registry',
+      'skipped: bun audit of tests/bench: no answer from the registry',
+      '',
+    ]);
+  });
+});

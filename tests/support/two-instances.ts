@@ -1,0 +1,137 @@
+/** `deploy/two-instances/run.sh`, started as somebody would who tries it, in front of a sandbox whose calls can be held. */
+
+import { randomBytes } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { freePorts } from './free-ports.ts';
+import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
+import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
+import { ORIGIN } from './world.ts';
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** What HAProxy's statistics say of one gateway. */
+export interface Instance {
+  readonly name: string;
+  readonly isUp: boolean;
+  /** Requests that are under way at it. */
+  readonly underWay: number;
+  /** Requests that it has answered with a status from 200 to 299. */
+  readonly answered: number;
+}
+
+export interface TwoInstances extends AsyncDisposable {
+  readonly sandbox: Sandbox;
+  readonly gate: UpstreamGate;
+  /** By https, with the certificate that run.sh has made. */
+  readonly base: URL;
+  instances(): Promise<Instance[]>;
+  /** The sum of what both gateways count, such as `music_gateway_refreshes_total{outcome="renewed"}`. */
+  counted(metric: string): Promise<number>;
+  /** Takes the gateway that HAProxy knows as `a` out of service, and waits until nothing is under way at it. */
+  drainFirst(): Promise<void>;
+  /** Whether an instance has taken Redis to be down; on a busy machine it may have been slow only. */
+  missedRedis(): boolean;
+  /** Signals the gateway that HAProxy knows as `a`. */
+  killFirst(signal: 'SIGKILL' | 'SIGTERM'): Promise<void>;
+}
+
+export async function startTwoInstances(): Promise<TwoInstances> {
+  const sandbox = await startTestSandbox();
+  const gate = openUpstreamGate(sandbox.upstream.url);
+  const port = await freePorts(7);
+  const example = Bun.spawn(['sh', `${PROJECT}/deploy/two-instances/run.sh`], {
+    env: {
+      PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+      LISTEN: `127.0.0.1:${port}`,
+      PORT_A: String(port + 1),
+      PORT_B: String(port + 2),
+      METRICS_A: String(port + 3),
+      METRICS_B: String(port + 4),
+      REDIS_PORT: String(port + 5),
+      STATISTICS: `127.0.0.1:${port + 6}`,
+      UPSTREAM_URL: `http://127.0.0.1:${gate.port}`,
+      IDP_URL: sandbox.identityProviderUrl,
+      IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
+      IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
+      ALLOWED_ORIGINS: ORIGIN,
+      COOKIE_KEYS: randomBytes(32).toString('base64url'),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let log = '';
+  const logRead = Promise.all(
+    [example.stdout, example.stderr].map(async (stream) => {
+      for await (const chunk of stream) log += Buffer.from(chunk).toString();
+    }),
+  );
+  const statistics = `http://127.0.0.1:${port + 6}/`;
+  const instances = () => readStatistics(statistics);
+  while ((await instances().catch(() => [])).filter(({ isUp }) => isUp).length < 2) {
+    if (example.exitCode !== null) throw new Error(`run.sh ended with ${example.exitCode}:\n${log}`);
+    await Bun.sleep(50);
+  }
+  return {
+    sandbox,
+    gate,
+    base: new URL(`https://127.0.0.1:${port}`),
+    instances,
+    async counted(metric) {
+      const pages = [port + 3, port + 4].map(async (each) =>
+        (await fetch(`http://127.0.0.1:${each}/metrics`)).text(),
+      );
+      const lines = (await Promise.all(pages)).flatMap((page) => page.split('\n'));
+      const values = lines
+        .filter((line) => line.startsWith(`${metric} `))
+        .map((line) => line.slice(metric.length));
+      return values.reduce((sum, value) => sum + Number(value), 0);
+    },
+    async drainFirst() {
+      const body = new URLSearchParams({ s: 'a', b: 'gateways', action: 'drain' });
+      await fetch(statistics, { method: 'POST', body });
+      while ((await instances()).some(({ name, isUp, underWay }) => name === 'a' && (isUp || underWay > 0)))
+        await Bun.sleep(20);
+    },
+    missedRedis: () => log.includes('Redis does not answer'),
+    async killFirst(signal) {
+      process.kill(await childWith(example.pid, `PORT=${port + 1}`), signal);
+    },
+    async [Symbol.asyncDispose]() {
+      example.kill('SIGTERM');
+      await logRead;
+      await gate[Symbol.asyncDispose]();
+      await sandbox.stop();
+    },
+  };
+}
+
+async function readStatistics(address: string): Promise<Instance[]> {
+  const [head = '', ...rows] = (await (await fetch(`${address};csv`)).text()).split('\n');
+  const columns = head.replace('# ', '').split(',');
+  return rows
+    .map((row) => row.split(','))
+    .filter((row) => row[0] === 'gateways' && row[1] !== 'BACKEND')
+    .map((row) => {
+      const value = (column: string) => row[columns.indexOf(column)] ?? '';
+      return {
+        name: value('svname'),
+        isUp: value('status') === 'UP',
+        underWay: Number(value('scur')),
+        answered: Number(value('hrsp_2xx')),
+      };
+    });
+}
+
+/** The process among those that a process has started which has this in its environment. */
+async function childWith(parent: number, variable: string): Promise<number> {
+  for (const thread of await readdir(`/proc/${parent}/task`)) {
+    const children = await readFile(`/proc/${parent}/task/${thread}/children`, 'utf8');
+    for (const child of children.trim().split(' ')) {
+      const environment = await readFile(`/proc/${child}/environ`, 'utf8');
+      if (environment.split('\0').includes(variable)) return Number(child);
+    }
+  }
+  throw new Error(`no child of ${parent} has ${variable}`);
+}
