@@ -20,6 +20,8 @@ export class GatewayRequestError extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** Not every 401 is the end: when the session could not be renewed just now, it may be the next time. */
   readonly sessionHasEnded: boolean;
+  /** By which the gateway's operator finds the request in the log; undefined when there was no answer. */
+  readonly requestId: string | undefined;
 
   constructor(message: string, details: RequestErrorDetails) {
     super(message, { cause: details.cause });
@@ -27,6 +29,7 @@ export class GatewayRequestError extends Error {
     this.sessionHasEnded = details.status === 401 && !details.upstreamFailed;
     this.retryIsSafe = details.retryIsSafe;
     this.retryAfterSeconds = details.retryAfterSeconds;
+    this.requestId = details.answer?.headers.get('x-request-id') ?? undefined;
   }
 }
 
@@ -34,6 +37,7 @@ interface RequestErrorDetails extends Pick<GatewayRequestError, 'status' | 'retr
   readonly retryAfterSeconds?: number | undefined;
   /** Whether the gateway could not reach the upstream, for what it had to ask of it. */
   readonly upstreamFailed?: boolean;
+  readonly answer?: Response;
   readonly cause?: unknown;
 }
 
@@ -99,7 +103,8 @@ export async function requestData(
     return isRecord(body) && 'data' in body ? body['data'] : body;
   } catch {
     // Its cause would quote the answer.
-    throw new GatewayRequestError('The answer is not JSON.', { status: response.status, retryIsSafe });
+    const { status } = response;
+    throw new GatewayRequestError('The answer is not JSON.', { status, retryIsSafe, answer: response });
   }
 }
 
@@ -131,6 +136,7 @@ async function requestError(response: Response, onlyReads: boolean): Promise<Gat
     retryIsSafe: onlyReads || wasRefused || NEVER_SENT.test(proxyStatus),
     upstreamFailed: /;\s*error=/.test(proxyStatus),
     retryAfterSeconds: secondsUntil(headers.get('retry-after') ?? ''),
+    answer: response,
   });
 }
 

@@ -15,7 +15,7 @@ const NEEDED = ['taskset', 'wrk', 'nginx'];
 const LIMIT_MS = 40 * 60 * 1000;
 /** Above it something else was running, and the figures are not worth keeping. */
 const QUIET = 0.7;
-const README = new URL('../../README.md', import.meta.url);
+const README = new URL('README.md', import.meta.url);
 
 async function main(args: readonly string[]): Promise<void> {
   const options = parseOptions(args);
@@ -43,8 +43,7 @@ async function write(results: Results, folder: string): Promise<void> {
 }
 
 async function writeReadme(results: Results): Promise<void> {
-  const picture =
-    '![CPU time of a request, by contender and by size of the body](tests/bench/results/cost.svg)';
+  const picture = '![CPU time of a request, by contender and by size of the body](results/cost.svg)';
   const origin = `${results.date}, ${results.machine}; medians of ${results.rounds} rounds and ± half of their range.`;
   const content = `\n${costTable(results)}\n\n${origin}\n\n${picture}\n`;
   await Bun.write(README, withBench(await Bun.file(README).text(), content));

@@ -1,4 +1,4 @@
-/** Puts table and plot into the project's README, between two markers. */
+/** Puts table and plot into this folder's README, between two markers. */
 
 const BEGIN = '<!-- bench -->';
 const END = '<!-- /bench -->';

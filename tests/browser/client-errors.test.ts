@@ -97,6 +97,26 @@ describe('retryAfterSeconds', () => {
   });
 });
 
+describe('requestId', () => {
+  it("is the one in the gateway's log", async () => {
+    await using world = startWorld();
+    const error = await rejection(clientIn(openPage(), world).models());
+    const { requestId } = world.lines.find(({ method }) => method === 'GET') ?? {};
+    expect(requestId).toBeString();
+    expect(error).toHaveProperty('requestId', requestId);
+  });
+
+  it('is there when the answer is not JSON, and not when there is none', async () => {
+    const broken = answeredWith('{', { status: 200, headers: { 'x-request-id': 'r-1' } });
+    expect(await rejection(broken.models())).toHaveProperty('requestId', 'r-1');
+    const lost = createGatewayClient({
+      baseUrl: 'http://gateway.test',
+      fetch: () => Promise.reject(new TypeError('gone')),
+    });
+    expect(await rejection(lost.models())).toHaveProperty('requestId', undefined);
+  });
+});
+
 describe('an answer that is not whole or not JSON', () => {
   it('is an error with the status when it is not JSON, and quotes nothing of it', async () => {
     const client = answeredWith('<html>secret</html>', { status: 200 });

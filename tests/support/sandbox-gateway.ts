@@ -1,4 +1,4 @@
-/** A gateway on a real socket in front of the sandbox, whose redirect URI is on the studio's own origin. */
+/** A gateway on a real socket in front of the sandbox, whose redirect URI is on the web app's own origin. */
 
 import { createGateway } from '../../src/gateway.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
@@ -12,14 +12,15 @@ export interface SandboxGateway extends AsyncDisposable {
   readonly redirectUri: string;
 }
 
-export async function startSandboxGateway(): Promise<SandboxGateway> {
-  const redirectUri = `${ORIGIN}/callback`;
+export async function startSandboxGateway(origin = ORIGIN): Promise<SandboxGateway> {
+  const redirectUri = `${origin}/callback`;
   const sandbox = await startTestSandbox({ redirectUris: [redirectUri] });
   const settings = testSettings({
     UPSTREAM_URL: sandbox.upstream.url,
     IDP_URL: sandbox.identityProviderUrl,
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
     IDP_REDIRECT_URI: redirectUri,
+    ALLOWED_ORIGINS: origin,
   });
   const gateway = createGateway({ settings, logger: recordLog().logger });
   gateway.listen({ port: 0, hostname: '127.0.0.1' });

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'bun:test';
+import { dependencies, devDependencies, scripts } from '../../package.json';
+import { createGateway } from '../../src/gateway.ts';
+import { SETTING_NAMES } from '../../src/settings.ts';
+import {
+  allDocuments,
+  anchorsIn,
+  linksIn,
+  linkTarget,
+  namesInTables,
+  projectFiles,
+  ROOT,
+  readDocument,
+  section,
+} from '../support/documents.ts';
+import { recordLog } from '../support/recorded-log.ts';
+import { testSettings } from '../support/world.ts';
+
+const README = await readDocument('README.md');
+const FILES = new Set(await projectFiles());
+const DOCUMENTS = await allDocuments();
+
+function exists(path: string): boolean {
+  const folder = path.replace(/\/?$/, '/');
+  return FILES.has(path) || [...FILES].some((file) => file.startsWith(folder));
+}
+
+describe('the README', () => {
+  it('has a row for each setting, and for nothing else', () => {
+    expect(namesInTables(section(README, '## Settings')).toSorted()).toEqual([...SETTING_NAMES].toSorted());
+  });
+
+  it('has a row with the reason for each package, and for nothing else', () => {
+    const packages = Object.keys({ ...dependencies, ...devDependencies });
+    const heading = '## Dependencies, and why each';
+    expect(namesInTables(section(README, heading)).toSorted()).toEqual(packages.toSorted());
+  });
+
+  it('names each command', () => {
+    const commands = Object.keys(scripts).map((name) => `bun run ${name}`);
+    const text = section(README, '## Commands');
+    expect(commands.filter((command) => !text.includes(`\`${command}\``))).toEqual([]);
+  });
+
+  it('has a row for each route', () => {
+    const { routes } = createGateway({
+      logger: recordLog().logger,
+      settings: testSettings({ UPSTREAM_URL: 'http://localhost', IDP_URL: 'http://localhost' }),
+    });
+    const text = section(README, '## Routes');
+    const paths = routes.map(({ path }) => path.replace(/\*$/, ''));
+    expect(paths.length).toBeGreaterThan(5);
+    expect(paths.filter((path) => !text.includes(path))).toEqual([]);
+  });
+
+  it('shows in its example environment each setting', async () => {
+    const example = await Bun.file(new URL('../../.env.example', import.meta.url)).text();
+    const shown = [...example.matchAll(/^(?:# )?([A-Z_]+)=/gm)].map(([, name = '']) => name);
+    expect(shown.toSorted()).toEqual([...SETTING_NAMES].toSorted());
+  });
+});
+
+describe.each(DOCUMENTS)('$path', (document) => {
+  it('links to what is there', async () => {
+    const relative = linksIn(document).filter((link) => !/^[a-z]+:/.test(link));
+    const broken: string[] = [];
+    for (const link of relative) {
+      const { path, anchor } = linkTarget(document, link);
+      if (!exists(path)) broken.push(link);
+      else if (anchor && !anchorsIn(await readDocument(path)).includes(anchor)) broken.push(link);
+    }
+    expect(broken).toEqual([]);
+  });
+
+  it('names files that are there', () => {
+    const named = [...document.text.matchAll(/`((?:src|tests|deploy)\/[\w./-]+)`/g)].map(
+      ([, path = '']) => path,
+    );
+    expect(named.filter((path) => !exists(path))).toEqual([]);
+  });
+
+  it('names tests that are there', () => {
+    const pattern = /`((?:unit|integration|faults|browser|container|monitoring)\/[\w./-]+)`/g;
+    const named = [...document.text.matchAll(pattern)].map(([, name = '']) => `tests/${name}`);
+    expect(named.filter((path) => !exists(path) && !exists(`${path}.test.ts`))).toEqual([]);
+  });
+});
+
+describe('the operating page', () => {
+  it('has a heading for each alert, and for no other', async () => {
+    const rules = await Bun.file(`${ROOT}deploy/monitoring/alerts.yml`).text();
+    const alerts = [...rules.matchAll(/^ +- alert: (\w+)$/gm)].map(([, name = '']) => name);
+    const headings = section(await readDocument('deploy/README.md'), '## Alerts').matchAll(/^### (.+)$/gm);
+    expect(alerts.length).toBeGreaterThan(10);
+    expect(Array.from(headings, ([, name]) => name)).toEqual(alerts);
+  });
+});
+
+describe('the figures of the benchmark', () => {
+  it('are the same in the README', async () => {
+    const { text } = await readDocument('tests/bench/results/table.md');
+    const row = /^\| this gateway \| (.+)/m.exec(text)?.[1]?.split(' | ') ?? [];
+    const [, , call, , , track] = row.map((figure) => figure.split(' ', 1)[0]);
+    expect(section(README, '## What it costs')).toContain(
+      `A proxied call takes ${call} µs of a core, a track of 10 MB ${track} ms,`,
+    );
+  });
+
+  it('are shown as they are kept', async () => {
+    const results = await readDocument('tests/bench/results/table.md');
+    const shown = await readDocument('tests/bench/README.md');
+    expect(section(shown, '## What came out')).toContain(section(results, '## CPU time').trim());
+  });
+});
