@@ -16,14 +16,24 @@ async function main(): Promise<void> {
     process.exit(1);
   }
   const { settings } = outcome;
-  const logger = await openLog(settings);
+  const { logger, close } = await openLog(settings);
+  const exit = async (status: number) => {
+    await close();
+    process.exit(status);
+  };
   for (const warning of outcome.warnings) logger.warn(warning);
   for (const warning of limitWarnings(settings.maxHeldRequests, process.env, openFilesLimit())) {
     logger.warn(warning);
   }
-  const metrics = await openMetrics(settings);
+  const { metrics, listen: listenForMetrics } = await openMetrics(settings);
   const gateway = createGateway({ settings, logger, metrics });
-  listenOrExit('PORT', settings, settings.port, (address) => gateway.listen(address));
+  const problem =
+    listenProblem(settings, 'METRICS_PORT', settings.metricsPort, listenForMetrics) ??
+    listenProblem(settings, 'PORT', settings.port, (address) => gateway.listen(address));
+  if (problem) {
+    console.error(`error: ${problem}`);
+    return exit(1);
+  }
   const { server } = gateway;
   const origins = [...settings.allowedOrigins].join(', ');
   logger.info(`${settings.serviceName} listens on ${server?.url.origin} for ${origins}`);
@@ -31,7 +41,7 @@ async function main(): Promise<void> {
   let stoppingSince: number | undefined;
   const stop = async (signal: NodeJS.Signals) => {
     if (stoppingSince !== undefined) {
-      if (performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(1);
+      if (performance.now() - stoppingSince > SAME_SIGNAL_MS) await exit(1);
       return;
     }
     stoppingSince = performance.now();
@@ -42,37 +52,40 @@ async function main(): Promise<void> {
     const cut = server?.pendingRequests ?? 0;
     if (cut) logger.warn(`stopped; ${cut} requests took too long and are cut off`);
     else logger.info('stopped; every request is finished');
-    process.exit(0);
+    await exit(0);
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
 }
 
 /** Loaded only where it is asked for: it takes 24 ms of the start. */
-async function openMetrics(settings: Settings) {
-  const { metricsPort, maxHeldRequests } = settings;
-  if (metricsPort === undefined) return undefined;
+async function openMetrics({ metricsPort, maxHeldRequests }: Settings) {
+  if (metricsPort === undefined) return { metrics: undefined, listen: () => {} };
   const { Metrics } = await import('./telemetry/metrics.ts');
   const { serveMetrics } = await import('./telemetry/metrics-server.ts');
   const metrics = new Metrics(maxHeldRequests);
-  listenOrExit('METRICS_PORT', settings, metricsPort, (address) => serveMetrics(metrics.registry, address));
-  return metrics;
+  return { metrics, listen: (address: Address) => void serveMetrics(metrics.registry, address) };
 }
 
-function listenOrExit(
-  setting: string,
+interface Address {
+  readonly port: number;
+  readonly hostname: string;
+}
+
+function listenProblem(
   { host }: Settings,
-  port: number,
-  listen: (address: { port: number; hostname: string }) => void,
-): void {
+  setting: string,
+  port: number | undefined,
+  listen: (address: Address) => void,
+): string | undefined {
+  if (port === undefined) return undefined;
   try {
     listen({ port, hostname: host });
+    return undefined;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
-    const problem =
-      code === 'EADDRINUSE' ? `port ${port} is taken` : `cannot listen on ${host}:${port} (${code})`;
-    console.error(`error: ${problem} (${setting})`);
-    process.exit(1);
+    if (code === 'EADDRINUSE') return `port ${port} is taken (${setting})`;
+    return `cannot listen on ${host}:${port} (${code}, ${setting})`;
   }
 }
 

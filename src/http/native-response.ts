@@ -34,9 +34,11 @@ export function nativeResponse(
 
 function traced(body: Body, request: Request): Body {
   const trace = traceOf(request);
+  // An answer to HEAD has no body, whatever there would be.
+  trace.bytes = request.method === 'HEAD' || body instanceof ReadableStream ? 0 : (body?.byteLength ?? 0);
+  if (body === null || request.method === 'HEAD') return body;
   if (body instanceof ReadableStream) return tracedBody(body, trace);
-  trace.bytes = body?.byteLength ?? 0;
-  return body && trace.bytes > ONE_PIECE_BYTES ? streamOf(body) : body;
+  return body.byteLength > ONE_PIECE_BYTES ? tracedBody(streamOf(body), trace) : body;
 }
 
 /**

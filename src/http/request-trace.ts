@@ -51,6 +51,13 @@ export class RequestTrace {
   constructor(request: Request) {
     this.headers = traceHeaders(request.headers);
   }
+
+  /** What was answered to nobody says nothing: neither of the gateway nor of the upstream. */
+  forgetAnswer(): void {
+    this.reason = undefined;
+    this.cause = undefined;
+    this.bytes = 0;
+  }
 }
 
 /** In tenths: more would only make logs longer. */

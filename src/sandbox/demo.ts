@@ -68,7 +68,8 @@ async function startGateway(sandbox: Sandbox, addresses: DemoAddresses) {
   });
   if (!outcome.ok) throw new Error(outcome.problems.join('; '));
   const { settings } = outcome;
-  return createGateway({ settings, logger: await openLog(settings) }).listen({
+  const { logger } = await openLog(settings);
+  return createGateway({ settings, logger }).listen({
     port: addresses.gatewayPort,
     hostname: 'localhost',
   });

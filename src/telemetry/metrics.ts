@@ -58,14 +58,14 @@ export class Metrics {
   ended({ route, method, status, trace }: AnsweredRequest): void {
     this.#held.dec({ route });
     // What was answered when its client had gone is neither a success nor a failure.
-    const isHeard = trace.clientGone !== 'waiting';
-    this.#requests.inc({ route, method, status: isHeard ? statusClass(status) : 'none' });
+    const label = trace.clientGone === 'waiting' ? 'none' : statusClass(status);
+    this.#requests.inc({ route, method, status: label });
     for (const { call, outcome, ms } of trace.calls) {
-      const label = typeof outcome === 'number' ? statusClass(outcome) : outcome;
-      this.#upstream.observe({ call, outcome: label }, ms / 1000);
+      const kind = typeof outcome === 'number' ? statusClass(outcome) : outcome;
+      this.#upstream.observe({ call, outcome: kind }, ms / 1000);
     }
     if (trace.refresh) this.#refreshes.inc({ outcome: trace.refresh });
-    if (trace.reason && isHeard) this.#errors.inc({ reason: trace.reason });
+    if (trace.reason) this.#errors.inc({ reason: trace.reason });
     if (trace.bytes) this.#sentBytes.inc({ route }, trace.bytes);
     if (trace.clientGone) this.#aborts.inc({ route, phase: trace.clientGone });
     if (trace.brokenBody) this.#brokenBodies.inc({ route });

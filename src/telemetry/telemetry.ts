@@ -51,16 +51,17 @@ export class Telemetry {
   /** For the store that instances share. */
   observeRedis() {
     const gauge = this.#metrics?.redisGauge();
-    let wasDown = false;
+    let isDown = false;
     return {
       onDown: (cause: string) => {
-        wasDown = true;
+        isDown = true;
         gauge?.set(0);
         this.#logger.warn({ cause }, 'Redis does not answer; refreshes are not shared until it does');
       },
       onUp: () => {
         gauge?.set(1);
-        if (wasDown) this.#logger.info('Redis answers again; refreshes are shared');
+        if (isDown) this.#logger.info('Redis answers again; refreshes are shared');
+        isDown = false;
       },
     };
   }
@@ -72,13 +73,15 @@ export class Telemetry {
     const headMs = millisecondsSince(trace.startedAt);
     this.#metrics?.answered(route, headMs);
     // Asked only after a wait: the signal is made when it is first looked at.
-    if (trace.calls.length && request.signal.aborted) trace.clientGone = 'waiting';
+    const hasWaited = trace.calls.length > 0 || trace.reason === 'bodyIncomplete';
+    if (hasWaited && request.signal.aborted) trace.clientGone = 'waiting';
     if (trace.bodyEnd) trace.bodyEnd.then(() => this.#ended(observed, status, headMs));
     else this.#ended(observed, status, headMs);
     return response;
   }
 
   #ended({ request, trace, route }: Observed, status: number, headMs: number): void {
+    if (trace.clientGone === 'waiting') trace.forgetAnswer();
     const method = METHODS.has(request.method) ? request.method : 'other';
     this.#metrics?.ended({ route, method, status, trace });
     const level = this.#levelOf(route, method, status, trace);

@@ -51,7 +51,9 @@ export class RedisReplayStore implements ReplayStore {
     const client = this.#connect();
     this.#client = client;
     client.then(
-      () => observer.onUp(),
+      () => {
+        if (this.#client === client) observer.onUp();
+      },
       (cause) => this.#giveUp(client, cause),
     );
   }
@@ -143,10 +145,12 @@ export class RedisReplayStore implements ReplayStore {
     }
   }
 
-  async #connect(): Promise<RedisClient> {
+  #connect(): Promise<RedisClient> {
     const redis = new RedisClient(this.#url, { autoReconnect: false, connectionTimeout: RETRY_MS });
-    await redis.connect();
-    return redis;
+    const client = redis.connect().then(() => redis);
+    // Known at once, and not by the next refresh.
+    redis.onclose = (cause) => this.#giveUp(client, cause);
+    return client;
   }
 }
 
