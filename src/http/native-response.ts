@@ -23,7 +23,7 @@ export function nativeResponse(
   status: number,
   headers: Readonly<Record<string, string>>,
 ): Response {
-  const sent = traced(body, request);
+  const sent = request.method === 'HEAD' ? headOnly(body, headers) : traced(body, request);
   if (set.headers['set-cookie'] !== undefined) return new Response(sent, { status, headers });
   const all: Record<string, string> = {};
   for (const name in set.headers) if (!ONLY_PREFLIGHT.has(name)) all[name] = String(set.headers[name]);
@@ -32,13 +32,16 @@ export function nativeResponse(
   return new Response(sent, { status, headers: all });
 }
 
+/** Of no body and no length Bun would make a length of 0, which the upstream has not said. */
+function headOnly(body: Body, headers: Readonly<Record<string, string>>): Body {
+  return body === null && headers['content-length'] === undefined ? streamOf(new Uint8Array()) : body;
+}
+
 function traced(body: Body, request: Request): Body {
   const trace = traceOf(request);
-  // An answer to HEAD has no body, whatever there would be.
-  trace.bytes = request.method === 'HEAD' || body instanceof ReadableStream ? 0 : (body?.byteLength ?? 0);
-  if (body === null || request.method === 'HEAD') return body;
   if (body instanceof ReadableStream) return tracedBody(body, trace);
-  return body.byteLength > ONE_PIECE_BYTES ? tracedBody(streamOf(body), trace) : body;
+  trace.bytes = body?.byteLength ?? 0;
+  return body && trace.bytes > ONE_PIECE_BYTES ? tracedBody(streamOf(body), trace) : body;
 }
 
 /**

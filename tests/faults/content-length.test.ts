@@ -57,6 +57,17 @@ describe('Content-Length of a relayed body', () => {
     expect(body).toBe('');
   });
 
+  it('is not made up for HEAD when the upstream does not say it', async () => {
+    await using upstream = await startRawUpstream((socket) =>
+      socket.end('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'),
+    );
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
+    const { status, headers, body } = await get(world, 'HEAD');
+    expect(status).toBe(200);
+    expect(headers.get('content-length')).toBeNull();
+    expect(body).toBe('');
+  });
+
   it.each([12 * 1024 + 1, 64 * 1024, 128 * 1024, 128 * 1024 + 1])(
     'is not there for %i bytes, which arrive whole nevertheless',
     async (size) => {
