@@ -10,7 +10,7 @@ type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
 const STALLED_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 
 /**
- * The same bytes, one piece at a time. It costs 3 ms for 10 MB more than Bun's own stream, which prints the upstream's
+ * The same bytes, one piece at a time. It costs 4 ms for 10 MB more than Bun's own stream, which prints the upstream's
  * address to stderr when the upstream breaks off.
  */
 export function tracedBody(body: ByteStream, trace: RequestTrace): ByteStream {
