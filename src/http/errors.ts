@@ -43,7 +43,7 @@ export function errorEnvelope(failure: GatewayError, context: Pick<Context, 'req
   const trace = traceOf(context.request);
   trace.reason = reason;
   if (failure.cause !== undefined) trace.cause = describeCause(failure.cause);
-  if (reason === 'internalError') trace.cause += ` ${placeOf(failure.cause)}`;
+  if (reason === 'internalError') trace.cause = `${trace.cause} ${placeOf(failure.cause)}`.trimEnd();
   const language = preferredLanguage(context.request.headers.get('accept-language'));
   const [message, contentLanguage] =
     typeof text === 'string' ? [text, {}] : [text[language], { 'content-language': language }];

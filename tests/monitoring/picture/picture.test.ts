@@ -7,9 +7,11 @@ import { drawDashboard } from './draw.ts';
 import { EVENING_SECONDS, passEvening } from './evening.ts';
 
 const MOST_BYTES = 200_000;
+const IS_WANTED = Bun.env['UPDATE_SCREENSHOTS'] === '1';
+if (!IS_WANTED) console.log('skipped: picture.test.ts takes minutes; UPDATE_SCREENSHOTS=1 draws the picture');
 
 /** It takes minutes, so only where it is asked for; that a picture can be drawn, `prometheus.test.ts` makes sure. */
-it.skipIf(Bun.env['UPDATE_SCREENSHOTS'] !== '1')(
+it.skipIf(!IS_WANTED)(
   'a picture of the dashboard is drawn from what a real Prometheus has seen of an evening',
   async () => {
     await using gateways = await startWatchedGateways();
