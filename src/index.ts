@@ -4,6 +4,7 @@ import { createGateway } from './gateway.ts';
 import { limitWarnings, openFilesLimit } from './limits.ts';
 import { parseSettings, type Settings } from './settings.ts';
 import { openLog } from './telemetry/logger.ts';
+import { serveMetrics } from './telemetry/metrics-server.ts';
 
 /** `bun run` passes on a signal that a terminal or systemd has sent to this process too: that is not a second one. */
 const SAME_SIGNAL_MS = 1000;
@@ -25,11 +26,12 @@ async function main(): Promise<void> {
   for (const warning of limitWarnings(settings.maxHeldRequests, process.env, openFilesLimit())) {
     logger.warn(warning);
   }
-  const { metrics, listen: listenForMetrics } = await openMetrics(settings);
+  const metrics = await openMetrics(settings);
   const gateway = createGateway({ settings, logger, metrics });
   const problem =
-    listenProblem(settings, 'METRICS_PORT', settings.metricsPort, listenForMetrics) ??
-    listenProblem(settings, 'PORT', settings.port, (address) => gateway.listen(address));
+    listenProblem(settings, 'METRICS_PORT', settings.metricsPort, (address) =>
+      metrics ? serveMetrics(metrics.registry, address) : undefined,
+    ) ?? listenProblem(settings, 'PORT', settings.port, (address) => gateway.listen(address));
   if (problem) {
     console.error(`error: ${problem}`);
     return exit(1);
@@ -60,23 +62,16 @@ async function main(): Promise<void> {
 
 /** Loaded only where it is asked for: it takes 24 ms of the start. */
 async function openMetrics({ metricsPort, maxHeldRequests }: Settings) {
-  if (metricsPort === undefined) return { metrics: undefined, listen: () => {} };
+  if (metricsPort === undefined) return undefined;
   const { Metrics } = await import('./telemetry/metrics.ts');
-  const { serveMetrics } = await import('./telemetry/metrics-server.ts');
-  const metrics = new Metrics(maxHeldRequests);
-  return { metrics, listen: (address: Address) => void serveMetrics(metrics.registry, address) };
-}
-
-interface Address {
-  readonly port: number;
-  readonly hostname: string;
+  return new Metrics(maxHeldRequests);
 }
 
 function listenProblem(
   { host }: Settings,
   setting: string,
   port: number | undefined,
-  listen: (address: Address) => void,
+  listen: (address: { port: number; hostname: string }) => unknown,
 ): string | undefined {
   if (port === undefined) return undefined;
   try {

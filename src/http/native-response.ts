@@ -2,9 +2,8 @@
 
 import type { Context } from 'elysia';
 import { traceOf } from './request-trace.ts';
-import { tracedBody } from './traced-body.ts';
+import { type ByteStream, tracedBody } from './traced-body.ts';
 
-type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
 type Body = ByteStream | Uint8Array<ArrayBuffer> | null;
 
 /** The plugin sets them on every answer; browsers look at them in that of a preflight alone. */

@@ -4,7 +4,7 @@ import { describeCause } from './cause.ts';
 import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 import type { RequestTrace } from './request-trace.ts';
 
-type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
+export type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
 
 /** The idle timeout fires late rather than early, but counts in steps. */
 const STALLED_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;

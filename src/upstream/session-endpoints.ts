@@ -63,7 +63,10 @@ function post(
   { upstreamUrl }: Settings,
   path: string,
   body: Readonly<Record<string, string>>,
-  { headers, ...call }: Pick<UpstreamCall, 'name' | 'trace' | 'timeoutMs'> & Partial<UpstreamCall>,
+  {
+    headers,
+    ...call
+  }: Pick<UpstreamCall, 'name' | 'trace' | 'timeoutMs'> & Partial<Pick<UpstreamCall, 'headers'>>,
 ): Promise<UpstreamAnswer> {
   return fetchUpstream({
     ...call,

@@ -1,8 +1,10 @@
 /** What must be true of a gateway in a container; each check gives what is wrong, or undefined. */
 
 import { readFile } from 'node:fs/promises';
+import { isUp } from '../support/is-up.ts';
+import { releasedBody } from '../support/released-body.ts';
 import { ORIGIN, SIGNED_IN } from '../support/world.ts';
-import { answers, type Container, exitStatus, inspect, isRunning } from './container.ts';
+import { type Container, exitStatus, inspect, isRunning } from './container.ts';
 
 type Problem = Promise<string | undefined>;
 
@@ -53,7 +55,7 @@ export async function serviceProblem({ url, upstream }: Container): Problem {
 /** Its own health check is right when it answers, and when it hangs. */
 export async function healthProblem(container: Container): Problem {
   const { podman, id } = container;
-  if (!(await answers(container))) return 'it does not answer';
+  if (!(await isUp(container.url))) return 'it does not answer';
   const well = await podman.try('healthcheck', 'run', id);
   if (well.status !== 0) return `it answers, and the health check says: ${well.output}${well.errors}`;
   const pid = Number(await inspect(container, '.State.Pid'));
@@ -94,7 +96,7 @@ export async function memoryProblem(container: Container): Problem {
     (each) => each.status === 'fulfilled' && each.value === pieces * piece.length,
   );
   // That it was killed is known a moment later than that it does not answer.
-  while (!(await answers(container))) {
+  while (!(await isUp(container.url))) {
     if (!(await isRunning(container))) return `it ended with ${await exitStatus(container)}`;
   }
   return whole.length === received.length ? undefined : `${whole.length} of ${received.length} arrived whole`;
@@ -103,18 +105,9 @@ export async function memoryProblem(container: Container): Problem {
 /** `podman stop` while a generation is under way: it arrives whole, and the exit status is 0. Ends the container. */
 export async function drainProblem(container: Container, graceSeconds: number): Problem {
   const { url, upstream, podman, id } = container;
-  const rest = Promise.withResolvers<void>();
-  upstream.on(
-    'POST /v1/music',
-    () =>
-      new Response(
-        (async function* () {
-          yield 'first ';
-          await rest.promise;
-          yield 'last';
-        })(),
-      ),
-  );
+  const body = releasedBody();
+  upstream.on('POST /v1/music', () => new Response(body.stream));
+  body.release('first ');
   const generation = await fetch(`${url}/api/music/generate`, {
     method: 'POST',
     headers: HEADERS,
@@ -125,8 +118,9 @@ export async function drainProblem(container: Container, graceSeconds: number): 
   const stopping = podman.run('stop', '--time', String(graceSeconds), id).finally(() => {
     hasEnded = true;
   });
-  while (!hasEnded && (await answers(container))) await Bun.sleep(20);
-  rest.resolve();
+  while (!hasEnded && (await isUp(container.url))) await Bun.sleep(20);
+  body.release('last');
+  body.end();
   const received = await reading;
   await stopping;
   const status = await exitStatus(container);

@@ -1,6 +1,7 @@
 /** A gateway in a container, held to all that a careful operator would hold it to. */
 
 import { freePorts } from '../support/free-ports.ts';
+import { isUp } from '../support/is-up.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ORIGIN } from '../support/world.ts';
 import type { Podman } from './podman.ts';
@@ -58,19 +59,12 @@ export async function startContainer(
     image,
   );
   const container = { podman, id, url: `http://127.0.0.1:${port}`, upstream };
-  while (!(await answers(container))) {
+  while (!(await isUp(container.url))) {
     if (await isRunning(container)) continue;
     const { output, errors } = await podman.try('logs', id);
     throw new Error(`the container ended with ${await exitStatus(container)}:\n${output}${errors}`);
   }
   return container;
-}
-
-export function answers({ url }: Container): Promise<boolean> {
-  return fetch(`${url}/api/health`, { keepalive: false }).then(
-    ({ ok }) => ok,
-    () => false,
-  );
 }
 
 export async function isRunning(container: Container): Promise<boolean> {

@@ -2,12 +2,7 @@
 
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-
-export interface Ended {
-  readonly status: number;
-  readonly output: string;
-  readonly errors: string;
-}
+import { type Ended, runToEnd } from '../support/run-to-end.ts';
 
 export class Podman implements AsyncDisposable {
   readonly folder: string;
@@ -27,32 +22,18 @@ export class Podman implements AsyncDisposable {
     return output.trim();
   }
 
-  async try(...command: string[]): Promise<Ended> {
-    const child = Bun.spawn(
-      [
-        'podman',
-        // crun, the usual one, does not start on every kernel.
-        ...['--runtime', 'runc', '--events-backend', 'none'],
-        ...['--root', `${this.folder}/root`],
-        ...['--runroot', `${this.folder}/runroot`],
-        ...['--tmpdir', `${this.folder}/tmp`],
-        ...command,
-      ],
-      // Its monitor writes a file where it is started when a container runs out of memory.
-      {
-        cwd: this.folder,
-        env: { ...process.env, TMPDIR: this.folder },
-        stdin: 'ignore',
-        stdout: 'pipe',
-        stderr: 'pipe',
-      },
-    );
-    const [output, errors, status] = await Promise.all([
-      child.stdout.text(),
-      child.stderr.text(),
-      child.exited,
-    ]);
-    return { status, output, errors };
+  try(...command: string[]): Promise<Ended> {
+    const podman = [
+      'podman',
+      // crun, the usual one, does not start on every kernel.
+      ...['--runtime', 'runc', '--events-backend', 'none'],
+      ...['--root', `${this.folder}/root`],
+      ...['--runroot', `${this.folder}/runroot`],
+      ...['--tmpdir', `${this.folder}/tmp`],
+    ];
+    // Its monitor writes a file where it is started when a container runs out of memory.
+    const options = { cwd: this.folder, environment: { TMPDIR: this.folder } };
+    return runToEnd([...podman, ...command], options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { freePorts } from '../support/free-ports.ts';
+import { isUp } from '../support/is-up.ts';
 import { ORIGIN } from '../support/world.ts';
 
 /** Each has a line of some 300 bytes in the log, so that they fill any pipe many times over. */
@@ -32,12 +33,7 @@ async function start(mode: string, stdout: 'pipe' | number): Promise<Started> {
   });
   const exited = once(child, 'exit');
   const url = `http://127.0.0.1:${port}`;
-  const isUp = () =>
-    fetch(`${url}/api/health`).then(
-      () => true,
-      () => false,
-    );
-  while (!(await isUp())) await Bun.sleep(20);
+  while (!(await isUp(url))) await Bun.sleep(20);
   return {
     child,
     url,

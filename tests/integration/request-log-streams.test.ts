@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { startRawUpstream } from '../support/raw-upstream.ts';
+import { releasedBody } from '../support/released-body.ts';
 import { ACCESS_ONLY, startWorld } from '../support/world.ts';
 
 const GENERATE = { model: 'm', prompt: 'p', music_length_ms: 3000 };
@@ -7,22 +8,14 @@ const GENERATE = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 describe('the line of a streamed answer', () => {
   it('comes at its end, with the size of its body', async () => {
     await using world = startWorld();
-    const rest = Promise.withResolvers<void>();
-    world.upstream.on('POST /v1/music', () => {
-      const body = new ReadableStream({
-        async start(controller) {
-          controller.enqueue(Buffer.from('first'));
-          await rest.promise;
-          controller.enqueue(Buffer.alloc(200_000));
-          controller.close();
-        },
-      });
-      return new Response(body);
-    });
+    const body = releasedBody();
+    world.upstream.on('POST /v1/music', () => new Response(body.stream));
+    body.release('first');
     const response = await world.request('/api/music/generate', { cookie: ACCESS_ONLY, json: GENERATE });
     expect(response.status).toBe(200);
     expect(world.lines).toEqual([]);
-    rest.resolve();
+    body.release(Buffer.alloc(200_000));
+    body.end();
     expect((await response.arrayBuffer()).byteLength).toBe(200_005);
     const line = await world.line({ route: '/api/music/generate' });
     expect(line).toMatchObject({ level: 'info', status: 200, bytes: 200_005 });
@@ -31,7 +24,9 @@ describe('the line of a streamed answer', () => {
 
   it('says that the client went away in the middle', async () => {
     await using world = startWorld();
-    world.upstream.on('GET /v1/endless', () => endless());
+    const body = releasedBody();
+    world.upstream.on('GET /v1/endless', () => new Response(body.stream));
+    body.release(Buffer.alloc(10));
     const client = new AbortController();
     await world.request('/api/upstream/v1/endless', { cookie: ACCESS_ONLY, signal: client.signal });
     client.abort();
@@ -73,7 +68,3 @@ describe('a client that goes away before the answer', () => {
     });
   });
 });
-
-function endless(): Response {
-  return new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(10)) }));
-}

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import type { Subprocess } from 'bun';
 import { SETTING_NAMES } from '../../src/settings.ts';
+import { isUp } from '../support/is-up.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ORIGIN, SIGNED_IN } from '../support/world.ts';
 
@@ -155,13 +156,7 @@ describe('bun run start', () => {
       const session = fetch(`${url}/api/auth/session`, { headers: { origin: ORIGIN, cookie: SIGNED_IN } });
       await upstream.arrived('GET /v1/me');
       process.kill(sign * child.pid, signal);
-      while (
-        await fetch(`${url}/api/health`, { keepalive: false }).then(
-          () => true,
-          () => false,
-        )
-      )
-        await Bun.sleep(5);
+      while (await isUp(url)) await Bun.sleep(5);
       release.resolve();
       expect(await (await session).json()).toEqual({ name: 'Ada' });
       expect(await child.exited).toBe(0);
@@ -186,12 +181,7 @@ describe('bun run start', () => {
     client.abort();
     await expect(gone).rejects.toThrow();
     child.kill('SIGTERM');
-    const isUp = () =>
-      fetch(`${url}/api/health`, { keepalive: false }).then(
-        () => true,
-        () => false,
-      );
-    while (await isUp()) await Bun.sleep(5);
+    while (await isUp(url)) await Bun.sleep(5);
     // A process that did not wait would be gone at once, and its call with it.
     const { signal } = upstream.last('POST /v1/auth/refresh');
     await Promise.race([new Promise((resolve) => signal.addEventListener('abort', resolve)), Bun.sleep(500)]);

@@ -1,24 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { startRawUpstream } from '../support/raw-upstream.ts';
+import { releasedBody } from '../support/released-body.ts';
 import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
-
-/** A body whose chunks are released one by one by the test. */
-function releasedBody() {
-  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const cancelled = Promise.withResolvers<void>();
-  const stream = new ReadableStream<Uint8Array>({
-    start: (given) => {
-      controller = given;
-    },
-    cancel: () => cancelled.resolve(),
-  });
-  return {
-    stream,
-    cancelled: cancelled.promise,
-    release: (text: string) => controller?.enqueue(Buffer.from(text)),
-    end: () => controller?.close(),
-  };
-}
 
 const GENERATE = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import manifest from '../../package.json';
+import { runToEnd } from '../support/run-to-end.ts';
 import { testSettings } from '../support/world.ts';
 
 const UNIT = fileURLToPath(new URL('../../deploy/music-gateway.service', import.meta.url));
@@ -19,18 +20,11 @@ async function analyze(command: string[], line = '', instead = '') {
   const unit = (await Bun.file(UNIT).text()).replace(BUN, `ExecStart=${process.execPath}`);
   if (!unit.includes(line)) throw new Error(`the unit has no ${line}`);
   await Bun.write(`${folder}/music-gateway.service`, unit.replace(line, instead));
-  const child = Bun.spawn(['systemd-analyze', '--no-pager', ...command, `${folder}/music-gateway.service`], {
-    env: { ...process.env, SYSTEMD_COLORS: '0' },
-    stdout: 'pipe',
-    stderr: 'pipe',
-  });
-  const [output, errors, status] = await Promise.all([
-    child.stdout.text(),
-    child.stderr.text(),
-    child.exited,
-  ]);
+  const file = `${folder}/music-gateway.service`;
+  const environment = { SYSTEMD_COLORS: '0' };
+  const ended = await runToEnd(['systemd-analyze', '--no-pager', ...command, file], { environment });
   await rm(folder, { recursive: true });
-  return { status, output, errors };
+  return ended;
 }
 
 const security = ['security', '--offline=true', `--threshold=${MOST_EXPOSURE * 10}`];

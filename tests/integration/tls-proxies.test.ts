@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { releasedBody } from '../support/released-body.ts';
 import { startTlsProxy, TLS_PROXIES, type TlsProxy } from '../support/tls-proxies.ts';
 import {
   envelopeMessage,
@@ -52,22 +53,14 @@ describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program
     }
 
     it('passes the first bytes of a track on while the rest is still being generated', async () => {
-      const rest = Promise.withResolvers<void>();
-      world.upstream.on(
-        'POST /v1/music',
-        () =>
-          new Response(
-            (async function* () {
-              yield 'first ';
-              await rest.promise;
-              yield 'last';
-            })(),
-          ),
-      );
+      const body = releasedBody();
+      world.upstream.on('POST /v1/music', () => new Response(body.stream));
+      body.release('first ');
       const answer = await post('/api/music/generate', ORDER);
       const reader = answer.body?.getReader();
       expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first ');
-      rest.resolve();
+      body.release('last');
+      body.end();
       expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('last');
     });
 

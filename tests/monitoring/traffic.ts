@@ -1,6 +1,6 @@
 /** Everything that people and machines ask of a gateway, well or not, so that each metric has something to count. */
 
-import { ORIGIN } from '../support/world.ts';
+import { type RequestOptions, request } from '../support/world.ts';
 import type { WatchedGateways } from './watched-gateways.ts';
 
 export const SIGNED_IN = cookies('access', 'refresh-0');
@@ -15,22 +15,10 @@ export function grant(code: string) {
   return { code, code_verifier: 'v'.repeat(43) };
 }
 
-export type Ask = (
-  path: string,
-  options?: { cookie?: string; json?: unknown; origin?: string; method?: string; signal?: AbortSignal },
-) => Promise<Response>;
+export type Ask = (path: string, options?: RequestOptions) => Promise<Response>;
 
 export function asking(gatewayUrl: string): Ask {
-  return (path, { cookie, json, origin = ORIGIN, ...options } = {}) =>
-    fetch(gatewayUrl + path, {
-      ...options,
-      ...(json === undefined ? {} : { method: 'POST', body: JSON.stringify(json) }),
-      headers: {
-        origin,
-        ...(cookie === undefined ? {} : { cookie }),
-        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-    });
+  return (path, options = {}) => request(gatewayUrl + path, options);
 }
 
 let sessions = 0;

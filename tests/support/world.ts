@@ -84,7 +84,8 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics): Wo
   };
 }
 
-function request(
+/** From an allowed origin, unless another is given; redirects are not followed. */
+export function request(
   url: string,
   { cookie, origin = ORIGIN, headers, json, ...init }: RequestOptions,
 ): Promise<Response> {

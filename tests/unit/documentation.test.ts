@@ -2,6 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import { dependencies, devDependencies, scripts } from '../../package.json';
 import { createGateway } from '../../src/gateway.ts';
 import { SETTING_NAMES } from '../../src/settings.ts';
+import { readAlerts } from '../monitoring/alerts.ts';
 import {
   allDocuments,
   anchorsIn,
@@ -9,7 +10,6 @@ import {
   linkTarget,
   namesInTables,
   projectFiles,
-  ROOT,
   readDocument,
   section,
 } from '../support/documents.ts';
@@ -88,8 +88,7 @@ describe.each(DOCUMENTS)('$path', (document) => {
 
 describe('the operating page', () => {
   it('has a heading for each alert, and for no other', async () => {
-    const rules = await Bun.file(`${ROOT}deploy/monitoring/alerts.yml`).text();
-    const alerts = [...rules.matchAll(/^ +- alert: (\w+)$/gm)].map(([, name = '']) => name);
+    const alerts = (await readAlerts()).map(({ alert }) => alert);
     const headings = section(await readDocument('deploy/README.md'), '## Alerts').matchAll(/^### (.+)$/gm);
     expect(alerts.length).toBeGreaterThan(10);
     expect(Array.from(headings, ([, name]) => name)).toEqual(alerts);

@@ -1,0 +1,27 @@
+/** Runs a program to its end. */
+
+export interface Ended {
+  readonly status: number;
+  readonly output: string;
+  readonly errors: string;
+}
+
+/** Without input; the environment is this process's own, with what is given. */
+export async function runToEnd(
+  command: readonly string[],
+  { cwd, environment = {} }: { cwd?: string; environment?: Readonly<Record<string, string>> } = {},
+): Promise<Ended> {
+  const child = Bun.spawn([...command], {
+    ...(cwd === undefined ? {} : { cwd }),
+    env: { ...process.env, ...environment },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const [output, errors, status] = await Promise.all([
+    child.stdout.text(),
+    child.stderr.text(),
+    child.exited,
+  ]);
+  return { status, output, errors };
+}
