@@ -6,6 +6,8 @@ export function serveMetrics(registry: Registry, address: { port: number; hostna
   return Bun.serve({
     ...address,
     development: false,
+    // Unless told, Bun lets a second gateway share the port in silence.
+    reusePort: false,
     routes: {
       '/metrics': {
         GET: async () =>

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import type { Subprocess } from 'bun';
 import { SETTING_NAMES } from '../../src/settings.ts';
+import { freePorts } from '../support/free-ports.ts';
 import { isUp } from '../support/is-up.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ORIGIN, SIGNED_IN } from '../support/world.ts';
@@ -98,6 +99,14 @@ describe('bun run start', () => {
     const second = start({ ...SETTINGS, PORT: new URL(url).port });
     expect(await second.exited).toBe(1);
     expect(await second.stderr.text()).toContain(`error: port ${new URL(url).port} is taken (PORT)\n`);
+  });
+
+  it('names a port for metrics that is taken', async () => {
+    const port = String(await freePorts(1));
+    await listening(start({ ...SETTINGS, METRICS_PORT: port }));
+    const second = start({ ...SETTINGS, METRICS_PORT: port });
+    expect(await second.exited).toBe(1);
+    expect(await second.stderr.text()).toContain(`error: port ${port} is taken (METRICS_PORT)\n`);
   });
 
   it('warns of a setting that it does not know but that resembles one', async () => {
