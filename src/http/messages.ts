@@ -43,6 +43,10 @@ export const messages = {
     en: 'The request body must be valid JSON.',
     sw: 'Mwili wa ombi lazima uwe JSON sahihi.',
   },
+  bodyTooComplex: {
+    en: 'The request body has too many values or is nested too deeply.',
+    sw: 'Mwili wa ombi una thamani nyingi mno au viwango vingi mno.',
+  },
   bodyNotAnObject: {
     en: 'The request body must be a JSON object, sent as application/json.',
     sw: 'Mwili wa ombi lazima uwe kitu cha JSON, kilichotumwa kama application/json.',

@@ -2,12 +2,12 @@
 
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
+import { parseFields } from './parse-fields.ts';
 import { readBounded } from './read-bounded.ts';
 
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 const SMALL_BODY_BYTES = 64 * 1024;
 const STALLED_BODY_MS = 25_000;
-const MOST_FORM_FIELDS = 1000;
 
 /**
  * The whole body, kept so that it can be sent again after a refresh.
@@ -43,28 +43,12 @@ async function readAll(request: Request, onChunk: () => void): Promise<Buffer<Ar
 }
 
 /**
- * The fields of a JSON or URL-encoded body; null when it has another content type or none. Not undefined: then
- * Elysia would try its own parsers on a body that has been read.
+ * The parsed fields of a JSON or URL-encoded body; null when it has another content type or none.
  *
- * @throws GatewayError 400 when the JSON is malformed, 413 when the body is too large
+ * @throws GatewayError as {@link readBody} and {@link parseFields} do
  */
 export async function readFields(request: Request): Promise<unknown> {
-  const contentType = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase();
-  const body = await readBody(request);
-  if (contentType === 'application/x-www-form-urlencoded') return parseForm(body.toString());
-  if (contentType !== 'application/json') return null;
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch (cause) {
-    throw new GatewayError(400, messages.bodyMalformed, { cause });
-  }
-}
-
-/** @throws GatewayError 400 when there are far more fields than any request has; parsing them would take seconds */
-function parseForm(form: string): unknown {
-  const fields = form.split('&', MOST_FORM_FIELDS + 1);
-  if (fields.length > MOST_FORM_FIELDS) throw new GatewayError(400, messages.requestInvalid);
-  return Object.fromEntries(new URLSearchParams(form));
+  return parseFields(request.headers.get('content-type'), await readBody(request));
 }
 
 function tooLarge(): GatewayError {

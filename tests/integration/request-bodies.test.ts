@@ -164,8 +164,8 @@ describe.each(JSON_ROUTES)('the JSON body of $name', ({ path, calls, body: valid
     ['blank', '  \n'],
     ['cut short', valid.slice(0, -1)],
     ['followed by more', `${valid}{}`],
-    ['100,000 opening brackets', '['.repeat(100_000)],
-    ['100,000 opening braces', '{"a":'.repeat(100_000)],
+    ['64 opening brackets', '['.repeat(64)],
+    ['a string without an end', `{"code":"${'['.repeat(2000)}`],
     ['not UTF-8', new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['overlong UTF-8', new Uint8Array([0x22, 0xc0, 0xaf, 0x22])],
     ['UTF-16', Uint8Array.from(Buffer.from(valid, 'utf16le'))],
@@ -193,8 +193,9 @@ describe.each(JSON_ROUTES)('the JSON body of $name', ({ path, calls, body: valid
     ['an empty list', '[]'],
     ['a list', `[${valid}]`],
     ['an empty object', '{}'],
-    ['100,000 lists in each other', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
-    ['100,000 objects in each other', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
+    ['64 lists in each other', `${'['.repeat(64)}${']'.repeat(64)}`],
+    ['64 objects in each other', `${'{"a":'.repeat(64)}1${'}'.repeat(64)}`],
+    ['1,000 objects', `[${Array.from({ length: 999 }, () => '{}')}]`],
   ])('is refused when it is %s', async (_, body) => {
     await using world = startScripted();
     const response = await post(world, body);
@@ -203,6 +204,32 @@ describe.each(JSON_ROUTES)('the JSON body of $name', ({ path, calls, body: valid
     );
     expect(world.upstream.calls).toEqual([]);
     expect(world.log).toEqual([]);
+  });
+
+  it.each([
+    ['65 levels', (fields: string) => `{"more":${'['.repeat(64)}${']'.repeat(64)},${fields}}`],
+    ['1,001 brackets', (fields: string) => `{"more":[${Array.from({ length: 999 }, () => '{}')}],${fields}}`],
+    ['1,001 commas', (fields: string) => `{"more":[${Array.from({ length: 1003 }, () => 1)}],${fields}}`],
+    ['100,000 opening brackets', () => '['.repeat(100_000)],
+  ])('is refused before it is parsed when it has %s', async (_, make) => {
+    await using world = startScripted();
+    const response = await post(world, make(valid.slice(1, -1)));
+    expect(await envelopeMessage(response, 400)).toBe(
+      'The request body has too many values or is nested too deeply.',
+    );
+    expect(response.headers.get('access-control-allow-origin')).toBe(ORIGIN);
+    expect(world.upstream.calls).toEqual([]);
+    expect(world.log).toEqual([]);
+  });
+
+  it.each([
+    ['64 levels', `${'['.repeat(63)}${']'.repeat(63)}`],
+    ['thousands of brackets and commas in a string', JSON.stringify('"[{,\\'.repeat(5000))],
+  ])('is accepted with %s', async (_, more) => {
+    await using world = startScripted();
+    const response = await post(world, `{"more":${more},${valid.slice(1)}`);
+    expect(response.status).toBe(200);
+    expect(world.upstream.calls).toEqual([...calls]);
   });
 
   it.each([
