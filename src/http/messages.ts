@@ -52,12 +52,12 @@ export const messages = {
     sw: 'Mwili wa ombi lazima uwe kitu cha JSON, kilichotumwa kama application/json.',
   },
   codeInvalid: {
-    en: 'code must be a string that is not empty.',
-    sw: 'code lazima iwe maandishi yasiyo matupu.',
+    en: 'code must be a string of 1 to 4096 characters.',
+    sw: 'code lazima iwe maandishi yenye vibambo 1 hadi 4096.',
   },
   codeVerifierInvalid: {
-    en: 'code_verifier must be a string of at least 43 characters.',
-    sw: 'code_verifier lazima iwe maandishi yenye angalau vibambo 43.',
+    en: 'code_verifier must be a string of 43 to 4096 characters.',
+    sw: 'code_verifier lazima iwe maandishi yenye vibambo 43 hadi 4096.',
   },
   modelInvalid: {
     en: 'model must be a string of 1 to 120 characters.',

@@ -204,6 +204,7 @@ describe('POST /api/auth/idp with bad input', () => {
   it.each([
     ['missing', undefined],
     ['empty', ''],
+    ['of 4097 characters', 'c'.repeat(4097)],
     ['null', null],
     ['a number', 12345],
     ['true', true],
@@ -222,6 +223,7 @@ describe('POST /api/auth/idp with bad input', () => {
     ['missing', undefined],
     ['empty', ''],
     ['of 42 characters', 'v'.repeat(42)],
+    ['of 4097 characters', 'v'.repeat(4097)],
     ['null', null],
     ['a number', 10 ** 50],
     ['an array of 43', Array.from({ length: 43 }, () => 'v')],
@@ -235,13 +237,19 @@ describe('POST /api/auth/idp with bad input', () => {
     expect(world.log).toEqual([]);
   });
 
-  it.each([43, 44, 128, 1000])('accepts a verifier of %i characters and a code of one', async (length) => {
+  it.each([
+    [43, 1],
+    [44, 1],
+    [128, 1],
+    [4096, 4096],
+  ])('accepts a verifier of %i characters and a code of %i', async (verifierLength, codeLength) => {
     await using world = startWorld();
     scriptSignIn(world);
-    const response = await signIn(world, { code: 'c', code_verifier: 'v'.repeat(length) });
+    const [code, verifier] = ['c'.repeat(codeLength), 'v'.repeat(verifierLength)];
+    const response = await signIn(world, { code, code_verifier: verifier });
     expect(response.status).toBe(200);
     expect(world.upstream.last('POST /oauth/token').body).toContain(
-      `&code=c&code_verifier=${'v'.repeat(length)}&`,
+      `&code=${code}&code_verifier=${verifier}&`,
     );
   });
 

@@ -31,11 +31,10 @@ function startScripted(): World {
 
 const SIGN_INS: unknown[] = [
   GRANT,
-  { ...GRANT, code: '' },
+  ...['', 'c'.repeat(4096), 'c'.repeat(4097)].map((code) => ({ ...GRANT, code })),
   { ...GRANT, code: 7 },
   { ...GRANT, code: null },
-  { ...GRANT, code_verifier: 'v'.repeat(42) },
-  { ...GRANT, code_verifier: 'v'.repeat(200) },
+  ...[42, 200, 4096, 4097].map((length) => ({ ...GRANT, code_verifier: 'v'.repeat(length) })),
   { ...GRANT, more: {} },
   { code: 'c' },
   { code_verifier: 'v'.repeat(43) },
