@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { gzipSync } from 'node:zlib';
+import { COSTLY_BODIES } from '../support/costly-bodies.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ACCESS_ONLY, envelopeMessage, SIGNED_IN, startWorld, storedTokens } from '../support/world.ts';
 
@@ -16,6 +17,18 @@ describe('a request body made to cost time', () => {
       expect(world.upstream.received).toEqual([]);
     },
   );
+
+  it.each(COSTLY_BODIES)('of 2 MB is refused and forwards nothing: $kind', async ({ type, bytes }) => {
+    await using world = startWorld();
+    const body = bytes();
+    for (const path of ['/api/auth/idp', '/api/music/generate']) {
+      const headers = { 'content-type': type };
+      const response = await world.request(path, { method: 'POST', cookie: SIGNED_IN, headers, body });
+      await envelopeMessage(response, 400);
+    }
+    expect(world.upstream.received).toEqual([]);
+    expect(world.log).toEqual([]);
+  });
 
   it('of far too many pieces is refused', async () => {
     await using world = startWorld();
