@@ -2,35 +2,23 @@
 
 import { RedisClient } from 'bun';
 import { describeCause } from '../http/cause.ts';
-import { CLAIMED, ENDED, MemoryReplayStore, RENEWED, type ReplayStore } from './replay-store.ts';
+import { COMMAND_TIMEOUT_MS, inTime, run, type Script } from './redis-commands.ts';
+import {
+  ENDED,
+  ISSUED,
+  MemoryReplayStore,
+  RENEWED,
+  type ReplayStore,
+  type SignOutLifetimes,
+} from './replay-store.ts';
+import { SignOutPlaces } from './sign-out-places.ts';
 
-/** Three of these waits, as a refresh has, fit in the quarter second by which Redis may delay a request. */
-const COMMAND_TIMEOUT_MS = 80;
 const RETRY_MS = 1000;
-const KEY_PREFIX = 'music-gateway:refresh:';
-
-/** Each gives the record that was there. KEYS[1]: the key; ARGV: record, its lifetime in ms, the expected record. */
-const WRITE = `redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])`;
-const SCRIPTS = {
-  add: `local r = redis.call('GET', KEYS[1]) if not r then ${WRITE} end return r`,
-  replace: `local r = redis.call('GET', KEYS[1]) if r == ARGV[3] then ${WRITE} end return r`,
-  put: `local r = redis.call('GET', KEYS[1]) ${WRITE} return r`,
-  get: `return redis.call('GET', KEYS[1])`,
-  /** After an outage: what another instance has found out in the meantime stands, a mere claim does not. */
-  tell: `local r = redis.call('GET', KEYS[1])
-    local claim = r and string.sub(r, 1, ${CLAIMED.length}) == '${CLAIMED}'
-    if not r or ARGV[1] == '${ENDED}' or (claim and string.sub(ARGV[1], 1, ${CLAIMED.length}) ~= '${CLAIMED}') then ${WRITE} end
-    return r`,
-} as const;
-
 /** Hears when Redis goes away, by the name and code of the error, and when it is back. */
 export interface RedisObserver {
   onDown(cause: string): void;
   onUp(): void;
 }
-
-/** Undefined when Redis did not answer in time. */
-type Answer = { readonly record: string | undefined } | undefined;
 
 /**
  * Every record is kept in memory too, so that this process knows what it has done when Redis goes away, and tells
@@ -40,6 +28,7 @@ export class RedisReplayStore implements ReplayStore {
   /** Longer than the others wait between two looks. */
   readonly lingerMs = 500;
   readonly #memory = new MemoryReplayStore();
+  readonly #places = new SignOutPlaces();
   readonly #url: string;
   readonly #observer: RedisObserver;
   /** Undefined while Redis is taken to be down. */
@@ -59,11 +48,10 @@ export class RedisReplayStore implements ReplayStore {
   }
 
   async add(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
-    const answer = await this.#ask('add', key, lifetimeMs, record);
-    if (!answer) return this.#memory.add(key, record, lifetimeMs);
-    const theirs = answer.record;
-    // So that the sign-out is known here too when Redis goes away.
-    if (theirs === ENDED) await this.#memory.put(key, ENDED, lifetimeMs);
+    const reply = await this.#ask('add', key, lifetimeMs, record);
+    if (!reply) return this.#memory.add(key, record, lifetimeMs);
+    const theirs = recordIn(reply.value);
+    if (theirs === ENDED) await this.#hearOfEnd(key, lifetimeMs);
     if (theirs === ENDED || theirs?.startsWith(RENEWED)) return theirs;
     const own = await (theirs === undefined
       ? this.#memory.add(key, record, lifetimeMs)
@@ -71,42 +59,71 @@ export class RedisReplayStore implements ReplayStore {
     // What Redis does not know this process does: Redis was away, or emptied, when it was found out.
     const isNews = own !== undefined && (theirs === undefined || own === ENDED || own.startsWith(RENEWED));
     if (!isNews) return theirs;
-    await this.#ask('replace', key, this.#memory.remainingMs(key), own, theirs ?? record);
+    const remainingMs = this.#memory.remainingMs(key);
+    // A sign-out that may be made up stays in Redis no longer than the record that it replaces there.
+    const tellMs = this.#memory.hasWorked(key) ? remainingMs : Math.min(remainingMs, lifetimeMs);
+    await this.#ask('replace', key, tellMs, own, theirs ?? record);
     return own;
   }
 
   async replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean> {
     const replaced = await this.#memory.replace(key, expected, record, lifetimeMs);
-    const answer = await this.#ask('replace', key, lifetimeMs, record, expected);
-    return answer ? answer.record === expected : replaced;
+    const reply = await this.#ask('replace', key, lifetimeMs, record, expected);
+    return reply ? reply.value === expected : replaced;
   }
 
-  async put(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
-    const own = await this.#memory.put(key, record, lifetimeMs);
-    const answer = await this.#ask('put', key, lifetimeMs, record);
-    return answer?.record ?? own;
+  /**
+   * When no place is free, a sign-out that may be made up stays in this instance's memory. One that replaces a claim is
+   * written all the same: the instance that refreshes must find it in Redis, and it adds no key.
+   */
+  async end(key: string, lifetimes: SignOutLifetimes, hasWorked = false): Promise<string | undefined> {
+    const own = await this.#memory.end(key, lifetimes, hasWorked);
+    if (!this.#client) return own;
+    const { workedMs, claimedMs, unknownMs } = lifetimes;
+    const isKnown = this.#memory.hasWorked(key);
+    const giveBack = isKnown ? undefined : this.#places.take(Math.max(claimedMs, unknownMs));
+    const otherwise = giveBack ? [String(claimedMs), String(unknownMs)] : ['0', '0'];
+    const reply = await this.#ask('end', key, workedMs, ENDED, ...otherwise, isKnown ? '1' : '');
+    if (!reply || !Array.isArray(reply.value)) return own;
+    const [theirs, hasWorkedThere]: unknown[] = reply.value;
+    if (hasWorkedThere === 1 || theirs === ENDED) giveBack?.();
+    if (hasWorkedThere === 1 && !isKnown) await this.#memory.end(key, lifetimes, true);
+    return recordIn(theirs) ?? own;
+  }
+
+  async markIssued(key: string, lifetimeMs: number): Promise<void> {
+    await this.#memory.markIssued(key, lifetimeMs);
+    await this.#ask('markIssued', key, lifetimeMs);
   }
 
   async get(key: string): Promise<string | undefined> {
-    const answer = await this.#ask('get', key, 0);
-    return answer?.record ?? this.#memory.get(key);
+    const reply = await this.#ask('get', key, 0);
+    return recordIn(reply?.value) ?? this.#memory.get(key);
   }
 
+  /** Keeps the sign-out here too, for when Redis goes away, for at least as long as the record that it replaces. */
+  async #hearOfEnd(key: string, lifetimeMs: number): Promise<void> {
+    if ((await this.#memory.get(key)) === ENDED) return;
+    const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key));
+    await this.#memory.end(key, { workedMs: longestMs, claimedMs: longestMs, unknownMs: lifetimeMs });
+  }
+
+  /** Undefined when Redis did not answer in time. */
   async #ask(
-    script: keyof typeof SCRIPTS,
+    script: Script,
     key: string,
     lifetimeMs: number,
     record = '',
-    expected = '',
-  ): Promise<Answer> {
+    ...values: string[]
+  ): Promise<{ readonly value: unknown } | undefined> {
     const client = this.#client;
     if (!client) return undefined;
     try {
-      const reply = await inTime(
-        client.then((redis) => run(redis, script, [key, record, String(Math.ceil(lifetimeMs)), expected])),
+      const value = await inTime(
+        client.then((redis) => run(redis, script, key, [record, String(Math.ceil(lifetimeMs)), ...values])),
         COMMAND_TIMEOUT_MS,
       );
-      return { record: typeof reply === 'string' ? reply : undefined };
+      return { value };
     } catch (cause) {
       this.#giveUp(client, cause);
       return undefined;
@@ -129,19 +146,23 @@ export class RedisReplayStore implements ReplayStore {
     const client = this.#connect();
     try {
       const redis = await inTime(client, RETRY_MS);
-      for (const [key, record, lifetimeMs] of this.#memory.entries()) {
-        await inTime(
-          run(redis, 'tell', [key, record, String(Math.ceil(lifetimeMs)), '']),
-          COMMAND_TIMEOUT_MS,
-        );
-      }
+      await this.#tellMissed(redis);
       // A write: a read-only replica answers a ping.
-      await inTime(run(redis, 'put', ['probe', '', '1000']), COMMAND_TIMEOUT_MS);
+      await inTime(run(redis, 'markIssued', 'probe', ['', '1000']), COMMAND_TIMEOUT_MS);
       this.#client = client;
       this.#observer.onUp();
     } catch {
       client.then((redis) => redis.close()).catch(() => {});
       this.#retryLater();
+    }
+  }
+
+  async #tellMissed(redis: RedisClient): Promise<void> {
+    for (const [key, record, lifetimeMs] of this.#memory.entries()) {
+      const isUnknown = record === ENDED && !this.#memory.hasWorked(key);
+      if (isUnknown && !this.#places.take(lifetimeMs)) break;
+      const values = [record, String(Math.ceil(lifetimeMs))];
+      await inTime(run(redis, record === ISSUED ? 'markIssued' : 'tell', key, values), COMMAND_TIMEOUT_MS);
     }
   }
 
@@ -154,25 +175,6 @@ export class RedisReplayStore implements ReplayStore {
   }
 }
 
-function run(
-  redis: RedisClient,
-  script: keyof typeof SCRIPTS,
-  [key = '', ...values]: string[],
-): Promise<unknown> {
-  return redis.send('EVAL', [SCRIPTS[script], '1', KEY_PREFIX + key, ...values]);
-}
-
-/** Rejects when the promise takes longer; not before what has already arrived was looked at. */
-async function inTime<Result>(promise: Promise<Result>, timeoutMs: number): Promise<Result> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const fail = () => setImmediate(reject, new DOMException('', 'TimeoutError'));
-  // In halves: when this process itself was held up, the first one is late and Redis still has the second.
-  let timer = setTimeout(() => {
-    timer = setTimeout(fail, timeoutMs / 2);
-  }, timeoutMs / 2);
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function recordIn(reply: unknown): string | undefined {
+  return typeof reply === 'string' ? reply : undefined;
 }

@@ -1,6 +1,6 @@
 /** What a replay store keeps of a refresh: its outcome as a record, and a record as a pair again. */
 
-import { REJECTED, RENEWED, UNREACHABLE } from './replay-store.ts';
+import { ENDED, REJECTED, RENEWED, UNREACHABLE } from './replay-store.ts';
 import { type KeptPair, openPair, sealPair } from './sealed-pair.ts';
 import type { RefreshOutcome } from './session-endpoints.ts';
 import type { TokenPair } from './token-pair.ts';
@@ -38,4 +38,17 @@ export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair): To
     refreshToken,
     expiresInSeconds: Math.max(1, Math.floor((expiresAt - Date.now()) / 1000)),
   };
+}
+
+/** Whether the record is an outcome for those alone who have waited for it, or older than the replay window. */
+export function isOver(record: string, token: string): boolean {
+  const successor = openRenewed(record, token);
+  if (!successor) return record === UNREACHABLE;
+  return successor.refreshToken === token || successor.replayUntil <= Date.now();
+}
+
+/** A record that does not open is no verdict of the upstream either. */
+export function failureOf(record: string): RefreshOutcome {
+  if (record === REJECTED || record === ENDED) return { kind: 'rejected' };
+  return { kind: 'unreachable', cause: new Error(UNREACHABLE) };
 }

@@ -2,14 +2,13 @@
 
 import type { RequestTrace } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
-import { openRenewed, recordOf, replayed } from './refresh-record.ts';
-import { CLAIMED, ENDED, REJECTED, type ReplayStore, UNREACHABLE } from './replay-store.ts';
+import { CLAIM_MS, type RecordLifetimes, recordLifetimes } from './record-lifetimes.ts';
+import { failureOf, isOver, openRenewed, recordOf, replayed } from './refresh-record.ts';
+import { CLAIMED, ENDED, type ReplayStore, UNREACHABLE } from './replay-store.ts';
 import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import { type RefreshOutcome, refresh, signOut } from './session-endpoints.ts';
 import type { TokenPair } from './token-pair.ts';
 
-/** A claim is prolonged while its refresh runs, so this is how long a process that dies holds others up. */
-const CLAIM_MS = 3000;
 const POLL_MS = 40;
 
 /**
@@ -20,14 +19,18 @@ const POLL_MS = 40;
 export class SharedRefresh {
   readonly #settings: Settings;
   readonly #store: ReplayStore;
+  readonly #lifetimes: RecordLifetimes;
   readonly #underWay = new Map<string, Promise<RefreshOutcome>>();
   /** The keys of the tokens that this process is refreshing, whatever has become of its claims. */
   readonly #held = new Set<string>();
+  /** Those of them that were signed out meanwhile, because the store may evict that sign-out. */
+  readonly #endedWhileHeld = new Set<string>();
   readonly #claim = CLAIMED + crypto.randomUUID();
 
   constructor(settings: Settings, store: ReplayStore) {
     this.#settings = settings;
     this.#store = store;
+    this.#lifetimes = recordLifetimes(settings);
   }
 
   /** The pair that follows this refresh token: by a refresh, or by one that was made before. */
@@ -52,7 +55,9 @@ export class SharedRefresh {
 
   /** Forgets a sign-out, for a provider that gives the same refresh token at the next sign-in. */
   async begin(refreshToken: string): Promise<void> {
-    await this.#store.replace(refreshTokenHash(refreshToken), ENDED, UNREACHABLE, 1);
+    const key = refreshTokenHash(refreshToken);
+    this.#endedWhileHeld.delete(key);
+    await this.#store.replace(key, ENDED, UNREACHABLE, 1);
   }
 
   /**
@@ -78,10 +83,11 @@ export class SharedRefresh {
    * @returns the newest pair that had come of the token, which only the gateway knows
    */
   async end(refreshToken: string): Promise<TokenPair | undefined> {
-    const lifetimeMs = CLAIM_MS + Math.max(this.#keepMs, this.#settings.timeouts.signInMs);
     let newest: KeptPair | undefined;
     for (let token = refreshToken; ; ) {
-      const previous = await this.#store.put(refreshTokenHash(token), ENDED, lifetimeMs);
+      const key = refreshTokenHash(token);
+      if (this.#held.has(key)) this.#endedWhileHeld.add(key);
+      const previous = await this.#store.end(key, this.#lifetimes.signOut, newest !== undefined);
       const successor = openRenewed(previous, token);
       if (!successor) return newest && replayed(newest);
       newest = successor;
@@ -138,13 +144,16 @@ export class SharedRefresh {
     } finally {
       clearInterval(prolong);
       this.#held.delete(key);
+      this.#endedWhileHeld.delete(key);
     }
   }
 
-  /** The claim is added again when the store has lost it. */
+  /** The claim is added again when the store has lost it, and a sign-out in its place is noted. */
   async #prolong(key: string): Promise<void> {
-    const isThere = await this.#store.replace(key, this.#claim, this.#claim, CLAIM_MS);
-    if (!isThere && this.#held.has(key)) await this.#store.add(key, this.#claim, CLAIM_MS);
+    if (await this.#store.replace(key, this.#claim, this.#claim, CLAIM_MS)) return;
+    if (!this.#held.has(key) || this.#endedWhileHeld.has(key)) return;
+    const found = await this.#store.add(key, this.#claim, CLAIM_MS);
+    if (found === ENDED && this.#held.has(key)) this.#endedWhileHeld.add(key);
   }
 
   async #settle(
@@ -153,17 +162,29 @@ export class SharedRefresh {
     key: string,
     trace: RequestTrace,
   ): Promise<RefreshOutcome> {
-    const record = recordOf(outcome, refreshToken, Math.max(this.#replayMs, this.#store.lingerMs));
+    const record = recordOf(outcome, refreshToken, Math.max(this.#lifetimes.replayMs, this.#store.lingerMs));
     // An upstream that does not rotate has not spent the token: it may be refreshed again.
     const isSpent = outcome.kind === 'renewed' && outcome.pair.refreshToken !== refreshToken;
-    const lifetimeMs = isSpent ? Math.max(this.#keepMs, this.#store.lingerMs) : this.#store.lingerMs;
-    if (await this.#store.replace(key, this.#claim, record, lifetimeMs)) return outcome;
+    const lifetimeMs = isSpent
+      ? Math.max(this.#lifetimes.keepMs, this.#store.lingerMs)
+      : this.#store.lingerMs;
+    // Sent together with the record, so that it adds no round trip.
+    const marked =
+      outcome.kind === 'renewed' &&
+      this.#store.markIssued(refreshTokenHash(outcome.pair.refreshToken), this.#lifetimes.issuedMs);
+    const wasEnded = this.#endedWhileHeld.has(key);
+    const isKept = !wasEnded && (await this.#store.replace(key, this.#claim, record, lifetimeMs));
+    await marked;
+    if (isKept) return outcome;
 
     // The claim is gone: the session was signed out, or the store lost the claim and another has refreshed as well.
-    const found = await this.#store.add(key, record, lifetimeMs);
+    const found = wasEnded ? ENDED : await this.#store.add(key, record, lifetimeMs);
     if (found === ENDED) {
       // It was signed out meanwhile; the upstream hears of the late pair too, or not.
-      if (outcome.kind === 'renewed') await signOut(this.#settings, outcome.pair, trace).catch(() => {});
+      if (outcome.kind !== 'renewed') return { kind: 'rejected' };
+      // The refresh has spent the token, so its sign-out is kept in full.
+      await this.#store.end(key, this.#lifetimes.signOut, true);
+      await signOut(this.#settings, outcome.pair, trace).catch(() => {});
       return { kind: 'rejected' };
     }
     const theirs = openRenewed(found, refreshToken);
@@ -171,26 +192,4 @@ export class SharedRefresh {
     if (found !== undefined && !theirs) await this.#store.replace(key, found, record, lifetimeMs);
     return outcome;
   }
-
-  /** Longer than any answer under way, so that a late one finds out what has come of its pair. */
-  get #keepMs(): number {
-    return Math.max(this.#replayMs, this.#settings.timeouts.streamMs);
-  }
-
-  get #replayMs(): number {
-    return this.#settings.refreshReplaySeconds * 1000;
-  }
-}
-
-/** Whether the record is an outcome for those alone who have waited for it, or older than the replay window. */
-function isOver(record: string, token: string): boolean {
-  const successor = openRenewed(record, token);
-  if (!successor) return record === UNREACHABLE;
-  return successor.refreshToken === token || successor.replayUntil <= Date.now();
-}
-
-/** A record that does not open is no verdict of the upstream either. */
-function failureOf(record: string): RefreshOutcome {
-  if (record === REJECTED || record === ENDED) return { kind: 'rejected' };
-  return { kind: 'unreachable', cause: new Error(UNREACHABLE) };
 }

@@ -201,6 +201,27 @@ describe('signing in again with the same refresh token', () => {
   });
 });
 
+describe('signing in again with the same refresh token while its refresh is under way', () => {
+  it('is not undone by the sign-out between them', async () => {
+    await using world = startWorld();
+    rotate(world);
+    const refresh = Promise.withResolvers<Response>();
+    world.upstream.on('POST /v1/auth/refresh', () => refresh.promise);
+    world.upstream.on('POST /v1/auth/logout', () => new Response(null, { status: 204 }));
+    world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
+    world.upstream.on('POST /v1/auth/idp', () =>
+      Response.json({ access_token: 'access-1', refresh_token: 'refresh-1' }),
+    );
+    const refreshing = session(world, cookies(1));
+    await world.upstream.arrived('POST /v1/auth/refresh');
+    await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(1) });
+    await world.request('/api/auth/idp', { json: { code: 'c', code_verifier: 'v'.repeat(43) } });
+    refresh.resolve(Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' }));
+    expect(storedTokens(await refreshing)['svc_music_refresh']).toBe('refresh-2');
+    expect(world.upstream.calls.filter((call) => call === 'POST /v1/auth/logout')).toHaveLength(1);
+  });
+});
+
 describe('an upstream that does not rotate refresh tokens', () => {
   it('is asked again each time the access token is over', async () => {
     await using world = startWorld();

@@ -18,6 +18,8 @@ class LingeringStore extends MemoryReplayStore {
   }
 }
 
+const LIFETIMES = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
+
 const newTrace = () => new RequestTrace(new Request('http://gateway.test'));
 
 describe('two that share a store', () => {
@@ -78,7 +80,7 @@ describe('two that share a store', () => {
 
   it('take a record that does not open for no verdict', async () => {
     const { upstream, store, first } = start();
-    await store.put(refreshTokenHash('t'), 'renewed:nonsense', 1000);
+    await store.add(refreshTokenHash('t'), 'renewed:nonsense', 1000);
     expect((await first.refresh('t', newTrace())).kind).toBe('unreachable');
     await upstream.stop();
   });
@@ -114,6 +116,76 @@ describe('sign-out', () => {
   });
 });
 
+describe('a flood of made-up sign-outs', () => {
+  /** More than the memory store has ever kept. */
+  const flood = async (shared: SharedRefresh) => {
+    for (let index = 0; index < 60_000; index++) await shared.end(`made-up-${index}`);
+  };
+  const start = () => {
+    const upstream = new ScriptedUpstream();
+    const settings = testSettings({
+      UPSTREAM_URL: upstream.upstreamUrl,
+      IDP_URL: upstream.identityProviderUrl,
+    });
+    return { upstream, shared: new SharedRefresh(settings, new MemoryReplayStore()) };
+  };
+
+  it.each(['t1', 't2'])(
+    'does not bring back a session that was renewed and signed out with %s',
+    async (token) => {
+      const { upstream, shared } = start();
+      upstream.on('POST /v1/auth/refresh', () => Response.json({ access_token: 'a2', refresh_token: 't2' }));
+      await shared.refresh('t1', newTrace());
+      await shared.end(token);
+      await flood(shared);
+      for (const late of ['t1', 't2']) expect((await shared.refresh(late, newTrace())).kind).toBe('rejected');
+      expect(upstream.calls).toEqual(['POST /v1/auth/refresh']);
+      await upstream.stop();
+    },
+  );
+
+  it('does not let a refresh bring back a session that was signed out meanwhile', async () => {
+    const { upstream, shared } = start();
+    const response = Promise.withResolvers<Response>();
+    upstream.on('POST /v1/auth/refresh', () => response.promise);
+    upstream.on('POST /v1/auth/logout', () => new Response(null, { status: 204 }));
+    const refreshing = shared.refresh('t1', newTrace());
+    await upstream.arrived('POST /v1/auth/refresh');
+    await shared.end('t1');
+    await flood(shared);
+    response.resolve(Response.json({ access_token: 'a2', refresh_token: 't2' }));
+    expect((await refreshing).kind).toBe('rejected');
+    expect(upstream.last('POST /v1/auth/logout').body).toBe('{"refresh_token":"t2"}');
+    await flood(shared);
+    expect((await shared.refresh('t1', newTrace())).kind).toBe('rejected');
+    expect(upstream.calls).toHaveLength(2);
+    await upstream.stop();
+  });
+});
+
+describe('a sign-out with a refresh token that stays the same', () => {
+  it('is known to a response that comes minutes later', async () => {
+    await using world = startWorld();
+    const release = Promise.withResolvers<void>();
+    world.upstream.on('POST /v1/auth/refresh', () =>
+      Response.json({ access_token: 'access-2', refresh_token: 'refresh-1' }),
+    );
+    world.upstream.on('POST /v1/auth/logout', () => new Response(null, { status: 204 }));
+    world.upstream.on('GET /v1/models', async ({ headers }) => {
+      if (headers.get('authorization') === 'Bearer access-1') return new Response('', { status: 401 });
+      await release.promise;
+      return Response.json({});
+    });
+    const long = world.request('/api/music/models', { cookie: SIGNED_IN });
+    await world.upstream.arrived('GET /v1/models', 2);
+    await world.request('/api/auth/logout', { method: 'POST', cookie: SIGNED_IN });
+    setSystemTime(Date.now() + 200_000);
+    release.resolve();
+    expect((await long).headers.getSetCookie()).toEqual([]);
+    setSystemTime();
+  });
+});
+
 describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
   async function world() {
     const redis = await startRedis();
@@ -143,16 +215,18 @@ describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
 
   it('tells a sign-out after an outage, whoever comes back first', async () => {
     for (const endedAtA of [true, false]) {
-      const { redis, a, b, raw, back } = await world();
+      const { redis, a, b, admin, raw, back } = await world();
       await using _ = redis;
       await redis.stop();
       await Promise.all([
-        a.put('k', endedAtA ? 'ended' : 'renewed:x', 60_000),
-        b.put('k', endedAtA ? 'renewed:x' : 'ended', 60_000),
+        (endedAtA ? a : b).end('k', LIFETIMES),
+        (endedAtA ? b : a).add('k', 'renewed:x', 280_000),
       ]);
       await redis.start();
       await back();
       expect(await raw('k')).toBe('ended');
+      // For as long as the instance that has renewed the token would replay its pair.
+      expect(await admin('PTTL', 'music-gateway:refresh:k')).toBeGreaterThan(200_000);
     }
   });
 
@@ -161,8 +235,8 @@ describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
     await using _ = redis;
     await redis.stop();
     await Promise.all([
-      a.put('claimed', 'renewed:a', 60_000),
-      a.put('known', 'renewed:a', 60_000),
+      a.add('claimed', 'renewed:a', 60_000),
+      a.add('known', 'renewed:a', 60_000),
       b.get('x'),
     ]);
     await redis.start();
@@ -176,11 +250,11 @@ describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
   it('goes by its own memory for what Redis has lost, and by Redis for what it has not', async () => {
     const { redis, a, b, admin, raw } = await world();
     await using _ = redis;
-    for (const key of ['add', 'put', 'get']) await a.put(key, 'renewed:a', 60_000);
-    expect(await b.put('put', 'renewed:b', 60_000)).toBe('renewed:a');
+    for (const key of ['add', 'end', 'get']) await a.add(key, 'renewed:a', 60_000);
+    expect(await b.add('add', 'renewed:b', 60_000)).toBe('renewed:a');
     await admin('FLUSHALL');
     expect(await a.get('get')).toBe('renewed:a');
-    expect(await a.put('put', 'ended', 60_000)).toBe('renewed:a');
+    expect(await a.end('end', LIFETIMES)).toBe('renewed:a');
     expect(await a.add('add', 'claimed:a', 3000)).toBe('renewed:a');
     expect(await raw('add')).toBe('renewed:a');
   });
@@ -209,7 +283,7 @@ describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
         while (performance.now() < end);
       });
       await asked;
-      await a.put('k', 'renewed:a', 60_000);
+      await a.add('k', 'renewed:a', 60_000);
       const client = new RedisClient(redis.url);
       expect(await client.get('music-gateway:refresh:k')).toBe('renewed:a');
       await client.del('music-gateway:refresh:k');

@@ -1,0 +1,131 @@
+import { describe, expect, it, setSystemTime } from 'bun:test';
+import { RedisClient } from 'bun';
+import { RequestTrace } from '../../src/http/request-trace.ts';
+import { RedisReplayStore } from '../../src/upstream/redis-replay-store.ts';
+import { refreshTokenHash } from '../../src/upstream/sealed-pair.ts';
+import { SharedRefresh } from '../../src/upstream/shared-refresh.ts';
+import { startGatewayProcess } from '../support/gateway-process.ts';
+import { REDIS_SERVER, type Redis, startRedis } from '../support/redis.ts';
+import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { envelopeMessage, ORIGIN, testSettings } from '../support/world.ts';
+
+if (!REDIS_SERVER)
+  console.log('skipped: made-up-sign-outs.test.ts needs redis-server, which is not installed');
+
+const MOST_UNKNOWN = 10_000;
+const REFRESH = 'POST /v1/auth/refresh';
+const LOGOUT = 'POST /v1/auth/logout';
+const newTrace = () => new RequestTrace(new Request('http://gateway.test'));
+
+class Admin extends RedisClient implements Disposable {
+  async lifetimes(): Promise<number[]> {
+    const keys = await this.keys('*');
+    return Promise.all(keys.map((key) => this.pttl(key)));
+  }
+
+  [Symbol.dispose]() {
+    this.close();
+  }
+}
+
+/** An instance of the gateway without its sockets. */
+function instance(upstream: ScriptedUpstream, redis: Redis): SharedRefresh {
+  const settings = testSettings({
+    UPSTREAM_URL: upstream.upstreamUrl,
+    IDP_URL: upstream.identityProviderUrl,
+  });
+  return new SharedRefresh(settings, new RedisReplayStore(redis.url, { onDown: () => {}, onUp: () => {} }));
+}
+
+async function flood(shared: SharedRefresh, count: number): Promise<void> {
+  for (let done = 0; done < count; done += 100) {
+    await Promise.all(Array.from({ length: 100 }, (_, index) => shared.end(`made-up-${done + index}`)));
+  }
+}
+
+describe.skipIf(!REDIS_SERVER)('made-up sign-outs', () => {
+  it('take bounded room in Redis, and bring no session back that was signed out', async () => {
+    await using redis = await startRedis();
+    const upstream = new ScriptedUpstream();
+    upstream.on('GET /v1/me', () => new Response('', { status: 401 }));
+    upstream.on(REFRESH, () => Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' }));
+    const settings = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
+    await using first = await startGatewayProcess(settings);
+    await using second = await startGatewayProcess(settings);
+    const call = (url: string, cookie: string, method = 'GET') =>
+      fetch(url, { method, headers: { origin: ORIGIN, cookie: `svc_music_refresh=${cookie}` } });
+    await call(`${first.url}/api/auth/session`, 'refresh-1');
+    await call(`${first.url}/api/auth/logout`, 'refresh-2', 'POST');
+
+    let sent = 0;
+    const connection = async () => {
+      while (sent < 20_000) {
+        const response = await call(`${first.url}/api/auth/logout`, `made-up-${sent++}`, 'POST');
+        expect(response.status).toBe(200);
+        await response.arrayBuffer();
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, connection));
+
+    using admin = new Admin(redis.url);
+    // Three of the genuine session: the pair, the mark of its refresh token, the sign-out.
+    expect(Number(await admin.send('DBSIZE', []))).toBeLessThanOrEqual(MOST_UNKNOWN + 3);
+    const lifetimes = await admin.lifetimes();
+    expect(lifetimes.filter((lifetimeMs) => lifetimeMs > 30_000)).toHaveLength(3);
+    const isOver = async (url: string) => {
+      await envelopeMessage(await call(`${url}/api/auth/session`, 'refresh-1'), 401);
+      await envelopeMessage(await call(`${url}/api/auth/session`, 'refresh-2'), 401);
+    };
+    await isOver(second.url);
+    await redis.stop();
+    await isOver(first.url);
+    expect(upstream.calls.filter((name) => name === REFRESH)).toHaveLength(1);
+    await upstream.stop();
+  });
+
+  it('leave room for the sign-out of what has worked, or is being refreshed elsewhere', async () => {
+    await using redis = await startRedis();
+    const upstream = new ScriptedUpstream();
+    upstream.on(LOGOUT, () => new Response(null, { status: 204 }));
+    upstream.on(REFRESH, () => Response.json({ access_token: 'a2', refresh_token: 'worked-2' }));
+    const [here, elsewhere] = [instance(upstream, redis), instance(upstream, redis)];
+    await elsewhere.refresh('worked-1', newTrace());
+    const response = Promise.withResolvers<Response>();
+    upstream.on(REFRESH, () => response.promise);
+    const refreshing = elsewhere.refresh('claimed-1', newTrace());
+    await upstream.arrived(REFRESH, 2);
+
+    await flood(here, MOST_UNKNOWN + 2000);
+    await here.end('worked-2');
+    await here.end('claimed-1');
+    using admin = new Admin(redis.url);
+    const key = (token: string) => `music-gateway:refresh:${refreshTokenHash(token)}`;
+    expect(await admin.get(key('worked-2'))).toBe('ended');
+    expect(await admin.pttl(key('worked-2'))).toBeGreaterThan(30_000);
+    expect((await elsewhere.refresh('worked-1', newTrace())).kind).toBe('rejected');
+    // In the place of the claim and no longer than it. The instance that refreshes has seen it by then.
+    expect(await admin.get(key('claimed-1'))).toBe('ended');
+    expect(await admin.pttl(key('claimed-1'))).toBeLessThanOrEqual(3000);
+    while ((await admin.get(key('claimed-1'))) !== null) await Bun.sleep(50);
+    // Its memory has forgotten the record too.
+    setSystemTime(Date.now() + 10_000);
+    response.resolve(Response.json({ access_token: 'a2', refresh_token: 'claimed-2' }));
+    expect((await refreshing).kind).toBe('rejected');
+    expect(upstream.last(LOGOUT).body).toBe('{"refresh_token":"claimed-2"}');
+    setSystemTime();
+    await upstream.stop();
+  });
+
+  it('are kept from Redis when it is emptied and the token comes again, beyond the time of a claim', async () => {
+    await using redis = await startRedis();
+    const upstream = new ScriptedUpstream();
+    const here = instance(upstream, redis);
+    await here.end('made-up');
+    using admin = new Admin(redis.url);
+    await admin.send('FLUSHALL', []);
+    expect((await here.refresh('made-up', newTrace())).kind).toBe('rejected');
+    const [lifetimeMs] = await admin.lifetimes();
+    expect(lifetimeMs).toBeLessThanOrEqual(3000);
+    await upstream.stop();
+  });
+});
