@@ -14,6 +14,9 @@ import {
 import { SignOutPlaces } from './sign-out-places.ts';
 
 const RETRY_MS = 1000;
+/** How many records one round trip takes to Redis when it is back. */
+const BATCH = 500;
+
 /** Hears when Redis goes away, by the name and code of the error, and when it is back. */
 export interface RedisObserver {
   onDown(cause: string): void;
@@ -157,13 +160,19 @@ export class RedisReplayStore implements ReplayStore {
     }
   }
 
+  /** No request waits for this. The client pipelines the commands that are given in one turn. */
   async #tellMissed(redis: RedisClient): Promise<void> {
+    let batch: Promise<unknown>[] = [];
     for (const [key, record, lifetimeMs] of this.#memory.entries()) {
       const isUnknown = record === ENDED && !this.#memory.hasWorked(key);
       if (isUnknown && !this.#places.take(lifetimeMs)) break;
       const values = [record, String(Math.ceil(lifetimeMs))];
-      await inTime(run(redis, record === ISSUED ? 'markIssued' : 'tell', key, values), COMMAND_TIMEOUT_MS);
+      batch.push(run(redis, record === ISSUED ? 'markIssued' : 'tell', key, values));
+      if (batch.length < BATCH) continue;
+      await inTime(Promise.all(batch), RETRY_MS);
+      batch = [];
     }
+    await inTime(Promise.all(batch), RETRY_MS);
   }
 
   #connect(): Promise<RedisClient> {

@@ -1,4 +1,5 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
+import net from 'node:net';
 import { RedisClient } from 'bun';
 import { RequestTrace } from '../../src/http/request-trace.ts';
 import { RedisReplayStore } from '../../src/upstream/redis-replay-store.ts';
@@ -128,4 +129,49 @@ describe.skipIf(!REDIS_SERVER)('made-up sign-outs', () => {
     expect(lifetimeMs).toBeLessThanOrEqual(3000);
     await upstream.stop();
   });
+});
+
+/** Greets, ends the first connection, and on the next replies only when 500 commands wait or the last have come. */
+async function startCountingRedis(commands: number) {
+  let [received, replied, replies] = [0, 0, 0];
+  let text = '';
+  let connections = 0;
+  const server = net.createServer((socket) => {
+    const number = ++connections;
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      if (data.includes('HELLO')) socket.write('%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n');
+      if (number === 1) return socket.destroySoon();
+      text += data.toString();
+      received = text.split('$4\r\nEVAL\r\n').length - 1;
+      const waiting = received - replied;
+      if (waiting < 500 && received < commands) return;
+      socket.write('_\r\n'.repeat(waiting));
+      replied = received;
+      replies++;
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  return { port, text: () => text, replies: () => replies, [Symbol.dispose]: () => void server.close() };
+}
+
+it('Redis hears what it has missed in batches of 500, what is known to have worked first', async () => {
+  using redis = await startCountingRedis(1200);
+  const isDown = Promise.withResolvers<void>();
+  const isUp = Promise.withResolvers<void>();
+  const store = new RedisReplayStore(`redis://127.0.0.1:${redis.port}`, {
+    onDown: () => isDown.resolve(),
+    // After the first connection too, which was there for a moment.
+    onUp: () => isDown.promise.then(() => redis.replies() && isUp.resolve()),
+  });
+  await isDown.promise;
+  const lifetimes = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
+  for (let index = 0; index < 200; index++) await store.end(`made-up-${index}`, lifetimes);
+  for (let index = 0; index < 1000; index++) await store.add(`worked-${index}`, 'renewed:x', 280_000);
+  await isUp.promise;
+  // Two full ones, the rest, and the write that shows that Redis takes writes.
+  expect(redis.replies()).toBe(4);
+  expect(redis.text().indexOf('made-up-0')).toBeGreaterThan(redis.text().indexOf('worked-999'));
 });
