@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { connect } from '../support/proxy-client.ts';
 import { releasedBody } from '../support/released-body.ts';
-import { startTlsProxy, TLS_PROXIES, type TlsProxy } from '../support/tls-proxies.ts';
+import {
+  prepareImpatientHaproxy,
+  startTlsProxy,
+  TLS_PROXIES,
+  type TlsProxy,
+} from '../support/tls-proxies.ts';
 import {
   envelopeMessage,
   ORIGIN,
@@ -104,9 +110,38 @@ describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program
 
   it('waits longer than the gateway does', async () => {
     const { timeouts } = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' });
-    const waits = /^\s*(?:proxy_(?:read|send)_timeout|timeout (?:client|server)) (\d+)s;?$/gm;
+    const waits = /^\s*(?:proxy_(?:read|send)_timeout|timeout server) (\d+)s;?$/gm;
     const seconds = [...(await Bun.file(file).text()).matchAll(waits)].map(([, value]) => Number(value));
-    expect(seconds).toHaveLength(2);
+    expect(seconds.length).toBeGreaterThan(0);
     expect(Math.min(...seconds) * 1000).toBeGreaterThan(Math.max(...Object.values(timeouts)));
   });
 });
+
+it.skipIf(!Bun.which('haproxy') || !Bun.which('openssl'))(
+  'haproxy does not take a client that waits for one that stalls',
+  async () => {
+    await using world = startWorld();
+    await using proxy = await startTlsProxy(prepareImpatientHaproxy, world.port);
+    const generated = Promise.withResolvers<void>();
+    world.upstream.on('POST /v1/music', () => generated.promise.then(() => new Response('track')));
+    const generation = fetch(`https://127.0.0.1:${proxy.port}/api/music/generate`, {
+      method: 'POST',
+      headers: { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' },
+      body: JSON.stringify(ORDER),
+      tls: { ca: proxy.certificate },
+    });
+    await world.upstream.arrived('POST /v1/music');
+    // A reader that stalls after the generation has begun to wait, and is cut off before that ends.
+    const endless = () =>
+      new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536)) });
+    world.upstream.on('GET /v1/endless', () => new Response(endless()));
+    const stalled = connect(proxy, '127.0.0.1', 'http/1.1');
+    stalled.on('error', () => {}).pause();
+    const head = `GET /api/upstream/v1/endless HTTP/1.1\r\nHost: test\r\nOrigin: ${ORIGIN}\r\nCookie: ${SIGNED_IN}\r\n`;
+    stalled.write(`${head}X-Request-Id: stalled\r\n\r\n`);
+    expect(await world.line({ requestId: 'stalled' })).toMatchObject({ clientGone: 'streaming' });
+    stalled.destroy();
+    generated.resolve();
+    expect(await (await generation).text()).toBe('track');
+  },
+);

@@ -5,6 +5,9 @@ import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from './free-ports.ts';
 
+/** What nginx takes a client's address from when a test sends it: this machine has only one IPv6 address for sure. */
+export const CLIENT_ADDRESS_HEADER = 'x-test-address';
+
 const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url));
 
 export interface TlsProxy extends AsyncDisposable {
@@ -73,7 +76,7 @@ async function prepareNginx(folder: string, port: number, gatewayPort: number): 
     'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
     '/etc/letsencrypt/live/api.studio.example/fullchain.pem': `${folder}/certificate.pem`,
     '/etc/letsencrypt/live/api.studio.example/privkey.pem': `${folder}/key.pem`,
-    'server 127.0.0.1:4175;': `server 127.0.0.1:${gatewayPort};`,
+    'server 127.0.0.1:4175 ': `server 127.0.0.1:${gatewayPort} `,
   };
   let site = await Bun.file(`${DEPLOY}/nginx.conf`).text();
   for (const [from, to] of Object.entries(changes)) {
@@ -84,7 +87,8 @@ async function prepareNginx(folder: string, port: number, gatewayPort: number): 
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (kind) => `${kind}_temp_path ${folder}/${kind};`,
   );
-  const http = `http { access_log off; ${paths.join(' ')} include ${folder}/site.conf; }`;
+  const address = `set_real_ip_from 127.0.0.0/8; real_ip_header ${CLIENT_ADDRESS_HEADER};`;
+  const http = `http { access_log off; ${address} ${paths.join(' ')} include ${folder}/site.conf; }`;
   const main = `user root; daemon off; pid ${folder}/pid; error_log stderr; events {} ${http}`;
   await Bun.write(`${folder}/nginx.conf`, main);
   return { command: ['nginx', '-c', `${folder}/nginx.conf`], environment: {} };
@@ -99,4 +103,17 @@ async function prepareHaproxy(folder: string, port: number, gatewayPort: number)
     STATISTICS: `127.0.0.1:${port + 1}`,
   };
   return { command: ['haproxy', '-f', `${DEPLOY}/two-instances/haproxy.cfg`], environment };
+}
+
+/** HAProxy whose patience with a client is one second, so that a test can wait for it. */
+export async function prepareImpatientHaproxy(
+  folder: string,
+  port: number,
+  gatewayPort: number,
+): Promise<Start> {
+  const { environment } = await prepareHaproxy(folder, port, gatewayPort);
+  const file = `${folder}/haproxy.cfg`;
+  const text = await Bun.file(`${DEPLOY}/two-instances/haproxy.cfg`).text();
+  await Bun.write(file, text.replace(/^( *timeout client) .*/m, '$1 1s'));
+  return { command: ['haproxy', '-f', file], environment };
 }

@@ -45,6 +45,8 @@ export async function startTwoInstances(): Promise<TwoInstances> {
   const example = Bun.spawn(['sh', `${PROJECT}/deploy/two-instances/run.sh`], {
     env: {
       PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+      // All visitors have one address, and ask without a pause.
+      REQUESTS_PER_10_SECONDS: '1000000',
       LISTEN: `127.0.0.1:${port}`,
       PORT_A: String(port + 1),
       PORT_B: String(port + 2),
