@@ -11,6 +11,7 @@ METRICS_A=${METRICS_A:-9464}
 METRICS_B=${METRICS_B:-9465}
 REDIS_PORT=${REDIS_PORT:-6379}
 STATISTICS=${STATISTICS:-127.0.0.1:8404}
+ADMIN_SOCKET=${ADMIN_SOCKET:-${XDG_RUNTIME_DIR:-/run}/music-gateway-haproxy.sock}
 
 running=
 folder=$(mktemp -d)
@@ -38,7 +39,7 @@ start_gateway() {
 start_gateway "$PORT_A" "$METRICS_A"
 start_gateway "$PORT_B" "$METRICS_B"
 
-export LISTEN CERTIFICATE STATISTICS GATEWAY_A="127.0.0.1:$PORT_A" GATEWAY_B="127.0.0.1:$PORT_B"
+export LISTEN CERTIFICATE STATISTICS ADMIN_SOCKET GATEWAY_A="127.0.0.1:$PORT_A" GATEWAY_B="127.0.0.1:$PORT_B"
 haproxy -f deploy/two-instances/haproxy.cfg &
 running="$running $!"
 wait

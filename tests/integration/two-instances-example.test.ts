@@ -46,6 +46,23 @@ describe.skipIf(MISSING.length > 0)('deploy/two-instances/run.sh', () => {
   );
 
   it(
+    'takes no gateway out of service for a web page that posts to the statistics',
+    () =>
+      play(async ({ statistics, instances }) => {
+        for (const action of ['maint', 'drain', 'stop']) {
+          const body = new URLSearchParams({ s: 'a', b: 'gateways', action });
+          const response = await fetch(statistics, { method: 'POST', body, redirect: 'manual' });
+          expect(response.headers.get('location')).toEndWith('st=DENY');
+        }
+        expect((await instances()).map(({ name, isUp }) => ({ name, isUp }))).toEqual([
+          { name: 'a', isUp: true },
+          { name: 'b', isUp: true },
+        ]);
+      }),
+    120_000,
+  );
+
+  it(
     'signs nobody out when one is killed under load, and sends no generation twice',
     () =>
       play(async (example) => {

@@ -101,6 +101,7 @@ async function prepareHaproxy(folder: string, port: number, gatewayPort: number)
     GATEWAY_A: `127.0.0.1:${gatewayPort}`,
     GATEWAY_B: `127.0.0.1:${gatewayPort}`,
     STATISTICS: `127.0.0.1:${port + 1}`,
+    ADMIN_SOCKET: `${folder}/admin.sock`,
   };
   return { command: ['haproxy', '-f', `${DEPLOY}/two-instances/haproxy.cfg`], environment };
 }

@@ -1,16 +1,19 @@
 /** `deploy/two-instances/run.sh`, started as somebody would who tries it, in front of a sandbox whose calls can be held. */
 
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { freePorts } from './free-ports.ts';
+import { runToEnd } from './run-to-end.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
 import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
 import { ORIGIN } from './world.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const EXAMPLE = `${PROJECT}/deploy/two-instances`;
 
 /** What HAProxy's statistics say of one gateway. */
 export interface Instance {
@@ -27,6 +30,8 @@ export interface TwoInstances extends AsyncDisposable {
   readonly gate: UpstreamGate;
   /** By https, with the certificate that run.sh has made. */
   readonly base: URL;
+  /** HAProxy's page about the two. */
+  readonly statistics: string;
   instances(): Promise<Instance[]>;
   /** The sum of what both gateways count, such as `music_gateway_refreshes_total{outcome="renewed"}`. */
   counted(metric: string): Promise<number>;
@@ -42,9 +47,14 @@ export async function startTwoInstances(): Promise<TwoInstances> {
   const sandbox = await startTestSandbox();
   const gate = openUpstreamGate(sandbox.upstream.url);
   const port = await freePorts(7);
-  const example = Bun.spawn(['sh', `${PROJECT}/deploy/two-instances/run.sh`], {
+  const folder = await mkdtemp(`${tmpdir()}/two-instances-`);
+  const tools = {
+    PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+    ADMIN_SOCKET: `${folder}/admin.sock`,
+  };
+  const example = Bun.spawn(['sh', `${EXAMPLE}/run.sh`], {
     env: {
-      PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+      ...tools,
       // All visitors have one address, and ask without a pause.
       REQUESTS_PER_10_SECONDS: '1000000',
       LISTEN: `127.0.0.1:${port}`,
@@ -79,6 +89,7 @@ export async function startTwoInstances(): Promise<TwoInstances> {
     sandbox,
     gate,
     base: new URL(`https://127.0.0.1:${port}`),
+    statistics,
     instances,
     async counted(metric) {
       const pages = [port + 3, port + 4].map(async (each) =>
@@ -91,8 +102,9 @@ export async function startTwoInstances(): Promise<TwoInstances> {
       return values.reduce((sum, value) => sum + Number(value), 0);
     },
     async drainFirst() {
-      const body = new URLSearchParams({ s: 'a', b: 'gateways', action: 'drain' });
-      await fetch(statistics, { method: 'POST', body });
+      const command = ['sh', `${EXAMPLE}/admin.sh`, 'set server gateways/a state drain'];
+      const { output, errors } = await runToEnd(command, { environment: tools });
+      if (output.trim() || errors) throw new Error(`HAProxy refused: ${output}${errors}`);
       while ((await instances()).some(({ name, isUp, underWay }) => name === 'a' && (isUp || underWay > 0)))
         await Bun.sleep(20);
     },
@@ -103,6 +115,7 @@ export async function startTwoInstances(): Promise<TwoInstances> {
     async [Symbol.asyncDispose]() {
       example.kill('SIGTERM');
       await logRead;
+      await rm(folder, { recursive: true });
       await gate[Symbol.asyncDispose]();
       await sandbox.stop();
     },
