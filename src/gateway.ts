@@ -3,6 +3,7 @@
 import { cors } from '@elysiajs/cors';
 import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia';
 import type { Logger } from 'pino';
+import { Admission } from './http/admission/admission.ts';
 import { errorEnvelope, GatewayError, methodNotAllowed } from './http/errors.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
@@ -14,16 +15,18 @@ import { authRoutes } from './routes/auth.ts';
 import { HEALTH_PATH, healthRoutes } from './routes/health.ts';
 import { musicRoutes } from './routes/music.ts';
 import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
-import { createSessionPlugin } from './session/session.ts';
+import { createSessionPlugin } from './session/session-plugin.ts';
 import type { Settings } from './settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { Telemetry } from './telemetry/telemetry.ts';
 import { RedisReplayStore } from './upstream/redis-replay-store.ts';
 import { MemoryReplayStore } from './upstream/replay-store.ts';
+import { SessionEndpoints } from './upstream/session-endpoints.ts';
 import { SharedRefresh } from './upstream/shared-refresh.ts';
 
 export interface GatewayOptions {
   readonly settings: Settings;
+  readonly admission?: Admission;
   readonly logger: Logger;
   readonly metrics?: Metrics | undefined;
 }
@@ -32,7 +35,12 @@ const OPENAPI_PATH = '/api/openapi.json';
 
 export type Gateway = ReturnType<typeof createGateway>;
 
-export function createGateway({ settings, logger, metrics }: GatewayOptions) {
+export function createGateway({
+  settings,
+  logger,
+  metrics,
+  admission = new Admission(settings),
+}: GatewayOptions) {
   const { allowedOrigins, production, redisUrl } = settings;
   const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
   const routes = (): readonly Route[] => gateway.routes;
@@ -41,8 +49,10 @@ export function createGateway({ settings, logger, metrics }: GatewayOptions) {
     redisUrl === undefined
       ? new MemoryReplayStore()
       : new RedisReplayStore(redisUrl, telemetry.observeRedis());
-  const sharedRefresh = new SharedRefresh(settings, replayStore);
-  const session = createSessionPlugin(settings, sharedRefresh);
+  metrics?.watch(admission);
+  const upstreamSessions = new SessionEndpoints(settings, admission);
+  const sharedRefresh = new SharedRefresh(settings, replayStore, upstreamSessions);
+  const session = createSessionPlugin({ settings, admission, sharedRefresh, upstreamSessions });
   const gateway = new Elysia({
     name: 'gateway',
     // What a client sends is judged as it is: the normaliser would merge a `__proto__` key into the body.
@@ -65,8 +75,8 @@ export function createGateway({ settings, logger, metrics }: GatewayOptions) {
     .onRequest(({ request, set }) => {
       set.headers['x-request-id'] = traceOf(request).headers['x-request-id'];
     })
-    .onError(({ error, request, set }) => {
-      const answer = errorEnvelope(toGatewayError(error, request, routes()), { request, set });
+    .onError(({ error, request, server, set }) => {
+      const answer = errorEnvelope(toGatewayError(error, request, routes()), { request, server, set });
       // Bun takes what follows a CONNECT for a tunnel's content, even when it is refused.
       if (request.method === 'CONNECT') answer.headers.set('connection', 'close');
       return answer;
@@ -83,24 +93,28 @@ export function createGateway({ settings, logger, metrics }: GatewayOptions) {
         maxAge: 600,
       }),
     )
-    .onRequest(({ request, set }) => {
+    .onRequest(({ request, server, set }) => {
       // A load balancer asks without a Host. For the rest there would be no address, and Elysia would look for the path
       // in the query.
       if (request.url === HEALTH_PATH) return;
       if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
       if (hasAllowedOrigin(request, allowedOrigins) || openToAll.has(requestPath(request.url))) return;
       // Not thrown: strangers may knock often, and this way it costs half.
-      return errorEnvelope(new GatewayError(403, messages.originNotAllowed), { request, set });
+      return errorEnvelope(new GatewayError(403, messages.originNotAllowed), { request, server, set });
     })
     .use(healthRoutes(settings.serviceName))
-    .use(authRoutes(settings, session))
-    .use(musicRoutes(settings, session))
-    .use(upstreamProxyRoutes(settings, session));
+    .use(authRoutes({ settings, session, admission, upstreamSessions }))
+    .use(musicRoutes(settings, session, admission))
+    .use(upstreamProxyRoutes(settings, session, admission));
   if (!production) {
     // Made when it is asked for: its generator is a development dependency, and nothing that a start should wait for.
     gateway.get(OPENAPI_PATH, async () => (await import('./openapi/document.ts')).openApiDocument());
   }
-  return Object.assign(gateway, { settled: () => sharedRefresh.settled() });
+  // Bun's own count forgets a call when its client goes; a generation is paid for, and a refresh spends its token.
+  const settled = async () => {
+    await Promise.all([sharedRefresh.settled(), admission.streams.emptied()]);
+  };
+  return Object.assign(gateway, { settled });
 }
 
 interface Route {

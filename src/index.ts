@@ -23,7 +23,7 @@ async function main(): Promise<void> {
     process.exit(status);
   };
   for (const warning of outcome.warnings) logger.warn(warning);
-  for (const warning of limitWarnings(settings.maxHeldRequests, process.env, openFilesLimit())) {
+  for (const warning of limitWarnings(settings, process.env, openFilesLimit())) {
     logger.warn(warning);
   }
   const metrics = await openMetrics(settings);
@@ -48,7 +48,7 @@ async function main(): Promise<void> {
     }
     stoppingSince = performance.now();
     logger.info(`${signal}: no more connections; ${server?.pendingRequests} requests are under way`);
-    // A refresh whose client has gone does not hold the server up, but must not be cut off either.
+    // The server does not wait for a call whose client has gone.
     const finished = gateway.stop().then(() => gateway.settled());
     await Promise.race([finished, Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
     const cut = server?.pendingRequests ?? 0;
@@ -61,10 +61,10 @@ async function main(): Promise<void> {
 }
 
 /** Loaded only where it is asked for: it takes 24 ms of the start. */
-async function openMetrics({ metricsPort, maxHeldRequests }: Settings) {
+async function openMetrics({ metricsPort }: Settings) {
   if (metricsPort === undefined) return undefined;
   const { Metrics } = await import('./telemetry/metrics.ts');
-  return new Metrics(maxHeldRequests);
+  return new Metrics();
 }
 
 function listenProblem(

@@ -1,8 +1,10 @@
 /** Finds limits of the process that are too low for what it is set up to hold. */
 
 import { readFileSync } from 'node:fs';
+import { memoryWarning, mostCalls } from './settings/memory.ts';
+import type { Settings } from './settings.ts';
 
-/** Each held call has a connection on both sides; the rest is for Redis, logs and short calls. */
+/** Each call has a connection on both sides; the rest is for Redis, logs and idle connections. */
 const FILES_PER_CALL = 2;
 const OTHER_FILES = 200;
 
@@ -12,23 +14,27 @@ const DEFAULT_FETCH_LIMIT = 256;
 
 /** @param openFiles the process's limit; undefined where it is not known or there is none */
 export function limitWarnings(
-  maxHeldRequests: number,
+  settings: Pick<Settings, 'maxInFlightRequests' | 'maxStreamedBodies' | 'memoryLimitBytes'>,
   environment: Readonly<Record<string, string | undefined>>,
   openFiles: number | undefined,
 ): string[] {
   const warnings: string[] = [];
+  const calls = mostCalls(settings.maxInFlightRequests);
   const fetches = Number(environment[FETCH_LIMIT] || DEFAULT_FETCH_LIMIT);
-  if (fetches < maxHeldRequests) {
+  if (fetches < calls) {
     warnings.push(
-      `${FETCH_LIMIT} is ${fetches}, less than MAX_HELD_REQUESTS (${maxHeldRequests}); start with "bun run start"`,
+      `${FETCH_LIMIT} is ${fetches}, less than the ${calls} calls that may be in flight with MAX_IN_FLIGHT_REQUESTS ` +
+        `(${settings.maxInFlightRequests}); start with "bun run start"`,
     );
   }
-  const needed = maxHeldRequests * FILES_PER_CALL + OTHER_FILES;
+  const needed = calls * FILES_PER_CALL + OTHER_FILES;
   if (openFiles !== undefined && openFiles < needed) {
     warnings.push(
-      `the limit of ${openFiles} open files is too low for MAX_HELD_REQUESTS, which needs ${needed}`,
+      `the limit of ${openFiles} open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs ${needed}`,
     );
   }
+  const memory = memoryWarning(settings);
+  if (memory !== undefined) warnings.push(memory);
   return warnings;
 }
 

@@ -1,6 +1,7 @@
 /** Turns the environment into typed settings, and names every problem in it at once. */
 
 import { lookAlikeWarnings } from './settings/look-alikes.ts';
+import { defaultStreamedBodies, memoryLimitBytes } from './settings/memory.ts';
 import {
   baseAddressProblem,
   type LogLevel,
@@ -42,8 +43,14 @@ export interface Settings {
   readonly cookieKeys: readonly Uint8Array[];
   /** For the switch-over: cookies from before sealing was on still count. */
   readonly acceptPlainCookies: boolean;
-  /** How many requests may be under way for generate and proxy to take one more. */
-  readonly maxHeldRequests: number;
+  /** How many generate and proxy calls may be in flight at a time. */
+  readonly maxInFlightRequests: number;
+  /** How many calls of one session may be in flight at a time; 0: no limit of its own. */
+  readonly maxInFlightPerSession: number;
+  /** How many response bodies may be streamed at a time. */
+  readonly maxStreamedBodies: number;
+  /** What the process may use. */
+  readonly memoryLimitBytes: number;
   /** Where Prometheus finds the metrics; undefined: nowhere. */
   readonly metricsPort: number | undefined;
   readonly logLevel: LogLevel;
@@ -74,11 +81,21 @@ export const SETTING_NAMES = [
   'REDIS_URL',
   'COOKIE_KEYS',
   'COOKIE_KEYS_ACCEPT_PLAIN',
-  'MAX_HELD_REQUESTS',
+  'MAX_IN_FLIGHT_REQUESTS',
+  'MAX_IN_FLIGHT_PER_SESSION',
+  'MAX_STREAMED_BODIES',
   'METRICS_PORT',
   'LOG_LEVEL',
 ] as const;
 type Name = (typeof SETTING_NAMES)[number];
+
+/** Settings of earlier versions: to go on without them would be to go on without what they were set for. */
+const RENAMED: Readonly<Record<string, Name>> = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
+
+/** Fetches at a time that Bun can be told to allow, less those of the other pools. */
+const MOST_IN_FLIGHT_REQUESTS = 60_000;
+/** Terabytes. */
+const MOST_STREAMED_BODIES = 1_000_000;
 
 /** The longest delay that a timer takes; a larger one would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -86,10 +103,13 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /**
  * Reads the settings; an empty value counts as not set.
  *
+ * @param memoryBytes what the process may use
  * @returns the settings, or every problem, each naming its setting and what is wrong with it
  */
-export function parseSettings(environment: Environment): SettingsOutcome {
-  const problems: string[] = [];
+export function parseSettings(environment: Environment, memoryBytes = memoryLimitBytes()): SettingsOutcome {
+  const problems = Object.entries(RENAMED).flatMap(([name, successor]) =>
+    !environment[name]?.trim() ? [] : [`${name} is now called ${successor}`],
+  );
   const warnings = lookAlikeWarnings(environment, SETTING_NAMES);
 
   const text = (name: Name, fallback: string) => environment[name]?.trim() || fallback;
@@ -123,6 +143,7 @@ export function parseSettings(environment: Environment): SettingsOutcome {
   };
 
   const production = text('NODE_ENV', '') === 'production';
+  const maxInFlightRequests = integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, MOST_IN_FLIGHT_REQUESTS);
   const settings: Settings = {
     port: integer('PORT', 4175, 0, 65535),
     host: text('HOST', '0.0.0.0'),
@@ -146,7 +167,15 @@ export function parseSettings(environment: Environment): SettingsOutcome {
     redisUrl: optional('REDIS_URL', redisUrlProblem),
     cookieKeys: parseCookieKeys(text('COOKIE_KEYS', ''), problems),
     acceptPlainCookies: flag('COOKIE_KEYS_ACCEPT_PLAIN'),
-    maxHeldRequests: integer('MAX_HELD_REQUESTS', 4000, 1, 65_000),
+    maxInFlightRequests,
+    maxInFlightPerSession: integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, MOST_IN_FLIGHT_REQUESTS),
+    maxStreamedBodies: integer(
+      'MAX_STREAMED_BODIES',
+      defaultStreamedBodies(maxInFlightRequests, memoryBytes),
+      1,
+      MOST_STREAMED_BODIES,
+    ),
+    memoryLimitBytes: memoryBytes,
     metricsPort: text('METRICS_PORT', '') ? integer('METRICS_PORT', 0, 0, 65535) : undefined,
     logLevel: logLevelOf(text('LOG_LEVEL', 'info'), problems),
   };

@@ -1,9 +1,8 @@
 /** The one error class of the gateway, and the envelope in which a client sees it. */
 
-import type { Context } from 'elysia';
 import { describeCause, placeOf } from './cause.ts';
 import { type Message, messageKey, messages, preferredLanguage } from './messages.ts';
-import { nativeResponse } from './native-response.ts';
+import { nativeResponse, type Responding } from './native-response.ts';
 import { traceOf } from './request-trace.ts';
 
 interface Details {
@@ -38,7 +37,7 @@ export function methodNotAllowed(allowed: readonly string[]): GatewayError {
 }
 
 /** `{"error":{"message":"..."}}`, in the language the client asked for. */
-export function errorEnvelope(failure: GatewayError, context: Pick<Context, 'request' | 'set'>): Response {
+export function errorEnvelope(failure: GatewayError, context: Responding): Response {
   const { status, text, headers, reason } = failure;
   const trace = traceOf(context.request);
   trace.reason = reason;

@@ -11,6 +11,14 @@ export interface Connection {
   readonly server: Pick<Server<unknown>, 'timeout'> | null;
 }
 
+/** The shortest idle timeout, after which a connection is closed whose reader does not go on. */
+const CUT_SECONDS = 1;
+
+/** Closes a connection whose reader is too slow, within seconds, unless it goes on reading. */
+export function cutSoon({ request, server }: Connection): void {
+  server?.timeout(request, CUT_SECONDS);
+}
+
 /** Work that is over by then does not meet the timeout, which fires late rather than early. */
 const SHORT_WORK_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 

@@ -35,9 +35,9 @@ export const messages = {
     en: 'The request body did not arrive completely.',
     sw: 'Mwili wa ombi haukufika wote.',
   },
-  bodyStalled: {
-    en: 'The request body stopped arriving.',
-    sw: 'Mwili wa ombi uliacha kufika.',
+  bodyTooSlow: {
+    en: 'The request body arrived too slowly.',
+    sw: 'Mwili wa ombi ulifika polepole mno.',
   },
   bodyMalformed: {
     en: 'The request body must be valid JSON.',
@@ -119,6 +119,10 @@ export const messages = {
     en: 'The music service took too long to answer. The generation may have completed: check your account activity before you try again.',
     sw: 'Huduma ya muziki ilichelewa mno kujibu. Huenda muziki umekamilika: angalia shughuli za akaunti yako kabla ya kujaribu tena.',
   },
+  sessionBusy: {
+    en: 'Your session has too many requests in flight. Please wait until one has finished.',
+    sw: 'Kipindi chako kina maombi mengi mno yanayoendelea. Tafadhali subiri hadi moja likamilike.',
+  },
   overloaded: {
     en: 'Too many requests are under way. Please try again in a moment.',
     sw: 'Maombi mengi mno yanaendelea. Tafadhali jaribu tena baada ya muda mfupi.',
@@ -138,6 +142,9 @@ export function messageKey(message: Message): string {
   return keys.get(message) ?? 'unknown';
 }
 
+/** More than any browser sends; 16 KB of commas would cost 5 ms. */
+const MOST_LANGUAGE_CHARACTERS = 200;
+
 /**
  * The language to answer in, by the weights of an `Accept-Language` header and then by its order; English otherwise.
  *
@@ -146,7 +153,7 @@ export function messageKey(message: Message): string {
 export function preferredLanguage(acceptLanguage: string | null): Language {
   let preferred: Language = 'en';
   let most = 0;
-  for (const range of acceptLanguage?.split(',') ?? []) {
+  for (const range of acceptLanguage?.slice(0, MOST_LANGUAGE_CHARACTERS).split(',') ?? []) {
     const [tag = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
     const language = tag.split('-')[0];
     const weight = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1) || 0;

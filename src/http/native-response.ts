@@ -1,10 +1,16 @@
 /** Makes a Response that is complete: with the headers that hooks have set, CORS among them. */
 
 import type { Context } from 'elysia';
+import type { Connection } from './idle-timeout.ts';
 import { traceOf } from './request-trace.ts';
 import { type ByteStream, tracedBody } from './traced-body.ts';
 
 type Body = ByteStream | Uint8Array<ArrayBuffer> | null;
+
+/** A request that is about to be answered, and where hooks have set headers. */
+export interface Responding extends Connection {
+  readonly set: Context['set'];
+}
 
 /** The plugin sets them on every answer; browsers look at them in that of a preflight alone. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
@@ -17,12 +23,12 @@ export const ONE_PIECE_BYTES = 12 * 1024;
  * that a small answer cost. An answer with cookies is left to it, which is once in a token's life.
  */
 export function nativeResponse(
-  { request, set }: Pick<Context, 'request' | 'set'>,
+  { request, server, set }: Responding,
   body: Body,
   status: number,
   headers: Readonly<Record<string, string>>,
 ): Response {
-  const sent = request.method === 'HEAD' ? headOnly(body, headers) : traced(body, request);
+  const sent = request.method === 'HEAD' ? headOnly(body, headers) : traced(body, { request, server });
   if (set.headers['set-cookie'] !== undefined) return new Response(sent, { status, headers });
   const all: Record<string, string> = {};
   for (const name in set.headers) if (!ONLY_PREFLIGHT.has(name)) all[name] = String(set.headers[name]);
@@ -36,11 +42,11 @@ function headOnly(body: Body, headers: Readonly<Record<string, string>>): Body {
   return body === null && headers['content-length'] === undefined ? streamOf(new Uint8Array()) : body;
 }
 
-function traced(body: Body, request: Request): Body {
-  const trace = traceOf(request);
-  if (body instanceof ReadableStream) return tracedBody(body, trace);
+function traced(body: Body, connection: Connection): Body {
+  if (body instanceof ReadableStream) return tracedBody(body, connection);
+  const trace = traceOf(connection.request);
   trace.bytes = body?.byteLength ?? 0;
-  return body && trace.bytes > ONE_PIECE_BYTES ? tracedBody(streamOf(body), trace) : body;
+  return body && trace.bytes > ONE_PIECE_BYTES ? tracedBody(streamOf(body), connection) : body;
 }
 
 /**

@@ -7,12 +7,12 @@ const MOST_CHUNKS = 16_384;
 export async function readBounded(
   body: ReadableStream<Uint8Array> | null,
   limitBytes: number,
-  onChunk?: () => void,
+  onChunk?: (bytes: number) => void,
 ): Promise<Buffer<ArrayBuffer> | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body ?? []) {
-    onChunk?.();
+    onChunk?.(chunk.byteLength);
     size += chunk.byteLength;
     if (size > limitBytes || chunks.push(chunk) > MOST_CHUNKS) return undefined;
   }

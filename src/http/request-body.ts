@@ -1,54 +1,79 @@
-/** Reads a request body of bounded size, whether its length is declared or not. */
+/** Reads a request body of bounded size in bounded time, whether its length is declared or not. */
 
+import type { BodyBudget, BodyShare } from './admission/body-budget.ts';
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 import { parseFields } from './parse-fields.ts';
 import { readBounded } from './read-bounded.ts';
 
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
-const SMALL_BODY_BYTES = 64 * 1024;
-const STALLED_BODY_MS = 25_000;
+/** How long a body may take: this, and a second for each {@link LEAST_BYTES_PER_SECOND} that have arrived. */
+const LEAST_DEADLINE_MS = 25_000;
+const LEAST_BYTES_PER_SECOND = 16 * 1024;
+
+/** Bun ends the connection with the response; otherwise it would wait for the rest of the body. */
+const CLOSE = { connection: 'close' };
+
+/** The bytes of a body; disposed of when they are no longer needed, it makes room for others. */
+export interface RequestBody extends Disposable {
+  readonly bytes: Buffer<ArrayBuffer>;
+}
 
 /**
  * The whole body, kept so that it can be sent again after a refresh.
  *
- * @throws GatewayError 413 when it is larger than {@link BODY_LIMIT_BYTES}, 408 when it stops arriving, 400 when it
- *   breaks off
+ * @throws GatewayError 413 when it is larger than {@link BODY_LIMIT_BYTES}, 408 when it arrives too slowly, 400 when it
+ *   breaks off, 503 when there is no memory for it
  */
-export async function readBody(request: Request): Promise<Buffer<ArrayBuffer>> {
-  if (Number(request.headers.get('content-length')) > BODY_LIMIT_BYTES) throw tooLarge();
-  const stalled = Promise.withResolvers<never>();
-  // Bun lets a body take for ever.
-  const timer = setTimeout(
-    () => stalled.reject(new GatewayError(408, messages.bodyStalled)),
-    STALLED_BODY_MS,
+export async function readBody(request: Request, budget: BodyBudget): Promise<RequestBody> {
+  const declaredBytes = Number(request.headers.get('content-length') ?? 0);
+  if (declaredBytes > BODY_LIMIT_BYTES) throw tooLarge();
+  const share = budget.open(declaredBytes);
+  const { promise: tooSlow, reject } = Promise.withResolvers<never>();
+  const deadline = startDeadline(share, () =>
+    reject(new GatewayError(408, messages.bodyTooSlow, { headers: CLOSE })),
   );
   try {
-    const body = await Promise.race([readAll(request, () => timer.refresh()), stalled.promise]);
-    if (body) return body;
+    const reading = readBounded(request.body, BODY_LIMIT_BYTES, (bytes) => share.grow(bytes));
+    const bytes = await Promise.race([reading, share.shed, tooSlow]);
+    if (!bytes) throw tooLarge();
+    share.arrived();
+    return { bytes, [Symbol.dispose]: () => share.release() };
   } catch (cause) {
+    share.release();
     throw cause instanceof GatewayError ? cause : new GatewayError(400, messages.bodyIncomplete, { cause });
   } finally {
-    clearTimeout(timer);
+    deadline.clear();
   }
-  throw tooLarge();
 }
 
-async function readAll(request: Request, onChunk: () => void): Promise<Buffer<ArrayBuffer> | undefined> {
-  // The native way costs a tenth, but tells nothing until the end.
-  const isSmall = Number(request.headers.get('content-length') ?? BODY_LIMIT_BYTES) <= SMALL_BODY_BYTES;
-  return isSmall
-    ? Buffer.from(await request.arrayBuffer())
-    : readBounded(request.body, BODY_LIMIT_BYTES, onChunk);
+/** Bun itself lets a body take for ever. */
+function startDeadline(share: BodyShare, onLate: () => void) {
+  let timer: Timer | undefined;
+  const check = (elapsedMs: number) => {
+    const allowedMs = LEAST_DEADLINE_MS + Math.floor(share.arrivedBytes / LEAST_BYTES_PER_SECOND) * 1000;
+    if (allowedMs <= elapsedMs) onLate();
+    else timer = setTimeout(check, allowedMs - elapsedMs, allowedMs);
+  };
+  check(0);
+  return { clear: () => clearTimeout(timer) };
 }
 
 /**
- * The parsed fields of a JSON or URL-encoded body; null when it has another content type or none.
+ * Those fields of a JSON or URL-encoded body that are named; null when it has no fields, or another content type.
  *
  * @throws GatewayError as {@link readBody} and {@link parseFields} do
  */
-export async function readFields(request: Request): Promise<unknown> {
-  return parseFields(request.headers.get('content-type'), await readBody(request));
+export async function readFields(
+  request: Request,
+  budget: BodyBudget,
+  names: readonly string[],
+): Promise<unknown> {
+  using body = await readBody(request, budget);
+  const fields = parseFields(request.headers.get('content-type'), body.bytes);
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return null;
+  // The others would stay in memory for as long as the request is served.
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)));
 }
 
 function tooLarge(): GatewayError {

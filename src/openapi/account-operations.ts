@@ -1,13 +1,13 @@
 /** Health, sign-in, session check and sign-out, as the document describes them. */
 
 import { SignInRequest } from '../routes/schemas.ts';
-import { EVERY_ANSWER, NO_STORE, PROXY_STATUS, SESSION_COOKIES } from './headers.ts';
+import { EVERY_ANSWER, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_COOKIES } from './headers.ts';
 import { type Operation, TAKES_SESSION, withHead } from './operation.ts';
 import { OWN_ROUTE_HEADERS, TRACE_HEADERS } from './parameters.ts';
 import { relayedWhole } from './relayed-whole.ts';
 import {
-  BODY_STALLED,
   BODY_TOO_LARGE,
+  BODY_TOO_SLOW,
   json,
   NO_HOST,
   ORIGIN_NOT_ALLOWED,
@@ -50,11 +50,15 @@ const signIn: Operation = {
       ),
       401: ownError('The identity provider refused the code, or gave no token for it.'),
       403: ORIGIN_NOT_ALLOWED,
-      408: BODY_STALLED,
+      408: BODY_TOO_SLOW,
       413: BODY_TOO_LARGE,
       502: ownError(
         'The identity provider or the upstream cannot be reached, is late, or gives an invalid answer or tokens that fit in no cookie.',
         PROXY_STATUS,
+      ),
+      503: ownError(
+        'The gateway has too many requests in flight. Or the identity provider or the upstream refused the sign-in with 503.',
+        RETRY_LATER,
       ),
       default: ownError(
         'Any other status with which the identity provider or the upstream refused the sign-in.',

@@ -27,8 +27,9 @@ export const HEADERS = {
   ProxyStatus: optional(
     'What went wrong on the way to the upstream, as in `music-gateway; error=connection_refused` (RFC 9209). With a 401 of the upstream’s: why the session could not be renewed just now, so that it has not ended.',
   ),
-  LimitReached: always('`music-gateway; error=connection_limit_reached`.'),
-  RetryAfterSeconds: always('When to come again, in seconds.'),
+  RetryLater: optional(
+    'When to send the request again, in seconds: the gateway had no place for it, or none for the refresh that it needed. Then `Proxy-Status` is `music-gateway; error=connection_limit_reached`.',
+  ),
   Relayed: optional('As the upstream sent it.'),
   RelayedCaching: optional('As the upstream sent it; `no-store` on an answer that sets cookies.'),
   RelayedEncoding: optional('As the upstream sent it: the body is passed on as it is encoded.'),
@@ -71,10 +72,8 @@ export const SESSION_CALL: HeaderMap = { ...SESSION_COOKIES, 'Server-Timing': he
 
 export const PROXY_STATUS: HeaderMap = { 'Proxy-Status': header('ProxyStatus') };
 
-export const OVERLOADED: HeaderMap = {
-  'Proxy-Status': header('LimitReached'),
-  'Retry-After': header('RetryAfterSeconds'),
-};
+/** Where the gateway may have had no place for a call. */
+export const RETRY_LATER: HeaderMap = { ...PROXY_STATUS, 'Retry-After': header('RetryLater') };
 
 const relayed = header('Relayed');
 const limits = header('RelayedLimits');

@@ -1,17 +1,16 @@
 /** The model catalogue and generating a track, as the document describes them. */
 
 import { GenerationRequest } from '../routes/schemas.ts';
-import { EVERY_ANSWER, GENERATION, NO_STORE, PROXY_STATUS, SESSION_CALL } from './headers.ts';
+import { EVERY_ANSWER, GENERATION, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_CALL } from './headers.ts';
 import { NEEDS_SESSION, type Operation, withHead } from './operation.ts';
 import { named, OWN_ROUTE_HEADERS } from './parameters.ts';
 import { relayedWhole } from './relayed-whole.ts';
 import {
   ANY_CONTENT,
-  BODY_STALLED,
   BODY_TOO_LARGE,
+  BODY_TOO_SLOW,
   NO_SESSION,
   ORIGIN_NOT_ALLOWED,
-  OVERLOAD,
   ownError,
   type Responses,
   withHeaders,
@@ -53,13 +52,20 @@ const generate: Operation = {
             'A field is not valid, the body is malformed or broke off, `Idempotency-Key` has a control character, or the request names no host.',
           ),
           401: NO_SESSION,
-          408: BODY_STALLED,
+          408: BODY_TOO_SLOW,
           413: BODY_TOO_LARGE,
+          429: ownError(
+            'The session has too many requests in flight, and this one was not forwarded. Or the upstream refused the generation with 429.',
+            RETRY_LATER,
+          ),
           502: ownError(
             'The upstream cannot be reached, gives an invalid answer, or is late: then the track may have been generated all the same, and the text says so.',
-            PROXY_STATUS,
+            RETRY_LATER,
           ),
-          503: OVERLOAD,
+          503: ownError(
+            'The gateway has too many requests in flight, and this one was not forwarded. Or the upstream refused the generation with 503.',
+            RETRY_LATER,
+          ),
           default: ownError('Any other status with which the upstream refused the generation.'),
         },
         { ...SESSION_CALL, ...PROXY_STATUS },

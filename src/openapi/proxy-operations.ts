@@ -5,14 +5,15 @@ import { NEEDS_SESSION, type Operation } from './operation.ts';
 import { named, PROXIED_HEADERS } from './parameters.ts';
 import {
   ANY_CONTENT,
-  BODY_STALLED,
   BODY_TOO_LARGE,
+  BODY_TOO_SLOW,
   NO_SESSION,
   ORIGIN_NOT_ALLOWED,
   OVERLOAD,
   ownError,
   ownOrRelayed,
   type Responses,
+  SESSION_BUSY,
   UPSTREAM_FAILED,
   withoutContent,
 } from './responses.ts';
@@ -26,6 +27,7 @@ const OWN_ERRORS = {
   401: NO_SESSION,
   403: ORIGIN_NOT_ALLOWED,
   404: ownError('This part of the upstream is not to be had through the gateway.'),
+  429: SESSION_BUSY,
   502: UPSTREAM_FAILED,
   503: OVERLOAD,
 };
@@ -34,12 +36,13 @@ const OWN_ERRORS_WITH_BODY = {
   400: ownError(
     'A header that would be passed on has a control character, the body broke off, or the request names no host.',
   ),
-  408: BODY_STALLED,
+  408: BODY_TOO_SLOW,
   413: BODY_TOO_LARGE,
 };
 const PLAYBACK_ERRORS = {
   ...OWN_ERRORS,
   401: ownError('There is a query, or the id has other characters: that needs a session, and there is none.'),
+  429: ownError('There is a query, so it counts for the session, which has too many requests in flight.'),
 };
 
 function relayed(ownErrors: Responses, headers: HeaderMap): Responses {

@@ -6,8 +6,10 @@ import {
   NO_HOST,
   NO_SESSION,
   ORIGIN_NOT_ALLOWED,
+  OVERLOAD,
   ownOrRelayed,
   type Responses,
+  SESSION_BUSY,
   UPSTREAM_FAILED,
 } from './responses.ts';
 
@@ -25,7 +27,9 @@ export function relayedWhole(success: { description: string; schema: object }): 
         400: NO_HOST,
         401: NO_SESSION,
         403: ORIGIN_NOT_ALLOWED,
+        429: SESSION_BUSY,
         502: UPSTREAM_FAILED,
+        503: OVERLOAD,
       },
       HEADERS,
     ),

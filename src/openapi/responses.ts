@@ -2,7 +2,7 @@
 
 import { Type } from '@sinclair/typebox';
 import { SessionState } from '../routes/schemas.ts';
-import { type HeaderMap, OVERLOADED, OWN_ERROR, PROXY_STATUS } from './headers.ts';
+import { type HeaderMap, OWN_ERROR, RETRY_LATER } from './headers.ts';
 
 export const SCHEMAS = {
   Error: Type.Object(
@@ -45,17 +45,21 @@ export const NO_HOST = ownError('The request names no host.');
 export const ORIGIN_NOT_ALLOWED = ownError('`Origin` is absent, or is not one of the allowed origins.');
 export const NO_SESSION = ownError(
   'Neither session cookie is there; or the session has ended, and the cookies are cleared.',
+  RETRY_LATER,
 );
-export const BODY_STALLED = ownError('The request body has not moved for 25 seconds.');
+export const BODY_TOO_SLOW = ownError(
+  'The request body arrived too slowly: it may take 25 seconds, and one more for each 16 KB. The connection ends with the response.',
+);
 export const BODY_TOO_LARGE = ownError('The request body is larger than 2 MB.');
 export const UPSTREAM_FAILED = ownError(
   'The upstream cannot be reached, is late, or gives an invalid answer or tokens that fit in no cookie.',
-  PROXY_STATUS,
+  RETRY_LATER,
 );
-export const OVERLOAD = ownError(
-  'Too many requests are under way, and this one was not forwarded.',
-  OVERLOADED,
+export const SESSION_BUSY = ownError(
+  'The session has too many requests in flight, and this one was not forwarded.',
+  RETRY_LATER,
 );
+export const OVERLOAD = ownError('The gateway has too many requests in flight.', RETRY_LATER);
 
 export function withHeaders(responses: Responses, headers: HeaderMap): Responses {
   return Object.fromEntries(

@@ -1,49 +1,57 @@
 /** The model catalogue, and generating a track. */
 
-import type { Server } from 'bun';
 import { Elysia } from 'elysia';
+import { type Admission, STREAMED_SHARE } from '../http/admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
 import { forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
 import { messages } from '../http/messages.ts';
 import { nativeResponse } from '../http/native-response.ts';
-import { refuseOverload } from '../http/overload.ts';
 import { readFields } from '../http/request-body.ts';
 import { traceOf } from '../http/request-trace.ts';
-import type { Session, SessionPlugin } from '../session/session.ts';
+import type { Session } from '../session/session.ts';
+import type { SessionPlugin } from '../session/session-plugin.ts';
 import type { Settings } from '../settings.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
 import { isSuccess, type UpstreamAnswer } from '../upstream/upstream-answer.ts';
 import { GenerationRequest } from './schemas.ts';
 import { wholeAnswer, wholeGet } from './whole-get.ts';
 
+const ORDER_FIELDS = Object.keys(GenerationRequest.properties);
+
 /** What is at hand before the body is read. */
 interface RequestParts {
   body: unknown;
   readonly request: Request;
-  readonly server: Server<unknown> | null;
   readonly session: Session;
 }
 
-export function musicRoutes(settings: Settings, session: SessionPlugin) {
+export function musicRoutes(settings: Settings, session: SessionPlugin, admission: Admission) {
+  const { streams, streamedBodies, requestBodies } = admission;
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
-    .get('/models', async ({ session, request, set }) =>
-      wholeAnswer(await session.fetch(wholeGet(settings, 'models', request)), { request, set }),
+    .get('/models', ({ session, request, server, set }) =>
+      wholeGet({ settings, admission, session, request }, 'models', (upstream) =>
+        wholeAnswer(upstream, { request, server, set }),
+      ),
     )
     .post(
       '/generate',
-      async ({ body, session, request, set }) => {
-        const upstream = await generate(settings, session, body, request);
-        return nativeResponse({ request, set }, upstream.body, 200, generationHeaders(upstream.headers));
-      },
+      ({ body, session, request, server, set }) =>
+        session.during(streams, async (place) => {
+          const upstream = await generate(settings, session, body, request);
+          // It is paid for: it gets its place, even one too many.
+          place.add(streamedBodies.take());
+          const headers = generationHeaders(upstream.headers);
+          return nativeResponse({ request, server, set }, upstream.body, 200, headers);
+        }),
       {
         body: GenerationRequest,
         // Parsing comes before the check of the session, and a body need not be read for nobody.
         parse: () => null,
         transform: async (context: RequestParts) => {
-          await context.session.requireTokens();
-          refuseOverload(context.server, settings.maxHeldRequests);
-          context.body = trimmed(await readFields(context.request));
+          await context.session.requirePlace(streams);
+          streamedBodies.refuseIfFull(STREAMED_SHARE.generation);
+          context.body = orderOf(await readFields(context.request, requestBodies, ORDER_FIELDS));
         },
       },
     );
@@ -84,9 +92,20 @@ async function generate(
   throw new GatewayError(upstream.status, text);
 }
 
-function trimmed(fields: unknown): unknown {
-  if (typeof fields !== 'object' || fields === null) return fields;
-  if ('model' in fields && typeof fields.model === 'string') fields.model = fields.model.trim();
-  if ('prompt' in fields && typeof fields.prompt === 'string') fields.prompt = fields.prompt.trim();
-  return fields;
+/** A copy: what is trimmed would keep the whole text in memory, and a flag may be an object of any size. */
+function orderOf(fields: unknown): unknown {
+  if (typeof fields !== 'object' || fields === null) return null;
+  const { model, prompt, music_length_ms, force_instrumental, is_public }: Partial<GenerationRequest> =
+    fields;
+  return structuredClone({
+    model: trimmed(model),
+    prompt: trimmed(prompt),
+    music_length_ms,
+    force_instrumental: force_instrumental === true,
+    is_public: is_public === true,
+  });
+}
+
+function trimmed(value: unknown): unknown {
+  return typeof value === 'string' ? value.trim() : value;
 }

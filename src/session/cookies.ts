@@ -3,6 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Context } from 'elysia';
+import type { SessionTokens } from '../http/admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
 import type { Settings } from '../settings.ts';
@@ -18,11 +19,6 @@ type CookieValues = Record<CookieName, string | undefined>;
 type CookieName = keyof Static<typeof CookieValues>;
 const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
 const validator = TypeCompiler.Compile(CookieValues);
-
-export interface SessionTokens {
-  readonly accessToken: string | undefined;
-  readonly refreshToken: string | undefined;
-}
 
 const REFRESH_MAX_AGE_SECONDS = 30 * 24 * 60 * 60;
 /** Browsers silently drop a cookie whose name and value are longer (RFC 6265bis section 5.6). */
@@ -41,18 +37,16 @@ export class SessionCookies {
 
   /**
    * Reads the tokens from a `Cookie` header. A value that no token can have, or that the seal does not open, counts
-   * as absent; the latter is cleared.
+   * as absent; the latter is cleared. Only opening a seal takes a promise, which every request would wait for.
    *
    * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`)
    * and turns a value that looks like JSON into an object. Bun's classes give every value back as it was stored.
    */
-  async read(header: string | null, set: Set): Promise<SessionTokens> {
+  read(header: string | null, set: Set): SessionTokens | Promise<SessionTokens> {
     if (header === null) return { accessToken: undefined, refreshToken: undefined };
     const jar = new Bun.CookieMap(header);
     const values = { [ACCESS]: jar.get(ACCESS) || undefined, [REFRESH]: jar.get(REFRESH) || undefined };
-    if (this.#seal) await this.#unseal(this.#seal, values, set);
-    if (!validator.Check(values)) dropInvalid(values);
-    return { accessToken: values[ACCESS], refreshToken: values[REFRESH] };
+    return this.#seal ? this.#unseal(this.#seal, values, set).then(() => tokensOf(values)) : tokensOf(values);
   }
 
   async #unseal(seal: CookieSeal, values: CookieValues, set: Set): Promise<void> {
@@ -89,6 +83,11 @@ export class SessionCookies {
     const attributes = { httpOnly: true, sameSite: 'lax', path: '/', maxAge, secure: this.#secure } as const;
     return new Bun.Cookie(name, value, attributes).serialize();
   }
+}
+
+function tokensOf(values: CookieValues): SessionTokens {
+  if (!validator.Check(values)) dropInvalid(values);
+  return { accessToken: values[ACCESS], refreshToken: values[REFRESH] };
 }
 
 function dropInvalid(values: CookieValues): void {

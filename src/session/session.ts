@@ -1,6 +1,9 @@
-/** The derive() that gives a handler its session: the authenticated way to the upstream, with one refresh. */
+/** A request's session: the authenticated way to the upstream, with one refresh. */
 
-import { type Context, Elysia } from 'elysia';
+import type { Context } from 'elysia';
+import type { Admission } from '../http/admission/admission.ts';
+import { type Pool, releasedAtEnd } from '../http/admission/pool.ts';
+import type { SessionPlace, SessionTokens } from '../http/admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
 import { type Connection, withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
@@ -8,45 +11,68 @@ import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import { traceOf } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
-import { signOut } from '../upstream/session-endpoints.ts';
+import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
 import type { SharedRefresh } from '../upstream/shared-refresh.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import { discard, type UpstreamAnswer } from '../upstream/upstream-answer.ts';
-import { SessionCookies, type SessionTokens } from './cookies.ts';
+import type { SessionCookies } from './cookies.ts';
 
 /** The request under way, and where the headers of its answer are set. */
 interface RequestContext extends Connection {
   readonly set: Context['set'];
 }
 
+/** What the sessions of all requests share. */
+export interface SessionParts {
+  readonly settings: Settings;
+  readonly admission: Admission;
+  readonly sharedRefresh: SharedRefresh;
+  readonly upstreamSessions: SessionEndpoints;
+}
+
 export class Session {
-  readonly #settings: Settings;
+  readonly #parts: SessionParts;
   readonly #cookies: SessionCookies;
-  readonly #sharedRefresh: SharedRefresh;
   readonly #context: RequestContext;
   #tokens: SessionTokens | undefined;
+  #place: SessionPlace | undefined;
 
   /** Costs next to nothing: the cookies are read when they are first asked for. */
-  constructor(
-    settings: Settings,
-    cookies: SessionCookies,
-    sharedRefresh: SharedRefresh,
-    context: RequestContext,
-  ) {
-    this.#settings = settings;
+  constructor(parts: SessionParts, cookies: SessionCookies, context: RequestContext) {
+    this.#parts = parts;
     this.#cookies = cookies;
-    this.#sharedRefresh = sharedRefresh;
     this.#context = context;
   }
 
   async hasTokens(): Promise<boolean> {
     const { accessToken, refreshToken } = await this.#readTokens();
-    return accessToken !== undefined || refreshToken !== undefined;
+    return (accessToken ?? refreshToken) !== undefined;
   }
 
-  /** @throws GatewayError 401 when neither session cookie is there */
-  async requireTokens(): Promise<void> {
-    if (!(await this.hasTokens())) throw new GatewayError(401, messages.notSignedIn);
+  /**
+   * Refuses a request before its body is read.
+   *
+   * @throws GatewayError 401 when neither session cookie is there, 429 or 503 when there is no place for the request
+   */
+  async requirePlace(pool: Pool): Promise<void> {
+    this.#parts.admission.perSession.refuseIfFull(required(await this.#readTokens()));
+    pool.refuseIfFull();
+  }
+
+  /**
+   * Does the work in a place of the pool and of this session's, until the body that its response streams has ended.
+   *
+   * @throws GatewayError 401 when neither session cookie is there, 429 or 503 when there is no place for the request
+   */
+  during<Result>(pool: Pool, work: (place: SessionPlace) => Promise<Result>): Promise<Result> {
+    const admitted = (tokens: SessionTokens) => {
+      const place = this.#parts.admission.enter(pool, required(tokens));
+      this.#place = place;
+      return releasedAtEnd(() => place.release(), this.#context.request, work(place));
+    };
+    // Not an async function, which would make each request a twentieth dearer.
+    const read = this.#readTokens();
+    return read instanceof Promise ? read.then(admitted) : admitted(read);
   }
 
   /**
@@ -59,7 +85,7 @@ export class Session {
   fetch(call: UpstreamCall): Promise<UpstreamAnswer> {
     // A cache must not give to one user what was answered to another.
     this.#context.set.headers['vary'] = 'Origin, Cookie';
-    const longestMs = 2 * call.timeoutMs + this.#settings.timeouts.signInMs;
+    const longestMs = 2 * call.timeoutMs + this.#parts.settings.timeouts.signInMs;
     return withoutIdleTimeout(this.#context, longestMs, () => this.#call(call));
   }
 
@@ -77,11 +103,12 @@ export class Session {
     refreshToken: string,
     first: UpstreamAnswer | undefined,
   ): Promise<UpstreamAnswer> {
-    const outcome = await this.#sharedRefresh.refresh(refreshToken, call.trace);
+    const outcome = await this.#parts.sharedRefresh.refresh(refreshToken, call.trace);
     switch (outcome.kind) {
       case 'renewed':
         if (first) await discard(first);
-        await this.store(outcome.pair);
+        this.#place?.handOn(outcome.pair);
+        await this.#cookies.store(this.#context.set, outcome.pair);
         // So that a page can show it; the cookies tell it nothing.
         this.#context.set.headers['server-timing'] = 'refresh';
         return this.#sendRenewed(call, outcome.pair);
@@ -102,19 +129,26 @@ export class Session {
 
   /** The call may take minutes: the cookies that leave with its answer are the newest of that moment. */
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamAnswer> {
+    let answer: UpstreamAnswer | undefined;
     try {
-      return await send(call, pair.accessToken);
+      answer = await send(call, pair.accessToken);
+      return answer;
     } finally {
-      const newest = await this.#sharedRefresh.newest(pair);
-      if (!newest) this.#forgetRenewal();
-      else if (newest !== pair) await this.store(newest);
+      await this.#storeNewest(pair).catch(async (cause) => {
+        if (answer) await discard(answer);
+        throw cause;
+      });
     }
   }
 
-  /** For a session that was signed out while its call was under way. */
-  #forgetRenewal(): void {
-    delete this.#context.set.headers['set-cookie'];
-    delete this.#context.set.headers['server-timing'];
+  async #storeNewest(pair: TokenPair): Promise<void> {
+    const newest = await this.#parts.sharedRefresh.newest(pair);
+    if (newest && newest !== pair) await this.#cookies.store(this.#context.set, newest);
+    if (newest) return;
+    // The session was signed out while its call was in flight.
+    const { headers } = this.#context.set;
+    delete headers['set-cookie'];
+    delete headers['server-timing'];
   }
 
   /**
@@ -125,42 +159,41 @@ export class Session {
     const { accessToken, refreshToken } = await this.#readTokens();
     const pairs: Pick<TokenPair, 'accessToken' | 'refreshToken'>[] = [];
     if (accessToken !== undefined && refreshToken !== undefined) pairs.push({ accessToken, refreshToken });
-    const newest = refreshToken === undefined ? undefined : await this.#sharedRefresh.end(refreshToken);
+    const newest = refreshToken === undefined ? undefined : await this.#parts.sharedRefresh.end(refreshToken);
     if (newest) pairs.push(newest);
-    await withoutIdleTimeout(this.#context, this.#settings.timeouts.logoutMs, () =>
-      Promise.allSettled(pairs.map((pair) => signOut(this.#settings, pair, traceOf(this.#context.request)))),
+    const { settings, upstreamSessions } = this.#parts;
+    const trace = traceOf(this.#context.request);
+    await withoutIdleTimeout(this.#context, settings.timeouts.logoutMs, () =>
+      Promise.allSettled(pairs.map((pair) => upstreamSessions.signOut(pair, trace))),
     );
     this.#cookies.clear(this.#context.set);
   }
 
   /** @throws GatewayError 502 when a token is too large for a cookie */
   async begin(pair: TokenPair): Promise<void> {
-    await this.#sharedRefresh.begin(pair.refreshToken);
-    await this.store(pair);
+    await this.#parts.sharedRefresh.begin(pair.refreshToken);
+    await this.#cookies.store(this.#context.set, pair);
   }
 
-  /** @throws GatewayError 502 when a token is too large for a cookie */
-  store(pair: TokenPair): Promise<void> {
-    return this.#cookies.store(this.#context.set, pair);
-  }
-
-  async #readTokens(): Promise<SessionTokens> {
+  #readTokens(): SessionTokens | Promise<SessionTokens> {
+    if (this.#tokens) return this.#tokens;
     const { request, set } = this.#context;
-    this.#tokens ??= await this.#cookies.read(request.headers.get('cookie'), set);
-    return this.#tokens;
+    const read = this.#cookies.read(request.headers.get('cookie'), set);
+    const keep = (tokens: SessionTokens) => {
+      this.#tokens = tokens;
+      return tokens;
+    };
+    return read instanceof Promise ? read.then(keep) : keep(read);
   }
+}
+
+/** @throws GatewayError 401 when neither session cookie is there */
+function required(tokens: SessionTokens): SessionTokens {
+  if (tokens.accessToken ?? tokens.refreshToken) return tokens;
+  throw new GatewayError(401, messages.notSignedIn);
 }
 
 function send(call: UpstreamCall, accessToken: string): Promise<UpstreamAnswer> {
   const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
   return fetchUpstream({ ...call, headers });
 }
-
-export function createSessionPlugin(settings: Settings, sharedRefresh: SharedRefresh) {
-  const cookies = new SessionCookies(settings);
-  return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request, server, set }) => ({
-    session: new Session(settings, cookies, sharedRefresh, { request, server, set }),
-  }));
-}
-
-export type SessionPlugin = ReturnType<typeof createSessionPlugin>;

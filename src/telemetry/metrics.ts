@@ -2,8 +2,10 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import packageJson from '../../package.json' with { type: 'json' };
+import type { Admission } from '../http/admission/admission.ts';
 import { messages } from '../http/messages.ts';
 import type { RequestTrace } from '../http/request-trace.ts';
+import { measureAdmission } from './admission-metrics.ts';
 
 const PREFIX = 'music_gateway_';
 /** From a session check beside the upstream to the longest generation. */
@@ -27,7 +29,7 @@ export class Metrics {
   readonly #head = this.#histogram('response_head_seconds', 'Until the head of the answer.', ['route']);
   readonly #upstream = this.#histogram('upstream_seconds', 'Calls to other servers.', ['call', 'outcome']);
   readonly #refreshes = this.#counter('refreshes_total', 'Requests that needed a refresh.', ['outcome']);
-  readonly #held = this.#gauge('held_requests', 'Requests under way.', ['route']);
+  readonly #inFlight = this.#gauge('requests_in_flight', 'Requests that have not ended.', ['route']);
   readonly #errors = this.#counter('errors_total', "Answers of the gateway's own, by what they say.", [
     'reason',
   ]);
@@ -39,8 +41,7 @@ export class Metrics {
     'route',
   ]);
 
-  constructor(maxHeldRequests: number) {
-    this.#gauge('held_requests_limit', 'MAX_HELD_REQUESTS.').set(maxHeldRequests);
+  constructor() {
     this.#gauge('info', 'The version that runs.', ['version']).set({ version: packageJson.version }, 1);
     // An error that came into being with its first occurrence would show no increase by it.
     for (const reason of Object.keys(messages)) this.#errors.inc({ reason }, 0);
@@ -48,7 +49,7 @@ export class Metrics {
   }
 
   began(route: string): void {
-    this.#held.inc({ route });
+    this.#inFlight.inc({ route });
   }
 
   answered(route: string, headMs: number): void {
@@ -56,7 +57,7 @@ export class Metrics {
   }
 
   ended({ route, method, status, trace }: AnsweredRequest): void {
-    this.#held.dec({ route });
+    this.#inFlight.dec({ route });
     // What was answered when its client had gone is neither a success nor a failure.
     const label = trace.clientGone === 'waiting' ? 'none' : statusClass(status);
     this.#requests.inc({ route, method, status: label });
@@ -69,6 +70,10 @@ export class Metrics {
     if (trace.bytes) this.#sentBytes.inc({ route }, trace.bytes);
     if (trace.clientGone) this.#aborts.inc({ route, phase: trace.clientGone });
     if (trace.brokenBody) this.#brokenBodies.inc({ route });
+  }
+
+  watch(admission: Admission): void {
+    measureAdmission(admission, this.registry, PREFIX);
   }
 
   /** Only for a gateway that uses Redis: another has no such metric. */

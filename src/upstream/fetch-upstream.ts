@@ -34,6 +34,8 @@ export interface UpstreamCall {
    * `whole`: the deadline covers the body, which is here, decoded, when the call returns.
    */
   readonly answer: 'streamed' | 'whole';
+  /** Called before more than 64 KB of a whole body are read, with what is known of its size; throws without room. */
+  readonly admitLarge?: (bytes: number) => void;
   /** The client's signal, for a call that is of no use once the client has gone. */
   readonly signal?: AbortSignal;
   /** What the client hears of a failure; of the music service unless given. */
@@ -45,6 +47,7 @@ const LEAST_IDLE_TIMEOUT_MS = 300_000;
 
 /** Far more than any answer that is not streamed; decoded, so that a small one cannot unfold into gigabytes. */
 const WHOLE_LIMIT_BYTES = 8 * 1024 * 1024;
+const LARGE_BYTES = 64 * 1024;
 
 /** Bun repeats these by itself when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
@@ -75,8 +78,7 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamAnswer>
     remember(answer.status);
     return answer;
   } catch (cause) {
-    // Our own error is of an answer that is none.
-    const error = cause instanceof GatewayError ? 'http_protocol_error' : proxyErrorOf(cause);
+    const error = cause instanceof GatewayError ? ownErrorOf(cause) : proxyErrorOf(cause);
     remember(call.signal?.aborted ? 'client_gone' : error);
     throw cause instanceof GatewayError ? cause : failure(call, cause, error);
   } finally {
@@ -119,11 +121,26 @@ async function whole(call: UpstreamCall, response: Response): Promise<UpstreamAn
   // What an encoded body unfolds into is not known; the native way costs a quarter of the bounded one.
   const isDecoded = call.answer === 'whole' && headers.has('content-encoding');
   const isBounded = !isDecoded && declaredLength(response) <= WHOLE_LIMIT_BYTES;
+  try {
+    if (isBounded && declaredLength(response) > LARGE_BYTES) call.admitLarge?.(declaredLength(response));
+  } catch (refusal) {
+    await discard(response);
+    throw refusal;
+  }
+  let readBytes = 0;
   const body = isBounded
     ? new Uint8Array(await response.arrayBuffer())
-    : await readBounded(response.body, WHOLE_LIMIT_BYTES);
+    : await readBounded(response.body, WHOLE_LIMIT_BYTES, (bytes) => {
+        readBytes += bytes;
+        if (readBytes > LARGE_BYTES) call.admitLarge?.(readBytes);
+      });
   if (!body) throw invalid(call);
   return { status, headers, body: body.byteLength ? body : null };
+}
+
+/** Our own errors are of an answer that is none, or for which there is no room. */
+function ownErrorOf({ status }: GatewayError): ProxyError {
+  return status === 502 ? 'http_protocol_error' : 'connection_limit_reached';
 }
 
 /** Infinite when it is not known. */

@@ -1,5 +1,7 @@
 /** The upstream's endpoints that begin, renew and end a session. */
 
+import type { Admission } from '../http/admission/admission.ts';
+import type { Pool } from '../http/admission/pool.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
 import type { RequestTrace } from '../http/request-trace.ts';
@@ -14,66 +16,77 @@ export type RefreshOutcome =
   | { readonly kind: 'rejected' }
   | { readonly kind: 'unreachable'; readonly cause: unknown };
 
-/**
- * @throws GatewayError with the upstream's error status, 502 when it gives no valid pair or cannot be reached
- */
-export async function signIn(
-  settings: Settings,
-  identityAccessToken: string,
-  trace: RequestTrace,
-): Promise<TokenPair> {
-  const body = { [settings.upstreamSignInField]: identityAccessToken };
-  const timeoutMs = settings.timeouts.signInMs;
-  const answer = await post(settings, '/v1/auth/idp', body, { name: 'sign-in', trace, timeoutMs });
-  const pair = readTokenPair(answer);
-  if (pair) return pair;
-  throw new GatewayError(answer.status >= 400 ? answer.status : 502, messages.signInFailed);
-}
+/** A call that finds no place among those of its kind is not made. */
+export class SessionEndpoints {
+  readonly #settings: Settings;
+  readonly #sessions: Pool;
+  readonly #signOuts: Pool;
 
-/** @see RFC 6749 section 6, with the upstream's own JSON body */
-export async function refresh(
-  settings: Settings,
-  refreshToken: string,
-  trace: RequestTrace,
-): Promise<RefreshOutcome> {
-  try {
-    const body = { refresh_token: refreshToken };
-    const timeoutMs = settings.timeouts.signInMs;
-    const answer = await post(settings, '/v1/auth/refresh', body, { name: 'refresh', trace, timeoutMs });
-    const pair = readTokenPair(answer);
-    return pair ? { kind: 'renewed', pair } : { kind: 'rejected' };
-  } catch (cause) {
-    return { kind: 'unreachable', cause };
+  constructor(settings: Settings, { sessions, signOuts }: Pick<Admission, 'sessions' | 'signOuts'>) {
+    this.#settings = settings;
+    this.#sessions = sessions;
+    this.#signOuts = signOuts;
   }
-}
 
-/** @throws GatewayError 502 when the upstream cannot be reached */
-export async function signOut(
-  settings: Settings,
-  { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
-  trace: RequestTrace,
-): Promise<void> {
-  const body = { refresh_token: refreshToken };
-  const headers = { authorization: `Bearer ${accessToken}` };
-  const timeoutMs = settings.timeouts.logoutMs;
-  await post(settings, '/v1/auth/logout', body, { name: 'sign-out', trace, timeoutMs, headers });
-}
+  /**
+   * Never without a place: the authorization code is spent.
+   *
+   * @throws GatewayError with the upstream's error status, 502 when it gives no valid pair or cannot be reached
+   */
+  async signIn(identityAccessToken: string, trace: RequestTrace): Promise<TokenPair> {
+    const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
+    const timeoutMs = this.#settings.timeouts.signInMs;
+    const answer = await this.#sessions.evenBeyond(() =>
+      this.#post('/v1/auth/idp', body, { name: 'sign-in', trace, timeoutMs }),
+    );
+    const pair = readTokenPair(answer);
+    if (pair) return pair;
+    throw new GatewayError(answer.status >= 400 ? answer.status : 502, messages.signInFailed);
+  }
 
-function post(
-  { upstreamUrl }: Settings,
-  path: string,
-  body: Readonly<Record<string, string>>,
-  {
-    headers,
-    ...call
-  }: Pick<UpstreamCall, 'name' | 'trace' | 'timeoutMs'> & Partial<Pick<UpstreamCall, 'headers'>>,
-): Promise<UpstreamAnswer> {
-  return fetchUpstream({
-    ...call,
-    method: 'POST',
-    url: upstreamUrl + path,
-    headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-    answer: 'whole',
-  });
+  /** @see RFC 6749 section 6, with the upstream's own JSON body */
+  async refresh(refreshToken: string, trace: RequestTrace): Promise<RefreshOutcome> {
+    try {
+      const body = { refresh_token: refreshToken };
+      const timeoutMs = this.#settings.timeouts.signInMs;
+      const answer = await this.#sessions.during(() =>
+        this.#post('/v1/auth/refresh', body, { name: 'refresh', trace, timeoutMs }),
+      );
+      const pair = readTokenPair(answer);
+      return pair ? { kind: 'renewed', pair } : { kind: 'rejected' };
+    } catch (cause) {
+      return { kind: 'unreachable', cause };
+    }
+  }
+
+  /** @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no place for the call */
+  async signOut(
+    { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
+    trace: RequestTrace,
+  ): Promise<void> {
+    const body = { refresh_token: refreshToken };
+    const headers = { authorization: `Bearer ${accessToken}` };
+    const timeoutMs = this.#settings.timeouts.logoutMs;
+    await this.#signOuts.during(() =>
+      this.#post('/v1/auth/logout', body, { name: 'sign-out', trace, timeoutMs, headers }),
+    );
+  }
+
+  #post(
+    path: string,
+    body: Readonly<Record<string, string>>,
+    {
+      headers,
+      ...call
+    }: Pick<UpstreamCall, 'name' | 'trace' | 'timeoutMs'> & Partial<Pick<UpstreamCall, 'headers'>>,
+  ): Promise<UpstreamAnswer> {
+    return fetchUpstream({
+      ...call,
+      method: 'POST',
+      url: this.#settings.upstreamUrl + path,
+      headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+      answer: 'whole',
+    });
+  }
 }

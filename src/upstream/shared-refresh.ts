@@ -6,7 +6,7 @@ import { CLAIM_MS, type RecordLifetimes, recordLifetimes } from './record-lifeti
 import { failureOf, isOver, openRenewed, recordOf, replayed } from './refresh-record.ts';
 import { CLAIMED, ENDED, type ReplayStore, UNREACHABLE } from './replay-store.ts';
 import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
-import { type RefreshOutcome, refresh, signOut } from './session-endpoints.ts';
+import type { RefreshOutcome, SessionEndpoints } from './session-endpoints.ts';
 import type { TokenPair } from './token-pair.ts';
 
 const POLL_MS = 40;
@@ -17,8 +17,8 @@ const POLL_MS = 40;
  * signs nobody out.
  */
 export class SharedRefresh {
-  readonly #settings: Settings;
   readonly #store: ReplayStore;
+  readonly #upstream: SessionEndpoints;
   readonly #lifetimes: RecordLifetimes;
   readonly #underWay = new Map<string, Promise<RefreshOutcome>>();
   /** The keys of the tokens that this process is refreshing, whatever has become of its claims. */
@@ -27,9 +27,9 @@ export class SharedRefresh {
   readonly #endedWhileHeld = new Set<string>();
   readonly #claim = CLAIMED + crypto.randomUUID();
 
-  constructor(settings: Settings, store: ReplayStore) {
-    this.#settings = settings;
+  constructor(settings: Settings, store: ReplayStore, upstream: SessionEndpoints) {
     this.#store = store;
+    this.#upstream = upstream;
     this.#lifetimes = recordLifetimes(settings);
   }
 
@@ -139,7 +139,7 @@ export class SharedRefresh {
     this.#held.add(key);
     const prolong = setInterval(() => void this.#prolong(key), CLAIM_MS / 3);
     try {
-      const outcome = await refresh(this.#settings, refreshToken, trace);
+      const outcome = await this.#upstream.refresh(refreshToken, trace);
       return await this.#settle(outcome, refreshToken, key, trace);
     } finally {
       clearInterval(prolong);
@@ -184,7 +184,7 @@ export class SharedRefresh {
       if (outcome.kind !== 'renewed') return { kind: 'rejected' };
       // The refresh has spent the token, so its sign-out is kept in full.
       await this.#store.end(key, this.#lifetimes.signOut, true);
-      await signOut(this.#settings, outcome.pair, trace).catch(() => {});
+      await this.#upstream.signOut(outcome.pair, trace).catch(() => {});
       return { kind: 'rejected' };
     }
     const theirs = openRenewed(found, refreshToken);

@@ -88,7 +88,7 @@ async function generate(url: string, number: number): Promise<boolean> {
       path: '/api/music/generate',
       headers: {
         origin: ORIGIN,
-        cookie: firstCookies('composer'),
+        cookie: firstCookies(key.replace('-', '_')),
         'content-type': 'application/json',
         'idempotency-key': key,
       },

@@ -114,7 +114,7 @@ describe('through the gateway, a generation', () => {
   });
 
   it('may after a while when the gateway has too much to do', async () => {
-    await using world = startWorld({ MAX_HELD_REQUESTS: '1' });
+    await using world = startWorld({ MAX_IN_FLIGHT_REQUESTS: '1' });
     const { client } = await openSignedIn(world);
     const held = Promise.withResolvers<Response>();
     world.upstream.on('POST /v1/music', () => held.promise);

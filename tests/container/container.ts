@@ -47,7 +47,7 @@ export async function startContainer(
     IDP_CLIENT_ID: 'studio',
     IDP_REDIRECT_URI: `${ORIGIN}/callback`,
     ALLOWED_ORIGINS: ORIGIN,
-    MAX_HELD_REQUESTS: '400',
+    MAX_IN_FLIGHT_REQUESTS: '400',
   };
   const restrictions = Object.entries(RESTRICTIONS).filter(([name]) => name !== without);
   const environment = Object.entries(settings).flatMap(([name, value]) => ['--env', `${name}=${value}`]);

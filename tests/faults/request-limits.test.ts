@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, jest } from 'bun:test';
 import net from 'node:net';
 import { createGateway } from '../../src/gateway.ts';
 import { rawRequest } from '../support/raw-http.ts';
@@ -51,6 +51,41 @@ describe('a request head that does not come to its end', () => {
     await closed.promise;
     clearInterval(drip);
     await gateway.stop(true);
+  });
+});
+
+describe('a request body that does not come to its end', () => {
+  it.each([
+    ['with a small length, and drips', 'Content-Length: 100', 'x'],
+    ['with a large length, and stops', 'Content-Length: 2000000', ''],
+    ['in chunks, and drips', 'Transfer-Encoding: chunked', '1\r\nx\r\n'],
+  ])('%s: is 408 after 25 s, and the connection ends at once', async (_, length, more) => {
+    await using world = startWorld();
+    const closed = Promise.withResolvers<void>();
+    let received = '';
+    jest.useFakeTimers();
+    try {
+      const socket = net.connect(world.port, '127.0.0.1');
+      socket.on('data', (data) => {
+        received += data;
+      });
+      socket.on('error', () => {}).on('close', () => closed.resolve());
+      socket.write(`POST /api/auth/idp HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\n${length}\r\n\r\n${more}`);
+      const { requestBodies } = world.admission;
+      while (!requestBodies.usedBytes) await new Promise(setImmediate);
+      for (let second = 0; second < 25; second++) {
+        expect(received).toBe('');
+        socket.write(more);
+        jest.advanceTimersByTime(1000);
+        await new Promise(setImmediate);
+      }
+      await closed.promise;
+      expect(received).toStartWith('HTTP/1.1 408 ');
+      expect(received).toMatch(/\r\nconnection: close\r\n/i);
+      expect(requestBodies.usedBytes).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });
 

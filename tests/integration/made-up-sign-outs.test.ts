@@ -4,10 +4,11 @@ import { RedisClient } from 'bun';
 import { RequestTrace } from '../../src/http/request-trace.ts';
 import { RedisReplayStore } from '../../src/upstream/redis-replay-store.ts';
 import { refreshTokenHash } from '../../src/upstream/sealed-pair.ts';
-import { SharedRefresh } from '../../src/upstream/shared-refresh.ts';
+import type { SharedRefresh } from '../../src/upstream/shared-refresh.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../support/redis.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { sharedRefreshOver } from '../support/shared-refresh.ts';
 import { envelopeMessage, ORIGIN, testSettings } from '../support/world.ts';
 
 if (!REDIS_SERVER)
@@ -35,7 +36,7 @@ function instance(upstream: ScriptedUpstream, redis: Redis): SharedRefresh {
     UPSTREAM_URL: upstream.upstreamUrl,
     IDP_URL: upstream.identityProviderUrl,
   });
-  return new SharedRefresh(settings, new RedisReplayStore(redis.url, { onDown: () => {}, onUp: () => {} }));
+  return sharedRefreshOver(settings, new RedisReplayStore(redis.url, { onDown: () => {}, onUp: () => {} }));
 }
 
 async function flood(shared: SharedRefresh, count: number): Promise<void> {

@@ -1,18 +1,21 @@
 import { describe, expect, it } from 'bun:test';
+import { Admission } from '../../src/http/admission/admission.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { serveMetrics } from '../../src/telemetry/metrics-server.ts';
 import { parseSamples } from '../support/metrics.ts';
-import { startWorld } from '../support/world.ts';
+import { startWorld, testSettings } from '../support/world.ts';
 
 describe('serveMetrics()', () => {
   it('answers /metrics on its own port, and nothing else there', async () => {
-    const metrics = new Metrics(1);
+    const metrics = new Metrics();
+    const addresses = { UPSTREAM_URL: 'http://u.test', IDP_URL: 'http://i.test' };
+    metrics.watch(new Admission(testSettings({ ...addresses, MAX_IN_FLIGHT_REQUESTS: '7' })));
     const server = serveMetrics(metrics.registry, { port: 0, hostname: '127.0.0.1' });
     const response = await fetch(`${server.url}metrics`);
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toStartWith('text/plain; version=0.0.4');
     const text = await response.text();
-    expect(parseSamples(text).get('held_requests_limit')).toBe(1);
+    expect(parseSamples(text).get('places_limit{pool="stream"}')).toBe(7);
     for (const name of [
       'process_cpu_seconds_total',
       'process_resident_memory_bytes',
@@ -28,7 +31,7 @@ describe('serveMetrics()', () => {
   });
 
   it('is no route of the gateway', async () => {
-    await using world = startWorld({}, new Metrics(1));
+    await using world = startWorld({}, new Metrics());
     expect((await world.request('/metrics')).status).toBe(404);
     expect((await world.request('/api/metrics')).status).toBe(404);
   });

@@ -15,7 +15,7 @@ describe('the metrics', () => {
   let metrics: Metrics;
   let world: World;
   beforeEach(() => {
-    metrics = new Metrics(7);
+    metrics = new Metrics();
     world = startWorld({}, metrics);
   });
   afterEach(() => world[Symbol.asyncDispose]());
@@ -59,18 +59,17 @@ describe('the metrics', () => {
     expect(found.get('refreshes_total{outcome="replayed"}')).toBe(1);
   });
 
-  it('count what is held while it is held, and the bytes when it has ended', async () => {
+  it('count requests while they are in flight, and their bytes when they have ended', async () => {
     const answer = Promise.withResolvers<void>();
     world.upstream.on('POST /v1/music', () => answer.promise.then(() => new Response('a'.repeat(20_000))));
     const generations = [1, 2].map(() =>
       world.request('/api/music/generate', { cookie: ACCESS_ONLY, json: GENERATE }),
     );
     await world.upstream.arrived('POST /v1/music', 2);
-    expect((await samples()).get('held_requests{route="/api/music/generate"}')).toBe(2);
-    expect((await samples()).get('held_requests_limit')).toBe(7);
+    expect((await samples()).get('requests_in_flight{route="/api/music/generate"}')).toBe(2);
     answer.resolve();
     for (const generation of generations) await (await generation).arrayBuffer();
-    const left = async () => (await samples()).get('held_requests{route="/api/music/generate"}');
+    const left = async () => (await samples()).get('requests_in_flight{route="/api/music/generate"}');
     while (await left()) await Bun.sleep(5);
     expect((await samples()).get('sent_bytes_total{route="/api/music/generate"}')).toBe(40_000);
   });
@@ -128,7 +127,7 @@ describe('the metrics', () => {
 
 describe('bodies that the upstream broke off', () => {
   it('are counted', async () => {
-    const metrics = new Metrics(1);
+    const metrics = new Metrics();
     await using upstream = await startRawUpstream((socket) => {
       socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n${'x'.repeat(100_000)}`);
     });
@@ -143,20 +142,16 @@ describe('bodies that the upstream broke off', () => {
 
 describe('the overload refusals and the cookie size refusals', () => {
   it('are errors by their reason', async () => {
-    const metrics = new Metrics(1);
-    await using world = startWorld({ MAX_HELD_REQUESTS: '1' }, metrics);
-    const held = Promise.withResolvers<Response>();
-    world.upstream.on('POST /v1/music', () => held.promise);
+    const metrics = new Metrics();
+    await using world = startWorld({ MAX_IN_FLIGHT_REQUESTS: '1' }, metrics);
+    const leave = world.admission.streams.take();
     const big = { access_token: 'a'.repeat(5000), refresh_token: 'r' };
     world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
     world.upstream.on('POST /v1/auth/idp', () => Response.json(big));
-    const generation = world.request('/api/music/generate', { cookie: ACCESS_ONLY, json: GENERATE });
-    await world.upstream.arrived('POST /v1/music');
     const refused = await world.request('/api/music/generate', { cookie: ACCESS_ONLY, json: GENERATE });
     expect(refused.status).toBe(503);
     await world.request('/api/auth/idp', { json: { code: 'c', code_verifier: 'v'.repeat(43) } });
-    held.resolve(new Response('audio'));
-    await (await generation).text();
+    leave();
     const found = await samplesOf(metrics.registry);
     expect(found.get('errors_total{reason="overloaded"}')).toBe(1);
     expect(found.get('errors_total{reason="tokensTooLarge"}')).toBe(1);
@@ -166,7 +161,7 @@ describe('the overload refusals and the cookie size refusals', () => {
 describe.skipIf(!REDIS_SERVER)('the state of Redis', () => {
   it('is 1 while it answers and 0 while it does not', async () => {
     await using redis = await startRedis();
-    const metrics = new Metrics(1);
+    const metrics = new Metrics();
     await using world = startWorld({ REDIS_URL: redis.url }, metrics);
     const isUp = async () => (await samplesOf(metrics.registry)).get('redis_up');
     while ((await isUp()) !== 1) await Bun.sleep(5);
@@ -179,14 +174,14 @@ describe.skipIf(!REDIS_SERVER)('the state of Redis', () => {
   });
 
   it('is 0 when there is none, before anybody has asked it', async () => {
-    const metrics = new Metrics(1);
+    const metrics = new Metrics();
     await using world = startWorld({ REDIS_URL: 'redis://127.0.0.1:1' }, metrics);
     await world.line({ level: 'warn' });
     expect((await samplesOf(metrics.registry)).get('redis_up')).toBe(0);
   });
 
   it('is nothing without Redis', async () => {
-    const others = new Metrics(1);
+    const others = new Metrics();
     await using _ = startWorld({}, others);
     expect([...(await samplesOf(others.registry)).keys()]).not.toContain('redis_up');
   });

@@ -33,7 +33,7 @@ describe('the line of a request', () => {
   });
 
   it('neither blames the upstream nor counts what was sent when the client had gone', async () => {
-    const metrics = new Metrics(10);
+    const metrics = new Metrics();
     await using world = startWorld({}, metrics);
     world.upstream.on('GET /v1/slow', () => new Promise(() => {}));
     const client = new AbortController();

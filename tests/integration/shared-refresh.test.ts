@@ -4,9 +4,10 @@ import { RequestTrace } from '../../src/http/request-trace.ts';
 import { RedisReplayStore } from '../../src/upstream/redis-replay-store.ts';
 import { MemoryReplayStore } from '../../src/upstream/replay-store.ts';
 import { refreshTokenHash } from '../../src/upstream/sealed-pair.ts';
-import { SharedRefresh } from '../../src/upstream/shared-refresh.ts';
+import type { SharedRefresh } from '../../src/upstream/shared-refresh.ts';
 import { REDIS_SERVER, startRedis } from '../support/redis.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { sharedRefreshOver } from '../support/shared-refresh.ts';
 import { envelopeMessage, SIGNED_IN, startWorld, testSettings } from '../support/world.ts';
 
 class LingeringStore extends MemoryReplayStore {
@@ -37,8 +38,8 @@ describe('two that share a store', () => {
       upstream,
       answer,
       store,
-      first: new SharedRefresh(settings, store),
-      second: new SharedRefresh(settings, store),
+      first: sharedRefreshOver(settings, store),
+      second: sharedRefreshOver(settings, store),
     };
   };
 
@@ -127,7 +128,7 @@ describe('a flood of made-up sign-outs', () => {
       UPSTREAM_URL: upstream.upstreamUrl,
       IDP_URL: upstream.identityProviderUrl,
     });
-    return { upstream, shared: new SharedRefresh(settings, new MemoryReplayStore()) };
+    return { upstream, shared: sharedRefreshOver(settings, new MemoryReplayStore()) };
   };
 
   it.each(['t1', 't2'])(

@@ -125,7 +125,9 @@ describe('bun run start', () => {
     const release = Promise.withResolvers<void>();
     upstream.on('POST /v1/music', () => release.promise.then(() => new Response('audio')));
     upstream.on('GET /v1/me', () => Response.json({ name: 'Ada' }));
-    const { url } = await listening(start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl }));
+    const { url } = await listening(
+      start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl, MAX_IN_FLIGHT_PER_SESSION: '0' }),
+    );
     const headers = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
     const body = JSON.stringify({ model: 'm', prompt: 'p', music_length_ms: 3000 });
     const generate = () =>
@@ -176,26 +178,30 @@ describe('bun run start', () => {
     },
   );
 
-  it('finishes a refresh whose client has gone, before it exits', async () => {
+  const GENERATION = { method: 'POST', body: '{"model":"m","prompt":"p","music_length_ms":3000}' };
+  it.each([
+    ['a refresh', '/api/auth/session', {}, 'POST /v1/auth/refresh'],
+    ['a generation', '/api/music/generate', GENERATION, 'POST /v1/music'],
+  ])('finishes %s whose client has gone, before it exits', async (_, path, init, call) => {
     const upstream = new ScriptedUpstream();
-    const refresh = Promise.withResolvers<Response>();
+    const response = Promise.withResolvers<Response>();
     upstream.on('GET /v1/me', () => new Response('', { status: 401 }));
-    upstream.on('POST /v1/auth/refresh', () => refresh.promise);
+    upstream.on(call, () => response.promise);
     const child = start({ ...SETTINGS, UPSTREAM_URL: upstream.upstreamUrl });
     const { url } = await listening(child);
     const client = new AbortController();
-    const headers = { origin: ORIGIN, cookie: SIGNED_IN };
-    const gone = fetch(`${url}/api/auth/session`, { headers, signal: client.signal });
-    await upstream.arrived('POST /v1/auth/refresh');
+    const headers = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
+    const gone = fetch(url + path, { ...init, headers, signal: client.signal });
+    await upstream.arrived(call);
     client.abort();
     await expect(gone).rejects.toThrow();
     child.kill('SIGTERM');
     while (await isUp(url)) await Bun.sleep(5);
     // A process that did not wait would be gone at once, and its call with it.
-    const { signal } = upstream.last('POST /v1/auth/refresh');
+    const { signal } = upstream.last(call);
     await Promise.race([new Promise((resolve) => signal.addEventListener('abort', resolve)), Bun.sleep(500)]);
     expect(signal.aborted).toBe(false);
-    refresh.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
+    response.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
     expect(await child.exited).toBe(0);
     await upstream.stop();
   });

@@ -44,7 +44,7 @@ export async function startWatchedGateways(): Promise<WatchedGateways> {
     startGatewayProcess({
       UPSTREAM_URL: breaking.url,
       METRICS_PORT: String(port + 1),
-      MAX_HELD_REQUESTS: '1',
+      MAX_IN_FLIGHT_REQUESTS: '1',
     }),
   ]);
   stack.use(main);

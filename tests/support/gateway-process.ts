@@ -23,12 +23,14 @@ const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
  * Starts what `bun run start` ends in, so that a signal reaches the gateway itself, and waits until it listens.
  *
  * @param onLine sees every line of the log; only those that are no routine are kept
+ * @param prefix a command that runs the gateway as its own process
  */
 export async function startGatewayProcess(
   settings: Record<string, string>,
   onLine: (line: string) => void = () => {},
+  prefix: readonly string[] = [],
 ): Promise<GatewayProcess> {
-  const child = Bun.spawn([process.execPath, 'src/index.ts'], {
+  const child = Bun.spawn([...prefix, process.execPath, 'src/index.ts'], {
     cwd: new URL('../..', import.meta.url).pathname,
     env: {
       BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',

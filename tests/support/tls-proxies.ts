@@ -22,6 +22,8 @@ interface Start {
   readonly environment: Record<string, string>;
 }
 
+const MOST_LOG_CHARACTERS = 10_000;
+
 type Prepare = (folder: string, port: number, gatewayPort: number) => Promise<Start>;
 
 export const TLS_PROXIES = [
@@ -38,9 +40,16 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number): Prom
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
+  // Read all the time: a proxy whose log nobody takes stands still.
+  let errors = '';
+  void (async () => {
+    for await (const text of proxy.stderr.pipeThrough(new TextDecoderStream())) {
+      errors = (errors + text).slice(-MOST_LOG_CHARACTERS);
+    }
+  })();
   const health = `https://127.0.0.1:${port}/api/health`;
   while (!(await fetch(health, { tls: { ca: certificate } }).catch(() => undefined))?.ok) {
-    if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${await proxy.stderr.text()}`);
+    if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${errors}`);
     await Bun.sleep(20);
   }
   return {
@@ -89,7 +98,7 @@ async function prepareNginx(folder: string, port: number, gatewayPort: number): 
   );
   const address = `set_real_ip_from 127.0.0.0/8; real_ip_header ${CLIENT_ADDRESS_HEADER};`;
   const http = `http { access_log off; ${address} ${paths.join(' ')} include ${folder}/site.conf; }`;
-  const main = `user root; daemon off; pid ${folder}/pid; error_log stderr; events {} ${http}`;
+  const main = `user root; daemon off; pid ${folder}/pid; error_log stderr; events { worker_connections 16384; } ${http}`;
   await Bun.write(`${folder}/nginx.conf`, main);
   return { command: ['nginx', '-c', `${folder}/nginx.conf`], environment: {} };
 }

@@ -4,6 +4,7 @@ import { expect } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { createGateway } from '../../src/gateway.ts';
+import { Admission } from '../../src/http/admission/admission.ts';
 import { type Environment, parseSettings, type Settings } from '../../src/settings.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { type RecordedLog, recordLog } from './recorded-log.ts';
@@ -29,6 +30,8 @@ export interface World extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly upstream: ScriptedUpstream;
+  /** What the gateway counts, and a test can fill. */
+  readonly admission: Admission;
   /** What the gateway warned of in its log. */
   readonly log: readonly string[];
   /** Every line of it, and a wait for one. */
@@ -60,7 +63,8 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics): Wo
     IDP_URL: upstream.identityProviderUrl,
     ...environment,
   });
-  const gateway = createGateway({ settings, logger, metrics });
+  const admission = new Admission(settings);
+  const gateway = createGateway({ settings, logger, metrics, admission });
   gateway.listen({ port: 0, hostname: '127.0.0.1' });
   const port = gateway.server?.port ?? 0;
   const url = `http://127.0.0.1:${port}`;
@@ -68,6 +72,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics): Wo
     url,
     port,
     upstream,
+    admission,
     log,
     lines,
     line,

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'bun:test';
+import { Admission } from '../../src/http/admission/admission.ts';
 import { traceOf } from '../../src/http/request-trace.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { Telemetry } from '../../src/telemetry/telemetry.ts';
 import { namesInTables, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
+import { testSettings } from '../support/world.ts';
 
 const OPERATING = await readDocument('deploy/README.md');
 const LEVELS = ['debug', 'info', 'warn', 'error'];
@@ -11,7 +13,8 @@ const LEVELS = ['debug', 'info', 'warn', 'error'];
 /** A request to which everything has happened of which there is something to tell. */
 function observeEverything() {
   const { logger, lines } = recordLog();
-  const metrics = new Metrics(1);
+  const metrics = new Metrics();
+  metrics.watch(new Admission(testSettings({ UPSTREAM_URL: 'http://u.test', IDP_URL: 'http://i.test' })));
   const routes = () => [{ method: 'GET', path: '/api/music/models' }];
   const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: '/api/health' });
   telemetry.observeRedis().onUp();

@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
-import { GatewayError } from '../../src/http/errors.ts';
+import { BodyBudget } from '../../src/http/admission/body-budget.ts';
 import { readBody } from '../../src/http/request-body.ts';
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
+
+const KiB = 1024;
+const BUDGET_BYTES = 64 * 1024 * KiB;
 
 /** A request whose body arrives piece by piece, as the test sends it. */
 function arriving(headers: Record<string, string> = {}) {
@@ -14,37 +17,126 @@ function arriving(headers: Record<string, string> = {}) {
     },
   });
   const request = new Request('http://gateway.test', { method: 'POST', headers, body });
-  return { request, send: () => controller?.enqueue(Buffer.from('piece')), end: () => controller?.close() };
+  return {
+    request,
+    send: (bytes: number) => controller?.enqueue(new Uint8Array(bytes)),
+    end: () => controller?.close(),
+  };
+}
+
+function read({ request }: { request: Request }, budget = new BodyBudget(BUDGET_BYTES)) {
+  let status: number | undefined;
+  const body = readBody(request, budget).catch((error) => {
+    status = error.status;
+    return undefined;
+  });
+  return { body, budget, status: () => status };
 }
 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await Promise.resolve();
 }
 
-describe('readBody()', () => {
-  it.each([{}, { 'content-length': '100' }])(
-    'answers 408 when the body stops arriving for 25 s: %j',
+async function pass(ms: number): Promise<void> {
+  await settle();
+  jest.advanceTimersByTime(ms);
+  await settle();
+}
+
+describe('the deadline of readBody()', () => {
+  it.each([{}, { 'content-length': '100' }, { 'content-length': '2000000' }])(
+    'is 25 s for a body of which little arrives: %j',
     async (headers) => {
-      const { request, send } = arriving(headers);
-      const outcome = readBody(request).catch((error: unknown) => error);
-      send();
-      await settle();
-      jest.advanceTimersByTime(25_000);
-      const error = await outcome;
-      expect(error).toBeInstanceOf(GatewayError);
-      expect(error).toMatchObject({ status: 408 });
+      const { send, ...body } = arriving(headers);
+      const { status, budget } = read(body);
+      send(5);
+      await pass(24_999);
+      expect(status()).toBeUndefined();
+      await pass(1);
+      expect(status()).toBe(408);
+      expect(budget.usedBytes).toBe(0);
     },
   );
 
-  it('waits for a body that is slow but moves', async () => {
-    const { request, send, end } = arriving();
-    const body = readBody(request);
-    for (let piece = 0; piece < 10; piece++) {
-      send();
-      await settle();
-      jest.advanceTimersByTime(20_000);
+  it('is not put off by single bytes', async () => {
+    const { send, ...body } = arriving();
+    const { status } = read(body);
+    for (let second = 0; second < 25; second++) {
+      send(1);
+      await pass(1000);
+    }
+    expect(status()).toBe(408);
+  });
+
+  it('allows a second more for each 16 KiB that have arrived', async () => {
+    const { send, ...body } = arriving();
+    const { status } = read(body);
+    send(32 * KiB);
+    await pass(26_999);
+    expect(status()).toBeUndefined();
+    await pass(1);
+    expect(status()).toBe(408);
+  });
+
+  it('leaves a body alone that keeps the pace', async () => {
+    const { send, end, ...request } = arriving();
+    const { body, status } = read(request);
+    for (let second = 0; second < 60; second++) {
+      send(16 * KiB);
+      await pass(1000);
     }
     end();
-    expect((await body).toString()).toBe('piece'.repeat(10));
+    expect((await body)?.bytes.length).toBe(60 * 16 * KiB);
+    expect(status()).toBeUndefined();
+  });
+});
+
+describe('the budget of readBody()', () => {
+  it('has room for a body until it is disposed of', async () => {
+    const { send, end, ...request } = arriving();
+    const { body, budget } = read(request);
+    send(100 * KiB);
+    end();
+    const read100 = await body;
+    expect(budget.usedBytes).toBeGreaterThan(100 * KiB);
+    read100?.[Symbol.dispose]();
+    expect(budget.usedBytes).toBe(0);
+  });
+
+  it('takes the oldest small body that still arrives for a new one', async () => {
+    const budget = new BodyBudget(40 * KiB);
+    const first = read(arriving(), budget);
+    const second = read(arriving(), budget);
+    const third = read(arriving(), budget);
+    await settle();
+    expect([first.status(), second.status(), third.status()]).toEqual([503, undefined, undefined]);
+  });
+
+  it('never takes a body that is whole', async () => {
+    const budget = new BodyBudget(40 * KiB);
+    const whole = arriving();
+    whole.send(10 * KiB);
+    whole.end();
+    const first = read(whole, budget);
+    await first.body;
+    const second = read(arriving(), budget);
+    await settle();
+    expect([first.status(), second.status()]).toEqual([undefined, 503]);
+  });
+
+  it.each([
+    ['by its declared length', { 'content-length': '70000' }, 0],
+    ['by what has arrived', {}, 70_000],
+  ])('refuses a large body beyond half of it, %s', async (_, headers, bytes) => {
+    const budget = new BodyBudget(100 * KiB);
+    const small = arriving();
+    small.send(62 * KiB);
+    const first = read(small, budget);
+    await settle();
+    const { send, ...large } = arriving(headers);
+    const second = read(large, budget);
+    if (bytes) send(bytes);
+    await settle();
+    expect([first.status(), second.status()]).toEqual([undefined, 503]);
   });
 });

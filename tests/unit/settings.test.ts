@@ -9,9 +9,11 @@ const REQUIRED = {
   ALLOWED_ORIGINS: 'https://studio.test',
 };
 
-/** The settings that come of a good environment. */
-function settingsOf(environment: Environment): Settings {
-  const outcome = parseSettings({ ...REQUIRED, ...environment });
+const GiB = 1024 ** 3;
+
+/** The settings of a process that may use 1 GiB. */
+function settingsOf(environment: Environment, memoryBytes = GiB): Settings {
+  const outcome = parseSettings({ ...REQUIRED, ...environment }, memoryBytes);
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
   return outcome.settings;
 }
@@ -46,6 +48,9 @@ const OPTIONAL: [
     'token',
     'token',
   ],
+  ['MAX_IN_FLIGHT_REQUESTS', ({ maxInFlightRequests }) => maxInFlightRequests, 4000, '60000', 60_000],
+  ['MAX_IN_FLIGHT_PER_SESSION', ({ maxInFlightPerSession }) => maxInFlightPerSession, 100, '0', 0],
+  ['MAX_STREAMED_BODIES', ({ maxStreamedBodies }) => maxStreamedBodies, 345, '1', 1],
   ['METRICS_PORT', ({ metricsPort }) => metricsPort, undefined, '9464', 9464],
   ['LOG_LEVEL', ({ logLevel }) => logLevel, 'info', 'debug', 'debug'],
   ['TIMEOUT_SIGN_IN_MS', ({ timeouts }) => timeouts.signInMs, 20_000, '1', 1],
@@ -176,6 +181,40 @@ describe('the number settings', () => {
         `${name} must be a whole number from 1 to 2147483647, not "${value}"`,
       ]);
     }
+  });
+});
+
+describe('the limits of what is in flight', () => {
+  it.each([
+    ['MAX_IN_FLIGHT_REQUESTS', 1, 60_000],
+    ['MAX_IN_FLIGHT_PER_SESSION', 0, 60_000],
+    ['MAX_STREAMED_BODIES', 1, 1_000_000],
+  ])('take %s from %d to %d', (name, least, most) => {
+    expect(problemsOf({ [name]: String(least) })).toEqual([]);
+    expect(problemsOf({ [name]: String(most) })).toEqual([]);
+    for (const value of [String(least - 1), String(most + 1), '1.5', 'many']) {
+      expect(problemsOf({ [name]: value })).toEqual([
+        `${name} must be a whole number from ${least} to ${most}, not "${value}"`,
+      ]);
+    }
+  });
+
+  it('follow the memory where MAX_STREAMED_BODIES is not set', () => {
+    expect(settingsOf({}, GiB).memoryLimitBytes).toBe(GiB);
+    expect(settingsOf({}, GiB / 4).maxStreamedBodies).toBe(17);
+    expect(settingsOf({ MAX_IN_FLIGHT_REQUESTS: '1' }, GiB / 4).maxStreamedBodies).toBe(44);
+    expect(settingsOf({ MAX_STREAMED_BODIES: '100' }, GiB / 4).maxStreamedBodies).toBe(100);
+  });
+});
+
+describe('a setting that has been renamed', () => {
+  it.each<Environment>([
+    { MAX_HELD_REQUESTS: '4000' },
+    { MAX_HELD_REQUESTS: '4000', MAX_IN_FLIGHT_REQUESTS: '4000' },
+  ])('stops the start, which says what it is called now: %j', (environment) => {
+    const outcome = parseSettings({ ...REQUIRED, NODE_ENV: 'production', ...environment });
+    const problems = ['MAX_HELD_REQUESTS is now called MAX_IN_FLIGHT_REQUESTS'];
+    expect(outcome).toEqual({ ok: false, problems, warnings: [] });
   });
 });
 

@@ -20,6 +20,8 @@ export const gateway: Contender = {
       IDP_CLIENT_ID: 'studio',
       IDP_REDIRECT_URI: `${ORIGIN}/callback`,
       ALLOWED_ORIGINS: ORIGIN,
+      // All connections are one user's here.
+      MAX_IN_FLIGHT_PER_SESSION: '60000',
     },
   }),
 };

@@ -23,7 +23,10 @@ interface Work {
   readonly sha256: string;
 }
 
-const SIGNED_IN = { origin: ORIGIN, cookie: firstCookies('listener') };
+/** One of many users: none has more in flight than a session may have. */
+function signedIn(index: number) {
+  return { origin: ORIGIN, cookie: firstCookies(`listener_${index}`) };
+}
 
 export async function drain({ tracks, trackBytes, idle, limitMs }: Drain) {
   const problems = new Problems();
@@ -37,7 +40,7 @@ export async function drain({ tracks, trackBytes, idle, limitMs }: Drain) {
     Array.from({ length: tracks + idle }, () => Connection.open(gateway.url)),
   );
   for (const connection of connections.slice(tracks)) {
-    await connection.send({ method: 'GET', path: '/api/auth/session', headers: SIGNED_IN });
+    await connection.send({ method: 'GET', path: '/api/auth/session', headers: signedIn(0) });
   }
   const released = Promise.withResolvers<void>();
   const begun = connections.slice(0, tracks).map((connection, index) => {
@@ -86,7 +89,7 @@ export async function drain({ tracks, trackBytes, idle, limitMs }: Drain) {
 
 /** By turns a large track whose reader stops, one whose upstream stops, and a generation without headers yet. */
 function workOf(index: number, { checksums }: Rig): Work {
-  const headers = SIGNED_IN;
+  const headers = signedIn(index);
   if (isHeldWhole(index)) {
     const key = `generation-${index}`;
     return {

@@ -76,7 +76,7 @@ async function generate(url: string, key: string): Promise<Answer> {
       path: '/api/music/generate',
       headers: {
         origin: ORIGIN,
-        cookie: firstCookies('composer'),
+        cookie: firstCookies(key.replace('-', '_')),
         'content-type': 'application/json',
         'idempotency-key': key,
       },

@@ -28,7 +28,7 @@ export async function slowReaders({ readers, trackBytes, bytesPerSecond, limitMs
   let whole = 0;
   const reading = Array.from({ length: readers }, async (_, index) => {
     const track = index % TRACKS;
-    const checksum = await readSlowly(gateway.url, track, bytesPerSecond);
+    const checksum = await readSlowly(gateway.url, index, bytesPerSecond);
     if (checksum === checksums[track]) whole++;
     else problems.add(`reader ${index}: other bytes than those of track ${track}`);
   });
@@ -59,15 +59,15 @@ export async function slowReaders({ readers, trackBytes, bytesPerSecond, limitMs
 }
 
 /** SHA-256 of what came. */
-async function readSlowly(url: string, track: number, bytesPerSecond: number): Promise<string> {
+async function readSlowly(url: string, index: number, bytesPerSecond: number): Promise<string> {
   const hash = new Bun.CryptoHasher('sha256');
   const connection = await Connection.open(url);
   try {
     const { status } = await connection.send(
       {
         method: 'GET',
-        path: `/api/upstream/v1/music/creations/${track}/content`,
-        headers: { origin: ORIGIN, cookie: firstCookies('listener') },
+        path: `/api/upstream/v1/music/creations/${index % TRACKS}/content`,
+        headers: { origin: ORIGIN, cookie: firstCookies(`listener_${index}`) },
       },
       {
         onBody: (piece) => void hash.update(piece),

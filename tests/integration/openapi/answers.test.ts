@@ -46,7 +46,7 @@ describe('the documented answers', () => {
 
   it.each([...SCENARIOS])(
     'are given: $operation $status $what',
-    async ({ operation, status, environment, isOwn, send }) => {
+    async ({ operation, status, environment, headers: expected = {}, isOwn, send }) => {
       await using world = startWorld(environment);
       const response = await send(world);
       const { key, headers, content } = documentedAnswer(operation, response.status);
@@ -56,6 +56,7 @@ describe('the documented answers', () => {
       expect(namesOf(response.headers.keys()).filter((name) => !known.includes(name))).toEqual([]);
       const required = Object.keys(headers).filter((name) => headers[name]?.required);
       expect(required.filter((name) => !response.headers.has(name))).toEqual([]);
+      expect(Object.fromEntries(response.headers)).toMatchObject(expected);
 
       const body = await response.text();
       const [type = ''] = response.headers.get('content-type')?.split(';') ?? [];

@@ -19,8 +19,8 @@ export interface Call {
 export const TRACK = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 export const GRANT = { code: 'c', code_verifier: 'v'.repeat(43) };
 
-const RELAYED_WHOLE = ['200', '400', '401', '403', '502', 'default'];
-const PROXIED = ['2XX', '400', '401', '403', '404', '502', '503', 'default'];
+const RELAYED_WHOLE = ['200', '400', '401', '403', '429', '502', '503', 'default'];
+const PROXIED = ['2XX', '400', '401', '403', '404', '429', '502', '503', 'default'];
 const session = { hasSession: true } as const;
 
 function get(path: string, call: Omit<Call, 'operation' | 'path'>): Call[] {
@@ -63,7 +63,7 @@ export const CALLS: readonly Call[] = [
     path: '/api/auth/idp',
     options: { json: GRANT },
     upstream: 'POST /v1/auth/idp',
-    statuses: ['200', '400', '401', '403', '408', '413', '502', 'default'],
+    statuses: ['200', '400', '401', '403', '408', '413', '502', '503', 'default'],
     hasBody: true,
   },
   ...get('/api/auth/session', { upstream: 'GET /v1/me', statuses: RELAYED_WHOLE, relays: true, ...session }),
@@ -85,7 +85,7 @@ export const CALLS: readonly Call[] = [
     path: '/api/music/generate',
     options: { json: TRACK },
     upstream: 'POST /v1/music',
-    statuses: ['200', '400', '401', '403', '408', '413', '502', '503', 'default'],
+    statuses: ['200', '400', '401', '403', '408', '413', '429', '502', '503', 'default'],
     hasBody: true,
     ...session,
   },

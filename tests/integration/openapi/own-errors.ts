@@ -1,6 +1,7 @@
 /** Brings an operation to each error that the gateway itself answers with. */
 
 import { jest } from 'bun:test';
+import type { Pool } from '../../../src/http/admission/pool.ts';
 import type { Environment } from '../../../src/settings.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { ORIGIN, REFRESH_ONLY, type RequestOptions, SIGNED_IN, type World } from '../../support/world.ts';
@@ -25,16 +26,30 @@ export async function raw(world: World, call: Call, head: string, body = ''): Pr
   return new Response(answer.body || null, { status: answer.status, headers: answer.headers });
 }
 
-async function whileOneIsHeld(world: World, call: Call): Promise<Response> {
-  const held = 'GET /v1/music/public/held';
-  const release = Promise.withResolvers<void>();
-  world.upstream.on(held, () => release.promise.then(() => new Response()));
-  const holding = world.request('/api/upstream/v1/music/public/held');
-  await world.upstream.arrived(held);
-  const refused = await request(world, call);
-  release.resolve();
-  await holding;
-  return refused;
+/** With a query, public playback needs a session like any other call. */
+function sessionPath(call: Call): string {
+  return call.hasSession ? call.path : `${call.path}?x=1`;
+}
+
+function withOneOfTheSessionInFlight(world: World, call: Call): Promise<Response> {
+  world.admission.perSession.enter({ accessToken: 'access-1', refreshToken: 'refresh-1' });
+  return request(world, call, { cookie: SIGNED_IN }, sessionPath(call));
+}
+
+function takeAll(pool: Pool): void {
+  while (pool.inUse < pool.limit) pool.take();
+}
+
+export function withEveryPlaceTaken(world: World, call: Call): Promise<Response> {
+  const { identityProvider, sessions, reads, streams, streamedBodies } = world.admission;
+  for (const pool of [identityProvider, sessions, reads, streams, streamedBodies]) takeAll(pool);
+  return request(world, call);
+}
+
+/** The access token has expired, or the browser has none any more. */
+export function withNoPlaceForARefresh(world: World, call: Call, cookie: string): Promise<Response> {
+  takeAll(world.admission.sessions);
+  return request(world, call, { cookie });
 }
 
 /** Lets 25 s pass again and again until the gateway, which waits for the rest of the body, has answered. */
@@ -61,15 +76,20 @@ function withoutPermission(world: World, call: Call): Promise<Response> {
     .on('POST /v1/auth/refresh', () => new Response('', { status: 400 }));
   // The session check is at peace with having no session, but not with one that has ended.
   const cookie = call.path === '/api/auth/session' ? REFRESH_ONLY : '';
-  // With a query, public playback is none.
-  return request(world, call, { cookie }, call.hasSession ? call.path : `${call.path}?x=1`);
+  return request(world, call, { cookie }, sessionPath(call));
 }
 
+export const RETRY_LATER = {
+  'retry-after': '5',
+  'proxy-status': 'music-gateway; error=connection_limit_reached',
+};
 const UNREACHABLE = { UPSTREAM_URL: 'http://127.0.0.1:1', IDP_URL: 'http://127.0.0.1:1' };
 
 interface OwnError {
   readonly what: string;
   readonly environment?: Environment;
+  /** What it has, and the upstream's response with the same status has not. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly send: (world: World, call: Call) => Promise<Response>;
 }
 
@@ -82,15 +102,21 @@ export const OWN_ERRORS: Readonly<Record<string, OwnError>> = {
     what: 'with a path that can be read in two ways',
     send: (world, call) => request(world, call, {}, call.path.replace(/(abc|1)/, 'a%2fb')),
   },
-  408: { what: 'with a body that stops arriving', send: withStalledBody },
+  408: {
+    what: 'with a body that stops arriving',
+    headers: { connection: 'close' },
+    send: withStalledBody,
+  },
   413: {
     what: 'with a body over 2 MB',
     send: (world, call) => request(world, call, { body: '{'.padEnd(TWO_MB + 1) }),
   },
-  502: { what: 'when nobody is there', environment: UNREACHABLE, send: request },
-  503: {
-    what: 'when one call too many is held',
-    environment: { MAX_HELD_REQUESTS: '1' },
-    send: whileOneIsHeld,
+  429: {
+    what: 'with one request of the session in flight, and no place for another',
+    environment: { MAX_IN_FLIGHT_PER_SESSION: '1' },
+    headers: RETRY_LATER,
+    send: withOneOfTheSessionInFlight,
   },
+  502: { what: 'when nobody is there', environment: UNREACHABLE, send: request },
+  503: { what: 'with every place taken', headers: RETRY_LATER, send: withEveryPlaceTaken },
 };

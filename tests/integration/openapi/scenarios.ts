@@ -1,9 +1,16 @@
 /** Makes the gateway give each of its documented answers at least once. */
 
 import type { Environment } from '../../../src/settings.ts';
-import type { World } from '../../support/world.ts';
+import { REFRESH_ONLY, SIGNED_IN, type World } from '../../support/world.ts';
 import { CALLS, type Call } from './calls.ts';
-import { OWN_ERRORS, raw, request } from './own-errors.ts';
+import {
+  OWN_ERRORS,
+  RETRY_LATER,
+  raw,
+  request,
+  withEveryPlaceTaken,
+  withNoPlaceForARefresh,
+} from './own-errors.ts';
 
 export interface Scenario {
   readonly operation: string;
@@ -11,6 +18,7 @@ export interface Scenario {
   readonly status: string;
   readonly what: string;
   readonly environment?: Environment;
+  readonly headers?: Readonly<Record<string, string>>;
   /** Whether the answer is an error of the gateway's own, and no upstream's. */
   readonly isOwn: boolean;
   readonly send: (world: World) => Promise<Response>;
@@ -55,9 +63,10 @@ function html(status: number): Response {
   return new Response('<p>', { status, headers: { 'content-type': 'text/html' } });
 }
 
-/** Where the upstream's answers are passed on, its errors too may have any form. */
+/** Where the upstream's answers are passed on, its errors too may have any form; elsewhere only the status is. */
 function upstreamErrors(call: Call): Scenario[] {
-  const statuses = call.statuses.filter((status) => call.relays && status in OWN_ERRORS);
+  const passedOn = call.relays ? Object.keys(OWN_ERRORS) : ['429', '503'];
+  const statuses = call.statuses.filter((status) => passedOn.includes(status));
   return [
     ...statuses.map((status) =>
       answered(call, [status, `when the upstream says ${status}`], () => html(Number(status))),
@@ -88,6 +97,23 @@ function refreshes(call: Call): Scenario[] {
     answered(call, [call.statuses[0] ?? '', 'after a refresh'], onceExpired),
     { ...late, environment: { TIMEOUT_SIGN_IN_MS: '50' } },
     { ...rejected, isOwn: true },
+    {
+      ...late,
+      what: 'when there is no place for the refresh',
+      headers: RETRY_LATER,
+      send: (world) => {
+        if (call.upstream) world.upstream.on(call.upstream, () => html(401));
+        return withNoPlaceForARefresh(world, call, SIGNED_IN);
+      },
+    },
+    {
+      ...late,
+      status: '502',
+      what: 'when there is no place for the refresh',
+      headers: RETRY_LATER,
+      isOwn: true,
+      send: (world) => withNoPlaceForARefresh(world, call, REFRESH_ONLY),
+    },
   ];
 }
 
@@ -112,10 +138,22 @@ function invalidRequests(call: Call): Scenario[] {
   ];
 }
 
+/** Signing out is never refused. */
+function signOutWithEveryPlaceTaken(call: Call): Scenario {
+  return {
+    operation: call.operation,
+    status: '200',
+    what: 'with every place taken',
+    isOwn: false,
+    send: (world) => withEveryPlaceTaken(world, call),
+  };
+}
+
 export const SCENARIOS: readonly Scenario[] = CALLS.flatMap((call) => [
   answered(call, [call.statuses[0] ?? '', 'when all is well'], () => Response.json(SUCCESS)),
   ...ownErrors(call),
   ...upstreamErrors(call),
   ...refreshes(call),
   ...invalidRequests(call),
+  ...(call.path === '/api/auth/logout' ? [signOutWithEveryPlaceTaken(call)] : []),
 ]);

@@ -1,0 +1,197 @@
+/** Counts the calls in flight of each session, so that one session cannot take the places of all. */
+
+import { GatewayError } from '../errors.ts';
+import { messages } from '../messages.ts';
+import { RETRY_LATER, type Release } from './pool.ts';
+
+export interface SessionTokens {
+  readonly accessToken: string | undefined;
+  readonly refreshToken: string | undefined;
+}
+
+/** A token as it is remembered: short, and of no use to anybody who reads the memory. */
+type Key = bigint;
+
+/** A session with calls in flight. */
+interface Session {
+  inFlight: number;
+  /** Bodies that they stream, generations apart. */
+  streamed: number;
+  /** The keys of tokens that it was renewed with since its calls began. */
+  readonly issued: Key[];
+  /** The session with which this one turned out to be the same. */
+  mergedInto: Session | undefined;
+}
+
+/** How many calls carry a token, and 1 more for each time that it was issued. */
+interface Reference {
+  readonly session: Session;
+  count: number;
+}
+
+/** Tokens issued to a session without a pause in its calls: beyond it the oldest are forgotten. */
+const MOST_ISSUED = 400;
+
+/** What a call counts for, until it is released: the session's, and what else it was admitted to. */
+export class SessionPlace {
+  readonly #limit: SessionLimit;
+  readonly keys: readonly Key[];
+  /** How many streamed bodies it counts for. */
+  streamed = 0;
+  readonly #others: Release[] = [];
+
+  constructor(limit: SessionLimit, keys: readonly Key[]) {
+    this.#limit = limit;
+    this.keys = keys;
+  }
+
+  /** The session goes on under this pair: calls with the old tokens and with the new ones count together. */
+  handOn(pair: SessionTokens): void {
+    this.#limit.handOn(this, pair);
+  }
+
+  /** @throws GatewayError 429 when the session streams as many bodies as it may */
+  refuseIfStreaming(): void {
+    this.#limit.refuseIfStreaming(this);
+  }
+
+  /** Also beyond the limit. */
+  stream(): void {
+    this.#limit.stream(this);
+  }
+
+  /** Released with this place. */
+  add(release: Release): void {
+    this.#others.push(release);
+  }
+
+  release(): void {
+    this.#limit.release(this);
+    for (const release of this.#others) release();
+  }
+}
+
+/**
+ * A call counts for its refresh token and for its access token: by the refresh token alone, a user could make up
+ * another one for each call. Only sessions with calls in flight are remembered, so memory is bounded by those calls.
+ */
+export class SessionLimit {
+  /** Calls of one session at a time; 0: as many as there are places. */
+  readonly limit: number;
+  readonly #mostStreamed: number;
+  readonly #references = new Map<Key, Reference>();
+  /** Secret, so that nobody can choose tokens whose hashes are the same. */
+  readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
+  #refused = 0;
+
+  /** @param mostStreamed of the calls of one session that stream a body */
+  constructor(limit: number, mostStreamed: number) {
+    this.limit = limit;
+    this.#mostStreamed = mostStreamed;
+  }
+
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** How many tokens are remembered. */
+  get size(): number {
+    return this.#references.size;
+  }
+
+  /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
+  refuseIfFull(tokens: SessionTokens): void {
+    this.#refuseIfFull(this.#keysOf(tokens));
+  }
+
+  /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
+  enter(tokens: SessionTokens): SessionPlace {
+    const keys = this.#keysOf(tokens);
+    this.#refuseIfFull(keys);
+    this.#join(keys).inFlight++;
+    return new SessionPlace(this, keys);
+  }
+
+  handOn({ keys: [known] }: SessionPlace, pair: SessionTokens): void {
+    if (known === undefined) return;
+    const keys = this.#keysOf(pair);
+    const { issued } = this.#join([known, ...keys]);
+    issued.push(...keys);
+    this.#forget([known, ...issued.splice(0, Math.max(0, issued.length - MOST_ISSUED))]);
+  }
+
+  refuseIfStreaming({ keys }: SessionPlace): void {
+    if ((this.#sessionOf(keys[0])?.streamed ?? 0) >= this.#mostStreamed) this.#refuse();
+  }
+
+  stream(place: SessionPlace): void {
+    const session = this.#sessionOf(place.keys[0]);
+    if (!session) return;
+    place.streamed++;
+    session.streamed++;
+  }
+
+  release({ keys, streamed }: SessionPlace): void {
+    const session = this.#sessionOf(keys[0]);
+    if (!session) return;
+    session.inFlight--;
+    session.streamed -= streamed;
+    this.#forget(keys);
+    if (session.inFlight === 0) this.#forget(session.issued);
+  }
+
+  /** @see RFC 6585 section 4 */
+  #refuseIfFull(keys: readonly Key[]): void {
+    if (keys.some((key) => (this.#sessionOf(key)?.inFlight ?? 0) >= this.limit)) this.#refuse();
+  }
+
+  #refuse(): never {
+    this.#refused++;
+    throw new GatewayError(429, messages.sessionBusy, { headers: RETRY_LATER });
+  }
+
+  /** The session that these tokens belong to: tokens that come together are of one. */
+  #join(keys: readonly Key[]): Session {
+    let session: Session | undefined;
+    for (const key of keys) {
+      const other = this.#sessionOf(key);
+      if (!session) session = other;
+      else if (other && other !== session) merge(session, other);
+    }
+    session ??= { inFlight: 0, streamed: 0, issued: [], mergedInto: undefined };
+    for (const key of keys) {
+      const reference = this.#references.get(key);
+      if (reference) reference.count++;
+      else this.#references.set(key, { session, count: 1 });
+    }
+    return session;
+  }
+
+  #sessionOf(key: Key | undefined): Session | undefined {
+    let session = key === undefined ? undefined : this.#references.get(key)?.session;
+    while (session?.mergedInto) session = session.mergedInto;
+    return session;
+  }
+
+  #forget(keys: readonly Key[]): void {
+    for (const key of keys) {
+      const reference = this.#references.get(key);
+      if (reference && --reference.count === 0) this.#references.delete(key);
+    }
+  }
+
+  #keysOf({ refreshToken, accessToken }: SessionTokens): Key[] {
+    if (this.limit === 0) return [];
+    const keys: Key[] = [];
+    if (refreshToken !== undefined) keys.push(Bun.hash.wyhash(refreshToken, this.#hashKey));
+    if (accessToken !== undefined) keys.push(Bun.hash.wyhash(accessToken, this.#hashKey));
+    return keys;
+  }
+}
+
+function merge(session: Session, other: Session): void {
+  session.inFlight += other.inFlight;
+  session.streamed += other.streamed;
+  session.issued.push(...other.issued);
+  other.mergedInto = session;
+}
