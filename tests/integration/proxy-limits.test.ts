@@ -127,7 +127,10 @@ describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program
       body.end();
     });
 
-    it.skipIf(program !== 'nginx')('takes an IPv6 network of 64 bits for one client', async () => {
+    // HAProxy takes the client's address from the connection, and keeps no file for slow readers.
+    if (program !== 'nginx') return;
+
+    it('takes an IPv6 network of 64 bits for one client', async () => {
       using client = new ProxyClient(proxy, '127.0.0.10');
       const from = (address: string) => ({ [CLIENT_ADDRESS_HEADER]: address });
       await untilRefused(client, 'POST', '/api/auth/logout', from('2001:db8:1:2::5'));
@@ -137,7 +140,7 @@ describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program
       expect(await status('2001:db8:1:3::5')).toBe(200);
     });
 
-    it.skipIf(program !== 'nginx')('takes a whole track from the gateway for a slow reader', async () => {
+    it('takes a whole track from the gateway for a slow reader', async () => {
       let pieces = 0;
       const track = () =>
         new ReadableStream<Uint8Array>({
