@@ -15,6 +15,7 @@ import { authRoutes } from './routes/auth.ts';
 import { HEALTH_PATH, healthRoutes } from './routes/health.ts';
 import { musicRoutes } from './routes/music.ts';
 import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
+import { SessionCookies } from './session/cookies.ts';
 import { createSessionPlugin } from './session/session-plugin.ts';
 import type { Settings } from './settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
@@ -52,7 +53,9 @@ export function createGateway({
   metrics?.watch(admission);
   const upstreamSessions = new SessionEndpoints(settings, admission);
   const sharedRefresh = new SharedRefresh(settings, replayStore, upstreamSessions);
-  const session = createSessionPlugin({ settings, admission, sharedRefresh, upstreamSessions });
+  const cookies = new SessionCookies(settings.cookies);
+  const sessionParts = { settings, admission, cookies, sharedRefresh };
+  const session = createSessionPlugin(sessionParts);
   const gateway = new Elysia({
     name: 'gateway',
     // What a client sends is judged as it is: the normaliser would merge a `__proto__` key into the body.
@@ -103,7 +106,7 @@ export function createGateway({
       return errorEnvelope(new GatewayError(403, messages.originNotAllowed), { request, server, set });
     })
     .use(healthRoutes(settings.serviceName))
-    .use(authRoutes({ settings, session, admission, upstreamSessions }))
+    .use(authRoutes(sessionParts, session, upstreamSessions))
     .use(musicRoutes(settings, session, admission))
     .use(upstreamProxyRoutes(settings, session, admission));
   if (!production) {

@@ -1,12 +1,12 @@
 /** Sign-in, session check and sign-out. */
 
 import { Elysia } from 'elysia';
-import type { Admission } from '../http/admission/admission.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { readFields } from '../http/request-body.ts';
 import { traceOf } from '../http/request-trace.ts';
+import { beginSession, endSession } from '../session/begin-and-end.ts';
+import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
-import type { Settings } from '../settings.ts';
 import { exchangeCode } from '../upstream/identity-provider.ts';
 import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
 import { type SessionState, SignInRequest } from './schemas.ts';
@@ -14,19 +14,13 @@ import { wholeAnswer, wholeGet } from './whole-get.ts';
 
 const SIGN_IN_FIELDS = Object.keys(SignInRequest.properties);
 
-interface AuthRoutesParts {
-  readonly settings: Settings;
-  readonly session: SessionPlugin;
-  readonly admission: Admission;
-  readonly upstreamSessions: SessionEndpoints;
-}
-
-export function authRoutes({ settings, session, admission, upstreamSessions }: AuthRoutesParts) {
+export function authRoutes(parts: SessionParts, session: SessionPlugin, upstreamSessions: SessionEndpoints) {
+  const { settings, admission } = parts;
   return new Elysia({ name: 'auth', prefix: '/api/auth' })
     .use(session)
     .post(
       '/idp',
-      async ({ body, session, request, server }) => {
+      async ({ body, request, server, set }) => {
         const grant = { code: body.code, codeVerifier: body.code_verifier };
         const trace = traceOf(request);
         // The code works once: it is not spent when its identity token would find no place.
@@ -38,7 +32,7 @@ export function authRoutes({ settings, session, admission, upstreamSessions }: A
             trace,
           ),
         );
-        await session.begin(pair);
+        await beginSession(parts, { request, server, set }, pair);
         return { ok: true };
       },
       {
@@ -60,9 +54,9 @@ export function authRoutes({ settings, session, admission, upstreamSessions }: A
     })
     .post(
       '/logout',
-      async ({ session, set }) => {
+      async ({ request, server, set }) => {
         set.headers['cache-control'] = 'no-store';
-        await session.signOut();
+        await endSession(parts, upstreamSessions, { request, server, set });
         return { ok: true };
       },
       { parse: 'none' },

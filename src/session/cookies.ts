@@ -6,7 +6,7 @@ import type { Context } from 'elysia';
 import type { SessionTokens } from '../http/admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
-import type { Settings } from '../settings.ts';
+import type { CookieSettings } from '../settings/cookie-settings.ts';
 import { Token, type TokenPair } from '../upstream/token-pair.ts';
 import { CookieSeal } from './cookie-seal.ts';
 
@@ -30,9 +30,9 @@ export class SessionCookies {
   readonly #secure: boolean;
   readonly #seal: CookieSeal | undefined;
 
-  constructor({ production, cookieKeys, acceptPlainCookies }: Settings) {
-    this.#secure = production;
-    this.#seal = cookieKeys.length ? new CookieSeal(cookieKeys, acceptPlainCookies) : undefined;
+  constructor({ secure, keys, acceptPlain }: CookieSettings) {
+    this.#secure = secure;
+    this.#seal = keys.length ? new CookieSeal(keys, acceptPlain) : undefined;
   }
 
   /**

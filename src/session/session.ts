@@ -1,46 +1,39 @@
 /** A request's session: the authenticated way to the upstream, with one refresh. */
 
-import type { Context } from 'elysia';
 import type { Admission } from '../http/admission/admission.ts';
 import { type Pool, releasedAtEnd } from '../http/admission/pool.ts';
 import type { SessionPlace, SessionTokens } from '../http/admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
-import { type Connection, withoutIdleTimeout } from '../http/idle-timeout.ts';
+import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
+import type { Responding } from '../http/native-response.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
-import { traceOf } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
-import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
 import type { SharedRefresh } from '../upstream/shared-refresh.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import { discard, type UpstreamAnswer } from '../upstream/upstream-answer.ts';
 import type { SessionCookies } from './cookies.ts';
 
-/** The request under way, and where the headers of its answer are set. */
-interface RequestContext extends Connection {
-  readonly set: Context['set'];
-}
-
 /** What the sessions of all requests share. */
 export interface SessionParts {
   readonly settings: Settings;
   readonly admission: Admission;
+  readonly cookies: SessionCookies;
   readonly sharedRefresh: SharedRefresh;
-  readonly upstreamSessions: SessionEndpoints;
 }
 
 export class Session {
   readonly #parts: SessionParts;
   readonly #cookies: SessionCookies;
-  readonly #context: RequestContext;
+  readonly #context: Responding;
   #tokens: SessionTokens | undefined;
   #place: SessionPlace | undefined;
 
   /** Costs next to nothing: the cookies are read when they are first asked for. */
-  constructor(parts: SessionParts, cookies: SessionCookies, context: RequestContext) {
+  constructor(parts: SessionParts, context: Responding) {
     this.#parts = parts;
-    this.#cookies = cookies;
+    this.#cookies = parts.cookies;
     this.#context = context;
   }
 
@@ -149,30 +142,6 @@ export class Session {
     const { headers } = this.#context.set;
     delete headers['set-cookie'];
     delete headers['server-timing'];
-  }
-
-  /**
-   * Ends the session here, whether or not the upstream hears of it: the refresh token yields no successor any more,
-   * and the cookies are cleared.
-   */
-  async signOut(): Promise<void> {
-    const { accessToken, refreshToken } = await this.#readTokens();
-    const pairs: Pick<TokenPair, 'accessToken' | 'refreshToken'>[] = [];
-    if (accessToken !== undefined && refreshToken !== undefined) pairs.push({ accessToken, refreshToken });
-    const newest = refreshToken === undefined ? undefined : await this.#parts.sharedRefresh.end(refreshToken);
-    if (newest) pairs.push(newest);
-    const { settings, upstreamSessions } = this.#parts;
-    const trace = traceOf(this.#context.request);
-    await withoutIdleTimeout(this.#context, settings.timeouts.logoutMs, () =>
-      Promise.allSettled(pairs.map((pair) => upstreamSessions.signOut(pair, trace))),
-    );
-    this.#cookies.clear(this.#context.set);
-  }
-
-  /** @throws GatewayError 502 when a token is too large for a cookie */
-  async begin(pair: TokenPair): Promise<void> {
-    await this.#parts.sharedRefresh.begin(pair.refreshToken);
-    await this.#cookies.store(this.#context.set, pair);
   }
 
   #readTokens(): SessionTokens | Promise<SessionTokens> {

@@ -25,20 +25,6 @@ export function redirectUriProblem(value: string): string | undefined {
   return value.includes('#') ? 'must not hold a fragment' : undefined;
 }
 
-const COOKIE_KEY_BYTES = 32;
-
-/** Says nothing of the keys but their place in the list. */
-export function parseCookieKeys(list: string, problems: string[]): readonly Uint8Array[] {
-  const entries = list ? list.split(',').map((entry) => entry.trim()) : [];
-  return entries.map((entry, index) => {
-    const key = Buffer.from(entry, 'base64url');
-    if (key.length !== COOKIE_KEY_BYTES || key.toString('base64url') !== entry) {
-      problems.push(`COOKIE_KEYS: key ${index + 1} must be ${COOKIE_KEY_BYTES} bytes in base64url`);
-    }
-    return key;
-  });
-}
-
 export function parseOrigins(list: string, problems: string[]): ReadonlySet<string> {
   const origins = list
     .split(',')

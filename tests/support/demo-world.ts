@@ -4,7 +4,7 @@ import { createGateway } from '../../src/gateway.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { startStudio } from '../../src/sandbox/studio-server.ts';
 import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
-import type { Environment } from '../../src/settings.ts';
+import type { Environment } from '../../src/settings/environment-reader.ts';
 import { type BreakableNetwork, openNetwork } from './breakable-network.ts';
 import { freePorts } from './free-ports.ts';
 import { recordLog } from './recorded-log.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import { type Environment, parseSettings, type Settings } from '../../src/settings.ts';
+import type { Environment } from '../../src/settings/environment-reader.ts';
+import { parseSettings, type Settings } from '../../src/settings.ts';
 
 const REQUIRED = {
   UPSTREAM_URL: 'https://upstream.test/base',
@@ -65,8 +66,8 @@ const OPTIONAL: [
     'rediss://:secret@cache.test:6380/1',
     'rediss://:secret@cache.test:6380/1',
   ],
-  ['COOKIE_KEYS', ({ cookieKeys }) => cookieKeys, [], KEYS, [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
-  ['COOKIE_KEYS_ACCEPT_PLAIN', ({ acceptPlainCookies }) => acceptPlainCookies, false, 'true', true],
+  ['COOKIE_KEYS', ({ cookies }) => cookies.keys, [], KEYS, [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
+  ['COOKIE_KEYS_ACCEPT_PLAIN', ({ cookies }) => cookies.acceptPlain, false, 'true', true],
 ];
 
 describe('parseSettings()', () => {

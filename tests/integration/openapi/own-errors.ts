@@ -2,7 +2,7 @@
 
 import { jest } from 'bun:test';
 import type { Pool } from '../../../src/http/admission/pool.ts';
-import type { Environment } from '../../../src/settings.ts';
+import type { Environment } from '../../../src/settings/environment-reader.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { ORIGIN, REFRESH_ONLY, type RequestOptions, SIGNED_IN, type World } from '../../support/world.ts';
 import type { Call } from './calls.ts';

@@ -1,0 +1,63 @@
+/** Reads single settings from the environment, and collects every problem with them. */
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The longest delay that a timer takes; a larger one would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** An empty value counts as not set. A problem names its setting and says what is wrong with it. */
+export class EnvironmentReader<Name extends string> {
+  readonly #environment: Environment;
+  readonly #problems: string[];
+
+  constructor(environment: Environment, problems: string[]) {
+    this.#environment = environment;
+    this.#problems = problems;
+  }
+
+  text(name: Name, fallback: string): string {
+    return this.#environment[name]?.trim() || fallback;
+  }
+
+  required(name: Name): string {
+    const value = this.text(name, '');
+    if (!value) this.#problems.push(`${name} is required and not set`);
+    return value;
+  }
+
+  optional(name: Name, problemWith: (value: string) => string | undefined): string | undefined {
+    const value = this.text(name, '');
+    const problem = value && problemWith(value);
+    if (problem) this.#problems.push(`${name} ${problem}`);
+    return value || undefined;
+  }
+
+  /** Required, and checked. */
+  checked(name: Name, problemWith: (value: string) => string | undefined): string {
+    this.required(name);
+    return this.optional(name, problemWith) ?? '';
+  }
+
+  integer(name: Name, fallback: number, least: number, most: number): number {
+    const value = this.text(name, String(fallback));
+    const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
+    if (number >= least && number <= most) return number;
+    this.#problems.push(`${name} must be a whole number from ${least} to ${most}, not "${value}"`);
+    return fallback;
+  }
+
+  timeoutMs(name: Name, fallback: number): number {
+    return this.integer(name, fallback, 1, LONGEST_TIMER_MS);
+  }
+
+  flag(name: Name): boolean {
+    return this.oneOf(name, ['true', 'false'], 'false') === 'true';
+  }
+
+  oneOf<Word extends string>(name: Name, words: readonly Word[], fallback: Word): Word {
+    const value = this.text(name, fallback);
+    const word = words.find((each) => each === value);
+    if (word === undefined) this.#problems.push(`${name} must be ${words.join(' or ')}, not "${value}"`);
+    return word ?? fallback;
+  }
+}
