@@ -20,8 +20,9 @@ import { createSessionPlugin } from './session/session-plugin.ts';
 import type { Settings } from './settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { Telemetry } from './telemetry/telemetry.ts';
+import { MemoryReplayStore } from './upstream/memory-replay-store.ts';
+import { RedisConnection } from './upstream/redis-connection.ts';
 import { RedisReplayStore } from './upstream/redis-replay-store.ts';
-import { MemoryReplayStore } from './upstream/replay-store.ts';
 import { SessionEndpoints } from './upstream/session-endpoints.ts';
 import { SharedRefresh } from './upstream/shared-refresh.ts';
 
@@ -49,7 +50,7 @@ export function createGateway({
   const replayStore =
     redisUrl === undefined
       ? new MemoryReplayStore()
-      : new RedisReplayStore(redisUrl, telemetry.observeRedis());
+      : new RedisReplayStore(new RedisConnection(redisUrl, telemetry.observeRedis()));
   metrics?.watch(admission);
   const upstreamSessions = new SessionEndpoints(settings, admission);
   const sharedRefresh = new SharedRefresh(settings, replayStore, upstreamSessions);

@@ -41,6 +41,8 @@ export interface Settings {
   };
   /** How long a spent refresh token still yields its successor; 0: not at all. */
   readonly refreshReplaySeconds: number;
+  /** What an upstream's 429 or 5xx to a refresh is: `keep` makes it no verdict on the session. */
+  readonly refreshOutage: 'sign-out' | 'keep';
   /** Where instances share their refreshes; undefined for one that runs alone. */
   readonly redisUrl: string | undefined;
   readonly cookies: CookieSettings;
@@ -75,6 +77,7 @@ export const SETTING_NAMES = [
   'TIMEOUT_LOGOUT_MS',
   'TIMEOUT_STREAM_MS',
   'REFRESH_REPLAY_SECONDS',
+  'REFRESH_OUTAGE',
   'REDIS_URL',
   ...COOKIE_SETTING_NAMES,
   'MAX_IN_FLIGHT_REQUESTS',
@@ -124,6 +127,7 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
       streamMs: read.timeoutMs('TIMEOUT_STREAM_MS', 280_000),
     },
     refreshReplaySeconds: read.integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
+    refreshOutage: read.oneOf('REFRESH_OUTAGE', ['sign-out', 'keep'], 'sign-out'),
     redisUrl: read.optional('REDIS_URL', redisUrlProblem),
     cookies: parseCookieSettings(read, production, problems),
     maxInFlightRequests,

@@ -6,6 +6,7 @@ export type ProxyError =
   | 'connection_refused'
   | 'connection_terminated'
   | 'destination_ip_unroutable'
+  | 'destination_unavailable'
   | 'dns_error'
   | 'http_protocol_error'
   | 'http_response_content_coding'
@@ -44,4 +45,9 @@ export function proxyErrorOf(cause: unknown): ProxyError {
 /** The `Proxy-Status` header of an answer that the gateway gives in the upstream's stead. */
 export function proxyStatus(error: ProxyError): Readonly<Record<string, string>> {
   return { 'proxy-status': `music-gateway; error=${error}` };
+}
+
+/** Whether a response speaks of the upstream's trouble, and not of what was asked. */
+export function isOutage(status: number): boolean {
+  return status === 429 || status >= 500;
 }

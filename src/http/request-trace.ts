@@ -23,8 +23,8 @@ export interface CallTrace {
   readonly ms: number;
 }
 
-/** `shared`: another request had begun it; `replayed`: it was over, and its outcome still known. */
-export type RefreshTrace = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable';
+/** `shared`: another request had begun it; `replayed`: it was over, and its outcome still known; `ended`: signed out. */
+export type RefreshTrace = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
 /**
  * Holds numbers, names from lists of ours and ids of a fixed form, and nothing else that a client or upstream has sent:
@@ -35,6 +35,8 @@ export class RequestTrace {
   readonly headers: TraceHeaders;
   readonly calls: CallTrace[] = [];
   refresh: RefreshTrace | undefined;
+  /** Whether it came with a refresh token that another had followed, after the time in which that may happen. */
+  refreshTokenReused = false;
   /** Which of the gateway's own texts was answered. */
   reason: string | undefined;
   /** Name and code of the error behind it; for a fault of the gateway itself where it happened, too. */

@@ -7,12 +7,19 @@ import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { SessionParts } from './session.ts';
 
-/** @throws GatewayError 502 when a token is too large for a cookie */
+/**
+ * Stores the pair in the cookies. A session that the request came with ends here, and only here: a late response to its
+ * user must not overwrite the new cookies.
+ *
+ * @throws GatewayError 502 when a token is too large for a cookie
+ */
 export async function beginSession(
   { cookies, sharedRefresh }: SessionParts,
-  { set }: Responding,
+  { request, set }: Responding,
   pair: TokenPair,
 ): Promise<void> {
+  const { refreshToken } = await cookies.read(request.headers.get('cookie'), set);
+  if (refreshToken !== undefined) await sharedRefresh.end(refreshToken);
   await sharedRefresh.begin(pair.refreshToken);
   await cookies.store(set, pair);
 }

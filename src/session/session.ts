@@ -27,6 +27,7 @@ export class Session {
   readonly #parts: SessionParts;
   readonly #cookies: SessionCookies;
   readonly #context: Responding;
+  readonly #arrivedAt = Date.now();
   #tokens: SessionTokens | undefined;
   #place: SessionPlace | undefined;
 
@@ -84,6 +85,7 @@ export class Session {
 
   async #call(call: UpstreamCall): Promise<UpstreamAnswer> {
     const { accessToken, refreshToken } = this.#tokens ?? (await this.#readTokens());
+    if (refreshToken !== undefined) this.#parts.sharedRefresh.present(refreshToken, this.#arrivedAt);
     const first = accessToken === undefined ? undefined : await send(call, accessToken);
     const unauthorized = first === undefined || first.status === 401;
     if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
@@ -96,7 +98,7 @@ export class Session {
     refreshToken: string,
     first: UpstreamAnswer | undefined,
   ): Promise<UpstreamAnswer> {
-    const outcome = await this.#parts.sharedRefresh.refresh(refreshToken, call.trace);
+    const outcome = await this.#parts.sharedRefresh.refresh(refreshToken, call.trace, this.#arrivedAt);
     switch (outcome.kind) {
       case 'renewed':
         if (first) await discard(first);
@@ -108,6 +110,11 @@ export class Session {
       case 'rejected':
         if (first) await discard(first);
         this.#cookies.clear(this.#context.set);
+        throw new GatewayError(401, messages.sessionEnded);
+      case 'ended':
+        if (first) await discard(first);
+        // The response to the sign-out has cleared them, and a sign-in may have set others since.
+        if (outcome.at <= this.#arrivedAt) this.#cookies.clear(this.#context.set);
         throw new GatewayError(401, messages.sessionEnded);
       case 'unreachable': {
         const { cause } = outcome;

@@ -1,8 +1,9 @@
 /** Sees every request to its end: one line in the log for each, and the metrics. */
 
 import type { Logger } from 'pino';
+import { isOutage } from '../http/proxy-status.ts';
 import { requestPath } from '../http/request-target.ts';
-import { millisecondsSince, type RequestTrace, traceOf } from '../http/request-trace.ts';
+import { type CallTrace, millisecondsSince, type RequestTrace, traceOf } from '../http/request-trace.ts';
 import { traceIdOf } from '../http/trace-context.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -86,7 +87,8 @@ export class Telemetry {
     this.#metrics?.ended({ route, method, status, trace });
     const level = this.#levelOf(route, method, status, trace);
     if (!this.#logger.isLevelEnabled(level)) return;
-    const { headers, calls, refresh, reason, cause, bytes, clientGone, brokenBody } = trace;
+    const { headers, calls, refresh, refreshTokenReused, reason, cause, bytes, clientGone, brokenBody } =
+      trace;
     this.#logger[level](
       {
         requestId: headers['x-request-id'],
@@ -99,6 +101,7 @@ export class Telemetry {
         bytes,
         upstream: calls.length ? calls : undefined,
         refresh,
+        refreshTokenReused: refreshTokenReused || undefined,
         reason,
         cause,
         clientGone,
@@ -108,8 +111,10 @@ export class Telemetry {
     );
   }
 
-  #levelOf(route: string, method: string, status: number, { reason, brokenBody, clientGone }: RequestTrace) {
+  #levelOf(route: string, method: string, status: number, trace: RequestTrace) {
+    const { reason, brokenBody, clientGone, refreshTokenReused } = trace;
     if (reason === 'internalError') return 'error';
+    if (refreshTokenReused || trace.calls.some(isRefreshOutage)) return 'warn';
     // An answer that nobody waited for says nothing of the upstream.
     if ((status >= 500 && !clientGone) || brokenBody) return 'warn';
     return route === this.#quietRoute || method === 'OPTIONS' ? 'debug' : 'info';
@@ -129,4 +134,9 @@ export class Telemetry {
     }
     return 'unmatched';
   }
+}
+
+/** The upstream has given no verdict on the refresh token, but its own trouble. */
+function isRefreshOutage({ call, outcome }: CallTrace): boolean {
+  return call === 'refresh' && typeof outcome === 'number' && isOutage(outcome);
 }

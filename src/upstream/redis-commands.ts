@@ -12,6 +12,7 @@ const ISSUED_PREFIX = 'music-gateway:issued:';
 const READ = `local r = redis.call('GET', KEYS[1])`;
 const WRITE = `redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])`;
 const IS_CLAIM = `(r and string.sub(r, 1, ${CLAIMED.length}) == '${CLAIMED}')`;
+const IS_ENDED = `(r and string.sub(r, 1, ${ENDED.length}) == '${ENDED}')`;
 const IS_RENEWED = `(r and string.sub(r, 1, ${RENEWED.length}) == '${RENEWED}')`;
 /** A sign-out must outlast the renewal that it ends, or that issued its token. */
 const PROLONG_ENDED = `if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`;
@@ -23,16 +24,26 @@ const SCRIPTS = {
   /** ARGV[3]: the expected record. Gives the record that was there. */
   replace: `${READ} if r == ARGV[3] then ${WRITE} end return r`,
   get: `${READ} return r`,
-  markIssued: `redis.call('SET', KEYS[2], '', 'PX', ARGV[2])
-    ${READ} if r == '${ENDED}' then ${PROLONG_ENDED} end return r`,
+  /** ARGV[1]: when the token was presented, if it is known; empty otherwise. */
+  markIssued: `local presented = redis.call('GET', KEYS[2])
+    if not presented or presented == '' then presented = ARGV[1] end
+    redis.call('SET', KEYS[2], presented, 'PX', ARGV[2])
+    ${READ} if ${IS_ENDED} then ${PROLONG_ENDED} end return r`,
+  /** ARGV[1]: when. The first time counts. */
+  markPresented: `if redis.call('GET', KEYS[2]) == '' then redis.call('SET', KEYS[2], ARGV[1], 'KEEPTTL') end`,
+  presentedAt: `return redis.call('GET', KEYS[2])`,
   /**
    * ARGV[2]: the lifetime for a token that has worked; ARGV[3]: for one that is being refreshed, where 0 keeps the
    * claim's lifetime; ARGV[4]: for any other, where 0 writes nothing; ARGV[5]: 1 when the token is known to have worked.
    * Gives the record that was there, and 1 when the token has worked.
    */
   end: `${READ}
-    if ARGV[5] == '1' or ${IS_RENEWED} or redis.call('EXISTS', KEYS[2]) == 1 then ${WRITE} return {r, 1} end
-    if r == '${ENDED}' then return {r, 0} end
+    local hasWorked = ARGV[5] == '1' or ${IS_RENEWED} or redis.call('EXISTS', KEYS[2]) == 1
+    if ${IS_ENDED} then
+      if hasWorked then redis.call('SET', KEYS[1], r, 'PX', ARGV[2]) end
+      return {r, hasWorked and 1 or 0}
+    end
+    if hasWorked then ${WRITE} return {r, 1} end
     local ms = ARGV[4]
     if ${IS_CLAIM} then
       ms = ARGV[3]
@@ -42,11 +53,11 @@ const SCRIPTS = {
     return {r, 0}`,
   /** After an outage: what another instance has found out in the meantime stands, a mere claim does not. */
   tell: `${READ}
-    if ARGV[1] == '${ENDED}' then
+    if string.sub(ARGV[1], 1, ${ENDED.length}) == '${ENDED}' then
       local ms = math.max(ARGV[2], redis.call('PTTL', KEYS[1]), redis.call('PTTL', KEYS[2]))
       redis.call('SET', KEYS[1], ARGV[1], 'PX', ms)
     elseif not r or (${IS_CLAIM} and string.sub(ARGV[1], 1, ${CLAIMED.length}) ~= '${CLAIMED}') then ${WRITE}
-    elseif r == '${ENDED}' and string.sub(ARGV[1], 1, ${RENEWED.length}) == '${RENEWED}' then ${PROLONG_ENDED} end
+    elseif ${IS_ENDED} and string.sub(ARGV[1], 1, ${RENEWED.length}) == '${RENEWED}' then ${PROLONG_ENDED} end
     return r`,
 } as const;
 

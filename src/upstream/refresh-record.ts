@@ -1,21 +1,19 @@
 /** What a replay store keeps of a refresh: its outcome as a record, and a record as a pair again. */
 
-import { ENDED, REJECTED, RENEWED, UNREACHABLE } from './replay-store.ts';
+import { ENDED, isEnded, REJECTED, RENEWED, UNREACHABLE } from './replay-store.ts';
 import { type KeptPair, openPair, sealPair } from './sealed-pair.ts';
 import type { RefreshOutcome } from './session-endpoints.ts';
 import type { TokenPair } from './token-pair.ts';
 
-/** @param replayMs how long whoever has the spent token gets the pair */
-export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, replayMs: number): string {
+export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, now: number): string {
   switch (outcome.kind) {
     case 'renewed': {
       const { accessToken, refreshToken, expiresInSeconds } = outcome.pair;
-      const now = Date.now();
       const kept = {
         accessToken,
         refreshToken,
         expiresAt: now + expiresInSeconds * 1000,
-        replayUntil: now + replayMs,
+        renewedAt: now,
       };
       return RENEWED + sealPair(kept, spentRefreshToken);
     }
@@ -23,6 +21,8 @@ export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, rep
       return REJECTED;
     case 'unreachable':
       return UNREACHABLE;
+    case 'ended':
+      return ENDED + outcome.at;
   }
 }
 
@@ -32,23 +32,17 @@ export function openRenewed(record: string | undefined, spentRefreshToken: strin
 }
 
 /** The pair with what is left of its access token's life. */
-export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair): TokenPair {
+export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair, now: number): TokenPair {
   return {
     accessToken,
     refreshToken,
-    expiresInSeconds: Math.max(1, Math.floor((expiresAt - Date.now()) / 1000)),
+    expiresInSeconds: Math.max(1, Math.floor((expiresAt - now) / 1000)),
   };
 }
 
-/** Whether the record is an outcome for those alone who have waited for it, or older than the replay window. */
-export function isOver(record: string, token: string): boolean {
-  const successor = openRenewed(record, token);
-  if (!successor) return record === UNREACHABLE;
-  return successor.refreshToken === token || successor.replayUntil <= Date.now();
-}
-
-/** A record that does not open is no verdict of the upstream either. */
-export function failureOf(record: string): RefreshOutcome {
-  if (record === REJECTED || record === ENDED) return { kind: 'rejected' };
+/** The outcome of a record without a pair. One that does not open is no verdict of the upstream either. */
+export function outcomeOf(record: string): RefreshOutcome {
+  if (isEnded(record)) return { kind: 'ended', at: Number(record.slice(ENDED.length)) };
+  if (record === REJECTED) return { kind: 'rejected' };
   return { kind: 'unreachable', cause: new Error(UNREACHABLE) };
 }

@@ -9,12 +9,12 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = 'aes-256-gcm';
 
-/** Moments in milliseconds since the epoch: when the access token expires, and until when the pair is replayed. */
+/** Times in milliseconds since the epoch: when the access token expires, and when the refresh was made. */
 const Contents = Type.Object({
   accessToken: Token,
   refreshToken: Token,
   expiresAt: Type.Number(),
-  replayUntil: Type.Number(),
+  renewedAt: Type.Number(),
 });
 
 export type KeptPair = Static<typeof Contents>;

@@ -4,17 +4,20 @@ import type { Admission } from '../http/admission/admission.ts';
 import type { Pool } from '../http/admission/pool.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
+import { isOutage, proxyStatus } from '../http/proxy-status.ts';
 import type { RequestTrace } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
 import type { UpstreamAnswer } from './upstream-answer.ts';
 
-/** What became of a refresh: a new pair, the upstream's refusal, or no answer at all. */
+/** What became of a refresh: a new pair, the upstream's refusal, no verdict at all, or a sign-out before it. */
 export type RefreshOutcome =
   | { readonly kind: 'renewed'; readonly pair: TokenPair }
   | { readonly kind: 'rejected' }
-  | { readonly kind: 'unreachable'; readonly cause: unknown };
+  | { readonly kind: 'unreachable'; readonly cause: unknown }
+  /** `at`: when the chain was signed out, in milliseconds since the epoch. */
+  | { readonly kind: 'ended'; readonly at: number };
 
 /** A call that finds no place among those of its kind is not made. */
 export class SessionEndpoints {
@@ -53,7 +56,9 @@ export class SessionEndpoints {
         this.#post('/v1/auth/refresh', body, { name: 'refresh', trace, timeoutMs }),
       );
       const pair = readTokenPair(answer);
-      return pair ? { kind: 'renewed', pair } : { kind: 'rejected' };
+      if (pair) return { kind: 'renewed', pair };
+      const isKept = this.#settings.refreshOutage === 'keep' && isOutage(answer.status);
+      return isKept ? { kind: 'unreachable', cause: outage() } : { kind: 'rejected' };
     } catch (cause) {
       return { kind: 'unreachable', cause };
     }
@@ -89,4 +94,9 @@ export class SessionEndpoints {
       answer: 'whole',
     });
   }
+}
+
+function outage(): GatewayError {
+  const headers = proxyStatus('destination_unavailable');
+  return new GatewayError(502, messages.upstreamUnreachable, { headers });
 }

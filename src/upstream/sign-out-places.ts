@@ -1,6 +1,6 @@
 /** Bounds how many sign-outs that a stranger may have made up this instance has in Redis. */
 
-import { MOST_UNKNOWN_SIGN_OUTS } from './replay-store.ts';
+import { MOST_UNKNOWN_SIGN_OUTS } from './memory-replay-store.ts';
 
 /** A ring of places, 80 KB: all are taken for about equally long, so the next one is the first to be free again. */
 export class SignOutPlaces {

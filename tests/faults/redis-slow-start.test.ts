@@ -1,5 +1,6 @@
 import { expect, it } from 'bun:test';
 import net from 'node:net';
+import { RedisConnection } from '../../src/upstream/redis-connection.ts';
 import { RedisReplayStore } from '../../src/upstream/redis-replay-store.ts';
 
 /** Speaks as much of RESP3 as the store needs; its greeting on the first connection is held back. */
@@ -32,13 +33,14 @@ it('a first connection that comes after it was given up is not taken for Redis b
   const { server, port, connected } = await startSlowRedis(greeting.promise);
   const heard: string[] = [];
   const isBack = Promise.withResolvers<void>();
-  const store = new RedisReplayStore(`redis://127.0.0.1:${port}`, {
+  const observer = {
     onDown: () => heard.push('down'),
     onUp: () => {
       heard.push(`up, by connection ${connected()}`);
       isBack.resolve();
     },
-  });
+  };
+  const store = new RedisReplayStore(new RedisConnection(`redis://127.0.0.1:${port}`, observer));
   await store.add('key', 'record', 1000);
   expect(heard).toEqual(['down']);
   greeting.resolve();

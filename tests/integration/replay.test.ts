@@ -75,18 +75,57 @@ describe('a request with a spent refresh token', () => {
     expect(maxAge).toBeLessThanOrEqual(EXPIRES_IN - 40);
   });
 
-  it('gets the newest pair when the successor has been spent in its turn', async () => {
+  it('gets its pair for 10 s after the successor was presented, and then goes to the upstream', async () => {
+    await using world = startWorld();
+    rotate(world);
+    await session(world, cookies(1));
+    await session(world, cookies(2));
+    later(9);
+    expect(storedTokens(await session(world, cookies(1)))['svc_music_refresh']).toBe('refresh-2');
+    expect(refreshes(world)).toBe(1);
+    later(2);
+    expectCleared(await session(world, cookies(1)));
+    expect(world.upstream.last('POST /v1/auth/refresh').body).toBe('{"refresh_token":"refresh-1"}');
+    expect(refreshes(world)).toBe(2);
+  });
+
+  it('goes to the upstream at once when its successor was presented and renewed in its turn', async () => {
     await using world = startWorld();
     const live = rotate(world);
     await session(world, cookies(1));
     live.clear();
     await session(world, cookies(2));
-    live.clear();
-    await session(world, cookies(3));
+    // Times are in whole milliseconds.
+    later(0.002);
     const late = await session(world, cookies(1));
-    expect(late.status).toBe(200);
-    expect(storedTokens(late)).toEqual({ svc_music_access: 'access-4', svc_music_refresh: 'refresh-4' });
-    expect(refreshes(world)).toBe(3);
+    expectCleared(late);
+    expect(world.upstream.last('POST /v1/auth/refresh').body).toBe('{"refresh_token":"refresh-1"}');
+    const line = await world.line({ refreshTokenReused: true });
+    expect(line).toMatchObject({ level: 'warn', refresh: 'rejected', status: 401 });
+    expect(world.lines.filter((each) => 'refreshTokenReused' in each)).toHaveLength(1);
+  });
+
+  it('gets the newest pair when it arrived before the refresh, however late its first response is', async () => {
+    await using world = startWorld();
+    const live = rotate(world);
+    const release = Promise.withResolvers<void>();
+    world.upstream.on('GET /v1/models', async ({ headers }) => {
+      if (headers.get('authorization') !== 'Bearer access-1') return Response.json({});
+      await release.promise;
+      return new Response('', { status: 401 });
+    });
+    const early = world.request('/api/music/models', { cookie: cookies(1) });
+    await world.upstream.arrived('GET /v1/models');
+    later(1);
+    await session(world, cookies(1));
+    live.clear();
+    await session(world, cookies(2));
+    later(90);
+    release.resolve();
+    const response = await early;
+    expect(response.status).toBe(200);
+    expect(storedTokens(response)['svc_music_refresh']).toBe('refresh-3');
+    expect(refreshes(world)).toBe(2);
   });
 
   it('refreshes the successor once when its access token is over, for all who come at once', async () => {
@@ -254,9 +293,10 @@ describe('sign-out', () => {
     const signOut = await world.request('/api/auth/logout', { method: 'POST', cookie: SIGNED_IN });
     expectCleared(signOut);
     refresh.resolve(Response.json({ access_token: 'late-access', refresh_token: 'late-refresh' }));
-    for (const answer of await Promise.all(refreshing)) {
-      expect(await envelopeMessage(answer, 401)).toContain('session has ended');
-      expectCleared(answer);
+    for (const response of await Promise.all(refreshing)) {
+      expect(await envelopeMessage(response, 401)).toContain('session has ended');
+      // The sign-out has cleared them, and a sign-in may have set others since.
+      expect(response.headers.getSetCookie()).toEqual([]);
     }
     const logout = world.upstream.last('POST /v1/auth/logout');
     expect(logout.headers.get('authorization')).toBe('Bearer late-access');

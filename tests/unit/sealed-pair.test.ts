@@ -6,7 +6,7 @@ const PAIR = {
   accessToken: 'access-token',
   refreshToken: 'next-refresh-token',
   expiresAt: 1_700_000_000_000,
-  replayUntil: 1_700_000_000_000,
+  renewedAt: 1_700_000_000_000,
 };
 
 describe('sealPair', () => {

@@ -1,0 +1,173 @@
+/** Refreshes a token under a claim in the replay store, so that no other request and no other instance does. */
+
+import type { RequestTrace } from '../http/request-trace.ts';
+import type { Clock } from './clock.ts';
+import { CLAIM_MS, type RecordLifetimes } from './record-lifetimes.ts';
+import { openRenewed, outcomeOf, recordOf, replayed } from './refresh-record.ts';
+import { CLAIMED, ENDED, isEnded, type ReplayStore, UNREACHABLE } from './replay-store.ts';
+import { isInTime } from './replay-window.ts';
+import { refreshTokenHash } from './sealed-pair.ts';
+import type { RefreshOutcome, SessionEndpoints } from './session-endpoints.ts';
+import type { TokenPair } from './token-pair.ts';
+
+const POLL_MS = 40;
+
+/** A request that needs a refresh. */
+export interface Refreshing {
+  /** As the client has presented it. */
+  readonly refreshToken: string;
+  readonly trace: RequestTrace;
+  /** In milliseconds since the epoch. */
+  readonly arrivedAt: number;
+}
+
+interface Parts {
+  readonly store: ReplayStore;
+  readonly upstream: SessionEndpoints;
+  readonly clock: Clock;
+  /** How long a refresh may take, and so the longest wait for a claim that nobody holds. */
+  readonly signInMs: number;
+  readonly lifetimes: RecordLifetimes;
+}
+
+export class RefreshClaims {
+  readonly #parts: Parts;
+  /** The keys of the tokens that this process is refreshing, whatever has become of its claims. */
+  readonly #claimed = new Set<string>();
+  /** The sign-outs of such tokens meanwhile, because the store may evict them. */
+  readonly #ended = new Map<string, string>();
+  readonly #claim = CLAIMED + crypto.randomUUID();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Notes a sign-out, if this process is refreshing the token. */
+  noteEnd(key: string): void {
+    if (this.#claimed.has(key)) this.#ended.set(key, ENDED + this.#parts.clock.now());
+  }
+
+  forgetEnd(key: string): void {
+    this.#ended.delete(key);
+  }
+
+  /** The outcome on record, waited for if need be; undefined when this process has the claim and is to refresh. */
+  async claimOrWait(
+    token: string,
+    key: string,
+    { trace, arrivedAt }: Refreshing,
+  ): Promise<string | undefined> {
+    const { clock } = this.#parts;
+    for (let waitingSince: number | undefined; ; ) {
+      const record = await this.#addClaim(key);
+      if (record === undefined) return undefined;
+      if (record.startsWith(CLAIMED)) {
+        waitingSince ??= clock.now();
+        if (await this.#takeOverOrphan(key, record, waitingSince)) return undefined;
+        trace.refresh = 'shared';
+        await clock.sleep(POLL_MS);
+      } else if (waitingSince !== undefined || !this.#isOver(record, token, arrivedAt)) {
+        return record;
+      } else if (await this.takeOver(key, record)) {
+        trace.refreshTokenReused ||= isSpent(token, openRenewed(record, token));
+        return undefined;
+      }
+    }
+  }
+
+  /** Gives the record that was there. The process knows its own claims, whatever has become of them. */
+  async #addClaim(key: string): Promise<string | undefined> {
+    return this.#claimed.has(key) ? this.#claim : this.#parts.store.add(key, this.#claim, CLAIM_MS);
+  }
+
+  /** A holder would be done by then: it has crashed, or the claim was forged. */
+  async #takeOverOrphan(key: string, record: string, waitingSince: number): Promise<boolean> {
+    const { clock, signInMs } = this.#parts;
+    if (this.#claimed.has(key) || clock.now() < waitingSince + signInMs) return false;
+    return this.takeOver(key, record);
+  }
+
+  /** Puts a claim of this process in the place of that record; false when it is there no more. */
+  takeOver(key: string, record: string): Promise<boolean> {
+    return this.#parts.store.replace(key, record, this.#claim, CLAIM_MS);
+  }
+
+  /** Sends the token to the upstream, and keeps what comes of it in the place of the claim. */
+  async refresh(refreshToken: string, key: string, trace: RequestTrace): Promise<RefreshOutcome> {
+    const { upstream, clock } = this.#parts;
+    trace.refresh = 'renewed';
+    this.#claimed.add(key);
+    const stop = clock.every(CLAIM_MS / 3, () => void this.#prolong(key));
+    try {
+      const outcome = await upstream.refresh(refreshToken, trace);
+      return await this.#settle(outcome, refreshToken, key, trace);
+    } finally {
+      stop();
+      this.#claimed.delete(key);
+      this.#ended.delete(key);
+    }
+  }
+
+  /** Whether the record is an outcome for those alone who have waited for it, or older than the replay window. */
+  #isOver(record: string, token: string, arrivedAt: number): boolean {
+    const successor = openRenewed(record, token);
+    if (!successor) return record === UNREACHABLE;
+    const replayMs = isSpent(token, successor) ? this.#replayMs : 0;
+    return !isInTime({ arrivedAt, successor, replayMs });
+  }
+
+  /** Not shorter than those in other processes need who wait for the outcome. */
+  get #replayMs(): number {
+    return Math.max(this.#parts.lifetimes.replayMs, this.#parts.store.lingerMs);
+  }
+
+  /** The claim is added again when the store has lost it, and a sign-out in its place is noted. */
+  async #prolong(key: string): Promise<void> {
+    if (await this.takeOver(key, this.#claim)) return;
+    if (!this.#claimed.has(key) || this.#ended.has(key)) return;
+    const found = await this.#parts.store.add(key, this.#claim, CLAIM_MS);
+    if (isEnded(found) && this.#claimed.has(key)) this.#ended.set(key, found);
+  }
+
+  async #settle(
+    outcome: RefreshOutcome,
+    refreshToken: string,
+    key: string,
+    trace: RequestTrace,
+  ): Promise<RefreshOutcome> {
+    const { store, upstream, clock, lifetimes } = this.#parts;
+    const record = recordOf(outcome, refreshToken, clock.now());
+    const isRotated = outcome.kind === 'renewed' && isSpent(refreshToken, outcome.pair);
+    const lifetimeMs = isRotated ? Math.max(lifetimes.keepMs, store.lingerMs) : store.lingerMs;
+    // Sent together with the record, so that it adds no round trip.
+    const marked =
+      outcome.kind === 'renewed' &&
+      store.markIssued(refreshTokenHash(outcome.pair.refreshToken), lifetimes.issuedMs);
+    const ended = this.#ended.get(key);
+    const isKept = !ended && (await store.replace(key, this.#claim, record, lifetimeMs));
+    await marked;
+    if (isKept) return outcome;
+
+    // The claim is gone: the session was signed out, or the store lost the claim and another has refreshed as well.
+    const found = ended ?? (await store.add(key, record, lifetimeMs));
+    if (isEnded(found)) {
+      if (outcome.kind === 'renewed') {
+        // The refresh has spent the token, so its sign-out is kept in full; the upstream hears of the late pair, or not.
+        await store.end(key, lifetimes.signOut, true);
+        await upstream.signOut(outcome.pair, trace).catch(() => {});
+      }
+      return outcomeOf(found);
+    }
+    const theirs = openRenewed(found, refreshToken);
+    if (outcome.kind !== 'renewed') {
+      return theirs ? { kind: 'renewed', pair: replayed(theirs, clock.now()) } : outcome;
+    }
+    if (found !== undefined && !theirs) await store.replace(key, found, record, lifetimeMs);
+    return outcome;
+  }
+}
+
+/** An upstream that does not rotate has not spent the token: it may be refreshed again. */
+function isSpent(token: string, successor: Pick<TokenPair, 'refreshToken'> | undefined): boolean {
+  return successor !== undefined && successor.refreshToken !== token;
+}
