@@ -35,8 +35,11 @@ export class RequestTrace {
   readonly headers: TraceHeaders;
   readonly calls: CallTrace[] = [];
   refresh: RefreshTrace | undefined;
-  /** Whether it came with a refresh token that another had followed, after the time in which that may happen. */
-  refreshTokenReused = false;
+  /**
+   * Why its spent refresh token went to the upstream: a client had presented the successor (`presented`), or the replay
+   * window was over (`late`).
+   */
+  refreshTokenReused: 'presented' | 'late' | undefined;
   /** Which of the gateway's own texts was answered. */
   reason: string | undefined;
   /** Name and code of the error behind it; for a fault of the gateway itself where it happened, too. */

@@ -29,7 +29,11 @@ export class Metrics {
   readonly #head = this.#histogram('response_head_seconds', 'Until the head of the answer.', ['route']);
   readonly #upstream = this.#histogram('upstream_seconds', 'Calls to other servers.', ['call', 'outcome']);
   readonly #refreshes = this.#counter('refreshes_total', 'Requests that needed a refresh.', ['outcome']);
-  readonly #reuses = this.#counter('refresh_token_reuses_total', 'Spent refresh tokens that came too late.');
+  readonly #reuses = this.#counter(
+    'refresh_token_reuses_total',
+    'Spent refresh tokens sent to the upstream.',
+    ['why'],
+  );
   readonly #inFlight = this.#gauge('requests_in_flight', 'Requests that have not ended.', ['route']);
   readonly #errors = this.#counter('errors_total', "Answers of the gateway's own, by what they say.", [
     'reason',
@@ -46,6 +50,7 @@ export class Metrics {
     this.#gauge('info', 'The version that runs.', ['version']).set({ version: packageJson.version }, 1);
     // An error that came into being with its first occurrence would show no increase by it.
     for (const reason of Object.keys(messages)) this.#errors.inc({ reason }, 0);
+    for (const why of ['presented', 'late']) this.#reuses.inc({ why }, 0);
     collectDefaultMetrics({ register: this.registry });
   }
 
@@ -67,7 +72,7 @@ export class Metrics {
       this.#upstream.observe({ call, outcome: kind }, ms / 1000);
     }
     if (trace.refresh) this.#refreshes.inc({ outcome: trace.refresh });
-    if (trace.refreshTokenReused) this.#reuses.inc();
+    if (trace.refreshTokenReused) this.#reuses.inc({ why: trace.refreshTokenReused });
     if (trace.reason) this.#errors.inc({ reason: trace.reason });
     if (trace.bytes) this.#sentBytes.inc({ route }, trace.bytes);
     if (trace.clientGone) this.#aborts.inc({ route, phase: trace.clientGone });
@@ -83,7 +88,7 @@ export class Metrics {
     return this.#gauge('redis_up', 'Whether Redis answers.');
   }
 
-  #counter<const Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) {
+  #counter<const Label extends string>(name: string, help: string, labelNames: readonly Label[]) {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }
 

@@ -101,7 +101,7 @@ export class Telemetry {
         bytes,
         upstream: calls.length ? calls : undefined,
         refresh,
-        refreshTokenReused: refreshTokenReused || undefined,
+        refreshTokenReused,
         reason,
         cause,
         clientGone,

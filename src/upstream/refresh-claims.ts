@@ -6,7 +6,7 @@ import { CLAIM_MS, type RecordLifetimes } from './record-lifetimes.ts';
 import { openRenewed, outcomeOf, recordOf, replayed } from './refresh-record.ts';
 import { CLAIMED, ENDED, isEnded, type ReplayStore, UNREACHABLE } from './replay-store.ts';
 import { isInTime } from './replay-window.ts';
-import { refreshTokenHash } from './sealed-pair.ts';
+import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import type { RefreshOutcome, SessionEndpoints } from './session-endpoints.ts';
 import type { TokenPair } from './token-pair.ts';
 
@@ -69,7 +69,7 @@ export class RefreshClaims {
       } else if (waitingSince !== undefined || !this.#isOver(record, token, arrivedAt)) {
         return record;
       } else if (await this.takeOver(key, record)) {
-        trace.refreshTokenReused ||= isSpent(token, openRenewed(record, token));
+        trace.refreshTokenReused = reuseOf(token, openRenewed(record, token));
         return undefined;
       }
     }
@@ -165,6 +165,10 @@ export class RefreshClaims {
     if (found !== undefined && !theirs) await store.replace(key, found, record, lifetimeMs);
     return outcome;
   }
+}
+
+function reuseOf(token: string, successor: KeptPair | undefined): RequestTrace['refreshTokenReused'] {
+  return isSpent(token, successor) ? 'late' : undefined;
 }
 
 /** An upstream that does not rotate has not spent the token: it may be refreshed again. */

@@ -159,7 +159,7 @@ export class SharedRefresh {
     const key = refreshTokenHash(refreshToken);
     const isClaimed = await this.#claims.takeOver(key, spentRecord);
     if (!isClaimed) return this.#claimOrFollow(refreshing, () => {});
-    trace.refreshTokenReused = true;
+    trace.refreshTokenReused = 'presented';
     return this.#claims.refresh(refreshToken, key, trace);
   }
 

@@ -133,6 +133,31 @@ describe.each(ROUTES)('refreshing on $name', ({ call, send }) => {
     never.resolve(new Response());
   });
 
+  it.each([
+    ['sign-out', 429],
+    ['sign-out', 503],
+    ['keep', 429],
+    ['keep', 503],
+    ['keep', 400],
+  ])('with REFRESH_OUTAGE=%s does what is set when the refresh gets a %i', async (outage, status) => {
+    await using world = startWorld({ REFRESH_OUTAGE: outage });
+    world.upstream.on(call, () => Response.json({ error: { message: 'expired' } }, { status: 401 }));
+    world.upstream.on('POST /v1/auth/refresh', () => new Response('', { status }));
+    const isKept = outage === 'keep' && status !== 400;
+    const response = await send(world, SIGNED_IN);
+    const message = await envelopeMessage(response, 401);
+    expect(message).toContain(isKept ? 'expired' : 'session has ended');
+    expect(response.headers.getSetCookie()).toHaveLength(isKept ? 0 : 2);
+    const proxyStatus = isKept ? 'music-gateway; error=destination_unavailable' : null;
+    expect(response.headers.get('proxy-status')).toBe(proxyStatus);
+    const line = await world.line({ status: 401 });
+    expect(line).toMatchObject({
+      level: status === 400 ? 'info' : 'warn',
+      refresh: isKept ? 'unreachable' : 'rejected',
+      upstream: [{ outcome: 401 }, { call: 'refresh', outcome: status }],
+    });
+  });
+
   it('does not refresh without a refresh cookie: the 401 passes through', async () => {
     await using world = startWorld();
     world.upstream.on(call, () => Response.json({ error: { message: 'expired' } }, { status: 401 }));

@@ -100,7 +100,7 @@ describe('a request with a spent refresh token', () => {
     const late = await session(world, cookies(1));
     expectCleared(late);
     expect(world.upstream.last('POST /v1/auth/refresh').body).toBe('{"refresh_token":"refresh-1"}');
-    const line = await world.line({ refreshTokenReused: true });
+    const line = await world.line({ refreshTokenReused: 'presented' });
     expect(line).toMatchObject({ level: 'warn', refresh: 'rejected', status: 401 });
     expect(world.lines.filter((each) => 'refreshTokenReused' in each)).toHaveLength(1);
   });
@@ -156,6 +156,7 @@ describe('a request with a spent refresh token', () => {
     await using world = startWorld({ REFRESH_REPLAY_SECONDS: '0' });
     rotate(world);
     await session(world, SIGNED_IN);
+    later(0.002);
     expectCleared(await session(world, SIGNED_IN));
     expect(refreshes(world)).toBe(2);
   });
@@ -222,6 +223,46 @@ describe('an answer that took long after its refresh', () => {
     await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(2) });
     release.resolve();
     expect((await long).headers.getSetCookie()).toEqual([]);
+  });
+});
+
+describe('a sign-in with the cookies of another session', () => {
+  it.each([
+    ['a new pair', () => Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' })],
+    ['a refusal', () => new Response('', { status: 401 })],
+  ])('ends that session here: its late response, to %s, sets no cookies', async (_, late) => {
+    await using world = startWorld();
+    rotate(world);
+    const refresh = Promise.withResolvers<Response>();
+    world.upstream.on('POST /v1/auth/refresh', () => refresh.promise);
+    world.upstream.on('POST /v1/auth/logout', () => new Response(null, { status: 204 }));
+    world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
+    world.upstream.on('POST /v1/auth/idp', () =>
+      Response.json({ access_token: 'other-access', refresh_token: 'other-refresh' }),
+    );
+    const former = session(world, cookies(1));
+    await world.upstream.arrived('POST /v1/auth/refresh');
+    const grant = { code: 'c', code_verifier: 'v'.repeat(43) };
+    const signIn = await world.request('/api/auth/idp', { json: grant, cookie: cookies(1) });
+    expect(storedTokens(signIn)['svc_music_refresh']).toBe('other-refresh');
+    // Ended here only: no call of its own tells the upstream.
+    expect(world.upstream.calls).not.toContain('POST /v1/auth/logout');
+    refresh.resolve(late());
+    const response = await former;
+    await envelopeMessage(response, 401);
+    expect(response.headers.getSetCookie()).toEqual([]);
+    // What comes later with the former cookies is told that they are over.
+    expectCleared(await session(world, cookies(1)));
+    expect(refreshes(world)).toBe(1);
+  });
+
+  it('leaves that session as it is when it fails', async () => {
+    await using world = startWorld();
+    rotate(world);
+    world.upstream.on('POST /oauth/token', () => new Response('', { status: 400 }));
+    const grant = { code: 'c', code_verifier: 'v'.repeat(43) };
+    await world.request('/api/auth/idp', { json: grant, cookie: cookies(1) });
+    expect((await session(world, cookies(1))).status).toBe(200);
   });
 });
 

@@ -301,3 +301,55 @@ describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
     }
   });
 });
+
+describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
+  async function start(environment: Record<string, string> = {}) {
+    const redis = await startRedis();
+    const upstream = new ScriptedUpstream();
+    let generation = 1;
+    upstream.on('POST /v1/auth/refresh', ({ body }) => {
+      const isSpent = JSON.parse(body).refresh_token !== `t${generation}`;
+      if (isSpent) return new Response('', { status: 401 });
+      generation++;
+      return Response.json({ access_token: `a${generation}`, refresh_token: `t${generation}` });
+    });
+    const settings = testSettings({
+      UPSTREAM_URL: upstream.upstreamUrl,
+      IDP_URL: upstream.identityProviderUrl,
+      ...environment,
+    });
+    const observer = { onDown: () => {}, onUp: () => {} };
+    const instance = () =>
+      sharedRefreshOver(settings, new RedisReplayStore(new RedisConnection(redis.url, observer)));
+    return { redis, upstream, a: instance(), b: instance() };
+  }
+
+  it('both close the window 10 s after the successor was presented at one of them', async () => {
+    const { redis, upstream, a, b } = await start();
+    await using _ = redis;
+    const presentedAt = Date.now();
+    expect((await a.refresh('t1', newTrace(), presentedAt)).kind).toBe('renewed');
+    b.present('t2', presentedAt);
+    for (const instance of [a, b]) {
+      expect((await instance.refresh('t1', newTrace(), presentedAt + 10_000)).kind).toBe('renewed');
+    }
+    expect(upstream.calls).toHaveLength(1);
+    const trace = newTrace();
+    expect((await a.refresh('t1', trace, presentedAt + 10_001)).kind).toBe('rejected');
+    expect(trace.refreshTokenReused).toBe('presented');
+    expect(upstream.last('POST /v1/auth/refresh').body).toBe('{"refresh_token":"t1"}');
+    expect(upstream.calls).toHaveLength(2);
+    await upstream.stop();
+  });
+
+  it('take over a claim that nobody holds when a refresh would be over', async () => {
+    const { redis, upstream, a } = await start({ TIMEOUT_SIGN_IN_MS: '300' });
+    await using _ = redis;
+    const client = new RedisClient(redis.url);
+    await client.set(`music-gateway:refresh:${refreshTokenHash('t1')}`, 'claimed:forged');
+    expect((await a.refresh('t1', newTrace(), Date.now())).kind).toBe('renewed');
+    expect(upstream.calls).toEqual(['POST /v1/auth/refresh']);
+    client.close();
+    await upstream.stop();
+  });
+});

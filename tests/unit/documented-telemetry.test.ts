@@ -23,6 +23,7 @@ function observeEverything() {
   trace.calls.push({ call: 'models', outcome: 200, ms: 1 });
   Object.assign(trace, {
     refresh: 'renewed',
+    refreshTokenReused: 'presented',
     reason: 'upstreamTimeout',
     cause: 'TimeoutError',
     bytes: 1,

@@ -59,6 +59,7 @@ const OPTIONAL: [
   ['TIMEOUT_LOGOUT_MS', ({ timeouts }) => timeouts.logoutMs, 10_000, '3', 3],
   ['TIMEOUT_STREAM_MS', ({ timeouts }) => timeouts.streamMs, 280_000, '4', 4],
   ['REFRESH_REPLAY_SECONDS', ({ refreshReplaySeconds }) => refreshReplaySeconds, 60, '0', 0],
+  ['REFRESH_OUTAGE', ({ refreshOutage }) => refreshOutage, 'sign-out', 'keep', 'keep'],
   [
     'REDIS_URL',
     ({ redisUrl }) => redisUrl,
