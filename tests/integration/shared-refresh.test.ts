@@ -343,7 +343,7 @@ describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
   });
 
   it('take over a claim that nobody holds when a refresh would be over', async () => {
-    const { redis, upstream, a } = await start({ TIMEOUT_SIGN_IN_MS: '300' });
+    const { redis, upstream, a } = await start({ TIMEOUT_SIGN_IN_MS: '1500' });
     await using _ = redis;
     const client = new RedisClient(redis.url);
     await client.set(`music-gateway:refresh:${refreshTokenHash('t1')}`, 'claimed:forged');
