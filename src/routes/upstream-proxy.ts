@@ -57,11 +57,12 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
     streams.refuseIfFull(PUBLIC_SHARE_OF_STREAMS);
     if (isAudio) streamedBodies.refuseIfFull(STREAMED_SHARE.public);
     else publicDetails.refuseIfFull();
+    // Before the places are taken: it throws, and nothing would release them.
+    const call: UpstreamCall = { ...callOf(relaying), name: 'public' };
     const releases = [streams.take(), isAudio ? streamedBodies.take() : publicDetails.take()];
     const release = () => {
       for (const each of releases) each();
     };
-    const call: UpstreamCall = { ...callOf(relaying), name: 'public' };
     const play = async () =>
       relay(await withoutIdleTimeout(relaying, timeouts.streamMs, () => fetchUpstream(call)), relaying);
     return releasedAtEnd(release, relaying.request, play());

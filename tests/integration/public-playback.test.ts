@@ -83,6 +83,22 @@ describe('public playback', () => {
     expect(world.upstream.calls).toEqual([]);
   });
 
+  // A known defect: the place was taken before the request was refused, and never released.
+  it.each([CREATION, `${CREATION}/content`])(
+    'gives its places back when a request is refused: %s',
+    async (path) => {
+      await using world = startWorld();
+      const answer = await rawRequest(
+        world.port,
+        `GET /api/upstream${path} HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nAccept: \x7f\r\nConnection: close\r\n\r\n`,
+      );
+      expect(answer.status).toBe(400);
+      const { streams, publicDetails, streamedBodies } = world.admission;
+      expect([streams, publicDetails, streamedBodies].map(({ inUse }) => inUse)).toEqual([0, 0, 0]);
+      expect(world.upstream.calls).toEqual([]);
+    },
+  );
+
   it('says 502 when the upstream gives no answer', async () => {
     await using upstream = await startRawUpstream((socket) => socket.destroy());
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
