@@ -13,12 +13,17 @@ export interface UpstreamTarget {
 
 /** An id of unreserved characters (RFC 3986 section 2.3); dot segments never get this far. */
 const PUBLIC_PATH = /^\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
-/** Also as `..;x`, which some servers take for `..`. */
-const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:;[^/]*)?(?:\/|$)/;
+/** Also with parameters or blanks, as in `..;x`, which some servers take for `..`. */
+const DOT_SEGMENT = /(?:^|\/)\s*\.{1,2}\s*(?:;[^/]*)?(?:\/|$)/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const NEVER_IN_A_PATH = /[\\\x00-\x1f\x7f]/;
-/** These answer with tokens, which are for the gateway alone. */
-const TOKEN_ENDPOINT = /^\/+v1\/+auth(?:[/;?]|$)/i;
+/** Some servers drop its parameters and then the empty segment. */
+const EMPTY_NAME = /\/;/;
+/**
+ * These respond with tokens, which are for the gateway alone. Servers find them also behind empty segments, and with
+ * parameters, blanks or trailing dots that they drop.
+ */
+const TOKEN_ENDPOINT = /^\/v1\/(?:[.\s]*(?:;[^/]*)?\/)*\s*auth[.\s]*(?:[/;?#]|$)/i;
 /** Nothing in it can be read in two ways, so it needs none of the tests: they cost 6 us, a tenth of a short call. */
 const PLAIN = /^\/v1(?:\/[A-Za-z0-9_-]+)+(?:\?[A-Za-z0-9_=&-]*)?$/;
 const BROKEN_ESCAPE = /%(?![0-9a-f]{2})/i;
@@ -40,7 +45,10 @@ export function parseTarget(requestUrl: string, upstreamUrl: string): UpstreamTa
   for (const each of [target, url.href.slice(upstreamUrl.length)]) {
     const [path = ''] = each.split('?', 1);
     const meant = decodeCompletely(path);
-    if (meant === undefined || TOKEN_ENDPOINT.test(meant)) return undefined;
+    if (meant === undefined || EMPTY_NAME.test(meant)) return undefined;
+    // Some servers take letters, dots and slashes of full width for the usual ones.
+    const narrow = meant.normalize('NFKC').replaceAll('\\', '/');
+    if (DOT_SEGMENT.test(narrow) || TOKEN_ENDPOINT.test(narrow)) return undefined;
   }
   return { url: url.href, isPublic };
 }

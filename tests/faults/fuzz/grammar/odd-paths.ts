@@ -101,6 +101,9 @@ export const AUTH_PATHS = [
   '/auth/refresh',
   'Auth/refresh',
   'auth//refresh',
+  ';/auth/refresh',
+  ';x/auth/refresh',
+  '%20/auth./refresh',
 ];
 export const ODD_PREFIXES = [
   ...[
