@@ -28,27 +28,45 @@ function advisory(severity: string): Response {
 }
 
 describe.skipIf(isMissing)('bun run audit', () => {
-  it('is silent when nothing is known against any package', async () => {
-    expect(await audit(() => Response.json({}))).toEqual({ status: 0, output: '' });
+  it('says no more than its verdict when nothing is known against any package', async () => {
+    const output = 'verdict: no advisory of level high\n';
+    expect(await audit(() => Response.json({}))).toEqual({ status: 0, output });
   });
 
   it.each(['high', 'critical'])('fails and says why when something %s is', async (severity) => {
     const { status, output } = await audit(() => advisory(severity));
     expect(status).toBe(1);
     expect(output).toContain(`${severity}: It does what it should not`);
+    expect(output).toEndWith('\nverdict: advisories of level high\n');
   });
 
   it('lets something moderate pass', async () => {
-    expect((await audit(() => advisory('moderate'))).status).toBe(0);
+    const { status, output } = await audit(() => advisory('moderate'));
+    expect(status).toBe(0);
+    expect(output).toEndWith('verdict: no advisory of level high\n');
   });
 
-  it('says so and goes on where the registry gives no answer', async () => {
-    const { status, output } = await audit(() => new Response('', { status: 405 }));
+  it.each([
+    [404, 'the registry has no audit endpoint'],
+    [405, 'the registry has no audit endpoint'],
+    [503, 'the registry did not respond'],
+  ])('says that there is no verdict, and goes on, where the registry says %d', async (refusal, reason) => {
+    const { status, output } = await audit(() => new Response('', { status: refusal }));
     expect(status).toBe(0);
     expect(output.split('\n')).toEqual([
       'skipped: bun audit of .: no answer from the registry',
       'skipped: bun audit of tests/bench: no answer from the registry',
+      `no verdict: ${reason}`,
       '',
     ]);
+  });
+
+  it('fails with what one folder has when the other cannot be judged', async () => {
+    let asked = 0;
+    const { status, output } = await audit(() =>
+      asked++ ? new Response('', { status: 404 }) : advisory('high'),
+    );
+    expect(status).toBe(1);
+    expect(output).toEndWith('verdict: advisories of level high\n');
   });
 });
