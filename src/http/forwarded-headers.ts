@@ -3,10 +3,12 @@
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 
-/** What the proxy passes on as it is. */
+/** What the proxy forwards unchanged. */
 const FORWARDED_REQUEST_HEADERS = [
   'accept',
   'accept-language',
+  'cache-control',
+  'content-encoding',
   'content-type',
   'idempotency-key',
   'if-match',
@@ -14,8 +16,14 @@ const FORWARDED_REQUEST_HEADERS = [
   'if-none-match',
   'if-range',
   'if-unmodified-since',
+  'pragma',
   'range',
 ];
+
+/** How the gateway names itself to the upstream, as in `Proxy-Status`. */
+const VIA = '1.1 music-gateway';
+/** Printable ASCII, of at most 1 KB. */
+const SANE_VIA = /^[\t\x20-\x7e]{1,1024}$/;
 
 /** What a script on the studio's origin may send; how a request is traced is decided in trace-context.ts. */
 export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
@@ -25,10 +33,12 @@ const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-C
 const RESPONSE_HEADERS = new Set([
   'accept-ranges',
   'age',
+  'allow',
   'cache-control',
   'content-encoding',
   'content-language',
   'content-length',
+  'content-location',
   'content-range',
   'content-type',
   'etag',
@@ -37,6 +47,7 @@ const RESPONSE_HEADERS = new Set([
   'link',
   'location',
   'retry-after',
+  'vary',
   ...GENERATION_HEADERS.map((name) => name.toLowerCase()),
 ]);
 
@@ -51,7 +62,9 @@ export const EXPOSED_HEADERS = [
   ...GENERATION_HEADERS,
   'Accept-Ranges',
   'Age',
+  'Allow',
   'Content-Encoding',
+  'Content-Location',
   'Content-Range',
   'ETag',
   'Link',
@@ -69,6 +82,10 @@ export const EXPOSED_HEADERS = [
   'X-RateLimit-Reset',
   'X-Request-Id',
 ];
+const LISTED = new Set(EXPOSED_HEADERS.map((name) => name.toLowerCase()));
+
+/** These name no header that is forwarded. */
+const USUAL_CONNECTIONS = new Set(['keep-alive', 'close']);
 
 /**
  * A header that is forwarded unchanged; null when it is not there.
@@ -81,22 +98,62 @@ export function forwardedRequestHeader({ headers }: Request, name: string): stri
   return value;
 }
 
+/**
+ * What the proxy sends to the upstream of a request's headers.
+ *
+ * @see RFC 9110 sections 7.6.1 (Connection), 7.6.3 (Via) and 12.5.3 (Accept-Encoding)
+ * @throws GatewayError as {@link forwardedRequestHeader} does
+ */
 export function forwardedRequestHeaders(request: Request): Record<string, string> {
   const forwarded: Record<string, string> = {};
   for (const name of FORWARDED_REQUEST_HEADERS) {
     const value = forwardedRequestHeader(request, name);
     if (value !== null) forwarded[name] = value;
   }
+  const acceptEncoding = forwardedRequestHeader(request, 'accept-encoding');
+  if (acceptEncoding !== null) forwarded['accept-encoding'] = acceptEncoding;
+  const via = request.headers.get('via');
+  if (via !== null && SANE_VIA.test(via)) forwarded['via'] = via;
+  dropNamed(request.headers.get('connection'), forwarded);
+  // A range of an encoded body is of no use to a player, and could be joined with one of another encoding.
+  if (forwarded['range'] !== undefined) forwarded['accept-encoding'] = 'identity';
+  forwarded['via'] = forwarded['via'] === undefined ? VIA : `${forwarded['via']}, ${VIA}`;
   return forwarded;
 }
 
 /** By name, in lower case; as a record, because building `Headers` costs a crossing into native code for each. */
 export function forwardedResponseHeaders(headers: Headers): Record<string, string> {
   const forwarded: Record<string, string> = {};
+  let connection: string | null = null;
+  let hasRateLimits = false;
   headers.forEach((value, name) => {
-    if (RESPONSE_HEADERS.has(name) || RATE_LIMIT.test(name)) forwarded[name] = value;
+    if (RESPONSE_HEADERS.has(name)) forwarded[name] = value;
+    else if (RATE_LIMIT.test(name)) {
+      forwarded[name] = value;
+      hasRateLimits = true;
+    } else if (name === 'connection') connection = value;
   });
+  dropNamed(connection, forwarded);
+  if (hasRateLimits) exposeRateLimits(forwarded);
   return forwarded;
+}
+
+/** Drops the headers that `Connection` names: they are for the next hop alone. */
+function dropNamed(connection: string | null, headers: Record<string, string>): void {
+  if (connection === null || USUAL_CONNECTIONS.has(connection)) return;
+  for (const name of connection.split(',')) delete headers[name.trim().toLowerCase()];
+}
+
+/**
+ * Lets scripts read those rate-limit headers of a response that {@link EXPOSED_HEADERS} does not list. With
+ * credentials CORS knows no `*`, so the response has to name them.
+ *
+ * @param headers of the response, by name in lower case
+ */
+export function exposeRateLimits(headers: Record<string, string>): void {
+  const unlisted = Object.keys(headers).filter((name) => RATE_LIMIT.test(name) && !LISTED.has(name));
+  if (unlisted.length)
+    headers['access-control-expose-headers'] = [...EXPOSED_HEADERS, ...unlisted].join(', ');
 }
 
 export function generationHeaders(headers: Headers): Record<string, string> {

@@ -31,6 +31,10 @@ export const messages = {
     en: 'The request body must not be larger than 2 MB.',
     sw: 'Mwili wa ombi usizidi MB 2.',
   },
+  bodyNotAllowed: {
+    en: 'A GET or HEAD request must not have a body.',
+    sw: 'Ombi la GET au HEAD halipaswi kuwa na mwili.',
+  },
   bodyIncomplete: {
     en: 'The request body did not arrive completely.',
     sw: 'Mwili wa ombi haukufika wote.',

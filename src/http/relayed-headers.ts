@@ -1,35 +1,52 @@
-/** The headers with which an upstream's answer is passed on. */
+/** The headers with which an upstream's response is relayed. */
 
 import { forwardedResponseHeaders } from './forwarded-headers.ts';
+import { type AddressMapping, mapAddress, mapLinks } from './mapped-addresses.ts';
 
 /** Keeps the upstream's HTML from running on the origin that holds the session cookies. */
 const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
 
-export interface AddressMapping {
-  /** The address that was asked, against which a relative Location is read. */
-  readonly requestUrl: string;
-  /** The upstream's base address, and the gateway's path that stands for it. */
-  readonly upstreamUrl: string;
-  readonly gatewayPath: string;
-}
+/** What a header with addresses becomes; a header for which that is undefined is dropped. */
+const MAPPED: readonly (readonly [string, (value: string, mapping: AddressMapping) => string | undefined])[] =
+  [
+    ['location', mapAddress],
+    ['content-location', mapAddress],
+    ['link', mapLinks],
+  ];
 
-/** The headers of the gateway's answer. */
-export function relayedHeaders(upstream: Headers, mapping: AddressMapping): Record<string, string> {
+/** @see RFC 9110 section 5.6.2 */
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
+
+/**
+ * The headers of the gateway's response.
+ *
+ * @param vary what the gateway's own part of the response varies by
+ */
+export function relayedHeaders(
+  upstream: Headers,
+  mapping: AddressMapping,
+  vary: string,
+): Record<string, string> {
   const headers = forwardedResponseHeaders(upstream);
   headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
-  if (headers['location'] !== undefined) {
-    const mapped = mapLocation(headers['location'], mapping);
-    if (mapped === undefined) delete headers['location'];
-    else headers['location'] = mapped;
+  headers['vary'] = headers['vary'] === undefined ? vary : mergedVary(vary, headers['vary']);
+  for (const [name, map] of MAPPED) {
+    const value = headers[name];
+    if (value === undefined) continue;
+    const mapped = map(value, mapping);
+    if (mapped === undefined) delete headers[name];
+    else headers[name] = mapped;
   }
   return headers;
 }
 
-/** Undefined for an address of the upstream that the gateway does not serve: it would only give the host away. */
-function mapLocation(location: string, mapping: AddressMapping): string | undefined {
-  const url = URL.parse(location, mapping.requestUrl);
-  if (!url) return undefined;
-  const served = `${mapping.upstreamUrl}/v1/`;
-  if (url.href.startsWith(served)) return mapping.gatewayPath + url.href.slice(mapping.upstreamUrl.length);
-  return url.origin === new URL(mapping.upstreamUrl).origin ? undefined : location;
+/** @see RFC 9110 section 12.5.5: a `*` says more than any name. */
+function mergedVary(own: string, upstream: string): string {
+  const names = new Map<string, string>();
+  for (const member of `${own},${upstream}`.split(',')) {
+    const name = member.trim();
+    if (name === '*') return '*';
+    if (TOKEN.test(name) && !names.has(name.toLowerCase())) names.set(name.toLowerCase(), name);
+  }
+  return [...names.values()].join(', ');
 }

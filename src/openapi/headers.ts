@@ -15,7 +15,9 @@ function always(description: string) {
 
 /** As the document keeps them. */
 export const HEADERS = {
-  Vary: always('`Origin`, and `Cookie` where the answer depends on the session.'),
+  Vary: always(
+    '`Origin`, and `Cookie` where the answer depends on the session. On what is relayed also what the upstream names; `*` alone when it says so.',
+  ),
   NoSniff: always('`nosniff`.'),
   RequestId: always('By which the request is found in the logs of the gateway and of the upstream.'),
   NoStore: always('`no-store`.'),
@@ -35,6 +37,9 @@ export const HEADERS = {
   RelayedEncoding: optional('As the upstream sent it: the body is passed on as it is encoded.'),
   RelayedLocation: optional(
     'Rewritten to `/api/upstream/v1/...` where it points below the upstream’s `/v1/`; absent where it points elsewhere on its host.',
+  ),
+  RelayedLinks: optional(
+    'Each link as the upstream sent it, with the addresses that `Location` would have. One that cannot be parsed, or points elsewhere on the upstream’s host, is absent.',
   ),
   RelayedLimits: optional('As the upstream sent it, like any other whose name begins so.'),
   Sandbox: optional(
@@ -90,16 +95,18 @@ export const RELAYED: HeaderMap = {
   ...GENERATION,
   'Accept-Ranges': relayed,
   Age: relayed,
+  Allow: relayed,
   'Cache-Control': header('RelayedCaching'),
   'Content-Encoding': header('RelayedEncoding'),
   'Content-Language': relayed,
   'Content-Length': relayed,
+  'Content-Location': header('RelayedLocation'),
   'Content-Range': relayed,
   'Content-Security-Policy': header('Sandbox'),
   ETag: relayed,
   Expires: relayed,
   'Last-Modified': relayed,
-  Link: relayed,
+  Link: header('RelayedLinks'),
   Location: header('RelayedLocation'),
   RateLimit: limits,
   'RateLimit-Limit': limits,

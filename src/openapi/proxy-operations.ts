@@ -23,7 +23,9 @@ const PROXIED_ANSWER_HEADERS = { ...PLAYBACK_HEADERS, ...SESSION_CALL };
 
 /** The gateway's own errors on this way, whatever the method. */
 const OWN_ERRORS = {
-  400: ownError('A header that would be passed on has a control character, or the request names no host.'),
+  400: ownError(
+    'A header that would be passed on has a control character, the request has a body, or it names no host.',
+  ),
   401: NO_SESSION,
   403: ORIGIN_NOT_ALLOWED,
   404: ownError('This part of the upstream is not to be had through the gateway.'),

@@ -28,21 +28,27 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
   const { upstreamUrl, timeouts } = settings;
   const { publicDetails, streams, streamedBodies, requestBodies } = admission;
 
-  const callOf = ({ request, target }: Relaying, body?: RequestBody): UpstreamCall => ({
-    name: 'proxy',
-    trace: traceOf(request),
-    method: request.method,
-    url: target.url,
-    headers: forwardedRequestHeaders(request),
-    ...(body && { body: body.bytes }),
-    timeoutMs: timeouts.streamMs,
-    answer: 'streamed',
-    signal: request.signal,
-  });
+  /** @throws GatewayError 400 for a header that must not be forwarded, or a body that no call would carry */
+  const callOf = ({ request, target }: Relaying, body?: RequestBody): UpstreamCall => {
+    if (!body && hasBody(request)) {
+      throw new GatewayError(400, messages.bodyNotAllowed, { headers: { connection: 'close' } });
+    }
+    return {
+      name: 'proxy',
+      trace: traceOf(request),
+      method: request.method,
+      url: target.url,
+      headers: forwardedRequestHeaders(request),
+      ...(body && { body: body.bytes }),
+      timeoutMs: timeouts.streamMs,
+      answer: 'streamed',
+      signal: request.signal,
+    };
+  };
 
   const relay = (upstream: UpstreamAnswer, { request, server, set, target }: Relaying): Response => {
     const mapping = { requestUrl: target.url, upstreamUrl, gatewayPath: PROXY_PREFIX };
-    const headers = relayedHeaders(upstream.headers, mapping);
+    const headers = relayedHeaders(upstream.headers, mapping, String(set.headers['vary']));
     // A cache that kept it would hand out the new session cookies with it.
     if (set.headers['set-cookie']) headers['cache-control'] = 'no-store';
     return nativeResponse({ request, server, set }, upstream.body, upstream.status, headers);
@@ -99,6 +105,11 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
     },
     { parse: 'none' },
   );
+}
+
+/** Bun gives a GET or HEAD no body, whatever it comes with. */
+function hasBody({ headers }: Request): boolean {
+  return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }
 
 /** Whether an answer is one that streams is known when it is there; it is given up when `admit` throws. */

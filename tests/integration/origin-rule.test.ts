@@ -67,6 +67,8 @@ const LOOK_ALIKES = [
 const FORWARDED_REQUEST_HEADERS = [
   'accept',
   'accept-language',
+  'cache-control',
+  'content-encoding',
   'content-type',
   'idempotency-key',
   'if-match',
@@ -74,6 +76,7 @@ const FORWARDED_REQUEST_HEADERS = [
   'if-none-match',
   'if-range',
   'if-unmodified-since',
+  'pragma',
   'range',
   'traceparent',
   'tracestate',
@@ -259,7 +262,7 @@ describe('the preflight', () => {
     expect(members(response.headers, 'access-control-allow-headers')).toContain(header);
   });
 
-  it.each(['authorization', 'cookie', 'x-forwarded-for', '*'])(
+  it.each(['authorization', 'cookie', 'via', 'x-forwarded-for', '*'])(
     'does not allow the request header %s',
     async (header) => {
       await using world = startWorld();
@@ -320,7 +323,7 @@ describe('every answer', () => {
   ];
   const startScripted = () => {
     const world = startWorld();
-    // An answer's own Vary would replace ours, and its CORS headers would open the gateway.
+    // The upstream's own Vary must not replace ours, and its CORS headers would open the gateway.
     const headers = { vary: 'Accept', 'access-control-allow-origin': '*', 'x-content-type-options': 'off' };
     const answer = (status: number) => () => new Response(status === 200 ? 'ok' : null, { status, headers });
     world.upstream

@@ -83,6 +83,28 @@ describe('public playback', () => {
     expect(world.upstream.calls).toEqual([]);
   });
 
+  it.each([
+    ['Accept-Language', 'Origin, Accept-Language'],
+    ['Accept-Encoding, origin', 'Origin, Accept-Encoding'],
+    ['*', '*'],
+  ])('varies by what the upstream names, too, and not by cookies: %s', async (vary, expected) => {
+    await using world = startWorld();
+    const headers = { vary, 'cache-control': 'public, max-age=60' };
+    world.upstream.on(`GET ${CREATION}`, () => new Response('audio', { headers }));
+    const response = await world.request(`/api/upstream${CREATION}`, { cookie: SIGNED_IN });
+    expect(response.headers.get('vary')).toBe(expected);
+    expect(response.headers.get('cache-control')).toBe('public, max-age=60');
+  });
+
+  it('sends what the client takes, and Via', async () => {
+    await using world = startWorld();
+    world.upstream.on(`GET ${CREATION}`, () => new Response('audio'));
+    const sent = { 'accept-encoding': 'gzip', 'accept-language': 'sw', 'cache-control': 'no-cache' };
+    await world.request(`/api/upstream${CREATION}`, { headers: sent });
+    const { headers } = world.upstream.last(`GET ${CREATION}`);
+    expect(Object.fromEntries(headers)).toMatchObject({ ...sent, via: '1.1 music-gateway' });
+  });
+
   // A known defect: the place was taken before the request was refused, and never released.
   it.each([CREATION, `${CREATION}/content`])(
     'gives its places back when a request is refused: %s',

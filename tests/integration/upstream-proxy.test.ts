@@ -5,6 +5,7 @@ import {
   ACCESS_ONLY,
   envelopeMessage,
   ORIGIN,
+  REFRESH_ONLY,
   SIGNED_IN,
   startWorld,
   storedTokens,
@@ -19,6 +20,11 @@ const ALL_BYTES = Uint8Array.from({ length: 1024 }, (_, index) => index % 256);
 async function* allBytesInChunks(): AsyncGenerator<Uint8Array> {
   yield ALL_BYTES.subarray(0, 100);
   yield ALL_BYTES.subarray(100);
+}
+
+/** The headers that a script may read, in lower case. */
+function exposed({ headers }: Response): string[] {
+  return (headers.get('access-control-expose-headers') ?? '').toLowerCase().split(', ');
 }
 
 /** A request by raw socket, with whatever header lines a client could think of. */
@@ -104,7 +110,10 @@ describe('the proxy', () => {
 describe('request headers of the proxy', () => {
   const FORWARDED = {
     accept: 'audio/mpeg;q=0.9',
+    'accept-encoding': 'br;q=0.9, gzip',
     'accept-language': 'sw, en;q=0.5',
+    'cache-control': 'no-cache, max-age=0',
+    'content-encoding': 'gzip',
     'content-type': 'text/plain; charset=x',
     'idempotency-key': '7f0c3c5e-0000-4000-8000-000000000000',
     'if-match': '"one", "two"',
@@ -112,6 +121,7 @@ describe('request headers of the proxy', () => {
     'if-none-match': 'W/"three"',
     'if-range': '"four"',
     'if-unmodified-since': 'Wed, 21 Oct 2026 07:28:01 GMT',
+    pragma: 'no-cache',
     range: 'bytes=0-99, 200-',
     traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   };
@@ -134,9 +144,6 @@ describe('request headers of the proxy', () => {
       'Authorization: Bearer chosen-by-the-client',
       'Referer: http://studio.test/page',
       'User-Agent: a-browser',
-      'Accept-Encoding: gzip, br',
-      'Cache-Control: no-cache',
-      'Pragma: no-cache',
       'Forwarded: for=10.0.0.1;host=evil.test',
       'X-Forwarded-For: 10.0.0.1',
       'X-Forwarded-Host: evil.test',
@@ -147,7 +154,6 @@ describe('request headers of the proxy', () => {
       'X-Api-Key: key',
       'X-Random: random',
       'Sec-Fetch-Site: cross-site',
-      'Via: 1.1 proxy',
       'Keep-Alive: timeout=5',
       'Proxy-Authorization: Basic eDp5',
       'Proxy-Connection: keep-alive',
@@ -167,7 +173,60 @@ describe('request headers of the proxy', () => {
       // By which the upstream's log and the gateway's name the same request.
       traceparent: expect.any(String),
       'x-request-id': expect.any(String),
+      via: '1.1 music-gateway',
     });
+  });
+
+  it('ask for the bytes of a range as they are, whatever encodings the client takes', async () => {
+    await using world = startWorld();
+    world.upstream.on('GET /v1/track', () => new Response());
+    await rawCall(world, 'GET', '/v1/track', 'Range: bytes=0-99', 'Accept-Encoding: gzip, br');
+    await rawCall(world, 'GET', '/v1/track', 'Range: bytes=0-99');
+    const sent = world.upstream.received.map(({ headers }) => headers.get('accept-encoding'));
+    expect(sent).toEqual(['identity', 'identity']);
+  });
+
+  it.each([
+    [
+      'one that is valid',
+      '1.1 edge.test, 1.0 fred (a comment)',
+      '1.1 edge.test, 1.0 fred (a comment), 1.1 music-gateway',
+    ],
+    ['one of 1 KB', `1.1 ${'e'.repeat(1020)}`, `1.1 ${'e'.repeat(1020)}, 1.1 music-gateway`],
+    ['none that is longer', `1.1 ${'e'.repeat(1021)}`, '1.1 music-gateway'],
+    ['none with a control character', '1.1 edge\x7f', '1.1 music-gateway'],
+    ['none with a letter outside ASCII', '1.1 edg\xe9', '1.1 music-gateway'],
+    ['none that is empty', '', '1.1 music-gateway'],
+  ])('have a Via that names the gateway after that of a proxy in front: %s', async (_, via, expected) => {
+    await using world = startWorld();
+    world.upstream.on('GET /v1/library', () => new Response());
+    const answer = await rawCall(world, 'GET', '/v1/library', `Via: ${via}`);
+    expect(answer.status).toBe(200);
+    expect(world.upstream.last('GET /v1/library').headers.get('via')).toBe(expected);
+  });
+
+  it('carry none that Connection names, in any case and any line', async () => {
+    await using world = startWorld();
+    world.upstream.on('GET /v1/library', () => new Response());
+    const answer = await rawCall(
+      world,
+      'GET',
+      '/v1/library',
+      'Connection: IF-MATCH,accept-language',
+      'Connection: ,range , via',
+      'If-Match: "one"',
+      'Accept-Language: sw',
+      'Range: bytes=0-1',
+      'Via: 1.1 edge.test',
+      'If-None-Match: "two"',
+    );
+    expect(answer.status).toBe(200);
+    const { headers } = world.upstream.last('GET /v1/library');
+    for (const name of ['if-match', 'accept-language', 'range', 'accept-encoding']) {
+      expect([name, headers.get(name)]).toEqual([name, null]);
+    }
+    expect(headers.get('via')).toBe('1.1 music-gateway');
+    expect(headers.get('if-none-match')).toBe('"two"');
   });
 
   it('leave out what Connection names, and Upgrade', async () => {
@@ -187,6 +246,7 @@ describe('request headers of the proxy', () => {
       'host',
       'traceparent',
       'user-agent',
+      'via',
       'x-request-id',
     ]);
     expect(headers.get('connection')).toBe('keep-alive');
@@ -197,9 +257,11 @@ describe('response headers of the proxy', () => {
   const FORWARDED = {
     'accept-ranges': 'bytes',
     age: '12',
+    allow: 'GET, HEAD, OPTIONS',
     'cache-control': 'private, max-age=60',
     'content-disposition': 'attachment; filename="a.mp3"',
     'content-language': 'sw',
+    'content-location': 'https://cdn.test/a.json',
     'content-range': 'bytes 0-3/10',
     'content-type': 'audio/mpeg',
     etag: '"abc"',
@@ -246,7 +308,6 @@ describe('response headers of the proxy', () => {
     'Strict-Transport-Security: max-age=1',
     'Trailer: X-Trailer',
     'Upgrade: h2c',
-    'Vary: Accept',
     'Via: 1.1 upstream',
     'WWW-Authenticate: Bearer realm="upstream"',
     'X-Content-Type-Options: off',
@@ -288,6 +349,89 @@ describe('response headers of the proxy', () => {
     expect(answer.headers.get('access-control-allow-origin')).toBe(ORIGIN);
     expect(answer.headers.get('access-control-allow-credentials')).toBe('true');
     expect(answer.headers.get('vary')).toBe('Origin, Cookie');
+  });
+
+  it.each([
+    ['Accept-Language', 'Origin, Cookie, Accept-Language'],
+    ['accept-encoding,ACCEPT-LANGUAGE', 'Origin, Cookie, accept-encoding, ACCEPT-LANGUAGE'],
+    ['cookie, origin, Accept, accept', 'Origin, Cookie, Accept'],
+    ['Accept, a b, "c", , d(e), x-y', 'Origin, Cookie, Accept, x-y'],
+    [', "', 'Origin, Cookie'],
+    ['', 'Origin, Cookie'],
+    ['*', '*'],
+    ['Accept, * ,x', '*'],
+  ])('vary by what the upstream names, too: %j', async (vary, expected) => {
+    await using world = startWorld();
+    world.upstream.on('GET /v1/library', () => new Response('body', { headers: { vary } }));
+    const response = await world.request('/api/upstream/v1/library', { cookie: SIGNED_IN });
+    expect(response.headers.get('vary')).toBe(expected);
+    expect(await response.text()).toBe('body');
+  });
+
+  it('vary by what each line of the upstream names', async () => {
+    const head = 'HTTP/1.1 200 OK\r\nVary: Accept\r\nContent-Length: 4\r\nvary: Accept-Language\r\n';
+    await using upstream = await startRawUpstream((socket) => socket.end(`${head}\r\nbody`));
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
+    const answer = await rawCall(world, 'GET', '/v1/library');
+    expect(answer.headers.get('vary')).toBe('Origin, Cookie, Accept, Accept-Language');
+  });
+
+  it('vary by both, and expose all limits, with the cookies of a refresh', async () => {
+    await using world = startWorld();
+    const headers = { vary: 'Accept-Language', 'x-ratelimit-used': '3' };
+    world.upstream
+      .on('GET /v1/library', () => new Response('body', { headers }))
+      .on('POST /v1/auth/refresh', () => Response.json({ access_token: 'a', refresh_token: 'r' }));
+    const response = await world.request('/api/upstream/v1/library', { cookie: REFRESH_ONLY });
+    expect(response.headers.getSetCookie()).toHaveLength(2);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('vary')).toBe('Origin, Cookie, Accept-Language');
+    expect(exposed(response)).toContain('x-ratelimit-used');
+  });
+
+  it('leave out what the upstream’s Connection names, even what would be relayed', async () => {
+    const head = [
+      'HTTP/1.1 200 OK',
+      'Connection: Close, ETAG',
+      'Connection: x-ratelimit-used , link',
+      'ETag: "one"',
+      'X-RateLimit-Used: 3',
+      'Link: </v1/>; rel="next"',
+      'Expires: 0',
+      'Content-Length: 4',
+    ];
+    await using upstream = await startRawUpstream((socket) => socket.end(`${head.join('\r\n')}\r\n\r\nbody`));
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
+    const answer = await rawCall(world, 'GET', '/v1/library');
+    expect(answer.status).toBe(200);
+    expect(answer.body).toBe('body');
+    for (const name of ['etag', 'x-ratelimit-used', 'link']) {
+      expect([name, answer.headers.get(name)]).toEqual([name, null]);
+    }
+    expect(answer.headers.get('expires')).toBe('0');
+    expect(answer.headers.get('access-control-expose-headers')).not.toContain('x-ratelimit-used');
+  });
+
+  it('let scripts read every rate limit that they carry, listed or not', async () => {
+    await using world = startWorld();
+    const headers = {
+      'X-RateLimit-Used': '3',
+      'X-RateLimit-Limit': '10',
+      'RateLimit-Resource': 'core',
+      'X-RateLimit-Limit-Requests': '102',
+      'X-Rate-Limit': 'not of the family',
+    };
+    world.upstream
+      .on('GET /v1/limited', () => new Response('body', { headers }))
+      .on('GET /v1/free', () => new Response('body', { headers: { 'x-ratelimit-limit': '10' } }));
+    const limited = await world.request('/api/upstream/v1/limited', { cookie: SIGNED_IN });
+    const free = await world.request('/api/upstream/v1/free', { cookie: SIGNED_IN });
+    const health = await world.request('/api/health');
+    expect(exposed(health)).toContain('x-ratelimit-limit');
+    expect(exposed(free)).toEqual(exposed(health));
+    const more = ['ratelimit-resource', 'x-ratelimit-limit-requests', 'x-ratelimit-used'];
+    expect(exposed(limited).toSorted()).toEqual([...exposed(health), ...more].toSorted());
+    expect(limited.headers.get('x-ratelimit-used')).toBe('3');
   });
 
   it.each([200, 404, 500])('keep the HTML of a %d from running on our origin', async (status) => {
@@ -341,6 +485,16 @@ describe('status and body through the proxy', () => {
     expect(world.upstream.calls).toEqual(['GET /v1/any']);
   });
 
+  it('a 405 passes with the methods that the upstream allows, proxied or not', async () => {
+    await using world = startWorld();
+    const headers = { allow: 'GET, OPTIONS, QUERY' };
+    world.upstream.on('PUT /v1/any', () => new Response('no', { status: 405, headers }));
+    const response = await world.request('/api/upstream/v1/any', { method: 'PUT', cookie: SIGNED_IN });
+    expect(response.status).toBe(405);
+    expect(response.headers.get('allow')).toBe('GET, OPTIONS, QUERY');
+    expect(await response.text()).toBe('no');
+  });
+
   it.each([204, 205, 304])('a %d passes without a body', async (status) => {
     await using world = startWorld();
     world.upstream.on('GET /v1/any', () => new Response(null, { status, headers: { etag: '"abc"' } }));
@@ -389,6 +543,23 @@ describe('status and body through the proxy', () => {
     expect(await response.bytes()).toEqual(Uint8Array.from(bytes));
   });
 
+  it('a list travels compressed when the client takes that', async () => {
+    await using world = startWorld();
+    const list = JSON.stringify(Array.from({ length: 500 }, (_, id) => ({ id, title: 'a song' })));
+    world.upstream.on('GET /v1/library', ({ headers }) =>
+      headers.get('accept-encoding')?.includes('gzip')
+        ? new Response(Bun.gzipSync(list), {
+            headers: { 'content-encoding': 'gzip', vary: 'Accept-Encoding' },
+          })
+        : new Response(list),
+    );
+    const options = { cookie: SIGNED_IN, decompress: false, headers: { 'accept-encoding': 'gzip' } };
+    const response = await world.request('/api/upstream/v1/library', options);
+    expect(response.headers.get('content-encoding')).toBe('gzip');
+    expect(response.headers.get('vary')).toBe('Origin, Cookie, Accept-Encoding');
+    expect(await response.bytes()).toEqual(Uint8Array.from(Bun.gzipSync(list)));
+  });
+
   it('a body that the upstream encoded is decoded by the browser', async () => {
     await using world = startWorld();
     const headers = { 'content-encoding': 'gzip' };
@@ -415,6 +586,44 @@ describe('status and body through the proxy', () => {
       firstIsRead.resolve();
     }
     expect(texts).toEqual(['first', 'second']);
+  });
+});
+
+describe('addresses in response headers of the proxy', () => {
+  const ask = async (headers: Record<string, string>) => {
+    await using world = startWorld();
+    const sent = Object.entries(headers).map(([name, value]): [string, string] => [
+      name,
+      value.replaceAll('<base>', world.upstream.upstreamUrl),
+    ]);
+    world.upstream.on('GET /v1/dir/start?page=1', () => new Response('list', { headers: sent }));
+    const response = await world.request('/api/upstream/v1/dir/start?page=1', { cookie: SIGNED_IN });
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe('list');
+    expect(world.upstream.calls).toEqual(['GET /v1/dir/start?page=1']);
+    return response.headers;
+  };
+
+  it.each([
+    ['<base>/v1/elsewhere', '/api/upstream/v1/elsewhere'],
+    ['elsewhere.sw.json', '/api/upstream/v1/dir/elsewhere.sw.json'],
+    ['https://cdn.test/a', 'https://cdn.test/a'],
+    ['<base>/admin', null],
+    ['/v1/elsewhere', null],
+  ])('are mapped in Content-Location: %s', async (address, expected) => {
+    expect((await ask({ 'content-location': address })).get('content-location')).toBe(expected);
+  });
+
+  it.each([
+    [
+      '<<base>/v1/dir/start?page=2>; rel=next; title="a, b", <?page=9>; rel="last"',
+      '</api/upstream/v1/dir/start?page=2>; rel=next; title="a, b", </api/upstream/v1/dir/start?page=9>; rel="last"',
+    ],
+    ['<<base>/admin>; rel=up, <https://docs.test/>; rel=help', '<https://docs.test/>; rel=help'],
+    ['<<base>/admin>; rel=up', null],
+    ['no link at all', null],
+  ])('are mapped in Link: %s', async (link, expected) => {
+    expect((await ask({ link })).get('link')).toBe(expected);
   });
 });
 
@@ -530,6 +739,25 @@ describe('request bodies through the proxy', () => {
     expect(world.upstream.last('POST /v1/any')).toMatchObject({ body });
   });
 
+  it('pass as they are encoded', async () => {
+    const bodies: Uint8Array[] = [];
+    await using upstream = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: async (request) => {
+        bodies.push(await request.bytes());
+        return new Response(request.headers.get('content-encoding'));
+      },
+    });
+    await using world = startWorld({ UPSTREAM_URL: upstream.url.href });
+    const body = Bun.gzipSync('{"is_public":true}');
+    const headers = { 'content-encoding': 'gzip', 'content-type': 'application/json' };
+    const options = { method: 'PATCH', cookie: SIGNED_IN, headers, body };
+    const response = await world.request('/api/upstream/v1/any', options);
+    expect(await response.text()).toBe('gzip');
+    expect(bodies).toEqual([Uint8Array.from(body)]);
+  });
+
   it('are sent again after a refresh, with the same headers', async () => {
     await using world = startWorld();
     world.upstream
@@ -581,6 +809,62 @@ describe('request bodies through the proxy', () => {
     });
     expect(response.status).toBe(201);
     expect(bodies).toEqual([ALL_BYTES, ALL_BYTES]);
+  });
+});
+
+describe('a request that has no body to forward', () => {
+  const rawBody = (world: World, start: string, lines: string, body: string) =>
+    rawRequest(
+      world.port,
+      `${start} HTTP/1.1\r\nHost: gateway.test\r\nOrigin: ${ORIGIN}\r\nCookie: ${SIGNED_IN}\r\n` +
+        `Connection: close\r\n${lines}\r\n\r\n${body}`,
+    );
+  const BODIES = [
+    ['of known length', 'Content-Length: 5', 'hello'],
+    ['in chunks', 'Transfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'],
+    ['of no chunk', 'Transfer-Encoding: chunked', '0\r\n\r\n'],
+  ] as const;
+  const STARTS = ['GET /api/upstream/v1/library', 'GET /api/upstream/v1/music/public/abc'];
+  const cases = STARTS.flatMap((start) => BODIES.map((body) => [start, ...body] as const));
+
+  it.each(cases)('is refused with one: %s, %s', async (start, _, lines, body) => {
+    await using world = startWorld();
+    const answer = await rawBody(world, start, lines, body);
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.body)).toEqual({
+      error: { message: 'A GET or HEAD request must not have a body.' },
+    });
+    expect(answer.headers.get('access-control-allow-origin')).toBe(ORIGIN);
+    expect(answer.headers.get('connection')).toBe('close');
+    expect(world.upstream.calls).toEqual([]);
+    expect(world.admission.streams.inUse).toBe(0);
+  });
+
+  it.each(BODIES)('is refused with one as a HEAD, too: %s', async (_, lines, body) => {
+    await using world = startWorld();
+    const answer = await rawBody(world, 'HEAD /api/upstream/v1/library', lines, body);
+    expect(answer.status).toBe(400);
+    expect(world.upstream.calls).toEqual([]);
+  });
+
+  it('is refused with 401 before that when there is no session', async () => {
+    await using world = startWorld();
+    const answer = await rawRequest(
+      world.port,
+      `GET /api/upstream/v1/library HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello`,
+    );
+    expect(answer.status).toBe(401);
+    expect(world.upstream.calls).toEqual([]);
+  });
+
+  it('is forwarded with a length of 0', async () => {
+    await using world = startWorld();
+    world.upstream.on('GET /v1/library', () => new Response('done'));
+    const answer = await rawBody(world, 'GET /api/upstream/v1/library', 'Content-Length: 0', '');
+    expect(answer.status).toBe(200);
+    expect(answer.body).toBe('done');
+    expect(world.upstream.calls).toEqual(['GET /v1/library']);
+    expect(world.upstream.last('GET /v1/library').body).toBe('');
   });
 });
 

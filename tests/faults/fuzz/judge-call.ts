@@ -31,6 +31,7 @@ const HEADERS = new Set([
     'if-modified-since',
   ],
   ...['if-unmodified-since', 'if-range', 'range', 'traceparent', 'tracestate', 'x-request-id'],
+  ...['cache-control', 'content-encoding', 'pragma', 'via'],
 ]);
 
 /** What is wrong with the call by itself; undefined when nothing is. */
@@ -59,7 +60,11 @@ function problemWithPath(target: string): string | undefined {
       String.fromCharCode(Number.parseInt(encoded.slice(1), 16)),
     );
   }
-  const isAuth = /^\/base\/+v1\/+auth(?:[/;]|$)/i.test(path);
+  const [, , version, name] = path
+    .split('/')
+    .map((segment) => segment.replace(/;.*/s, '').trim().replace(/\.+$/, '').toLowerCase())
+    .filter((segment, at) => segment || at === 0);
+  const isAuth = version === 'v1' && name === 'auth';
   const isOwn = target === SIGN_IN || target === REFRESH || target === LOGOUT;
   return isAuth && !isOwn ? 'a token endpoint was reached through the proxy' : undefined;
 }

@@ -119,6 +119,7 @@ function refreshes(call: Call): Scenario[] {
 
 function invalidRequests(call: Call): Scenario[] {
   const invalid = { operation: call.operation, status: '400', isOwn: true };
+  const refusesBody = call.path.startsWith('/api/upstream') && !call.hasBody;
   const takesKey = call.path.startsWith('/api/upstream') || call.operation.endsWith('generate');
   const json = JSON.stringify(call.options?.json ?? '');
   const head = `HTTP/1.1\r\nHost: x\r\nIdempotency-Key: \x7f\r\nContent-Type: application/json\r\nContent-Length: ${json.length}`;
@@ -129,6 +130,15 @@ function invalidRequests(call: Call): Scenario[] {
             ...invalid,
             what: 'with a control character',
             send: (world: World) => raw(world, call, head, json),
+          },
+        ]
+      : []),
+    ...(refusesBody
+      ? [
+          {
+            ...invalid,
+            what: 'with a body',
+            send: (world: World) => raw(world, call, 'HTTP/1.1\r\nHost: x\r\nContent-Length: 2', '{}'),
           },
         ]
       : []),

@@ -1,0 +1,79 @@
+/** Maps the upstream's addresses in response headers to the paths at which the gateway serves them. */
+
+export interface AddressMapping {
+  /** The address that was asked, against which a relative address is read. */
+  readonly requestUrl: string;
+  /** The upstream's base address, and the gateway's path that stands for it. */
+  readonly upstreamUrl: string;
+  readonly gatewayPath: string;
+}
+
+/** Undefined for an address of the upstream that the gateway does not serve: it would only give the host away. */
+export function mapAddress(address: string, mapping: AddressMapping): string | undefined {
+  const url = URL.parse(address, mapping.requestUrl);
+  if (!url) return undefined;
+  const served = `${mapping.upstreamUrl}/v1/`;
+  if (url.href.startsWith(served)) return mapping.gatewayPath + url.href.slice(mapping.upstreamUrl.length);
+  return url.origin === new URL(mapping.upstreamUrl).origin ? undefined : address;
+}
+
+/** More than pagination needs. Bun bounds no header, and a relative address becomes as long as the request's path. */
+const MOST_LINKS = 50;
+const MOST_LINK_CHARACTERS = 16 * 1024;
+const PIECE = /<[^>]*>|"[^"\\]*(?:\\.[^"\\]*)*"|[^<",]+|,/gsy;
+const LINK = /^<([^>]*)>(.*)$/s;
+/** With its semicolon; also a value that is neither a token nor quoted, such as `type=audio/mpeg`. */
+const PARAMETER =
+  /[\t ]*;[\t ]*(?:([^\t "<>=;,]+)[\t ]*(?:=[\t ]*("[^"\\]*(?:\\.[^"\\]*)*"|[^\t "<>;,]*))?)?/gsy;
+
+/**
+ * A `Link` header with its targets and anchors mapped. A link that cannot be parsed or mapped is dropped; undefined
+ * when none is left, or when the header is too long to be parsed.
+ *
+ * @see RFC 8288 section 3
+ */
+export function mapLinks(header: string, mapping: AddressMapping): string | undefined {
+  if (header.length > MOST_LINK_CHARACTERS) return undefined;
+  const mapped: string[] = [];
+  let count = 0;
+  for (const link of linksOf(header)) {
+    if (++count > MOST_LINKS) break;
+    const text = mapLink(link.trim(), mapping);
+    if (text !== undefined) mapped.push(text);
+  }
+  return mapped.length ? mapped.join(', ') : undefined;
+}
+
+/** Splits at the commas outside of `<>` and of quoted strings. What is not closed is left out. */
+function* linksOf(header: string): Generator<string> {
+  let parsed = 0;
+  let link = '';
+  for (const [piece] of header.matchAll(PIECE)) {
+    parsed += piece.length;
+    if (piece !== ',') link += piece;
+    else {
+      yield link;
+      link = '';
+    }
+  }
+  if (parsed === header.length) yield link;
+}
+
+function mapLink(link: string, mapping: AddressMapping): string | undefined {
+  const [, target, parameters = ''] = LINK.exec(link) ?? [];
+  const mapped = target === undefined ? undefined : mapAddress(target, mapping);
+  if (mapped === undefined) return undefined;
+  let text = `<${mapped}>`;
+  let parsed = 0;
+  for (const [parameter, name, value = ''] of parameters.matchAll(PARAMETER)) {
+    parsed += parameter.length;
+    const anchor = name?.toLowerCase() === 'anchor' ? mapAddress(unquoted(value), mapping) : null;
+    if (anchor === undefined) return undefined;
+    text += anchor === null ? parameter : `; anchor="${anchor.replace(/["\\]/g, '\\$&')}"`;
+  }
+  return parsed === parameters.length ? text : undefined;
+}
+
+function unquoted(value: string): string {
+  return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
+}

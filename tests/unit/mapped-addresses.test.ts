@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'bun:test';
+import { mapLinks } from '../../src/http/mapped-addresses.ts';
+
+const MAPPING = {
+  requestUrl: 'http://upstream.test/base/v1/library?page=1',
+  upstreamUrl: 'http://upstream.test/base',
+  gatewayPath: '/api/upstream',
+};
+
+describe('mapLinks()', () => {
+  it.each([
+    ['<?page=2>; rel=next', '</api/upstream/v1/library?page=2>; rel=next'],
+    ['</base/v1/x>;rel="next"', '</api/upstream/v1/x>;rel="next"'],
+    ['<http://UPSTREAM.test:80/base/v1/x>', '</api/upstream/v1/x>'],
+    [
+      '</base/v1/a,b;c>; title="a, b; <c> \\" d", <x>',
+      '</api/upstream/v1/a,b;c>; title="a, b; <c> \\" d", </api/upstream/v1/x>',
+    ],
+    [
+      '<x>; title="ends with \\\\", <y>',
+      '</api/upstream/v1/x>; title="ends with \\\\", </api/upstream/v1/y>',
+    ],
+    ['<x> ; rel = "next" ; flag ; ;', '</api/upstream/v1/x> ; rel = "next" ; flag ; ;'],
+    [
+      "<x>; title*=UTF-8''a%20b; type=audio/mpeg",
+      "</api/upstream/v1/x>; title*=UTF-8''a%20b; type=audio/mpeg",
+    ],
+    [',\t, <x> ,,', '</api/upstream/v1/x>'],
+  ])('maps the target of %s', (header, expected) => {
+    expect(mapLinks(header, MAPPING)).toBe(expected);
+  });
+
+  it.each([
+    '<https://docs.test/a?b=c>; rel="help"',
+    '<//cdn.test/a>',
+    '<http://upstream.test.evil.test/base/v1/x>',
+    '<mailto:a@docs.test>; rel=author',
+  ])('passes a link elsewhere: %s', (header) => {
+    expect(mapLinks(header, MAPPING)).toBe(header);
+  });
+
+  it.each([
+    '</admin>; rel=up',
+    '</base>',
+    '</base/v1/../admin>',
+    '<//upstream.test/base/v2/x>',
+    '<http://user:secret@upstream.test/base/v1/x>',
+    '<http://[not-an-address/>',
+  ])('drops a link to what the gateway does not serve, and keeps the others: %s', (header) => {
+    expect(mapLinks(header, MAPPING)).toBeUndefined();
+    expect(mapLinks(`<x>, ${header}, <y>`, MAPPING)).toBe('</api/upstream/v1/x>, </api/upstream/v1/y>');
+  });
+
+  it.each([
+    'http://upstream.test/base/v1/x; rel=next',
+    'rel=next',
+    '<x> rel=next',
+    '<x>; rel="next"more',
+    '<x>; a=b c=d',
+    '<x>; =b',
+    '<x> <y>',
+    '"<x>"',
+  ])('drops a link that cannot be parsed, and keeps the others: %s', (header) => {
+    expect(mapLinks(header, MAPPING)).toBeUndefined();
+    expect(mapLinks(`<x>, ${header}, <y>`, MAPPING)).toBe('</api/upstream/v1/x>, </api/upstream/v1/y>');
+  });
+
+  it.each(['<y', '<y>; title="a', '<y>; title="a\\"', '"', '<y>; title="a, <z>; rel=next'])(
+    'drops what is not closed, and keeps what is before it: %s',
+    (header) => {
+      expect(mapLinks(header, MAPPING)).toBeUndefined();
+      expect(mapLinks(`<x>, ${header}`, MAPPING)).toBe('</api/upstream/v1/x>');
+    },
+  );
+
+  it.each([
+    ['"http://upstream.test/base/v1/y"', '; anchor="/api/upstream/v1/y"'],
+    ['http://upstream.test/base/v1/y', '; anchor="/api/upstream/v1/y"'],
+    ['"?a\\\\b"', '; anchor="/api/upstream/v1/library?a\\\\b"'],
+    ['"#part"', '; anchor="/api/upstream/v1/library?page=1#part"'],
+    ['"https://docs.test/"', '; anchor="https://docs.test/"'],
+  ])('maps the anchor %s', (anchor, expected) => {
+    const mapped = mapLinks(`<https://docs.test/x>; Anchor=${anchor}; rel=a`, MAPPING);
+    expect(mapped).toBe(`<https://docs.test/x>${expected}; rel=a`);
+  });
+
+  it('drops a link whose anchor would give the upstream away', () => {
+    const header = '<https://docs.test/>; anchor="http://upstr\\eam.test/admin", <x>';
+    expect(mapLinks(header, MAPPING)).toBe('</api/upstream/v1/x>');
+  });
+
+  it('maps the first 50 links, and none of a header of more than 16 KB', () => {
+    const links = (count: number) => Array.from({ length: count }, (_, at) => `<${at}>`).join(', ');
+    expect(mapLinks(links(50), MAPPING)).toEndWith('</api/upstream/v1/49>');
+    expect(mapLinks(links(51), MAPPING)).toEndWith('</api/upstream/v1/49>');
+    const padded = (length: number) => '<x>; title=""'.replace('""', `"${'a'.repeat(length - 13)}"`);
+    expect(mapLinks(padded(16_384), MAPPING)).toBeDefined();
+    expect(mapLinks(padded(16_385), MAPPING)).toBeUndefined();
+  });
+
+  it.each(['<', '"', '\\"', ';', ' ', ',', '; ', '<a>,', '="', '<>;', ';a="'])(
+    'takes 16 KB of %j in no time',
+    (piece) => {
+      const longPath = { ...MAPPING, requestUrl: `${MAPPING.requestUrl}${'x'.repeat(12_000)}` };
+      const pieces = piece.repeat(16_000 / piece.length);
+      const startedAt = performance.now();
+      for (const start of ['', '<a>', '<a>; title="']) mapLinks(start + pieces, longPath);
+      // A quadratic parser takes seconds.
+      expect(performance.now() - startedAt).toBeLessThan(200);
+    },
+  );
+});
