@@ -29,9 +29,9 @@ async function main(): Promise<void> {
   const metrics = await openMetrics(settings);
   const gateway = createGateway({ settings, logger, metrics });
   const problem =
-    listenProblem(settings, 'METRICS_PORT', settings.metricsPort, (address) =>
+    listenProblem('METRICS_PORT', settings.metricsPort, settings.metricsHost, (address) =>
       metrics ? serveMetrics(metrics.registry, address) : undefined,
-    ) ?? listenProblem(settings, 'PORT', settings.port, (address) => gateway.listen(address));
+    ) ?? listenProblem('PORT', settings.port, settings.host, (address) => gateway.listen(address));
   if (problem) {
     console.error(`error: ${problem}`);
     return exit(1);
@@ -68,9 +68,9 @@ async function openMetrics({ metricsPort }: Settings) {
 }
 
 function listenProblem(
-  { host }: Settings,
   setting: string,
   port: number | undefined,
+  host: string,
   listen: (address: { port: number; hostname: string }) => unknown,
 ): string | undefined {
   if (port === undefined) return undefined;

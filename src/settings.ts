@@ -56,6 +56,7 @@ export interface Settings {
   readonly memoryLimitBytes: number;
   /** Where Prometheus finds the metrics; undefined: nowhere. */
   readonly metricsPort: number | undefined;
+  readonly metricsHost: string;
   readonly logLevel: LogLevel;
 }
 
@@ -84,6 +85,7 @@ export const SETTING_NAMES = [
   'MAX_IN_FLIGHT_PER_SESSION',
   'MAX_STREAMED_BODIES',
   'METRICS_PORT',
+  'METRICS_HOST',
   'LOG_LEVEL',
 ] as const;
 type SettingName = (typeof SETTING_NAMES)[number];
@@ -115,7 +117,7 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
     port: read.integer('PORT', 4175, 0, 65535),
     host: read.text('HOST', '0.0.0.0'),
     upstreamUrl: normalized(read.checked('UPSTREAM_URL', baseAddressProblem)),
-    identityProvider: parseIdentityProviderSettings(read),
+    identityProvider: parseIdentityProviderSettings(read, problems),
     allowedOrigins: parseOrigins(read.required('ALLOWED_ORIGINS'), problems),
     serviceName: read.text('SERVICE_NAME', 'music-gateway'),
     production,
@@ -140,6 +142,7 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
     ),
     memoryLimitBytes: memoryBytes,
     metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
+    metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
     logLevel: logLevelOf(read.text('LOG_LEVEL', 'info'), problems),
   };
   if (settings.metricsPort && settings.metricsPort === settings.port) {

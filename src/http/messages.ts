@@ -83,6 +83,14 @@ export const messages = {
     en: 'The identity provider did not accept the sign-in.',
     sw: 'Mtoa utambulisho hakukubali kuingia huku.',
   },
+  clientRefused: {
+    en: 'Signing in does not work at the moment: the identity provider does not accept this service.',
+    sw: 'Kuingia hakufanyi kazi kwa sasa: mtoa utambulisho hakubali huduma hii.',
+  },
+  identityProviderFailed: {
+    en: 'The identity provider has a problem. Please try again later.',
+    sw: 'Mtoa utambulisho ana tatizo. Tafadhali jaribu tena baadaye.',
+  },
   signInFailed: {
     en: 'The music service did not complete the sign-in.',
     sw: 'Huduma ya muziki haikukamilisha kuingia kwako.',

@@ -26,6 +26,16 @@ export interface CallTrace {
 /** `shared`: another request had begun it; `replayed`: it was over, and its outcome still known; `ended`: signed out. */
 export type RefreshTrace = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
+/** What the identity provider's `error` may be; `other` for what is none of these. @see RFC 6749 section 5.2 */
+export type OAuthError =
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'invalid_grant'
+  | 'unauthorized_client'
+  | 'unsupported_grant_type'
+  | 'invalid_scope'
+  | 'other';
+
 /**
  * Holds numbers, names from lists of ours and ids of a fixed form, and nothing else that a client or upstream has sent:
  * so no token, code or prompt can get from here into a log.
@@ -40,6 +50,8 @@ export class RequestTrace {
    * window was over (`late`).
    */
   refreshTokenReused: 'presented' | 'late' | undefined;
+  /** Why the identity provider refused the code. */
+  oauthError: OAuthError | undefined;
   /** Which of the gateway's own texts was answered. */
   reason: string | undefined;
   /** Name and code of the error behind it; for a fault of the gateway itself where it happened, too. */

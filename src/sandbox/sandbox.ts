@@ -7,7 +7,7 @@ import {
 import { startUpstream, type Upstream, type UpstreamOptions } from './music-api/music-api.ts';
 
 export interface SandboxOptions
-  extends Pick<IdentityProviderOptions, 'clientId' | 'redirectUris'>,
+  extends Pick<IdentityProviderOptions, 'clientId' | 'credentials' | 'redirectUris'>,
     Pick<UpstreamOptions, 'accessTokenSeconds' | 'pace' | 'startingBalance' | 'now'> {
   /** Any free port unless given. */
   identityProviderPort?: number;
@@ -27,8 +27,15 @@ const HOSTNAME = '127.0.0.1';
 
 /** A taken port rejects with the EADDRINUSE error, and leaves nothing running. */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { identityProviderPort = 0, upstreamPort = 0, clientId, redirectUris, ...behaviour } = options;
-  const client = { clientId, redirectUris };
+  const {
+    identityProviderPort = 0,
+    upstreamPort = 0,
+    clientId,
+    credentials,
+    redirectUris,
+    ...behaviour
+  } = options;
+  const client = { clientId, redirectUris, ...(credentials && { credentials }) };
   const identityProvider = await startIdentityProvider({
     port: identityProviderPort,
     hostname: HOSTNAME,

@@ -1,24 +1,56 @@
 /** The settings of the identity provider. */
 
+import { type ClientKey, parseClientKey } from './client-key.ts';
 import type { EnvironmentReader } from './environment-reader.ts';
-import { baseAddressProblem, normalized, redirectUriProblem } from './values.ts';
+import { baseAddressProblem, normalized, redirectUriProblem, tokenUrlProblem } from './values.ts';
 
-export const IDENTITY_PROVIDER_SETTING_NAMES = ['IDP_URL', 'IDP_CLIENT_ID', 'IDP_REDIRECT_URI'] as const;
+export const IDENTITY_PROVIDER_SETTING_NAMES = [
+  'IDP_URL',
+  'IDP_TOKEN_URL',
+  'IDP_CLIENT_ID',
+  'IDP_CLIENT_SECRET',
+  'IDP_CLIENT_KEY',
+  'IDP_REDIRECT_URI',
+] as const;
 type IdentityProviderSettingName = (typeof IDENTITY_PROVIDER_SETTING_NAMES)[number];
 
+/** How a confidential client authenticates itself. */
+export type ClientCredential =
+  | { readonly kind: 'secret'; readonly secret: string }
+  | { readonly kind: 'key'; readonly key: ClientKey };
+
 export interface IdentityProviderSettings {
-  /** Base address, without a trailing slash. */
-  readonly url: string;
+  /** Letter by letter as it is set, because providers compare it so: a slash at its end counts. */
+  readonly issuer: string;
+  readonly tokenUrl: string;
   readonly clientId: string;
+  /** Undefined for a public client. */
+  readonly credential: ClientCredential | undefined;
   readonly redirectUri: string;
 }
 
 export function parseIdentityProviderSettings(
   read: EnvironmentReader<IdentityProviderSettingName>,
+  problems: string[],
 ): IdentityProviderSettings {
+  const issuer = read.checked('IDP_URL', baseAddressProblem);
   return {
-    url: normalized(read.checked('IDP_URL', baseAddressProblem)),
+    issuer,
+    tokenUrl: read.optional('IDP_TOKEN_URL', tokenUrlProblem) ?? `${normalized(issuer)}/oauth/token`,
     clientId: read.required('IDP_CLIENT_ID'),
+    credential: parseCredential(read, problems),
     redirectUri: read.checked('IDP_REDIRECT_URI', redirectUriProblem),
   };
+}
+
+function parseCredential(
+  read: EnvironmentReader<IdentityProviderSettingName>,
+  problems: string[],
+): ClientCredential | undefined {
+  const secret = read.text('IDP_CLIENT_SECRET', '');
+  const keyText = read.text('IDP_CLIENT_KEY', '');
+  if (secret && keyText) problems.push('IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set');
+  const key = keyText ? parseClientKey(keyText, problems) : undefined;
+  if (key) return { kind: 'key', key };
+  return secret ? { kind: 'secret', secret } : undefined;
 }

@@ -8,6 +8,12 @@ export function baseAddressProblem(value: string): string | undefined {
   return undefined;
 }
 
+/** @see RFC 6749 section 3.2: it may have a query, and no fragment. */
+export function tokenUrlProblem(value: string): string | undefined {
+  if (value.includes('#')) return 'must not hold a fragment';
+  return baseAddressProblem(value.split('?', 1)[0] ?? '');
+}
+
 /** Says nothing of the value, which may hold a password. */
 export function redisUrlProblem(value: string): string | undefined {
   const isRedis = /^(redis|valkey)s?:$/.test(URL.parse(value)?.protocol ?? '');

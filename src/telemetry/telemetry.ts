@@ -87,8 +87,8 @@ export class Telemetry {
     this.#metrics?.ended({ route, method, status, trace });
     const level = this.#levelOf(route, method, status, trace);
     if (!this.#logger.isLevelEnabled(level)) return;
-    const { headers, calls, refresh, refreshTokenReused, reason, cause, bytes, clientGone, brokenBody } =
-      trace;
+    const { headers, calls, refresh, refreshTokenReused, oauthError } = trace;
+    const { reason, cause, bytes, clientGone, brokenBody } = trace;
     this.#logger[level](
       {
         requestId: headers['x-request-id'],
@@ -102,6 +102,7 @@ export class Telemetry {
         upstream: calls.length ? calls : undefined,
         refresh,
         refreshTokenReused,
+        oauthError,
         reason,
         cause,
         clientGone,
@@ -115,6 +116,8 @@ export class Telemetry {
     const { reason, brokenBody, clientGone, refreshTokenReused } = trace;
     if (reason === 'internalError') return 'error';
     if (refreshTokenReused || trace.calls.some(isRefreshOutage)) return 'warn';
+    // Nobody can sign in until an operator corrects the registration.
+    if (reason === 'clientRefused') return 'warn';
     // An answer that nobody waited for says nothing of the upstream.
     if ((status >= 500 && !clientGone) || brokenBody) return 'warn';
     return route === this.#quietRoute || method === 'OPTIONS' ? 'debug' : 'info';

@@ -5,8 +5,9 @@ import { Value } from '@sinclair/typebox/value';
 import type { Pool } from '../http/admission/pool.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
-import type { RequestTrace } from '../http/request-trace.ts';
+import type { OAuthError, RequestTrace } from '../http/request-trace.ts';
 import type { Settings } from '../settings.ts';
+import { authenticate } from './client-authentication.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { Token } from './token-pair.ts';
 import { isSuccess, jsonOf } from './upstream-answer.ts';
@@ -23,6 +24,16 @@ const FAILURE_TEXTS = {
 };
 
 const TokenResponse = Type.Object({ access_token: Token });
+const ErrorResponse = Type.Object({ error: Type.String() });
+
+const OAUTH_ERRORS: readonly OAuthError[] = [
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+];
 
 /**
  * @returns the identity access token
@@ -36,26 +47,46 @@ export async function exchangeCode(
   { code, codeVerifier }: AuthorizationGrant,
   trace: RequestTrace,
 ): Promise<string> {
-  const call: UpstreamCall = {
+  const form = new URLSearchParams({
+    grant_type: 'authorization_code',
+    code,
+    code_verifier: codeVerifier,
+    client_id: identityProvider.clientId,
+    redirect_uri: identityProvider.redirectUri,
+  });
+  const call: Omit<UpstreamCall, 'headers' | 'body'> = {
     name: 'token',
     trace,
     method: 'POST',
-    url: `${identityProvider.url}/oauth/token`,
-    headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({
-      grant_type: 'authorization_code',
-      code,
-      code_verifier: codeVerifier,
-      client_id: identityProvider.clientId,
-      redirect_uri: identityProvider.redirectUri,
-    }).toString(),
+    url: identityProvider.tokenUrl,
     timeoutMs: timeouts.signInMs,
     answer: 'whole',
     texts: FAILURE_TEXTS,
   };
-  const answer = await pool.during(() => fetchUpstream(call));
-  if (answer.status >= 400) throw new GatewayError(answer.status, messages.signInRefused);
-  const body = isSuccess(answer) ? jsonOf(answer) : undefined;
-  if (!Value.Check(TokenResponse, body)) throw new GatewayError(401, messages.signInRefused);
-  return body.access_token;
+  const answer = await pool.during(async () => {
+    // A signature costs more than most calls: nothing is signed without a place.
+    const authentication = await authenticate(identityProvider, form);
+    const headers = {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+      ...authentication,
+    };
+    return fetchUpstream({ ...call, headers, body: form.toString() });
+  });
+  const response = jsonOf(answer);
+  if (isSuccess(answer) && Value.Check(TokenResponse, response)) return response.access_token;
+  trace.oauthError = oauthErrorOf(response);
+  const status = answer.status >= 400 ? answer.status : 401;
+  throw new GatewayError(status, refusalText(status, trace.oauthError));
+}
+
+function oauthErrorOf(response: unknown): OAuthError | undefined {
+  if (!Value.Check(ErrorResponse, response)) return undefined;
+  return OAUTH_ERRORS.find((each) => each === response.error) ?? 'other';
+}
+
+/** A wrong registration, or a fault of the provider, is not the user's: each has a text of its own. */
+function refusalText(status: number, error: OAuthError | undefined) {
+  if (error === 'invalid_client') return messages.clientRefused;
+  return status >= 500 ? messages.identityProviderFailed : messages.signInRefused;
 }

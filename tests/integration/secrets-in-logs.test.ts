@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'bun:test';
+import { clientKeyPair } from '../support/client-keys.ts';
 import { EVERY_FLOW, MARK, scriptEveryFlow } from '../support/every-flow.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
@@ -6,15 +7,16 @@ import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ORIGIN } from '../support/world.ts';
 
+const CLIENT_KEY = clientKeyPair('ES256', MARK);
 const COOKIE_KEY = Buffer.alloc(32, MARK).toString('base64url');
 
 describe.each(['production', 'development'])(
   'all that a gateway writes in %s, through every flow',
   (mode) => {
     it.each([
-      ['plain cookies', ''],
-      ['sealed cookies', COOKIE_KEY],
-    ])('has no token, code, verifier, cookie or prompt in it: %s', async (_, cookieKeys) => {
+      ['plain cookies and a client secret', { IDP_CLIENT_SECRET: `${MARK}-client` }],
+      ['sealed cookies and a client key', { COOKIE_KEYS: COOKIE_KEY, IDP_CLIENT_KEY: CLIENT_KEY.privateJwk }],
+    ])('has no token, code, verifier, credential, cookie or prompt in it: %s', async (_, secrets) => {
       const upstream = new ScriptedUpstream();
       scriptEveryFlow(upstream);
       const metricsPort = await freePorts(1);
@@ -26,7 +28,7 @@ describe.each(['production', 'development'])(
         IDP_URL: upstream.identityProviderUrl,
         METRICS_PORT: String(metricsPort),
         REDIS_URL: `redis://:${MARK}@127.0.0.1:1`,
-        COOKIE_KEYS: cookieKeys,
+        ...secrets,
         COOKIE_KEYS_ACCEPT_PLAIN: 'true',
         TIMEOUT_SIGN_IN_MS: '300',
         TIMEOUT_STREAM_MS: '300',
@@ -45,14 +47,22 @@ describe.each(['production', 'development'])(
 
       expect(`${all}\n${gateway.errors()}`).not.toContain(MARK);
       expect(all).not.toContain(COOKIE_KEY);
-      // Sealed, a token has no mark: what the browser was given is not there either.
+      const sent = credentialsSent(upstream);
+      expect(sent.length).toBeGreaterThanOrEqual(5);
       expect(cookies.size).toBeGreaterThanOrEqual(2);
-      for (const cookie of cookies) expect(all).not.toContain(cookie);
+      // Sealed, a token has no mark: what the browser was given is not there either.
+      for (const secret of [...CLIENT_KEY.secrets, ...sent, ...cookies]) expect(all).not.toContain(secret);
       // What should be there is: the line of every flow, and what it was counted as.
       for (const [index] of EVERY_FLOW.entries()) {
         expect(log.filter((line) => line.includes(`"flow-${index}"`))).toHaveLength(1);
       }
-      for (const reason of ['tokensTooLarge', 'sessionEnded', 'toldByUpstream', 'generationTimeout']) {
+      for (const reason of [
+        'clientRefused',
+        'tokensTooLarge',
+        'sessionEnded',
+        'toldByUpstream',
+        'generationTimeout',
+      ]) {
         expect(metrics).toContain(`reason="${reason}"`);
       }
       for (const outcome of ['renewed', 'replayed', 'rejected', 'unreachable']) {
@@ -80,3 +90,12 @@ describe.each(['production', 'development'])(
     });
   },
 );
+
+/** By which the gateway authenticated itself at the token endpoint. */
+function credentialsSent({ received }: ScriptedUpstream): string[] {
+  return received.flatMap(({ target, headers, body }) => {
+    if (target !== '/oauth/token') return [];
+    const assertion = new URLSearchParams(body).get('client_assertion');
+    return headers.get('authorization')?.replace('Basic ', '') ?? assertion ?? [];
+  });
+}

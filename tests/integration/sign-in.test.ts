@@ -526,14 +526,84 @@ describe('POST /api/auth/idp when the identity provider fails', () => {
     expect(world.log).toEqual([]);
   });
 
-  it.each([500, 503, 599])('passes on its status %i, and logs it', async (status) => {
+  it.each([500, 503, 599])('passes on its status %i as a problem of its own, and warns', async (status) => {
     await using world = startWorld();
     world.upstream.on('POST /oauth/token', () => Response.json({ error: 'server_error' }, { status }));
     const response = await signIn(world);
-    expect(await envelopeMessage(response, status)).toBe(messages.signInRefused.en);
+    expect(await envelopeMessage(response, status)).toBe(messages.identityProviderFailed.en);
     expect(response.headers.getSetCookie()).toEqual([]);
     expect(world.upstream.calls).toEqual(['POST /oauth/token']);
     expect(world.log).toHaveLength(1);
+    expect(world.lines.at(-1)).toMatchObject({ level: 'warn', status, reason: 'identityProviderFailed' });
+  });
+
+  it.each([
+    [400, 400],
+    [401, 401],
+    [200, 401],
+    [500, 500],
+  ])(
+    'passes on invalid_client with %i as %i, a fault of the registration, and warns',
+    async (given, status) => {
+      await using world = startWorld();
+      const body = { error: 'invalid_client', error_description: 'secret' };
+      world.upstream.on('POST /oauth/token', () => Response.json(body, { status: given }));
+      const response = await signIn(world);
+      expect(await envelopeMessage(response, status)).toBe(messages.clientRefused.en);
+      expect(response.headers.getSetCookie()).toEqual([]);
+      expect(world.upstream.calls).toEqual(['POST /oauth/token']);
+      expect(world.log).toHaveLength(1);
+      expect(world.log.join()).not.toContain('secret');
+      const line = { level: 'warn', status, reason: 'clientRefused', oauthError: 'invalid_client' };
+      expect(world.lines.at(-1)).toMatchObject(line);
+    },
+  );
+
+  it.each([
+    ['{"error":"invalid_request"}', 'invalid_request'],
+    ['{"error":"invalid_grant","error_description":"secret"}', 'invalid_grant'],
+    ['{"error":"unauthorized_client"}', 'unauthorized_client'],
+    ['{"error":"unsupported_grant_type"}', 'unsupported_grant_type'],
+    ['{"error":"invalid_scope"}', 'invalid_scope'],
+    ['{"error":"slow_down"}', 'other'],
+    ['{"error":"secret"}', 'other'],
+    ['{"error":"other"}', 'other'],
+    ['{"error":""}', 'other'],
+    ['{"error":{"message":"secret"}}', undefined],
+    ['{"error":["invalid_client"]}', undefined],
+    ['{"message":"secret"}', undefined],
+    ['invalid_client', undefined],
+    ['null', undefined],
+    ['', undefined],
+  ])('logs its error %s as %p', async (body, oauthError) => {
+    await using world = startWorld();
+    world.upstream.on('POST /oauth/token', () => new Response(body, { status: 400 }));
+    const response = await signIn(world);
+    expect(await envelopeMessage(response, 400)).toBe(messages.signInRefused.en);
+    expect(world.upstream.calls).toEqual(['POST /oauth/token']);
+    expect(world.lines.at(-1)).toMatchObject({ level: 'info', status: 400, reason: 'signInRefused' });
+    expect(world.lines.at(-1)?.['oauthError']).toBe(oauthError);
+    expect(JSON.stringify(world.lines)).not.toContain('secret');
+  });
+
+  it('has no error in the line of a sign-in that works', async () => {
+    await using world = startWorld();
+    scriptSignIn(world);
+    const body = { access_token: 'identity-1', error: 'invalid_client' };
+    world.upstream.on('POST /oauth/token', () => Response.json(body));
+    expect((await signIn(world)).status).toBe(200);
+    expect(world.lines.at(-1)).not.toHaveProperty('oauthError');
+  });
+
+  it('says what is wrong in Swahili, too', async () => {
+    await using world = startWorld();
+    const headers = { 'accept-language': 'sw' };
+    world.upstream.on('POST /oauth/token', () => new Response('', { status: 503 }));
+    const failed = await world.request('/api/auth/idp', { json: GRANT, headers });
+    expect(await envelopeMessage(failed, 503)).toBe(messages.identityProviderFailed.sw);
+    world.upstream.on('POST /oauth/token', () => Response.json({ error: 'invalid_client' }, { status: 401 }));
+    const refused = await world.request('/api/auth/idp', { json: GRANT, headers });
+    expect(await envelopeMessage(refused, 401)).toBe(messages.clientRefused.sw);
   });
 
   it('takes no token from an answer that is not a success', async () => {

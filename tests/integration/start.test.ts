@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import type { Subprocess } from 'bun';
 import { SETTING_NAMES } from '../../src/settings.ts';
+import { clientKeyPair } from '../support/client-keys.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { isUp } from '../support/is-up.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -94,6 +95,16 @@ describe('bun run start', () => {
     ]);
   });
 
+  it('quotes neither the client secret nor the client key when there is a problem with them', async () => {
+    const { privateJwk, secrets } = clientKeyPair('ES256');
+    const child = start({ ...SETTINGS, IDP_CLIENT_SECRET: 's3cr3t', IDP_CLIENT_KEY: `${privateJwk}}` });
+    expect(await child.exited).toBe(1);
+    const errors = await child.stderr.text();
+    expect(errors).toContain('error: IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set\n');
+    expect(errors).toContain('error: IDP_CLIENT_KEY must be a private key');
+    for (const secret of ['s3cr3t', ...secrets]) expect(errors).not.toContain(secret);
+  });
+
   it('names a port that is taken instead of sharing it', async () => {
     const { url } = await listening(start(SETTINGS));
     const second = start({ ...SETTINGS, PORT: new URL(url).port });
@@ -107,6 +118,24 @@ describe('bun run start', () => {
     const second = start({ ...SETTINGS, METRICS_PORT: port });
     expect(await second.exited).toBe(1);
     expect(await second.stderr.text()).toContain(`error: port ${port} is taken (METRICS_PORT)\n`);
+  });
+
+  it('serves metrics on METRICS_HOST alone, which is loopback wherever HOST is', async () => {
+    const port = String(await freePorts(2));
+    await listening(start({ ...SETTINGS, HOST: '0.0.0.0', METRICS_PORT: port }));
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
+    await expect(fetch(`http://127.0.0.2:${port}/metrics`)).rejects.toThrow();
+    const other = String(Number(port) + 1);
+    await listening(start({ ...SETTINGS, METRICS_PORT: other, METRICS_HOST: '0.0.0.0' }));
+    expect((await fetch(`http://127.0.0.2:${other}/metrics`)).status).toBe(200);
+  });
+
+  it('names a METRICS_HOST on which it cannot listen', async () => {
+    const child = start({ ...SETTINGS, METRICS_PORT: '0', METRICS_HOST: '192.0.2.1' });
+    expect(await child.exited).toBe(1);
+    expect(await child.stderr.text()).toMatch(
+      /^error: cannot listen on 192\.0\.2\.1:0 \(E?\w+, METRICS_PORT\)\n$/m,
+    );
   });
 
   it('warns of a setting that it does not know but that resembles one', async () => {

@@ -16,11 +16,15 @@ const REFRESHES = ['renewed', 'rejected', 'malformed', 'unreachable', 'too-large
 /** Scripts what the flows need; the upstream has a secret in each of its answers. */
 export function scriptEveryFlow(upstream: ScriptedUpstream): void {
   const told = { error: { message: `${MARK}-told` } };
-  upstream.on('POST /oauth/token', ({ body }) =>
-    body.includes('refused')
-      ? Response.json({ error: `${MARK}-error` }, { status: 400 })
-      : Response.json({ access_token: `${MARK}-identity${body.includes('large') ? '-large' : ''}` }),
-  );
+  upstream.on('POST /oauth/token', ({ body }) => {
+    if (body.includes('unknown-client')) {
+      return Response.json({ error: 'invalid_client', error_description: MARK }, { status: 401 });
+    }
+    if (body.includes('broken')) return new Response(MARK, { status: 500 });
+    return body.includes('refused')
+      ? Response.json({ error: `${MARK}-error`, error_description: MARK }, { status: 400 })
+      : Response.json({ access_token: `${MARK}-identity${body.includes('large') ? '-large' : ''}` });
+  });
   upstream.on('POST /v1/auth/idp', ({ body }) =>
     Response.json(body.includes('large') ? { ...PAIR, access_token: MARK.repeat(1000) } : PAIR),
   );
@@ -60,6 +64,11 @@ export interface Flow {
 export const EVERY_FLOW: readonly Flow[] = [
   post('sign-in', '/api/auth/idp', GRANT),
   post('sign-in that the provider refuses', '/api/auth/idp', { ...GRANT, code: `${MARK}-refused` }),
+  post('sign-in that the provider fails', '/api/auth/idp', { ...GRANT, code: `${MARK}-broken` }),
+  post('sign-in by a client it does not accept', '/api/auth/idp', {
+    ...GRANT,
+    code: `${MARK}-unknown-client`,
+  }),
   post('sign-in with tokens too large', '/api/auth/idp', { ...GRANT, code: `${MARK}-large` }),
   post('sign-in that is not valid', '/api/auth/idp', { ...GRANT, code_verifier: MARK }),
   get('session check', '/api/auth/session'),

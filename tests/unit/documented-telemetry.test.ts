@@ -24,6 +24,7 @@ function observeEverything() {
   Object.assign(trace, {
     refresh: 'renewed',
     refreshTokenReused: 'presented',
+    oauthError: 'invalid_grant',
     reason: 'upstreamTimeout',
     cause: 'TimeoutError',
     bytes: 1,

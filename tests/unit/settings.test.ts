@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'bun:test';
+import { generateKeyPairSync } from 'node:crypto';
+import { inspect } from 'node:util';
 import type { Environment } from '../../src/settings/environment-reader.ts';
 import { parseSettings, type Settings } from '../../src/settings.ts';
+import { clientKeyPair, SIGNING_ALGORITHMS } from '../support/client-keys.ts';
 
 const REQUIRED = {
   UPSTREAM_URL: 'https://upstream.test/base',
@@ -29,6 +32,7 @@ function warningsOf(environment: Environment): readonly string[] {
   return parseSettings({ ...REQUIRED, NODE_ENV: 'production', ...environment }).warnings;
 }
 
+const CLIENT_KEY = clientKeyPair('ES256');
 const KEYS = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')).join(', ');
 
 const OPTIONAL: [
@@ -53,6 +57,7 @@ const OPTIONAL: [
   ['MAX_IN_FLIGHT_PER_SESSION', ({ maxInFlightPerSession }) => maxInFlightPerSession, 100, '0', 0],
   ['MAX_STREAMED_BODIES', ({ maxStreamedBodies }) => maxStreamedBodies, 345, '1', 1],
   ['METRICS_PORT', ({ metricsPort }) => metricsPort, undefined, '9464', 9464],
+  ['METRICS_HOST', ({ metricsHost }) => metricsHost, '127.0.0.1', '0.0.0.0', '0.0.0.0'],
   ['LOG_LEVEL', ({ logLevel }) => logLevel, 'info', 'debug', 'debug'],
   ['TIMEOUT_SIGN_IN_MS', ({ timeouts }) => timeouts.signInMs, 20_000, '1', 1],
   ['TIMEOUT_READ_MS', ({ timeouts }) => timeouts.readMs, 15_000, '2', 2],
@@ -67,6 +72,27 @@ const OPTIONAL: [
     'rediss://:secret@cache.test:6380/1',
     'rediss://:secret@cache.test:6380/1',
   ],
+  [
+    'IDP_TOKEN_URL',
+    ({ identityProvider }) => identityProvider.tokenUrl,
+    'https://idp.test/oauth/token',
+    'https://tokens.test/a//b/?tenant=1',
+    'https://tokens.test/a//b/?tenant=1',
+  ],
+  [
+    'IDP_CLIENT_SECRET',
+    ({ identityProvider }) => identityProvider.credential,
+    undefined,
+    'a secret',
+    { kind: 'secret', secret: 'a secret' },
+  ],
+  [
+    'IDP_CLIENT_KEY',
+    ({ identityProvider: { credential } }) => (credential?.kind === 'key' ? credential.key.kid : credential),
+    undefined,
+    CLIENT_KEY.privateJwk,
+    'gateway-1',
+  ],
   ['COOKIE_KEYS', ({ cookies }) => cookies.keys, [], KEYS, [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
   ['COOKIE_KEYS_ACCEPT_PLAIN', ({ cookies }) => cookies.acceptPlain, false, 'true', true],
 ];
@@ -76,7 +102,9 @@ describe('parseSettings()', () => {
     expect(settingsOf({})).toMatchObject({
       upstreamUrl: 'https://upstream.test/base',
       identityProvider: {
-        url: 'https://idp.test',
+        issuer: 'https://idp.test',
+        tokenUrl: 'https://idp.test/oauth/token',
+        credential: undefined,
         clientId: 'studio',
         redirectUri: 'https://studio.test/callback',
       },
@@ -222,7 +250,7 @@ describe('a setting that has been renamed', () => {
 
 describe.each<['UPSTREAM_URL' | 'IDP_URL', (settings: Settings) => string]>([
   ['UPSTREAM_URL', ({ upstreamUrl }) => upstreamUrl],
-  ['IDP_URL', ({ identityProvider }) => identityProvider.url],
+  ['IDP_URL', ({ identityProvider }) => identityProvider.tokenUrl.replace('/oauth/token', '')],
 ])('%s', (name, read) => {
   it.each([
     ['http://host', 'http://host'],
@@ -287,6 +315,72 @@ describe('IDP_REDIRECT_URI', () => {
       expect(problemsOf({ IDP_REDIRECT_URI: value })).toEqual(['IDP_REDIRECT_URI must not hold a fragment']);
     },
   );
+});
+
+describe('IDP_URL as the issuer', () => {
+  it.each(['https://idp.test', 'https://idp.test/', 'https://IDP.test:443/tenant/'])(
+    'is kept letter by letter: %s',
+    (value) => {
+      expect(settingsOf({ IDP_URL: value }).identityProvider.issuer).toBe(value);
+    },
+  );
+});
+
+describe('IDP_TOKEN_URL', () => {
+  it.each(['https://idp.test', 'http://127.0.0.1:8080/token/', 'https://idp.test/v2/token?tenant=a%2Fb'])(
+    'is kept as it is: %s',
+    (value) => {
+      expect(settingsOf({ IDP_TOKEN_URL: value }).identityProvider.tokenUrl).toBe(value);
+    },
+  );
+
+  it.each([
+    ['idp.test/token', 'must be an http or https address, not "idp.test/token"'],
+    ['/oauth/token', 'must be an http or https address, not "/oauth/token"'],
+    ['ftp://idp.test/token?key=secret', 'must be an http or https address, not "ftp://idp.test/token"'],
+    ['https://user:secret@idp.test/token', 'must not hold a user name or a password'],
+    ['https://idp.test/token#secret', 'must not hold a fragment'],
+    ['https://idp.test/token?a#', 'must not hold a fragment'],
+  ])('cannot be %s', (value, problem) => {
+    expect(problemsOf({ IDP_TOKEN_URL: value })).toEqual([`IDP_TOKEN_URL ${problem}`]);
+  });
+});
+
+describe('IDP_CLIENT_KEY', () => {
+  const keyOf = (value: string) => {
+    const { credential } = settingsOf({ IDP_CLIENT_KEY: value }).identityProvider;
+    if (credential?.kind !== 'key') throw new Error('no key');
+    return credential.key;
+  };
+
+  it.each(SIGNING_ALGORITHMS)('is a JWK or a PEM for %s, and is not shown', (alg) => {
+    const { privateJwk, pem, secrets } = clientKeyPair(alg, 'a kid');
+    const fromJwk = keyOf(privateJwk);
+    const fromPem = keyOf(pem);
+    expect(fromJwk.kid).toBe('a kid');
+    expect(fromPem.kid).toBeUndefined();
+    expect(fromPem.privateKey.equals(fromJwk.privateKey)).toBe(true);
+    // Nothing in a PEM asks for PS256.
+    if (alg !== 'PS256') expect(fromPem.parameters).toEqual(fromJwk.parameters);
+    const shown = inspect([fromJwk, fromPem], { depth: 9 }) + JSON.stringify([fromJwk, fromPem]);
+    for (const secret of secrets) expect(shown).not.toContain(secret);
+  });
+
+  it('signs with PS256 where the JWK says so, else an RSA key signs with RS256', () => {
+    expect(keyOf(clientKeyPair('PS256').privateJwk).parameters.name).toBe('RSA-PSS');
+    expect(keyOf(clientKeyPair('RS256').privateJwk).parameters.name).toBe('RSASSA-PKCS1-v1_5');
+    expect(keyOf(clientKeyPair('PS256').pem).parameters.name).toBe('RSASSA-PKCS1-v1_5');
+  });
+
+  it('takes an Ed25519 JWK under its older name, EdDSA', () => {
+    const jwk = { ...JSON.parse(clientKeyPair('Ed25519').privateJwk), alg: 'EdDSA' };
+    expect(keyOf(JSON.stringify(jwk)).parameters).toEqual({ name: 'Ed25519' });
+  });
+
+  it('cannot be set together with IDP_CLIENT_SECRET', () => {
+    const both = { IDP_CLIENT_SECRET: 'secret', IDP_CLIENT_KEY: CLIENT_KEY.privateJwk };
+    expect(problemsOf(both)).toEqual(['IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set']);
+  });
 });
 
 describe('ALLOWED_ORIGINS', () => {
@@ -402,8 +496,7 @@ describe('a name that resembles a setting', () => {
   });
 
   it('is no setting itself', () => {
-    const known = Object.fromEntries(OPTIONAL.map(([name, , , given]) => [name, given]));
-    expect(warningsOf(known)).toEqual([]);
+    for (const [name, , , given] of OPTIONAL) expect(warningsOf({ [name]: given })).toEqual([]);
   });
 
   it('is not one that has no value', () => {
@@ -424,6 +517,11 @@ describe('a name that resembles a setting', () => {
   });
 });
 
+const PEM = {
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+} as const;
+
 describe('settings that hold secrets', () => {
   it.each(['http://cache.test', 'cache.test:6379', 'redis', 'http://:secret@cache.test'])(
     'refuses the REDIS_URL %s without quoting it',
@@ -442,6 +540,31 @@ describe('settings that hold secrets', () => {
   ])('refuses a cookie key that is %s, and says only which it is', (_, key) => {
     expect(problemsOf({ COOKIE_KEYS: `${KEYS},${key}` })).toEqual([
       'COOKIE_KEYS: key 3 must be 32 bytes in base64url',
+    ]);
+  });
+
+  it.each([
+    ['no key at all', 'secret'],
+    ['cut off', CLIENT_KEY.pem.slice(0, -40)],
+    ['without line ends', CLIENT_KEY.pem.replaceAll('\n', ' ')],
+    ['broken JSON', CLIENT_KEY.privateJwk.slice(0, -1)],
+    ['a public key', JSON.stringify(CLIENT_KEY.publicJwk)],
+    ['a symmetric key', '{"kty":"oct","k":"secret"}'],
+  ])('refuses an IDP_CLIENT_KEY that is %s without quoting it', (_, value) => {
+    expect(problemsOf({ IDP_CLIENT_KEY: value })).toEqual([
+      'IDP_CLIENT_KEY must be a private key: a JWK in JSON on one line, or PKCS#8 in PEM',
+    ]);
+  });
+
+  it.each([
+    ['of another algorithm', JSON.stringify({ ...JSON.parse(CLIENT_KEY.privateJwk), alg: 'RS256' })],
+    ['of an unknown algorithm', JSON.stringify({ ...JSON.parse(CLIENT_KEY.privateJwk), alg: 'toString' })],
+    ['too short', generateKeyPairSync('rsa', { modulusLength: 1024, ...PEM }).privateKey],
+    ['for key agreement', String(generateKeyPairSync('x25519').privateKey.export(PEM.privateKeyEncoding))],
+  ])('refuses an IDP_CLIENT_KEY that is %s without quoting it', (_, value) => {
+    expect(problemsOf({ IDP_CLIENT_KEY: value })).toEqual([
+      'IDP_CLIENT_KEY must be a key for ES256, ES384, ES512, Ed25519, RS256 or PS256 ' +
+        '(RSA with 2048 bits or more), and its "alg", if it has one, must be that of the key',
     ]);
   });
 

@@ -4,19 +4,26 @@ import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Configuration } from 'oidc-provider';
+import type { ClientMetadata, Configuration } from 'oidc-provider';
 import { createMemoryAdapter } from 'oidc-provider/lib/adapters/memory_adapter.js';
 // Not from 'oidc-provider': its index prints "Unsupported runtime" under Bun.
 import { Provider } from 'oidc-provider/lib/provider.js';
 import { messagePage, pagePolicy } from './login-page.ts';
 import { accountClaims, answerSignIn, SIGN_IN_PATH } from './sign-in-form.ts';
 
+/** What makes the client a confidential one. */
+export type ClientCredentials = Pick<
+  ClientMetadata,
+  'token_endpoint_auth_method' | 'token_endpoint_auth_signing_alg' | 'client_secret' | 'jwks'
+>;
+
 export interface IdentityProviderOptions {
   /** 0: any free port. */
   port: number;
   hostname: string;
-  /** The one client: public, authorization code with PKCE S256. */
+  /** The one client: authorization code with PKCE S256; public unless credentials are given. */
   clientId: string;
+  credentials?: ClientCredentials;
   /** Accepted exactly as written. */
   redirectUris: readonly string[];
 }
@@ -80,6 +87,7 @@ function configuration(options: IdentityProviderOptions, policy: string): Config
         redirect_uris: [...options.redirectUris],
         token_endpoint_auth_method: 'none',
         id_token_signed_response_alg: 'ES256',
+        ...options.credentials,
       },
     ],
     // No cookie keys: the cookies hold nothing but unguessable ids, and checking signatures prints a deprecation

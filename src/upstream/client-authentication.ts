@@ -1,0 +1,33 @@
+/** Authenticates the gateway at the identity provider, as a confidential client. */
+
+import type { ClientKey } from '../settings/client-key.ts';
+import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
+
+/**
+ * Adds the client's authentication to the form, if there is a credential.
+ *
+ * @returns the headers that belong to it
+ * @see RFC 6749 section 2.3.1 (secret), RFC 7523 section 2.2 (key)
+ */
+export async function authenticate(
+  { credential, issuer, clientId }: IdentityProviderSettings,
+  form: URLSearchParams,
+): Promise<Record<string, string>> {
+  if (!credential) return {};
+  // Loaded only where it is needed: it would make every start slower.
+  const { ClientSecretBasic, PrivateKeyJwt } = await import('oauth4webapi');
+  const authentication =
+    credential.kind === 'secret'
+      ? ClientSecretBasic(credential.secret)
+      : PrivateKeyJwt(await signingKey(credential.key));
+  const headers = new Headers();
+  await authentication({ issuer }, { client_id: clientId }, form, headers);
+  return Object.fromEntries(headers);
+}
+
+/** As Web Crypto has it, which is asynchronous: settings cannot wait for it. */
+async function signingKey({ privateKey, parameters, kid }: ClientKey) {
+  const der = privateKey.export({ type: 'pkcs8', format: 'der' });
+  const key = await crypto.subtle.importKey('pkcs8', der, parameters, false, ['sign']);
+  return kid === undefined ? key : { key, kid };
+}
