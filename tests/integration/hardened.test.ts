@@ -1,0 +1,307 @@
+/**
+ * Every MUST and SHOULD of RFC 10017 for a backend for frontend, of a gateway in production with all settings that
+ * harden it, between a certified identity provider and the sandbox's upstream.
+ *
+ * @see RFC 10017 section 6.1.3
+ */
+
+import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { decodeProtectedHeader, importJWK, jwtVerify } from 'jose';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { requestAuthorization, signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+import { clientKeyPair } from '../support/client-keys.ts';
+import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
+import { rawRequest } from '../support/raw-http.ts';
+import { type RecordingProxy, startRecordingProxy } from '../support/recording-proxy.ts';
+import { exchangeCode, SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
+import { envelopeMessage, ORIGIN, type RequestOptions, request } from '../support/world.ts';
+
+const PREFIX = '__Host-Http-';
+const NAMES = [`${PREFIX}svc_music_access`, `${PREFIX}svc_music_refresh`];
+const { publicJwk, privateJwk } = clientKeyPair('ES256');
+
+let sandbox: Sandbox;
+/** What the token endpoint and the upstream received, each on its way. */
+let tokenEndpoint: RecordingProxy;
+let upstream: RecordingProxy;
+let gateway: GatewayProcess;
+
+beforeAll(async () => {
+  sandbox = await startTestSandbox({
+    credentials: {
+      token_endpoint_auth_method: 'private_key_jwt',
+      token_endpoint_auth_signing_alg: 'ES256',
+      jwks: { keys: [publicJwk] },
+    },
+  });
+  tokenEndpoint = startRecordingProxy(sandbox.identityProviderUrl);
+  upstream = startRecordingProxy(sandbox.upstream.url);
+  gateway = await startGatewayProcess({
+    NODE_ENV: 'production',
+    UPSTREAM_URL: upstream.url,
+    IDP_URL: sandbox.identityProviderUrl,
+    IDP_TOKEN_URL: `${tokenEndpoint.url}/oauth/token`,
+    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
+    IDP_CLIENT_KEY: privateJwk,
+    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
+    ALLOWED_ORIGINS: ORIGIN,
+    COOKIE_PREFIX: PREFIX,
+    COOKIE_SAME_SITE: 'strict',
+    COOKIE_SECURE: 'true',
+    COOKIE_KEYS: Buffer.alloc(32, 7).toString('base64url'),
+    REFRESH_REPLAY_SECONDS: '0',
+  });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+  tokenEndpoint[Symbol.dispose]();
+  await sandbox.stop();
+});
+
+function send(path: string, options?: RequestOptions): Promise<Response> {
+  return request(gateway.url + path, options ?? {});
+}
+
+async function grantFor(name: string) {
+  const { identityProviderUrl } = sandbox;
+  const { code, codeVerifier } = await signInThroughForm({ ...SANDBOX_CLIENT, identityProviderUrl, name });
+  return { code, code_verifier: codeVerifier };
+}
+
+/** The response to a sign-in, and what the browser then sends back. */
+async function signIn(name: string) {
+  const response = await send('/api/auth/idp', { json: await grantFor(name) });
+  expect(response.status).toBe(200);
+  return { response, cookie: cookiesOf(response) };
+}
+
+function cookiesOf(response: Response): string {
+  return response.headers
+    .getSetCookie()
+    .map((header) => header.slice(0, header.indexOf(';')))
+    .join('; ');
+}
+
+/** Names and attributes; the lifetimes belong to the contract. */
+function attributesOf(response: Response): string[] {
+  return response.headers
+    .getSetCookie()
+    .map((header) => header.replace(/=[^;]*/, '').replace(/Max-Age=\d+/, 'Max-Age'));
+}
+
+const ATTRIBUTES = NAMES.map((name) => `${name}; Path=/; Max-Age; Secure; HttpOnly; SameSite=Strict`);
+
+/** The tokens that the upstream has issued so far. */
+function issuedTokens(): string[] {
+  return upstream.exchanges.flatMap(({ responseBody }) =>
+    Array.from(responseBody.matchAll(/"(?:access|refresh)_token":\s*"([^"]+)"/g), ([, token = '']) => token),
+  );
+}
+
+/** Runs the requests, of which none may reach the upstream or the identity provider. */
+async function expectNoCall(run: () => Promise<void>): Promise<void> {
+  const before = upstream.exchanges.length + tokenEndpoint.exchanges.length;
+  await run();
+  expect(upstream.exchanges.length + tokenEndpoint.exchanges.length).toBe(before);
+}
+
+describe('6.1.3.1 The Authorization Code Grant', () => {
+  it('the gateway is a confidential client: its key signs an assertion for this provider alone', async () => {
+    const { response } = await signIn('Confidential');
+    expect(await response.text()).toBe('{"ok":true}');
+    const received = tokenEndpoint.exchanges.at(-1);
+    const form = new URLSearchParams(received?.body);
+    const key = await importJWK(publicJwk, 'ES256');
+    const assertion = await jwtVerify(form.get('client_assertion') ?? '', key, {
+      issuer: SANDBOX_CLIENT.clientId,
+      subject: SANDBOX_CLIENT.clientId,
+      audience: sandbox.identityProviderUrl,
+      maxTokenAge: '60s',
+      requiredClaims: ['exp', 'jti'],
+    });
+    expect(assertion.payload.aud).toBe(sandbox.identityProviderUrl);
+    expect(form.has('client_secret')).toBe(false);
+  });
+
+  it('code and verifier are worth nothing to somebody who has no credential', async () => {
+    const { code, code_verifier: verifier } = await grantFor('Stolen');
+    const stolen = await exchangeCode(sandbox, code, verifier);
+    expect(stolen.status).toBe(401);
+    expect(await stolen.json()).toMatchObject({ error: 'invalid_client' });
+    expect((await send('/api/auth/idp', { json: { code, code_verifier: verifier } })).status).toBe(200);
+  });
+
+  it('the authorization code grant is used, with PKCE', async () => {
+    const grant = await grantFor('Grant');
+    expect((await send('/api/auth/idp', { json: grant })).status).toBe(200);
+    const form = new URLSearchParams(tokenEndpoint.exchanges.at(-1)?.body);
+    expect(form.get('grant_type')).toBe('authorization_code');
+    expect(form.get('code')).toBe(grant.code);
+    expect(form.get('code_verifier')).toBe(grant.code_verifier);
+    const another = { ...(await grantFor('Verifier')), code_verifier: 'w'.repeat(43) };
+    expect((await send('/api/auth/idp', { json: another })).status).toBe(400);
+    const { identityProviderUrl } = sandbox;
+    const parameters = { code_challenge: undefined, code_challenge_method: undefined };
+    const { landing } = await requestAuthorization({ ...SANDBOX_CLIENT, identityProviderUrl, parameters });
+    expect(landing.at === 'client' && landing.redirect.searchParams.get('error')).toBe('invalid_request');
+  });
+});
+
+describe('6.1.3.2 Cookie Security', () => {
+  it('Secure, HttpOnly, SameSite=Strict, path /, no Domain and a prefix: at sign-in', async () => {
+    const { response } = await signIn('Cookies');
+    expect(attributesOf(response)).toEqual(ATTRIBUTES);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+  });
+
+  it('... at a refresh', async () => {
+    const { cookie } = await signIn('Refreshed');
+    sandbox.upstream.expireAccessTokens();
+    const response = await send('/api/music/models', { cookie });
+    expect(response.status).toBe(200);
+    expect(attributesOf(response)).toEqual(ATTRIBUTES);
+    expect((await send('/api/music/models', { cookie: cookiesOf(response) })).status).toBe(200);
+  });
+
+  it('... and at sign-out', async () => {
+    const { cookie } = await signIn('Leaving');
+    const response = await send('/api/auth/logout', { method: 'POST', cookie });
+    expect(await response.text()).toBe('{"ok":true}');
+    expect(response.headers.getSetCookie()).toEqual(
+      NAMES.map((name) => `${name}=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict`),
+    );
+    expect(upstream.exchanges.at(-1)?.target).toBe('/v1/auth/logout');
+    const after = await send('/api/music/models', { cookie });
+    expect(after.status).toBe(401);
+  });
+
+  it('names without the prefix are not taken', async () => {
+    const { cookie } = await signIn('Unprefixed');
+    await expectNoCall(async () => {
+      const response = await send('/api/music/models', { cookie: cookie.replaceAll(PREFIX, '') });
+      expect(response.status).toBe(401);
+    });
+  });
+
+  it('the contents are encrypted, and a token alone is no session', async () => {
+    const { response, cookie } = await signIn('Encrypted');
+    const values = response.headers.getSetCookie().map((header) => Bun.Cookie.parse(header).value);
+    for (const value of values) expect(decodeProtectedHeader(value)).toMatchObject({ enc: 'A256GCM' });
+    const tokens = issuedTokens();
+    expect(tokens.length).toBeGreaterThanOrEqual(2);
+    for (const token of tokens) expect(cookie).not.toContain(token);
+    await expectNoCall(async () => {
+      const plain = NAMES.map((name, index) => `${name}=${tokens.at(index - 2)}`).join('; ');
+      expect((await send('/api/music/models', { cookie: plain })).status).toBe(401);
+    });
+  });
+});
+
+describe('6.1.3.3 Cross-Site Request Forgery Protections', () => {
+  const ROUTES: [method: string, path: string][] = [
+    ['GET', '/api/auth/session'],
+    ['POST', '/api/auth/idp'],
+    ['POST', '/api/auth/logout'],
+    ['GET', '/api/music/models'],
+    ['POST', '/api/music/generate'],
+    ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method): [string, string] => [
+      method,
+      '/api/upstream/v1/library',
+    ]),
+  ];
+
+  it.each(ROUTES)(
+    '%s %s needs an allowed origin, also where a browser sends no preflight',
+    async (method, path) => {
+      const { cookie } = await signIn('Forged');
+      await expectNoCall(async () => {
+        for (const origin of [
+          null,
+          'null',
+          'http://evil.test',
+          `${ORIGIN}.evil.test`,
+          'http://blog.studio.test',
+        ]) {
+          for (const contentType of ['text/plain', 'application/x-www-form-urlencoded']) {
+            const response = await send(path, {
+              method,
+              origin,
+              cookie,
+              headers: { 'content-type': contentType },
+            });
+            expect(response.status).toBe(403);
+            expect(response.headers.get('access-control-allow-origin')).toBeNull();
+            expect(response.headers.getSetCookie()).toEqual([]);
+          }
+        }
+      });
+    },
+  );
+
+  it('a preflight of another origin is not approved', async () => {
+    const headers = { 'access-control-request-method': 'PATCH' };
+    const options = { method: 'OPTIONS', origin: 'http://evil.test', headers };
+    const response = await send('/api/upstream/v1/library', options);
+    expect(response.headers.get('access-control-allow-origin')).toBeNull();
+  });
+});
+
+describe('6.1.3.6 Proxy Restrictions', () => {
+  it.each([
+    '/api/upstream/http://evil.test/v1/me',
+    '/api/upstream//evil.test/v1/me',
+    '/api/upstream/v2/me',
+    '/api/upstream/v1/../v2/me',
+    '/api/upstream/v1/%2e%2e/v2/me',
+    '/api/upstream/v1/..%2f..%2fadmin',
+    '/api/upstream/v1/%252e%252e%252fadmin',
+    '/api/upstream/v1/..%5cadmin',
+    '/api/upstream/v1/auth/refresh',
+    '/api/upstream/v1/auth/idp',
+  ])('%s is not a permitted destination', async (target) => {
+    const { cookie } = await signIn('Proxied');
+    await expectNoCall(async () => {
+      const head = `POST ${target} HTTP/1.1\r\nHost: evil.test\r\nOrigin: ${ORIGIN}\r\nCookie: ${cookie}\r\n`;
+      const rest = 'Content-Length: 0\r\nConnection: close\r\n\r\n';
+      expect((await rawRequest(Number(new URL(gateway.url).port), head + rest)).status).toBe(404);
+    });
+  });
+
+  it('a permitted request gets the token, and neither cookie nor Origin', async () => {
+    const { cookie } = await signIn('Permitted');
+    const response = await send('/api/upstream/v1/billing/balance', { cookie });
+    expect(response.status).toBe(200);
+    const received = upstream.exchanges.at(-1);
+    expect(received?.target).toBe('/v1/billing/balance');
+    expect(issuedTokens().map((token) => `Bearer ${token}`)).toContain(
+      received?.headers.get('authorization') ?? '',
+    );
+    expect(received?.headers.get('cookie')).toBeNull();
+    expect(received?.headers.get('origin')).toBeNull();
+  });
+});
+
+describe('6.1.2 Implementation Details', () => {
+  it('session and OAuth endpoints: the session check says who is signed in, and no body has a token', async () => {
+    expect(await (await send('/api/auth/session')).json()).toEqual({ authenticated: false });
+    const { response, cookie } = await signIn('Amina');
+    const session = await send('/api/auth/session', { cookie });
+    expect(session.status).toBe(200);
+    const profile = await session.text();
+    expect(profile).toContain('Amina');
+    const bodies = (await response.text()) + profile + JSON.stringify([...session.headers]);
+    for (const token of issuedTokens()) expect(bodies).not.toContain(token);
+  });
+
+  it('refresh tokens: a session ends with its refresh token', async () => {
+    const { cookie } = await signIn('Ended');
+    sandbox.upstream.expireAccessTokens();
+    expect((await send('/api/music/models', { cookie })).status).toBe(200);
+    // Spent, and without a replay: for the upstream it is stolen.
+    const response = await send('/api/music/models', { cookie });
+    await envelopeMessage(response, 401);
+    expect(attributesOf(response)).toEqual(ATTRIBUTES);
+    expect(cookiesOf(response)).toBe(`${NAMES[0]}=; ${NAMES[1]}=`);
+  });
+});
