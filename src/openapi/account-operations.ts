@@ -48,7 +48,7 @@ const signIn: Operation = {
       400: ownError(
         'The code or the verifier is not valid, the body is malformed or broke off, or the request names no host.',
       ),
-      401: ownError('The identity provider refused the code, or gave no token for it.'),
+      401: ownError('The identity provider refused the code or the gateway, or gave no token.'),
       403: ORIGIN_NOT_ALLOWED,
       408: BODY_TOO_SLOW,
       413: BODY_TOO_LARGE,
