@@ -27,6 +27,10 @@ export const messages = {
     en: 'Your session has ended. Please sign in again.',
     sw: 'Kipindi chako kimeisha. Tafadhali ingia tena.',
   },
+  sessionCookieTwice: {
+    en: 'Your browser sends a session cookie twice. Please delete the cookies of this site and sign in again.',
+    sw: 'Kivinjari chako kinatuma kidakuzi cha kipindi mara mbili. Tafadhali futa vidakuzi vya tovuti hii kisha uingie tena.',
+  },
   bodyTooLarge: {
     en: 'The request body must not be larger than 2 MB.',
     sw: 'Mwili wa ombi usizidi MB 2.',

@@ -52,7 +52,7 @@ export class RequestTrace {
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */
   oauthError: OAuthError | undefined;
-  /** Which of the gateway's own texts was answered. */
+  /** Which of the gateway's own texts was answered; `sessionCookieTwice` also where the response has no text. */
   reason: string | undefined;
   /** Name and code of the error behind it; for a fault of the gateway itself where it happened, too. */
   cause: string | undefined;

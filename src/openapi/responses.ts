@@ -44,7 +44,7 @@ export function ownError(description: string, headers: HeaderMap = {}): Response
 export const NO_HOST = ownError('The request names no host.');
 export const ORIGIN_NOT_ALLOWED = ownError('`Origin` is absent, or is not one of the allowed origins.');
 export const NO_SESSION = ownError(
-  'Neither session cookie is there; or the session has ended, and the cookies are cleared.',
+  'Neither session cookie is there, or one of them comes twice; or the session has ended, and the cookies are cleared.',
   RETRY_LATER,
 );
 export const BODY_TOO_SLOW = ownError(

@@ -34,7 +34,7 @@ export async function endSession(
   context: Responding,
 ): Promise<void> {
   const { request, set } = context;
-  const { accessToken, refreshToken } = await cookies.read(request.headers.get('cookie'), set);
+  const { accessToken, refreshToken } = await cookies.read(context);
   const pairs: Pick<TokenPair, 'accessToken' | 'refreshToken'>[] = [];
   if (accessToken !== undefined && refreshToken !== undefined) pairs.push({ accessToken, refreshToken });
   const newest = refreshToken === undefined ? undefined : await sharedRefresh.end(refreshToken);

@@ -5,7 +5,9 @@ import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Context } from 'elysia';
 import type { SessionTokens } from '../http/admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
-import { messages } from '../http/messages.ts';
+import { messageKey, messages } from '../http/messages.ts';
+import type { Responding } from '../http/native-response.ts';
+import { traceOf } from '../http/request-trace.ts';
 import type { CookieSettings } from '../settings/cookie-settings.ts';
 import { Token, type TokenPair } from '../upstream/token-pair.ts';
 import { CookieSeal } from './cookie-seal.ts';
@@ -26,6 +28,12 @@ const COOKIE_LIMIT_BYTES = 4096;
 
 type Set = Context['set'];
 
+export interface FoundTokens extends SessionTokens {
+  /** Whether a session cookie came twice; then neither token is given. */
+  readonly isAmbiguous: boolean;
+}
+const NO_TOKENS = { accessToken: undefined, refreshToken: undefined };
+
 export class SessionCookies {
   readonly #secure: boolean;
   readonly #seal: CookieSeal | undefined;
@@ -36,15 +44,23 @@ export class SessionCookies {
   }
 
   /**
-   * Reads the tokens from a `Cookie` header. A value that no token can have, or that the seal does not open, counts
+   * Reads the tokens from the `Cookie` header. A value that no token can have, or that the seal does not open, counts
    * as absent; the latter is cleared. Only opening a seal takes a promise, which every request would wait for.
+   *
+   * Two cookies of one name are no session, and the log says so: another host of the site can set one of them, and
+   * the header does not say which.
    *
    * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`)
    * and turns a value that looks like JSON into an object. Bun's classes give every value back as it was stored.
    */
-  read(header: string | null, set: Set): SessionTokens | Promise<SessionTokens> {
-    if (header === null) return { accessToken: undefined, refreshToken: undefined };
+  read({ request, set }: Responding): FoundTokens | Promise<FoundTokens> {
+    const header = request.headers.get('cookie');
+    if (header === null) return { ...NO_TOKENS, isAmbiguous: false };
     const jar = new Bun.CookieMap(header);
+    if (isTwice(ACCESS, header, jar) || isTwice(REFRESH, header, jar)) {
+      traceOf(request).reason = messageKey(messages.sessionCookieTwice);
+      return { ...NO_TOKENS, isAmbiguous: true };
+    }
     const values = { [ACCESS]: jar.get(ACCESS) || undefined, [REFRESH]: jar.get(REFRESH) || undefined };
     return this.#seal ? this.#unseal(this.#seal, values, set).then(() => tokensOf(values)) : tokensOf(values);
   }
@@ -85,9 +101,17 @@ export class SessionCookies {
   }
 }
 
-function tokensOf(values: CookieValues): SessionTokens {
+/** Nearly every header has the name once: then nothing is counted. The name can also be part of another cookie. */
+function isTwice(name: string, header: string, jar: Bun.CookieMap): boolean {
+  if (header.indexOf(name) === header.lastIndexOf(name)) return false;
+  let count = 0;
+  for (const each of jar.keys()) if (each === name) count++;
+  return count > 1;
+}
+
+function tokensOf(values: CookieValues): FoundTokens {
   if (!validator.Check(values)) dropInvalid(values);
-  return { accessToken: values[ACCESS], refreshToken: values[REFRESH] };
+  return { accessToken: values[ACCESS], refreshToken: values[REFRESH], isAmbiguous: false };
 }
 
 function dropInvalid(values: CookieValues): void {

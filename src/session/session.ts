@@ -13,7 +13,7 @@ import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts'
 import type { SharedRefresh } from '../upstream/shared-refresh.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import { discard, type UpstreamAnswer } from '../upstream/upstream-answer.ts';
-import type { SessionCookies } from './cookies.ts';
+import type { FoundTokens, SessionCookies } from './cookies.ts';
 
 /** What the sessions of all requests share. */
 export interface SessionParts {
@@ -28,7 +28,7 @@ export class Session {
   readonly #cookies: SessionCookies;
   readonly #context: Responding;
   readonly #arrivedAt = Date.now();
-  #tokens: SessionTokens | undefined;
+  #tokens: FoundTokens | undefined;
   #place: SessionPlace | undefined;
 
   /** Costs next to nothing: the cookies are read when they are first asked for. */
@@ -59,7 +59,7 @@ export class Session {
    * @throws GatewayError 401 when neither session cookie is there, 429 or 503 when there is no place for the request
    */
   during<Result>(pool: Pool, work: (place: SessionPlace) => Promise<Result>): Promise<Result> {
-    const admitted = (tokens: SessionTokens) => {
+    const admitted = (tokens: FoundTokens) => {
       const place = this.#parts.admission.enter(pool, required(tokens));
       this.#place = place;
       return releasedAtEnd(() => place.release(), this.#context.request, work(place));
@@ -151,11 +151,10 @@ export class Session {
     delete headers['server-timing'];
   }
 
-  #readTokens(): SessionTokens | Promise<SessionTokens> {
+  #readTokens(): FoundTokens | Promise<FoundTokens> {
     if (this.#tokens) return this.#tokens;
-    const { request, set } = this.#context;
-    const read = this.#cookies.read(request.headers.get('cookie'), set);
-    const keep = (tokens: SessionTokens) => {
+    const read = this.#cookies.read(this.#context);
+    const keep = (tokens: FoundTokens) => {
       this.#tokens = tokens;
       return tokens;
     };
@@ -163,10 +162,10 @@ export class Session {
   }
 }
 
-/** @throws GatewayError 401 when neither session cookie is there */
-function required(tokens: SessionTokens): SessionTokens {
+/** @throws GatewayError 401 when neither session cookie is there, or one of them twice */
+function required(tokens: FoundTokens): SessionTokens {
   if (tokens.accessToken ?? tokens.refreshToken) return tokens;
-  throw new GatewayError(401, messages.notSignedIn);
+  throw new GatewayError(401, tokens.isAmbiguous ? messages.sessionCookieTwice : messages.notSignedIn);
 }
 
 function send(call: UpstreamCall, accessToken: string): Promise<UpstreamAnswer> {

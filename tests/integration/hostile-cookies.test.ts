@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'bun:test';
+import { messages } from '../../src/http/messages.ts';
+import { Metrics } from '../../src/telemetry/metrics.ts';
+import { samplesOf } from '../support/metrics.ts';
 import { type RawAnswer, rawRequest } from '../support/raw-http.ts';
-import { ORIGIN, startWorld, type World } from '../support/world.ts';
+import { envelopeMessage, ORIGIN, startWorld, type World } from '../support/world.ts';
 
 /** All that a token may consist of. */
 const VISIBLE_ASCII = Array.from({ length: 0x7e - 0x20 }, (_, index) =>
@@ -144,19 +147,6 @@ describe('an access cookie', () => {
     },
   );
 
-  it.each([
-    [['svc_music_access=one; svc_music_access=two']],
-    [['svc_music_access=one', 'svc_music_access=two']],
-    [['svc_music_access=one; other=x', 'other=y; svc_music_access=two']],
-  ])('that comes twice is sent once, as one of the two: %j', async (cookies) => {
-    await using world = startScripted();
-    const answer = await askForModels(world, ...cookies);
-    expect(answer.status).toBe(200);
-    expect(world.upstream.calls).toEqual(['GET /v1/models']);
-    const { headers } = world.upstream.last('GET /v1/models');
-    expect(headers.get('authorization')).toBeOneOf(['Bearer one', 'Bearer two']);
-  });
-
   it('may come in a second Cookie header', async () => {
     await using world = startScripted();
     const answer = await askForModels(world, 'other=x', 'svc_music_access=a1');
@@ -219,6 +209,77 @@ describe('a refresh cookie', () => {
     expect(answer.status).toBe(200);
     expect(world.upstream.calls).toEqual(['POST /v1/auth/refresh', 'GET /v1/models']);
     expect(JSON.parse(world.upstream.last('POST /v1/auth/refresh').body)).toEqual({ refresh_token: 'r1' });
+  });
+});
+
+describe('a session cookie that comes twice', () => {
+  it.each([
+    [['svc_music_access=one; svc_music_access=two']],
+    [['svc_music_access=one', 'svc_music_access=two']],
+    [['svc_music_access=one; other=x', 'other=y; svc_music_access=two']],
+    [['svc_music_access=same; svc_music_access=same; svc_music_refresh=r1']],
+    [['svc_music_access=one;svc_music_access=two']],
+    [['svc_music_access=one;\t svc_music_access =two']],
+    [['svc_music_access=; svc_music_access=two']],
+    [['svc_music_access=one; svc_music_access=%00']],
+    [['svc_music_access=%zz; svc_music_access=two']],
+    [['svc_music_access=one; svc_music_refresh=r1; svc_music_refresh=r2']],
+    [['svc_music_refresh=r1; svc_music_refresh=r2']],
+    [['svc_music_access=one; svc_music_refresh=r1; svc_music_access=two; svc_music_refresh=r2']],
+    [[`svc_music_access=one; ${'other=x; '.repeat(1500)}svc_music_access=two`]],
+    [['svc_music_access=one; '.repeat(3)]],
+  ])('is no session: %j', async (cookies) => {
+    await using world = startScripted();
+    const answer = await askForModels(world, ...cookies);
+    expect(answer.status).toBe(401);
+    expect(JSON.parse(answer.body)).toEqual({ error: { message: messages.sessionCookieTwice.en } });
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.headers.getSetCookie()).toEqual([]);
+    expect(world.upstream.calls).toEqual([]);
+    expect(await world.line({ route: '/api/music/models' })).toMatchObject({ reason: 'sessionCookieTwice' });
+    await expectHealthy(world);
+  });
+
+  it.each([
+    ['svc_music_access=svc_music_access=x', 'svc_music_access=x'],
+    ['svc_music_access=a1; other=svc_music_access=x', 'a1'],
+    ['other="svc_music_access=x"; svc_music_access=a1', 'a1'],
+    ['xsvc_music_access=x; svc_music_access=a1; svc_music_access2=y', 'a1'],
+    ['svc_music_access; svc_music_access=a1', 'a1'],
+    ['SVC_MUSIC_ACCESS=x; svc_music_access=a1', 'a1'],
+    ['%73vc_music_access=x; svc_music_access=a1', 'a1'],
+    ['__Host-svc_music_access=x; svc_music_access=a1', 'a1'],
+  ])('is not one whose name another name or a value holds: %j', async (cookie, token) => {
+    await using world = startScripted();
+    const answer = await askForModels(world, cookie);
+    expect(answer.status).toBe(200);
+    expect(world.upstream.last('GET /v1/models').headers.get('authorization')).toBe(`Bearer ${token}`);
+  });
+
+  const TWICE = 'svc_music_access=one; svc_music_access=two; svc_music_refresh=r1; svc_music_refresh=r2';
+  const ORDER = { model: 'm', prompt: 'p', music_length_ms: 3000 };
+  it.each([
+    ['GET', '/api/music/models', {}],
+    ['POST', '/api/music/generate', { json: ORDER }],
+    ['GET', '/api/upstream/v1/me', {}],
+    ['PATCH', '/api/upstream/v1/music/creations/1', { body: '{}' }],
+  ])('is 401 on every route that needs a session: %s %s', async (method, path, options) => {
+    await using world = startWorld();
+    const headers = { 'accept-language': 'sw' };
+    const response = await world.request(path, { method, cookie: TWICE, headers, ...options });
+    expect(await envelopeMessage(response, 401)).toBe(messages.sessionCookieTwice.sw);
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(world.upstream.calls).toEqual([]);
+  });
+
+  it('counts in the metrics by the reason of its own', async () => {
+    const metrics = new Metrics();
+    await using world = startWorld({}, metrics);
+    await world.request('/api/music/models', { cookie: TWICE });
+    await world.request('/api/auth/session', { cookie: TWICE });
+    const found = await samplesOf(metrics.registry);
+    expect(found.get('errors_total{reason="sessionCookieTwice"}')).toBe(2);
+    expect(found.get('errors_total{reason="notSignedIn"}')).toBe(0);
   });
 });
 

@@ -40,6 +40,18 @@ describe('GET /api/auth/session without a session', () => {
     expect(world.upstream.calls).toEqual([]);
   });
 
+  it('answers so to a session cookie that comes twice, and notes the reason in the log', async () => {
+    await using world = startWorld();
+    const response = await world.request('/api/auth/session', { cookie: `${SIGNED_IN}; ${SIGNED_IN}` });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(await response.text()).toBe('{"authenticated":false}');
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(world.upstream.calls).toEqual([]);
+    const line = await world.line({ route: '/api/auth/session' });
+    expect(line).toMatchObject({ level: 'info', status: 200, reason: 'sessionCookieTwice' });
+  });
+
   it.each([
     ['missing', null],
     ['not allowed', 'https://elsewhere.test'],

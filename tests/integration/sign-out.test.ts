@@ -52,6 +52,8 @@ describe('POST /api/auth/logout', () => {
     ['only the refresh cookie', REFRESH_ONLY],
     ['an empty access cookie', 'svc_music_access=; svc_music_refresh=refresh-1'],
     ['only other cookies', 'theme=dark'],
+    ['a session cookie twice', `${SIGNED_IN}; ${SIGNED_IN}`],
+    ['the refresh cookie twice', `${SIGNED_IN}; svc_music_refresh=refresh-2`],
   ])('with %s clears both cookies and tells the upstream nothing', async (_, cookie) => {
     await using world = startWorld();
     const response = await signOut(world, cookie);
