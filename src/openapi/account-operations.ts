@@ -42,7 +42,7 @@ const signIn: Operation = {
     responses: {
       200: {
         description: 'Signed in.',
-        headers: { ...EVERY_ANSWER, ...SESSION_COOKIES },
+        headers: { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_COOKIES },
         content: json('Done'),
       },
       400: ownError(
@@ -77,7 +77,7 @@ const sessionCheck: Operation<Responses> = {
     parameters: OWN_ROUTE_HEADERS,
     responses: relayedWhole({
       description:
-        'The upstream’s profile as it is; `{"authenticated":true}` when it has none, and `{"authenticated":false}` without a session.',
+        'The upstream’s profile as it is; `{"authenticated":true}` when it has none, and `{"authenticated":false}` without a session, also when a session cookie comes twice.',
       schema: { anyOf: [{ $ref: '#/components/schemas/SessionState' }, { description: 'The profile.' }] },
     }),
   },

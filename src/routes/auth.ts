@@ -21,6 +21,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin, upstream
     .post(
       '/idp',
       async ({ body, request, server, set }) => {
+        set.headers['cache-control'] = 'no-store';
         const grant = { code: body.code, codeVerifier: body.code_verifier };
         const trace = traceOf(request);
         // The code works once: it is not spent when its identity token would find no place.

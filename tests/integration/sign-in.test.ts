@@ -5,6 +5,7 @@ import {
   ACCESS_ONLY,
   envelopeMessage,
   ORIGIN,
+  type RequestOptions,
   SIGNED_IN,
   startWorld,
   storedTokens,
@@ -143,6 +144,19 @@ describe('POST /api/auth/idp', () => {
     }
   });
 
+  it('sets both cookies for a browser that sends a session cookie twice', async () => {
+    await using world = startWorld();
+    scriptSignIn(world);
+    const response = await world.request('/api/auth/idp', {
+      json: GRANT,
+      cookie: `${SIGNED_IN}; ${SIGNED_IN}`,
+    });
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe('{"ok":true}');
+    expect(response.headers.getSetCookie()).toHaveLength(2);
+    expect(world.upstream.calls).toEqual(BOTH_STEPS);
+  });
+
   it('accepts a form-encoded body', async () => {
     await using world = startWorld();
     scriptSignIn(world);
@@ -189,6 +203,24 @@ describe('POST /api/auth/idp', () => {
     expect(JSON.stringify(world.upstream.received.map(({ body }) => body))).not.toContain('from-the-browser');
     expect(world.upstream.last('POST /oauth/token').body).toStartWith('grant_type=authorization_code&');
     expect(world.upstream.last('POST /v1/auth/idp').body).toBe('{"access_token":"identity-1"}');
+  });
+});
+
+describe('POST /api/auth/idp keeps its response out of caches', () => {
+  it.each<[status: number, what: string, options: RequestOptions, upstreamStatus?: number]>([
+    [200, 'a success', { json: GRANT }],
+    [400, 'bad input', { json: {} }],
+    [400, 'malformed JSON', { method: 'POST', body: '{', headers: { 'content-type': 'application/json' } }],
+    [403, 'a foreign origin', { json: GRANT, origin: 'https://elsewhere.test' }],
+    [413, 'a large body', { json: 'x'.repeat(2 * 1024 * 1024) }],
+    [422, 'a refusal of the upstream', { json: GRANT }, 422],
+  ])('with %i for %s', async (status, _, options, upstreamStatus = 200) => {
+    await using world = startWorld();
+    scriptSignIn(world);
+    world.upstream.on('POST /v1/auth/idp', () => Response.json(PAIR, { status: upstreamStatus }));
+    const response = await world.request('/api/auth/idp', options);
+    expect(response.status).toBe(status);
+    expect(response.headers.get('cache-control')).toBe('no-store');
   });
 });
 
