@@ -45,6 +45,8 @@ export interface Settings {
   readonly refreshOutage: 'sign-out' | 'keep';
   /** Where instances share their refreshes; undefined for one that runs alone. */
   readonly redisUrl: string | undefined;
+  /** Whether sign-out refreshes once where it must, so that the upstream can end the session. */
+  readonly signOutRevokes: boolean;
   readonly cookies: CookieSettings;
   /** How many generate and proxy calls may be in flight at a time. */
   readonly maxInFlightRequests: number;
@@ -80,6 +82,7 @@ export const SETTING_NAMES = [
   'REFRESH_REPLAY_SECONDS',
   'REFRESH_OUTAGE',
   'REDIS_URL',
+  'SIGN_OUT_REVOKES',
   ...COOKIE_SETTING_NAMES,
   'MAX_IN_FLIGHT_REQUESTS',
   'MAX_IN_FLIGHT_PER_SESSION',
@@ -131,6 +134,7 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
     refreshReplaySeconds: read.integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
     refreshOutage: read.oneOf('REFRESH_OUTAGE', ['sign-out', 'keep'], 'sign-out'),
     redisUrl: read.optional('REDIS_URL', redisUrlProblem),
+    signOutRevokes: read.flag('SIGN_OUT_REVOKES'),
     cookies: parseCookieSettings(read, production, problems),
     maxInFlightRequests,
     maxInFlightPerSession: read.integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, MOST_IN_FLIGHT_REQUESTS),

@@ -89,7 +89,8 @@ const signOut: Operation = {
   detail: {
     operationId: 'signOut',
     summary: 'Sign out',
-    description: 'The upstream is told, and its failure ignored: the cookies are cleared in any case.',
+    description:
+      'The upstream is told when both cookies are there, with `SIGN_OUT_REVOKES` also when only the refresh cookie is, and its failure ignored: the cookies are cleared in any case.',
     security: TAKES_SESSION,
     parameters: OWN_ROUTE_HEADERS,
     responses: {

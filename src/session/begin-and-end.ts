@@ -2,10 +2,12 @@
 
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import type { Responding } from '../http/native-response.ts';
-import { traceOf } from '../http/request-trace.ts';
+import { type RequestTrace, traceOf } from '../http/request-trace.ts';
 import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { SessionParts } from './session.ts';
+
+type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
 /**
  * Stores the pair in the cookies. A session that the request came with ends here, and only here: a late response to its
@@ -15,13 +17,13 @@ import type { SessionParts } from './session.ts';
  */
 export async function beginSession(
   { cookies, sharedRefresh }: SessionParts,
-  { request, set }: Responding,
+  context: Responding,
   pair: TokenPair,
 ): Promise<void> {
-  const { refreshToken } = await cookies.read(request.headers.get('cookie'), set);
+  const { refreshToken } = await cookies.read(context);
   if (refreshToken !== undefined) await sharedRefresh.end(refreshToken);
   await sharedRefresh.begin(pair.refreshToken);
-  await cookies.store(set, pair);
+  await cookies.store(context.set, pair);
 }
 
 /**
@@ -33,15 +35,41 @@ export async function endSession(
   upstreamSessions: SessionEndpoints,
   context: Responding,
 ): Promise<void> {
-  const { request, set } = context;
   const { accessToken, refreshToken } = await cookies.read(context);
-  const pairs: Pick<TokenPair, 'accessToken' | 'refreshToken'>[] = [];
-  if (accessToken !== undefined && refreshToken !== undefined) pairs.push({ accessToken, refreshToken });
-  const newest = refreshToken === undefined ? undefined : await sharedRefresh.end(refreshToken);
-  if (newest) pairs.push(newest);
-  const trace = traceOf(request);
-  await withoutIdleTimeout(context, settings.timeouts.logoutMs, () =>
-    Promise.allSettled(pairs.map((pair) => upstreamSessions.signOut(pair, trace))),
-  );
-  cookies.clear(set);
+  if (refreshToken !== undefined) {
+    const newest = await sharedRefresh.end(refreshToken);
+    const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
+    if (newest) pairs.push(newest);
+    const last = newest?.refreshToken ?? refreshToken;
+    // A refresh that is under way signs its own pair out.
+    const revokes = settings.signOutRevokes && !sharedRefresh.isRefreshing(last);
+    const { signInMs, logoutMs } = settings.timeouts;
+    const trace = traceOf(context.request);
+    await withoutIdleTimeout(context, revokes ? signInMs + 2 * logoutMs : logoutMs, async () => {
+      const needsRefresh = await signOut(upstreamSessions, pairs, trace);
+      if (revokes && needsRefresh) await refreshAndSignOut(upstreamSessions, last, trace);
+    });
+  }
+  cookies.clear(context.set);
+}
+
+/** @returns whether a refresh would help: there is no pair, or the access token of the last one has expired */
+async function signOut(
+  upstreamSessions: SessionEndpoints,
+  pairs: readonly Pair[],
+  trace: RequestTrace,
+): Promise<boolean> {
+  const outcomes = await Promise.allSettled(pairs.map((pair) => upstreamSessions.signOut(pair, trace)));
+  const last = outcomes.at(-1);
+  return last === undefined || (last.status === 'fulfilled' && last.value === 401);
+}
+
+/** Not a shared refresh: the session has been ended here, and the new pair is for nobody. */
+async function refreshAndSignOut(
+  upstreamSessions: SessionEndpoints,
+  refreshToken: string,
+  trace: RequestTrace,
+): Promise<void> {
+  const outcome = await upstreamSessions.refresh(refreshToken, trace);
+  if (outcome.kind === 'renewed') await signOut(upstreamSessions, [outcome.pair], trace);
 }

@@ -42,6 +42,10 @@ export class RefreshClaims {
     this.#parts = parts;
   }
 
+  isRefreshing(key: string): boolean {
+    return this.#claimed.has(key);
+  }
+
   /** Notes a sign-out, if this process is refreshing the token. */
   noteEnd(key: string): void {
     if (this.#claimed.has(key)) this.#ended.set(key, ENDED + this.#parts.clock.now());

@@ -64,17 +64,21 @@ export class SessionEndpoints {
     }
   }
 
-  /** @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no place for the call */
+  /**
+   * @returns the upstream's status
+   * @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no place for the call
+   */
   async signOut(
     { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
     trace: RequestTrace,
-  ): Promise<void> {
+  ): Promise<number> {
     const body = { refresh_token: refreshToken };
     const headers = { authorization: `Bearer ${accessToken}` };
     const timeoutMs = this.#settings.timeouts.logoutMs;
-    await this.#signOuts.during(() =>
+    const { status } = await this.#signOuts.during(() =>
       this.#post('/v1/auth/logout', body, { name: 'sign-out', trace, timeoutMs, headers }),
     );
+    return status;
   }
 
   #post(

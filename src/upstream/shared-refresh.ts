@@ -120,6 +120,11 @@ export class SharedRefresh {
     }
   }
 
+  /** Whether this process is refreshing the token; when it was ended meanwhile, the late pair is signed out upstream. */
+  isRefreshing(refreshToken: string): boolean {
+    return this.#claims.isRefreshing(refreshTokenHash(refreshToken));
+  }
+
   async #claimOrFollow(refreshing: Refreshing, stopSharing: () => void): Promise<RefreshOutcome> {
     const { refreshToken, trace, arrivedAt } = refreshing;
     let spentRecord: string | undefined;

@@ -93,6 +93,7 @@ const OPTIONAL: [
     CLIENT_KEY.privateJwk,
     'gateway-1',
   ],
+  ['SIGN_OUT_REVOKES', ({ signOutRevokes }) => signOutRevokes, false, 'true', true],
   ['COOKIE_KEYS', ({ cookies }) => cookies.keys, [], KEYS, [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
   ['COOKIE_KEYS_ACCEPT_PLAIN', ({ cookies }) => cookies.acceptPlain, false, 'true', true],
 ];
@@ -577,9 +578,9 @@ describe('settings that hold secrets', () => {
   });
 });
 
-describe('COOKIE_KEYS_ACCEPT_PLAIN', () => {
+describe.each(['COOKIE_KEYS_ACCEPT_PLAIN', 'SIGN_OUT_REVOKES'])('%s', (name) => {
   it.each(['yes', '1', 'TRUE'])('must be true or false, not %s', (value) => {
-    expect(problemsOf({ COOKIE_KEYS_ACCEPT_PLAIN: value })).toHaveLength(1);
+    expect(problemsOf({ [name]: value })).toEqual([`${name} must be true or false, not "${value}"`]);
   });
 });
 
