@@ -30,7 +30,7 @@ export interface Settings {
   readonly identityProvider: IdentityProviderSettings;
   readonly allowedOrigins: ReadonlySet<string>;
   readonly serviceName: string;
-  /** Production mode: the cookies are Secure. */
+  /** Production mode: the cookies are Secure, and the OpenAPI document is not served. */
   readonly production: boolean;
   readonly upstreamSignInField: string;
   readonly timeouts: {
@@ -152,10 +152,17 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
   if (settings.metricsPort && settings.metricsPort === settings.port) {
     problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
   }
-  if (!production && [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'))) {
+  const isHttps = [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'));
+  if (isHttps && !settings.cookies.secure) {
     warnings.push(
-      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https',
+      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
+        'COOKIE_SECURE=true makes them so',
     );
+  }
+  if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
+    const found = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
+    if (production) problems.push(`${found}, which production does not allow`);
+    else warnings.push(found);
   }
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }

@@ -23,7 +23,7 @@ export const HEADERS = {
   NoStore: always('`no-store`.'),
   ErrorLanguage: optional('`en` or `sw`; absent when the text is the upstream’s.'),
   SessionCookies: optional(
-    'A line for each session cookie, `HttpOnly` and `SameSite=Lax`: a new pair, or `Max-Age=0` for a session that has ended or cannot be read.',
+    'A line for each session cookie, `HttpOnly` and, unless `COOKIE_SAME_SITE` is `strict`, `SameSite=Lax`: a new pair, or `Max-Age=0` for a session that has ended or cannot be read.',
   ),
   Refreshed: optional('`refresh` when the session was renewed for this request.'),
   ProxyStatus: optional(

@@ -14,9 +14,11 @@ export interface Operation<Answers = Responses | References> {
   readonly detail: DocumentDecoration & { readonly responses: Answers };
 }
 
+const description = 'With `COOKIE_PREFIX` the name begins with that prefix.';
+
 export const SECURITY_SCHEMES = {
-  accessToken: { type: 'apiKey', in: 'cookie', name: 'svc_music_access' },
-  refreshToken: { type: 'apiKey', in: 'cookie', name: 'svc_music_refresh' },
+  accessToken: { type: 'apiKey', in: 'cookie', name: 'svc_music_access', description },
+  refreshToken: { type: 'apiKey', in: 'cookie', name: 'svc_music_refresh', description },
 } as const;
 
 /** Either cookie is a session; a browser has the second one alone when the first has run out. */

@@ -41,7 +41,7 @@ export async function endSession(
     const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const last = newest?.refreshToken ?? refreshToken;
-    // A refresh that is under way signs its own pair out.
+    // A refresh that is under way in this process signs its late pair out itself.
     const revokes = settings.signOutRevokes && !sharedRefresh.isRefreshing(last);
     const { signInMs, logoutMs } = settings.timeouts;
     const trace = traceOf(context.request);

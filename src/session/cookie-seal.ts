@@ -12,7 +12,10 @@ const ENCRYPTION = 'A256GCM';
 /** Marks what was sealed here, so that a token which is itself a JWE is not taken for one. */
 const TYPE = 'music-gateway-cookie';
 
-/** The first key seals, every key opens. A value is bound to the name of its cookie by the protected header. */
+/**
+ * The first key seals, every key opens. The protected header binds a value to the name of its cookie, and has the time
+ * until which it counts: a browser keeps to `Max-Age`, a thief does not.
+ */
 export class CookieSeal {
   readonly #keys: readonly Key[];
   readonly #acceptPlain: boolean;
@@ -23,20 +26,28 @@ export class CookieSeal {
   }
 
   /** @see RFC 7516 section 7.1 (compact serialization), RFC 7518 section 4.5 (`dir`) and 5.3 (AES-GCM) */
-  async seal(cookieName: string, value: string): Promise<string> {
+  async seal(cookieName: string, value: string, maxAgeSeconds: number): Promise<string> {
     const [key] = this.#keys;
     if (!key) throw new Error('a seal needs a key');
+    const exp = nowSeconds() + maxAgeSeconds;
     return new CompactEncrypt(Buffer.from(value))
-      .setProtectedHeader({ alg: ALGORITHM, enc: ENCRYPTION, typ: TYPE, kid: key.id, cookie: cookieName })
+      .setProtectedHeader({
+        alg: ALGORITHM,
+        enc: ENCRYPTION,
+        typ: TYPE,
+        kid: key.id,
+        cookie: cookieName,
+        exp,
+      })
       .encrypt(key.bytes);
   }
 
-  /** Undefined for a value that no listed key has sealed for this cookie. */
+  /** Undefined for a value that no listed key has sealed for this cookie, and for one that has expired. */
   async open(cookieName: string, value: string): Promise<string | undefined> {
     const header = readHeader(value);
     if (header?.typ !== TYPE) return this.#acceptPlain ? value : undefined;
     const key = this.#keys.find(({ id }) => id === header.kid);
-    if (!key || header.cookie !== cookieName) return undefined;
+    if (!key || header.cookie !== cookieName || hasExpired(header.exp)) return undefined;
     try {
       const options = { keyManagementAlgorithms: [ALGORITHM], contentEncryptionAlgorithms: [ENCRYPTION] };
       const { plaintext } = await compactDecrypt(value, key.bytes, options);
@@ -49,11 +60,20 @@ export class CookieSeal {
 
 function readHeader(value: string) {
   try {
-    const { typ, kid, cookie } = decodeProtectedHeader(value);
-    return { typ, kid, cookie };
+    const { typ, kid, cookie, exp } = decodeProtectedHeader(value);
+    return { typ, kid, cookie, exp };
   } catch {
     return undefined;
   }
+}
+
+/** Cookies of earlier versions have no `exp`. Whoever changes it makes a cookie that cannot be decrypted. */
+function hasExpired(exp: unknown): boolean {
+  return exp !== undefined && !(typeof exp === 'number' && exp > nowSeconds());
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
 }
 
 /** Names a key without telling anything of it. */

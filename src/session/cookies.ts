@@ -35,11 +35,14 @@ export interface FoundTokens extends SessionTokens {
 const NO_TOKENS = { accessToken: undefined, refreshToken: undefined };
 
 export class SessionCookies {
-  readonly #secure: boolean;
+  /** As browsers know them, with the prefix. */
+  readonly #names: Readonly<Record<CookieName, string>>;
+  readonly #attributes: Pick<Bun.CookieInit, 'secure' | 'sameSite'>;
   readonly #seal: CookieSeal | undefined;
 
-  constructor({ secure, keys, acceptPlain }: CookieSettings) {
-    this.#secure = secure;
+  constructor({ prefix, secure, sameSite, keys, acceptPlain }: CookieSettings) {
+    this.#names = { [ACCESS]: prefix + ACCESS, [REFRESH]: prefix + REFRESH };
+    this.#attributes = { secure, sameSite };
     this.#seal = keys.length ? new CookieSeal(keys, acceptPlain) : undefined;
   }
 
@@ -57,11 +60,12 @@ export class SessionCookies {
     const header = request.headers.get('cookie');
     if (header === null) return { ...NO_TOKENS, isAmbiguous: false };
     const jar = new Bun.CookieMap(header);
-    if (isTwice(ACCESS, header, jar) || isTwice(REFRESH, header, jar)) {
+    const { [ACCESS]: access, [REFRESH]: refresh } = this.#names;
+    if (isTwice(access, header, jar) || isTwice(refresh, header, jar)) {
       traceOf(request).reason = messageKey(messages.sessionCookieTwice);
       return { ...NO_TOKENS, isAmbiguous: true };
     }
-    const values = { [ACCESS]: jar.get(ACCESS) || undefined, [REFRESH]: jar.get(REFRESH) || undefined };
+    const values = { [ACCESS]: jar.get(access) || undefined, [REFRESH]: jar.get(refresh) || undefined };
     return this.#seal ? this.#unseal(this.#seal, values, set).then(() => tokensOf(values)) : tokensOf(values);
   }
 
@@ -70,7 +74,7 @@ export class SessionCookies {
     for (const name of NAMES) {
       const value = values[name];
       if (value === undefined) continue;
-      values[name] = await seal.open(name, value);
+      values[name] = await seal.open(this.#names[name], value);
       if (!validator.Check({ [name]: values[name] ?? '' })) unreadable.push(name);
     }
     if (unreadable.length) this.clear(set, unreadable);
@@ -79,8 +83,8 @@ export class SessionCookies {
   /** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
   async store(set: Set, { accessToken, refreshToken, expiresInSeconds }: TokenPair): Promise<void> {
     const cookies = [
-      this.#cookie(ACCESS, await this.#sealed(ACCESS, accessToken), expiresInSeconds),
-      this.#cookie(REFRESH, await this.#sealed(REFRESH, refreshToken), REFRESH_MAX_AGE_SECONDS),
+      await this.#sealedCookie(ACCESS, accessToken, expiresInSeconds),
+      await this.#sealedCookie(REFRESH, refreshToken, REFRESH_MAX_AGE_SECONDS),
     ];
     const fits = cookies.every((cookie) => cookie.indexOf(';') - '='.length <= COOKIE_LIMIT_BYTES);
     if (!fits) throw new GatewayError(502, messages.tokensTooLarge);
@@ -91,13 +95,14 @@ export class SessionCookies {
     set.headers['set-cookie'] = names.map((name) => this.#cookie(name, '', 0));
   }
 
-  async #sealed(name: CookieName, token: string): Promise<string> {
-    return this.#seal ? this.#seal.seal(name, token) : token;
+  async #sealedCookie(name: CookieName, token: string, maxAge: number): Promise<string> {
+    const value = await this.#seal?.seal(this.#names[name], token, maxAge);
+    return this.#cookie(name, value ?? token, maxAge);
   }
 
   #cookie(name: CookieName, value: string, maxAge: number): string {
-    const attributes = { httpOnly: true, sameSite: 'lax', path: '/', maxAge, secure: this.#secure } as const;
-    return new Bun.Cookie(name, value, attributes).serialize();
+    const attributes = { ...this.#attributes, httpOnly: true, path: '/', maxAge };
+    return new Bun.Cookie(this.#names[name], value, attributes).serialize();
   }
 }
 

@@ -2,10 +2,21 @@
 
 import type { EnvironmentReader } from './environment-reader.ts';
 
-export const COOKIE_SETTING_NAMES = ['COOKIE_KEYS', 'COOKIE_KEYS_ACCEPT_PLAIN'] as const;
+export const COOKIE_SETTING_NAMES = [
+  'COOKIE_KEYS',
+  'COOKIE_KEYS_ACCEPT_PLAIN',
+  'COOKIE_PREFIX',
+  'COOKIE_SAME_SITE',
+  'COOKIE_SECURE',
+] as const;
 type CookieSettingName = (typeof COOKIE_SETTING_NAMES)[number];
 
+const PREFIXES = ['__Host-', '__Host-Http-'] as const;
+
 export interface CookieSettings {
+  /** Before both names, so that browsers keep other hosts of the site from setting such a cookie; or nothing. */
+  readonly prefix: '' | (typeof PREFIXES)[number];
+  readonly sameSite: 'lax' | 'strict';
   readonly secure: boolean;
   /** 32 bytes each; the first seals the cookies, all open them; none: the cookies are not sealed. */
   readonly keys: readonly Uint8Array[];
@@ -18,8 +29,16 @@ export function parseCookieSettings(
   production: boolean,
   problems: string[],
 ): CookieSettings {
+  const prefix = read.text('COOKIE_PREFIX', '') && read.oneOf('COOKIE_PREFIX', PREFIXES, '__Host-');
+  // Not the other way round: in production they always are.
+  const secure = read.flag('COOKIE_SECURE') || production;
+  if (prefix && !secure) {
+    problems.push('COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true');
+  }
   return {
-    secure: production,
+    prefix,
+    sameSite: read.oneOf('COOKIE_SAME_SITE', ['lax', 'strict'], 'lax'),
+    secure,
     keys: parseCookieKeys(read.text('COOKIE_KEYS', ''), problems),
     acceptPlain: read.flag('COOKIE_KEYS_ACCEPT_PLAIN'),
   };

@@ -120,7 +120,6 @@ export class SharedRefresh {
     }
   }
 
-  /** Whether this process is refreshing the token; when it was ended meanwhile, the late pair is signed out upstream. */
   isRefreshing(refreshToken: string): boolean {
     return this.#claims.isRefreshing(refreshTokenHash(refreshToken));
   }

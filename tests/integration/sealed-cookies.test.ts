@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { CompactEncrypt } from 'jose';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -53,6 +53,11 @@ function header(cookies: Record<string, string | undefined>): string {
 async function session(world: World, cookies: Record<string, string | undefined>): Promise<Response> {
   script(world.upstream);
   return world.request('/api/auth/session', { cookie: header(cookies) });
+}
+
+/** The protected header of a sealed cookie. */
+function headerOf(sealed = ''): { kid: string; exp: number } {
+  return JSON.parse(Buffer.from(sealed.split('.')[0] ?? '', 'base64url').toString());
 }
 
 describe('sealed cookies', () => {
@@ -146,9 +151,7 @@ describe('sealed cookies', () => {
   ])('count as absent when they hold %s', async (_, plaintext) => {
     const key = newKey();
     await using world = startWorld({ COOKIE_KEYS: key });
-    const { kid } = JSON.parse(
-      Buffer.from((await signIn(world))[ACCESS]?.split('.')[0] ?? '', 'base64url').toString(),
-    );
+    const { kid } = headerOf((await signIn(world))[ACCESS]);
     const sealed = await new CompactEncrypt(Buffer.from(plaintext))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', typ: 'music-gateway-cookie', kid, cookie: ACCESS })
       .encrypt(Buffer.from(key, 'base64url'));
@@ -172,6 +175,79 @@ describe('sealed cookies', () => {
       const response = await session(world, { [ACCESS]: [forged, ...rest].join('.') });
       expect(await response.json()).toEqual({ authenticated: false });
     }
+  });
+});
+
+describe('the end of a sealed cookie', () => {
+  const DAYS = 24 * 60 * 60;
+  const start = Date.now();
+  const after = (seconds: number) => setSystemTime(start + seconds * 1000);
+  afterEach(() => void setSystemTime());
+
+  it('comes for the access cookie with the token pair, whatever the browser keeps', async () => {
+    await using world = startWorld({ COOKIE_KEYS: newKey() });
+    after(0);
+    const cookies = await signIn(world);
+    after(598);
+    const early = await session(world, { [ACCESS]: cookies[ACCESS] });
+    expect(await early.json()).toEqual({ bearer: 'Bearer the-access-token' });
+    expect(early.headers.getSetCookie()).toEqual([]);
+    after(601);
+    const late = await session(world, { [ACCESS]: cookies[ACCESS] });
+    expect(await late.json()).toEqual({ authenticated: false });
+    expect(late.headers.getSetCookie()).toEqual([CLEARED(ACCESS)]);
+    world.upstream.on('POST /v1/auth/refresh', () =>
+      Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' }),
+    );
+    const renewed = await session(world, cookies);
+    expect(await renewed.json()).toEqual({ bearer: 'Bearer access-2' });
+    expect(renewed.headers.getSetCookie()).toHaveLength(2);
+  });
+
+  it('comes for the refresh cookie after 30 days', async () => {
+    await using world = startWorld({ COOKIE_KEYS: newKey() });
+    world.upstream.on('POST /v1/auth/refresh', () =>
+      Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' }),
+    );
+    after(0);
+    const cookies = await signIn(world);
+    after(30 * DAYS + 1);
+    const calls = world.upstream.calls.length;
+    const late = await session(world, cookies);
+    expect(await late.json()).toEqual({ authenticated: false });
+    expectCleared(late);
+    expect(world.upstream.calls).toHaveLength(calls);
+    after(30 * DAYS - 2);
+    expect(await (await session(world, cookies)).json()).toEqual({ bearer: 'Bearer access-2' });
+  });
+
+  it.each<[what: string, change: Record<string, unknown>, body: unknown]>([
+    ['an earlier version, without one', {}, { bearer: 'Bearer sealed-here' }],
+    ['an end to come', { exp: 9_999_999_999 }, { bearer: 'Bearer sealed-here' }],
+    ['an end that is over', { exp: 1 }, { authenticated: false }],
+    ['an end that is no number', { exp: '9999999999' }, { authenticated: false }],
+    ['an end of null', { exp: null }, { authenticated: false }],
+  ])('is read from a cookie of %s', async (_, change, body) => {
+    const key = newKey();
+    await using world = startWorld({ COOKIE_KEYS: key });
+    const { exp, ...header } = headerOf((await signIn(world))[ACCESS]);
+    expect(exp).toBeNumber();
+    const sealed = await new CompactEncrypt(Buffer.from('sealed-here'))
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', ...header, ...change })
+      .encrypt(Buffer.from(key, 'base64url'));
+    expect(await (await session(world, { [ACCESS]: sealed })).json()).toEqual(body);
+  });
+
+  it('cannot be put off by whoever has no key', async () => {
+    await using world = startWorld({ COOKIE_KEYS: newKey() });
+    const value = (await signIn(world))[ACCESS];
+    const [, ...rest] = value?.split('.') ?? [];
+    const later = Buffer.from(JSON.stringify({ ...headerOf(value), exp: 9_999_999_999 })).toString(
+      'base64url',
+    );
+    const response = await session(world, { [ACCESS]: [later, ...rest].join('.') });
+    expect(await response.json()).toEqual({ authenticated: false });
+    expect(response.headers.getSetCookie()).toEqual([CLEARED(ACCESS)]);
   });
 });
 

@@ -105,6 +105,29 @@ describe('bun run start', () => {
     for (const secret of ['s3cr3t', ...secrets]) expect(errors).not.toContain(secret);
   });
 
+  it('says what a cookie prefix needs', async () => {
+    const child = start({ ...SETTINGS, COOKIE_PREFIX: '__Host-', COOKIE_SAME_SITE: 'none' });
+    expect(await child.exited).toBe(1);
+    expect(await child.stderr.text()).toBe(
+      'error: COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true\n' +
+        'error: COOKIE_SAME_SITE must be lax or strict, not "none"\n',
+    );
+  });
+
+  it('does not start in production when certificates are not checked', async () => {
+    const unchecked = start({ ...SETTINGS, NODE_ENV: 'production', NODE_TLS_REJECT_UNAUTHORIZED: '0' });
+    expect(await unchecked.exited).toBe(1);
+    expect(await unchecked.stdout.text()).toBe('');
+    expect(await unchecked.stderr.text()).toContain('error: NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates');
+  });
+
+  it('warns outside production that certificates are not checked', async () => {
+    const { lines } = await listening(start({ ...SETTINGS, NODE_TLS_REJECT_UNAUTHORIZED: '0' }));
+    expect(lines[0]).toMatch(
+      /WARN: NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked$/,
+    );
+  });
+
   it('names a port that is taken instead of sharing it', async () => {
     const { url } = await listening(start(SETTINGS));
     const second = start({ ...SETTINGS, PORT: new URL(url).port });

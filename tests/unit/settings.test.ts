@@ -95,6 +95,8 @@ const OPTIONAL: [
   ],
   ['SIGN_OUT_REVOKES', ({ signOutRevokes }) => signOutRevokes, false, 'true', true],
   ['COOKIE_KEYS', ({ cookies }) => cookies.keys, [], KEYS, [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
+  ['COOKIE_SAME_SITE', ({ cookies }) => cookies.sameSite, 'lax', 'strict', 'strict'],
+  ['COOKIE_SECURE', ({ cookies }) => cookies.secure, false, 'true', true],
   ['COOKIE_KEYS_ACCEPT_PLAIN', ({ cookies }) => cookies.acceptPlain, false, 'true', true],
 ];
 
@@ -578,15 +580,87 @@ describe('settings that hold secrets', () => {
   });
 });
 
-describe.each(['COOKIE_KEYS_ACCEPT_PLAIN', 'SIGN_OUT_REVOKES'])('%s', (name) => {
+describe.each(['COOKIE_KEYS_ACCEPT_PLAIN', 'COOKIE_SECURE', 'SIGN_OUT_REVOKES'])('%s', (name) => {
   it.each(['yes', '1', 'TRUE'])('must be true or false, not %s', (value) => {
     expect(problemsOf({ [name]: value })).toEqual([`${name} must be true or false, not "${value}"`]);
   });
 });
 
+describe('COOKIE_SECURE', () => {
+  it.each([{}, { COOKIE_SECURE: 'false' }, { COOKIE_SECURE: 'true' }])(
+    'changes nothing in production, where the cookies are Secure: %j',
+    (environment) => {
+      expect(settingsOf({ ...environment, NODE_ENV: 'production' }).cookies.secure).toBe(true);
+    },
+  );
+});
+
+describe('COOKIE_SAME_SITE', () => {
+  it.each(['none', 'Strict', 'LAX', 'true'])('cannot be %s', (value) => {
+    expect(problemsOf({ COOKIE_SAME_SITE: value })).toEqual([
+      `COOKIE_SAME_SITE must be lax or strict, not "${value}"`,
+    ]);
+  });
+});
+
+describe('COOKIE_PREFIX', () => {
+  it('is none unless it is set', () => {
+    for (const environment of [{}, { COOKIE_PREFIX: '' }, { COOKIE_PREFIX: ' ' }]) {
+      expect(settingsOf(environment).cookies.prefix).toBe('');
+    }
+  });
+
+  it.each(['__Host-', '__Host-Http-'] as const)('can be %s where the cookies are Secure', (prefix) => {
+    for (const secure of [{ NODE_ENV: 'production' }, { COOKIE_SECURE: 'true' }]) {
+      expect(settingsOf({ COOKIE_PREFIX: prefix, ...secure }).cookies).toMatchObject({
+        prefix,
+        secure: true,
+      });
+    }
+    expect(problemsOf({ COOKIE_PREFIX: prefix })).toEqual([
+      'COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true',
+    ]);
+  });
+
+  it.each(['__Secure-', '__Http-', '__host-', '__Host', '__Host-Http-x', 'true'])('cannot be %s', (value) => {
+    expect(problemsOf({ COOKIE_PREFIX: value, COOKIE_SECURE: 'true' })).toEqual([
+      `COOKIE_PREFIX must be __Host- or __Host-Http-, not "${value}"`,
+    ]);
+  });
+});
+
+describe('NODE_TLS_REJECT_UNAUTHORIZED', () => {
+  const UNCHECKED = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
+
+  it('of 0 stops the start in production, and is warned of elsewhere', () => {
+    const environment = { NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+    expect(problemsOf({ ...environment, NODE_ENV: 'production' })).toEqual([
+      `${UNCHECKED}, which production does not allow`,
+    ]);
+    const { ok, warnings } = parseSettings({
+      ...REQUIRED,
+      ...environment,
+      ALLOWED_ORIGINS: 'http://localhost:4180',
+    });
+    expect([ok, warnings]).toEqual([true, [UNCHECKED]]);
+  });
+
+  it.each(['1', '', 'false', '00', ' 0'])(
+    'of "%s" changes nothing for Bun, and is not looked at',
+    (value) => {
+      expect(warningsOf({ NODE_TLS_REJECT_UNAUTHORIZED: value })).toEqual([]);
+      expect(problemsOf({ NODE_TLS_REJECT_UNAUTHORIZED: value, NODE_ENV: 'production' })).toEqual([]);
+    },
+  );
+});
+
 describe('an https origin', () => {
   it('is warned of outside production, where the cookies are not Secure', () => {
-    expect(warningsOf({ NODE_ENV: 'prod' })).toEqual([expect.stringContaining('NODE_ENV is not production')]);
+    expect(warningsOf({ NODE_ENV: 'prod' })).toEqual([
+      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
+        'COOKIE_SECURE=true makes them so',
+    ]);
+    expect(warningsOf({ NODE_ENV: 'prod', COOKIE_SECURE: 'true' })).toEqual([]);
     expect(warningsOf({ NODE_ENV: 'prod', ALLOWED_ORIGINS: 'http://localhost:4180' })).toEqual([]);
     expect(warningsOf({ NODE_ENV: 'production' })).toEqual([]);
   });
