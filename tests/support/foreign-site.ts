@@ -6,12 +6,15 @@ export interface ForeignSite extends AsyncDisposable {
   readonly cookies: ReadonlyMap<string, readonly string[]>;
 }
 
-/** On `localhost` it is of the studio's own site, whose cookies it gets; on `127.0.0.1` it is not. */
-export function openForeignSite(hostname: 'localhost' | '127.0.0.1'): ForeignSite {
+/**
+ * On `localhost` it is of the studio's own site, whose cookies it gets; on `127.0.0.1` it is not. Browsers find names
+ * below `localhost` on this machine: `a.music.localhost` and `b.music.localhost` are hosts of one site.
+ */
+export function openForeignSite(hostname: string): ForeignSite {
   const cookies = new Map<string, readonly string[]>();
   const server = Bun.serve({
     port: 0,
-    hostname,
+    hostname: hostname.endsWith('.localhost') ? '127.0.0.1' : hostname,
     fetch(request) {
       const jar = new Bun.CookieMap(request.headers.get('cookie') ?? '');
       cookies.set(new URL(request.url).pathname, [...jar.keys()].sort());
