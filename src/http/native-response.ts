@@ -3,7 +3,7 @@
 import type { Context } from 'elysia';
 import type { Connection } from './idle-timeout.ts';
 import { traceOf } from './request-trace.ts';
-import { type ByteStream, tracedBody } from './traced-body.ts';
+import { type ByteStream, type PaidBody, tracedBody } from './traced-body.ts';
 
 type Body = ByteStream | Uint8Array<ArrayBuffer> | null;
 
@@ -27,8 +27,9 @@ export function nativeResponse(
   body: Body,
   status: number,
   headers: Readonly<Record<string, string>>,
+  paid?: PaidBody,
 ): Response {
-  const sent = request.method === 'HEAD' ? headOnly(body, headers) : traced(body, { request, server });
+  const sent = request.method === 'HEAD' ? headOnly(body, headers) : traced(body, { request, server }, paid);
   if (set.headers['set-cookie'] !== undefined) return new Response(sent, { status, headers });
   const all: Record<string, string> = {};
   for (const name in set.headers) if (!ONLY_PREFLIGHT.has(name)) all[name] = String(set.headers[name]);
@@ -42,8 +43,8 @@ function headOnly(body: Body, headers: Readonly<Record<string, string>>): Body {
   return body === null && headers['content-length'] === undefined ? streamOf(new Uint8Array()) : body;
 }
 
-function traced(body: Body, connection: Connection): Body {
-  if (body instanceof ReadableStream) return tracedBody(body, connection);
+function traced(body: Body, connection: Connection, paid?: PaidBody): Body {
+  if (body instanceof ReadableStream) return tracedBody(body, connection, paid);
   const trace = traceOf(connection.request);
   trace.bytes = body?.byteLength ?? 0;
   return body && trace.bytes > ONE_PIECE_BYTES ? tracedBody(streamOf(body), connection) : body;

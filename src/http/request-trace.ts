@@ -19,7 +19,7 @@ export interface CallTrace {
   readonly call: CallName;
   /** The status that was answered, or why there was none. */
   readonly outcome: number | ProxyError | 'client_gone';
-  /** Until the head of a streamed answer, until the end of any other. */
+  /** Until the head of a streamed answer, the first byte of a generation, the end of any other. */
   readonly ms: number;
 }
 
@@ -62,7 +62,7 @@ export class RequestTrace {
   clientGone: 'waiting' | 'streaming' | undefined;
   /** Whether the upstream broke off in the middle of the body. */
   brokenBody = false;
-  /** Resolves when a streamed body has ended, in whatever way. */
+  /** Resolves when the upstream's part of a streamed body has ended, in whatever way. */
   bodyEnd: Promise<void> | undefined;
 
   constructor(request: Request) {

@@ -1,11 +1,20 @@
 /** Passes a streamed body on, and sees how it ends: Bun's own stream tells neither its size nor its fate. */
 
 import { describeCause } from './cause.ts';
+import { drain } from './drain.ts';
 import { type Connection, cutSoon, IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 import { ReaderAllowance } from './reader-allowance.ts';
 import { traceOf } from './request-trace.ts';
 
 export type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
+
+/** A body that is paid for: it is read to its end, whether its client is still there or not. */
+export interface PaidBody {
+  /** What has been read of it; undefined when it is here whole. */
+  readonly firstPiece: Uint8Array<ArrayBuffer> | undefined;
+  /** How long it is read after its client has gone. */
+  readonly longestMs: number;
+}
 
 /** The idle timeout fires late rather than early, but counts in steps. */
 const STALLED_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
@@ -15,7 +24,7 @@ const LOOK_EVERY_MS = 5000;
  * The same bytes, one piece at a time. It costs 4 ms for 10 MB more than Bun's own stream, which prints the upstream's
  * address to stderr when the upstream breaks off.
  */
-export function tracedBody(body: ByteStream, connection: Connection): ByteStream {
+export function tracedBody(body: ByteStream, connection: Connection, paid?: PaidBody): ByteStream {
   const trace = traceOf(connection.request);
   const reader = body.getReader();
   const allowance = new ReaderAllowance();
@@ -26,30 +35,47 @@ export function tracedBody(body: ByteStream, connection: Connection): ByteStream
   /** Since when the upstream has been asked for more. */
   let waitingSince = Number.POSITIVE_INFINITY;
   let look: Timer | undefined;
-  const end = () => {
+  const stop = () => {
     isOver = true;
     clearInterval(look);
+  };
+  const end = () => {
+    stop();
     resolve();
+  };
+  const giveUp = () => void reader.cancel().catch(() => {});
+  const loseClient = () => {
+    trace.clientGone ??= 'streaming';
+    if (paid) {
+      stop();
+      void drain(reader, paid.longestMs).then(resolve);
+    } else {
+      end();
+      giveUp();
+    }
   };
   const breakOff = (cause: string) => {
     trace.brokenBody = true;
     trace.cause = cause;
     end();
   };
+  const handOn = (piece: Uint8Array<ArrayBuffer>, controller: ReadableByteStreamController) => {
+    trace.bytes = (trace.bytes ?? 0) + piece.byteLength;
+    allowance.pieceWaits(piece.byteLength, Date.now());
+    controller.enqueue(piece);
+  };
   const pass = async (controller: ReadableByteStreamController) => {
     waitingSince = Date.now();
     allowance.pieceTaken(waitingSince);
-    const { done, value } = await reader.read();
+    let read = await reader.read();
+    // An empty piece would break a stream of bytes.
+    while (read.value?.byteLength === 0) read = await reader.read();
     waitingSince = Number.POSITIVE_INFINITY;
     if (isOver) return;
-    if (done) {
+    if (read.done) {
       end();
       controller.close();
-    } else {
-      trace.bytes = (trace.bytes ?? 0) + value.byteLength;
-      allowance.pieceWaits(value.byteLength, Date.now());
-      controller.enqueue(value);
-    }
+    } else handOn(read.value, controller);
   };
   return new ReadableStream({
     // Hands each piece over instead of leaving it to the collector: a third less memory with 100 tracks at once.
@@ -57,14 +83,13 @@ export function tracedBody(body: ByteStream, connection: Connection): ByteStream
     start(controller) {
       look = setInterval(() => {
         if (!allowance.isSpent(Date.now())) return;
-        trace.clientGone = 'streaming';
         trace.cause = 'slow reader';
-        end();
         controller.error();
         // Bun hears of the error only when the reader takes what was there before it.
         cutSoon(connection);
-        void reader.cancel().catch(() => {});
+        loseClient();
       }, LOOK_EVERY_MS);
+      if (paid?.firstPiece) handOn(paid.firstPiece, controller);
     },
     pull: (controller) =>
       pass(controller).catch((cause) => {
@@ -74,14 +99,11 @@ export function tracedBody(body: ByteStream, connection: Connection): ByteStream
         // print it, with the upstream's address.
         controller.error();
       }),
-    cancel(reason) {
-      // Bun cuts off who has got nothing for so long, although it was the upstream that stood still.
-      if (Date.now() - waitingSince >= STALLED_MS) breakOff('stalled');
-      else {
-        trace.clientGone ??= 'streaming';
-        end();
-      }
-      return reader.cancel(reason);
+    cancel() {
+      if (Date.now() - waitingSince < STALLED_MS) return loseClient();
+      // Bun cuts off a client that has got nothing for so long, although it was the upstream that stood still.
+      breakOff('stalled');
+      giveUp();
     },
   });
 }

@@ -42,7 +42,10 @@ export function musicRoutes(settings: Settings, session: SessionPlugin, admissio
           // It is paid for: it gets its place, even one too many.
           place.add(streamedBodies.take());
           const headers = generationHeaders(upstream.headers);
-          return nativeResponse({ request, server, set }, upstream.body, 200, headers);
+          return nativeResponse({ request, server, set }, upstream.body, 200, headers, {
+            firstPiece: upstream.firstPiece,
+            longestMs: settings.timeouts.streamMs,
+          });
         }),
       {
         body: GenerationRequest,
@@ -83,7 +86,7 @@ async function generate(
       is_public: generation.is_public === true,
     }),
     timeoutMs: timeouts.streamMs,
-    answer: 'streamed',
+    answer: 'begun',
     // No signal: a generation is paid for, so it is left to finish when the client goes away.
     texts: { late: messages.generationTimeout },
   });

@@ -11,7 +11,7 @@ import {
   millisecondsSince,
   type RequestTrace,
 } from '../http/request-trace.ts';
-import { discard, type UpstreamAnswer } from './upstream-answer.ts';
+import { begun, discard, isSuccess, type UpstreamAnswer } from './upstream-answer.ts';
 
 interface FailureTexts {
   readonly unreachable: Message;
@@ -31,9 +31,11 @@ export interface UpstreamCall {
   /**
    * `streamed`: the deadline ends with the headers, and the body is passed on as it comes and as it is encoded; only
    *   one that is small is here when the call returns.
+   * `begun`: like `streamed`, but the deadline of a success ends with its first byte; without a body it is invalid, and
+   *   so is a part or a redirect.
    * `whole`: the deadline covers the body, which is here, decoded, when the call returns.
    */
-  readonly answer: 'streamed' | 'whole';
+  readonly answer: 'streamed' | 'begun' | 'whole';
   /** Called before more than 64 KB of a whole body are read, with what is known of its size; throws without room. */
   readonly admitLarge?: (bytes: number) => void;
   /** The client's signal, for a call that is of no use once the client has gone. */
@@ -48,6 +50,9 @@ const LEAST_IDLE_TIMEOUT_MS = 300_000;
 /** Far more than any answer that is not streamed; decoded, so that a small one cannot unfold into gigabytes. */
 const WHOLE_LIMIT_BYTES = 8 * 1024 * 1024;
 const LARGE_BYTES = 64 * 1024;
+
+/** No Content, Reset Content, Partial Content. */
+const HAS_NO_TRACK = new Set([204, 205, 206]);
 
 /** Bun repeats these by itself when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
@@ -72,9 +77,9 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamAnswer>
   if (call.signal?.aborted) abort();
   try {
     const response = await send(call, controller.signal);
-    if (response.status < 200 || response.status > 599) throw await refuse(call, response);
-    const isRead = call.answer === 'whole' || isSmall(call, response);
-    const answer = isRead ? await whole(call, response) : response;
+    if (!isValid(call, response)) throw await refuse(call, response);
+    const answer = await received(call, response);
+    if (!answer.body && mustBegin(call, answer)) throw invalid(call);
     remember(answer.status);
     return answer;
   } catch (cause) {
@@ -103,6 +108,11 @@ function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> {
   });
 }
 
+function isValid({ answer }: UpstreamCall, { status }: Response): boolean {
+  if (answer === 'begun' && (status >= 300 ? status < 400 : HAS_NO_TRACK.has(status))) return false;
+  return status >= 200 && status <= 599;
+}
+
 async function refuse(call: UpstreamCall, response: Response): Promise<GatewayError> {
   await discard(response);
   return invalid(call);
@@ -114,6 +124,15 @@ async function refuse(call: UpstreamCall, response: Response): Promise<GatewayEr
  */
 function isSmall({ method }: UpstreamCall, response: Response): boolean {
   return method !== 'HEAD' && declaredLength(response) <= ONE_PIECE_BYTES;
+}
+
+function received(call: UpstreamCall, response: Response): UpstreamAnswer | Promise<UpstreamAnswer> {
+  if (call.answer === 'whole' || isSmall(call, response)) return whole(call, response);
+  return mustBegin(call, response) ? begun(response) : response;
+}
+
+function mustBegin(call: UpstreamCall, answer: UpstreamAnswer): boolean {
+  return call.answer === 'begun' && isSuccess(answer);
 }
 
 async function whole(call: UpstreamCall, response: Response): Promise<UpstreamAnswer> {
@@ -149,8 +168,9 @@ function declaredLength({ headers }: Response): number {
 }
 
 function failure(call: UpstreamCall, cause: unknown, error: ProxyError): GatewayError {
-  const { late, unreachable } = textsOf(call);
-  const text = error === 'http_response_timeout' ? late : unreachable;
+  const { late, unreachable, invalid } = textsOf(call);
+  const isInvalid = error === 'http_response_content_coding';
+  const text = error === 'http_response_timeout' ? late : isInvalid ? invalid : unreachable;
   return new GatewayError(502, text, { cause, headers: proxyStatus(error) });
 }
 

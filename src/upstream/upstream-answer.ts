@@ -8,10 +8,21 @@ export interface UpstreamAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | Uint8Array<ArrayBuffer> | null;
+  /** What has been read of a body that has begun; `body` is the rest. */
+  readonly firstPiece?: Uint8Array<ArrayBuffer>;
 }
 
 export function isSuccess({ status }: UpstreamAnswer): boolean {
   return status >= 200 && status <= 299;
+}
+
+/** Waits for the first byte of the body; there is no body when it ends without one. */
+export async function begun({ status, headers, body }: Response): Promise<UpstreamAnswer> {
+  const reader = body?.getReader();
+  let read = await reader?.read();
+  while (read?.value?.byteLength === 0) read = await reader?.read();
+  reader?.releaseLock();
+  return read?.value ? { status, headers, body, firstPiece: read.value } : { status, headers, body: null };
 }
 
 /** The JSON of an answer that is here whole; undefined when it is none. */

@@ -7,6 +7,9 @@ import { openSignedIn, rejection } from './client-page.ts';
 const CALL = 'POST /v1/music';
 const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_ms: 30_000 };
 
+/** Without a client the gateway reads paid audio for so long. */
+const SHORT = { TIMEOUT_STREAM_MS: '300' };
+
 /** An upstream whose audio never ends; it tells when nobody takes it any more. */
 function scriptEndlessAudio(world: World): Promise<void> {
   const cancelled = Promise.withResolvers<void>();
@@ -77,7 +80,7 @@ describe('aborting a generation', () => {
   });
 
   it('in the middle of the audio ends the body with the reason, and the connection', async () => {
-    await using world = startWorld();
+    await using world = startWorld(SHORT);
     const { client } = await openSignedIn(world);
     const givenUp = scriptEndlessAudio(world);
     const abort = new AbortController();
@@ -95,7 +98,7 @@ describe('aborting a generation', () => {
 
 describe('a body that is cancelled', () => {
   it('ends the connection', async () => {
-    await using world = startWorld();
+    await using world = startWorld(SHORT);
     const givenUp = scriptEndlessAudio(world);
     const { body } = await clientOutsideOfPages(world).generate(ORDER);
     const reader = body.getReader();

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import tls from 'node:tls';
+import { messages } from '../../src/http/messages.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
 
@@ -127,6 +128,47 @@ describe.each(ROUTES)('%s with an upstream that', (_route, send) => {
       )
       .catch((error: Error) => error);
     expect(typeof outcome === 'string' || outcome instanceof Error).toBe(true);
+    await expectServed(world);
+  });
+});
+
+/** Each has sent the head of a generation, and breaks off before the first byte of its audio. */
+const BEFORE_THE_AUDIO: [name: string, error: string, fault: Fault][] = [
+  ['closes', 'connection_terminated', (socket) => socket.end(`${HEADERS}Content-Length: 100000\r\n\r\n`)],
+  [
+    'resets',
+    'connection_terminated',
+    (socket) =>
+      socket.write(`${HEADERS}Content-Length: 100000\r\n\r\n`, () =>
+        setImmediate(() => socket.resetAndDestroy()),
+      ),
+  ],
+  [
+    'closes instead of the first chunk',
+    'connection_terminated',
+    (socket) => socket.end(`${HEADERS}Transfer-Encoding: chunked\r\n\r\n`),
+  ],
+  [
+    'sends a bad chunk',
+    'http_protocol_error',
+    (socket) => socket.end(`${HEADERS}Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n`),
+  ],
+];
+
+describe('generate with an upstream that after its head', () => {
+  it.each(BEFORE_THE_AUDIO)('%s answers 502 with Proxy-Status %s', async (_name, error, fault) => {
+    await using upstream = await startRawUpstream(fault);
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
+    const response = await world.request('/api/music/generate', {
+      cookie: ACCESS_ONLY,
+      json: { model: 'm', prompt: 'p', music_length_ms: 3000 },
+    });
+    expect(response.headers.get('proxy-status')).toBe(`music-gateway; error=${error}`);
+    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamUnreachable.en);
+    expect(await world.line({ status: 502 })).toMatchObject({
+      upstream: [{ call: 'music', outcome: error }],
+    });
+    expect(upstream.connections).toBe(1);
     await expectServed(world);
   });
 });

@@ -7,6 +7,7 @@ import { clientKeyPair } from '../support/client-keys.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { isUp } from '../support/is-up.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { FIRST_PIECE, startTrackUpstream } from '../support/track-upstream.ts';
 import { ORIGIN, SIGNED_IN } from '../support/world.ts';
 
 const SETTINGS = {
@@ -256,6 +257,27 @@ describe('bun run start', () => {
     response.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
     expect(await child.exited).toBe(0);
     await upstream.stop();
+  });
+
+  it('reads a generation to its end whose client has gone in the middle, before it exits', async () => {
+    const upstream = await startTrackUpstream();
+    const child = start({ ...SETTINGS, UPSTREAM_URL: upstream.url });
+    const { url } = await listening(child);
+    const client = new AbortController();
+    const headers = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
+    const ordered = fetch(`${url}/api/music/generate`, { ...GENERATION, headers, signal: client.signal });
+    await upstream.arrived;
+    upstream.sendHead();
+    upstream.send(FIRST_PIECE);
+    await (await ordered).body?.getReader().read();
+    client.abort();
+    child.kill('SIGTERM');
+    while (await isUp(url)) await Bun.sleep(5);
+    // A process that did not wait would be gone at once, and its call with it.
+    expect(await Promise.race([upstream.closed.then(() => 'closed'), Bun.sleep(500)])).toBeUndefined();
+    expect(await upstream.finish()).toBe(true);
+    expect(await child.exited).toBe(0);
+    await upstream[Symbol.asyncDispose]();
   });
 
   it('waits for what runs no longer than the longest timeout', async () => {

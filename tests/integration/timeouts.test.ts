@@ -1,10 +1,13 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, spyOn } from 'bun:test';
 import net from 'node:net';
 import { createGateway } from '../../src/gateway.ts';
+import { messages } from '../../src/http/messages.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { ACCESS_ONLY, envelopeMessage, ORIGIN, startWorld, testSettings } from '../support/world.ts';
+import { FIRST_PIECE, startTrackUpstream } from '../support/track-upstream.ts';
+import { ACCESS_ONLY, envelopeMessage, ORIGIN, request, startWorld, testSettings } from '../support/world.ts';
 
+const TRACK = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 const SIGN_IN = { code: 'c', code_verifier: 'v'.repeat(43) };
 
 /** An answer whose headers come at once and whose body never ends. */
@@ -80,7 +83,48 @@ describe('the deadline of the proxy', () => {
   });
 });
 
+describe('the deadline of a generation', () => {
+  it('covers the wait for the first byte, after a head that came at once', async () => {
+    await using upstream = await startTrackUpstream();
+    await using world = startWorld({ UPSTREAM_URL: upstream.url, TIMEOUT_STREAM_MS: '300' });
+    const ordered = world.request('/api/music/generate', { cookie: ACCESS_ONLY, json: TRACK });
+    await upstream.arrived;
+    upstream.sendHead();
+    const response = await ordered;
+    expect(response.headers.get('proxy-status')).toBe('music-gateway; error=http_response_timeout');
+    expect(await envelopeMessage(response, 502)).toBe(messages.generationTimeout.en);
+    await upstream.closed;
+    const line = await world.line({ route: '/api/music/generate' });
+    expect(line).toMatchObject({ upstream: [{ call: 'music', outcome: 'http_response_timeout' }] });
+    expect(line['durationMs']).toBeGreaterThanOrEqual(300);
+    expect(world.admission.streams.inUse).toBe(0);
+  });
+});
+
 describe("Bun's own idle timeout", () => {
+  it('is off until the first byte of a generation', async () => {
+    await using upstream = await startTrackUpstream();
+    const settings = testSettings({ UPSTREAM_URL: upstream.url, IDP_URL: upstream.url });
+    const gateway = createGateway({ settings, logger: recordLog().logger });
+    gateway.listen({ port: 0, hostname: '127.0.0.1' });
+    const { server } = gateway;
+    if (!server) throw new Error('it does not listen');
+    using timeout = spyOn(server, 'timeout');
+    const seconds = () => timeout.mock.calls.map(([, each]) => each);
+    const base = `http://127.0.0.1:${server.port}`;
+    const ordered = request(`${base}/api/music/generate`, { cookie: ACCESS_ONLY, json: TRACK });
+    await upstream.arrived;
+    upstream.sendHead();
+    for (let served = 0; served < 3; served++) await request(`${base}/api/health`, {});
+    expect(seconds()).toEqual([0]);
+    upstream.send(FIRST_PIECE);
+    const response = await ordered;
+    expect(response.status).toBe(200);
+    expect(seconds()).toEqual([0, 60]);
+    await response.body?.cancel();
+    await gateway.stop(true);
+  });
+
   it('does not cut a client that waits for the upstream', async () => {
     await using upstream = Object.assign(new ScriptedUpstream(), {
       [Symbol.asyncDispose]: () => upstream.stop(),
@@ -103,7 +147,7 @@ describe("Bun's own idle timeout", () => {
     const generation = fetch(`${base}/api/music/generate`, {
       method: 'POST',
       headers,
-      body: JSON.stringify({ model: 'm', prompt: 'p', music_length_ms: 3000 }),
+      body: JSON.stringify(TRACK),
     });
     const session = fetch(`${base}/api/auth/session`, { headers });
     const playback = fetch(`${base}/api/upstream/v1/music/public/1`, { headers });

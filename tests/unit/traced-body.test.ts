@@ -77,4 +77,113 @@ describe('tracedBody()', () => {
     await expect(reader.read()).rejects.toBeUndefined();
     expect(jest.getTimerCount()).toBe(0);
   });
+
+  /** An upstream that sends what it is given, and says whether it was given up. */
+  function pushedUpstream() {
+    let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
+    let isCancelled = false;
+    const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start: (given) => {
+        controller = given;
+      },
+      cancel: () => {
+        isCancelled = true;
+      },
+    });
+    return {
+      stream,
+      push: (bytes: number) => controller?.enqueue(new Uint8Array(bytes)),
+      close: () => controller?.close(),
+      isCancelled: () => isCancelled,
+    };
+  }
+
+  const request = () => new Request('http://gateway.test');
+  /** A paid body whose first piece is 1 KiB. */
+  const paid = () => ({ firstPiece: new Uint8Array(KiB), longestMs: 280_000 });
+
+  function endOf(of: Request): () => boolean {
+    let hasEnded = false;
+    void traceOf(of).bodyEnd?.then(() => {
+      hasEnded = true;
+    });
+    return () => hasEnded;
+  }
+
+  it('skips an empty piece', async () => {
+    const upstream = pushedUpstream();
+    for (const bytes of [0, 2, 0, 0, 3, 0]) upstream.push(bytes);
+    upstream.close();
+    const reading = new Response(tracedBody(upstream.stream, { request: request(), server: null })).bytes();
+    expect(await reading).toHaveLength(5);
+  });
+
+  it('reads a paid body to its end when its reader stops', async () => {
+    const upstream = pushedUpstream();
+    const of = request();
+    const timeouts: number[] = [];
+    const server = { timeout: (_: Request, seconds: number) => void timeouts.push(seconds) };
+    const reader = tracedBody(upstream.stream, { request: of, server }, paid()).getReader();
+    const hasEnded = endOf(of);
+    await reader.read();
+    upstream.push(64 * KiB);
+    await reader.read();
+    await settle();
+    jest.advanceTimersByTime(65_000);
+    await settle();
+    expect(timeouts).toEqual([1]);
+    await expect(reader.read()).rejects.toBeUndefined();
+    upstream.push(64 * KiB);
+    await settle();
+    expect(hasEnded()).toBeFalse();
+    upstream.close();
+    await settle();
+    expect(hasEnded()).toBeTrue();
+    expect(upstream.isCancelled()).toBeFalse();
+    expect(traceOf(of)).toMatchObject({ clientGone: 'streaming', cause: 'slow reader', bytes: 65 * KiB });
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    ['60 s of silence', 60_000, 0],
+    ['longestMs, although it flows', 280_000, 30_000],
+  ])('gives a paid body that was left up after %s', async (_, endsAfterMs, pieceEveryMs) => {
+    const upstream = pushedUpstream();
+    const of = request();
+    const body = tracedBody(upstream.stream, { request: of, server: null }, paid());
+    const hasEnded = endOf(of);
+    await body.cancel();
+    const lastLook = endsAfterMs - 1000;
+    for (let now = 0; now < lastLook; now += 1000) {
+      if (pieceEveryMs && now % pieceEveryMs === 0) upstream.push(KiB);
+      await settle();
+      jest.advanceTimersByTime(1000);
+    }
+    await settle();
+    expect(upstream.isCancelled()).toBeFalse();
+    expect(hasEnded()).toBeFalse();
+    jest.advanceTimersByTime(1000);
+    await settle();
+    expect(upstream.isCancelled()).toBeTrue();
+    expect(hasEnded()).toBeTrue();
+    expect(traceOf(of)).toMatchObject({ clientGone: 'streaming', brokenBody: false, bytes: KiB });
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('gives a paid body up when its upstream was silent until the connection was cut', async () => {
+    const upstream = pushedUpstream();
+    const of = request();
+    const body = tracedBody(upstream.stream, { request: of, server: null }, paid());
+    const reader = body.getReader();
+    await reader.read();
+    const waiting = reader.read();
+    await settle();
+    jest.setSystemTime(Date.now() + 60_000);
+    await reader.cancel();
+    await waiting;
+    await settle();
+    expect(upstream.isCancelled()).toBeTrue();
+    expect(traceOf(of)).toMatchObject({ brokenBody: true, cause: 'stalled', clientGone: undefined });
+    await traceOf(of).bodyEnd;
+  });
 });

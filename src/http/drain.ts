@@ -1,0 +1,27 @@
+/** Reads the rest of a body that nobody waits for any more, and throws it away. */
+
+import type { ReadableStreamDefaultReader } from 'node:stream/web';
+import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
+
+type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+
+/** Resolves when the body has ended or has broken off. It is given up after 60 s of silence, and after `longestMs`. */
+export async function drain(reader: Reader, longestMs: number): Promise<void> {
+  const giveUp = () => void reader.cancel().catch(() => {});
+  const deadline = setTimeout(giveUp, longestMs);
+  const silence = setTimeout(giveUp, IDLE_TIMEOUT_SECONDS * 1000);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      silence.refresh();
+      // Frees the piece at once instead of leaving it to the collector.
+      value.buffer.transfer(0);
+    }
+  } catch {
+    // The upstream broke off, and there is no client to hear of it.
+  } finally {
+    clearTimeout(deadline);
+    clearTimeout(silence);
+  }
+}
