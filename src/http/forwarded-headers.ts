@@ -161,9 +161,18 @@ export function generationHeaders(headers: Headers): Record<string, string> {
     'content-type': headers.get('content-type') ?? 'audio/mpeg',
     'cache-control': 'no-store',
   };
-  for (const name of GENERATION_HEADERS) {
+  for (const name of [...GENERATION_HEADERS, 'Content-Encoding']) {
     const value = headers.get(name);
     if (value !== null) forwarded[name] = value;
   }
+  return forwarded;
+}
+
+/** When the client may send the next request, and how many it has left. */
+export function limitHeaders(headers: Headers): Record<string, string> {
+  const forwarded: Record<string, string> = {};
+  headers.forEach((value, name) => {
+    if (name === 'retry-after' || RATE_LIMIT.test(name)) forwarded[name] = value;
+  });
   return forwarded;
 }

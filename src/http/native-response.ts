@@ -29,7 +29,10 @@ export function nativeResponse(
   headers: Readonly<Record<string, string>>,
   paid?: PaidBody,
 ): Response {
-  const sent = request.method === 'HEAD' ? headOnly(body, headers) : traced(body, { request, server }, paid);
+  const isHead = request.method === 'HEAD';
+  const sent = isHead
+    ? headOnly(body, headers)
+    : withoutType(traced(body, { request, server }, paid), headers);
   if (set.headers['set-cookie'] !== undefined) return new Response(sent, { status, headers });
   const all: Record<string, string> = {};
   for (const name in set.headers) if (!ONLY_PREFLIGHT.has(name)) all[name] = String(set.headers[name]);
@@ -41,6 +44,11 @@ export function nativeResponse(
 /** Of no body and no length Bun would make a length of 0, which the upstream has not said. */
 function headOnly(body: Body, headers: Readonly<Record<string, string>>): Body {
   return body === null && headers['content-length'] === undefined ? streamOf(new Uint8Array()) : body;
+}
+
+/** Bun would call a body that is here whole `application/octet-stream`, which the upstream has not said. */
+function withoutType(body: Body, headers: Readonly<Record<string, string>>): Body {
+  return body instanceof Uint8Array && headers['content-type'] === undefined ? streamOf(body) : body;
 }
 
 function traced(body: Body, connection: Connection, paid?: PaidBody): Body {
@@ -56,10 +64,14 @@ function traced(body: Body, connection: Connection, paid?: PaidBody): Body {
  * instead of 275.
  */
 function streamOf(bytes: Uint8Array<ArrayBuffer>): ByteStream {
-  return new ReadableStream({
-    start(controller) {
-      controller.enqueue(bytes);
-      controller.close();
+  return new ReadableStream(
+    {
+      start(controller) {
+        controller.enqueue(bytes);
+        controller.close();
+      },
     },
-  });
+    // As much as Bun collects before it sends: the end of a small body is among it, so that it has a Content-Length.
+    { highWaterMark: ONE_PIECE_BYTES + 1 },
+  );
 }

@@ -29,6 +29,8 @@ const BY_CODE: Readonly<Record<string, ProxyError>> = {
   Malformed_HTTP_Response: 'http_protocol_error',
   UnrequestedUpgrade: 'http_protocol_error',
   ZlibError: 'http_response_content_coding',
+  BrotliDecompressionError: 'http_response_content_coding',
+  ZstdDecompressionError: 'http_response_content_coding',
 };
 
 const CERTIFICATE_CODE = /CERT|SELF_SIGNED|UNABLE_TO_/;

@@ -4,7 +4,7 @@ import { forwardedResponseHeaders } from './forwarded-headers.ts';
 import { type AddressMapping, mapAddress, mapLinks } from './mapped-addresses.ts';
 
 /** Keeps the upstream's HTML from running on the origin that holds the session cookies. */
-const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
+export const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
 
 /** What a header with addresses becomes; a header for which that is undefined is dropped. */
 const MAPPED: readonly (readonly [string, (value: string, mapping: AddressMapping) => string | undefined])[] =

@@ -30,7 +30,7 @@ export const HEADERS = {
     'What went wrong on the way to the upstream, as in `music-gateway; error=connection_refused` (RFC 9209). With a 401 of the upstream’s: why the session could not be renewed just now, so that it has not ended.',
   ),
   RetryLater: optional(
-    'When to send the request again, in seconds: the gateway had no place for it, or none for the refresh that it needed. Then `Proxy-Status` is `music-gateway; error=connection_limit_reached`.',
+    'When to send the request again, in seconds: the gateway had no place for it, or none for the refresh that it needed. Then `Proxy-Status` is `music-gateway; error=connection_limit_reached`; otherwise it is the upstream’s.',
   ),
   Relayed: optional('As the upstream sent it.'),
   RelayedCaching: optional('As the upstream sent it; `no-store` on an answer that sets cookies.'),
@@ -89,25 +89,12 @@ export const GENERATION: HeaderMap = {
   'X-Music-Creation-Id': relayed,
 };
 
-/** What the proxy passes on; OpenAPI keeps Content-Type out of its header maps. */
-export const RELAYED: HeaderMap = {
-  ...PROXY_STATUS,
-  ...GENERATION,
-  'Accept-Ranges': relayed,
-  Age: relayed,
-  Allow: relayed,
-  'Cache-Control': header('RelayedCaching'),
-  'Content-Encoding': header('RelayedEncoding'),
-  'Content-Language': relayed,
-  'Content-Length': relayed,
-  'Content-Location': header('RelayedLocation'),
-  'Content-Range': relayed,
-  'Content-Security-Policy': header('Sandbox'),
-  ETag: relayed,
-  Expires: relayed,
-  'Last-Modified': relayed,
-  Link: header('RelayedLinks'),
-  Location: header('RelayedLocation'),
+export const ENCODING: HeaderMap = { 'Content-Encoding': header('RelayedEncoding') };
+
+export const SANDBOX: HeaderMap = { 'Content-Security-Policy': header('Sandbox') };
+
+/** When the upstream takes the next request, and how many. */
+export const LIMITS: HeaderMap = {
   RateLimit: limits,
   'RateLimit-Limit': limits,
   'RateLimit-Policy': limits,
@@ -117,4 +104,26 @@ export const RELAYED: HeaderMap = {
   'X-RateLimit-Limit': limits,
   'X-RateLimit-Remaining': limits,
   'X-RateLimit-Reset': limits,
+};
+
+/** What the proxy passes on; OpenAPI keeps Content-Type out of its header maps. */
+export const RELAYED: HeaderMap = {
+  ...PROXY_STATUS,
+  ...GENERATION,
+  'Accept-Ranges': relayed,
+  Age: relayed,
+  Allow: relayed,
+  'Cache-Control': header('RelayedCaching'),
+  ...ENCODING,
+  'Content-Language': relayed,
+  'Content-Length': relayed,
+  'Content-Location': header('RelayedLocation'),
+  'Content-Range': relayed,
+  ...SANDBOX,
+  ETag: relayed,
+  Expires: relayed,
+  'Last-Modified': relayed,
+  Link: header('RelayedLinks'),
+  Location: header('RelayedLocation'),
+  ...LIMITS,
 };

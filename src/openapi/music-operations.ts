@@ -1,7 +1,16 @@
 /** The model catalogue and generating a track, as the document describes them. */
 
 import { GenerationRequest } from '../routes/schemas.ts';
-import { EVERY_ANSWER, GENERATION, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_CALL } from './headers.ts';
+import {
+  ENCODING,
+  EVERY_ANSWER,
+  GENERATION,
+  LIMITS,
+  NO_STORE,
+  PROXY_STATUS,
+  RETRY_LATER,
+  SESSION_CALL,
+} from './headers.ts';
 import { NEEDS_SESSION, type Operation, withHead } from './operation.ts';
 import { named, OWN_ROUTE_HEADERS } from './parameters.ts';
 import { relayedWhole } from './relayed-whole.ts';
@@ -36,13 +45,13 @@ const generate: Operation = {
     operationId: 'generateTrack',
     summary: 'Generate a track',
     description:
-      'Answers with the audio as it comes, after up to 280 seconds. A generation that has begun is paid for and goes on when the client has gone. Where the upstream refuses, its status is the answer’s, with its own text if it gives one.',
+      'Answers with the audio as it comes, whose first byte may take 280 seconds. A generation that has begun is paid for and goes on when the client has gone. Where the upstream refuses, its status is the answer’s, with its own text if it gives one.',
     security: NEEDS_SESSION,
     parameters: [...OWN_ROUTE_HEADERS, ...named('Idempotency-Key')],
     responses: {
       200: {
         description: 'The track. Without a content type of the upstream’s it is `audio/mpeg`.',
-        headers: { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_CALL, ...GENERATION },
+        headers: { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_CALL, ...GENERATION, ...ENCODING },
         content: { 'audio/mpeg': { schema: {} }, ...ANY_CONTENT },
       },
       403: ORIGIN_NOT_ALLOWED,
@@ -68,7 +77,7 @@ const generate: Operation = {
           ),
           default: ownError('Any other status with which the upstream refused the generation.'),
         },
-        { ...SESSION_CALL, ...PROXY_STATUS },
+        { ...SESSION_CALL, ...PROXY_STATUS, ...LIMITS },
       ),
     },
   },

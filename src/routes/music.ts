@@ -3,7 +3,7 @@
 import { Elysia } from 'elysia';
 import { type Admission, STREAMED_SHARE } from '../http/admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
-import { forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
+import { forwardedRequestHeader, generationHeaders, limitHeaders } from '../http/forwarded-headers.ts';
 import { messages } from '../http/messages.ts';
 import { nativeResponse } from '../http/native-response.ts';
 import { readFields } from '../http/request-body.ts';
@@ -74,7 +74,7 @@ async function generate(
     url: `${upstreamUrl}/v1/music`,
     headers: {
       'content-type': 'application/json',
-      // The answer's encoding is not passed on, so there must be none.
+      // Players take audio as it is; what comes encoded all the same keeps its Content-Encoding.
       'accept-encoding': 'identity',
       ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
     },
@@ -92,7 +92,7 @@ async function generate(
   });
   if (isSuccess(upstream)) return upstream;
   const text = (await readErrorMessage(upstream, timeouts.readMs)) ?? messages.generationFailed;
-  throw new GatewayError(upstream.status, text);
+  throw new GatewayError(upstream.status, text, { headers: limitHeaders(upstream.headers) });
 }
 
 /** A copy: what is trimmed would keep the whole text in memory, and a flag may be an object of any size. */

@@ -2,7 +2,12 @@
 
 import { type Admission, STREAMED_SHARE } from '../http/admission/admission.ts';
 import type { SessionPlace } from '../http/admission/session-limit.ts';
+import { GatewayError } from '../http/errors.ts';
+import { limitHeaders } from '../http/forwarded-headers.ts';
+import { messages } from '../http/messages.ts';
 import { nativeResponse, type Responding } from '../http/native-response.ts';
+import { proxyStatus } from '../http/proxy-status.ts';
+import { CONTENT_SECURITY_POLICY } from '../http/relayed-headers.ts';
 import { traceOf } from '../http/request-trace.ts';
 import type { Session } from '../session/session.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
@@ -46,14 +51,24 @@ export function wholeGet<Result>(
   return session.during(reads, (place) => session.fetch(callOf(place)).then(respond));
 }
 
-/** The upstream's status, body and content type, and nothing else of it. */
+/** What Bun decodes, or leaves as it is; a second encoding below one of these stays. */
+const DECODED = /^(?:gzip|x-gzip|deflate|br|zstd|identity)?$/i;
+
+/**
+ * The upstream's status, body, content type and limits, and nothing else of it.
+ *
+ * @throws GatewayError 502 when the body is encoded in a way that Bun does not decode
+ */
 export function wholeAnswer({ body, status, headers }: UpstreamAnswer, context: Responding): Response {
+  const coding = headers.get('content-encoding');
+  if (coding !== null && !DECODED.test(coding)) {
+    const unreadable = proxyStatus('http_response_content_coding');
+    throw new GatewayError(502, messages.upstreamInvalid, { headers: unreadable });
+  }
+  const sent = limitHeaders(headers);
   const contentType = headers.get('content-type');
-  const noStore = { 'cache-control': 'no-store' };
-  return nativeResponse(
-    context,
-    body,
-    status,
-    contentType === null ? noStore : { ...noStore, 'content-type': contentType },
-  );
+  if (contentType !== null) sent['content-type'] = contentType;
+  sent['cache-control'] = 'no-store';
+  sent['content-security-policy'] = CONTENT_SECURITY_POLICY;
+  return nativeResponse(context, body, status, sent);
 }

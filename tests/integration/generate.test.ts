@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../src/http/messages.ts';
+import { rawRequest } from '../support/raw-http.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import {
   ACCESS_ONLY,
@@ -20,6 +21,12 @@ const NEW_COOKIES = [
   'svc_music_access=access-2; Path=/; Max-Age=600; HttpOnly; SameSite=Lax',
   'svc_music_refresh=refresh-2; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax',
 ];
+const LIMITS = {
+  'retry-after': '17',
+  ratelimit: '"default";r=0;t=17',
+  'ratelimit-policy': '"default";q=10;w=60',
+  'x-ratelimit-remaining': '0',
+};
 /** Nothing listens there. */
 const CLOSED = 'http://127.0.0.1:1';
 
@@ -413,6 +420,23 @@ describe('POST /api/music/generate answering', () => {
     expect(response.headers.get('location')).toBeNull();
   });
 
+  it('keeps the Content-Encoding of audio that comes encoded, and its bytes', async () => {
+    const encoded = Bun.gzipSync(randomBytes(1000));
+    await using world = startWorld();
+    const headers = { 'content-type': 'audio/wav', 'content-encoding': 'gzip' };
+    world.upstream.on(MUSIC, () => new Response(encoded, { headers }));
+    const body = JSON.stringify(TRACK);
+    const head = `Origin: ${ORIGIN}\r\nCookie: ${SIGNED_IN}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+    const response = await rawRequest(
+      world.port,
+      `POST /api/music/generate HTTP/1.1\r\nHost: x\r\n${head}\r\nConnection: close\r\n\r\n${body}`,
+    );
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-encoding')).toBe('gzip');
+    expect(Buffer.from(response.body, 'latin1').equals(encoded)).toBe(true);
+    expect(world.upstream.last(MUSIC).headers.get('accept-encoding')).toBe('identity');
+  });
+
   it('passes on every byte of a track that comes in many chunks', async () => {
     const chunks = Array.from({ length: 40 }, (_, index) => randomBytes(1 + index * 1601));
     await using world = startWorld();
@@ -514,6 +538,19 @@ describe('POST /api/music/generate when the upstream refuses', () => {
       expect(world.log).toHaveLength(status >= 500 ? 1 : 0);
     },
   );
+
+  it.each([402, 429, 503])('passes on when to try again and the limits with a %i', async (status) => {
+    await using world = startWorld();
+    world.upstream.on(MUSIC, () =>
+      Response.json({ message: 'Wait.' }, { status, headers: { ...LIMITS, 'x-upstream': 'node-7' } }),
+    );
+    const response = await generate(world, TRACK);
+    expect(Object.fromEntries(response.headers)).toMatchObject(LIMITS);
+    expect(response.headers.has('x-upstream')).toBe(false);
+    expect(response.headers.has('proxy-status')).toBe(false);
+    expect(await envelopeMessage(response, status)).toBe('Wait.');
+    expect(world.upstream.calls).toEqual([MUSIC]);
+  });
 
   it('does not log the text that the upstream meant for the user', async () => {
     await using world = startWorld();

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'bun:test';
+import { brotliCompressSync, deflateSync } from 'node:zlib';
 import { messages } from '../../src/http/messages.ts';
+import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ACCESS_ONLY, envelopeMessage, SIGNED_IN, startWorld } from '../support/world.ts';
 
 const MODELS = 'GET /v1/models';
@@ -117,6 +119,93 @@ describe('GET /api/music/models', () => {
     await using world = startWorld();
     const response = await world.request('/api/music/models', { origin: null });
     expect(await envelopeMessage(response, 403)).toBe(messages.originNotAllowed.en);
+  });
+});
+
+/** Session check passes on a profile in the same way. */
+const PASSED_ON = [
+  ['/api/music/models', MODELS],
+  ['/api/auth/session', 'GET /v1/me'],
+] as const;
+
+describe.each(PASSED_ON)('GET %s passing on', (path, call) => {
+  /** What the upstream says of the body, as text that Bun does not touch. */
+  function startUpstream(head: string, body: string | Uint8Array) {
+    return startRawUpstream((socket) => {
+      const size = Buffer.byteLength(body);
+      socket.end(
+        Buffer.concat([
+          Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n${head}\r\n`),
+          Buffer.from(body),
+        ]),
+      );
+    });
+  }
+
+  it.each([200, 429, 503])('says with a %i when to try again, and the limits', async (status) => {
+    const limits = { 'retry-after': '17', ratelimit: '"default";r=0;t=17', 'x-ratelimit-remaining': '0' };
+    await using world = startWorld();
+    world.upstream.on(call, () => Response.json({}, { status, headers: { ...limits, etag: '"1"' } }));
+    const response = await world.request(path, { cookie: ACCESS_ONLY });
+    expect(response.status).toBe(status);
+    expect(Object.fromEntries(response.headers)).toMatchObject(limits);
+    expect(response.headers.has('etag')).toBe(false);
+    expect(await response.json()).toEqual({});
+    expect(world.upstream.calls).toEqual([call]);
+  });
+
+  it.each([200, 500])('keeps the body of a %i from running on the origin of the cookies', async (status) => {
+    await using world = startWorld();
+    const headers = { 'content-type': 'text/html' };
+    world.upstream.on(call, () => new Response('<script>alert(1)</script>', { status, headers }));
+    const response = await world.request(path, { cookie: ACCESS_ONLY });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-security-policy')).toBe("sandbox; default-src 'none'");
+    expect(await response.text()).toBe('<script>alert(1)</script>');
+    expect(world.upstream.calls).toEqual([call]);
+  });
+
+  it.each(['gzip', 'x-gzip', 'GZIP', 'deflate', 'br', 'zstd'])(
+    'answers 502 to a body that is not %s, although it says so',
+    async (coding) => {
+      await using upstream = await startUpstream(`Content-Encoding: ${coding}\r\n`, 'no such encoding');
+      await using world = startWorld({ UPSTREAM_URL: upstream.url });
+      const response = await world.request(path, { cookie: ACCESS_ONLY });
+      const error = 'music-gateway; error=http_response_content_coding';
+      expect(response.headers.get('proxy-status')).toBe(error);
+      expect(await envelopeMessage(response, 502)).toBe(messages.upstreamInvalid.en);
+      expect(upstream.connections).toBe(1);
+    },
+  );
+
+  it.each(['compress', 'aes128gcm', 'gzip, br', 'x'])(
+    'answers 502 to a body encoded as %s, which would be passed on encoded',
+    async (coding) => {
+      await using upstream = await startUpstream(`Content-Encoding: ${coding}\r\n`, '{}');
+      await using world = startWorld({ UPSTREAM_URL: upstream.url });
+      const response = await world.request(path, { cookie: ACCESS_ONLY });
+      const error = 'music-gateway; error=http_response_content_coding';
+      expect(response.headers.get('proxy-status')).toBe(error);
+      expect(await envelopeMessage(response, 502)).toBe(messages.upstreamInvalid.en);
+      expect(upstream.connections).toBe(1);
+    },
+  );
+
+  it.each([
+    ['gzip', Bun.gzipSync('{"a":1}')],
+    ['X-GZIP', Bun.gzipSync('{"a":1}')],
+    ['deflate', deflateSync('{"a":1}')],
+    ['br', brotliCompressSync('{"a":1}')],
+    ['zstd', Bun.zstdCompressSync('{"a":1}')],
+    ['identity', Buffer.from('{"a":1}')],
+  ])('decodes %s', async (coding, encoded) => {
+    await using upstream = await startUpstream(`Content-Encoding: ${coding}\r\n`, encoded);
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
+    const response = await world.request(path, { cookie: ACCESS_ONLY });
+    expect(response.status).toBe(200);
+    expect(response.headers.has('content-encoding')).toBe(false);
+    expect(await response.text()).toBe('{"a":1}');
+    expect(upstream.connections).toBe(1);
   });
 });
 

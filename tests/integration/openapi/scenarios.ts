@@ -63,16 +63,26 @@ function html(status: number): Response {
   return new Response('<p>', { status, headers: { 'content-type': 'text/html' } });
 }
 
+function limited(status: number): Response {
+  const headers = {
+    'content-type': 'text/html',
+    'retry-after': '9',
+    ratelimit: 'x',
+    'x-ratelimit-limit': '1',
+  };
+  return new Response('<p>', { status, headers });
+}
+
 /** Where the upstream's answers are passed on, its errors too may have any form; elsewhere only the status is. */
 function upstreamErrors(call: Call): Scenario[] {
   const passedOn = call.relays ? Object.keys(OWN_ERRORS) : ['429', '503'];
   const statuses = call.statuses.filter((status) => passedOn.includes(status));
   return [
     ...statuses.map((status) =>
-      answered(call, [status, `when the upstream says ${status}`], () => html(Number(status))),
+      answered(call, [status, `when the upstream says ${status}`], () => limited(Number(status))),
     ),
     ...(call.statuses.includes('default')
-      ? [answered(call, ['default', 'when the upstream says 418'], () => html(418))]
+      ? [answered(call, ['default', 'when the upstream says 418'], () => limited(418))]
       : []),
   ];
 }
