@@ -4,7 +4,7 @@ import type { Call } from './call-reader.ts';
 import type { Exchange } from './connection.ts';
 import type { FuzzRequest } from './fuzz-request.ts';
 import { isBare } from './judge-answer.ts';
-import { BASE_PATH } from './recording-upstream.ts';
+import { BASE_PATH } from './upstream-answers.ts';
 
 export class Figures {
   readonly #requests = new Map<string, number>();

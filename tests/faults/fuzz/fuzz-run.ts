@@ -10,9 +10,12 @@ import type { FuzzRequest } from './fuzz-request.ts';
 import { BATCH, isForbiddenBatch, requestAt } from './generator.ts';
 import { problemWithExchange } from './judge-answer.ts';
 import { problemWithCall, problemWithOwner } from './judge-call.ts';
+import type { Transaction } from './judge-relay.ts';
+import { problemWithCause, problemWithResponses } from './judge-rules.ts';
 import { markerOf } from './marker.ts';
 import { type ProcessSize, processSize } from './process-size.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
+import type { UpstreamAnswer } from './upstream-answers.ts';
 
 export interface FuzzOptions {
   readonly seed: number;
@@ -54,6 +57,8 @@ class Run {
   /** Those of this batch and of the one before, by their markers. */
   #current = new Map<string, FuzzRequest>();
   #previous: ReadonlyMap<string, FuzzRequest> = new Map();
+  readonly #transactions = new WeakMap<FuzzRequest, readonly Transaction[]>();
+  #upstreamHost = '';
   #isForbidden = false;
   #isAlive = true;
 
@@ -67,6 +72,7 @@ class Run {
     void gateway.exited.then(() => {
       this.#isAlive = false;
     });
+    this.#upstreamHost = new URL(upstream.upstreamUrl).host;
     const before = await processSize(gateway.pid);
     let warm = before;
     for (let index = from; index < from + requests && this.#goesOn; ) {
@@ -86,21 +92,27 @@ class Run {
     return { findings: this.#findings.texts, figures: `${this.#figures}\n${sized(before, warm, sizes)}` };
   }
 
-  call(call: Call): void {
+  call(call: Call, answer: UpstreamAnswer): void {
     if (call.headers.get('authorization') === `Bearer ${CONTROL_TOKEN}`) return;
     const find = (marker: string) => this.#current.get(marker) ?? this.#previous.get(marker);
     const { owner, problem } = problemWithOwner(call, this.#options.seed, find);
     this.#figures.countCall(call, owner !== undefined);
+    if (owner) this.#transactions.set(owner, [...this.#caused(owner), { call, answer }]);
     const isUnaccounted = this.#isForbidden && !owner;
     const found =
       problemWithCall(call) ??
       problem ??
+      problemWithCause(call, owner) ??
       (isUnaccounted ? 'a call, although no request has an allowed Origin' : undefined);
     if (found !== undefined) this.#findings.add(found, owner, written(call));
   }
 
   malformed(problem: string, received: string): void {
     this.#findings.add(`a call that is not HTTP: ${problem}`, undefined, received);
+  }
+
+  #caused(request: FuzzRequest): readonly Transaction[] {
+    return this.#transactions.get(request) ?? [];
   }
 
   get #goesOn(): boolean {
@@ -138,7 +150,14 @@ class Run {
       exchange = await connection.exchange(request);
     }
     this.#figures.countExchange(request, exchange);
-    const problem = this.#isAlive ? problemWithExchange(request, exchange, seed) : undefined;
+    const problem = this.#isAlive
+      ? (problemWithExchange(request, exchange, seed) ??
+        problemWithResponses(request, exchange.answers, {
+          transactions: this.#caused(request),
+          upstreamHost: this.#upstreamHost,
+          wasSentOnce: !used || connection === used,
+        }))
+      : undefined;
     if (problem !== undefined) this.#findings.add(problem, request, received(exchange), connection.carried);
     if (connection.isReusable(exchange) && request.isFramed && connection.carried.length < MOST_USES)
       return connection;

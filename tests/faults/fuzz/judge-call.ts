@@ -3,7 +3,8 @@
 import type { Call } from './call-reader.ts';
 import type { FuzzRequest } from './fuzz-request.ts';
 import { markersIn } from './marker.ts';
-import { BASE_PATH } from './recording-upstream.ts';
+import { isTokenEndpoint, pathOf } from './paths.ts';
+import { BASE_PATH } from './upstream-answers.ts';
 
 const TOKEN_ENDPOINT = '/idp/oauth/token';
 const SIGN_IN = `${BASE_PATH}/v1/auth/idp`;
@@ -31,8 +32,13 @@ const HEADERS = new Set([
     'if-modified-since',
   ],
   ...['if-unmodified-since', 'if-range', 'range', 'traceparent', 'tracestate', 'x-request-id'],
-  ...['cache-control', 'content-encoding', 'pragma', 'via'],
+  ...['content-encoding', 'cache-control', 'pragma', 'via'],
 ]);
+
+/** Sign-in, refresh and sign-out: only the gateway's own calls may go there. */
+export function isOwnEndpoint(target: string): boolean {
+  return target === TOKEN_ENDPOINT || target === SIGN_IN || target === REFRESH || target === LOGOUT;
+}
 
 /** What is wrong with the call by itself; undefined when nothing is. */
 export function problemWithCall(call: Call): string | undefined {
@@ -42,6 +48,8 @@ export function problemWithCall(call: Call): string | undefined {
   if (stranger !== undefined) return `header ${stranger} was forwarded`;
   if (!/^[\w.~-]{1,64}$/.test(headers.get('x-request-id') ?? '')) return 'the request id is not a sane one';
   if (!/^\w\w-\w{32}-\w{16}-\w\w$/.test(headers.get('traceparent') ?? '')) return 'traceparent is not one';
+  if (!/^(?:keep-alive|close)$/i.test(headers.get('connection') ?? 'close'))
+    return `Connection: ${headers.get('connection')}`;
   if (target === TOKEN_ENDPOINT) return method === 'POST' ? undefined : 'the token endpoint takes a POST';
   return problemWithPath(target) ?? problemWithCredentials(call);
 }
@@ -49,7 +57,7 @@ export function problemWithCall(call: Call): string | undefined {
 /** Written without a look at how the gateway judges a path. */
 function problemWithPath(target: string): string | undefined {
   if (!target.startsWith(`${BASE_PATH}/v1/`)) return 'the target is not below /v1/';
-  let [path = ''] = target.split('?', 1);
+  let path = pathOf(target);
   for (let round = 0; round < 8; round++) {
     const segments = path.split(/[/\\]/).map((segment) => segment.replace(/;.*/s, ''));
     if (segments.includes('..') || segments.includes('.')) return 'the path has dot segments';
@@ -60,13 +68,10 @@ function problemWithPath(target: string): string | undefined {
       String.fromCharCode(Number.parseInt(encoded.slice(1), 16)),
     );
   }
-  const [, , version, name] = path
-    .split('/')
-    .map((segment) => segment.replace(/;.*/s, '').trim().replace(/\.+$/, '').toLowerCase())
-    .filter((segment, at) => segment || at === 0);
-  const isAuth = version === 'v1' && name === 'auth';
-  const isOwn = target === SIGN_IN || target === REFRESH || target === LOGOUT;
-  return isAuth && !isOwn ? 'a token endpoint was reached through the proxy' : undefined;
+  if (isOwnEndpoint(target)) return undefined;
+  const written = pathOf(target).slice(BASE_PATH.length);
+  if (written.includes('/;')) return 'a path segment begins with a semicolon';
+  return isTokenEndpoint(written) ? 'a token endpoint was reached through the proxy' : undefined;
 }
 
 function problemWithCredentials({ method, target, headers, body }: Call): string | undefined {

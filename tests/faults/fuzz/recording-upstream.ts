@@ -2,9 +2,7 @@
 
 import net from 'node:net';
 import { type Call, MalformedCall, readCall } from './call-reader.ts';
-import { answerTo } from './upstream-answers.ts';
-
-export const BASE_PATH = '/base';
+import { answerTo, BASE_PATH, type UpstreamAnswer } from './upstream-answers.ts';
 
 export interface RecordingUpstream extends AsyncDisposable {
   readonly upstreamUrl: string;
@@ -16,7 +14,7 @@ export interface RecordingUpstream extends AsyncDisposable {
 }
 
 interface Listener {
-  call(call: Call): void;
+  call(call: Call, answer: UpstreamAnswer): void;
   malformed(problem: string, received: string): void;
 }
 
@@ -41,8 +39,9 @@ export async function startRecordingUpstream(listener: Listener): Promise<Record
       for (let read = readCall(rest); read; read = readCall(rest)) {
         calls++;
         rest = read.rest;
-        listener.call(read.call);
-        respond(socket, read.call);
+        const answer = answerTo(read.call);
+        listener.call(read.call, answer);
+        respond(socket, answer);
       }
       return rest;
     } catch (error) {
@@ -73,8 +72,7 @@ export async function startRecordingUpstream(listener: Listener): Promise<Record
   };
 }
 
-function respond(socket: net.Socket, call: Call): void {
-  const answer = answerTo(call, BASE_PATH);
+function respond(socket: net.Socket, answer: UpstreamAnswer): void {
   if ('bytes' in answer) socket.write(answer.bytes);
   else if (answer.dies === 'before') socket.destroy();
   else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this');

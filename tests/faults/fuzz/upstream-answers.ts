@@ -2,21 +2,31 @@
 
 import { gzipSync } from 'node:zlib';
 import type { Call } from './call-reader.ts';
+import { richResponse } from './grammar/upstream-responses.ts';
+import type { HeaderLine } from './header-lines.ts';
 
-export type UpstreamAnswer = { readonly bytes: Buffer } | { readonly dies: 'before' | 'within' };
+export const BASE_PATH = '/base';
+
+export type UpstreamAnswer =
+  | { readonly bytes: Buffer; readonly status: number; readonly headers: readonly HeaderLine[] }
+  | { readonly dies: 'before' | 'within' };
 
 /** Every token starts so; none may ever reach a browser outside of a cookie. */
 export const TOKEN_PREFIXES = ['acc.m', 'ref.m', 'idt.m'];
 /** Every body of an upstream's error starts so: it is what a passed-through error is known by. */
 export const UPSTREAM_BODY = '{"upstream":';
 
+const MARKER = /m[0-9a-z]{6}x[0-9a-f]{8}/;
 const TOKEN = /(acc|ref|code|idt)\.(m[0-9a-z]{6}x[0-9a-f]{8})\.(\w+)/;
 
-export function answerTo(call: Call, basePath: string): UpstreamAnswer {
-  const path = call.target.slice(basePath.length);
+export function answerTo(call: Call): UpstreamAnswer {
+  const path = call.target.slice(BASE_PATH.length);
   if (call.target.startsWith('/idp/')) return identityToken(call);
   if (path === '/v1/auth/idp' || path === '/v1/auth/refresh') return tokenPair(call);
-  const [, , marker = '', flavour = 'ok'] = TOKEN.exec(call.headers.get('authorization') ?? '') ?? [];
+  const authorization = call.headers.get('authorization');
+  // Without a token there is only the path to tell what is wanted.
+  if (authorization === undefined) return resource(call, MARKER.exec(path)?.[0] ?? '', 'rich');
+  const [, , marker = '', flavour = 'ok'] = TOKEN.exec(authorization) ?? [];
   return resource(call, marker, flavour);
 }
 
@@ -73,6 +83,12 @@ function resource(call: Call, marker: string, flavour: string): UpstreamAnswer {
     case '204':
     case '304':
       return answer(Number(flavour), ['ETag: "a"'], '', call.method);
+    case 'rich': {
+      const { status, lines, hasBody } = richResponse(marker, call.headers.get('host') ?? '');
+      const body = hasBody ? JSON.stringify(echo) : '';
+      const length = hasBody ? [`Content-Length: ${body.length}`] : [];
+      return answer(status, [...lines, ...length], body, call.method);
+    }
     case 'long':
       return json(200, { upstream: marker, filling: 'f'.repeat(100_000) }, call.method);
     case 'gzip': {
@@ -113,5 +129,9 @@ function json(status: number, body: unknown, method = 'POST'): UpstreamAnswer {
 
 function answer(status: number, lines: readonly string[], body: string, method: string): UpstreamAnswer {
   const head = `HTTP/1.1 ${status} Said\r\n${lines.join('\r\n')}\r\n\r\n`;
-  return { bytes: Buffer.from(method === 'HEAD' ? head : head + body, 'latin1') };
+  const headers = lines.map((line): HeaderLine => {
+    const colon = line.indexOf(':');
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+  });
+  return { bytes: Buffer.from(method === 'HEAD' ? head : head + body, 'latin1'), status, headers };
 }

@@ -2,7 +2,14 @@
 
 import { ORIGIN } from '../../../support/world.ts';
 import type { Random } from '../random.ts';
-import { HOSTS, ODD_LINES, ODD_ORIGIN_LINES, ODD_ORIGINS } from './odd-lines.ts';
+import {
+  CONNECTION_OPTIONS,
+  HOSTS,
+  ODD_LINES,
+  ODD_ORIGIN_LINES,
+  ODD_ORIGINS,
+  RELAYED_LINES,
+} from './odd-lines.ts';
 import { cookieLines } from './session-cookies.ts';
 
 export interface HeaderWishes {
@@ -24,10 +31,25 @@ export function headerLines(
   lines.push(...originLines(random, isForbidden || random.chance(oddity / 2)));
   lines.push(...cookieLines(random, marker, oddity));
   if (random.chance(0.3)) lines.push(`Idempotency-Key: ${marker}`);
+  while (random.chance(0.3)) lines.push(random.pick(RELAYED_LINES));
   while (random.chance(oddity)) lines.push(random.pick(ODD_LINES));
+  if (random.chance(oddity)) lines.push(connectionLine(random, lines));
   if (random.chance(oddity / 50)) lines.push(...manyLines(random));
   if (random.chance(oddity / 50)) lines.push(`X-Long: ${'x'.repeat(random.pick([8000, 17_000, 70_000]))}`);
   return random.chance(oddity) ? shuffled(random, lines) : lines;
+}
+
+/** Names some of what is there, what a gateway needs itself, and what is not there. */
+function connectionLine(random: Random, lines: readonly string[]): string {
+  const present = lines.map((line) => line.split(':', 1)[0] ?? '');
+  const names = Array.from({ length: random.between(1, 4) }, () =>
+    random.make(
+      () => random.pick(present),
+      () => random.pick(present).toUpperCase(),
+      () => random.pick(CONNECTION_OPTIONS),
+    ),
+  );
+  return `${random.pick(['Connection', 'connection', 'CONNECTION'])}: ${names.join(random.pick([', ', ',', ' ,\t']))}`;
 }
 
 /** Often one of which no address can be made: then the gateway does not see an absolute URL. */

@@ -114,6 +114,48 @@ export const HOSTS = [
     `${'h'.repeat(300)}.test`,
   ],
 ];
+/** What a browser or a player may well send. */
+export const RELAYED_LINES = [
+  ...[
+    'Accept: application/json',
+    'Accept: audio/*;q=0.9, */*',
+    'Accept-Language: sw, en;q=0.5',
+    'Accept-Encoding: br',
+  ],
+  ...[
+    'Accept-Encoding: gzip, deflate',
+    'Cache-Control: no-cache',
+    'Pragma: no-cache',
+    'Content-Encoding: identity',
+  ],
+  ...[
+    'Range: bytes=0-99',
+    'Range: bytes=100-',
+    'If-Range: "a"',
+    'If-None-Match: W/"a", "b"',
+    'If-Match: "a"',
+  ],
+  ...[
+    'If-Modified-Since: Tue, 01 Sep 2026 10:00:00 GMT',
+    'If-Unmodified-Since: Tue, 01 Sep 2026 10:00:00 GMT',
+  ],
+  ...['traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'tracestate: a=b'],
+];
+/** Names for a `Connection` header. */
+export const CONNECTION_OPTIONS = [
+  ...[
+    'keep-alive',
+    'close',
+    '',
+    'X-Absent',
+    '"range"',
+    'range;x',
+    'host',
+    'content-length',
+    'transfer-encoding',
+  ],
+  ...['authorization', 'via', 'x-request-id', 'traceparent', 'accept', 'accept-encoding', 'user-agent', '*'],
+];
 export const ODD_LINES = [
   ...[
     'Idempotency-Key: a, b',

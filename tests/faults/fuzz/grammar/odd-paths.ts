@@ -92,6 +92,26 @@ export const ODD_SEGMENTS = [
     ';a=b',
   ],
 ];
+/** Segments with parameters. */
+export const PARAMETER_SEGMENTS = [
+  ...[
+    ';',
+    ';x',
+    ';x=1',
+    ';;',
+    ';a=b;c',
+    'x;a=b',
+    'x;',
+    'x;a=%2f',
+    '%3bx',
+    '%3B',
+    '%253bx',
+    'a;b=..',
+    ';v1',
+    ';..',
+  ],
+  ...['v1;x', 'x;/auth', ';/auth/refresh', '%20;x', '\xef\xbc\x9bx', '%ef%bc%9bx'],
+];
 export const AUTH_PATHS = [
   'auth/refresh',
   'auth/logout',
@@ -101,9 +121,46 @@ export const AUTH_PATHS = [
   '/auth/refresh',
   'Auth/refresh',
   'auth//refresh',
-  ';/auth/refresh',
-  ';x/auth/refresh',
-  '%20/auth./refresh',
+  ...[
+    'auth;x/refresh',
+    'AUTH;x',
+    ';x/auth/refresh',
+    ';/auth',
+    'auth;/idp',
+    '%61%75th;a=b/refresh',
+    'auth%3bx/idp',
+  ],
+  ...[
+    'auth./refresh',
+    'auth../refresh',
+    'auth%2e',
+    'auth%20/refresh',
+    '%20auth',
+    'auth%09',
+    'auth%20.',
+    'auth.;x',
+  ],
+  ...[
+    '%252561uth',
+    'aut%68',
+    '%41UTH/idp',
+    'auth%2frefresh',
+    'auth%c2%a0/refresh',
+    '%e3%80%80auth',
+    'auth%e2%80%a4',
+  ],
+  // A letter that becomes another one when a server folds it: full-width, bold, ordinal, superscript.
+  ...[
+    '%ef%bd%81uth/refresh',
+    '%ef%bc%a1UTH',
+    '%f0%9d%90%9auth',
+    '%c2%aauth/idp',
+    '\xef\xbd\x81uth',
+    '%E1%B5%83uth',
+  ],
+  ...['auth%ef%bc%8frefresh', 'auth%ef%bc%9bx', 'auth%ef%bc%8e/idp', '%ef%bc%8fauth', 'x;/../auth', ' auth'],
+  // Not the token endpoints.
+  ...['authors', 'xauth', 'me/auth', 'auth-x', 'a.uth', 'auth%c3%a9', 'au%cc%88th'],
 ];
 export const ODD_PREFIXES = [
   ...[

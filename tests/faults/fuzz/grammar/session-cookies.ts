@@ -110,8 +110,10 @@ function sessionParts(random: Random, marker: string, oddity: number): string[] 
   const value = (kind: string, flavours: readonly string[]) =>
     random.chance(oddity / 2) ? random.pick(HOSTILE_VALUES) : `${kind}.${marker}.${random.pick(flavours)}`;
   const has = random.pick(['both', 'both', 'both', 'access', 'refresh']);
-  // Half of the access tokens are simply good, so that much of the rest is reached.
-  const accessFlavours = random.chance(0.5) ? ['ok'] : [...ACCESS_FLAVOURS, '401', '401', '401', '401'];
+  // Most of the access tokens are simply good, so that much of the rest is reached.
+  const accessFlavours = random.chance(0.7)
+    ? ['ok', 'rich', 'rich']
+    : [...ACCESS_FLAVOURS, '401', '401', '401', '401'];
   if (has !== 'refresh') parts.push(`svc_music_access=${value('acc', accessFlavours)}`);
   if (has !== 'access') parts.push(`svc_music_refresh=${value('ref', REFRESH_FLAVOURS)}`);
   return parts;

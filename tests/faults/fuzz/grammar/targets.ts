@@ -1,7 +1,15 @@
 /** Request targets: the gateway's routes, proxied paths with every escape, queries. */
 
 import type { Random } from '../random.ts';
-import { AUTH_PATHS, ODD_METHODS, ODD_PREFIXES, ODD_SEGMENTS, ODD_TARGETS, QUERIES } from './odd-paths.ts';
+import {
+  AUTH_PATHS,
+  ODD_METHODS,
+  ODD_PREFIXES,
+  ODD_SEGMENTS,
+  ODD_TARGETS,
+  PARAMETER_SEGMENTS,
+  QUERIES,
+} from './odd-paths.ts';
 
 export interface Aim {
   readonly method: string;
@@ -70,7 +78,9 @@ function proxied(random: Random, marker: string, oddity: number): string {
   const segments: string[] = [];
   for (let left = random.between(1, 4); left > 0; left--) {
     segments.push(
-      random.chance(oddity) ? random.pick(ODD_SEGMENTS) : random.pick([...PLAIN_SEGMENTS, marker]),
+      random.chance(oddity)
+        ? random.pick(random.chance(0.3) ? PARAMETER_SEGMENTS : ODD_SEGMENTS)
+        : random.pick([...PLAIN_SEGMENTS, marker]),
     );
   }
   if (random.chance(0.5)) segments.splice(random.below(segments.length + 1), 0, marker);
