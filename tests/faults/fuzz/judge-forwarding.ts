@@ -25,8 +25,6 @@ export function problemWithForwarding(call: Call, request: ReadRequest): string 
   if (hasTwinCookies(request) && !isPublic(request) && !request.target.startsWith('/api/auth/idp'))
     return 'two cookies of one session name caused a call';
   if (hasForbiddenPath(request)) return 'a path that must be 404 caused a call';
-  const leaked = namedByConnection(request).find((name) => isPassedOn(name, call, request));
-  if (leaked !== undefined) return `${leaked} was forwarded, although Connection names it`;
   return isProxied(request) && !isOwnEndpoint(call.target) ? problemWithProxied(call, request) : undefined;
 }
 
@@ -39,7 +37,10 @@ function isPassedOn(name: string, { headers }: Call, request: ReadRequest): bool
   return [...FORWARDED, 'tracestate'].includes(name) && passed === sent && !OWN_VALUES.has(sent);
 }
 
-function problemWithProxied({ headers }: Call, request: ReadRequest): string | undefined {
+function problemWithProxied(call: Call, request: ReadRequest): string | undefined {
+  const { headers } = call;
+  const leaked = namedByConnection(request).find((name) => isPassedOn(name, call, request));
+  if (leaked !== undefined) return `${leaked} was forwarded, although Connection names it`;
   if (request.hasBody && (request.method === 'GET' || request.method === 'HEAD'))
     return `a ${request.method} with a body was forwarded`;
   if (!/(?:^|[ ,])1\.1 music-gateway$/.test(headers.get('via') ?? '')) return `Via: ${headers.get('via')}`;

@@ -25,6 +25,8 @@ const PASSED = [
   ...LIMITS,
   ...['x-ratelimit-remaining'],
 ];
+/** A longer list may be cut or dropped. */
+const MOST_LINKS = 20;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** `transactions` are all that the request has caused, in their order. */
@@ -34,8 +36,9 @@ export function problemWithRelay(
   transactions: readonly Transaction[],
 ): string | undefined {
   const { call, answer } = transactions.at(-1) ?? {};
-  // After a refresh of its own that failed, or a call that broke, the response is not the upstream's.
-  if (!call || !answer || 'dies' in answer || isOwnEndpoint(call.target)) return undefined;
+  // After a call that broke, or a 401 with a refresh that failed, the response is not the upstream's.
+  if (!call || !answer || 'dies' in answer || answer.status === 401 || isOwnEndpoint(call.target))
+    return undefined;
   if (isProxied(request)) return problemWithProxied(response, { call, answer });
   if (request.target.startsWith('/api/music/generate') && call.method === 'POST')
     return problemWithGeneration(response, answer);
@@ -63,11 +66,12 @@ function problemWithProxied(response: Answer, { call, answer }: { call: Call; an
   if (response.status !== answer.status) return `${response.status} for an upstream's ${answer.status}`;
   const host = call.headers.get('host') ?? '';
   return (
+    problemWithNamed(response, answer) ??
     problemWithPassed(response, answer, PASSED) ??
     problemWithVary(response, answer, call.headers.has('authorization')) ??
     problemWithAddress('location') ??
     problemWithAddress('content-location') ??
-    problemWithLinks(response, answer, (written) => expectedAddress(written, host, call.target))
+    problemWithLinks(response, answer, host, (written) => expectedAddress(written, host, call.target))
   );
 
   function problemWithAddress(name: string): string | undefined {
@@ -85,6 +89,18 @@ function problemWithProxied(response: Answer, { call, answer }: { call: Call; an
 function said({ headers }: Relayed, name: string): string[] {
   const isNamed = membersOf(headers, 'connection').some((member) => member.toLowerCase() === name);
   return isNamed ? [] : valuesOf(headers, name);
+}
+
+function problemWithNamed(response: Answer, answer: Relayed): string | undefined {
+  // Of Vary and Link the members count.
+  const leaked = PASSED.concat('cache-control', 'location', 'content-location').find((name) => {
+    const isNamed = said(answer, name).length === 0;
+    return (
+      isNamed &&
+      valuesOf(answer.headers, name).some((value) => valuesOf(response.headers, name).includes(value))
+    );
+  });
+  return leaked && `${leaked} passed, although the upstream's Connection names it`;
 }
 
 function problemWithPassed(response: Answer, answer: Relayed, names: readonly string[]): string | undefined {
@@ -111,19 +127,20 @@ function problemWithVary(response: Answer, answer: Relayed, hasSession: boolean)
 function problemWithLinks(
   response: Answer,
   answer: Relayed,
+  host: string,
   expect: (written: string) => ReturnType<typeof expectedAddress>,
 ): string | undefined {
   const written = readLinks(said(answer, 'link').join(', '));
   const passed = readLinks(joined(response.headers, 'link') ?? '');
   if (!passed) return 'Link is no list of links';
-  if (!written) return undefined;
+  if (!written || written.length > MOST_LINKS) return undefined;
   for (const { target, parameters } of written) {
-    const expected = expect(target);
+    // A target that is no address may pass; a parameter with the upstream's address takes its member with it.
+    const { value, mayBeMissing } = expect(target) ?? { value: target, mayBeMissing: true };
     const [next] = passed;
-    if (next && (!expected || next.target === expected.value) && next.parameters === parameters)
-      passed.shift();
-    else if (expected && !expected.mayBeMissing)
-      return `Link <${target}>${parameters}: no <${expected.value}> in its place`;
+    if (next && next.target === value && next.parameters === parameters) passed.shift();
+    else if (!mayBeMissing && !parameters.includes(host))
+      return `Link <${target}>${parameters}: no <${value}> in its place`;
   }
   return passed.length ? `Link <${passed[0]?.target}> came from nowhere` : undefined;
 }

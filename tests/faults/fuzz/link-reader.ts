@@ -12,7 +12,8 @@ export function readLinks(value: string): LinkMember[] | undefined {
   for (let rest = value; ; ) {
     rest = rest.replace(/^[ \t,]+/, '');
     if (rest === '') return members;
-    const [whole, target, parameters] = /^<([^>]*)>((?:[^",]|"(?:[^"\\]|\\.)*")*)(?=,|$)/.exec(rest) ?? [];
+    const [whole, target, parameters] =
+      /^<([^<>]*)>((?:[ \t]*;(?:[^",;]|"(?:[^"\\]|\\.)*")*)*[ \t]*)(?=,|$)/.exec(rest) ?? [];
     if (whole === undefined || target === undefined || parameters === undefined) return undefined;
     members.push({ target, parameters: parameters.trim() });
     rest = rest.slice(whole.length);

@@ -138,6 +138,7 @@ export const AUTH_PATHS = [
     '%20auth',
     'auth%09',
     'auth%20.',
+    '%20/auth./refresh',
     'auth.;x',
   ],
   ...[
