@@ -134,13 +134,17 @@ function problemWithLinks(
   const passed = readLinks(joined(response.headers, 'link') ?? '');
   if (!passed) return 'Link is no list of links';
   if (!written || written.length > MOST_LINKS) return undefined;
+  // How many of those at the client the members so far may have become.
+  let taken = new Set([0]);
   for (const { target, parameters } of written) {
-    // A target that is no address may pass; a parameter with the upstream's address takes its member with it.
+    // A target that is no address may pass; the upstream's address in a parameter may take its member with it.
     const { value, mayBeMissing } = expect(target) ?? { value: target, mayBeMissing: true };
-    const [next] = passed;
-    if (next && next.target === value && next.parameters === parameters) passed.shift();
-    else if (!mayBeMissing && !parameters.includes(host))
-      return `Link <${target}>${parameters}: no <${value}> in its place`;
+    const tells = parameters.includes(host);
+    const isNext = (at: number) =>
+      passed[at]?.target === value && (tells || passed[at]?.parameters === parameters);
+    const followed = [...taken].filter(isNext).map((at) => at + 1);
+    taken = new Set(mayBeMissing || tells ? [...taken, ...followed] : followed);
+    if (!taken.size) return `Link <${target}>${parameters}: no <${value}> in its place`;
   }
-  return passed.length ? `Link <${passed[0]?.target}> came from nowhere` : undefined;
+  return taken.has(passed.length) ? undefined : 'Link has a member that came from nowhere';
 }

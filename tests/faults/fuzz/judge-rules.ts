@@ -1,8 +1,10 @@
 /** Judges responses and calls by the rules of the proxy, as far as the request can be read in one way only. */
 
+import { ORIGIN } from '../../support/world.ts';
 import type { Answer } from './answer-reader.ts';
 import type { Call } from './call-reader.ts';
 import type { FuzzRequest } from './fuzz-request.ts';
+import { valuesOf } from './header-lines.ts';
 import { isBare } from './judge-answer.ts';
 import { problemWithForwarding } from './judge-forwarding.ts';
 import { problemWithLeaks } from './judge-leaks.ts';
@@ -34,7 +36,7 @@ export function problemWithResponses(
     if (leak !== undefined) return leak;
   }
   const [first] = ours;
-  const read = request.mayPass && wasSentOnce ? readRequest(request) : undefined;
-  if (!first || !read) return undefined;
+  const read = wasSentOnce ? readRequest(request) : undefined;
+  if (!first || !read || valuesOf(read.headers, 'origin').join() !== ORIGIN) return undefined;
   return problemWithRefusal(first, read) ?? problemWithRelay(first, read, transactions);
 }
