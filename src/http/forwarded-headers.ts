@@ -1,5 +1,6 @@
 /** Which headers cross the gateway. Whatever is not listed here stays on its side. */
 
+import { namedByConnection } from './connection-header.ts';
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 
@@ -84,9 +85,6 @@ export const EXPOSED_HEADERS = [
 ];
 const LISTED = new Set(EXPOSED_HEADERS.map((name) => name.toLowerCase()));
 
-/** These name no header that is forwarded. */
-const USUAL_CONNECTIONS = new Set(['keep-alive', 'close']);
-
 /**
  * A header that is forwarded unchanged; null when it is not there.
  *
@@ -140,8 +138,7 @@ export function forwardedResponseHeaders(headers: Headers): Record<string, strin
 
 /** Drops the headers that `Connection` names: they are for the next hop alone. */
 function dropNamed(connection: string | null, headers: Record<string, string>): void {
-  if (connection === null || USUAL_CONNECTIONS.has(connection)) return;
-  for (const name of connection.split(',')) delete headers[name.trim().toLowerCase()];
+  for (const name of namedByConnection(connection)) delete headers[name];
 }
 
 /**
@@ -174,5 +171,6 @@ export function limitHeaders(headers: Headers): Record<string, string> {
   headers.forEach((value, name) => {
     if (name === 'retry-after' || RATE_LIMIT.test(name)) forwarded[name] = value;
   });
+  exposeRateLimits(forwarded);
   return forwarded;
 }

@@ -14,14 +14,14 @@ export function mapAddress(address: string, mapping: AddressMapping): string | u
   if (!url) return undefined;
   const served = `${mapping.upstreamUrl}/v1/`;
   if (url.href.startsWith(served)) return mapping.gatewayPath + url.href.slice(mapping.upstreamUrl.length);
-  return url.origin === new URL(mapping.upstreamUrl).origin ? undefined : address;
+  return url.host === hostOf(mapping) ? undefined : address;
 }
 
 /** More than pagination needs. Bun bounds no header, and a relative address becomes as long as the request's path. */
 const MOST_LINKS = 50;
 const MOST_LINK_CHARACTERS = 16 * 1024;
 const PIECE = /<[^>]*>|"[^"\\]*(?:\\.[^"\\]*)*"|[^<",]+|,/gsy;
-const LINK = /^<([^>]*)>(.*)$/s;
+const LINK = /^<([^<>]*)>(.*)$/s;
 /** With its semicolon; also a value that is neither a token nor quoted, such as `type=audio/mpeg`. */
 const PARAMETER =
   /[\t ]*;[\t ]*(?:([^\t "<>=;,]+)[\t ]*(?:=[\t ]*("[^"\\]*(?:\\.[^"\\]*)*"|[^\t "<>;,]*))?)?/gsy;
@@ -63,7 +63,7 @@ function mapLink(link: string, mapping: AddressMapping): string | undefined {
   const [, target, parameters = ''] = LINK.exec(link) ?? [];
   const mapped = target === undefined ? undefined : mapAddress(target, mapping);
   if (mapped === undefined) return undefined;
-  let text = `<${mapped}>`;
+  let text = '';
   let parsed = 0;
   for (const [parameter, name, value = ''] of parameters.matchAll(PARAMETER)) {
     parsed += parameter.length;
@@ -71,7 +71,14 @@ function mapLink(link: string, mapping: AddressMapping): string | undefined {
     if (anchor === undefined) return undefined;
     text += anchor === null ? parameter : `; anchor="${anchor.replace(/["\\]/g, '\\$&')}"`;
   }
-  return parsed === parameters.length ? text : undefined;
+  // A parameter may hold an address too, such as that of a relation type.
+  const isComplete = parsed === parameters.length && !text.includes(`//${hostOf(mapping)}`);
+  return isComplete ? `<${mapped}>${text}` : undefined;
+}
+
+/** With its port, unless that is the usual one of its scheme. */
+function hostOf({ upstreamUrl }: AddressMapping): string {
+  return new URL(upstreamUrl).host;
 }
 
 function unquoted(value: string): string {

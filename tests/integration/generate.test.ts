@@ -26,6 +26,7 @@ const LIMITS = {
   ratelimit: '"default";r=0;t=17',
   'ratelimit-policy': '"default";q=10;w=60',
   'x-ratelimit-remaining': '0',
+  'x-ratelimit-used': '10',
 };
 /** Nothing listens there. */
 const CLOSED = 'http://127.0.0.1:1';
@@ -546,6 +547,7 @@ describe('POST /api/music/generate when the upstream refuses', () => {
     );
     const response = await generate(world, TRACK);
     expect(Object.fromEntries(response.headers)).toMatchObject(LIMITS);
+    expect(response.headers.get('access-control-expose-headers')).toContain('x-ratelimit-used');
     expect(response.headers.has('x-upstream')).toBe(false);
     expect(response.headers.has('proxy-status')).toBe(false);
     expect(await envelopeMessage(response, status)).toBe('Wait.');

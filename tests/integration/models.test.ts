@@ -143,12 +143,13 @@ describe.each(PASSED_ON)('GET %s passing on', (path, call) => {
   }
 
   it.each([200, 429, 503])('says with a %i when to try again, and the limits', async (status) => {
-    const limits = { 'retry-after': '17', ratelimit: '"default";r=0;t=17', 'x-ratelimit-remaining': '0' };
+    const limits = { 'retry-after': '17', ratelimit: '"default";r=0;t=17', 'x-ratelimit-used': '9' };
     await using world = startWorld();
     world.upstream.on(call, () => Response.json({}, { status, headers: { ...limits, etag: '"1"' } }));
     const response = await world.request(path, { cookie: ACCESS_ONLY });
     expect(response.status).toBe(status);
     expect(Object.fromEntries(response.headers)).toMatchObject(limits);
+    expect(response.headers.get('access-control-expose-headers')).toContain('x-ratelimit-used');
     expect(response.headers.has('etag')).toBe(false);
     expect(await response.json()).toEqual({});
     expect(world.upstream.calls).toEqual([call]);

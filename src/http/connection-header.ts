@@ -1,0 +1,14 @@
+/** Which headers are for one hop alone, as a `Connection` header says. */
+
+/** These name no header of importance. */
+const USUAL_CONNECTIONS = new Set(['keep-alive', 'close']);
+
+/**
+ * The names in a `Connection` header, in lower case.
+ *
+ * @see RFC 9110 section 7.6.1
+ */
+export function namedByConnection(connection: string | null): readonly string[] {
+  if (connection === null || USUAL_CONNECTIONS.has(connection)) return [];
+  return connection.split(',').map((name) => name.trim().toLowerCase());
+}
