@@ -13,7 +13,7 @@ export function readLinks(value: string): LinkMember[] | undefined {
     rest = rest.replace(/^[ \t,]+/, '');
     if (rest === '') return members;
     const [whole, target, parameters] =
-      /^<([^<>]*)>((?:[ \t]*;(?:[^",;]|"(?:[^"\\]|\\.)*")*)*[ \t]*)(?=,|$)/.exec(rest) ?? [];
+      /^<([^<>]*)>((?:[ \t]*;[^",;]*(?:"(?:[^"\\]|\\.)*"[ \t]*)?(?=[;,]|$))*[ \t]*)(?=,|$)/.exec(rest) ?? [];
     if (whole === undefined || target === undefined || parameters === undefined) return undefined;
     members.push({ target, parameters: parameters.trim() });
     rest = rest.slice(whole.length);
