@@ -1,6 +1,7 @@
 /** The scripts that Redis runs for the replay store, each atomic, and their time limit. */
 
 import type { RedisClient } from 'bun';
+import type { Clock } from './clock.ts';
 import { CLAIMED, ENDED, RENEWED } from './replay-store.ts';
 
 /** Three of these waits, as a refresh has, fit in the quarter second by which Redis may delay a request. */
@@ -63,21 +64,31 @@ const SCRIPTS = {
 
 export type Script = keyof typeof SCRIPTS;
 
-export function run(redis: RedisClient, script: Script, key: string, values: string[]): Promise<unknown> {
+export function run(
+  redis: Pick<RedisClient, 'send'>,
+  script: Script,
+  key: string,
+  values: string[],
+): Promise<unknown> {
   return redis.send('EVAL', [SCRIPTS[script], '2', RECORD_PREFIX + key, ISSUED_PREFIX + key, ...values]);
 }
 
 /** Rejects when the promise takes longer; not before what has already arrived was looked at. */
-export async function inTime<Result>(promise: Promise<Result>, timeoutMs: number): Promise<Result> {
+export async function inTime<Result>(
+  promise: Promise<Result>,
+  timeoutMs: number,
+  clock: Clock,
+): Promise<Result> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const fail = () => setImmediate(reject, new DOMException('', 'TimeoutError'));
   // In halves: when this process itself was held up, the first one is late and Redis still has the second.
-  let timer = setTimeout(() => {
-    timer = setTimeout(fail, timeoutMs / 2);
-  }, timeoutMs / 2);
+  let halves = 0;
+  const stop = clock.every(timeoutMs / 2, () => {
+    halves++;
+    if (halves === 2) void clock.sleep(0).then(() => reject(new DOMException('', 'TimeoutError')));
+  });
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    stop();
   }
 }

@@ -2,9 +2,18 @@
 
 import { RedisClient } from 'bun';
 import { describeCause } from '../http/cause.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { COMMAND_TIMEOUT_MS, inTime, run, type Script } from './redis-commands.ts';
 
 const RETRY_MS = 1000;
+
+/** A connection that can be made once. */
+export interface RedisLink {
+  connect(): Promise<void>;
+  send(command: string, parameters: string[]): Promise<unknown>;
+  close(): void;
+  onclose: ((cause: Error) => void) | null;
+}
 
 export type RunScript = (script: Script, key: string, values: string[]) => Promise<unknown>;
 
@@ -26,13 +35,17 @@ export interface RedisObserver {
 export class RedisConnection implements Redis {
   readonly #url: string;
   readonly #observer: RedisObserver;
+  readonly #clock: Clock;
+  readonly #open: (url: string) => RedisLink;
   #tellMissed: (run: RunScript) => Promise<void> = async () => {};
   /** Undefined while Redis is taken to be down. */
-  #client: Promise<RedisClient> | undefined;
+  #client: Promise<RedisLink> | undefined;
 
-  constructor(url: string, observer: RedisObserver) {
+  constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
     this.#url = url;
     this.#observer = observer;
+    this.#clock = clock;
+    this.#open = open;
     const client = this.#connect();
     this.#client = client;
     client.then(
@@ -58,6 +71,7 @@ export class RedisConnection implements Redis {
       const value = await inTime(
         client.then((redis) => run(redis, ...command)),
         COMMAND_TIMEOUT_MS,
+        this.#clock,
       );
       return { value };
     } catch (cause) {
@@ -66,7 +80,7 @@ export class RedisConnection implements Redis {
     }
   }
 
-  #giveUp(client: Promise<RedisClient>, cause: unknown): void {
+  #giveUp(client: Promise<RedisLink>, cause: unknown): void {
     if (this.#client !== client) return;
     this.#client = undefined;
     this.#observer.onDown(describeCause(cause));
@@ -75,16 +89,16 @@ export class RedisConnection implements Redis {
   }
 
   #retryLater(): void {
-    setTimeout(() => this.#retry(), RETRY_MS).unref();
+    void this.#clock.sleep(RETRY_MS).then(() => this.#retry());
   }
 
   async #retry(): Promise<void> {
     const client = this.#connect();
     try {
-      const redis = await inTime(client, RETRY_MS);
-      await this.#tellMissed((...command) => inTime(run(redis, ...command), RETRY_MS));
+      const redis = await inTime(client, RETRY_MS, this.#clock);
+      await this.#tellMissed((...command) => inTime(run(redis, ...command), RETRY_MS, this.#clock));
       // A write: a read-only replica answers a ping.
-      await inTime(run(redis, 'markIssued', 'probe', ['', '1000']), COMMAND_TIMEOUT_MS);
+      await inTime(run(redis, 'markIssued', 'probe', ['', '1000']), COMMAND_TIMEOUT_MS, this.#clock);
       this.#client = client;
       this.#observer.onUp();
     } catch {
@@ -93,11 +107,15 @@ export class RedisConnection implements Redis {
     }
   }
 
-  #connect(): Promise<RedisClient> {
-    const redis = new RedisClient(this.#url, { autoReconnect: false, connectionTimeout: RETRY_MS });
+  #connect(): Promise<RedisLink> {
+    const redis = this.#open(this.#url);
     const client = redis.connect().then(() => redis);
     // Known at once, and not by the next refresh.
     redis.onclose = (cause) => this.#giveUp(client, cause);
     return client;
   }
+}
+
+function openLink(url: string): RedisLink {
+  return new RedisClient(url, { autoReconnect: false, connectionTimeout: RETRY_MS });
 }
