@@ -21,6 +21,14 @@ export interface Refreshing {
   readonly arrivedAt: number;
 }
 
+/** A token that this process is refreshing. */
+interface Claimed {
+  readonly refreshToken: string;
+  readonly key: string;
+  readonly claim: string;
+  readonly trace: RequestTrace;
+}
+
 interface Parts {
   readonly store: ReplayStore;
   readonly upstream: SessionEndpoints;
@@ -32,11 +40,10 @@ interface Parts {
 
 export class RefreshClaims {
   readonly #parts: Parts;
-  /** The keys of the tokens that this process is refreshing, whatever has become of its claims. */
-  readonly #claimed = new Set<string>();
+  /** The claims of this process by the keys of the tokens that it is refreshing, whatever has become of the claims. */
+  readonly #claimed = new Map<string, string>();
   /** The sign-outs of such tokens meanwhile, because the store may evict them. */
   readonly #ended = new Map<string, string>();
-  readonly #claim = CLAIMED + crypto.randomUUID();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -62,15 +69,15 @@ export class RefreshClaims {
     { trace, arrivedAt }: Refreshing,
   ): Promise<string | undefined> {
     const { clock } = this.#parts;
-    for (let waitingSince: number | undefined; ; ) {
+    const waitingSince = new Map<string, number>();
+    for (;;) {
       const record = await this.#addClaim(key);
       if (record === undefined) return undefined;
       if (record.startsWith(CLAIMED)) {
-        waitingSince ??= clock.now();
         if (await this.#takeOverOrphan(key, record, waitingSince)) return undefined;
         trace.refresh = 'shared';
         await clock.sleep(POLL_MS);
-      } else if (waitingSince !== undefined || !this.#isOver(record, token, arrivedAt)) {
+      } else if (waitingSince.size > 0 || !this.#isOver(record, token, arrivedAt)) {
         return record;
       } else if (await this.takeOver(key, record)) {
         trace.refreshTokenReused = reuseOf(token, openRenewed(record, token));
@@ -81,30 +88,39 @@ export class RefreshClaims {
 
   /** Gives the record that was there. The process knows its own claims, whatever has become of them. */
   async #addClaim(key: string): Promise<string | undefined> {
-    return this.#claimed.has(key) ? this.#claim : this.#parts.store.add(key, this.#claim, CLAIM_MS);
+    const claim = newClaim();
+    const record = this.#claimed.get(key) ?? (await this.#parts.store.add(key, claim, CLAIM_MS));
+    if (record === undefined) this.#claimed.set(key, claim);
+    return record;
   }
 
-  /** A holder would be done by then: it has crashed, or the claim was forged. */
-  async #takeOverOrphan(key: string, record: string, waitingSince: number): Promise<boolean> {
-    const { clock, signInMs } = this.#parts;
-    if (this.#claimed.has(key) || clock.now() < waitingSince + signInMs) return false;
+  /** A holder would have kept an outcome by then: it has crashed, or the claim was forged. Each claim has its own time. */
+  async #takeOverOrphan(key: string, record: string, waitingSince: Map<string, number>): Promise<boolean> {
+    const { clock, signInMs, store } = this.#parts;
+    const since = waitingSince.get(record) ?? clock.now();
+    waitingSince.set(record, since);
+    if (this.#claimed.has(key) || clock.now() < since + signInMs + store.lingerMs) return false;
     return this.takeOver(key, record);
   }
 
   /** Puts a claim of this process in the place of that record; false when it is there no more. */
-  takeOver(key: string, record: string): Promise<boolean> {
-    return this.#parts.store.replace(key, record, this.#claim, CLAIM_MS);
+  async takeOver(key: string, record: string): Promise<boolean> {
+    const claim = newClaim();
+    const isReplaced = await this.#parts.store.replace(key, record, claim, CLAIM_MS);
+    if (isReplaced) this.#claimed.set(key, claim);
+    return isReplaced;
   }
 
-  /** Sends the token to the upstream, and keeps what comes of it in the place of the claim. */
+  /** Sends the token, which this process has claimed, to the upstream; keeps what comes of it in the claim's place. */
   async refresh(refreshToken: string, key: string, trace: RequestTrace): Promise<RefreshOutcome> {
     const { upstream, clock } = this.#parts;
     trace.refresh = 'renewed';
-    this.#claimed.add(key);
-    const stop = clock.every(CLAIM_MS / 3, () => void this.#prolong(key));
+    const claim = this.#claimed.get(key) ?? newClaim();
+    this.#claimed.set(key, claim);
+    const stop = clock.every(CLAIM_MS / 3, () => void this.#prolong(key, claim));
     try {
       const outcome = await upstream.refresh(refreshToken, trace);
-      return await this.#settle(outcome, refreshToken, key, trace);
+      return await this.#settle(outcome, { refreshToken, key, claim, trace });
     } finally {
       stop();
       this.#claimed.delete(key);
@@ -126,18 +142,16 @@ export class RefreshClaims {
   }
 
   /** The claim is added again when the store has lost it, and a sign-out in its place is noted. */
-  async #prolong(key: string): Promise<void> {
-    if (await this.takeOver(key, this.#claim)) return;
+  async #prolong(key: string, claim: string): Promise<void> {
+    if (await this.#parts.store.replace(key, claim, claim, CLAIM_MS)) return;
     if (!this.#claimed.has(key) || this.#ended.has(key)) return;
-    const found = await this.#parts.store.add(key, this.#claim, CLAIM_MS);
+    const found = await this.#parts.store.add(key, claim, CLAIM_MS);
     if (isEnded(found) && this.#claimed.has(key)) this.#ended.set(key, found);
   }
 
   async #settle(
     outcome: RefreshOutcome,
-    refreshToken: string,
-    key: string,
-    trace: RequestTrace,
+    { refreshToken, key, claim, trace }: Claimed,
   ): Promise<RefreshOutcome> {
     const { store, upstream, clock, lifetimes } = this.#parts;
     const record = recordOf(outcome, refreshToken, clock.now());
@@ -148,7 +162,7 @@ export class RefreshClaims {
       outcome.kind === 'renewed' &&
       store.markIssued(refreshTokenHash(outcome.pair.refreshToken), lifetimes.issuedMs);
     const ended = this.#ended.get(key);
-    const isKept = !ended && (await store.replace(key, this.#claim, record, lifetimeMs));
+    const isKept = !ended && (await store.replace(key, claim, record, lifetimeMs));
     await marked;
     if (isKept) return outcome;
 
@@ -169,6 +183,10 @@ export class RefreshClaims {
     if (found !== undefined && !theirs) await store.replace(key, found, record, lifetimeMs);
     return outcome;
   }
+}
+
+function newClaim(): string {
+  return CLAIMED + crypto.randomUUID();
 }
 
 function reuseOf(token: string, successor: KeptPair | undefined): RequestTrace['refreshTokenReused'] {
