@@ -56,7 +56,10 @@ export class RedisReplayStore implements ReplayStore {
   }
 
   async replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean> {
-    const replaced = await this.#memory.replace(key, expected, record, lifetimeMs);
+    const own = await this.#memory.get(key);
+    // The sign-out in Redis may have another time than the one that this process has kept of it.
+    const isSame = own === expected || (isEnded(own) && isEnded(expected));
+    const replaced = isSame && (await this.#memory.replace(key, own, record, lifetimeMs));
     const reply = await this.#redis.ask('replace', key, [record, wholeMs(lifetimeMs), expected]);
     return reply ? reply.value === expected : replaced;
   }

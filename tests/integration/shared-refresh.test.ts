@@ -269,6 +269,23 @@ describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
     expect(await raw('add')).toBe('renewed:a');
   });
 
+  it('forgets a sign-out here too, although its time in Redis is another', async () => {
+    const { redis, a, raw } = await world();
+    await using _ = redis;
+    const now = Date.now();
+    setSystemTime(now);
+    const ending = a.end('k', LIFETIMES);
+    setSystemTime(now + 1);
+    await ending;
+    const record = await raw('k');
+    expect(record).toBe(`ended:${now + 1}`);
+    expect(await a.replace('k', record, 'unreachable', 1)).toBe(true);
+    setSystemTime(now + 10);
+    while (await raw('k')) await Bun.sleep(1);
+    expect(await a.get('k')).toBeUndefined();
+    setSystemTime();
+  });
+
   it('waits no longer than promised', async () => {
     const { redis, a } = await world();
     await using _ = redis;
