@@ -2,7 +2,9 @@
 
 export function baseAddressProblem(value: string): string | undefined {
   const url = URL.parse(value);
-  if (url?.username || url?.password) return 'must not hold a user name or a password';
+  // What is no address may hold them too.
+  if (url ? url.username || url.password : value.includes('@'))
+    return 'must not hold a user name or a password';
   if (!url || !/^https?:$/.test(url.protocol)) return `must be an http or https address, not "${value}"`;
   if (/[?#]/.test(value)) return 'must not hold a query or a fragment';
   return undefined;

@@ -281,12 +281,15 @@ describe.each<['UPSTREAM_URL' | 'IDP_URL', (settings: Settings) => string]>([
     ]);
   });
 
-  it.each(['https://user:secret@host.test', 'https://user@host.test', 'https://:secret@host.test/base'])(
-    'cannot hold credentials, which are not repeated: %s',
-    (value) => {
-      expect(problemsOf({ [name]: value })).toEqual([`${name} must not hold a user name or a password`]);
-    },
-  );
+  it.each([
+    'https://user:secret@host.test',
+    'https://user@host.test',
+    'https://:secret@host.test/base',
+    'https://user:secret@no host',
+    'https://user:secret@host.test:port',
+  ])('cannot hold credentials, which are not repeated: %s', (value) => {
+    expect(problemsOf({ [name]: value })).toEqual([`${name} must not hold a user name or a password`]);
+  });
 
   it.each(['https://host.test?a=b', 'https://host.test/base?', 'https://host.test/#a', 'https://host.test#'])(
     'cannot hold a query or a fragment: %s',
