@@ -41,11 +41,11 @@ export interface Settings {
   };
   /** How long a spent refresh token still yields its successor; 0: not at all. */
   readonly refreshReplaySeconds: number;
-  /** What an upstream's 429 or 5xx to a refresh is: `keep` makes it no verdict on the session. */
+  /** What a 429 or 5xx in response to a refresh does: `sign-out` ends the session, `keep` leaves it as it is. */
   readonly refreshOutage: 'sign-out' | 'keep';
   /** Where instances share their refreshes; undefined for one that runs alone. */
   readonly redisUrl: string | undefined;
-  /** Whether sign-out refreshes once where it must, so that the upstream can end the session. */
+  /** Whether sign-out refreshes once when the access token is missing or has expired, to sign out at the upstream. */
   readonly signOutRevokes: boolean;
   readonly cookies: CookieSettings;
   /** How many generate and proxy calls may be in flight at a time. */

@@ -1,6 +1,6 @@
-/** Which headers are for one hop alone, as a `Connection` header says. */
+/** Reads which headers a `Connection` header limits to one hop. */
 
-/** These name no header of importance. */
+/** The usual values: they name no header that the gateway forwards. */
 const USUAL_CONNECTIONS = new Set(['keep-alive', 'close']);
 
 /**

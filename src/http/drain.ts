@@ -1,4 +1,4 @@
-/** Reads the rest of a body that nobody waits for any more, and throws it away. */
+/** Reads the rest of a body whose client has gone, and throws it away. */
 
 import type { ReadableStreamDefaultReader } from 'node:stream/web';
 import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
@@ -19,7 +19,7 @@ export async function drain(reader: Reader, longestMs: number): Promise<void> {
       value.buffer.transfer(0);
     }
   } catch {
-    // The upstream broke off, and there is no client to hear of it.
+    // The upstream broke off, and no client is left to see it.
   } finally {
     clearTimeout(deadline);
     clearTimeout(silence);

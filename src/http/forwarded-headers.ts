@@ -97,7 +97,7 @@ export function forwardedRequestHeader({ headers }: Request, name: string): stri
 }
 
 /**
- * What the proxy sends to the upstream of a request's headers.
+ * The headers of a request that the proxy sends to the upstream.
  *
  * @see RFC 9110 sections 7.6.1 (Connection), 7.6.3 (Via) and 12.5.3 (Accept-Encoding)
  * @throws GatewayError as {@link forwardedRequestHeader} does
@@ -113,7 +113,7 @@ export function forwardedRequestHeaders(request: Request): Record<string, string
   const via = request.headers.get('via');
   if (via !== null && SANE_VIA.test(via)) forwarded['via'] = via;
   dropNamed(request.headers.get('connection'), forwarded);
-  // A range of an encoded body is of no use to a player, and could be joined with one of another encoding.
+  // A player cannot use a range of an encoded body, and a client could join ranges of two encodings.
   if (forwarded['range'] !== undefined) forwarded['accept-encoding'] = 'identity';
   forwarded['via'] = forwarded['via'] === undefined ? VIA : `${forwarded['via']}, ${VIA}`;
   return forwarded;
@@ -136,14 +136,14 @@ export function forwardedResponseHeaders(headers: Headers): Record<string, strin
   return forwarded;
 }
 
-/** Drops the headers that `Connection` names: they are for the next hop alone. */
+/** Drops the headers that `Connection` names, because they are for one hop only. */
 function dropNamed(connection: string | null, headers: Record<string, string>): void {
   for (const name of namedByConnection(connection)) delete headers[name];
 }
 
 /**
- * Lets scripts read those rate-limit headers of a response that {@link EXPOSED_HEADERS} does not list. With
- * credentials CORS knows no `*`, so the response has to name them.
+ * Lets scripts read the rate-limit headers of a response that {@link EXPOSED_HEADERS} does not list. The response names
+ * each of them, because CORS has no `*` for requests with credentials.
  *
  * @param headers of the response, by name in lower case
  */
@@ -165,7 +165,7 @@ export function generationHeaders(headers: Headers): Record<string, string> {
   return forwarded;
 }
 
-/** When the client may send the next request, and how many it has left. */
+/** The headers that say when the client may send the next request, and how many it has left. */
 export function limitHeaders(headers: Headers): Record<string, string> {
   const forwarded: Record<string, string> = {};
   headers.forEach((value, name) => {

@@ -1,14 +1,14 @@
 /** Maps the upstream's addresses in response headers to the paths at which the gateway serves them. */
 
 export interface AddressMapping {
-  /** The address that was asked, against which a relative address is read. */
+  /** The address of the call, against which a relative address is resolved. */
   readonly requestUrl: string;
   /** The upstream's base address, and the gateway's path that stands for it. */
   readonly upstreamUrl: string;
   readonly gatewayPath: string;
 }
 
-/** Undefined for an address of the upstream that the gateway does not serve: it would only give the host away. */
+/** Undefined for an address on the upstream's host that the gateway does not serve, because it would reveal the host. */
 export function mapAddress(address: string, mapping: AddressMapping): string | undefined {
   const url = URL.parse(address, mapping.requestUrl);
   if (!url) return undefined;
@@ -17,12 +17,12 @@ export function mapAddress(address: string, mapping: AddressMapping): string | u
   return url.host === hostOf(mapping) ? undefined : address;
 }
 
-/** More than pagination needs. Bun bounds no header, and a relative address becomes as long as the request's path. */
+/** Pagination needs fewer. The bounds are ours: Bun has none, and a relative address may grow by the request's path. */
 const MOST_LINKS = 50;
 const MOST_LINK_CHARACTERS = 16 * 1024;
 const PIECE = /<[^>]*>|"[^"\\]*(?:\\.[^"\\]*)*"|[^<",]+|,/gsy;
 const LINK = /^<([^<>]*)>(.*)$/s;
-/** With its semicolon; also a value that is neither a token nor quoted, such as `type=audio/mpeg`. */
+/** Includes the semicolon, and accepts a value that is neither a token nor quoted, such as `type=audio/mpeg`. */
 const PARAMETER =
   /[\t ]*;[\t ]*(?:([^\t "<>=;,]+)[\t ]*(?:=[\t ]*("[^"\\]*(?:\\.[^"\\]*)*"|[^\t "<>;,]*))?)?/gsy;
 
@@ -44,7 +44,7 @@ export function mapLinks(header: string, mapping: AddressMapping): string | unde
   return mapped.length ? mapped.join(', ') : undefined;
 }
 
-/** Splits at the commas outside of `<>` and of quoted strings. What is not closed is left out. */
+/** Splits at the commas outside of `<>` and of quoted strings. A link that is not closed is left out. */
 function* linksOf(header: string): Generator<string> {
   let parsed = 0;
   let link = '';
@@ -71,12 +71,12 @@ function mapLink(link: string, mapping: AddressMapping): string | undefined {
     if (anchor === undefined) return undefined;
     text += anchor === null ? parameter : `; anchor="${anchor.replace(/["\\]/g, '\\$&')}"`;
   }
-  // A parameter may hold an address too, such as that of a relation type.
+  // Other parameters may contain the upstream's address too: a relation type can be a URL.
   const isComplete = parsed === parameters.length && !text.includes(`//${hostOf(mapping)}`);
   return isComplete ? `<${mapped}>${text}` : undefined;
 }
 
-/** With its port, unless that is the usual one of its scheme. */
+/** Includes the port, unless it is the default of the scheme. */
 function hostOf({ upstreamUrl }: AddressMapping): string {
   return new URL(upstreamUrl).host;
 }

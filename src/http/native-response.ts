@@ -46,7 +46,7 @@ function headOnly(body: Body, headers: Readonly<Record<string, string>>): Body {
   return body === null && headers['content-length'] === undefined ? streamOf(new Uint8Array()) : body;
 }
 
-/** Bun would call a body that is here whole `application/octet-stream`, which the upstream has not said. */
+/** Bun would give a complete body the type `application/octet-stream`, which the upstream has not sent. */
 function withoutType(body: Body, headers: Readonly<Record<string, string>>): Body {
   return body instanceof Uint8Array && headers['content-type'] === undefined ? streamOf(body) : body;
 }
@@ -71,7 +71,7 @@ function streamOf(bytes: Uint8Array<ArrayBuffer>): ByteStream {
         controller.close();
       },
     },
-    // As much as Bun collects before it sends: the end of a small body is among it, so that it has a Content-Length.
+    // Bun collects this much before it sends. A small body ends within it, and so keeps its Content-Length.
     { highWaterMark: ONE_PIECE_BYTES + 1 },
   );
 }

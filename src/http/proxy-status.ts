@@ -49,7 +49,7 @@ export function proxyStatus(error: ProxyError): Readonly<Record<string, string>>
   return { 'proxy-status': `music-gateway; error=${error}` };
 }
 
-/** Whether a response speaks of the upstream's trouble, and not of what was asked. */
+/** Whether a status reports a problem of the upstream, and not of the request. */
 export function isOutage(status: number): boolean {
   return status === 429 || status >= 500;
 }

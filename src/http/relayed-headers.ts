@@ -6,7 +6,7 @@ import { type AddressMapping, mapAddress, mapLinks } from './mapped-addresses.ts
 /** Keeps the upstream's HTML from running on the origin that holds the session cookies. */
 export const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
 
-/** What a header with addresses becomes; a header for which that is undefined is dropped. */
+/** How each header with addresses is mapped. A header that maps to undefined is dropped. */
 const MAPPED: readonly (readonly [string, (value: string, mapping: AddressMapping) => string | undefined])[] =
   [
     ['location', mapAddress],
@@ -20,7 +20,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
 /**
  * The headers of the gateway's response.
  *
- * @param vary what the gateway's own part of the response varies by
+ * @param vary the gateway's own `Vary`
  */
 export function relayedHeaders(
   upstream: Headers,
@@ -40,7 +40,7 @@ export function relayedHeaders(
   return headers;
 }
 
-/** @see RFC 9110 section 12.5.5: a `*` says more than any name. */
+/** @see RFC 9110 section 12.5.5: `*` includes every name. */
 function mergedVary(own: string, upstream: string): string {
   const names = new Map<string, string>();
   for (const member of `${own},${upstream}`.split(',')) {

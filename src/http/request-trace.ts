@@ -23,10 +23,10 @@ export interface CallTrace {
   readonly ms: number;
 }
 
-/** `shared`: another request had begun it; `replayed`: it was over, and its outcome still known; `ended`: signed out. */
+/** `shared`: another request had begun it; `replayed`: it was over, and its outcome still known; `ended`: by a sign-out. */
 export type RefreshTrace = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
-/** What the identity provider's `error` may be; `other` for what is none of these. @see RFC 6749 section 5.2 */
+/** The `error` codes of an identity provider; `other` is any other code. @see RFC 6749 section 5.2 */
 export type OAuthError =
   | 'invalid_request'
   | 'invalid_client'
@@ -46,13 +46,13 @@ export class RequestTrace {
   readonly calls: CallTrace[] = [];
   refresh: RefreshTrace | undefined;
   /**
-   * Why its spent refresh token went to the upstream: a client had presented the successor (`presented`), or the replay
-   * window was over (`late`).
+   * Why a spent refresh token was sent to the upstream: a client had presented the successor (`presented`), or the
+   * replay window was over (`late`).
    */
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */
   oauthError: OAuthError | undefined;
-  /** Which of the gateway's own texts was answered; `sessionCookieTwice` also where the response has no text. */
+  /** Which of the gateway's own texts the response has; `sessionCookieTwice` also for a response without a text. */
   reason: string | undefined;
   /** Name and code of the error behind it; for a fault of the gateway itself where it happened, too. */
   cause: string | undefined;

@@ -10,9 +10,9 @@ export type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
 
 /** A body that is paid for: it is read to its end, whether its client is still there or not. */
 export interface PaidBody {
-  /** What has been read of it; undefined when it is here whole. */
+  /** The piece that has been read already; undefined when the whole body has been. */
   readonly firstPiece: Uint8Array<ArrayBuffer> | undefined;
-  /** How long it is read after its client has gone. */
+  /** How long it may be read after its client has gone. */
   readonly longestMs: number;
 }
 

@@ -48,7 +48,7 @@ const signIn: Operation = {
       400: ownError(
         'The code or the verifier is not valid, the body is malformed or broke off, or the request names no host.',
       ),
-      401: ownError('The identity provider refused the code or the gateway, or gave no token.'),
+      401: ownError('The identity provider refused the code or the gateway, or issued no token.'),
       403: ORIGIN_NOT_ALLOWED,
       408: BODY_TOO_SLOW,
       413: BODY_TOO_LARGE,
@@ -90,7 +90,7 @@ const signOut: Operation = {
     operationId: 'signOut',
     summary: 'Sign out',
     description:
-      'The upstream is told when both cookies are there, with `SIGN_OUT_REVOKES` also when only the refresh cookie is, and its failure ignored: the cookies are cleared in any case.',
+      'The gateway signs out at the upstream when both cookies are there, and with `SIGN_OUT_REVOKES` also when only the refresh cookie is there or the access token has expired. A failure of the upstream is ignored: the cookies are cleared in any case.',
     security: TAKES_SESSION,
     parameters: OWN_ROUTE_HEADERS,
     responses: {

@@ -16,7 +16,7 @@ function always(description: string) {
 /** As the document keeps them. */
 export const HEADERS = {
   Vary: always(
-    '`Origin`, and `Cookie` where the answer depends on the session. On what is relayed also what the upstream names; `*` alone when it says so.',
+    '`Origin`, and `Cookie` where the response depends on the session. A relayed response also has what the upstream’s `Vary` names, or `*` alone if that is `*`.',
   ),
   NoSniff: always('`nosniff`.'),
   RequestId: always('By which the request is found in the logs of the gateway and of the upstream.'),
@@ -93,7 +93,7 @@ export const ENCODING: HeaderMap = { 'Content-Encoding': header('RelayedEncoding
 
 export const SANDBOX: HeaderMap = { 'Content-Security-Policy': header('Sandbox') };
 
-/** When the upstream takes the next request, and how many. */
+/** When the client may send the next request, and how many it has left. */
 export const LIMITS: HeaderMap = {
   RateLimit: limits,
   'RateLimit-Limit': limits,

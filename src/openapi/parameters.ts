@@ -28,7 +28,7 @@ const parameters = {
   traceparent: header('Passed on unchanged when it is valid; otherwise the upstream gets a new one.'),
   tracestate: header('Passed on unchanged with a valid `traceparent`.'),
   Via: header(
-    'Of the proxies in front: passed on, if it is up to 1 KB of ASCII, with `1.1 music-gateway` added.',
+    'From the proxies in front. It is passed on, if it is ASCII of at most 1 KB, with `1.1 music-gateway` added.',
   ),
   'X-Request-Id': header(
     'Up to 64 letters, digits and `-._~` to call the request by; otherwise the gateway makes a name.',

@@ -24,7 +24,7 @@ const PROXIED_ANSWER_HEADERS = { ...PLAYBACK_HEADERS, ...SESSION_CALL };
 /** The gateway's own errors on this way, whatever the method. */
 const OWN_ERRORS = {
   400: ownError(
-    'A header that would be passed on has a control character, the request has a body, or it names no host.',
+    'A header that would be passed on has a control character, a GET or HEAD has a body, or the request names no host.',
   ),
   401: NO_SESSION,
   403: ORIGIN_NOT_ALLOWED,

@@ -74,7 +74,7 @@ async function generate(
     url: `${upstreamUrl}/v1/music`,
     headers: {
       'content-type': 'application/json',
-      // Players take audio as it is; what comes encoded all the same keeps its Content-Encoding.
+      // Players expect plain audio. If it comes encoded nevertheless, it keeps its Content-Encoding.
       'accept-encoding': 'identity',
       ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
     },

@@ -28,7 +28,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
   const { upstreamUrl, timeouts } = settings;
   const { publicDetails, streams, streamedBodies, requestBodies } = admission;
 
-  /** @throws GatewayError 400 for a header that must not be forwarded, or a body that no call would carry */
+  /** @throws GatewayError 400 for a header that must not be forwarded, or for a GET or HEAD with a body */
   const callOf = ({ request, target }: Relaying, body?: RequestBody): UpstreamCall => {
     if (!body && hasBody(request)) {
       throw new GatewayError(400, messages.bodyNotAllowed, { headers: { connection: 'close' } });
@@ -63,7 +63,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
     streams.refuseIfFull(PUBLIC_SHARE_OF_STREAMS);
     if (isAudio) streamedBodies.refuseIfFull(STREAMED_SHARE.public);
     else publicDetails.refuseIfFull();
-    // Before the places are taken: it throws, and nothing would release them.
+    // Made before the places are taken, because nothing would release them when it throws.
     const call: UpstreamCall = { ...callOf(relaying), name: 'public' };
     const releases = [streams.take(), isAudio ? streamedBodies.take() : publicDetails.take()];
     const release = () => {
@@ -107,7 +107,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
   );
 }
 
-/** Bun gives a GET or HEAD no body, whatever it comes with. */
+/** For a GET or HEAD, whose body Bun does not show. */
 function hasBody({ headers }: Request): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }

@@ -51,11 +51,11 @@ export function wholeGet<Result>(
   return session.during(reads, (place) => session.fetch(callOf(place)).then(respond));
 }
 
-/** What Bun decodes, or leaves as it is; a second encoding below one of these stays. */
+/** The encodings that Bun decodes, and `identity`. It does not decode a list of them, such as `gzip, br`. */
 const DECODED = /^(?:gzip|x-gzip|deflate|br|zstd|identity)?$/i;
 
 /**
- * The upstream's status, body, content type and limits, and nothing else of it.
+ * The upstream's status, body, content type, `Retry-After` and rate limits, and no other header of it.
  *
  * @throws GatewayError 502 when the body is encoded in a way that Bun does not decode
  */

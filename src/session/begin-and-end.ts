@@ -10,8 +10,8 @@ import type { SessionParts } from './session.ts';
 type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
 /**
- * Stores the pair in the cookies. A session that the request came with ends here, and only here: a late response to its
- * user must not overwrite the new cookies.
+ * Stores the pair in the cookies. If the request has the cookies of another session, that session ends in the gateway and
+ * not at the upstream, so that a late response to it cannot overwrite the new cookies.
  *
  * @throws GatewayError 502 when a token is too large for a cookie
  */
@@ -27,7 +27,7 @@ export async function beginSession(
 }
 
 /**
- * Ends the session here, whether or not the upstream hears of it: the refresh token yields no successor any more,
+ * Ends the session here, whether or not the upstream can be reached: the refresh token no longer yields a successor,
  * and the cookies are cleared.
  */
 export async function endSession(
@@ -64,7 +64,7 @@ async function signOut(
   return last === undefined || (last.status === 'fulfilled' && last.value === 401);
 }
 
-/** Not a shared refresh: the session has been ended here, and the new pair is for nobody. */
+/** The refresh is not shared, because the session has ended here and nobody may get the new pair. */
 async function refreshAndSignOut(
   upstreamSessions: SessionEndpoints,
   refreshToken: string,

@@ -14,7 +14,7 @@ const TYPE = 'music-gateway-cookie';
 
 /**
  * The first key seals, every key opens. The protected header binds a value to the name of its cookie, and has the time
- * until which it counts: a browser keeps to `Max-Age`, a thief does not.
+ * at which it expires, because only a browser obeys `Max-Age`.
  */
 export class CookieSeal {
   readonly #keys: readonly Key[];
@@ -67,7 +67,7 @@ function readHeader(value: string) {
   }
 }
 
-/** Cookies of earlier versions have no `exp`. Whoever changes it makes a cookie that cannot be decrypted. */
+/** Cookies of earlier versions have no `exp`. The seal covers the header: a cookie with a changed `exp` does not open. */
 function hasExpired(exp: unknown): boolean {
   return exp !== undefined && !(typeof exp === 'number' && exp > nowSeconds());
 }

@@ -106,7 +106,7 @@ export class SessionCookies {
   }
 }
 
-/** Whether one of the names comes twice: 0.1 us, where a search in the header would go through the long values. */
+/** Whether one of the names comes twice. It takes 0.1 us; a search in the header would read the long values too. */
 function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
   let accesses = 0;
   let refreshes = 0;

@@ -16,7 +16,7 @@ interface SigningParameters {
   readonly hash?: string;
 }
 
-/** What a key signs with: by its curve, else its type, and by the JWK's `alg`; without one, by the first that fits. */
+/** By the curve or else the type of a key, and by the JWK's `alg`. Without an `alg` the first that fits is used. */
 const ALGORITHMS: readonly { kind: string; alg: string; parameters: SigningParameters }[] = [
   { kind: 'P-256', alg: 'ES256', parameters: { name: 'ECDSA', namedCurve: 'P-256' } },
   { kind: 'P-384', alg: 'ES384', parameters: { name: 'ECDSA', namedCurve: 'P-384' } },
@@ -32,7 +32,7 @@ const LEAST_RSA_BITS = 2048;
 
 /**
  * @param text a private key as a JWK in JSON, or in PEM
- * @returns undefined after a problem, which says nothing of the key
+ * @returns undefined when there is a problem, whose text quotes nothing of the key
  * @see RFC 7517, RFC 7518 section 3.1, RFC 9864 section 2.2
  */
 export function parseClientKey(text: string, problems: string[]): ClientKey | undefined {

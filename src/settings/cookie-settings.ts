@@ -14,7 +14,7 @@ type CookieSettingName = (typeof COOKIE_SETTING_NAMES)[number];
 const PREFIXES = ['__Host-', '__Host-Http-'] as const;
 
 export interface CookieSettings {
-  /** Before both names, so that browsers keep other hosts of the site from setting such a cookie; or nothing. */
+  /** Comes before both names: browsers refuse such a cookie from other hosts of the site. Empty unless set. */
   readonly prefix: '' | (typeof PREFIXES)[number];
   readonly sameSite: 'lax' | 'strict';
   readonly secure: boolean;
@@ -30,7 +30,7 @@ export function parseCookieSettings(
   problems: string[],
 ): CookieSettings {
   const prefix = read.text('COOKIE_PREFIX', '') && read.oneOf('COOKIE_PREFIX', PREFIXES, '__Host-');
-  // Not the other way round: in production they always are.
+  // The flag is read first, so that a wrong value is a problem in production too.
   const secure = read.flag('COOKIE_SECURE') || production;
   if (prefix && !secure) {
     problems.push('COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true');

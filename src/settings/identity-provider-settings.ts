@@ -14,13 +14,13 @@ export const IDENTITY_PROVIDER_SETTING_NAMES = [
 ] as const;
 type IdentityProviderSettingName = (typeof IDENTITY_PROVIDER_SETTING_NAMES)[number];
 
-/** How a confidential client authenticates itself. */
+/** What a confidential client authenticates itself with. */
 export type ClientCredential =
   | { readonly kind: 'secret'; readonly secret: string }
   | { readonly kind: 'key'; readonly key: ClientKey };
 
 export interface IdentityProviderSettings {
-  /** Letter by letter as it is set, because providers compare it so: a slash at its end counts. */
+  /** Exactly as it is set, because providers compare it as a string: a slash at its end counts. */
   readonly issuer: string;
   readonly tokenUrl: string;
   readonly clientId: string;

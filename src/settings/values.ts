@@ -10,7 +10,7 @@ export function baseAddressProblem(value: string): string | undefined {
   return undefined;
 }
 
-/** @see RFC 6749 section 3.2: it may have a query, and no fragment. */
+/** @see RFC 6749 section 3.2: it may have a query, but no fragment. */
 export function tokenUrlProblem(value: string): string | undefined {
   if (value.includes('#')) return 'must not hold a fragment';
   return baseAddressProblem(value.split('?', 1)[0] ?? '');

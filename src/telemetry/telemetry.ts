@@ -139,7 +139,7 @@ export class Telemetry {
   }
 }
 
-/** The upstream has given no verdict on the refresh token, but its own trouble. */
+/** Whether the upstream has reported a problem of its own instead of a verdict on the refresh token. */
 function isRefreshOutage({ call, outcome }: CallTrace): boolean {
   return call === 'refresh' && typeof outcome === 'number' && isOutage(outcome);
 }

@@ -25,7 +25,7 @@ export async function authenticate(
   return Object.fromEntries(headers);
 }
 
-/** As Web Crypto has it, which is asynchronous: settings cannot wait for it. */
+/** Not part of the settings, because Web Crypto imports keys asynchronously. */
 async function signingKey({ privateKey, parameters, kid }: ClientKey) {
   const der = privateKey.export({ type: 'pkcs8', format: 'der' });
   const key = await crypto.subtle.importKey('pkcs8', der, parameters, false, ['sign']);

@@ -4,7 +4,7 @@ export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   sleep(ms: number): Promise<void>;
-  /** Calls `work` again and again; returns what stops it. */
+  /** Calls `work` at this interval; returns a function that stops it. */
   every(ms: number, work: () => void): () => void;
 }
 

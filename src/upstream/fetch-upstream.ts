@@ -31,8 +31,8 @@ export interface UpstreamCall {
   /**
    * `streamed`: the deadline ends with the headers, and the body is passed on as it comes and as it is encoded; only
    *   one that is small is here when the call returns.
-   * `begun`: like `streamed`, but the deadline of a success ends with its first byte; without a body it is invalid, and
-   *   so is a part or a redirect.
+   * `begun`: like `streamed`, but the deadline of a success ends with the first byte of its body. A success without a
+   *   body, a part of one (206) and a redirect are invalid.
    * `whole`: the deadline covers the body, which is here, decoded, when the call returns.
    */
   readonly answer: 'streamed' | 'begun' | 'whole';

@@ -85,7 +85,7 @@ function oauthErrorOf(response: unknown): OAuthError | undefined {
   return OAUTH_ERRORS.find((each) => each === response.error) ?? 'other';
 }
 
-/** A wrong registration, or a fault of the provider, is not the user's: each has a text of its own. */
+/** A wrong registration and a fault of the provider have texts of their own, because the user is not to blame. */
 function refusalText(status: number, error: OAuthError | undefined) {
   if (error === 'invalid_client') return messages.clientRefused;
   return status >= 500 ? messages.identityProviderFailed : messages.signInRefused;

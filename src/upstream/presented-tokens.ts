@@ -1,12 +1,12 @@
-/** Tells the replay store once, and not with each request, that a client has presented a refresh token. */
+/** Notes in the replay store that a client has presented a refresh token: once, and not at each request. */
 
 import type { ReplayStore } from './replay-store.ts';
 import { refreshTokenHash } from './sealed-pair.ts';
 
-/** About 40 bytes for each token, and twice as many tokens: 2 MB. */
+/** Two sets of this size, about 40 bytes for each token: 2 MB. */
 const MOST_RECENT = 25_000;
 
-/** Remembers the newest tokens by a hash; forgetting one only means that the store hears of it again. */
+/** Remembers the newest tokens by a hash. A token that it has forgotten is only noted again. */
 export class PresentedTokens {
   readonly #store: ReplayStore;
   #recent = new Set<number | bigint>();

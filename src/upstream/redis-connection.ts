@@ -22,7 +22,7 @@ export interface Redis {
   readonly isUp: boolean;
   /** Undefined when Redis does not respond in time; it then counts as down until it is back. */
   ask(...command: Parameters<RunScript>): Promise<{ readonly value: unknown } | undefined>;
-  /** What is to be done when Redis is back, before it counts as up. */
+  /** Sets what runs when Redis is back, before it counts as up. */
   onBack(tellMissed: (run: RunScript) => Promise<void>): void;
 }
 

@@ -42,7 +42,7 @@ export class RefreshClaims {
   readonly #parts: Parts;
   /** The claims of this process by the keys of the tokens that it is refreshing, whatever has become of the claims. */
   readonly #claimed = new Map<string, string>();
-  /** The sign-outs of such tokens meanwhile, because the store may evict them. */
+  /** The sign-outs of these tokens during their refresh, because the store may evict them. */
   readonly #ended = new Map<string, string>();
 
   constructor(parts: Parts) {
@@ -86,7 +86,7 @@ export class RefreshClaims {
     }
   }
 
-  /** Gives the record that was there. The process knows its own claims, whatever has become of them. */
+  /** Returns the record that was there. The process knows its own claims even when the store has lost them. */
   async #addClaim(key: string): Promise<string | undefined> {
     const claim = newClaim();
     const record = this.#claimed.get(key) ?? (await this.#parts.store.add(key, claim, CLAIM_MS));
@@ -128,7 +128,7 @@ export class RefreshClaims {
     }
   }
 
-  /** Whether the record is an outcome for those alone who have waited for it, or older than the replay window. */
+  /** Whether this request needs a new refresh: the record is only for requests that waited for it, or is too old. */
   #isOver(record: string, token: string, arrivedAt: number): boolean {
     const successor = openRenewed(record, token);
     if (!successor) return record === UNREACHABLE;
@@ -136,7 +136,7 @@ export class RefreshClaims {
     return !isInTime({ arrivedAt, successor, replayMs });
   }
 
-  /** Not shorter than those in other processes need who wait for the outcome. */
+  /** At least as long as other processes may take to read an outcome that they wait for. */
   get #replayMs(): number {
     return Math.max(this.#parts.lifetimes.replayMs, this.#parts.store.lingerMs);
   }
@@ -170,7 +170,7 @@ export class RefreshClaims {
     const found = ended ?? (await store.add(key, record, lifetimeMs));
     if (isEnded(found)) {
       if (outcome.kind === 'renewed') {
-        // The refresh has spent the token, so its sign-out is kept in full; the upstream hears of the late pair, or not.
+        // The refresh has spent the token, so its sign-out is kept in full. The upstream may fail to sign the late pair out.
         await store.end(key, lifetimes.signOut, true);
         await upstream.signOut(outcome.pair, trace).catch(() => {});
       }

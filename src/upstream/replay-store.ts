@@ -7,7 +7,8 @@ export const REJECTED = 'rejected';
 export const UNREACHABLE = 'unreachable';
 /** Followed by the time of the sign-out, in milliseconds since the epoch. */
 export const ENDED = 'ended:';
-/** Not a record but a mark beside it: a refresh has issued this token. Followed by when a client first presented it. */
+/** Not a record but a mark beside it: a refresh has issued this token. Followed by the time when a client first
+ * presented it, if one has. */
 export const ISSUED = 'issued:';
 
 export function isEnded(record: string | undefined): record is `${typeof ENDED}${string}` {
@@ -23,8 +24,8 @@ export interface ReplayStore {
   /** Keeps the record if `expected` is there; tells whether it was. */
   replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean>;
   /**
-   * Keeps that the token was signed out now, and gives the record that was there. A token has worked when a refresh has spent or issued it. The
-   * number of other sign-outs is bounded, because anybody can send them with made-up tokens.
+   * Records that the token was signed out now, and returns the record that was there. A token has worked when a refresh
+   * has spent or issued it. The number of other sign-outs is bounded, because anybody can send them with made-up tokens.
    */
   end(key: string, lifetimes: SignOutLifetimes, hasWorked?: boolean): Promise<string | undefined>;
   /** Remembers that a refresh has issued this token, for as long as a response may still bring it to a browser. */

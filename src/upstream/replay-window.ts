@@ -19,11 +19,11 @@ export function isInTime({ arrivedAt, successor, replayMs }: Replay): boolean {
 }
 
 /**
- * Whether a client plainly has the successor, so that the spent token can only be a copy of another: the successor was
- * presented some time before, or it has been renewed since it was presented.
+ * Whether a client certainly has the successor, so that a request with the spent token can only come from a copy: the
+ * successor was presented more than 10 s before, or it has been renewed since it was presented.
  *
  * @param presentedAt when a client first presented the successor
- * @param next what the successor was exchanged for in its turn
+ * @param next the pair that the successor was exchanged for
  * @see RFC 9700 section 4.14.2
  */
 export function isClosed(

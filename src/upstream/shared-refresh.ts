@@ -21,7 +21,7 @@ interface ChainEnd {
 /**
  * A refresh belongs to no single request: it goes on when the client that began it has gone. For a while after it, a
  * request with the spent token gets the newest pair of its chain, so that a late request or a lost response signs nobody
- * out. Once a client plainly has the new token, the spent one goes to the upstream, which judges its reuse.
+ * out. Once a client certainly has the new token, the spent one is sent to the upstream, which can detect its reuse.
  */
 export class SharedRefresh {
   readonly #store: ReplayStore;
@@ -47,7 +47,7 @@ export class SharedRefresh {
     this.#presented = new PresentedTokens(store);
   }
 
-  /** Notes that a client has this token. To be called for each request with one, before it is refreshed. */
+  /** Notes that a client has this token. Call it for each request that has one, before the token is refreshed. */
   present(refreshToken: string, arrivedAt: number): void {
     this.#presented.note(refreshToken, arrivedAt);
   }
@@ -64,7 +64,7 @@ export class SharedRefresh {
       trace.refresh = outcome.kind === 'renewed' ? 'shared' : outcome.kind;
       return outcome;
     }
-    // A replay is not shared: the next request with the token may come when its window is closed.
+    // A replay is not shared: the next request with the token may arrive after the window has closed.
     const stopSharing = () => {
       if (this.#shared.get(refreshToken) === own) this.#shared.delete(refreshToken);
     };
@@ -93,7 +93,7 @@ export class SharedRefresh {
   }
 
   /**
-   * The newest pair that has come of this one, without a refresh; undefined when it was signed out. A response that took
+   * The newest pair that follows this one, without a refresh; undefined when it was signed out. A response that took
    * long must not bring an older pair back to the browser.
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
@@ -167,7 +167,7 @@ export class SharedRefresh {
     return this.#claims.refresh(refreshToken, key, trace);
   }
 
-  /** The last pair that has come of this token, and what is known of its refresh token. */
+  /** The last pair that follows this token, and the record of its refresh token. */
   async #endOfChain(refreshToken: string): Promise<ChainEnd> {
     const seen = new Set<string>();
     let successor: KeptPair | undefined;

@@ -16,7 +16,7 @@ export function isSuccess({ status }: UpstreamAnswer): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** Waits for the first byte of the body; there is no body when it ends without one. */
+/** Waits for the first byte of the body; a body that ends without one becomes null. */
 export async function begun({ status, headers, body }: Response): Promise<UpstreamAnswer> {
   const reader = body?.getReader();
   let read = await reader?.read();
