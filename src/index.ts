@@ -1,5 +1,6 @@
 /** Starts the gateway: settings, listen, signals. The only file with side effects. */
 
+import { isIP } from 'node:net';
 import { createGateway } from './gateway.ts';
 import { limitWarnings, openFilesLimit } from './limits.ts';
 import { parseSettings, type Settings } from './settings.ts';
@@ -29,9 +30,9 @@ async function main(): Promise<void> {
   const metrics = await openMetrics(settings);
   const gateway = createGateway({ settings, logger, metrics });
   const problem =
-    listenProblem('METRICS_PORT', settings.metricsPort, settings.metricsHost, (address) =>
+    listenProblem('METRICS_', settings.metricsPort, settings.metricsHost, (address) =>
       metrics ? serveMetrics(metrics.registry, address) : undefined,
-    ) ?? listenProblem('PORT', settings.port, settings.host, (address) => gateway.listen(address));
+    ) ?? listenProblem('', settings.port, settings.host, (address) => gateway.listen(address));
   if (problem) {
     console.error(`error: ${problem}`);
     return exit(1);
@@ -67,8 +68,9 @@ async function openMetrics({ metricsPort }: Settings) {
   return new Metrics();
 }
 
+/** @param prefix of the two settings, before `HOST` and `PORT` */
 function listenProblem(
-  setting: string,
+  prefix: string,
   port: number | undefined,
   host: string,
   listen: (address: { port: number; hostname: string }) => unknown,
@@ -79,8 +81,9 @@ function listenProblem(
     return undefined;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
-    if (code === 'EADDRINUSE') return `port ${port} is taken (${setting})`;
-    return `cannot listen on ${host}:${port} (${code}, ${setting})`;
+    // Bun has this code for a name that cannot be resolved, too.
+    if (code === 'EADDRINUSE' && isIP(host)) return `port ${port} is taken (${prefix}PORT)`;
+    return `cannot listen on ${host}:${port} (${code}, ${prefix}HOST and ${prefix}PORT)`;
   }
 }
 

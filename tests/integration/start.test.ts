@@ -154,11 +154,20 @@ describe('bun run start', () => {
     expect((await fetch(`http://127.0.0.2:${other}/metrics`)).status).toBe(200);
   });
 
-  it('names a METRICS_HOST on which it cannot listen', async () => {
-    const child = start({ ...SETTINGS, METRICS_PORT: '0', METRICS_HOST: '192.0.2.1' });
+  it.each([
+    ['METRICS_', '192.0.2.1'],
+    ['METRICS_', 'metrics.invalid'],
+    ['METRICS_', 'http://127.0.0.1'],
+    ['', 'gateway.invalid'],
+  ])('names a %sHOST on which it cannot listen: %s', async (prefix, host) => {
+    const port = String(await freePorts(1));
+    const child = start({ ...SETTINGS, [`${prefix}PORT`]: port, [`${prefix}HOST`]: host });
     expect(await child.exited).toBe(1);
     expect(await child.stderr.text()).toMatch(
-      /^error: cannot listen on 192\.0\.2\.1:0 \(E?\w+, METRICS_PORT\)\n$/m,
+      new RegExp(
+        `^error: cannot listen on ${host}:${port} \\(E\\w+, ${prefix}HOST and ${prefix}PORT\\)\\n$`,
+        'm',
+      ),
     );
   });
 
