@@ -43,7 +43,7 @@ interface RequestErrorDetails extends Pick<GatewayRequestError, 'status' | 'retr
 
 /** The errors after which the gateway has sent nothing to the upstream. @see RFC 9209 section 2.3 */
 const NEVER_SENT =
-  /;\s*error=(?:connection_refused|connection_limit_reached|destination_ip_unroutable|dns_error|tls_certificate_error)\b/;
+  /;\s*error=(?:connection_refused|connection_limit_reached|destination_ip_unroutable|destination_unavailable|dns_error|tls_certificate_error)\b/;
 
 /** The gateway's entry; a server in front of it may have added others. */
 const REFRESHED = /(?:^|,)\s*refresh\s*(?:[,;]|$)/;

@@ -32,6 +32,7 @@ describe.each(CHANGES)('sending %s again', (_, send) => {
     'connection_refused',
     'connection_limit_reached',
     'destination_ip_unroutable',
+    'destination_unavailable',
     'dns_error',
     'tls_certificate_error',
   ])('is safe after %s: it was never sent', async (error) => {
