@@ -10,6 +10,7 @@ import { decodeProtectedHeader, importJWK, jwtVerify } from 'jose';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { requestAuthorization, signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
 import { clientKeyPair } from '../support/client-keys.ts';
+import { readDocument, section } from '../support/documents.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { type RecordingProxy, startRecordingProxy } from '../support/recording-proxy.ts';
@@ -19,6 +20,11 @@ import { envelopeMessage, ORIGIN, type RequestOptions, request } from '../suppor
 const PREFIX = '__Host-Http-';
 const NAMES = [`${PREFIX}svc_music_access`, `${PREFIX}svc_music_refresh`];
 const { publicJwk, privateJwk } = clientKeyPair('ES256');
+/** As the operating page has it, with keys where it has none. */
+const HARDENED_SET = settingsIn(section(await readDocument('deploy/README.md'), '### The hardened set'), {
+  COOKIE_KEYS: Buffer.alloc(32, 7).toString('base64url'),
+  IDP_CLIENT_KEY: privateJwk,
+});
 
 let sandbox: Sandbox;
 /** What the token endpoint and the upstream received, each on its way. */
@@ -37,18 +43,14 @@ beforeAll(async () => {
   tokenEndpoint = startRecordingProxy(sandbox.identityProviderUrl);
   upstream = startRecordingProxy(sandbox.upstream.url);
   gateway = await startGatewayProcess({
-    NODE_ENV: 'production',
+    ...HARDENED_SET,
     UPSTREAM_URL: upstream.url,
     IDP_URL: sandbox.identityProviderUrl,
     IDP_TOKEN_URL: `${tokenEndpoint.url}/oauth/token`,
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
-    IDP_CLIENT_KEY: privateJwk,
     IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
     ALLOWED_ORIGINS: ORIGIN,
-    COOKIE_PREFIX: PREFIX,
-    COOKIE_SAME_SITE: 'strict',
-    COOKIE_SECURE: 'true',
-    COOKIE_KEYS: Buffer.alloc(32, 7).toString('base64url'),
+    // Not of the set: it lets a test end a session by a spent token.
     REFRESH_REPLAY_SECONDS: '0',
   });
 });
@@ -58,6 +60,12 @@ afterAll(async () => {
   tokenEndpoint[Symbol.dispose]();
   await sandbox.stop();
 });
+
+/** The settings in the code block of a section; some with another value. */
+function settingsIn(text: string, others: Readonly<Record<string, string>>): Record<string, string> {
+  const lines = Array.from(text.matchAll(/^([A-Z_]+)=(.*)$/gm));
+  return Object.fromEntries(lines.map(([, name = '', value]) => [name, others[name] ?? value ?? '']));
+}
 
 function send(path: string, options?: RequestOptions): Promise<Response> {
   return request(gateway.url + path, options ?? {});
