@@ -158,6 +158,29 @@ describe.each(ROUTES)('refreshing on $name', ({ call, send }) => {
     });
   });
 
+  it.each([429, 503])(
+    'with REFRESH_OUTAGE=keep renews the session after the upstream’s %i is over',
+    async (status) => {
+      await using world = startWorld({ REFRESH_OUTAGE: 'keep' });
+      let isOut = true;
+      world.upstream.on(call, () => Response.json({ data: [] }));
+      world.upstream.on('POST /v1/auth/refresh', () =>
+        isOut ? new Response('', { status }) : Response.json(RENEWED),
+      );
+      const failed = await send(world, REFRESH_ONLY);
+      await envelopeMessage(failed, 502);
+      expect(failed.headers.getSetCookie()).toEqual([]);
+      expect(failed.headers.get('proxy-status')).toBe('music-gateway; error=destination_unavailable');
+      expect(world.upstream.calls).toEqual(['POST /v1/auth/refresh']);
+      isOut = false;
+      const renewed = await send(world, REFRESH_ONLY);
+      expect(renewed.status).toBe(200);
+      expect(storedTokens(renewed)).toEqual(NEW_TOKENS);
+      expect(world.upstream.calls).toEqual(['POST /v1/auth/refresh', 'POST /v1/auth/refresh', call]);
+      expect(world.upstream.last('POST /v1/auth/refresh').body).toBe('{"refresh_token":"refresh-1"}');
+    },
+  );
+
   it('does not refresh without a refresh cookie: the 401 passes through', async () => {
     await using world = startWorld();
     world.upstream.on(call, () => Response.json({ error: { message: 'expired' } }, { status: 401 }));

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
 import net from 'node:net';
+import { Metrics } from '../../src/telemetry/metrics.ts';
+import { samplesOf } from '../support/metrics.ts';
 import {
   envelopeMessage,
   expectCleared,
@@ -47,6 +49,13 @@ function refreshes(world: World): number {
   return world.upstream.calls.filter((call) => call === 'POST /v1/auth/refresh').length;
 }
 
+/** The spent tokens that were sent to the upstream, by the reason. */
+async function reuses({ registry }: Metrics) {
+  const found = await samplesOf(registry);
+  const count = (why: string) => found.get(`refresh_token_reuses_total{why="${why}"}`);
+  return { presented: count('presented'), late: count('late') };
+}
+
 function later(seconds: number): void {
   setSystemTime(Date.now() + seconds * 1000);
 }
@@ -90,7 +99,8 @@ describe('a request with a spent refresh token', () => {
   });
 
   it('goes to the upstream at once when its successor was presented and renewed in its turn', async () => {
-    await using world = startWorld();
+    const metrics = new Metrics();
+    await using world = startWorld({}, metrics);
     const live = rotate(world);
     await session(world, cookies(1));
     live.clear();
@@ -103,6 +113,7 @@ describe('a request with a spent refresh token', () => {
     const line = await world.line({ refreshTokenReused: 'presented' });
     expect(line).toMatchObject({ level: 'warn', refresh: 'rejected', status: 401 });
     expect(world.lines.filter((each) => 'refreshTokenReused' in each)).toHaveLength(1);
+    expect(await reuses(metrics)).toEqual({ presented: 1, late: 0 });
   });
 
   it('gets the newest pair when it arrived before the refresh, however late its first response is', async () => {
@@ -143,13 +154,16 @@ describe('a request with a spent refresh token', () => {
   });
 
   it('is refused by the upstream once the replay window is over', async () => {
-    await using world = startWorld({ REFRESH_REPLAY_SECONDS: '60' });
+    const metrics = new Metrics();
+    await using world = startWorld({ REFRESH_REPLAY_SECONDS: '60' }, metrics);
     rotate(world);
     await session(world, SIGNED_IN);
     later(61);
     const late = await session(world, SIGNED_IN);
     expectCleared(late);
     expect(refreshes(world)).toBe(2);
+    expect(await world.line({ refreshTokenReused: 'late' })).toMatchObject({ level: 'warn', status: 401 });
+    expect(await reuses(metrics)).toEqual({ presented: 0, late: 1 });
   });
 
   it('is refused at once when the replay window is off', async () => {
