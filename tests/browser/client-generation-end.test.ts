@@ -7,7 +7,7 @@ import { openSignedIn, rejection } from './client-page.ts';
 const CALL = 'POST /v1/music';
 const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_ms: 30_000 };
 
-/** Without a client the gateway reads paid audio for so long. */
+/** How long the gateway reads paid audio after its client has gone. */
 const SHORT = { TIMEOUT_STREAM_MS: '300' };
 
 /** An upstream whose audio never ends; it tells when nobody takes it any more. */

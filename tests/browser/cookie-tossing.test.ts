@@ -5,7 +5,7 @@ import { describeInChromium, type Visit } from '../support/chromium.ts';
 import { type ForeignSite, openForeignSite } from '../support/foreign-site.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-/** All of one site, as a browser sees it, and secure for it although they come by http. */
+/** For a browser these are one site, and secure although they are http. */
 const SITE = 'music.localhost';
 const HARDENED = { COOKIE_PREFIX: '__Host-Http-', COOKIE_SAME_SITE: 'strict', COOKIE_SECURE: 'true' };
 const MODELS = '/api/music/models';
@@ -15,7 +15,7 @@ interface Browsing extends AsyncDisposable {
   readonly world: World;
   /** A page of the web app. */
   readonly studio: Page;
-  /** A page of another host of the site, which an attacker has got hold of. */
+  /** A page of another host of the site, which an attacker controls. */
   readonly blog: Page;
   readonly gatewayHost: string;
   /** What the web app gets from the gateway: the status and the body. */
@@ -23,7 +23,7 @@ interface Browsing extends AsyncDisposable {
   cookieNames(): Promise<string[]>;
 }
 
-/** Each user is who the code says; all that the upstream answers names the user, and may be kept for an hour. */
+/** The code says who the user is. Each response of the upstream names the user and may be cached for an hour. */
 async function browse(visit: Visit, environment: Environment = {}): Promise<Browsing> {
   await using stack = new AsyncDisposableStack();
   const [app, other] = [`studio.${SITE}`, `blog.${SITE}`].map(
@@ -48,7 +48,7 @@ async function browse(visit: Visit, environment: Environment = {}): Promise<Brow
     .on('GET /v1/models', ofUser)
     .on('GET /v1/library', ofUser);
   const visitor = stack.use(await visit());
-  // The browser's word for each 401.
+  // What the browser logs for each 401.
   visitor.tolerateProblem(/status of 401/);
   const studio = await visitor.open(`${app?.origin}/`);
   const blog = await visitor.open(`${other?.origin}/`);
@@ -147,7 +147,7 @@ describeInChromium('cookies that another host of the site sets', (visit) => {
     expect(await signIn(browsing, 'ada')).toBe(OK);
     expect(await cookieNames()).toEqual(own);
     await toss(browsing, prefix);
-    // Without the prefix they are set, and are of no account.
+    // The browser sets them without the prefix, and the gateway ignores them.
     await toss(browsing);
     expect(await cookieNames()).toEqual(expect.arrayContaining(own));
     for (const path of ['/api/auth/session', MODELS, LIBRARY])
@@ -198,7 +198,7 @@ describeInChromium('two accounts in one browser', (visit) => {
       expect(await call('/api/auth/session')).toBe(SIGNED_OUT);
       for (const path of [MODELS, LIBRARY]) expect(await call(path)).toStartWith('401 {"error":');
     }
-    // It did come from the cache, for who was allowed to see it.
+    // The cache did serve it, to the user who was allowed to see it.
     expect(world.upstream.calls.filter((each) => each === 'GET /v1/library').length).toBeLessThan(6);
   });
 });

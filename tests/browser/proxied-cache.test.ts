@@ -33,7 +33,7 @@ describeInChromium('the browser’s cache', (visit) => {
       );
     expect(await ask('en')).toBe('in en');
     expect(await ask('en')).toBe('in en');
-    // The second time it came from the cache: otherwise this would show nothing.
+    // The second one came from the cache; otherwise this test would show nothing.
     expect(world.upstream.calls).toEqual([call]);
     expect(await ask('sw')).toBe('in sw');
     expect(world.upstream.calls).toEqual([call, call]);

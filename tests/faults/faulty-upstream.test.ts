@@ -132,7 +132,7 @@ describe.each(ROUTES)('%s with an upstream that', (_route, send) => {
   });
 });
 
-/** Each has sent the head of a generation, and breaks off before the first byte of its audio. */
+/** Upstreams that have sent the head of a generation and break off before the first byte of its audio. */
 const BEFORE_THE_AUDIO: [name: string, error: string, fault: Fault][] = [
   ['closes', 'connection_terminated', (socket) => socket.end(`${HEADERS}Content-Length: 100000\r\n\r\n`)],
   [
@@ -156,7 +156,7 @@ const BEFORE_THE_AUDIO: [name: string, error: string, fault: Fault][] = [
 ];
 
 describe('generate with an upstream that after its head', () => {
-  it.each(BEFORE_THE_AUDIO)('%s answers 502 with Proxy-Status %s', async (_name, error, fault) => {
+  it.each(BEFORE_THE_AUDIO)('%s is a 502 with Proxy-Status %s', async (_name, error, fault) => {
     await using upstream = await startRawUpstream(fault);
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
     const response = await world.request('/api/music/generate', {

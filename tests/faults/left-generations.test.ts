@@ -5,7 +5,7 @@ import { ACCESS_ONLY, request } from '../support/world.ts';
 const GENERATIONS = 8;
 const TRACK_PIECES = 800;
 const PIECE = new Uint8Array(64 * 1024);
-/** What the gateway may grow by: a tenth of what it reads for nobody. */
+/** How much the gateway may grow: a tenth of what it reads and throws away. */
 const MOST_MB = (GENERATIONS * TRACK_PIECES * PIECE.byteLength) / 10 / 1e6;
 
 describe.skipIf(process.platform !== 'linux')('generations that their clients have left', () => {

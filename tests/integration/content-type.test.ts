@@ -17,7 +17,7 @@ const PATHS = [
   ['session check', '/api/auth/session', '/v1/me'],
 ] as const;
 
-/** Bun itself gives a type to whatever it sends of known length, and to a string. */
+/** Bun gives a type to each body of known length and to each string. */
 function script(world: World, path: string, bytes: number, contentType?: string): void {
   world.upstream
     .on('POST /v1/auth/refresh', () => Response.json({ access_token: 'a', refresh_token: 'r' }))

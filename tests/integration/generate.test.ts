@@ -412,7 +412,7 @@ describe('POST /api/music/generate answering', () => {
     expect(await response.text()).toBe('audio');
   });
 
-  it.each([201, 202])('answers 200 to an upstream %i', async (status) => {
+  it.each([201, 202])('makes a 200 of the upstream’s %i', async (status) => {
     await using world = startWorld();
     world.upstream.on(MUSIC, () => new Response('audio', { status, headers: { location: '/v1/music/1' } }));
     const response = await generate(world, TRACK);
@@ -540,7 +540,7 @@ describe('POST /api/music/generate when the upstream refuses', () => {
     },
   );
 
-  it.each([402, 429, 503])('passes on when to try again and the limits with a %i', async (status) => {
+  it.each([402, 429, 503])('passes on Retry-After and the rate limits with a %i', async (status) => {
     await using world = startWorld();
     world.upstream.on(MUSIC, () =>
       Response.json({ message: 'Wait.' }, { status, headers: { ...LIMITS, 'x-upstream': 'node-7' } }),
@@ -565,7 +565,7 @@ describe('POST /api/music/generate when the upstream refuses', () => {
 });
 
 describe('POST /api/music/generate when a success brings no track', () => {
-  it.each([204, 205, 206, 300, 302, 304, 307])('answers 502 to an upstream %i', async (status) => {
+  it.each([204, 205, 206, 300, 302, 304, 307])('makes a 502 of the upstream’s %i', async (status) => {
     await using world = startWorld();
     const body = status === 204 || status === 205 || status === 304 ? null : 'a part';
     const headers = { location: '/v1/elsewhere', 'set-cookie': 'upstream=1' };
@@ -587,7 +587,7 @@ describe('POST /api/music/generate when a success brings no track', () => {
     ['of no length', 'Content-Length: 0\r\n\r\n'],
     ['that ends without a byte', 'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
     ['that ends with the connection', 'Connection: close\r\n\r\n'],
-  ])('answers 502 to a body %s', async (_, head) => {
+  ])('makes a 502 of a body %s', async (_, head) => {
     await using upstream = await startRawUpstream((socket) => socket.end(`HTTP/1.1 200 OK\r\n${head}`));
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
     const response = await generate(world, TRACK);
@@ -597,7 +597,7 @@ describe('POST /api/music/generate when a success brings no track', () => {
     expect(world.admission.streams.inUse).toBe(0);
   });
 
-  it('gives up the body of a redirect', async () => {
+  it('cancels the body of a redirect', async () => {
     const closed = Promise.withResolvers<void>();
     await using upstream = await startRawUpstream((socket) => {
       socket.on('close', () => closed.resolve());

@@ -27,7 +27,7 @@ const HARDENED_SET = settingsIn(section(await readDocument('deploy/README.md'), 
 });
 
 let sandbox: Sandbox;
-/** What the token endpoint and the upstream received, each on its way. */
+/** They record what the token endpoint and the upstream received. */
 let tokenEndpoint: RecordingProxy;
 let upstream: RecordingProxy;
 let gateway: GatewayProcess;
@@ -50,7 +50,7 @@ beforeAll(async () => {
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
     IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
     ALLOWED_ORIGINS: ORIGIN,
-    // Not of the set: it lets a test end a session by a spent token.
+    // Not part of the set: with it a test can end a session by a spent token.
     REFRESH_REPLAY_SECONDS: '0',
   });
 });
@@ -183,7 +183,7 @@ describe('6.1.3.2 Cookie Security', () => {
     expect(after.status).toBe(401);
   });
 
-  it('names without the prefix are not taken', async () => {
+  it('cookies without the prefix are ignored', async () => {
     const { cookie } = await signIn('Unprefixed');
     await expectNoCall(async () => {
       const response = await send('/api/music/models', { cookie: cookie.replaceAll(PREFIX, '') });
@@ -305,7 +305,7 @@ describe('6.1.2 Implementation Details', () => {
     const { cookie } = await signIn('Ended');
     sandbox.upstream.expireAccessTokens();
     expect((await send('/api/music/models', { cookie })).status).toBe(200);
-    // Spent, and without a replay: for the upstream it is stolen.
+    // The token is spent and there is no replay, so the upstream sees a reuse.
     const response = await send('/api/music/models', { cookie });
     await envelopeMessage(response, 401);
     expect(attributesOf(response)).toEqual(ATTRIBUTES);

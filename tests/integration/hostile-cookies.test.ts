@@ -272,7 +272,7 @@ describe('a session cookie that comes twice', () => {
     expect(world.upstream.calls).toEqual([]);
   });
 
-  it('counts in the metrics by the reason of its own', async () => {
+  it('is counted in the metrics under a reason of its own', async () => {
     const metrics = new Metrics();
     await using world = startWorld({}, metrics);
     await world.request('/api/music/models', { cookie: TWICE });

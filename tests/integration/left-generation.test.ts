@@ -12,7 +12,7 @@ function order(world: World, client: AbortController, cookie = ACCESS_ONLY): Pro
   return world.request(ROUTE, { cookie, json: GENERATE, signal: client.signal });
 }
 
-/** The gateway has heard that a client has gone when later requests have been served. */
+/** Once later requests have been served, the gateway has noticed that the client has gone. */
 async function leave(world: World, client: AbortController): Promise<void> {
   client.abort();
   for (let request = 0; request < 3; request++) await world.request('/api/health');
@@ -82,7 +82,7 @@ describe('a generation whose client goes away in the middle', () => {
     await expectNothingInFlight(world);
   });
 
-  it('is no broken body when its upstream breaks off later', async () => {
+  it('does not count as a broken body when its upstream breaks off later', async () => {
     await using upstream = await startTrackUpstream();
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
     const client = new AbortController();

@@ -142,7 +142,7 @@ describe.each(PASSED_ON)('GET %s passing on', (path, call) => {
     });
   }
 
-  it.each([200, 429, 503])('says with a %i when to try again, and the limits', async (status) => {
+  it.each([200, 429, 503])('passes on Retry-After and the rate limits with a %i', async (status) => {
     const limits = { 'retry-after': '17', ratelimit: '"default";r=0;t=17', 'x-ratelimit-used': '9' };
     await using world = startWorld();
     world.upstream.on(call, () => Response.json({}, { status, headers: { ...limits, etag: '"1"' } }));
@@ -167,7 +167,7 @@ describe.each(PASSED_ON)('GET %s passing on', (path, call) => {
   });
 
   it.each(['gzip', 'x-gzip', 'GZIP', 'deflate', 'br', 'zstd'])(
-    'answers 502 to a body that is not %s, although it says so',
+    'makes a 502 of a body that is not %s, although it says so',
     async (coding) => {
       await using upstream = await startUpstream(`Content-Encoding: ${coding}\r\n`, 'no such encoding');
       await using world = startWorld({ UPSTREAM_URL: upstream.url });
@@ -180,7 +180,7 @@ describe.each(PASSED_ON)('GET %s passing on', (path, call) => {
   );
 
   it.each(['compress', 'aes128gcm', 'gzip, br', 'x'])(
-    'answers 502 to a body encoded as %s, which would be passed on encoded',
+    'makes a 502 of a body encoded as %s, which Bun does not decode',
     async (coding) => {
       await using upstream = await startUpstream(`Content-Encoding: ${coding}\r\n`, '{}');
       await using world = startWorld({ UPSTREAM_URL: upstream.url });

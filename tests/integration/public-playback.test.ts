@@ -96,7 +96,7 @@ describe('public playback', () => {
     expect(response.headers.get('cache-control')).toBe('public, max-age=60');
   });
 
-  it('sends what the client takes, and Via', async () => {
+  it('sends the client’s Accept-Encoding, and Via', async () => {
     await using world = startWorld();
     world.upstream.on(`GET ${CREATION}`, () => new Response('audio'));
     const sent = { 'accept-encoding': 'gzip', 'accept-language': 'sw', 'cache-control': 'no-cache' };
@@ -105,7 +105,7 @@ describe('public playback', () => {
     expect(Object.fromEntries(headers)).toMatchObject({ ...sent, via: '1.1 music-gateway' });
   });
 
-  // A known defect: the place was taken before the request was refused, and never released.
+  // It did not once: the place was taken before the request was refused, and never released.
   it.each([CREATION, `${CREATION}/content`])(
     'gives its places back when a request is refused: %s',
     async (path) => {

@@ -259,7 +259,7 @@ describe('a sign-in with the cookies of another session', () => {
     const grant = { code: 'c', code_verifier: 'v'.repeat(43) };
     const signIn = await world.request('/api/auth/idp', { json: grant, cookie: cookies(1) });
     expect(storedTokens(signIn)['svc_music_refresh']).toBe('other-refresh');
-    // Ended here only: no call of its own tells the upstream.
+    // The session ends in the gateway only: no call tells the upstream.
     expect(world.upstream.calls).not.toContain('POST /v1/auth/logout');
     refresh.resolve(late());
     const response = await former;
@@ -270,6 +270,7 @@ describe('a sign-in with the cookies of another session', () => {
     await envelopeMessage(crossing, 401);
     expect(crossing.headers.getSetCookie()).toEqual([]);
     later(11);
+    // A later request with the former cookies gets 401.
     expectCleared(await session(world, cookies(1)));
     expect(refreshes(world)).toBe(1);
   });

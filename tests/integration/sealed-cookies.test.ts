@@ -178,13 +178,13 @@ describe('sealed cookies', () => {
   });
 });
 
-describe('the end of a sealed cookie', () => {
+describe('the expiry time of a sealed cookie', () => {
   const DAYS = 24 * 60 * 60;
   const start = Date.now();
   const after = (seconds: number) => setSystemTime(start + seconds * 1000);
   afterEach(() => void setSystemTime());
 
-  it('comes for the access cookie with the token pair, whatever the browser keeps', async () => {
+  it('is that of the access token in the access cookie, however long the browser keeps it', async () => {
     await using world = startWorld({ COOKIE_KEYS: newKey() });
     after(0);
     const cookies = await signIn(world);
@@ -204,7 +204,7 @@ describe('the end of a sealed cookie', () => {
     expect(renewed.headers.getSetCookie()).toHaveLength(2);
   });
 
-  it('comes for the refresh cookie after 30 days', async () => {
+  it('is 30 days ahead in the refresh cookie', async () => {
     await using world = startWorld({ COOKIE_KEYS: newKey() });
     world.upstream.on('POST /v1/auth/refresh', () =>
       Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' }),
@@ -223,10 +223,10 @@ describe('the end of a sealed cookie', () => {
 
   it.each<[what: string, change: Record<string, unknown>, body: unknown]>([
     ['an earlier version, without one', {}, { bearer: 'Bearer sealed-here' }],
-    ['an end to come', { exp: 9_999_999_999 }, { bearer: 'Bearer sealed-here' }],
-    ['an end that is over', { exp: 1 }, { authenticated: false }],
-    ['an end that is no number', { exp: '9999999999' }, { authenticated: false }],
-    ['an end of null', { exp: null }, { authenticated: false }],
+    ['a time ahead', { exp: 9_999_999_999 }, { bearer: 'Bearer sealed-here' }],
+    ['a time that is past', { exp: 1 }, { authenticated: false }],
+    ['a text instead of a time', { exp: '9999999999' }, { authenticated: false }],
+    ['null instead of a time', { exp: null }, { authenticated: false }],
   ])('is read from a cookie of %s', async (_, change, body) => {
     const key = newKey();
     await using world = startWorld({ COOKIE_KEYS: key });
@@ -238,7 +238,7 @@ describe('the end of a sealed cookie', () => {
     expect(await (await session(world, { [ACCESS]: sealed })).json()).toEqual(body);
   });
 
-  it('cannot be put off by whoever has no key', async () => {
+  it('cannot be changed without the key', async () => {
     await using world = startWorld({ COOKIE_KEYS: newKey() });
     const value = (await signIn(world))[ACCESS];
     const [, ...rest] = value?.split('.') ?? [];

@@ -50,7 +50,7 @@ describe.each(['production', 'development'])(
       const sent = credentialsSent(upstream);
       expect(sent.length).toBeGreaterThanOrEqual(5);
       expect(cookies.size).toBeGreaterThanOrEqual(2);
-      // Sealed, a token has no mark: what the browser was given is not there either.
+      // A sealed token has no mark, so the cookies themselves are looked for too.
       for (const secret of [...CLIENT_KEY.secrets, ...sent, ...cookies]) expect(all).not.toContain(secret);
       // What should be there is: the line of every flow, and what it was counted as.
       for (const [index] of EVERY_FLOW.entries()) {
@@ -91,7 +91,7 @@ describe.each(['production', 'development'])(
   },
 );
 
-/** By which the gateway authenticated itself at the token endpoint. */
+/** What the gateway authenticated itself with at the token endpoint. */
 function credentialsSent({ received }: ScriptedUpstream): string[] {
   return received.flatMap(({ target, headers, body }) => {
     if (target !== '/oauth/token') return [];

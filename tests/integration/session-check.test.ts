@@ -40,7 +40,7 @@ describe('GET /api/auth/session without a session', () => {
     expect(world.upstream.calls).toEqual([]);
   });
 
-  it('answers so to a session cookie that comes twice, and notes the reason in the log', async () => {
+  it('says so for a session cookie that comes twice, with the reason in the log', async () => {
     await using world = startWorld();
     const response = await world.request('/api/auth/session', { cookie: `${SIGNED_IN}; ${SIGNED_IN}` });
     expect(response.status).toBe(200);

@@ -359,7 +359,7 @@ describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
     await upstream.stop();
   });
 
-  it('take over a claim that nobody holds when a refresh would be over', async () => {
+  it('take over a claim that nobody holds, after the time that a refresh may take', async () => {
     const { redis, upstream, a } = await start({ TIMEOUT_SIGN_IN_MS: '1500' });
     await using _ = redis;
     const client = new RedisClient(redis.url);

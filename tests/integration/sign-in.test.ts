@@ -627,7 +627,7 @@ describe('POST /api/auth/idp when the identity provider fails', () => {
     expect(world.lines.at(-1)).not.toHaveProperty('oauthError');
   });
 
-  it('says what is wrong in Swahili, too', async () => {
+  it('says what is wrong in Swahili too', async () => {
     await using world = startWorld();
     const headers = { 'accept-language': 'sw' };
     world.upstream.on('POST /oauth/token', () => new Response('', { status: 503 }));

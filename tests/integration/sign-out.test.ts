@@ -152,7 +152,7 @@ describe('POST /api/auth/logout', () => {
 describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
   const ENVIRONMENT = { SIGN_OUT_REVOKES: 'true' };
 
-  /** An upstream whose logout answers these statuses, one after the other. */
+  /** An upstream whose logout responds with these statuses, one after the other. */
   function startRevoking(...logouts: number[]): World {
     const world = startWorld(ENVIRONMENT);
     world.upstream
@@ -239,7 +239,7 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
   it.each([
     [204, [LOGOUT]],
     [401, [LOGOUT, REFRESH, LOGOUT]],
-  ])('signs out the newest pair of a spent token, whose logout answers %i', async (status, calls) => {
+  ])('signs out the newest pair of a spent token, whose logout responds with %i', async (status, calls) => {
     await using world = startRevoking(status);
     world.upstream.on('GET /v1/models', () => Response.json([]));
     await world.request('/api/music/models', { cookie: REFRESH_ONLY });

@@ -81,7 +81,7 @@ describe.each(STREAMS)('the body of $name', ({ call, send }) => {
   });
 });
 
-// That a generation is not, left-generation.test.ts shows.
+// A generation is not given up: left-generation.test.ts.
 describe.each(STREAMS.slice(1))('the body of $name', ({ call, send }) => {
   it('is given up upstream when the client goes away in the middle', async () => {
     await using world = startWorld();

@@ -543,7 +543,7 @@ describe('status and body through the proxy', () => {
     expect(await response.bytes()).toEqual(Uint8Array.from(bytes));
   });
 
-  it('a list travels compressed when the client takes that', async () => {
+  it('a list is relayed compressed when the client accepts that', async () => {
     await using world = startWorld();
     const list = JSON.stringify(Array.from({ length: 500 }, (_, id) => ({ id, title: 'a song' })));
     world.upstream.on('GET /v1/library', ({ headers }) =>

@@ -28,7 +28,7 @@ export function clientKeyPair(alg: SigningAlgorithm, kid = 'gateway-1') {
     /** As settings have it, on one line. */
     privateJwk: JSON.stringify({ ...privateKey.export({ format: 'jwk' }), alg, kid }),
     pem: String(privateKey.export({ type: 'pkcs8', format: 'pem' })),
-    /** Base64url texts of the private key alone: none of them may ever be seen. */
+    /** Base64url texts of the private key alone: no output may contain one. */
     secrets: Object.entries(privateKey.export({ format: 'jwk' })).flatMap(([name, value]) =>
       ['d', 'p', 'q', 'dp', 'dq', 'qi'].includes(name) ? [String(value)] : [],
     ),

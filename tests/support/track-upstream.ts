@@ -1,9 +1,9 @@
-/** An upstream that makes one track on a raw socket, step by step, and knows whether all of it was taken. */
+/** An upstream that sends one track on a raw socket, step by step, and sees whether all of it was read. */
 
 import type net from 'node:net';
 import { startRawUpstream } from './raw-upstream.ts';
 
-/** More than the kernel keeps of a connection: it is all taken only when somebody reads it. */
+/** More than the kernel buffers for a connection: it can be sent only when somebody reads it. */
 const REST = Buffer.alloc(20_000_000, 'a');
 
 export const FIRST_PIECE = 'first piece';
@@ -16,7 +16,7 @@ export interface TrackUpstream extends AsyncDisposable {
   readonly closed: Promise<void>;
   sendHead(): void;
   send(piece: string): void;
-  /** Sends the rest, and says whether every byte of it was taken. */
+  /** Sends the rest; resolves to whether every byte of it was read. */
   finish(): Promise<boolean>;
   breakOff(): void;
 }

@@ -150,7 +150,7 @@ describe('parseTarget()', () => {
     '%61uth/idp',
     '%2561uth/idp',
     'auth/',
-    // As other servers find it: behind segments that they drop, with what they cut off, and in other letters.
+    // Spellings that some servers read as /v1/auth: they drop segments, cut off parameters and fold letters.
     ';/auth/refresh',
     ';x/auth/refresh',
     '/;/auth/refresh',
@@ -195,7 +195,7 @@ describe('parseTarget()', () => {
   it.each(['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])('judges 12 KB of %s in no time', (piece) => {
     const startedAt = performance.now();
     parse(`/v1/${piece.repeat(12_000 / piece.length)}x`);
-    // What is quadratic takes a tenth of a second or more.
+    // A quadratic pattern takes a tenth of a second or more.
     expect(performance.now() - startedAt).toBeLessThan(50);
   });
 
@@ -290,7 +290,7 @@ function decodeLeniently(path: string): string {
   return path.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
-/** The path that a careless server would serve: backslashes are slashes, parameters are cut off, and empty segments dropped. */
+/** The path that a lenient server would serve: backslashes are slashes, parameters are cut off, and empty segments dropped. */
 function resolveCarelessly(path: string): string {
   const resolved: string[] = [];
   for (const segment of path.replaceAll('\\', '/').split('/').slice(1)) {
