@@ -7,6 +7,9 @@ import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { SessionParts } from './session.ts';
 
+/** A request that the client sent before it had the cookies of its sign-in arrives within this time. */
+const SENT_BEFORE_MS = 10_000;
+
 type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
 /**
@@ -21,7 +24,7 @@ export async function beginSession(
   pair: TokenPair,
 ): Promise<void> {
   const { refreshToken } = await cookies.read(context);
-  if (refreshToken !== undefined) await sharedRefresh.end(refreshToken);
+  if (refreshToken !== undefined) await sharedRefresh.end(refreshToken, SENT_BEFORE_MS);
   await sharedRefresh.begin(pair.refreshToken);
   await cookies.store(context.set, pair);
 }

@@ -15,9 +15,6 @@ import type { TokenPair } from '../upstream/token-pair.ts';
 import { discard, type UpstreamAnswer } from '../upstream/upstream-answer.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
 
-/** What a client sent before it had the response that ended its session arrives within this time of any instance. */
-const SENT_BEFORE_MS = 10_000;
-
 /** What the sessions of all requests share. */
 export interface SessionParts {
   readonly settings: Settings;
@@ -116,8 +113,8 @@ export class Session {
         throw new GatewayError(401, messages.sessionEnded);
       case 'ended':
         if (first) await discard(first);
-        // The response to the sign-out has cleared them, and a sign-in may have set others since.
-        if (this.#arrivedAt > outcome.at + SENT_BEFORE_MS) this.#cookies.clear(this.#context.set);
+        // A sign-in may have set others since the request was sent.
+        if (this.#arrivedAt >= outcome.clearsFrom) this.#cookies.clear(this.#context.set);
         throw new GatewayError(401, messages.sessionEnded);
       case 'unreachable': {
         const { cause } = outcome;

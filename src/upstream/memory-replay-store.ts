@@ -2,7 +2,6 @@
 
 import {
   CLAIMED,
-  ENDED,
   ISSUED,
   isEnded,
   RENEWED,
@@ -85,9 +84,14 @@ export class MemoryReplayStore implements ReplayStore {
     return true;
   }
 
-  async end(key: string, lifetimes: SignOutLifetimes, hasWorked = false): Promise<string | undefined> {
+  async end(
+    key: string,
+    ended: string,
+    lifetimes: SignOutLifetimes,
+    hasWorked = false,
+  ): Promise<string | undefined> {
     const existing = this.#read(key)?.record;
-    const record = isEnded(existing) ? existing : ENDED + this.#now();
+    const record = isEnded(existing) ? existing : ended;
     if (hasWorked || this.hasWorked(key)) {
       this.#write(key, record, lifetimes.workedMs, this.#worked);
     } else if (record !== existing) {

@@ -9,6 +9,8 @@ const MOST_RECENT = 25_000;
 /** Remembers the newest tokens by a hash. A token that it has forgotten is only noted again. */
 export class PresentedTokens {
   readonly #store: ReplayStore;
+  /** Secret, so that nobody can choose tokens whose hashes are the same. */
+  readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   #recent = new Set<number | bigint>();
   #before = new Set<number | bigint>();
 
@@ -18,7 +20,7 @@ export class PresentedTokens {
 
   /** @param at when the request arrived, in milliseconds since the epoch */
   note(refreshToken: string, at: number): void {
-    const hash = Bun.hash(refreshToken);
+    const hash = Bun.hash.wyhash(refreshToken, this.#hashKey);
     if (this.#recent.has(hash)) return;
     if (!this.#before.has(hash)) void this.#store.markPresented(refreshTokenHash(refreshToken), at);
     this.#recent.add(hash);

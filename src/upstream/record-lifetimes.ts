@@ -11,7 +11,7 @@ const UNKNOWN_SIGN_OUT_MS = 30_000;
 export interface RecordLifetimes {
   /** How long a spent refresh token yields its successor. */
   readonly replayMs: number;
-  /** Longer than any call, so that a late response gets the newest pair of its session. */
+  /** Longer than any call of a request in the window, so that its late response gets the newest pair of its session. */
   readonly keepMs: number;
   /** Until the response to the last replay of the pair has left. */
   readonly issuedMs: number;
@@ -20,7 +20,7 @@ export interface RecordLifetimes {
 
 export function recordLifetimes({ refreshReplaySeconds, timeouts }: Settings): RecordLifetimes {
   const replayMs = refreshReplaySeconds * 1000;
-  const keepMs = Math.max(replayMs, timeouts.streamMs);
+  const keepMs = replayMs + timeouts.streamMs;
   const claimedMs = CLAIM_MS + timeouts.signInMs;
   const workedMs = Math.max(claimedMs, CLAIM_MS + keepMs);
   const unknownMs = Math.min(workedMs, UNKNOWN_SIGN_OUT_MS);

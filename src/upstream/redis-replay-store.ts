@@ -2,15 +2,7 @@
 
 import { MemoryReplayStore } from './memory-replay-store.ts';
 import type { Redis, RunScript } from './redis-connection.ts';
-import {
-  ENDED,
-  ISSUED,
-  isEnded,
-  RENEWED,
-  type ReplayStore,
-  type SignOutLifetimes,
-  timeIn,
-} from './replay-store.ts';
+import { ISSUED, isEnded, RENEWED, type ReplayStore, type SignOutLifetimes, timeIn } from './replay-store.ts';
 import { SignOutPlaces } from './sign-out-places.ts';
 
 /** How many records one round trip takes to Redis when it is back. */
@@ -26,11 +18,9 @@ export class RedisReplayStore implements ReplayStore {
   readonly #memory: MemoryReplayStore;
   readonly #places: SignOutPlaces;
   readonly #redis: Redis;
-  readonly #now: () => number;
 
   constructor(redis: Redis, now = Date.now) {
     this.#redis = redis;
-    this.#now = now;
     this.#memory = new MemoryReplayStore(now);
     this.#places = new SignOutPlaces(now);
     redis.onBack((run) => this.#tellMissed(run));
@@ -40,7 +30,7 @@ export class RedisReplayStore implements ReplayStore {
     const reply = await this.#redis.ask('add', key, [record, wholeMs(lifetimeMs)]);
     if (!reply) return this.#memory.add(key, record, lifetimeMs);
     const theirs = recordIn(reply.value);
-    if (isEnded(theirs)) await this.#hearOfEnd(key, lifetimeMs);
+    if (isEnded(theirs)) await this.#hearOfEnd(key, theirs, lifetimeMs);
     if (isEnded(theirs) || theirs?.startsWith(RENEWED)) return theirs;
     const own = await (theirs === undefined
       ? this.#memory.add(key, record, lifetimeMs)
@@ -68,16 +58,20 @@ export class RedisReplayStore implements ReplayStore {
    * When no place is free, a sign-out that may be made up stays in this instance's memory. One that replaces a claim is
    * written all the same: the instance that refreshes must find it in Redis, and it adds no key.
    */
-  async end(key: string, lifetimes: SignOutLifetimes, hasWorked = false): Promise<string | undefined> {
-    const own = await this.#memory.end(key, lifetimes, hasWorked);
+  async end(
+    key: string,
+    ended: string,
+    lifetimes: SignOutLifetimes,
+    hasWorked = false,
+  ): Promise<string | undefined> {
+    const own = await this.#memory.end(key, ended, lifetimes, hasWorked);
     if (!this.#redis.isUp) return own;
     const { workedMs, claimedMs, unknownMs } = lifetimes;
     const isKnown = this.#memory.hasWorked(key);
     const giveBack = isKnown ? undefined : this.#places.take(Math.max(claimedMs, unknownMs));
     const otherwise = giveBack ? [String(claimedMs), String(unknownMs)] : ['0', '0'];
-    const record = ENDED + this.#now();
     const reply = await this.#redis.ask('end', key, [
-      record,
+      ended,
       wholeMs(workedMs),
       ...otherwise,
       isKnown ? '1' : '',
@@ -85,7 +79,7 @@ export class RedisReplayStore implements ReplayStore {
     if (!reply || !Array.isArray(reply.value)) return own;
     const [theirs, hasWorkedThere]: unknown[] = reply.value;
     if (hasWorkedThere === 1 || isEnded(recordIn(theirs))) giveBack?.();
-    if (hasWorkedThere === 1 && !isKnown) await this.#memory.end(key, lifetimes, true);
+    if (hasWorkedThere === 1 && !isKnown) await this.#memory.end(key, ended, lifetimes, true);
     return recordIn(theirs) ?? own;
   }
 
@@ -110,10 +104,10 @@ export class RedisReplayStore implements ReplayStore {
   }
 
   /** Keeps the sign-out here too, for when Redis goes away, for at least as long as the record that it replaces. */
-  async #hearOfEnd(key: string, lifetimeMs: number): Promise<void> {
+  async #hearOfEnd(key: string, ended: string, lifetimeMs: number): Promise<void> {
     if (isEnded(await this.#memory.get(key))) return;
     const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key));
-    await this.#memory.end(key, { workedMs: longestMs, claimedMs: longestMs, unknownMs: lifetimeMs });
+    await this.#memory.end(key, ended, { workedMs: longestMs, claimedMs: longestMs, unknownMs: lifetimeMs });
   }
 
   /** No request waits for this. The client pipelines the commands that are given in one turn. */

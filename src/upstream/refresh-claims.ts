@@ -4,11 +4,10 @@ import type { RequestTrace } from '../http/request-trace.ts';
 import type { Clock } from './clock.ts';
 import { CLAIM_MS, type RecordLifetimes } from './record-lifetimes.ts';
 import { openRenewed, outcomeOf, recordOf, replayed } from './refresh-record.ts';
-import { CLAIMED, ENDED, isEnded, type ReplayStore, UNREACHABLE } from './replay-store.ts';
-import { isInTime } from './replay-window.ts';
-import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
+import { CLAIMED, isEnded, type ReplayStore, UNREACHABLE } from './replay-store.ts';
+import { isSpent } from './replay-window.ts';
+import { refreshTokenHash } from './sealed-pair.ts';
 import type { RefreshOutcome, SessionEndpoints } from './session-endpoints.ts';
-import type { TokenPair } from './token-pair.ts';
 
 const POLL_MS = 40;
 
@@ -19,6 +18,12 @@ export interface Refreshing {
   readonly trace: RequestTrace;
   /** In milliseconds since the epoch. */
   readonly arrivedAt: number;
+}
+
+export interface FoundOutcome {
+  readonly record: string;
+  /** Whether the refresh was made while the request waited. */
+  readonly hasWaited: boolean;
 }
 
 /** A token that this process is refreshing. */
@@ -54,8 +59,8 @@ export class RefreshClaims {
   }
 
   /** Notes a sign-out, if this process is refreshing the token. */
-  noteEnd(key: string): void {
-    if (this.#claimed.has(key)) this.#ended.set(key, ENDED + this.#parts.clock.now());
+  noteEnd(key: string, ended: string): void {
+    if (this.#claimed.has(key)) this.#ended.set(key, ended);
   }
 
   forgetEnd(key: string): void {
@@ -67,7 +72,7 @@ export class RefreshClaims {
     token: string,
     key: string,
     { trace, arrivedAt }: Refreshing,
-  ): Promise<string | undefined> {
+  ): Promise<FoundOutcome | undefined> {
     const { clock } = this.#parts;
     const waitingSince = new Map<string, number>();
     for (;;) {
@@ -77,10 +82,9 @@ export class RefreshClaims {
         if (await this.#takeOverOrphan(key, record, waitingSince)) return undefined;
         trace.refresh = 'shared';
         await clock.sleep(POLL_MS);
-      } else if (waitingSince.size > 0 || !this.#isOver(record, token, arrivedAt)) {
-        return record;
-      } else if (await this.takeOver(key, record)) {
-        trace.refreshTokenReused = reuseOf(token, openRenewed(record, token));
+      } else if (waitingSince.size > 0 || !isRepeatable(record, token, arrivedAt)) {
+        return { record, hasWaited: waitingSince.size > 0 };
+      } else if (await this.#takeOver(key, record)) {
         return undefined;
       }
     }
@@ -100,11 +104,11 @@ export class RefreshClaims {
     const since = waitingSince.get(record) ?? clock.now();
     waitingSince.set(record, since);
     if (this.#claimed.has(key) || clock.now() < since + signInMs + store.lingerMs) return false;
-    return this.takeOver(key, record);
+    return this.#takeOver(key, record);
   }
 
   /** Puts a claim of this process in the place of that record; false when it is there no more. */
-  async takeOver(key: string, record: string): Promise<boolean> {
+  async #takeOver(key: string, record: string): Promise<boolean> {
     const claim = newClaim();
     const isReplaced = await this.#parts.store.replace(key, record, claim, CLAIM_MS);
     if (isReplaced) this.#claimed.set(key, claim);
@@ -126,19 +130,6 @@ export class RefreshClaims {
       this.#claimed.delete(key);
       this.#ended.delete(key);
     }
-  }
-
-  /** Whether this request needs a new refresh: the record is only for requests that waited for it, or is too old. */
-  #isOver(record: string, token: string, arrivedAt: number): boolean {
-    const successor = openRenewed(record, token);
-    if (!successor) return record === UNREACHABLE;
-    const replayMs = isSpent(token, successor) ? this.#replayMs : 0;
-    return !isInTime({ arrivedAt, successor, replayMs });
-  }
-
-  /** At least as long as other processes may take to read an outcome that they wait for. */
-  get #replayMs(): number {
-    return Math.max(this.#parts.lifetimes.replayMs, this.#parts.store.lingerMs);
   }
 
   /** The claim is added again when the store has lost it, and a sign-out in its place is noted. */
@@ -171,7 +162,7 @@ export class RefreshClaims {
     if (isEnded(found)) {
       if (outcome.kind === 'renewed') {
         // The refresh has spent the token, so its sign-out is kept in full. The upstream may fail to sign the late pair out.
-        await store.end(key, lifetimes.signOut, true);
+        await store.end(key, found, lifetimes.signOut, true);
         await upstream.signOut(outcome.pair, trace).catch(() => {});
       }
       return outcomeOf(found);
@@ -189,11 +180,9 @@ function newClaim(): string {
   return CLAIMED + crypto.randomUUID();
 }
 
-function reuseOf(token: string, successor: KeptPair | undefined): RequestTrace['refreshTokenReused'] {
-  return isSpent(token, successor) ? 'late' : undefined;
-}
-
-/** An upstream that does not rotate has not spent the token: it may be refreshed again. */
-function isSpent(token: string, successor: Pick<TokenPair, 'refreshToken'> | undefined): boolean {
-  return successor !== undefined && successor.refreshToken !== token;
+/** Whether the token may be refreshed again: the outcome was only for requests that waited, or has not spent it. */
+function isRepeatable(record: string, token: string, arrivedAt: number): boolean {
+  const successor = openRenewed(record, token);
+  if (!successor) return record === UNREACHABLE;
+  return !isSpent(token, successor) && arrivedAt > successor.renewedAt;
 }

@@ -22,7 +22,7 @@ export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, now
     case 'unreachable':
       return UNREACHABLE;
     case 'ended':
-      return ENDED + outcome.at;
+      return ENDED + outcome.clearsFrom;
   }
 }
 
@@ -42,7 +42,7 @@ export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair, now
 
 /** The outcome of a record without a pair. One that does not open is no verdict of the upstream either. */
 export function outcomeOf(record: string): RefreshOutcome {
-  if (isEnded(record)) return { kind: 'ended', at: Number(record.slice(ENDED.length)) };
+  if (isEnded(record)) return { kind: 'ended', clearsFrom: Number(record.slice(ENDED.length)) };
   if (record === REJECTED) return { kind: 'rejected' };
   return { kind: 'unreachable', cause: new Error(UNREACHABLE) };
 }

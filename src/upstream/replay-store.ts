@@ -5,7 +5,7 @@ export const CLAIMED = 'claimed:';
 export const RENEWED = 'renewed:';
 export const REJECTED = 'rejected';
 export const UNREACHABLE = 'unreachable';
-/** Followed by the time of the sign-out, in milliseconds since the epoch. */
+/** Followed by a time in milliseconds since the epoch: requests that arrive from then on get their cookies cleared. */
 export const ENDED = 'ended:';
 /** Not a record but a mark beside it: a refresh has issued this token. Followed by the time when a client first
  * presented it, if one has. */
@@ -24,10 +24,15 @@ export interface ReplayStore {
   /** Keeps the record if `expected` is there; tells whether it was. */
   replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean>;
   /**
-   * Records that the token was signed out now, and returns the record that was there. A token has worked when a refresh
+   * Keeps `ended`, unless a sign-out is there, and returns the record that was there. A token has worked when a refresh
    * has spent or issued it. The number of other sign-outs is bounded, because anybody can send them with made-up tokens.
    */
-  end(key: string, lifetimes: SignOutLifetimes, hasWorked?: boolean): Promise<string | undefined>;
+  end(
+    key: string,
+    ended: string,
+    lifetimes: SignOutLifetimes,
+    hasWorked?: boolean,
+  ): Promise<string | undefined>;
   /** Remembers that a refresh has issued this token, for as long as a response may still bring it to a browser. */
   markIssued(key: string, lifetimeMs: number): Promise<void>;
   /** Remembers when a client first presented this token, if a refresh has issued it. */

@@ -5,17 +5,9 @@ import type { KeptPair } from './sealed-pair.ts';
 /** Requests that were sent before the client had the new cookies arrive within this time. */
 const PRESENTED_MS = 10_000;
 
-interface Replay {
-  /** When the request with the spent token arrived; all times are in milliseconds since the epoch. */
-  readonly arrivedAt: number;
-  /** What the spent token was exchanged for. */
-  readonly successor: KeptPair;
-  readonly replayMs: number;
-}
-
-/** A request that arrived before the refresh is in time, however long it has waited for its first response. */
-export function isInTime({ arrivedAt, successor, replayMs }: Replay): boolean {
-  return arrivedAt <= successor.renewedAt + replayMs;
+/** An upstream that does not rotate has not spent the token: it may be refreshed again. */
+export function isSpent(token: string, successor: Pick<KeptPair, 'refreshToken'>): boolean {
+  return successor.refreshToken !== token;
 }
 
 /**

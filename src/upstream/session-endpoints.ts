@@ -16,8 +16,8 @@ export type RefreshOutcome =
   | { readonly kind: 'renewed'; readonly pair: TokenPair }
   | { readonly kind: 'rejected' }
   | { readonly kind: 'unreachable'; readonly cause: unknown }
-  /** `at`: when the chain was signed out, in milliseconds since the epoch. */
-  | { readonly kind: 'ended'; readonly at: number };
+  /** Requests that arrive from `clearsFrom` on, in milliseconds since the epoch, get their cookies cleared. */
+  | { readonly kind: 'ended'; readonly clearsFrom: number };
 
 /** A call that finds no place among those of its kind is not made. */
 export class SessionEndpoints {

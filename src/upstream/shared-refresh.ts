@@ -5,18 +5,14 @@ import type { Settings } from '../settings.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import { type RecordLifetimes, recordLifetimes } from './record-lifetimes.ts';
+import { endOfChain } from './refresh-chain.ts';
 import { RefreshClaims, type Refreshing } from './refresh-claims.ts';
 import { openRenewed, outcomeOf, replayed } from './refresh-record.ts';
-import { isEnded, type ReplayStore, UNREACHABLE } from './replay-store.ts';
+import { ENDED, isEnded, type ReplayStore, UNREACHABLE } from './replay-store.ts';
 import { isClosed } from './replay-window.ts';
 import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import type { RefreshOutcome, SessionEndpoints } from './session-endpoints.ts';
 import type { TokenPair } from './token-pair.ts';
-
-interface ChainEnd {
-  readonly record: string | undefined;
-  readonly successor: KeptPair | undefined;
-}
 
 /**
  * A refresh belongs to no single request: it goes on when the client that began it has gone. For a while after it, a
@@ -25,6 +21,7 @@ interface ChainEnd {
  */
 export class SharedRefresh {
   readonly #store: ReplayStore;
+  readonly #upstream: SessionEndpoints;
   readonly #clock: Clock;
   readonly #lifetimes: RecordLifetimes;
   readonly #claims: RefreshClaims;
@@ -35,6 +32,7 @@ export class SharedRefresh {
 
   constructor(settings: Settings, store: ReplayStore, upstream: SessionEndpoints, clock = systemClock) {
     this.#store = store;
+    this.#upstream = upstream;
     this.#clock = clock;
     this.#lifetimes = recordLifetimes(settings);
     this.#claims = new RefreshClaims({
@@ -97,7 +95,7 @@ export class SharedRefresh {
    * long must not bring an older pair back to the browser.
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
-    const { record, successor } = await this.#endOfChain(pair.refreshToken);
+    const { record, successor } = await endOfChain(this.#store, pair.refreshToken);
     if (isEnded(record)) return undefined;
     return successor ? replayed(successor, this.#clock.now()) : pair;
   }
@@ -105,14 +103,16 @@ export class SharedRefresh {
   /**
    * Ends the replay of this refresh token and of all that came of it, and discards a refresh that is under way.
    *
+   * @param clearsAfterMs requests that arrive before then do not get their cookies cleared
    * @returns the newest pair that had come of the token, which only the gateway knows
    */
-  async end(refreshToken: string): Promise<TokenPair | undefined> {
+  async end(refreshToken: string, clearsAfterMs = 0): Promise<TokenPair | undefined> {
+    const ended = ENDED + (this.#clock.now() + clearsAfterMs);
     let newest: KeptPair | undefined;
     for (let token = refreshToken; ; ) {
       const key = refreshTokenHash(token);
-      this.#claims.noteEnd(key);
-      const previous = await this.#store.end(key, this.#lifetimes.signOut, newest !== undefined);
+      this.#claims.noteEnd(key, ended);
+      const previous = await this.#store.end(key, ended, this.#lifetimes.signOut, newest !== undefined);
       const successor = openRenewed(previous, token);
       if (!successor) return newest && replayed(newest, this.#clock.now());
       newest = successor;
@@ -126,25 +126,33 @@ export class SharedRefresh {
 
   async #claimOrFollow(refreshing: Refreshing, stopSharing: () => void): Promise<RefreshOutcome> {
     const { refreshToken, trace, arrivedAt } = refreshing;
-    let spentRecord: string | undefined;
     const seen = new Set<string>();
     for (let token = refreshToken; ; ) {
       const key = refreshTokenHash(token);
-      const record = await this.#claims.claimOrWait(token, key, refreshing);
-      if (record === undefined) return this.#claims.refresh(token, key, trace);
-      const successor = openRenewed(record, token);
-      if (!successor) return outcomeOf(record);
+      const found = await this.#claims.claimOrWait(token, key, refreshing);
+      if (!found) return this.#claims.refresh(token, key, trace);
+      const successor = openRenewed(found.record, token);
+      if (!successor) return outcomeOf(found.record);
       stopSharing();
-      spentRecord ??= record;
       seen.add(token);
       token = successor.refreshToken;
-      const standing = seen.has(token) ? 'newest' : await this.#standingOf(successor, arrivedAt);
-      if (standing === 'newest') {
-        trace.refresh ??= 'replayed';
-        return { kind: 'renewed', pair: replayed(successor, this.#clock.now()) };
-      }
-      if (standing === 'presented') return this.#reuse(refreshing, spentRecord, token);
+      if (seen.has(token)) return this.#replay(successor, trace);
+      if (!found.hasWaited && this.#isLate(arrivedAt, successor)) return this.#reuse(refreshing, 'late');
+      const standing = await this.#standingOf(successor, arrivedAt);
+      if (standing === 'newest') return this.#replay(successor, trace);
+      if (standing === 'presented') return this.#reuse(refreshing, 'presented');
     }
+  }
+
+  #replay(successor: KeptPair, trace: RequestTrace): RefreshOutcome {
+    trace.refresh ??= 'replayed';
+    return { kind: 'renewed', pair: replayed(successor, this.#clock.now()) };
+  }
+
+  /** Whether the replay window was over when the request arrived. */
+  #isLate(arrivedAt: number, { renewedAt }: KeptPair): boolean {
+    // Other processes that wait for the outcome need some time to read it.
+    return arrivedAt > renewedAt + Math.max(this.#lifetimes.replayMs, this.#store.lingerMs);
   }
 
   /** The newest pair has neither been spent in its turn nor outlived its access token. */
@@ -155,29 +163,21 @@ export class SharedRefresh {
     return record === undefined && expiresAt > this.#clock.now() ? 'newest' : 'spent';
   }
 
-  /** Sends a spent token to the upstream, unless its chain was signed out here. */
-  async #reuse(refreshing: Refreshing, spentRecord: string, successor: string): Promise<RefreshOutcome> {
-    const { refreshToken, trace } = refreshing;
-    const { record } = await this.#endOfChain(successor);
-    if (isEnded(record)) return outcomeOf(record);
-    const key = refreshTokenHash(refreshToken);
-    const isClaimed = await this.#claims.takeOver(key, spentRecord);
-    if (!isClaimed) return this.#claimOrFollow(refreshing, () => {});
-    trace.refreshTokenReused = 'presented';
-    return this.#claims.refresh(refreshToken, key, trace);
-  }
-
-  /** The last pair that follows this token, and the record of its refresh token. */
-  async #endOfChain(refreshToken: string): Promise<ChainEnd> {
-    const seen = new Set<string>();
-    let successor: KeptPair | undefined;
-    for (let token = refreshToken; ; ) {
-      seen.add(token);
-      const record = await this.#store.get(refreshTokenHash(token));
-      const next = openRenewed(record, token);
-      if (!next || seen.has(next.refreshToken)) return { record, successor: next ?? successor };
-      successor = next;
-      token = next.refreshToken;
-    }
+  /**
+   * Sends a spent token to the upstream, unless its chain was signed out here. The record of its successor stays: a
+   * sign-out must find the rest of the chain.
+   */
+  async #reuse({ refreshToken, trace }: Refreshing, why: 'presented' | 'late'): Promise<RefreshOutcome> {
+    const before = await endOfChain(this.#store, refreshToken);
+    if (isEnded(before.record)) return outcomeOf(before.record);
+    trace.refreshTokenReused = why;
+    trace.refresh = 'renewed';
+    const outcome = await this.#upstream.refresh(refreshToken, trace);
+    if (outcome.kind !== 'renewed') return outcome;
+    await this.#store.markIssued(refreshTokenHash(outcome.pair.refreshToken), this.#lifetimes.issuedMs);
+    const after = await endOfChain(this.#store, refreshToken);
+    if (!isEnded(after.record)) return outcome;
+    await this.#upstream.signOut(outcome.pair, trace).catch(() => {});
+    return outcomeOf(after.record);
   }
 }

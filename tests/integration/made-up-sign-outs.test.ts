@@ -174,7 +174,7 @@ it('Redis hears what it has missed in batches of 500, what is known to have work
   const store = new RedisReplayStore(connection);
   await isDown.promise;
   const lifetimes = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
-  for (let index = 0; index < 200; index++) await store.end(`made-up-${index}`, lifetimes);
+  for (let index = 0; index < 200; index++) await store.end(`made-up-${index}`, 'ended:1', lifetimes);
   for (let index = 0; index < 1000; index++) await store.add(`worked-${index}`, 'renewed:x', 280_000);
   await isUp.promise;
   // Two full ones, the rest, and the write that shows that Redis takes writes.

@@ -10,7 +10,7 @@ function storeAt(time: { now: number }): MemoryReplayStore {
 
 /** Ends that many tokens of which nothing is known. */
 async function endMadeUp(store: MemoryReplayStore, count: number): Promise<void> {
-  for (let index = 0; index < count; index++) await store.end(`made-up-${index}`, LIFETIMES);
+  for (let index = 0; index < count; index++) await store.end(`made-up-${index}`, 'ended:1', LIFETIMES);
 }
 
 describe('MemoryReplayStore', () => {
@@ -86,13 +86,17 @@ describe('the sign-out of a token', () => {
     ['that is being refreshed', 23_000, (store) => store.add('key', 'claimed:x', 60_000)],
     ['that was renewed', 283_000, (store) => store.add('key', 'renewed:x', 60_000)],
     ['that a refresh has issued', 283_000, (store) => store.markIssued('key', 60_000)],
-    ['that the caller knows to have worked', 283_000, (store) => store.end('key', LIFETIMES, true)],
+    [
+      'that the caller knows to have worked',
+      283_000,
+      (store) => store.end('key', 'ended:1', LIFETIMES, true),
+    ],
   ])('%s is kept for %i ms', async (_, lifetimeMs, prepare) => {
     const time = { now: 0 };
     const store = storeAt(time);
     await prepare(store);
     const before = await store.get('key');
-    expect(await store.end('key', LIFETIMES)).toBe(before);
+    expect(await store.end('key', 'ended:1', LIFETIMES)).toBe(before);
     time.now = lifetimeMs - 1;
     expect(await store.get('key')).toStartWith('ended:');
     time.now = lifetimeMs;
@@ -102,9 +106,9 @@ describe('the sign-out of a token', () => {
   it('of which nothing is known lives no longer when it is repeated', async () => {
     const time = { now: 0 };
     const store = storeAt(time);
-    await store.end('key', LIFETIMES);
+    await store.end('key', 'ended:1', LIFETIMES);
     time.now = 29_999;
-    expect(await store.end('key', LIFETIMES)).toStartWith('ended:');
+    expect(await store.end('key', 'ended:1', LIFETIMES)).toStartWith('ended:');
     time.now = 30_000;
     expect(await store.get('key')).toBeUndefined();
   });
@@ -121,9 +125,9 @@ describe('the sign-out of a token', () => {
     const store = storeAt({ now: 0 });
     await store.add('renewed', 'renewed:x', 280_000);
     await store.add('spent', 'renewed:x', 280_000);
-    await store.end('spent', LIFETIMES);
+    await store.end('spent', 'ended:1', LIFETIMES);
     await store.markIssued('successor', 280_000);
-    await store.end('successor', LIFETIMES);
+    await store.end('successor', 'ended:1', LIFETIMES);
     await store.markIssued('issued', 280_000);
     await endMadeUp(store, 60_000);
     for (let index = 0; index < 60_000; index++) {
@@ -139,14 +143,14 @@ describe('the sign-out of a token', () => {
 
   it('outlives made-up claims, refusals and failures although nothing is known of it', async () => {
     const store = storeAt({ now: 0 });
-    await store.end('key', LIFETIMES);
+    await store.end('key', 'ended:1', LIFETIMES);
     for (let index = 0; index < 20_000; index++) await store.add(`refresh-${index}`, 'claimed:x', 60_000);
     expect(await store.get('key')).toStartWith('ended:');
   });
 
   it('is listed after what is known to have worked', async () => {
     const store = storeAt({ now: 0 });
-    await store.end('made-up', LIFETIMES);
+    await store.end('made-up', 'ended:1', LIFETIMES);
     await store.markIssued('issued', 1000);
     await store.add('renewed', 'renewed:x', 1000);
     expect([...store.entries()].map(([key]) => key)).toEqual(['renewed', 'issued', 'made-up']);
