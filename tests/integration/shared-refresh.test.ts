@@ -14,6 +14,11 @@ import { envelopeMessage, SIGNED_IN, startWorld, testSettings } from '../support
 class LingeringStore extends MemoryReplayStore {
   override readonly lingerMs = 500;
   replaced = 0;
+  added = 0;
+  override add(...parameters: Parameters<MemoryReplayStore['add']>) {
+    this.added++;
+    return super.add(...parameters);
+  }
   override replace(...parameters: Parameters<MemoryReplayStore['replace']>) {
     this.replaced++;
     return super.replace(...parameters);
@@ -25,7 +30,7 @@ const LIFETIMES = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
 const newTrace = () => new RequestTrace(new Request('http://gateway.test'));
 
 describe('two that share a store', () => {
-  const start = () => {
+  const start = (environment: Record<string, string> = {}) => {
     const upstream = new ScriptedUpstream();
     const answer = Promise.withResolvers<Response>();
     upstream.on('POST /v1/auth/refresh', () => answer.promise);
@@ -33,6 +38,7 @@ describe('two that share a store', () => {
       UPSTREAM_URL: upstream.upstreamUrl,
       IDP_URL: upstream.identityProviderUrl,
       TIMEOUT_SIGN_IN_MS: '4500',
+      ...environment,
     });
     const store = new LingeringStore();
     return {
@@ -60,6 +66,24 @@ describe('two that share a store', () => {
     expect(store.replaced).toBe(replaced);
     await upstream.stop();
   }, 10_000);
+
+  it('make one refresh when one of them takes over a claim that nobody holds', async () => {
+    const { upstream, answer, store, first, second } = start({ TIMEOUT_SIGN_IN_MS: '1000' });
+    await store.add(refreshTokenHash('t'), 'claimed:forged', 60_000);
+    const traces = [newTrace(), newTrace()] as const;
+    const outcomes = [first.refresh('t', traces[0], Date.now()), second.refresh('t', traces[1], Date.now())];
+    await upstream.arrived('POST /v1/auth/refresh');
+    // Time in which the other looks several times.
+    const { added } = store;
+    while (store.added < added + 4 && upstream.calls.length === 1) await Bun.sleep(20);
+    expect(upstream.calls).toHaveLength(1);
+    answer.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
+    for (const { kind } of await Promise.all(outcomes)) expect(kind).toBe('renewed');
+    expect(upstream.last('POST /v1/auth/refresh').body).toBe('{"refresh_token":"t"}');
+    expect(upstream.calls).toHaveLength(1);
+    expect(traces.map(({ refresh }) => refresh).toSorted()).toEqual(['renewed', 'shared']);
+    await upstream.stop();
+  });
 
   it('both hear of a refusal, with one call', async () => {
     const { upstream, answer, first, second } = start();

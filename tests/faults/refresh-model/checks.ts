@@ -58,7 +58,6 @@ export const checks: Readonly<Record<string, Check>> = {
       const renewal = facts.renewal(token);
       if (!renewal || request.arrived.at <= facts.mustCloseAt(token)) return [];
       if (wasPresentationLost(facts) || facts.signOutsOf(token).length > 0) return [];
-      if (facts.isCutShort(token, ended) || facts.isAskedForElsewhere(request)) return [];
       const isSent = facts.history.sends.some(
         (send) =>
           send.token === token && send.sent.order > renewal.sent.order && send.sent.order < ended.order,
@@ -70,7 +69,8 @@ export const checks: Readonly<Record<string, Check>> = {
   'a spent token that is sent to the upstream is counted as a reuse': (facts) =>
     facts.history.sends.flatMap((second) => {
       const renewal = facts.renewal(second.token);
-      if (!renewal || second.sent.order <= renewal.ended.order || facts.wasForged(second.token)) return [];
+      if (!renewal || second.sent.order <= renewal.ended.order) return [];
+      if (facts.wasForged(second.token) || facts.wasIssuedAgain(second.token)) return [];
       if (facts.wasRedisAway(second.token.issued, second.sent) || facts.history.crashes.length > 0) return [];
       if (second.sent.at >= renewal.ended.at + lifetimes.keepMs - SPREADS_MS) return [];
       const isFirstReuse = !facts.history.sends.some(
@@ -146,7 +146,7 @@ export const checks: Readonly<Record<string, Check>> = {
       return facts
         .signOutsOf(token)
         .filter((signOut) => signOut.isOver && signOut.ended.order < asked.order)
-        .filter((signOut) => facts.isLinked(signOut, token, request.ended))
+        .filter((signOut) => facts.isLinked(signOut, token))
         .filter((signOut) => request.ended.at < facts.rememberedUntil(signOut))
         .map((signOut) => `${nameOf(request)} got a pair after the sign-out of ${signOut.token.text}`);
     }),
@@ -191,7 +191,7 @@ export const checks: Readonly<Record<string, Check>> = {
       return facts
         .signOutsOf(pair)
         .filter((signOut) => signOut.isOver && signOut.ended.order < leaves.order)
-        .filter((signOut) => facts.isLinked(signOut, pair, leaves))
+        .filter((signOut) => facts.isLinked(signOut, pair))
         .filter((signOut) => leaves.at < facts.rememberedUntil(signOut))
         .map((signOut) => `${nameOf(request)} set ${given.text} after the sign-out of ${signOut.token.text}`);
     }),
@@ -258,7 +258,7 @@ function isInItsWindow(facts: Facts, request: Judged): boolean {
   const { token, arrived, ended } = request;
   const { revoked } = token.family;
   if (!wasRenewedBefore(facts, request) || arrived.at >= facts.mayCloseAt(token)) return false;
-  if ((revoked && revoked.order < ended.order) || facts.isCutShort(token, ended)) return false;
+  if (revoked && revoked.order < ended.order) return false;
   return !facts.signOutsOf(token).some(({ began }) => began.order < ended.order);
 }
 
@@ -307,7 +307,7 @@ function lateFor(facts: Facts, send: Send | undefined): SignOut[] {
     .signOutsOf(send.token)
     .filter((signOut) => signOut.isOver && signOut.ended.order < ended.order)
     .filter((signOut) => signOut.token.generation <= send.token.generation)
-    .filter((signOut) => facts.isLinked(signOut, send.token, ended))
+    .filter((signOut) => facts.isLinked(signOut, send.token))
     .filter((signOut) => !facts.wasRedisAway(signOut.token.issued, ended))
     .filter((signOut) => ended.at < facts.rememberedUntil(signOut));
 }

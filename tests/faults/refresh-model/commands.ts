@@ -58,7 +58,7 @@ const ofKind = <Kind extends Command['kind']>(kind: Kind) => ({ kind: fc.constan
 
 const request = fc.record({
   ...ofKind('request'),
-  asksAfterMs: fc.constantFrom(0, 0, 0, 0, 20, 200, 5000, 11_000, 70_000, 210_000),
+  asksAfterMs: fc.constantFrom(0, 0, 0, 0, 20, 200, 5000, 11_000, 70_000, 279_000),
   callMs: fc.constantFrom(0, 0, 0, 20, 2000, 15_000),
 });
 const presentation = fc.record(ofKind('presentation'));

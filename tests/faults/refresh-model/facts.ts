@@ -128,38 +128,6 @@ export class Facts {
     });
   }
 
-  /**
-   * Whether a token was sent again after its renewal. That replaces the record of the renewal, and with it what leads
-   * from the token to its successor.
-   */
-  wasReused(token: Token, before: Moment): boolean {
-    const renewal = this.renewal(token);
-    if (!renewal) return false;
-    const closesAt = this.mayCloseAt(token);
-    return this.history.requests.some(
-      ({ token: asked, trace, isLost, arrived }) =>
-        asked === token &&
-        arrived.order < before.order &&
-        (trace.refreshTokenReused || (isLost && arrived.at >= closesAt)),
-    );
-  }
-
-  /** Whether a later token of the chain was sent again, so that the chain seems to end before it. */
-  isCutShort({ family, generation }: Token, before: Moment): boolean {
-    const { tokens } = this.history;
-    return tokens.some(
-      (later) => later.family === family && later.generation > generation && this.wasReused(later, before),
-    );
-  }
-
-  /** Whether the other instance is asked for the same token: from its memory it may undo the claim of a reuse. */
-  isAskedForElsewhere({ token, instance, ended }: Judged): boolean {
-    return this.history.requests.some(
-      ({ token: asked, instance: other, arrived }) =>
-        asked === token && other !== instance && arrived.order < ended.order,
-    );
-  }
-
   signOutsOf({ family }: Token): SignOut[] {
     return this.history.signOuts.filter(({ token }) => token.family === family);
   }
@@ -177,14 +145,13 @@ export class Facts {
   }
 
   /** Whether a sign-out with the one token also finds the other, by what is known of their chain at that time. */
-  isLinked(signOut: SignOut, token: Token, now: Moment): boolean {
+  isLinked(signOut: SignOut, token: Token): boolean {
     const { token: signedOut, began } = signOut;
     if (token.family !== signedOut.family) return false;
     if (token !== signedOut && this.hasPredecessor(signOut)) return false;
     const [first, last] = token.generation > signedOut.generation ? [signedOut, token] : [token, signedOut];
     for (let { before } = last; before && before.generation >= first.generation; { before } = before) {
       const renewal = this.renewal(before);
-      if (this.wasReused(before, now)) return false;
       // A sign-out follows the chain to its end at once, a request with an older token whenever it comes.
       if (first === signedOut && renewal && renewal.ended.at + lifetimes.keepMs <= began.at) return false;
     }
@@ -201,7 +168,6 @@ export class Facts {
     const { workedMs } = lifetimes.signOut;
     const issuedFor = token.before ? began.at - token.issued.at : Number.POSITIVE_INFINITY;
     const renewal = this.renewal(token);
-    if (this.wasReused(token, ended)) return ended.at + shortestSignOutMs;
     const hasWorked =
       issuedFor < lifetimes.issuedMs ||
       (renewal !== undefined &&
