@@ -1,11 +1,11 @@
 /** Starts the gateway: settings, listen, signals. The only file with side effects. */
 
 import { isIP } from 'node:net';
-import { createGateway } from './gateway.ts';
-import { limitWarnings, openFilesLimit } from './limits.ts';
-import { parseSettings, type Settings } from './settings.ts';
-import { openLog } from './telemetry/logger.ts';
-import { serveMetrics } from './telemetry/metrics-server.ts';
+import { createGateway } from './gateway/gateway.ts';
+import { limitWarnings, openFilesLimit } from './gateway/settings/process-limits.ts';
+import { parseSettings, type Settings } from './gateway/settings/settings.ts';
+import { openLog } from './gateway/telemetry/logger.ts';
+import { serveMetrics } from './gateway/telemetry/metrics-server.ts';
 
 /** `bun run` passes on a signal that a terminal or systemd has sent to this process too: that is not a second one. */
 const SAME_SIGNAL_MS = 1000;
@@ -64,7 +64,7 @@ async function main(): Promise<void> {
 /** Loaded only where it is asked for: it takes 24 ms of the start. */
 async function openMetrics({ metricsPort }: Settings) {
   if (metricsPort === undefined) return undefined;
-  const { Metrics } = await import('./telemetry/metrics.ts');
+  const { Metrics } = await import('./gateway/telemetry/metrics.ts');
   return new Metrics();
 }
 

@@ -1,6 +1,6 @@
 /** Generating a track: one attempt under an Idempotency-Key, with its audio as it comes. */
 
-import type { GenerationRequest } from '../routes/schemas.ts';
+import type { GenerationRequest } from '../gateway/routes/schemas.ts';
 import { type GatewayConnection, networkError, sendRequest } from './gateway-request.ts';
 
 /** What to generate, in the gateway's own words. */

@@ -7,7 +7,7 @@ import {
   generateRandomState,
   validateAuthResponse,
 } from 'oauth4webapi';
-import type { SignInRequest } from '../routes/schemas.ts';
+import type { SignInRequest } from '../gateway/routes/schemas.ts';
 import { type GatewayConnection, isRecord, sendRequest } from './gateway-request.ts';
 
 /** Where the user signs in, and as which OAuth client. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
-import { wavSize } from '../../src/sandbox/audio/wav.ts';
-import { CookieJar } from '../../src/sandbox/tour/cookie-jar.ts';
-import { navigate, submitForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+import { wavSize } from '../../src/demo/sandbox/audio/wav.ts';
+import { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
+import { navigate, submitForm } from '../../src/demo/tour/sign-in-through-form.ts';
 import { SANDBOX_CLIENT } from '../support/sandbox-account.ts';
 import { startSandboxGateway } from '../support/sandbox-gateway.ts';
 import { ORIGIN } from '../support/world.ts';

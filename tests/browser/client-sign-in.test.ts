@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { createGatewayClient, type GatewayClient } from '../../src/client/gateway-client.ts';
-import { CookieJar } from '../../src/sandbox/tour/cookie-jar.ts';
-import { navigate, submitForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+import { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
+import { navigate, submitForm } from '../../src/demo/tour/sign-in-through-form.ts';
 import { SANDBOX_CLIENT } from '../support/sandbox-account.ts';
 import { type SandboxGateway, startSandboxGateway } from '../support/sandbox-gateway.ts';
 import { clientIn, fetchOf, openPage, PROVIDER, recorded, rejection } from './client-page.ts';

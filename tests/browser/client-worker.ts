@@ -2,7 +2,7 @@
 
 import { createGatewayClient } from '../../src/client/gateway-client.ts';
 import type { IdentityProvider } from '../../src/client/sign-in.ts';
-import { CookieJar } from '../../src/sandbox/tour/cookie-jar.ts';
+import { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
 
 /** What the worker is told: first where everything is, then the address that the user came back to. */
 export interface Task {

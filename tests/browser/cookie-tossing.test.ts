@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import type { Page } from 'playwright-core';
-import type { Environment } from '../../src/settings/environment-reader.ts';
+import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { describeInChromium, type Visit } from '../support/chromium.ts';
 import { type ForeignSite, openForeignSite } from '../support/foreign-site.ts';
 import { startWorld, type World } from '../support/world.ts';

@@ -1,10 +1,10 @@
 /** The player of the page, with an audio element that does what a browser's does, as far as a player can tell. */
 
 import { mock } from 'bun:test';
-import { part } from '../../src/studio/parts.ts';
-import type { Peaks } from '../../src/studio/peaks.ts';
-import type { Track } from '../../src/studio/playback.ts';
-import { createPlayer } from '../../src/studio/player.ts';
+import { part } from '../../src/demo/studio/parts.ts';
+import type { Peaks } from '../../src/demo/studio/peaks.ts';
+import type { Track } from '../../src/demo/studio/playback.ts';
+import { createPlayer } from '../../src/demo/studio/player.ts';
 import { button, fire, openPage, settle, shownText } from './happy-page.ts';
 
 export const RAIN = track('c1', 'Rain', 30);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { wavSize } from '../../src/sandbox/audio/wav.ts';
+import { wavSize } from '../../src/demo/sandbox/audio/wav.ts';
 import { describeInChromium, type Visitor } from '../support/chromium.ts';
 import { SANDBOX_CLIENT } from '../support/sandbox-account.ts';
 import { type SandboxGateway, startSandboxGateway } from '../support/sandbox-gateway.ts';

@@ -27,7 +27,7 @@ export async function writeSamples(
     await Bun.write(`${folder}/${name}`, replaced);
     names.push(name);
   }
-  const tsconfig = { extends: `${ROOT}src/studio/tsconfig.json`, include: ['*.ts'] };
+  const tsconfig = { extends: `${ROOT}src/demo/studio/tsconfig.json`, include: ['*.ts'] };
   await Bun.write(`${folder}/tsconfig.json`, JSON.stringify(tsconfig));
   return { folder, names, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
 }

@@ -2,8 +2,8 @@
 
 import { mock } from 'bun:test';
 import type { Generation, GenerationOptions, GenerationOrder } from '../../src/client/generation.ts';
-import { createGenerator } from '../../src/studio/generation.ts';
-import type { Track } from '../../src/studio/playback.ts';
+import { createGenerator } from '../../src/demo/studio/generation.ts';
+import type { Track } from '../../src/demo/studio/playback.ts';
 import { settle } from './happy-page.ts';
 
 export const ORDER: GenerationOrder = { model: 'music-1', prompt: 'Rain', music_length_ms: 30_000 };

@@ -2,9 +2,9 @@
 
 import { jest, onTestFinished } from 'bun:test';
 import { Window as HappyWindow } from 'happy-dom';
-import { createText, type Text } from '../../src/studio/text.ts';
+import { createText, type Text } from '../../src/demo/studio/text.ts';
 
-export const MARKUP = await Bun.file(new URL('../../src/studio/index.html', import.meta.url)).text();
+export const MARKUP = await Bun.file(new URL('../../src/demo/studio/index.html', import.meta.url)).text();
 
 /** What the clock shows in a test with {@link fakeTime}. */
 export const NOW = new Date('2026-03-04T05:06:07Z');

@@ -1,8 +1,8 @@
 /** The form of the page with a stand-in for what it orders from. */
 
 import type { GenerationOrder } from '../../src/client/generation.ts';
-import { createGenerateForm, type Outcome } from '../../src/studio/generate-form.ts';
-import { part } from '../../src/studio/parts.ts';
+import { createGenerateForm, type Outcome } from '../../src/demo/studio/generate-form.ts';
+import { part } from '../../src/demo/studio/parts.ts';
 import { button, enter, field, openPage, settle } from './happy-page.ts';
 
 export const MODELS = [

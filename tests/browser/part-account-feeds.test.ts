@@ -1,5 +1,5 @@
 import { describe, expect, it, mock } from 'bun:test';
-import { createAccountFeeds } from '../../src/studio/account-feeds.ts';
+import { createAccountFeeds } from '../../src/demo/studio/account-feeds.ts';
 import { fakeTime, settle } from './happy-page.ts';
 
 const CREATION = { id: 'c1', prompt: 'Rain', music_length_ms: 30_000, status: 'ready' };

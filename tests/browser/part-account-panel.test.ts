@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
-import { createAccountPanel } from '../../src/studio/account-panel.ts';
-import { part } from '../../src/studio/parts.ts';
-import type { Activity } from '../../src/studio/records.ts';
+import { createAccountPanel } from '../../src/demo/studio/account-panel.ts';
+import { part } from '../../src/demo/studio/parts.ts';
+import type { Activity } from '../../src/demo/studio/records.ts';
 import { openPage, shownText } from './happy-page.ts';
 
 const AT = new Date('2026-03-04T05:06:07Z');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { openMemory } from '../../src/studio/browser-memory.ts';
+import { openMemory } from '../../src/demo/studio/browser-memory.ts';
 import { openPage } from './happy-page.ts';
 
 describe('what the browser remembers', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { GatewayRequestError } from '../../src/client/gateway-request.ts';
 import { SignInError } from '../../src/client/sign-in.ts';
-import { describeFailure, isSessionEnd } from '../../src/studio/failure.ts';
+import { describeFailure, isSessionEnd } from '../../src/demo/studio/failure.ts';
 
 interface Answer {
   readonly retryIsSafe?: boolean;

@@ -1,5 +1,5 @@
 import { describe, expect, it, mock } from 'bun:test';
-import { createFeed, type FeedOptions } from '../../src/studio/feed.ts';
+import { createFeed, type FeedOptions } from '../../src/demo/studio/feed.ts';
 import { fakeTime, settle } from './happy-page.ts';
 
 /** A feed whose answers the test gives, each to the oldest question without one. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { formatText } from '../../src/studio/formats.ts';
+import { formatText } from '../../src/demo/studio/formats.ts';
 
 const AT = new Date('2026-03-04T15:06:07Z');
 

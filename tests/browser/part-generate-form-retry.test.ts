@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { part } from '../../src/studio/parts.ts';
+import { part } from '../../src/demo/studio/parts.ts';
 import { enter, field } from './happy-page.ts';
 import { openFilled, press } from './order-form.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import { createGenerationProgress } from '../../src/studio/generation-progress.ts';
-import { part } from '../../src/studio/parts.ts';
+import { createGenerationProgress } from '../../src/demo/studio/generation-progress.ts';
+import { part } from '../../src/demo/studio/parts.ts';
 import { fakeTime, openPage, viewOf } from './happy-page.ts';
 
 function openProgress() {

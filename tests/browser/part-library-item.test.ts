@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
-import { createLibraryItem, type LibraryItemOptions } from '../../src/studio/library-item.ts';
-import { part } from '../../src/studio/parts.ts';
-import type { Creation } from '../../src/studio/records.ts';
+import { createLibraryItem, type LibraryItemOptions } from '../../src/demo/studio/library-item.ts';
+import { part } from '../../src/demo/studio/parts.ts';
+import type { Creation } from '../../src/demo/studio/records.ts';
 import { button, openPage, settle, shownText } from './happy-page.ts';
 
 const PRIVATE: Creation = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
-import { createLibrary } from '../../src/studio/library.ts';
-import { part } from '../../src/studio/parts.ts';
-import type { Creation } from '../../src/studio/records.ts';
+import { createLibrary } from '../../src/demo/studio/library.ts';
+import { part } from '../../src/demo/studio/parts.ts';
+import type { Creation } from '../../src/demo/studio/records.ts';
 import { button, openPage } from './happy-page.ts';
 
 function track(id: string, changes: Partial<Creation> = {}): Creation {

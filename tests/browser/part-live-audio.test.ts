@@ -1,5 +1,5 @@
 import { describe, expect, it, mock } from 'bun:test';
-import { createLiveAudio, type LiveMessage } from '../../src/studio/live-audio.ts';
+import { createLiveAudio, type LiveMessage } from '../../src/demo/studio/live-audio.ts';
 import { fakeTime, settle } from './happy-page.ts';
 import { earlyRequest, live, post, request } from './service-worker-stand-in.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import { createNotice } from '../../src/studio/notice.ts';
-import { part } from '../../src/studio/parts.ts';
+import { createNotice } from '../../src/demo/studio/notice.ts';
+import { part } from '../../src/demo/studio/parts.ts';
 import { button, openPage, shownText } from './happy-page.ts';
 
 function openNotice(languages?: readonly string[]) {

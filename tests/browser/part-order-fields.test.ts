@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import { createLengthField, createPromptField } from '../../src/studio/order-fields.ts';
-import { part } from '../../src/studio/parts.ts';
+import { createLengthField, createPromptField } from '../../src/demo/studio/order-fields.ts';
+import { part } from '../../src/demo/studio/parts.ts';
 import { enter, field, openPage } from './happy-page.ts';
 
 function openPrompt() {

@@ -1,7 +1,7 @@
 import { describe, expect, it, mock, onTestFinished, spyOn } from 'bun:test';
-import { outline, peaksOf } from '../../src/studio/peaks.ts';
-import type { Track } from '../../src/studio/playback.ts';
-import { createTrackPeaks } from '../../src/studio/track-peaks.ts';
+import { outline, peaksOf } from '../../src/demo/studio/peaks.ts';
+import type { Track } from '../../src/demo/studio/playback.ts';
+import { createTrackPeaks } from '../../src/demo/studio/track-peaks.ts';
 
 const TRACK: Track = {
   id: 'c1',

@@ -9,7 +9,7 @@ import {
   readMusicModels,
   readName,
   readSummary,
-} from '../../src/studio/records.ts';
+} from '../../src/demo/studio/records.ts';
 
 /** What an upstream may answer in place of a record or a list. */
 const ODD = [undefined, null, 0, true, 'music', {}, [], [null], [[]], ['music'], { data: null }];

@@ -1,7 +1,7 @@
 import { describe, expect, it, mock } from 'bun:test';
 import type { SessionCheck } from '../../src/client/gateway-client.ts';
-import { part } from '../../src/studio/parts.ts';
-import { createSessionPanel, type SessionStatus } from '../../src/studio/session-panel.ts';
+import { part } from '../../src/demo/studio/parts.ts';
+import { createSessionPanel, type SessionStatus } from '../../src/demo/studio/session-panel.ts';
 import { button, fakeTime, fire, NOW, openPage, shownText } from './happy-page.ts';
 
 const ADA: SessionCheck = { authenticated: true, profile: { name: 'Ada' } };

@@ -1,8 +1,8 @@
 import { describe, expect, it, mock } from 'bun:test';
-import { part } from '../../src/studio/parts.ts';
-import type { Creation } from '../../src/studio/records.ts';
-import { shareAddress, sharedId, showSharedTrack } from '../../src/studio/shared-track.ts';
-import { publicTrack } from '../../src/studio/tracks.ts';
+import { part } from '../../src/demo/studio/parts.ts';
+import type { Creation } from '../../src/demo/studio/records.ts';
+import { shareAddress, sharedId, showSharedTrack } from '../../src/demo/studio/shared-track.ts';
+import { publicTrack } from '../../src/demo/studio/tracks.ts';
 import { openPage, shownText } from './happy-page.ts';
 
 const RECORD = { id: 'c1', prompt: 'Rain', music_length_ms: 30_000, created_at: '2026-03-04T05:06:07Z' };

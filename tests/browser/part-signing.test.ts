@@ -1,5 +1,5 @@
 import { describe, expect, it, mock, spyOn } from 'bun:test';
-import { createSigning } from '../../src/studio/signing.ts';
+import { createSigning } from '../../src/demo/studio/signing.ts';
 import { fakeTime, NOW, openPage, viewOf } from './happy-page.ts';
 
 const PROVIDER = {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'bun:test';
-import { english } from '../../src/studio/english.ts';
-import { part } from '../../src/studio/parts.ts';
-import { swahili } from '../../src/studio/swahili.ts';
-import { connectLanguageSelect, createText } from '../../src/studio/text.ts';
+import { english } from '../../src/demo/studio/english.ts';
+import { part } from '../../src/demo/studio/parts.ts';
+import { swahili } from '../../src/demo/studio/swahili.ts';
+import { connectLanguageSelect, createText } from '../../src/demo/studio/text.ts';
 import { button, fire, MARKUP, openPage, viewOf } from './happy-page.ts';
 
 const SOURCES = ['data-text', 'data-label', 'data-placeholder'];

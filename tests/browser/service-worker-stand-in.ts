@@ -1,6 +1,6 @@
 /** The service worker of the live audio in a scope that stands in for a browser's: its events are the test's to send. */
 
-import type { LiveMessage } from '../../src/studio/live-audio.ts';
+import type { LiveMessage } from '../../src/demo/studio/live-audio.ts';
 
 type Listener = (event: Readonly<Record<string, unknown>>) => void;
 
@@ -12,7 +12,7 @@ const scope = {
   clients: { claim: async () => void asked.push('claim') },
 };
 
-await inScope(() => import('../../src/studio/live-audio-worker.ts'));
+await inScope(() => import('../../src/demo/studio/live-audio-worker.ts'));
 
 /** Sends one of the events of a worker's life; gives what it asks of its scope, once that is done. */
 export async function live(type: 'install' | 'activate'): Promise<readonly string[]> {

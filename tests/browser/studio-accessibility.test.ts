@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import axe, { type AxeResults, type RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
-import { english } from '../../src/studio/english.ts';
+import { english } from '../../src/demo/studio/english.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import { startDemoWorld } from '../support/demo-world.ts';
 import { alertText, button, generate, openSignedIn, order, sharedLink } from './studio-page.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'bun:test';
-import { english } from '../../src/studio/english.ts';
+import { english } from '../../src/demo/studio/english.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import { startDemoWorld } from '../support/demo-world.ts';
 import {

@@ -1,8 +1,8 @@
 import { expect, it } from 'bun:test';
 import type { Locator, Page } from 'playwright-core';
-import { messages } from '../../src/http/messages.ts';
-import { english } from '../../src/studio/english.ts';
-import { swahili } from '../../src/studio/swahili.ts';
+import { english } from '../../src/demo/studio/english.ts';
+import { swahili } from '../../src/demo/studio/swahili.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import { startDemoWorld } from '../support/demo-world.ts';
 import {

@@ -1,7 +1,7 @@
 /** What a person does in the studio, by what they see: for the tests in Chromium. */
 
 import type { Locator, Page } from 'playwright-core';
-import { english, type TextKey } from '../../src/studio/english.ts';
+import { english, type TextKey } from '../../src/demo/studio/english.ts';
 import type { Visitor } from '../support/chromium.ts';
 import type { DemoWorld } from '../support/demo-world.ts';
 

@@ -2,7 +2,7 @@ import { expect, it } from 'bun:test';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import type { Page } from 'playwright-core';
-import { english } from '../../src/studio/english.ts';
+import { english } from '../../src/demo/studio/english.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import { startDemoWorld } from '../support/demo-world.ts';
 import { openForeignSite } from '../support/foreign-site.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { english } from '../../src/studio/english.ts';
+import { english } from '../../src/demo/studio/english.ts';
 import { describeInChromium } from '../support/chromium.ts';
 import { startDemoWorld } from '../support/demo-world.ts';
 import {

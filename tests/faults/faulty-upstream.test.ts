@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import tls from 'node:tls';
-import { messages } from '../../src/http/messages.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
 

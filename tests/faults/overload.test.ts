@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import net from 'node:net';
-import { STREAMED_BODY_BYTES } from '../../src/settings/memory.ts';
+import { STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import {
   ACCESS_ONLY,

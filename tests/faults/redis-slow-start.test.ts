@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import net from 'node:net';
-import { RedisConnection } from '../../src/upstream/redis-connection.ts';
-import { RedisReplayStore } from '../../src/upstream/redis-replay-store.ts';
+import { RedisConnection } from '../../src/gateway/refresh/redis-connection.ts';
+import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 
 /** Speaks as much of RESP3 as the store needs; its greeting on the first connection is held back. */
 function startSlowRedis(greeting: Promise<void>) {

@@ -1,6 +1,6 @@
 import { describe, expect, it, jest } from 'bun:test';
 import net from 'node:net';
-import { createGateway } from '../../src/gateway.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { ORIGIN, startWorld, testSettings, type World } from '../support/world.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { SessionLimit } from '../../src/http/admission/session-limit.ts';
+import { SessionLimit } from '../../src/gateway/http/admission/session-limit.ts';
 import {
   ACCESS_ONLY,
   envelopeMessage,

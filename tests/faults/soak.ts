@@ -1,6 +1,6 @@
 /** The long form of the load tests: `bun run soak [scenario ...]`; prints its figures, and exits with 1 when one is wrong. */
 
-import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../src/settings/memory.ts';
+import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../src/gateway/settings/memory.ts';
 import { drain } from './soak/drain.ts';
 import { heldGenerations } from './soak/held-generations.ts';
 import { mixedRequests } from './soak/mixed-requests.ts';

@@ -40,7 +40,7 @@ function connect(port: number | undefined, onData: (socket: net.Socket) => void)
   return { socket, closed: closed.promise };
 }
 
-// The gateway rests on this behaviour of Bun; src/http/idle-timeout.ts sets the 60 s that it uses.
+// The gateway rests on this behaviour of Bun; src/gateway/http/idle-timeout.ts sets the 60 s that it uses.
 describe("Bun's per-request timeout, set when the headers are there", () => {
   it('cuts a silent upstream off, and a reader that has stopped, but not one that is slow', async () => {
     const block = new Uint8Array(64 * 1024);

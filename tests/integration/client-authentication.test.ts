@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from 'bun:test';
 import { importJWK, type JWK, jwtVerify } from 'jose';
-import { createGateway } from '../../src/gateway.ts';
-import { messages } from '../../src/http/messages.ts';
-import type { ClientCredentials } from '../../src/sandbox/identity-provider/identity-provider.ts';
-import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
-import type { Environment } from '../../src/settings/environment-reader.ts';
+import type { ClientCredentials } from '../../src/demo/sandbox/identity-provider/identity-provider.ts';
+import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
+import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { clientKeyPair, SIGNING_ALGORITHMS, type SigningAlgorithm } from '../support/client-keys.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { type Exchange, startRecordingProxy } from '../support/recording-proxy.ts';
@@ -255,8 +255,8 @@ const STATUS_400 = { status: 400 };
 /** Signs in once and says whether the library is among the modules of the process. */
 const LOADS = `
   const { createGateway } = await import('./src/gateway.ts');
-  const { parseSettings } = await import('./src/settings.ts');
-  const { createLogger } = await import('./src/telemetry/logger.ts');
+  const { parseSettings } = await import('./src/gateway/settings/settings.ts');
+  const { createLogger } = await import('./src/gateway/telemetry/logger.ts');
   const { settings } = parseSettings(process.env);
   const gateway = createGateway({ settings, logger: createLogger('silent', { write() {} }) });
   const { status } = await gateway.handle(

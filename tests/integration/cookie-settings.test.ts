@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import { messages } from '../../src/http/messages.ts';
-import type { Environment } from '../../src/settings/environment-reader.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
+import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { envelopeMessage, startWorld, storedTokens, type World } from '../support/world.ts';
 
 const PREFIXES = ['__Host-', '__Host-Http-'] as const;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import type { Subprocess } from 'bun';
-import { describeWav } from '../../src/sandbox/tour/wav-description.ts';
+import { describeWav } from '../../src/demo/tour/wav-description.ts';
 import { freePorts } from '../support/free-ports.ts';
 
 const root = new URL('../..', import.meta.url).pathname;

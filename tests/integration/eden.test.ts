@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'bun:test';
 import { treaty } from '@elysiajs/eden';
-import type { Gateway } from '../../src/gateway.ts';
+import type { Gateway } from '../../src/gateway/gateway.ts';
 import { ACCESS_ONLY, ORIGIN, startWorld, type World } from '../support/world.ts';
 
 /** Outside a browser it has to say itself who asks. */

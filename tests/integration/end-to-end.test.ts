@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { Type } from '@sinclair/typebox';
-import { createGateway } from '../../src/gateway.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { CookieJar } from '../../src/sandbox/tour/cookie-jar.ts';
-import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
+import { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
+import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { readJson, SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 import { ORIGIN, testSettings } from '../support/world.ts';

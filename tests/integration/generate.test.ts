@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { messages } from '../../src/http/messages.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import {

@@ -7,8 +7,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { decodeProtectedHeader, importJWK, jwtVerify } from 'jose';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { requestAuthorization, signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
+import { requestAuthorization, signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
 import { clientKeyPair } from '../support/client-keys.ts';
 import { readDocument, section } from '../support/documents.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';

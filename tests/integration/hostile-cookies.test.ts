@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import { messages } from '../../src/http/messages.ts';
-import { Metrics } from '../../src/telemetry/metrics.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
+import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { samplesOf } from '../support/metrics.ts';
 import { type RawAnswer, rawRequest } from '../support/raw-http.ts';
 import { envelopeMessage, ORIGIN, startWorld, type World } from '../support/world.ts';

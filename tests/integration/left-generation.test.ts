@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { Metrics } from '../../src/telemetry/metrics.ts';
+import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { samplesOf } from '../support/metrics.ts';
 import { releasedBody } from '../support/released-body.ts';
 import { FIRST_PIECE, startTrackUpstream } from '../support/track-upstream.ts';

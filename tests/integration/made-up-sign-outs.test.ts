@@ -1,15 +1,15 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
 import net from 'node:net';
 import { RedisClient } from 'bun';
-import { RequestTrace } from '../../src/http/request-trace.ts';
-import { RedisConnection } from '../../src/upstream/redis-connection.ts';
-import { RedisReplayStore } from '../../src/upstream/redis-replay-store.ts';
-import { refreshTokenHash } from '../../src/upstream/sealed-pair.ts';
-import type { SharedRefresh } from '../../src/upstream/shared-refresh.ts';
+import type { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
+import { RedisConnection } from '../../src/gateway/refresh/redis-connection.ts';
+import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
+import { refreshTokenHash } from '../../src/gateway/refresh/sealed-pair.ts';
+import { RequestTrace } from '../../src/gateway/trace/request-trace.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../support/redis.ts';
+import { refreshCoordinatorOver } from '../support/refresh-coordinator.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { sharedRefreshOver } from '../support/shared-refresh.ts';
 import { envelopeMessage, ORIGIN, testSettings } from '../support/world.ts';
 
 if (!REDIS_SERVER)
@@ -32,18 +32,18 @@ class Admin extends RedisClient implements Disposable {
 }
 
 /** An instance of the gateway without its sockets. */
-function instance(upstream: ScriptedUpstream, redis: Redis): SharedRefresh {
+function instance(upstream: ScriptedUpstream, redis: Redis): RefreshCoordinator {
   const settings = testSettings({
     UPSTREAM_URL: upstream.upstreamUrl,
     IDP_URL: upstream.identityProviderUrl,
   });
-  return sharedRefreshOver(
+  return refreshCoordinatorOver(
     settings,
     new RedisReplayStore(new RedisConnection(redis.url, { onDown: () => {}, onUp: () => {} })),
   );
 }
 
-async function flood(shared: SharedRefresh, count: number): Promise<void> {
+async function flood(shared: RefreshCoordinator, count: number): Promise<void> {
   for (let done = 0; done < count; done += 100) {
     await Promise.all(Array.from({ length: 100 }, (_, index) => shared.end(`made-up-${done + index}`)));
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { messages } from '../../src/http/messages.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
 import { envelopeMessage, SIGNED_IN, startWorld } from '../support/world.ts';
 
 describe('Accept-Language', () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test';
-import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../src/settings/memory.ts';
-import { Metrics } from '../../src/telemetry/metrics.ts';
+import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../src/gateway/settings/memory.ts';
+import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { samplesOf } from '../support/metrics.ts';
 import { ACCESS_ONLY, startWorld, type World } from '../support/world.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
-import { Admission } from '../../src/http/admission/admission.ts';
-import { Metrics } from '../../src/telemetry/metrics.ts';
-import { serveMetrics } from '../../src/telemetry/metrics-server.ts';
+import { Admission } from '../../src/gateway/http/admission/admission.ts';
+import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
+import { serveMetrics } from '../../src/gateway/telemetry/metrics-server.ts';
 import { parseSamples } from '../support/metrics.ts';
 import { startWorld, testSettings } from '../support/world.ts';
 

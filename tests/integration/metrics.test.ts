@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test';
-import { messages } from '../../src/http/messages.ts';
-import { Metrics } from '../../src/telemetry/metrics.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
+import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { samplesOf } from '../support/metrics.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { REDIS_SERVER, startRedis } from '../support/redis.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { brotliCompressSync, deflateSync } from 'node:zlib';
-import { messages } from '../../src/http/messages.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ACCESS_ONLY, envelopeMessage, SIGNED_IN, startWorld } from '../support/world.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
 import net from 'node:net';
-import { Metrics } from '../../src/telemetry/metrics.ts';
+import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { samplesOf } from '../support/metrics.ts';
 import {
   envelopeMessage,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { createGateway } from '../../src/gateway.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { ACCESS_ONLY, ORIGIN, SIGNED_IN, startWorld, testSettings, type World } from '../support/world.ts';

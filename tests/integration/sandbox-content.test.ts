@@ -1,7 +1,7 @@
 /** The sandbox's audio files: ranges, validators, and who may hear them. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { ORDER, openAccount, startTestSandbox } from '../support/sandbox-account.ts';
 
 let sandbox: Sandbox;

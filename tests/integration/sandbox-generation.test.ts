@@ -1,7 +1,7 @@
 /** The sandbox's generations: audio before the end, completion without the caller, Idempotency-Key. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { ORDER, openAccount, startTestSandbox } from '../support/sandbox-account.ts';
 
 const HOUR_SECONDS = 3_600;

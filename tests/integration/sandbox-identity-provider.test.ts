@@ -3,15 +3,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { Type } from '@sinclair/typebox';
-import { startIdentityProvider } from '../../src/sandbox/identity-provider/identity-provider.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import type { CookieJar } from '../../src/sandbox/tour/cookie-jar.ts';
+import { startIdentityProvider } from '../../src/demo/sandbox/identity-provider/identity-provider.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
+import type { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
 import {
   type Landing,
   requestAuthorization,
   signInThroughForm,
   submitForm,
-} from '../../src/sandbox/tour/sign-in-through-form.ts';
+} from '../../src/demo/tour/sign-in-through-form.ts';
 import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 
 let sandbox: Sandbox;

@@ -1,7 +1,7 @@
 /** The sandbox's upstream: sign-in, refresh with reuse detection, logout. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { postJson, readTokens, signIn, startTestSandbox } from '../support/sandbox-account.ts';
 
 let sandbox: Sandbox;

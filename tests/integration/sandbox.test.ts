@@ -1,7 +1,7 @@
 /** The sandbox as a whole: from the login form to a track, what it costs and where it shows. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
+import { type Sandbox, startSandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { ORDER, openAccount, SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 
 let sandbox: Sandbox;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'bun:test';
 import { clientKeyPair } from '../support/client-keys.ts';
-import { EVERY_FLOW, MARK, scriptEveryFlow } from '../support/every-flow.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
+import { EVERY_FLOW, MARK, scriptEveryFlow } from '../support/leak-scenarios.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ORIGIN } from '../support/world.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { RedisClient } from 'bun';
-import { openPair } from '../../src/upstream/sealed-pair.ts';
+import { decryptPair } from '../../src/gateway/refresh/sealed-pair.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../support/redis.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -166,8 +166,10 @@ describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
     for (const token of ['access-', 'refresh-'])
       expect(dump.replaceAll('music-gateway:refresh:', '') + decoded).not.toContain(token);
     const sealed = [...records.values()].map((value) => value.replace('renewed:', ''));
-    expect(sealed.filter((value) => openPair(value, 'refresh-1'))).toHaveLength(1);
-    expect(sealed.filter((value) => openPair(value, 'access-1') || openPair(value, ''))).toHaveLength(0);
+    expect(sealed.filter((value) => decryptPair(value, 'refresh-1'))).toHaveLength(1);
+    expect(sealed.filter((value) => decryptPair(value, 'access-1') || decryptPair(value, ''))).toHaveLength(
+      0,
+    );
   });
 });
 

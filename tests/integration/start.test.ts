@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'bun:test';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import type { Subprocess } from 'bun';
-import { SETTING_NAMES } from '../../src/settings.ts';
+import { SETTING_NAMES } from '../../src/gateway/settings/settings.ts';
 import { clientKeyPair } from '../support/client-keys.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { isUp } from '../support/is-up.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import { type StudioServer, startStudio } from '../../src/sandbox/studio-server.ts';
+import { type StudioServer, startStudio } from '../../src/demo/studio-server.ts';
 
 const CONFIG = {
   gatewayUrl: 'http://localhost:4999',

@@ -1,7 +1,7 @@
 import { describe, expect, it, spyOn } from 'bun:test';
 import net from 'node:net';
-import { createGateway } from '../../src/gateway.ts';
-import { messages } from '../../src/http/messages.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { FIRST_PIECE, startTrackUpstream } from '../support/track-upstream.ts';

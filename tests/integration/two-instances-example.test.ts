@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
+import { Crowd, Visitor } from '../support/simulated-users.ts';
 import { startTwoInstances, type TwoInstances } from '../support/two-instances.ts';
-import { Crowd, Visitor } from '../support/visitors.ts';
 
 const MISSING = ['redis-server', 'haproxy', 'openssl'].filter((program) => !Bun.which(program));
 if (process.platform !== 'linux') MISSING.push('Linux');

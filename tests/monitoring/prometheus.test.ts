@@ -6,8 +6,8 @@ import { REDIS_SERVER } from '../support/redis.ts';
 import { ALERTS_FILE, groupingLabelsOf, readAlerts, selectorsOf } from './alerts.ts';
 import { chartsOf, filled, readDashboard } from './dashboard.ts';
 import { drawDashboard } from './picture/draw.ts';
+import { startWatchedGateways, type WatchedGateways } from './scraped-gateways.ts';
 import { everythingOnce } from './traffic.ts';
-import { startWatchedGateways, type WatchedGateways } from './watched-gateways.ts';
 
 const MISSING = [...(PROMETHEUS ? [] : ['prometheus']), ...(REDIS_SERVER ? [] : ['redis-server'])];
 if (MISSING.length) console.log(`skipped: prometheus.test.ts needs ${MISSING.join(' and ')}`);

@@ -1,7 +1,7 @@
 /** Everything that people and machines ask of a gateway, well or not, so that each metric has something to count. */
 
 import { type RequestOptions, request } from '../support/world.ts';
-import type { WatchedGateways } from './watched-gateways.ts';
+import type { WatchedGateways } from './scraped-gateways.ts';
 
 export const SIGNED_IN = cookies('access', 'refresh-0');
 export const GENERATION = { model: 'music-1', prompt: 'A calm evening', music_length_ms: 30_000 };

@@ -1,10 +1,10 @@
 /** What the demo is, in this process: sandbox, gateway and studio on free ports; what lies between them can be broken. */
 
-import { createGateway } from '../../src/gateway.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts';
-import { startStudio } from '../../src/sandbox/studio-server.ts';
-import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
-import type { Environment } from '../../src/settings/environment-reader.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/demo/sandbox/sandbox.ts';
+import { startStudio } from '../../src/demo/studio-server.ts';
+import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
+import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { type BreakableNetwork, openNetwork } from './breakable-network.ts';
 import { freePorts } from './free-ports.ts';
 import { recordLog } from './recorded-log.ts';

@@ -1,7 +1,7 @@
 /** A gateway's log, kept for the test to read. */
 
 import type { Logger } from 'pino';
-import { createLogger } from '../../src/telemetry/logger.ts';
+import { createLogger } from '../../src/gateway/telemetry/logger.ts';
 
 export type LogLine = Readonly<Record<string, unknown>>;
 

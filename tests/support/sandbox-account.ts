@@ -2,8 +2,8 @@
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts';
-import { signInThroughForm } from '../../src/sandbox/tour/sign-in-through-form.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/demo/sandbox/sandbox.ts';
+import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
 
 export const SANDBOX_CLIENT = { clientId: 'studio', redirectUri: 'http://localhost:5173/callback' };
 

@@ -1,7 +1,7 @@
 /** A gateway on a real socket in front of the sandbox, whose redirect URI is on the web app's own origin. */
 
-import { createGateway } from '../../src/gateway.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
 import { recordLog } from './recorded-log.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
 import { ORIGIN, testSettings } from './world.ts';

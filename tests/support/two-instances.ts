@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { freePorts } from './free-ports.ts';
 import { runToEnd } from './run-to-end.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';

@@ -3,11 +3,11 @@
 import { expect } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { createGateway } from '../../src/gateway.ts';
-import { Admission } from '../../src/http/admission/admission.ts';
-import type { Environment } from '../../src/settings/environment-reader.ts';
-import { parseSettings, type Settings } from '../../src/settings.ts';
-import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
+import { Admission } from '../../src/gateway/http/admission/admission.ts';
+import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
+import { parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
+import type { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { type RecordedLog, recordLog } from './recorded-log.ts';
 import { ScriptedUpstream } from './scripted-upstream.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { dependencies, devDependencies, scripts } from '../../package.json';
-import { createGateway } from '../../src/gateway.ts';
-import { SETTING_NAMES } from '../../src/settings.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
+import { SETTING_NAMES } from '../../src/gateway/settings/settings.ts';
 import { readAlerts } from '../monitoring/alerts.ts';
 import {
   allDocuments,

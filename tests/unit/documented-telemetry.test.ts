@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'bun:test';
-import { Admission } from '../../src/http/admission/admission.ts';
-import { traceOf } from '../../src/http/request-trace.ts';
-import { Metrics } from '../../src/telemetry/metrics.ts';
-import { Telemetry } from '../../src/telemetry/telemetry.ts';
+import { Admission } from '../../src/gateway/http/admission/admission.ts';
+import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
+import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
+import { traceOf } from '../../src/gateway/trace/request-trace.ts';
 import { namesInTables, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { IDLE_TIMEOUT_SECONDS, withoutIdleTimeout } from '../../src/http/idle-timeout.ts';
+import { IDLE_TIMEOUT_SECONDS, withoutIdleTimeout } from '../../src/gateway/http/idle-timeout.ts';
 
 const request = new Request('http://gateway.test');
 const LONG_MS = 280_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { limitWarnings, openFilesLimit } from '../../src/limits.ts';
+import { limitWarnings, openFilesLimit } from '../../src/gateway/settings/process-limits.ts';
 
 const GiB = 1024 ** 3;
 /** 5,500 calls with those of the short kinds: 11,200 open files. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { mapLinks } from '../../src/http/mapped-addresses.ts';
+import { mapLinks } from '../../src/gateway/http/mapped-addresses.ts';
 
 const MAPPING = {
   requestUrl: 'http://upstream.test/base/v1/library?page=1',

@@ -8,7 +8,7 @@ import {
   promisedBytes,
   requestBodyBudgetBytes,
   STREAMED_BODY_BYTES,
-} from '../../src/settings/memory.ts';
+} from '../../src/gateway/settings/memory.ts';
 
 const MiB = 1024 ** 2;
 const CONTAINER_BYTES = 256 * MiB;

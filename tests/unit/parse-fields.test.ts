@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
-import { GatewayError } from '../../src/http/errors.ts';
-import { messages } from '../../src/http/messages.ts';
-import { parseFields } from '../../src/http/parse-fields.ts';
+import { GatewayError } from '../../src/gateway/http/errors.ts';
+import { messages } from '../../src/gateway/http/messages.ts';
+import { parseFields } from '../../src/gateway/http/parse-fields.ts';
 
 const parseJson = (json: string) => parseFields('application/json', Buffer.from(json));
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
-import { BodyBudget } from '../../src/http/admission/body-budget.ts';
-import { readBody } from '../../src/http/request-body.ts';
+import { BodyBudget } from '../../src/gateway/http/admission/body-budget.ts';
+import { readBody } from '../../src/gateway/http/request-body.ts';
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());

@@ -2,8 +2,8 @@
 
 import { describe, expect, it, mock } from 'bun:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Composition, composeTrack } from '../../src/sandbox/audio/composition.ts';
-import { renderWav, streamWav, wavHeader, wavSize } from '../../src/sandbox/audio/wav.ts';
+import { type Composition, composeTrack } from '../../src/demo/sandbox/audio/composition.ts';
+import { renderWav, streamWav, wavHeader, wavSize } from '../../src/demo/sandbox/audio/wav.ts';
 
 const HEADER_BYTES = 44;
 const SAMPLES_PER_SECOND = 24_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { createDecipheriv, hkdfSync } from 'node:crypto';
-import { openPair, refreshTokenHash, sealPair } from '../../src/upstream/sealed-pair.ts';
+import { decryptPair, encryptPair, refreshTokenHash } from '../../src/gateway/refresh/sealed-pair.ts';
 
 const PAIR = {
   accessToken: 'access-token',
@@ -9,33 +9,33 @@ const PAIR = {
   renewedAt: 1_700_000_000_000,
 };
 
-describe('sealPair', () => {
+describe('encryptPair', () => {
   it('gives back the pair to who has the spent refresh token', () => {
-    expect(openPair(sealPair(PAIR, 'spent'), 'spent')).toEqual(PAIR);
+    expect(decryptPair(encryptPair(PAIR, 'spent'), 'spent')).toEqual(PAIR);
   });
 
   it('gives nothing to who has another token, the new one included', () => {
-    const sealed = sealPair(PAIR, 'spent');
+    const sealed = encryptPair(PAIR, 'spent');
     for (const token of ['other', PAIR.refreshToken, PAIR.accessToken, '']) {
-      expect(openPair(sealed, token)).toBeUndefined();
+      expect(decryptPair(sealed, token)).toBeUndefined();
     }
   });
 
   it('opens nothing that was changed, cut or never sealed', () => {
-    const sealed = sealPair(PAIR, 'spent');
+    const sealed = encryptPair(PAIR, 'spent');
     const bytes = Buffer.from(sealed, 'base64url');
     for (let at = 0; at < bytes.length; at += 7) {
       const changed = Buffer.from(bytes);
       changed[at] = (changed[at] ?? 0) ^ 1;
-      expect(openPair(changed.toString('base64url'), 'spent')).toBeUndefined();
+      expect(decryptPair(changed.toString('base64url'), 'spent')).toBeUndefined();
     }
     for (const cut of ['', sealed.slice(0, 20), sealed.slice(0, -2), 'nonsense']) {
-      expect(openPair(cut, 'spent')).toBeUndefined();
+      expect(decryptPair(cut, 'spent')).toBeUndefined();
     }
   });
 
   it('takes its key from the token and not from the hash, which whoever reads the store knows', () => {
-    const bytes = Buffer.from(sealPair(PAIR, 'spent'), 'base64url');
+    const bytes = Buffer.from(encryptPair(PAIR, 'spent'), 'base64url');
     const decryptWith = (secret: string) => {
       const key = hkdfSync('sha256', secret, '', 'music-gateway: successor of a refresh token', 32);
       const decipher = createDecipheriv('aes-256-gcm', new Uint8Array(key), bytes.subarray(0, 12));
@@ -47,8 +47,8 @@ describe('sealPair', () => {
   });
 
   it('never seals the same pair to the same text, nor shows a token in it', () => {
-    const sealed = sealPair(PAIR, 'spent');
-    expect(sealPair(PAIR, 'spent')).not.toBe(sealed);
+    const sealed = encryptPair(PAIR, 'spent');
+    expect(encryptPair(PAIR, 'spent')).not.toBe(sealed);
     const bytes = Buffer.from(sealed, 'base64url').toString('latin1');
     for (const secret of ['access-token', 'next-refresh-token', 'spent']) expect(bytes).not.toContain(secret);
   });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'bun:test';
 import { generateKeyPairSync } from 'node:crypto';
 import { inspect } from 'node:util';
-import type { Environment } from '../../src/settings/environment-reader.ts';
-import { parseSettings, type Settings } from '../../src/settings.ts';
+import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
+import { parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
 import { clientKeyPair, SIGNING_ALGORITHMS } from '../support/client-keys.ts';
 
 const REQUIRED = {

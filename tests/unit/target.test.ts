@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { parseTarget } from '../../src/upstream/target.ts';
+import { parseTarget } from '../../src/gateway/routes/proxy-target.ts';
 
 const UPSTREAM = 'http://upstream.test/base';
 

@@ -15,7 +15,7 @@ import { problemWithCause, problemWithResponses } from './judge-rules.ts';
 import { markerOf } from './marker.ts';
 import { type ProcessSize, processSize } from './process-size.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
-import type { UpstreamAnswer } from './upstream-answers.ts';
+import type { UpstreamResponse } from './upstream-answers.ts';
 
 export interface FuzzOptions {
   readonly seed: number;
@@ -92,7 +92,7 @@ class Run {
     return { findings: this.#findings.texts, figures: `${this.#figures}\n${sized(before, warm, sizes)}` };
   }
 
-  call(call: Call, answer: UpstreamAnswer): void {
+  call(call: Call, answer: UpstreamResponse): void {
     if (call.headers.get('authorization') === `Bearer ${CONTROL_TOKEN}`) return;
     const find = (marker: string) => this.#current.get(marker) ?? this.#previous.get(marker);
     const { owner, problem } = problemWithOwner(call, this.#options.seed, find);

@@ -7,15 +7,15 @@ import { isOwnEndpoint } from './judge-call.ts';
 import { readLinks } from './link-reader.ts';
 import { expectedAddress } from './mapped-address.ts';
 import { isProxied, type ReadRequest } from './request-reader.ts';
-import type { UpstreamAnswer } from './upstream-answers.ts';
+import type { UpstreamResponse } from './upstream-answers.ts';
 
 /** A call and what it got. */
 export interface Transaction {
   readonly call: Call;
-  readonly answer: UpstreamAnswer;
+  readonly answer: UpstreamResponse;
 }
 
-type Relayed = Exclude<UpstreamAnswer, { dies: unknown }>;
+type Relayed = Exclude<UpstreamResponse, { dies: unknown }>;
 
 const LIMITS = ['retry-after', 'ratelimit', 'ratelimit-policy', 'ratelimit-remaining'];
 /** Those that a proxied response has as the upstream wrote them. */

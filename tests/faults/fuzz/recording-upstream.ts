@@ -2,7 +2,7 @@
 
 import net from 'node:net';
 import { type Call, MalformedCall, readCall } from './call-reader.ts';
-import { answerTo, BASE_PATH, type UpstreamAnswer } from './upstream-answers.ts';
+import { answerTo, BASE_PATH, type UpstreamResponse } from './upstream-answers.ts';
 
 export interface RecordingUpstream extends AsyncDisposable {
   readonly upstreamUrl: string;
@@ -14,7 +14,7 @@ export interface RecordingUpstream extends AsyncDisposable {
 }
 
 interface Listener {
-  call(call: Call, answer: UpstreamAnswer): void;
+  call(call: Call, answer: UpstreamResponse): void;
   malformed(problem: string, received: string): void;
 }
 
@@ -72,7 +72,7 @@ export async function startRecordingUpstream(listener: Listener): Promise<Record
   };
 }
 
-function respond(socket: net.Socket, answer: UpstreamAnswer): void {
+function respond(socket: net.Socket, answer: UpstreamResponse): void {
   if ('bytes' in answer) socket.write(answer.bytes);
   else if (answer.dies === 'before') socket.destroy();
   else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this');

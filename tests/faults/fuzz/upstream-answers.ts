@@ -7,7 +7,7 @@ import type { HeaderLine } from './header-lines.ts';
 
 export const BASE_PATH = '/base';
 
-export type UpstreamAnswer =
+export type UpstreamResponse =
   | { readonly bytes: Buffer; readonly status: number; readonly headers: readonly HeaderLine[] }
   | { readonly dies: 'before' | 'within' };
 
@@ -19,7 +19,7 @@ export const UPSTREAM_BODY = '{"upstream":';
 const MARKER = /m[0-9a-z]{6}x[0-9a-f]{8}/;
 const TOKEN = /(acc|ref|code|idt)\.(m[0-9a-z]{6}x[0-9a-f]{8})\.(\w+)/;
 
-export function answerTo(call: Call): UpstreamAnswer {
+export function answerTo(call: Call): UpstreamResponse {
   const path = call.target.slice(BASE_PATH.length);
   if (call.target.startsWith('/idp/')) return identityToken(call);
   if (path === '/v1/auth/idp' || path === '/v1/auth/refresh') return tokenPair(call);
@@ -30,7 +30,7 @@ export function answerTo(call: Call): UpstreamAnswer {
   return resource(call, marker, flavour);
 }
 
-function identityToken({ body }: Call): UpstreamAnswer {
+function identityToken({ body }: Call): UpstreamResponse {
   const [, , marker = '', flavour = ''] = TOKEN.exec(body) ?? [];
   if (flavour === 'no') return json(400, { error: 'invalid_grant' });
   if (flavour === '503') return json(503, {});
@@ -40,7 +40,7 @@ function identityToken({ body }: Call): UpstreamAnswer {
   return json(200, { access_token: `idt.${marker}.${flavour}` });
 }
 
-function tokenPair({ body }: Call): UpstreamAnswer {
+function tokenPair({ body }: Call): UpstreamResponse {
   const [, , marker = '', flavour = ''] = TOKEN.exec(body) ?? [];
   const pair = { access_token: `acc.${marker}.ok`, refresh_token: `ref.${marker}.ok` };
   switch (flavour) {
@@ -70,7 +70,7 @@ function tokenPair({ body }: Call): UpstreamAnswer {
   }
 }
 
-function resource(call: Call, marker: string, flavour: string): UpstreamAnswer {
+function resource(call: Call, marker: string, flavour: string): UpstreamResponse {
   const echo = { upstream: marker, error: { message: `${marker} \u0000<b>` } };
   switch (flavour) {
     case '401':
@@ -117,7 +117,7 @@ function resource(call: Call, marker: string, flavour: string): UpstreamAnswer {
   }
 }
 
-function json(status: number, body: unknown, method = 'POST'): UpstreamAnswer {
+function json(status: number, body: unknown, method = 'POST'): UpstreamResponse {
   const text = JSON.stringify(body);
   return answer(
     status,
@@ -127,7 +127,7 @@ function json(status: number, body: unknown, method = 'POST'): UpstreamAnswer {
   );
 }
 
-function answer(status: number, lines: readonly string[], body: string, method: string): UpstreamAnswer {
+function answer(status: number, lines: readonly string[], body: string, method: string): UpstreamResponse {
   const head = `HTTP/1.1 ${status} Said\r\n${lines.join('\r\n')}\r\n\r\n`;
   const headers = lines.map((line): HeaderLine => {
     const colon = line.indexOf(':');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { RequestTrace } from '../../../src/http/request-trace.ts';
+import { RequestTrace } from '../../../src/gateway/trace/request-trace.ts';
 import { checks } from './checks.ts';
 import { Facts } from './facts.ts';
 import { History, type Request, type Send, type SignOut, type Token } from './history.ts';

@@ -1,6 +1,6 @@
 /** What the checks derive from a history: chains, windows, and what a fault excuses. */
 
-import { recordLifetimes } from '../../../src/upstream/record-lifetimes.ts';
+import { recordLifetimes } from '../../../src/gateway/refresh/record-lifetimes.ts';
 import type { Family, History, Request, Send, SignOut, Token } from './history.ts';
 import { settings } from './settings.ts';
 import type { Moment } from './virtual-time.ts';

@@ -1,6 +1,6 @@
 /** What happened in one schedule, as the checks read it. */
 
-import type { RequestTrace } from '../../../src/http/request-trace.ts';
+import type { RequestTrace } from '../../../src/gateway/trace/request-trace.ts';
 import type { Moment } from './virtual-time.ts';
 
 /** One issue of a refresh token: when a sign-in issues the same text again, that is another one. */

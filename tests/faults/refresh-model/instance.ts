@@ -1,9 +1,9 @@
 /** One instance of the gateway, as far as it coordinates refreshes: the real code on a virtual clock and network. */
 
-import type { RedisLink } from '../../../src/upstream/redis-connection.ts';
-import { RedisConnection } from '../../../src/upstream/redis-connection.ts';
-import { RedisReplayStore } from '../../../src/upstream/redis-replay-store.ts';
-import { SharedRefresh } from '../../../src/upstream/shared-refresh.ts';
+import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
+import type { RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
+import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
+import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import type { History, Outage } from './history.ts';
 import type { RedisModel } from './redis-model.ts';
 import { type NetworkState, RedisNetwork } from './redis-network.ts';
@@ -23,7 +23,7 @@ export interface Process {
   /** Another one after each crash. */
   readonly name: string;
   readonly clock: ProcessClock;
-  readonly shared: SharedRefresh;
+  readonly shared: RefreshCoordinator;
   readonly endpoints: ModelEndpoints;
   readonly connection: RedisConnection;
 }
@@ -85,7 +85,7 @@ export class Instance {
       clock,
       connection,
       endpoints,
-      shared: new SharedRefresh(settings, store, endpoints, clock),
+      shared: new RefreshCoordinator(settings, store, endpoints, clock),
     };
   }
 

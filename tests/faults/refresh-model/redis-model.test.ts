@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'bun:test';
 import { RedisClient } from 'bun';
 import fc from 'fast-check';
-import { run, type Script } from '../../../src/upstream/redis-commands.ts';
-import type { RedisLink } from '../../../src/upstream/redis-connection.ts';
-import { CLAIMED, ENDED, REJECTED, RENEWED, UNREACHABLE } from '../../../src/upstream/replay-store.ts';
+import { run, type Script } from '../../../src/gateway/refresh/redis-commands.ts';
+import type { RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
+import { CLAIMED, ENDED, REJECTED, RENEWED, UNREACHABLE } from '../../../src/gateway/refresh/store.ts';
 import { REDIS_SERVER, startRedis } from '../../support/redis.ts';
 import { RedisModel } from './redis-model.ts';
 

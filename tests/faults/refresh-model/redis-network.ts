@@ -1,6 +1,6 @@
 /** The network between the instances and the model of Redis: connections, delays, and ways to be away. */
 
-import type { RedisLink } from '../../../src/upstream/redis-connection.ts';
+import type { RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
 import type { RedisModel, RedisReply } from './redis-model.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 

@@ -1,8 +1,8 @@
 /** Runs one schedule: clients, two instances, Redis and an upstream, in the order that the scheduler chooses. */
 
 import type { Scheduler } from 'fast-check';
-import { RequestTrace } from '../../../src/http/request-trace.ts';
-import { refreshTokenHash } from '../../../src/upstream/sealed-pair.ts';
+import { refreshTokenHash } from '../../../src/gateway/refresh/sealed-pair.ts';
+import { RequestTrace } from '../../../src/gateway/trace/request-trace.ts';
 import type { Command, Plan } from './commands.ts';
 import { History, type Request, type SignIn, type Token } from './history.ts';
 import { Instance, type Process, type World } from './instance.ts';

@@ -1,9 +1,9 @@
 /** A model of the upstream: refresh tokens rotate, and one that is sent a second time ends all that came of its sign-in. */
 
-import { Admission } from '../../../src/http/admission/admission.ts';
-import type { Settings } from '../../../src/settings.ts';
-import { type RefreshOutcome, SessionEndpoints } from '../../../src/upstream/session-endpoints.ts';
-import type { TokenPair } from '../../../src/upstream/token-pair.ts';
+import { Admission } from '../../../src/gateway/http/admission/admission.ts';
+import type { Settings } from '../../../src/gateway/settings/settings.ts';
+import { type RefreshOutcome, SessionEndpoints } from '../../../src/gateway/upstream/session-endpoints.ts';
+import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
 import type { Family, History, Send, Token } from './history.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 

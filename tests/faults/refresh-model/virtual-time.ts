@@ -1,7 +1,7 @@
 /** Time without a clock: fast-check's scheduler decides what happens next, and when time passes to the next timer. */
 
 import type { Scheduler } from 'fast-check';
-import type { Clock } from '../../../src/upstream/clock.ts';
+import type { Clock } from '../../../src/gateway/refresh/clock.ts';
 
 const START = Date.UTC(2030, 0, 1);
 /** More than any schedule needs that ends. */

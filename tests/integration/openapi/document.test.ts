@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { createGateway } from '../../../src/gateway.ts';
-import { REQUEST_HEADERS } from '../../../src/http/forwarded-headers.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { REQUEST_HEADERS } from '../../../src/gateway/http/forwarded-headers.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { envelopeMessage, ORIGIN, startWorld, testSettings } from '../../support/world.ts';

@@ -1,8 +1,8 @@
 /** Brings an operation to each error that the gateway itself answers with. */
 
 import { jest } from 'bun:test';
-import type { Pool } from '../../../src/http/admission/pool.ts';
-import type { Environment } from '../../../src/settings/environment-reader.ts';
+import type { Pool } from '../../../src/gateway/http/admission/pool.ts';
+import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { ORIGIN, REFRESH_ONLY, type RequestOptions, SIGNED_IN, type World } from '../../support/world.ts';
 import type { Call } from './calls.ts';

@@ -1,6 +1,6 @@
 /** Makes the gateway give each of its documented answers at least once. */
 
-import type { Environment } from '../../../src/settings/environment-reader.ts';
+import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { REFRESH_ONLY, SIGNED_IN, type World } from '../../support/world.ts';
 import { CALLS, type Call } from './calls.ts';
 import {

@@ -1,7 +1,7 @@
 /** Three minutes of a small studio's evening, for the picture: people who come and go, an upstream and a Redis that fail. */
 
+import type { WatchedGateways } from '../scraped-gateways.ts';
 import { asking, cookies, everythingOnce, GENERATION, grant, SIGNED_IN } from '../traffic.ts';
-import type { WatchedGateways } from '../watched-gateways.ts';
 
 export const EVENING_SECONDS = 180;
 const PEOPLE = 30;

@@ -2,7 +2,7 @@ import { expect, it } from 'bun:test';
 import { startPrometheus } from '../../support/prometheus.ts';
 import { ALERTS_FILE, MONITORING } from '../alerts.ts';
 import { readDashboard } from '../dashboard.ts';
-import { startWatchedGateways } from '../watched-gateways.ts';
+import { startWatchedGateways } from '../scraped-gateways.ts';
 import { drawDashboard } from './draw.ts';
 import { EVENING_SECONDS, passEvening } from './evening.ts';
 

@@ -1,0 +1,90 @@
+/** `bun run demo`: the gateway in front of the sandbox, on this machine alone. */
+
+import { createGateway } from '../gateway/gateway.ts';
+import { parseSettings } from '../gateway/settings/settings.ts';
+import { openLog } from '../gateway/telemetry/logger.ts';
+import { DEMO_CLIENT_ID, type DemoAddresses, demoAddresses, demoCommand } from './demo-addresses.ts';
+import { type Sandbox, startSandbox } from './sandbox/sandbox.ts';
+import { startStudio } from './studio-server.ts';
+
+async function main(): Promise<void> {
+  const addresses = demoAddresses();
+  const sandbox = await startSandbox({
+    clientId: DEMO_CLIENT_ID,
+    redirectUris: [addresses.redirectUri],
+    identityProviderPort: addresses.identityProviderPort,
+    upstreamPort: addresses.upstreamPort,
+    accessTokenSeconds: Number(process.env['DEMO_ACCESS_TOKEN_SECONDS'] || 60),
+  });
+  const gateway = await startGateway(sandbox, addresses);
+  const studio = await startStudio({
+    port: addresses.studioPort,
+    config: {
+      gatewayUrl: addresses.gatewayUrl,
+      identityProvider: {
+        issuer: sandbox.identityProviderUrl,
+        authorizationEndpoint: `${sandbox.identityProviderUrl}/oauth/authorize`,
+        clientId: DEMO_CLIENT_ID,
+        redirectUri: addresses.redirectUri,
+      },
+    },
+  });
+  console.log(`
+Music Gateway demo
+
+  studio              ${studio.url}
+  gateway             ${addresses.gatewayUrl}
+  identity provider   ${sandbox.identityProviderUrl}
+  upstream API        ${sandbox.upstream.url}
+
+To see it walk by itself, in another terminal:
+
+  ${demoCommand('tour')}
+
+It signs in, generates a track, plays and publishes it, waits a minute for the access token to expire, and signs out.
+
+To use it yourself, in a browser:
+
+  open ${studio.url}
+
+Ctrl-C stops the demo.
+`);
+  const stop = async () => {
+    await Promise.all([studio.stop(), gateway.stop(true), sandbox.stop()]);
+    process.exit(0);
+  };
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
+}
+
+async function startGateway(sandbox: Sandbox, addresses: DemoAddresses) {
+  const outcome = parseSettings({
+    UPSTREAM_URL: sandbox.upstream.url,
+    IDP_URL: sandbox.identityProviderUrl,
+    IDP_CLIENT_ID: DEMO_CLIENT_ID,
+    IDP_REDIRECT_URI: addresses.redirectUri,
+    ALLOWED_ORIGINS: addresses.studioOrigin,
+    LOG_LEVEL: 'warn',
+  });
+  if (!outcome.ok) throw new Error(outcome.problems.join('; '));
+  const { settings } = outcome;
+  const { logger } = await openLog(settings);
+  return createGateway({ settings, logger }).listen({
+    port: addresses.gatewayPort,
+    hostname: 'localhost',
+  });
+}
+
+function problem(error: unknown): string {
+  if (error instanceof RangeError) return error.message;
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+  const [port] = /\d+/.exec(error.message) ?? [];
+  return `Port ${port} is taken. Stop what uses it, or choose others with PORT=5175 before the command`;
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(problem(error));
+  process.exit(1);
+}

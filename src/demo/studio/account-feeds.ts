@@ -1,0 +1,93 @@
+/** Loads what the page shows of an account, for as long as somebody is signed in. */
+
+import type { GatewayClient } from '../../client/gateway-client.ts';
+import type { AccountPanel } from './account-panel.ts';
+import { createFeed, type FeedOptions } from './feed.ts';
+import type { GenerateForm } from './generate-form.ts';
+import type { Library } from './library.ts';
+import {
+  type Creation,
+  readActivity,
+  readBalance,
+  readCreations,
+  readMusicModels,
+  readSummary,
+} from './records.ts';
+
+export interface AccountFeeds {
+  /** Loads everything, at once. */
+  begin(): void;
+  /** Loads again what a generation or a change of visibility touches. */
+  refreshAccount(): void;
+  /** Forgets everything: the next person may be another one. */
+  end(): void;
+}
+
+export interface AccountFeedsOptions extends Pick<FeedOptions<unknown>, 'onFailure' | 'onRecovery'> {
+  readonly form: GenerateForm;
+  readonly library: Library;
+  readonly account: AccountPanel;
+}
+
+export function createAccountFeeds(
+  client: Pick<GatewayClient, 'models' | 'creations' | 'upstreamData'>,
+  { form, library, account, ...events }: AccountFeedsOptions,
+): AccountFeeds {
+  const models = createFeed({
+    load: async () => readMusicModels(await client.models()),
+    show: form.showModels,
+    ...events,
+  });
+  const touched = [
+    createFeed({
+      load: async () => readCreations(await client.creations()),
+      show: library.show,
+      isUnsettled: (creations: readonly Creation[]) => creations.some(({ isGenerating }) => isGenerating),
+      ...events,
+    }),
+    createFeed({
+      load: async () => readBalance(await client.upstreamData('/v1/billing/balance')),
+      show: account.showBalance,
+      ...events,
+    }),
+    createFeed({
+      load: async () => readActivity(await client.upstreamData('/v1/activity')),
+      show: account.showActivity,
+      ...events,
+    }),
+    createFeed({
+      load: async () => readSummary(await client.upstreamData(`/v1/billing/summary?month=${thisMonth()}`)),
+      show: account.showSummary,
+      ...events,
+    }),
+  ];
+  const all = [models, ...touched];
+  const refresh = (feeds: typeof all) => {
+    for (const feed of feeds) feed.refresh();
+  };
+
+  let isOpen = false;
+  return {
+    begin() {
+      isOpen = true;
+      refresh(all);
+    },
+    refreshAccount() {
+      if (isOpen) refresh(touched);
+    },
+    end() {
+      isOpen = false;
+      for (const feed of all) feed.stop();
+      form.showModels(undefined);
+      library.show(undefined);
+      account.showBalance(undefined);
+      account.showActivity([]);
+      account.showSummary(undefined);
+    },
+  };
+}
+
+/** `YYYY-MM`, in UTC as the upstream counts. */
+function thisMonth(): string {
+  return new Date().toISOString().slice(0, 7);
+}

@@ -1,0 +1,42 @@
+/** What to tell a person about a failure: what the server said, and what to do next. */
+
+import { GatewayRequestError } from '../../client/gateway-request.ts';
+import { SignInError } from '../../client/sign-in.ts';
+import type { TextKey } from './english.ts';
+import type { Message } from './notice.ts';
+
+/**
+ * What was being done. `ordering`: a generation that fails without a clear no may go on at the upstream. `receiving`:
+ * one that has begun. `loading`: what the page tries again by itself. `signing-in`: there is no session to end.
+ */
+export type Doing = 'ordering' | 'receiving' | 'loading' | 'signing-in' | 'changing';
+
+const SIGN_IN_ADVICE = {
+  denied: 'signInDenied',
+  not_begun: 'signInStale',
+  invalid_response: 'signInInvalid',
+} as const satisfies Record<SignInError['code'], TextKey>;
+
+export function describeFailure(error: unknown, doing: Doing, isOnline: boolean): Message {
+  if (error instanceof SignInError) return { advice: SIGN_IN_ADVICE[error.code] };
+  if (!(error instanceof GatewayRequestError)) return { advice: 'unexpected' };
+  if (isSessionEnd(error, doing)) return { advice: 'sessionEnded' };
+  if (doing === 'receiving') return { advice: 'interrupted' };
+  if (error.status === 0 && !isOnline) return { advice: 'offline' };
+  if (doing === 'ordering' && !error.retryIsSafe) return { advice: 'uncertain' };
+  if (error.status === 0) return { advice: doing === 'loading' ? 'notReached' : 'unreachable' };
+  return { said: error.message, ...nextStep(error, doing) };
+}
+
+export function isSessionEnd(error: unknown, doing: Doing): boolean {
+  return doing !== 'signing-in' && error instanceof GatewayRequestError && error.sessionHasEnded;
+}
+
+function nextStep({ status, retryAfterSeconds }: GatewayRequestError, doing: Doing): Message {
+  if (doing === 'loading') return { advice: 'retrying' };
+  if (doing === 'signing-in') return { advice: 'signInAgain' };
+  if (status === 402) return { advice: 'noCredits' };
+  if (status === 404) return { advice: 'gone' };
+  if (retryAfterSeconds !== undefined) return { advice: 'busy', values: { seconds: retryAfterSeconds } };
+  return { advice: 'later' };
+}

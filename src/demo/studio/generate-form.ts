@@ -1,0 +1,118 @@
+/** The form that orders a track. It knows which Idempotency-Key belongs to the order that it holds. */
+
+import type { GenerationOrder } from '../../client/generation.ts';
+import { createLengthField, createPromptField } from './order-fields.ts';
+import { part } from './parts.ts';
+import type { Model } from './records.ts';
+import type { Text } from './text.ts';
+
+/** `refused`: there is no track. `uncertain`: there may be one. After both, the same order is the same attempt. */
+export type Outcome = 'done' | 'refused' | 'uncertain';
+
+export interface GenerateForm {
+  /** Undefined as long as they are not known. */
+  showModels(models: readonly Model[] | undefined): void;
+}
+
+export interface GenerateFormOptions {
+  readonly text: Text;
+  /** The same key as before means the same attempt once more. Must not reject. */
+  readonly onGenerate: (
+    order: GenerationOrder,
+    idempotencyKey: string,
+    signal: AbortSignal,
+  ) => Promise<Outcome>;
+}
+
+export function createGenerateForm(
+  root: HTMLElement,
+  { text, onGenerate }: GenerateFormOptions,
+): GenerateForm {
+  const form = part<HTMLFormElement>(root, 'form');
+  const model = part<HTMLSelectElement>(root, 'model');
+  const generate = part<HTMLButtonElement>(root, 'generate');
+  const cancel = part<HTMLButtonElement>(root, 'cancel');
+  const prompt = createPromptField(root, text);
+  const length = createLengthField(root, text);
+  const isChecked = (name: string) => part<HTMLInputElement>(root, name).checked;
+  let prices = new Map<string, number | undefined>();
+  let failed: { readonly order: string; readonly key: string; readonly outcome: Outcome } | undefined;
+  let underWay: AbortController | undefined;
+
+  /** Undefined when something in it has to be mended first; what, is shown, and focused. */
+  function readOrder(): GenerationOrder | undefined {
+    const wrong = [prompt, length].filter((field) => !field.check());
+    wrong[0]?.focus();
+    if (wrong.length > 0) return undefined;
+    return {
+      model: model.value,
+      prompt: prompt.value(),
+      music_length_ms: length.milliseconds(),
+      force_instrumental: isChecked('instrumental'),
+      is_public: isChecked('public'),
+    };
+  }
+
+  async function submit(): Promise<void> {
+    if (underWay || model.value === '') return;
+    const order = readOrder();
+    if (!order) return;
+    const fingerprint = JSON.stringify(order);
+    const key = failed?.order === fingerprint ? failed.key : crypto.randomUUID();
+    failed = undefined;
+    underWay = new AbortController();
+    showState();
+    const outcome = await onGenerate(order, key, underWay.signal);
+    underWay = undefined;
+    if (outcome !== 'done') failed = { order: fingerprint, key, outcome };
+    showState();
+  }
+
+  function showState(): void {
+    if (!underWay && root.ownerDocument.activeElement === cancel) generate.focus();
+    form.setAttribute('aria-busy', String(underWay !== undefined));
+    // Not `disabled`: the keyboard's focus would be lost.
+    generate.setAttribute('aria-disabled', String(underWay !== undefined || model.value === ''));
+    cancel.hidden = underWay === undefined;
+    text.write(part(root, 'attempt'), failed?.outcome === 'uncertain' ? 'sameAttempt' : undefined);
+    showPrice();
+  }
+
+  function showPrice(): void {
+    const perSecond = prices.get(model.value);
+    const isKnown = perSecond !== undefined && length.isRight();
+    const credits = isKnown ? Math.ceil((perSecond * length.milliseconds()) / 1_000) : 0;
+    text.write(part(root, 'price'), isKnown ? 'price' : undefined, { credits });
+  }
+
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void submit();
+  });
+  form.addEventListener('input', showPrice);
+  cancel.addEventListener('click', () => underWay?.abort());
+  showState();
+
+  return {
+    showModels(models) {
+      const chosen = model.value;
+      prices = new Map(models?.map(({ id, creditsPerSecond }) => [id, creditsPerSecond]));
+      const options = (models ?? []).map(({ id, name }) => option(id, name));
+      if (options.length === 0) {
+        const empty = option('', '');
+        text.write(empty, models ? 'noModels' : 'modelsLoading');
+        options.push(empty);
+      }
+      model.replaceChildren(...options);
+      if (prices.has(chosen)) model.value = chosen;
+      showState();
+    },
+  };
+
+  function option(value: string, name: string): HTMLOptionElement {
+    const element = root.ownerDocument.createElement('option');
+    element.value = value;
+    element.textContent = name;
+    return element;
+  }
+}

@@ -1,0 +1,61 @@
+/** How far a generation is: in figures for the eye, and for a screen reader in a few sentences. */
+
+import type { GenerationProgress as Progress } from '../../client/generation.ts';
+import type { TextKey } from './english.ts';
+import { part } from './parts.ts';
+import type { Text } from './text.ts';
+
+export interface GenerationProgress {
+  begin(): void;
+  update(progress: Progress): void;
+  end(outcome: 'complete' | 'cancelled' | 'broken'): void;
+  /** For when the order was refused: there is nothing to tell. */
+  hide(): void;
+}
+
+const TICK_MS = 100;
+
+export function createGenerationProgress(root: HTMLElement, { text }: { text: Text }): GenerationProgress {
+  let clock: ReturnType<typeof setInterval> | undefined;
+  let begunAt = 0;
+
+  /** In the live region, which speaks when its text becomes another one, if it was in the page before. */
+  function say(key: TextKey | undefined): void {
+    const status = part(root, 'status');
+    if (status.dataset['text'] !== key) text.write(status, key);
+  }
+
+  function showElapsed(): void {
+    text.write(part(root, 'elapsed'), 'duration', { ms: performance.now() - begunAt });
+  }
+
+  return {
+    begin() {
+      begunAt = performance.now();
+      root.dataset['state'] = 'running';
+      say('asking');
+      text.write(part(root, 'received'), 'none');
+      text.write(part(root, 'first-byte'), 'none');
+      showElapsed();
+      clearInterval(clock);
+      clock = setInterval(showElapsed, TICK_MS);
+    },
+    update({ bytes, firstByteMs }) {
+      if (firstByteMs === undefined) return;
+      say('arriving');
+      text.write(part(root, 'received'), 'size', { bytes });
+      text.write(part(root, 'first-byte'), 'delay', { ms: firstByteMs });
+    },
+    end(outcome) {
+      clearInterval(clock);
+      root.dataset['state'] = 'over';
+      showElapsed();
+      say(outcome);
+    },
+    hide() {
+      clearInterval(clock);
+      root.dataset['state'] = 'idle';
+      say(undefined);
+    },
+  };
+}

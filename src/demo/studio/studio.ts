@@ -1,0 +1,153 @@
+/** The studio's page: puts its parts together, and moves between signed out and signed in. */
+
+import { createGatewayClient } from '../../client/gateway-client.ts';
+import { createAccountFeeds } from './account-feeds.ts';
+import { createAccountPanel } from './account-panel.ts';
+import { openMemory } from './browser-memory.ts';
+import type { StudioConfig } from './config.ts';
+import { type Doing, describeFailure, isSessionEnd } from './failure.ts';
+import { createGenerateForm } from './generate-form.ts';
+import { createGenerator } from './generation.ts';
+import { createGenerationProgress } from './generation-progress.ts';
+import { createLibrary } from './library.ts';
+import { createLiveAudio } from './live-audio.ts';
+import { createNotice } from './notice.ts';
+import { part } from './parts.ts';
+import type { Track } from './playback.ts';
+import { createPlayer } from './player.ts';
+import { createSessionPanel, type SessionStatus } from './session-panel.ts';
+import { shareAddress, sharedId, showSharedTrack } from './shared-track.ts';
+import { createSigning } from './signing.ts';
+import { connectLanguageSelect, createText } from './text.ts';
+import { createTrackPeaks } from './track-peaks.ts';
+import { ownTrack, publicTrack } from './tracks.ts';
+import { createWaveform } from './waveform.ts';
+
+const memory = openMemory(window);
+const text = createText({ document, languages: navigator.languages, storage: memory });
+connectLanguageSelect(part<HTMLSelectElement>(document, 'language'), text);
+const notice = createNotice(part(document, 'notice'), { text });
+
+async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promise<void> {
+  const client = createGatewayClient({
+    baseUrl: gatewayUrl,
+    language: () => text.language,
+    onRefresh: () => session.addRefresh(new Date()),
+  });
+  const signing = createSigning({ client, identityProvider, window, memory });
+  const peaks = createTrackPeaks();
+  const player = createPlayer(part(document, 'player'), {
+    text,
+    waveform: createWaveform(part(document, 'waveform'), document.querySelector('script')?.nonce ?? ''),
+    onTrack: (track) => library.markPlaying(track?.id),
+  });
+  const library = createLibrary(part(document, 'library'), {
+    text,
+    onPlay(creation) {
+      open(ownTrack(client, creation));
+      player.play();
+    },
+    onSetVisibility: ({ id }, isPublic) =>
+      attempt(async () => {
+        await client.setVisibility(id, isPublic);
+        feeds.refreshAccount();
+      }),
+    shareUrl: ({ id }) => shareAddress(location.origin, id),
+    copy: (address) => navigator.clipboard.writeText(address),
+  });
+  const generate = createGenerator({
+    client,
+    liveAudio: createLiveAudio(navigator.serviceWorker),
+    player,
+    peaks,
+    progress: createGenerationProgress(part(document, 'progress'), { text }),
+    onChange: () => feeds.refreshAccount(),
+    onFailure: report,
+  });
+  const form = createGenerateForm(part(document, 'order'), {
+    text,
+    onGenerate(...order) {
+      notice.clear();
+      return generate(...order);
+    },
+  });
+  const account = createAccountPanel(part(document, 'account'), { text });
+  const feeds = createAccountFeeds(client, {
+    form,
+    library,
+    account,
+    onFailure: (error) => report(error, 'loading'),
+    onRecovery: notice.clearPassing,
+  });
+  const session = createSessionPanel(part(document, 'session'), {
+    text,
+    readSession: () => client.session(),
+    signedInAt: signing.signedInAt,
+    onSignIn: () => void attempt(signing.signIn, 'signing-in'),
+    onSignOut: () => void attempt(signOut),
+    onStatus: showStatus,
+  });
+  let shared: Track | undefined;
+
+  /** Does what a person has asked for, and tells when it did not work. */
+  async function attempt(action: () => Promise<void>, doing: Doing = 'changing'): Promise<void> {
+    try {
+      await action();
+    } catch (error) {
+      report(error, doing);
+    }
+  }
+
+  function report(error: unknown, doing: Doing): void {
+    const message = describeFailure(error, doing, navigator.onLine);
+    if (isSessionEnd(error, doing)) session.end();
+    else if (doing === 'loading') notice.showPassing(message);
+    else notice.show(message);
+  }
+
+  function showStatus(status: SessionStatus, before: SessionStatus): void {
+    document.body.dataset['session'] = status;
+    if (status === 'signed-in') {
+      notice.clear();
+      feeds.begin();
+    } else if (before === 'signed-in') {
+      notice.show({ advice: 'sessionEnded' });
+      feeds.end();
+      player.close();
+      if (shared) open(shared);
+    }
+  }
+
+  async function signOut(): Promise<void> {
+    await signing.signOut();
+    session.end();
+    notice.clear();
+  }
+
+  function open(track: Track): void {
+    player.open(track);
+    void peaks.of(track).then((outline) => player.drawPeaks(track.id, outline));
+  }
+
+  const id = sharedId(location.href);
+  if (id !== undefined) {
+    void showSharedTrack(part(document, 'shared'), {
+      text,
+      describe: () => client.upstreamData(`/v1/music/public/${encodeURIComponent(id)}`),
+      onFound(creation) {
+        shared = publicTrack(client, creation);
+        open(shared);
+      },
+    });
+  }
+  await attempt(signing.complete, 'signing-in');
+  await session.check();
+}
+
+try {
+  const response = await fetch('/config.json');
+  await openStudio(await response.json());
+} catch (error) {
+  notice.show({ advice: 'unexpected' });
+  throw error;
+}

@@ -1,0 +1,19 @@
+/** A creation as the player takes it: one's own with the session, a public one without. */
+
+import type { GatewayClient } from '../../client/gateway-client.ts';
+import type { Track } from './playback.ts';
+import type { Creation } from './records.ts';
+
+type Described = Pick<Creation, 'id' | 'prompt' | 'seconds'>;
+
+export function ownTrack(client: Pick<GatewayClient, 'contentUrl'>, creation: Described): Track {
+  return { ...described(creation), url: client.contentUrl(creation.id), crossOrigin: 'use-credentials' };
+}
+
+export function publicTrack(client: Pick<GatewayClient, 'publicContentUrl'>, creation: Described): Track {
+  return { ...described(creation), url: client.publicContentUrl(creation.id), crossOrigin: 'anonymous' };
+}
+
+function described({ id, prompt, seconds }: Described) {
+  return { id, title: prompt, seconds };
+}

@@ -1,0 +1,157 @@
+/** Puts the gateway together: error envelope, CORS, origin rule, routes. */
+
+import { cors } from '@elysiajs/cors';
+import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia';
+import type { Logger } from 'pino';
+import { Admission } from './http/admission/admission.ts';
+import { errorEnvelope, GatewayError, methodNotAllowed } from './http/errors.ts';
+import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
+import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
+import { isMessageKey, type Message, messages } from './http/messages.ts';
+import { hasAllowedOrigin } from './http/origin.ts';
+import { requestPath } from './http/request-target.ts';
+import { RefreshCoordinator } from './refresh/coordinator.ts';
+import { MemoryReplayStore } from './refresh/memory-store.ts';
+import { RedisConnection } from './refresh/redis-connection.ts';
+import { RedisReplayStore } from './refresh/redis-store.ts';
+import { authRoutes } from './routes/auth.ts';
+import { HEALTH_PATH, healthRoutes } from './routes/health.ts';
+import { musicRoutes } from './routes/music.ts';
+import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
+import { SessionCookies } from './session/cookies.ts';
+import { createSessionPlugin } from './session/session-plugin.ts';
+import type { Settings } from './settings/settings.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+import { Telemetry } from './telemetry/telemetry.ts';
+import { traceOf } from './trace/request-trace.ts';
+import { SessionEndpoints } from './upstream/session-endpoints.ts';
+
+export interface GatewayOptions {
+  readonly settings: Settings;
+  readonly admission?: Admission;
+  readonly logger: Logger;
+  readonly metrics?: Metrics | undefined;
+}
+
+const OPENAPI_PATH = '/api/openapi.json';
+
+export type Gateway = ReturnType<typeof createGateway>;
+
+export function createGateway({
+  settings,
+  logger,
+  metrics,
+  admission = new Admission(settings),
+}: GatewayOptions) {
+  const { allowedOrigins, production, redisUrl } = settings;
+  const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
+  const routes = (): readonly Route[] => gateway.routes;
+  const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: HEALTH_PATH });
+  const replayStore =
+    redisUrl === undefined
+      ? new MemoryReplayStore()
+      : new RedisReplayStore(new RedisConnection(redisUrl, telemetry.observeRedis()));
+  metrics?.watch(admission);
+  const upstreamSessions = new SessionEndpoints(settings, admission);
+  const refreshCoordinator = new RefreshCoordinator(settings, replayStore, upstreamSessions);
+  const cookies = new SessionCookies(settings.cookies);
+  const sessionParts = { settings, admission, cookies, refreshCoordinator };
+  const session = createSessionPlugin(sessionParts);
+  const gateway = new Elysia({
+    name: 'gateway',
+    // What a client sends is judged as it is: the normaliser would merge a `__proto__` key into the body.
+    normalize: false,
+    strictPath: true,
+    // Elysia otherwise looks for the path where a host name of usual length would end.
+    handler: { standardHostname: false },
+    serve: {
+      idleTimeout: IDLE_TIMEOUT_SECONDS,
+      // Ours is smaller, and answers with the envelope and CORS headers; Bun's would be a bare 413.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      development: false,
+      // Elysia's default lets a second gateway share the port in silence.
+      reusePort: false,
+    },
+  })
+    // Around everything, refusals and preflights too, which no hook of Elysia's sees the end of.
+    .wrap((handle, request) => () => telemetry.observe(request, () => handle(request)))
+    .headers({ 'x-content-type-options': 'nosniff' })
+    .onRequest(({ request, set }) => {
+      set.headers['x-request-id'] = traceOf(request).headers['x-request-id'];
+    })
+    .onError(({ error, request, server, set }) => {
+      const answer = errorEnvelope(toGatewayError(error, request, routes()), { request, server, set });
+      // Bun takes what follows a CONNECT for a tunnel's content, even when it is refused.
+      if (request.method === 'CONNECT') answer.headers.set('connection', 'close');
+      return answer;
+    })
+    // Before the origin rule, so that its 403 carries CORS headers and a preflight is answered.
+    .use(
+      cors({
+        origin: (request) => hasAllowedOrigin(request, allowedOrigins),
+        // As one text: the plugin would join a list for every answer.
+        methods: PROXIED_METHODS.join(', '),
+        allowedHeaders: REQUEST_HEADERS,
+        exposeHeaders: EXPOSED_HEADERS,
+        credentials: true,
+        maxAge: 600,
+      }),
+    )
+    .onRequest(({ request, server, set }) => {
+      // A load balancer asks without a Host. For the rest there would be no address, and Elysia would look for the path
+      // in the query.
+      if (request.url === HEALTH_PATH) return;
+      if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
+      if (hasAllowedOrigin(request, allowedOrigins) || openToAll.has(requestPath(request.url))) return;
+      // Not thrown: strangers may knock often, and this way it costs half.
+      return errorEnvelope(new GatewayError(403, messages.originNotAllowed), { request, server, set });
+    })
+    .use(healthRoutes(settings.serviceName))
+    .use(authRoutes(sessionParts, session, upstreamSessions))
+    .use(musicRoutes(settings, session, admission))
+    .use(upstreamProxyRoutes(settings, session, admission));
+  if (!production) {
+    // Made when it is asked for: its generator is a development dependency, and nothing that a start should wait for.
+    gateway.get(OPENAPI_PATH, async () => {
+      // The container leaves it out.
+      const document = await import('./openapi/document.ts').catch(() => {
+        throw new GatewayError(404, messages.notFound);
+      });
+      return document.openApiDocument();
+    });
+  }
+  // Bun's own count forgets a call when its client goes; a generation is paid for, and a refresh spends its token.
+  const settled = async () => {
+    await Promise.all([refreshCoordinator.settled(), admission.streams.emptied()]);
+  };
+  return Object.assign(gateway, { settled });
+}
+
+interface Route {
+  readonly method: string;
+  readonly path: string;
+}
+
+function toGatewayError(error: unknown, request: Request, routes: readonly Route[]): GatewayError {
+  if (error instanceof GatewayError) return error;
+  // What a body parser throws comes wrapped.
+  if (error instanceof ParseError && error.cause instanceof GatewayError) return error.cause;
+  if (error instanceof ValidationError) return new GatewayError(400, validationMessage(error));
+  if (error instanceof NotFoundError) {
+    const allowed = allowedMethods(request, routes);
+    return allowed.length ? methodNotAllowed(allowed) : new GatewayError(404, messages.notFound);
+  }
+  return new GatewayError(500, messages.internalError, { cause: error });
+}
+
+function validationMessage({ customError }: ValidationError): Message {
+  return isMessageKey(customError) ? messages[customError] : messages.requestInvalid;
+}
+
+/** The methods that the requested path knows; none when there is no such path. */
+function allowedMethods({ url }: Request, routes: readonly Route[]): string[] {
+  const path = requestPath(url);
+  return routes
+    .filter((route) => route.path === path && route.method !== 'OPTIONS')
+    .flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : method));
+}

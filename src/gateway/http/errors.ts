@@ -1,0 +1,55 @@
+/** The one error class of the gateway, and the envelope in which a client sees it. */
+
+import { traceOf } from '../trace/request-trace.ts';
+import { completeResponse, type Responding } from './complete-response.ts';
+import { describeCause, placeOf } from './error-summary.ts';
+import { type Message, messageKey, messages, preferredLanguage } from './messages.ts';
+
+interface Details {
+  /** What went wrong inside; it is logged, and never sent. */
+  readonly cause?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A failure that the client is told of: a status, a public text and the inner cause. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly status: number;
+  /** From the catalogue, or a text that the upstream meant for the user. */
+  readonly text: Message | string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The name of the text, by which logs and metrics call this failure. */
+  readonly reason: string;
+
+  constructor(status: number, text: Message | string, { cause, headers = {} }: Details = {}) {
+    const reason = typeof text === 'string' ? 'toldByUpstream' : messageKey(text);
+    super(reason, { cause });
+    this.reason = reason;
+    this.status = status;
+    this.text = text;
+    this.headers = headers;
+  }
+}
+
+/** @see RFC 9110 section 15.5.6: a 405 names the methods that are allowed. */
+export function methodNotAllowed(allowed: readonly string[]): GatewayError {
+  return new GatewayError(405, messages.methodNotAllowed, { headers: { allow: allowed.join(', ') } });
+}
+
+/** `{"error":{"message":"..."}}`, in the language the client asked for. */
+export function errorEnvelope(failure: GatewayError, context: Responding): Response {
+  const { status, text, headers, reason } = failure;
+  const trace = traceOf(context.request);
+  trace.reason = reason;
+  if (failure.cause !== undefined) trace.cause = describeCause(failure.cause);
+  if (reason === 'internalError') trace.cause = `${trace.cause} ${placeOf(failure.cause)}`.trimEnd();
+  const language = preferredLanguage(context.request.headers.get('accept-language'));
+  const [message, contentLanguage] =
+    typeof text === 'string' ? [text, {}] : [text[language], { 'content-language': language }];
+  return completeResponse(context, new TextEncoder().encode(JSON.stringify({ error: { message } })), status, {
+    'content-type': 'application/json;charset=utf-8',
+    'cache-control': 'no-store',
+    ...contentLanguage,
+    ...headers,
+  });
+}

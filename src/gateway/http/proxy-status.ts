@@ -1,0 +1,42 @@
+/** Names what went wrong on the way to the upstream, so that a client can tell "never sent" from "may have happened". */
+
+import type { ProxyError } from '../trace/proxy-error.ts';
+
+/** The codes of Bun's fetch. */
+const BY_CODE: Readonly<Record<string, ProxyError>> = {
+  ECONNREFUSED: 'connection_refused',
+  ECONNRESET: 'connection_terminated',
+  EPIPE: 'connection_terminated',
+  EHOSTUNREACH: 'destination_ip_unroutable',
+  ENETUNREACH: 'destination_ip_unroutable',
+  ENOTFOUND: 'dns_error',
+  EAI_AGAIN: 'dns_error',
+  EPROTO: 'tls_protocol_error',
+  InvalidHTTPResponse: 'http_protocol_error',
+  Malformed_HTTP_Response: 'http_protocol_error',
+  UnrequestedUpgrade: 'http_protocol_error',
+  ZlibError: 'http_response_content_coding',
+  BrotliDecompressionError: 'http_response_content_coding',
+  ZstdDecompressionError: 'http_response_content_coding',
+};
+
+const CERTIFICATE_CODE = /CERT|SELF_SIGNED|UNABLE_TO_/;
+
+/** The kind of a failed fetch; one that is not known counts as an answer that did not come whole. */
+export function proxyErrorOf(cause: unknown): ProxyError {
+  if (cause instanceof DOMException && cause.name === 'TimeoutError') return 'http_response_timeout';
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return (
+    BY_CODE[code] ?? (CERTIFICATE_CODE.test(code) ? 'tls_certificate_error' : 'http_response_incomplete')
+  );
+}
+
+/** The `Proxy-Status` header of an answer that the gateway gives in the upstream's stead. */
+export function proxyStatus(error: ProxyError): Readonly<Record<string, string>> {
+  return { 'proxy-status': `music-gateway; error=${error}` };
+}
+
+/** Whether a status reports a problem of the upstream, and not of the request. */
+export function isOutage(status: number): boolean {
+  return status === 429 || status >= 500;
+}

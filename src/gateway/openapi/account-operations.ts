@@ -1,0 +1,108 @@
+/** Health, sign-in, session check and sign-out, as the document describes them. */
+
+import { SignInRequest } from '../routes/schemas.ts';
+import { EVERY_ANSWER, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_COOKIES } from './headers.ts';
+import { type Operation, TAKES_SESSION, withHead } from './operation.ts';
+import { OWN_ROUTE_HEADERS, TRACE_HEADERS } from './parameters.ts';
+import { relayedWhole } from './relayed-buffered.ts';
+import {
+  BODY_TOO_LARGE,
+  BODY_TOO_SLOW,
+  json,
+  NO_HOST,
+  ORIGIN_NOT_ALLOWED,
+  ownError,
+  type Responses,
+} from './responses.ts';
+
+const health: Operation<Responses> = {
+  method: 'GET',
+  path: '/api/health',
+  detail: {
+    operationId: 'health',
+    summary: 'Whether the gateway is up',
+    description: 'Needs no `Origin`.',
+    security: [],
+    parameters: TRACE_HEADERS,
+    responses: { 200: { description: 'It is.', headers: EVERY_ANSWER, content: json('Health') } },
+  },
+};
+
+const signIn: Operation = {
+  method: 'POST',
+  path: '/api/auth/idp',
+  body: { schema: SignInRequest, types: ['json', 'urlencoded'] },
+  detail: {
+    operationId: 'signIn',
+    summary: 'Sign in with an authorization code',
+    description:
+      'Exchanges the code and its verifier at the identity provider, and what comes of it at the upstream, for a session in two cookies. No token is ever in a body. Where one of the two refuses, its status is the answer’s: often 400, for a code that has expired.',
+    security: [],
+    parameters: OWN_ROUTE_HEADERS,
+    responses: {
+      200: {
+        description: 'Signed in.',
+        headers: { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_COOKIES },
+        content: json('Done'),
+      },
+      400: ownError(
+        'The code or the verifier is not valid, the body is malformed or broke off, or the request names no host.',
+      ),
+      401: ownError('The identity provider refused the code or the gateway, or issued no token.'),
+      403: ORIGIN_NOT_ALLOWED,
+      408: BODY_TOO_SLOW,
+      413: BODY_TOO_LARGE,
+      502: ownError(
+        'The identity provider or the upstream cannot be reached, is late, or gives an invalid answer or tokens that fit in no cookie.',
+        PROXY_STATUS,
+      ),
+      503: ownError(
+        'The gateway has too many requests in flight. Or the identity provider or the upstream refused the sign-in with 503.',
+        RETRY_LATER,
+      ),
+      default: ownError(
+        'Any other status with which the identity provider or the upstream refused the sign-in.',
+      ),
+    },
+  },
+};
+
+const sessionCheck: Operation<Responses> = {
+  method: 'GET',
+  path: '/api/auth/session',
+  detail: {
+    operationId: 'checkSession',
+    summary: 'Who is signed in',
+    security: TAKES_SESSION,
+    parameters: OWN_ROUTE_HEADERS,
+    responses: relayedWhole({
+      description:
+        'The upstream’s profile as it is; `{"authenticated":true}` when it has none, and `{"authenticated":false}` without a session, also when a session cookie comes twice.',
+      schema: { anyOf: [{ $ref: '#/components/schemas/SessionState' }, { description: 'The profile.' }] },
+    }),
+  },
+};
+
+const signOut: Operation = {
+  method: 'POST',
+  path: '/api/auth/logout',
+  detail: {
+    operationId: 'signOut',
+    summary: 'Sign out',
+    description:
+      'The gateway signs out at the upstream when both cookies are there, and with `SIGN_OUT_REVOKES` also when only the refresh cookie is there or the access token has expired. A failure of the upstream is ignored: the cookies are cleared in any case.',
+    security: TAKES_SESSION,
+    parameters: OWN_ROUTE_HEADERS,
+    responses: {
+      200: {
+        description: 'Signed out here.',
+        headers: { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_COOKIES },
+        content: json('Done'),
+      },
+      400: NO_HOST,
+      403: ORIGIN_NOT_ALLOWED,
+    },
+  },
+};
+
+export const ACCOUNT_OPERATIONS = [...withHead(health), signIn, ...withHead(sessionCheck), signOut];

@@ -1,0 +1,183 @@
+/** Makes one refresh of the many that requests with the same refresh token ask for: a rotating one works only once. */
+
+import type { Settings } from '../settings/settings.ts';
+import type { RequestTrace } from '../trace/request-trace.ts';
+import type { RefreshOutcome, SessionEndpoints } from '../upstream/session-endpoints.ts';
+import type { TokenPair } from '../upstream/token-pair.ts';
+import { endOfChain } from './chain.ts';
+import { RefreshClaims, type Refreshing } from './claims.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { PresentedTokens } from './presented-tokens.ts';
+import { decryptSuccessor, outcomeOf, replayed } from './record.ts';
+import { type RecordLifetimes, recordLifetimes } from './record-lifetimes.ts';
+import { isClosed } from './replay-window.ts';
+import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
+import { ENDED, isEnded, type ReplayStore, UNREACHABLE } from './store.ts';
+
+/**
+ * A refresh belongs to no single request: it goes on when the client that began it has gone. For a while after it, a
+ * request with the spent token gets the newest pair of its chain, so that a late request or a lost response signs nobody
+ * out. Once a client certainly has the new token, the spent one is sent to the upstream, which can detect its reuse.
+ */
+export class RefreshCoordinator {
+  readonly #store: ReplayStore;
+  readonly #upstream: SessionEndpoints;
+  readonly #clock: Clock;
+  readonly #lifetimes: RecordLifetimes;
+  readonly #claims: RefreshClaims;
+  readonly #presented: PresentedTokens;
+  readonly #underWay = new Set<Promise<RefreshOutcome>>();
+  /** Those of them whose token has not been renewed yet, by that token. */
+  readonly #shared = new Map<string, Promise<RefreshOutcome>>();
+
+  constructor(settings: Settings, store: ReplayStore, upstream: SessionEndpoints, clock = systemClock) {
+    this.#store = store;
+    this.#upstream = upstream;
+    this.#clock = clock;
+    this.#lifetimes = recordLifetimes(settings);
+    this.#claims = new RefreshClaims({
+      store,
+      upstream,
+      clock,
+      signInMs: settings.timeouts.signInMs,
+      lifetimes: this.#lifetimes,
+    });
+    this.#presented = new PresentedTokens(store);
+  }
+
+  /** Notes that a client has this token. Call it for each request that has one, before the token is refreshed. */
+  present(refreshToken: string, arrivedAt: number): void {
+    this.#presented.note(refreshToken, arrivedAt);
+  }
+
+  /**
+   * The pair that follows this refresh token: by a refresh, or by one that was made before.
+   *
+   * @param arrivedAt when the request arrived, in milliseconds since the epoch
+   */
+  async refresh(refreshToken: string, trace: RequestTrace, arrivedAt: number): Promise<RefreshOutcome> {
+    const known = this.#shared.get(refreshToken);
+    if (known) {
+      const outcome = await known;
+      trace.refresh = outcome.kind === 'renewed' ? 'shared' : outcome.kind;
+      return outcome;
+    }
+    // A replay is not shared: the next request with the token may arrive after the window has closed.
+    const stopSharing = () => {
+      if (this.#shared.get(refreshToken) === own) this.#shared.delete(refreshToken);
+    };
+    const own = this.#claimOrFollow({ refreshToken, trace, arrivedAt }, stopSharing).finally(() => {
+      stopSharing();
+      this.#underWay.delete(own);
+    });
+    this.#shared.set(refreshToken, own);
+    this.#underWay.add(own);
+    const outcome = await own;
+    if (outcome.kind !== 'renewed') trace.refresh = outcome.kind;
+    return outcome;
+  }
+
+  /** Resolves when no refresh is under way: one that is cut off has spent its token, and nobody has the new one. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size) await Promise.allSettled(this.#underWay);
+  }
+
+  /** Forgets a sign-out, for a provider that gives the same refresh token at the next sign-in. */
+  async begin(refreshToken: string): Promise<void> {
+    const key = refreshTokenHash(refreshToken);
+    this.#claims.forgetEnd(key);
+    const record = await this.#store.get(key);
+    if (isEnded(record)) await this.#store.replace(key, record, UNREACHABLE, 1);
+  }
+
+  /**
+   * The newest pair that follows this one, without a refresh; undefined when it was signed out. A response that took
+   * long must not bring an older pair back to the browser.
+   */
+  async newest(pair: TokenPair): Promise<TokenPair | undefined> {
+    const { record, successor } = await endOfChain(this.#store, pair.refreshToken);
+    if (isEnded(record)) return undefined;
+    return successor ? replayed(successor, this.#clock.now()) : pair;
+  }
+
+  /**
+   * Ends the replay of this refresh token and of all that came of it, and discards a refresh that is under way.
+   *
+   * @param clearsAfterMs requests that arrive before then do not get their cookies cleared
+   * @returns the newest pair that had come of the token, which only the gateway knows
+   */
+  async end(refreshToken: string, clearsAfterMs = 0): Promise<TokenPair | undefined> {
+    const ended = ENDED + (this.#clock.now() + clearsAfterMs);
+    let newest: KeptPair | undefined;
+    for (let token = refreshToken; ; ) {
+      const key = refreshTokenHash(token);
+      this.#claims.noteEnd(key, ended);
+      const previous = await this.#store.end(key, ended, this.#lifetimes.signOut, newest !== undefined);
+      const successor = decryptSuccessor(previous, token);
+      if (!successor) return newest && replayed(newest, this.#clock.now());
+      newest = successor;
+      token = successor.refreshToken;
+    }
+  }
+
+  isRefreshing(refreshToken: string): boolean {
+    return this.#claims.isRefreshing(refreshTokenHash(refreshToken));
+  }
+
+  async #claimOrFollow(refreshing: Refreshing, stopSharing: () => void): Promise<RefreshOutcome> {
+    const { refreshToken, trace, arrivedAt } = refreshing;
+    const seen = new Set<string>();
+    for (let token = refreshToken; ; ) {
+      const key = refreshTokenHash(token);
+      const found = await this.#claims.claimOrWait(token, key, refreshing);
+      if (!found) return this.#claims.refresh(token, key, trace);
+      const successor = decryptSuccessor(found.record, token);
+      if (!successor) return outcomeOf(found.record);
+      stopSharing();
+      seen.add(token);
+      token = successor.refreshToken;
+      if (seen.has(token)) return this.#replay(successor, trace);
+      if (!found.hasWaited && this.#isLate(arrivedAt, successor)) return this.#reuse(refreshing, 'late');
+      const standing = await this.#standingOf(successor, arrivedAt);
+      if (standing === 'newest') return this.#replay(successor, trace);
+      if (standing === 'presented') return this.#reuse(refreshing, 'presented');
+    }
+  }
+
+  #replay(successor: KeptPair, trace: RequestTrace): RefreshOutcome {
+    trace.refresh ??= 'replayed';
+    return { kind: 'renewed', pair: replayed(successor, this.#clock.now()) };
+  }
+
+  /** Whether the replay window was over when the request arrived. */
+  #isLate(arrivedAt: number, { renewedAt }: KeptPair): boolean {
+    // Other processes that wait for the outcome need some time to read it.
+    return arrivedAt > renewedAt + Math.max(this.#lifetimes.replayMs, this.#store.lingerMs);
+  }
+
+  /** The newest pair has neither been spent in its turn nor outlived its access token. */
+  async #standingOf({ refreshToken, expiresAt }: KeptPair, arrivedAt: number) {
+    const key = refreshTokenHash(refreshToken);
+    const [record, presentedAt] = await Promise.all([this.#store.get(key), this.#store.presentedAt(key)]);
+    if (isClosed(arrivedAt, presentedAt, decryptSuccessor(record, refreshToken))) return 'presented';
+    return record === undefined && expiresAt > this.#clock.now() ? 'newest' : 'spent';
+  }
+
+  /**
+   * Sends a spent token to the upstream, unless its chain was signed out here. The record of its successor stays: a
+   * sign-out must find the rest of the chain.
+   */
+  async #reuse({ refreshToken, trace }: Refreshing, why: 'presented' | 'late'): Promise<RefreshOutcome> {
+    const before = await endOfChain(this.#store, refreshToken);
+    if (isEnded(before.record)) return outcomeOf(before.record);
+    trace.refreshTokenReused = why;
+    trace.refresh = 'renewed';
+    const outcome = await this.#upstream.refresh(refreshToken, trace);
+    if (outcome.kind !== 'renewed') return outcome;
+    await this.#store.markIssued(refreshTokenHash(outcome.pair.refreshToken), this.#lifetimes.issuedMs);
+    const after = await endOfChain(this.#store, refreshToken);
+    if (!isEnded(after.record)) return outcome;
+    await this.#upstream.signOut(outcome.pair, trace).catch(() => {});
+    return outcomeOf(after.record);
+  }
+}

@@ -1,0 +1,136 @@
+/** The store that instances share: Redis, with this process's own memory for when Redis is slow or down. */
+
+import { MemoryReplayStore } from './memory-store.ts';
+import type { Redis, RunScript } from './redis-connection.ts';
+import { SignOutPlaces } from './sign-out-places.ts';
+import { ISSUED, isEnded, RENEWED, type ReplayStore, type SignOutLifetimes, timeIn } from './store.ts';
+
+/** How many records one round trip takes to Redis when it is back. */
+const BATCH = 500;
+
+/**
+ * Every record is kept in memory too, so that this process knows what it has done when Redis goes away, and tells
+ * Redis when it comes back.
+ */
+export class RedisReplayStore implements ReplayStore {
+  /** Longer than the others wait between two looks. */
+  readonly lingerMs = 500;
+  readonly #memory: MemoryReplayStore;
+  readonly #places: SignOutPlaces;
+  readonly #redis: Redis;
+
+  constructor(redis: Redis, now = Date.now) {
+    this.#redis = redis;
+    this.#memory = new MemoryReplayStore(now);
+    this.#places = new SignOutPlaces(now);
+    redis.onBack((run) => this.#tellMissed(run));
+  }
+
+  async add(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
+    const reply = await this.#redis.ask('add', key, [record, wholeMs(lifetimeMs)]);
+    if (!reply) return this.#memory.add(key, record, lifetimeMs);
+    const theirs = recordIn(reply.value);
+    if (isEnded(theirs)) await this.#hearOfEnd(key, theirs, lifetimeMs);
+    if (isEnded(theirs) || theirs?.startsWith(RENEWED)) return theirs;
+    const own = await (theirs === undefined
+      ? this.#memory.add(key, record, lifetimeMs)
+      : this.#memory.get(key));
+    // What Redis does not know this process does: Redis was away, or emptied, when it was found out.
+    const isNews = own !== undefined && (theirs === undefined || isEnded(own) || own.startsWith(RENEWED));
+    if (!isNews) return theirs;
+    const remainingMs = this.#memory.remainingMs(key);
+    // A sign-out that may be made up stays in Redis no longer than the record that it replaces there.
+    const tellMs = this.#memory.hasWorked(key) ? remainingMs : Math.min(remainingMs, lifetimeMs);
+    await this.#redis.ask('replace', key, [own, wholeMs(tellMs), theirs ?? record]);
+    return own;
+  }
+
+  async replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean> {
+    const own = await this.#memory.get(key);
+    // The sign-out in Redis may have another time than the one that this process has kept of it.
+    const isSame = own === expected || (isEnded(own) && isEnded(expected));
+    const replaced = isSame && (await this.#memory.replace(key, own, record, lifetimeMs));
+    const reply = await this.#redis.ask('replace', key, [record, wholeMs(lifetimeMs), expected]);
+    return reply ? reply.value === expected : replaced;
+  }
+
+  /**
+   * When no place is free, a sign-out that may be made up stays in this instance's memory. One that replaces a claim is
+   * written all the same: the instance that refreshes must find it in Redis, and it adds no key.
+   */
+  async end(
+    key: string,
+    ended: string,
+    lifetimes: SignOutLifetimes,
+    hasWorked = false,
+  ): Promise<string | undefined> {
+    const own = await this.#memory.end(key, ended, lifetimes, hasWorked);
+    if (!this.#redis.isUp) return own;
+    const { workedMs, claimedMs, unknownMs } = lifetimes;
+    const isKnown = this.#memory.hasWorked(key);
+    const giveBack = isKnown ? undefined : this.#places.take(Math.max(claimedMs, unknownMs));
+    const otherwise = giveBack ? [String(claimedMs), String(unknownMs)] : ['0', '0'];
+    const reply = await this.#redis.ask('end', key, [
+      ended,
+      wholeMs(workedMs),
+      ...otherwise,
+      isKnown ? '1' : '',
+    ]);
+    if (!reply || !Array.isArray(reply.value)) return own;
+    const [theirs, hasWorkedThere]: unknown[] = reply.value;
+    if (hasWorkedThere === 1 || isEnded(recordIn(theirs))) giveBack?.();
+    if (hasWorkedThere === 1 && !isKnown) await this.#memory.end(key, ended, lifetimes, true);
+    return recordIn(theirs) ?? own;
+  }
+
+  async markIssued(key: string, lifetimeMs: number): Promise<void> {
+    await this.#memory.markIssued(key, lifetimeMs);
+    await this.#redis.ask('markIssued', key, ['', wholeMs(lifetimeMs)]);
+  }
+
+  async markPresented(key: string, at: number): Promise<void> {
+    await this.#memory.markPresented(key, at);
+    await this.#redis.ask('markPresented', key, [String(at)]);
+  }
+
+  async presentedAt(key: string): Promise<number | undefined> {
+    const reply = await this.#redis.ask('presentedAt', key, []);
+    return timeIn(recordIn(reply?.value)) ?? this.#memory.presentedAt(key);
+  }
+
+  async get(key: string): Promise<string | undefined> {
+    const reply = await this.#redis.ask('get', key, []);
+    return recordIn(reply?.value) ?? this.#memory.get(key);
+  }
+
+  /** Keeps the sign-out here too, for when Redis goes away, for at least as long as the record that it replaces. */
+  async #hearOfEnd(key: string, ended: string, lifetimeMs: number): Promise<void> {
+    if (isEnded(await this.#memory.get(key))) return;
+    const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key));
+    await this.#memory.end(key, ended, { workedMs: longestMs, claimedMs: longestMs, unknownMs: lifetimeMs });
+  }
+
+  /** No request waits for this. The client pipelines the commands that are given in one turn. */
+  async #tellMissed(run: RunScript): Promise<void> {
+    let batch: Promise<unknown>[] = [];
+    for (const [key, record, lifetimeMs] of this.#memory.entries()) {
+      const isUnknown = isEnded(record) && !this.#memory.hasWorked(key);
+      if (isUnknown && !this.#places.take(lifetimeMs)) break;
+      const isMark = record.startsWith(ISSUED);
+      const values = [isMark ? record.slice(ISSUED.length) : record, wholeMs(lifetimeMs)];
+      batch.push(run(isMark ? 'markIssued' : 'tell', key, values));
+      if (batch.length < BATCH) continue;
+      await Promise.all(batch);
+      batch = [];
+    }
+    await Promise.all(batch);
+  }
+}
+
+function recordIn(reply: unknown): string | undefined {
+  return typeof reply === 'string' ? reply : undefined;
+}
+
+function wholeMs(ms: number): string {
+  return String(Math.ceil(ms));
+}

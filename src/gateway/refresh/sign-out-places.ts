@@ -1,0 +1,25 @@
+/** Bounds how many sign-outs that a stranger may have made up this instance has in Redis. */
+
+import { MOST_UNKNOWN_SIGN_OUTS } from './memory-store.ts';
+
+/** A ring of places, 80 KB: all are taken for about equally long, so the next one is the first to be free again. */
+export class SignOutPlaces {
+  readonly #freeAt = new Float64Array(MOST_UNKNOWN_SIGN_OUTS);
+  readonly #now: () => number;
+  #next = 0;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Takes a place; undefined when there is none. What it returns gives the place back before its time. */
+  take(lifetimeMs: number): (() => void) | undefined {
+    const place = this.#next;
+    if ((this.#freeAt[place] ?? 0) > this.#now()) return undefined;
+    this.#freeAt[place] = this.#now() + lifetimeMs;
+    this.#next = (place + 1) % this.#freeAt.length;
+    return () => {
+      this.#freeAt[place] = 0;
+    };
+  }
+}

@@ -1,0 +1,126 @@
+/** Relays the rest of the upstream's `/v1/` API: with the session's token, or without for public playback. */
+
+import { Elysia } from 'elysia';
+import { type Admission, PUBLIC_SHARE_OF_STREAMS, STREAMED_SHARE } from '../http/admission/admission.ts';
+import { releasedAtEnd } from '../http/admission/pool.ts';
+import { completeResponse, type Responding } from '../http/complete-response.ts';
+import { GatewayError, methodNotAllowed } from '../http/errors.ts';
+import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
+import { withoutIdleTimeout } from '../http/idle-timeout.ts';
+import { messages } from '../http/messages.ts';
+import { relayedHeaders } from '../http/relayed-headers.ts';
+import { type RequestBody, readBody } from '../http/request-body.ts';
+import type { SessionPlugin } from '../session/session-plugin.ts';
+import type { Settings } from '../settings/settings.ts';
+import { traceOf } from '../trace/request-trace.ts';
+import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
+
+/** All that a browser may send to the gateway; no other route takes more. */
+export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+interface Relaying extends Responding {
+  readonly target: UpstreamTarget;
+}
+
+export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, admission: Admission) {
+  const { upstreamUrl, timeouts } = settings;
+  const { publicDetails, streams, streamedBodies, requestBodies } = admission;
+
+  /** @throws GatewayError 400 for a header that must not be forwarded, or for a GET or HEAD with a body */
+  const callOf = ({ request, target }: Relaying, body?: RequestBody): UpstreamCall => {
+    if (!body && hasBody(request)) {
+      throw new GatewayError(400, messages.bodyNotAllowed, { headers: { connection: 'close' } });
+    }
+    return {
+      name: 'proxy',
+      trace: traceOf(request),
+      method: request.method,
+      url: target.url,
+      headers: forwardedRequestHeaders(request),
+      ...(body && { body: body.bytes }),
+      timeoutMs: timeouts.streamMs,
+      answer: 'streamed',
+      signal: request.signal,
+    };
+  };
+
+  const relay = (upstream: UpstreamResponse, { request, server, set, target }: Relaying): Response => {
+    const mapping = { requestUrl: target.url, upstreamUrl, gatewayPath: PROXY_PREFIX };
+    const headers = relayedHeaders(upstream.headers, mapping, String(set.headers['vary']));
+    // A cache that kept it would hand out the new session cookies with it.
+    if (set.headers['set-cookie']) headers['cache-control'] = 'no-store';
+    return completeResponse({ request, server, set }, upstream.body, upstream.status, headers);
+  };
+
+  /**
+   * Audio has its place among the streamed bodies from the start: Bun begins to read a body before it can be refused.
+   * What is about a track is short, and must not wait for that place.
+   */
+  const relayPublic = (relaying: Relaying): Promise<Response> => {
+    const isAudio = relaying.target.url.endsWith('/content');
+    streams.refuseIfFull(PUBLIC_SHARE_OF_STREAMS);
+    if (isAudio) streamedBodies.refuseIfFull(STREAMED_SHARE.public);
+    else publicDetails.refuseIfFull();
+    // Made before the places are taken, because nothing would release them when it throws.
+    const call: UpstreamCall = { ...callOf(relaying), name: 'public' };
+    const releases = [streams.take(), isAudio ? streamedBodies.take() : publicDetails.take()];
+    const release = () => {
+      for (const each of releases) each();
+    };
+    const play = async () =>
+      relay(await withoutIdleTimeout(relaying, timeouts.streamMs, () => fetchUpstream(call)), relaying);
+    return releasedAtEnd(release, relaying.request, play());
+  };
+
+  // Not a route for each method: Elysia would answer HEAD with the handler of GET and count a length of 0.
+  return new Elysia({ name: 'upstream-proxy' }).use(session).all(
+    `${PROXY_PREFIX}/*`,
+    async ({ request, server, session, set }) => {
+      const target = parseTarget(request.url, upstreamUrl);
+      if (!target) throw new GatewayError(404, messages.notFound);
+      if (!PROXIED_METHODS.includes(request.method)) throw methodNotAllowed(PROXIED_METHODS);
+      const relaying = { request, server, set, target };
+      if (target.isPublic && request.method === 'GET') return relayPublic(relaying);
+      const relayWith = (body?: RequestBody) =>
+        session.during(streams, async (place) => {
+          const upstream = await session.fetch(callOf(relaying, body));
+          await admitStreamed(upstream, () => {
+            // What may have changed something at the upstream is not refused any more.
+            if (request.method === 'GET') {
+              place.refuseIfStreaming();
+              streamedBodies.refuseIfFull(STREAMED_SHARE.proxied);
+            }
+            place.stream();
+            place.add(streamedBodies.take());
+          });
+          return relay(upstream, relaying);
+        });
+      if (request.method === 'GET' || request.method === 'HEAD') return relayWith();
+      await session.requirePlace(streams);
+      // Kept until the head of the answer is there: a refresh sends it again.
+      using body = await readBody(request, requestBodies);
+      return await relayWith(body);
+    },
+    { parse: 'none' },
+  );
+}
+
+/** For a GET or HEAD, whose body Bun does not show. */
+function hasBody({ headers }: Request): boolean {
+  return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
+}
+
+/** Whether an answer is one that streams is known when it is there; it is given up when `admit` throws. */
+function admitStreamed(upstream: UpstreamResponse, admit: () => void): Promise<void> | undefined {
+  if (!(upstream.body instanceof ReadableStream)) return undefined;
+  try {
+    admit();
+    return undefined;
+  } catch (refusal) {
+    return discard(upstream).then(() => {
+      throw refusal;
+    });
+  }
+}

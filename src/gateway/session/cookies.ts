@@ -1,0 +1,127 @@
+/** The two session cookies: their schema, and how they are read, stored and cleared. */
+
+import { type Static, Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
+import type { Context } from 'elysia';
+import type { SessionTokens } from '../http/admission/session-limit.ts';
+import type { Responding } from '../http/complete-response.ts';
+import { GatewayError } from '../http/errors.ts';
+import { messageKey, messages } from '../http/messages.ts';
+import type { CookieSettings } from '../settings/cookie-settings.ts';
+import { traceOf } from '../trace/request-trace.ts';
+import { Token, type TokenPair } from '../upstream/token-pair.ts';
+import { CookieSeal } from './cookie-seal.ts';
+
+const ACCESS = 'svc_music_access';
+const REFRESH = 'svc_music_refresh';
+
+const CookieValues = Type.Object({ [ACCESS]: Type.Optional(Token), [REFRESH]: Type.Optional(Token) });
+/** As they were found: what is absent, or no token can be, is undefined. */
+type CookieValues = Record<CookieName, string | undefined>;
+type CookieName = keyof Static<typeof CookieValues>;
+const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
+const validator = TypeCompiler.Compile(CookieValues);
+
+const REFRESH_MAX_AGE_SECONDS = 30 * 24 * 60 * 60;
+/** Browsers silently drop a cookie whose name and value are longer (RFC 6265bis section 5.6). */
+const COOKIE_LIMIT_BYTES = 4096;
+
+type Set = Context['set'];
+
+export interface FoundTokens extends SessionTokens {
+  /** Whether a session cookie came twice; then neither token is given. */
+  readonly isAmbiguous: boolean;
+}
+const NO_TOKENS = { accessToken: undefined, refreshToken: undefined };
+
+export class SessionCookies {
+  /** As browsers know them, with the prefix. */
+  readonly #names: Readonly<Record<CookieName, string>>;
+  readonly #attributes: Pick<Bun.CookieInit, 'secure' | 'sameSite'>;
+  readonly #seal: CookieSeal | undefined;
+
+  constructor({ prefix, secure, sameSite, keys, acceptPlain }: CookieSettings) {
+    this.#names = { [ACCESS]: prefix + ACCESS, [REFRESH]: prefix + REFRESH };
+    this.#attributes = { secure, sameSite };
+    this.#seal = keys.length ? new CookieSeal(keys, acceptPlain) : undefined;
+  }
+
+  /**
+   * Reads the tokens from the `Cookie` header. A value that no token can have, or that the seal does not open, counts
+   * as absent; the latter is cleared. Only opening a seal takes a promise, which every request would wait for.
+   *
+   * Two cookies of one name are no session, and the log says so: another host of the site can set one of them, and
+   * the header does not say which.
+   *
+   * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`)
+   * and turns a value that looks like JSON into an object. Bun's classes give every value back as it was stored.
+   */
+  read({ request, set }: Responding): FoundTokens | Promise<FoundTokens> {
+    const header = request.headers.get('cookie');
+    if (header === null) return { ...NO_TOKENS, isAmbiguous: false };
+    const jar = new Bun.CookieMap(header);
+    const { [ACCESS]: access, [REFRESH]: refresh } = this.#names;
+    if (isTwice(access, refresh, jar)) {
+      traceOf(request).reason = messageKey(messages.sessionCookieTwice);
+      return { ...NO_TOKENS, isAmbiguous: true };
+    }
+    const values = { [ACCESS]: jar.get(access) || undefined, [REFRESH]: jar.get(refresh) || undefined };
+    return this.#seal ? this.#unseal(this.#seal, values, set).then(() => tokensOf(values)) : tokensOf(values);
+  }
+
+  async #unseal(seal: CookieSeal, values: CookieValues, set: Set): Promise<void> {
+    const unreadable: CookieName[] = [];
+    for (const name of NAMES) {
+      const value = values[name];
+      if (value === undefined) continue;
+      values[name] = await seal.open(this.#names[name], value);
+      if (!validator.Check({ [name]: values[name] ?? '' })) unreadable.push(name);
+    }
+    if (unreadable.length) this.clear(set, unreadable);
+  }
+
+  /** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
+  async store(set: Set, { accessToken, refreshToken, expiresInSeconds }: TokenPair): Promise<void> {
+    const cookies = [
+      await this.#sealedCookie(ACCESS, accessToken, expiresInSeconds),
+      await this.#sealedCookie(REFRESH, refreshToken, REFRESH_MAX_AGE_SECONDS),
+    ];
+    const fits = cookies.every((cookie) => cookie.indexOf(';') - '='.length <= COOKIE_LIMIT_BYTES);
+    if (!fits) throw new GatewayError(502, messages.tokensTooLarge);
+    set.headers['set-cookie'] = cookies;
+  }
+
+  clear(set: Set, names: readonly CookieName[] = NAMES): void {
+    set.headers['set-cookie'] = names.map((name) => this.#cookie(name, '', 0));
+  }
+
+  async #sealedCookie(name: CookieName, token: string, maxAge: number): Promise<string> {
+    const value = await this.#seal?.seal(this.#names[name], token, maxAge);
+    return this.#cookie(name, value ?? token, maxAge);
+  }
+
+  #cookie(name: CookieName, value: string, maxAge: number): string {
+    const attributes = { ...this.#attributes, httpOnly: true, path: '/', maxAge };
+    return new Bun.Cookie(this.#names[name], value, attributes).serialize();
+  }
+}
+
+/** Whether one of the names comes twice. It takes 0.1 us; a search in the header would read the long values too. */
+function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
+  let accesses = 0;
+  let refreshes = 0;
+  for (const name of jar.keys()) {
+    if (name === access) accesses++;
+    else if (name === refresh) refreshes++;
+  }
+  return accesses > 1 || refreshes > 1;
+}
+
+function tokensOf(values: CookieValues): FoundTokens {
+  if (!validator.Check(values)) dropInvalid(values);
+  return { accessToken: values[ACCESS], refreshToken: values[REFRESH], isAmbiguous: false };
+}
+
+function dropInvalid(values: CookieValues): void {
+  for (const name of NAMES) if (!validator.Check({ [name]: values[name] })) values[name] = undefined;
+}

@@ -1,0 +1,174 @@
+/** A request's session: the authenticated way to the upstream, with one refresh. */
+
+import type { Admission } from '../http/admission/admission.ts';
+import { type Pool, releasedAtEnd } from '../http/admission/pool.ts';
+import type { SessionPlace, SessionTokens } from '../http/admission/session-limit.ts';
+import type { Responding } from '../http/complete-response.ts';
+import { GatewayError } from '../http/errors.ts';
+import { withoutIdleTimeout } from '../http/idle-timeout.ts';
+import { messages } from '../http/messages.ts';
+import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
+import type { RefreshCoordinator } from '../refresh/coordinator.ts';
+import type { Settings } from '../settings/settings.ts';
+import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import type { TokenPair } from '../upstream/token-pair.ts';
+import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import type { FoundTokens, SessionCookies } from './cookies.ts';
+
+/** What the sessions of all requests share. */
+export interface SessionParts {
+  readonly settings: Settings;
+  readonly admission: Admission;
+  readonly cookies: SessionCookies;
+  readonly refreshCoordinator: RefreshCoordinator;
+}
+
+export class Session {
+  readonly #parts: SessionParts;
+  readonly #cookies: SessionCookies;
+  readonly #context: Responding;
+  readonly #arrivedAt = Date.now();
+  #tokens: FoundTokens | undefined;
+  #place: SessionPlace | undefined;
+
+  /** Costs next to nothing: the cookies are read when they are first asked for. */
+  constructor(parts: SessionParts, context: Responding) {
+    this.#parts = parts;
+    this.#cookies = parts.cookies;
+    this.#context = context;
+  }
+
+  async hasTokens(): Promise<boolean> {
+    const { accessToken, refreshToken } = await this.#readTokens();
+    return (accessToken ?? refreshToken) !== undefined;
+  }
+
+  /**
+   * Refuses a request before its body is read.
+   *
+   * @throws GatewayError 401 when neither session cookie is there, 429 or 503 when there is no place for the request
+   */
+  async requirePlace(pool: Pool): Promise<void> {
+    this.#parts.admission.perSession.refuseIfFull(required(await this.#readTokens()));
+    pool.refuseIfFull();
+  }
+
+  /**
+   * Does the work in a place of the pool and of this session's, until the body that its response streams has ended.
+   *
+   * @throws GatewayError 401 when neither session cookie is there, 429 or 503 when there is no place for the request
+   */
+  during<Result>(pool: Pool, work: (place: SessionPlace) => Promise<Result>): Promise<Result> {
+    const admitted = (tokens: FoundTokens) => {
+      const place = this.#parts.admission.enter(pool, required(tokens));
+      this.#place = place;
+      return releasedAtEnd(() => place.release(), this.#context.request, work(place));
+    };
+    // Not an async function, which would make each request a twentieth dearer.
+    const read = this.#readTokens();
+    return read instanceof Promise ? read.then(admitted) : admitted(read);
+  }
+
+  /**
+   * Calls the upstream with the access token. After a 401, or without an access token, it refreshes once, stores the
+   * new pair in the cookies and calls again; when the refresh cannot be made, the first answer stands.
+   *
+   * @throws GatewayError 401 without a session or when the upstream ends it, 502 when the upstream cannot be reached
+   * @see RFC 6750 section 2.1
+   */
+  fetch(call: UpstreamCall): Promise<UpstreamResponse> {
+    // A cache must not give to one user what was answered to another.
+    this.#context.set.headers['vary'] = 'Origin, Cookie';
+    const longestMs = 2 * call.timeoutMs + this.#parts.settings.timeouts.signInMs;
+    return withoutIdleTimeout(this.#context, longestMs, () => this.#call(call));
+  }
+
+  async #call(call: UpstreamCall): Promise<UpstreamResponse> {
+    const { accessToken, refreshToken } = this.#tokens ?? (await this.#readTokens());
+    if (refreshToken !== undefined) this.#parts.refreshCoordinator.present(refreshToken, this.#arrivedAt);
+    const first = accessToken === undefined ? undefined : await send(call, accessToken);
+    const unauthorized = first === undefined || first.status === 401;
+    if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
+    if (first) return first;
+    throw new GatewayError(401, messages.notSignedIn);
+  }
+
+  async #renew(
+    call: UpstreamCall,
+    refreshToken: string,
+    first: UpstreamResponse | undefined,
+  ): Promise<UpstreamResponse> {
+    const outcome = await this.#parts.refreshCoordinator.refresh(refreshToken, call.trace, this.#arrivedAt);
+    switch (outcome.kind) {
+      case 'renewed':
+        if (first) await discard(first);
+        this.#place?.handOn(outcome.pair);
+        await this.#cookies.store(this.#context.set, outcome.pair);
+        // So that a page can show it; the cookies tell it nothing.
+        this.#context.set.headers['server-timing'] = 'refresh';
+        return this.#sendRenewed(call, outcome.pair);
+      case 'rejected':
+        if (first) await discard(first);
+        this.#cookies.clear(this.#context.set);
+        throw new GatewayError(401, messages.sessionEnded);
+      case 'ended':
+        if (first) await discard(first);
+        // A sign-in may have set others since the request was sent.
+        if (this.#arrivedAt >= outcome.clearsFrom) this.#cookies.clear(this.#context.set);
+        throw new GatewayError(401, messages.sessionEnded);
+      case 'unreachable': {
+        const { cause } = outcome;
+        const headers = cause instanceof GatewayError ? cause.headers : proxyStatus(proxyErrorOf(cause));
+        if (!first) throw new GatewayError(502, messages.upstreamUnreachable, { cause, headers });
+        // So that a client does not take this 401 for the end of the session.
+        Object.assign(this.#context.set.headers, headers);
+        return first;
+      }
+    }
+  }
+
+  /** The call may take minutes: the cookies that leave with its answer are the newest of that moment. */
+  async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
+    let answer: UpstreamResponse | undefined;
+    try {
+      answer = await send(call, pair.accessToken);
+      return answer;
+    } finally {
+      await this.#storeNewest(pair).catch(async (cause) => {
+        if (answer) await discard(answer);
+        throw cause;
+      });
+    }
+  }
+
+  async #storeNewest(pair: TokenPair): Promise<void> {
+    const newest = await this.#parts.refreshCoordinator.newest(pair);
+    if (newest && newest !== pair) await this.#cookies.store(this.#context.set, newest);
+    if (newest) return;
+    // The session was signed out while its call was in flight.
+    const { headers } = this.#context.set;
+    delete headers['set-cookie'];
+    delete headers['server-timing'];
+  }
+
+  #readTokens(): FoundTokens | Promise<FoundTokens> {
+    if (this.#tokens) return this.#tokens;
+    const read = this.#cookies.read(this.#context);
+    const keep = (tokens: FoundTokens) => {
+      this.#tokens = tokens;
+      return tokens;
+    };
+    return read instanceof Promise ? read.then(keep) : keep(read);
+  }
+}
+
+/** @throws GatewayError 401 when neither session cookie is there, or one of them twice */
+function required(tokens: FoundTokens): SessionTokens {
+  if (tokens.accessToken ?? tokens.refreshToken) return tokens;
+  throw new GatewayError(401, tokens.isAmbiguous ? messages.sessionCookieTwice : messages.notSignedIn);
+}
+
+function send(call: UpstreamCall, accessToken: string): Promise<UpstreamResponse> {
+  const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
+  return fetchUpstream({ ...call, headers });
+}

@@ -1,0 +1,49 @@
+/** Finds limits of the process that are too low for what it is set up to hold. */
+
+import { readFileSync } from 'node:fs';
+import { memoryWarning, mostCalls } from './memory.ts';
+import type { Settings } from './settings.ts';
+
+/** Each call has a connection on both sides; the rest is for Redis, logs and idle connections. */
+const FILES_PER_CALL = 2;
+const OTHER_FILES = 200;
+
+/** Bun's own setting, which it reads only from the environment it is started with. */
+const FETCH_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
+const DEFAULT_FETCH_LIMIT = 256;
+
+/** @param openFiles the process's limit; undefined where it is not known or there is none */
+export function limitWarnings(
+  settings: Pick<Settings, 'maxInFlightRequests' | 'maxStreamedBodies' | 'memoryLimitBytes'>,
+  environment: Readonly<Record<string, string | undefined>>,
+  openFiles: number | undefined,
+): string[] {
+  const warnings: string[] = [];
+  const calls = mostCalls(settings.maxInFlightRequests);
+  const fetches = Number(environment[FETCH_LIMIT] || DEFAULT_FETCH_LIMIT);
+  if (fetches < calls) {
+    warnings.push(
+      `${FETCH_LIMIT} is ${fetches}, less than the ${calls} calls that may be in flight with MAX_IN_FLIGHT_REQUESTS ` +
+        `(${settings.maxInFlightRequests}); start with "bun run start"`,
+    );
+  }
+  const needed = calls * FILES_PER_CALL + OTHER_FILES;
+  if (openFiles !== undefined && openFiles < needed) {
+    warnings.push(
+      `the limit of ${openFiles} open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs ${needed}`,
+    );
+  }
+  const memory = memoryWarning(settings);
+  if (memory !== undefined) warnings.push(memory);
+  return warnings;
+}
+
+/** @see proc(5), `/proc/pid/limits` */
+export function openFilesLimit(): number | undefined {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+    return limit === undefined ? undefined : Number(limit);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,164 @@
+/** Turns the environment into typed settings, and names every problem in it at once. */
+
+import { COOKIE_SETTING_NAMES, type CookieSettings, parseCookieSettings } from './cookie-settings.ts';
+import { type Environment, EnvironmentReader } from './environment-reader.ts';
+import {
+  IDENTITY_PROVIDER_SETTING_NAMES,
+  type IdentityProviderSettings,
+  parseIdentityProviderSettings,
+} from './identity-provider-settings.ts';
+import { defaultStreamedBodies, memoryLimitBytes } from './memory.ts';
+import { misspellingWarnings } from './misspelled-settings.ts';
+import {
+  baseAddressProblem,
+  type LogLevel,
+  logLevelOf,
+  normalized,
+  parseOrigins,
+  redisUrlProblem,
+} from './values.ts';
+
+export interface Settings {
+  readonly port: number;
+  readonly host: string;
+  /** Upstream API base address, without a trailing slash; may have a path prefix. */
+  readonly upstreamUrl: string;
+  readonly identityProvider: IdentityProviderSettings;
+  readonly allowedOrigins: ReadonlySet<string>;
+  readonly serviceName: string;
+  /** Production mode: the cookies are Secure, and the OpenAPI document is not served. */
+  readonly production: boolean;
+  readonly upstreamSignInField: string;
+  readonly timeouts: {
+    readonly signInMs: number;
+    readonly readMs: number;
+    readonly logoutMs: number;
+    readonly streamMs: number;
+  };
+  /** How long a spent refresh token still yields its successor; 0: not at all. */
+  readonly refreshReplaySeconds: number;
+  /** What a 429 or 5xx in response to a refresh does: `sign-out` ends the session, `keep` leaves it as it is. */
+  readonly refreshOutage: 'sign-out' | 'keep';
+  /** Where instances share their refreshes; undefined for one that runs alone. */
+  readonly redisUrl: string | undefined;
+  /** Whether sign-out refreshes once when the access token is missing or has expired, to sign out at the upstream. */
+  readonly signOutRevokes: boolean;
+  readonly cookies: CookieSettings;
+  /** How many generate and proxy calls may be in flight at a time. */
+  readonly maxInFlightRequests: number;
+  /** How many calls of one session may be in flight at a time; 0: no limit of its own. */
+  readonly maxInFlightPerSession: number;
+  /** How many response bodies may be streamed at a time. */
+  readonly maxStreamedBodies: number;
+  /** What the process may use. */
+  readonly memoryLimitBytes: number;
+  /** Where Prometheus finds the metrics; undefined: nowhere. */
+  readonly metricsPort: number | undefined;
+  readonly metricsHost: string;
+  readonly logLevel: LogLevel;
+}
+
+export type SettingsOutcome =
+  | { readonly ok: true; readonly settings: Settings; readonly warnings: readonly string[] }
+  | { readonly ok: false; readonly problems: readonly string[]; readonly warnings: readonly string[] };
+
+export const SETTING_NAMES = [
+  'PORT',
+  'HOST',
+  'UPSTREAM_URL',
+  ...IDENTITY_PROVIDER_SETTING_NAMES,
+  'ALLOWED_ORIGINS',
+  'SERVICE_NAME',
+  'NODE_ENV',
+  'UPSTREAM_SIGN_IN_FIELD',
+  'TIMEOUT_SIGN_IN_MS',
+  'TIMEOUT_READ_MS',
+  'TIMEOUT_LOGOUT_MS',
+  'TIMEOUT_STREAM_MS',
+  'REFRESH_REPLAY_SECONDS',
+  'REFRESH_OUTAGE',
+  'REDIS_URL',
+  'SIGN_OUT_REVOKES',
+  ...COOKIE_SETTING_NAMES,
+  'MAX_IN_FLIGHT_REQUESTS',
+  'MAX_IN_FLIGHT_PER_SESSION',
+  'MAX_STREAMED_BODIES',
+  'METRICS_PORT',
+  'METRICS_HOST',
+  'LOG_LEVEL',
+] as const;
+type SettingName = (typeof SETTING_NAMES)[number];
+
+/** Settings of earlier versions: to go on without them would be to go on without what they were set for. */
+const RENAMED: Readonly<Record<string, SettingName>> = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
+
+/** Fetches at a time that Bun can be told to allow, less those of the other pools. */
+const MOST_IN_FLIGHT_REQUESTS = 60_000;
+/** Terabytes. */
+const MOST_STREAMED_BODIES = 1_000_000;
+
+/**
+ * Reads the settings; an empty value counts as not set.
+ *
+ * @param memoryBytes what the process may use
+ * @returns the settings, or every problem, each naming its setting and what is wrong with it
+ */
+export function parseSettings(environment: Environment, memoryBytes = memoryLimitBytes()): SettingsOutcome {
+  const problems = Object.entries(RENAMED).flatMap(([name, successor]) =>
+    !environment[name]?.trim() ? [] : [`${name} is now called ${successor}`],
+  );
+  const warnings = misspellingWarnings(environment, SETTING_NAMES);
+  const read = new EnvironmentReader<SettingName>(environment, problems);
+
+  const production = read.text('NODE_ENV', '') === 'production';
+  const maxInFlightRequests = read.integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, MOST_IN_FLIGHT_REQUESTS);
+  const settings: Settings = {
+    port: read.integer('PORT', 4175, 0, 65535),
+    host: read.text('HOST', '0.0.0.0'),
+    upstreamUrl: normalized(read.checked('UPSTREAM_URL', baseAddressProblem)),
+    identityProvider: parseIdentityProviderSettings(read, problems),
+    allowedOrigins: parseOrigins(read.required('ALLOWED_ORIGINS'), problems),
+    serviceName: read.text('SERVICE_NAME', 'music-gateway'),
+    production,
+    upstreamSignInField: read.text('UPSTREAM_SIGN_IN_FIELD', 'access_token'),
+    timeouts: {
+      signInMs: read.timeoutMs('TIMEOUT_SIGN_IN_MS', 20_000),
+      readMs: read.timeoutMs('TIMEOUT_READ_MS', 15_000),
+      logoutMs: read.timeoutMs('TIMEOUT_LOGOUT_MS', 10_000),
+      streamMs: read.timeoutMs('TIMEOUT_STREAM_MS', 280_000),
+    },
+    refreshReplaySeconds: read.integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
+    refreshOutage: read.oneOf('REFRESH_OUTAGE', ['sign-out', 'keep'], 'sign-out'),
+    redisUrl: read.optional('REDIS_URL', redisUrlProblem),
+    signOutRevokes: read.flag('SIGN_OUT_REVOKES'),
+    cookies: parseCookieSettings(read, production, problems),
+    maxInFlightRequests,
+    maxInFlightPerSession: read.integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, MOST_IN_FLIGHT_REQUESTS),
+    maxStreamedBodies: read.integer(
+      'MAX_STREAMED_BODIES',
+      defaultStreamedBodies(maxInFlightRequests, memoryBytes),
+      1,
+      MOST_STREAMED_BODIES,
+    ),
+    memoryLimitBytes: memoryBytes,
+    metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
+    metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
+    logLevel: logLevelOf(read.text('LOG_LEVEL', 'info'), problems),
+  };
+  if (settings.metricsPort && settings.metricsPort === settings.port) {
+    problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
+  }
+  const isHttps = [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'));
+  if (isHttps && !settings.cookies.secure) {
+    warnings.push(
+      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
+        'COOKIE_SECURE=true makes them so',
+    );
+  }
+  if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
+    const found = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
+    if (production) problems.push(`${found}, which production does not allow`);
+    else warnings.push(found);
+  }
+  return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
+}

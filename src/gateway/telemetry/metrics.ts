@@ -1,0 +1,112 @@
+/** What is counted for Prometheus. Labels come from lists of ours, so that no input can make new ones. */
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import packageJson from '../../../package.json' with { type: 'json' };
+import type { Admission } from '../http/admission/admission.ts';
+import { messages } from '../http/messages.ts';
+import type { RequestTrace } from '../trace/request-trace.ts';
+import { measureAdmission } from './admission-metrics.ts';
+
+const PREFIX = 'music_gateway_';
+/** From a session check beside the upstream to the longest generation. */
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 280];
+
+export interface AnsweredRequest {
+  readonly route: string;
+  readonly method: string;
+  readonly status: number;
+  readonly trace: RequestTrace;
+}
+
+/** @see https://prometheus.io/docs/practices/naming/ */
+export class Metrics {
+  readonly registry = new Registry();
+  readonly #requests = this.#counter('requests_total', 'Requests that have ended.', [
+    'route',
+    'method',
+    'status',
+  ]);
+  readonly #head = this.#histogram('response_head_seconds', 'Until the head of the answer.', ['route']);
+  readonly #upstream = this.#histogram('upstream_seconds', 'Calls to other servers.', ['call', 'outcome']);
+  readonly #refreshes = this.#counter('refreshes_total', 'Requests that needed a refresh.', ['outcome']);
+  readonly #reuses = this.#counter(
+    'refresh_token_reuses_total',
+    'Spent refresh tokens sent to the upstream.',
+    ['why'],
+  );
+  readonly #inFlight = this.#gauge('requests_in_flight', 'Requests that have not ended.', ['route']);
+  readonly #errors = this.#counter('errors_total', "Answers of the gateway's own, by what they say.", [
+    'reason',
+  ]);
+  readonly #sentBytes = this.#counter('sent_bytes_total', 'Bytes of bodies sent, when they have ended.', [
+    'route',
+  ]);
+  readonly #aborts = this.#counter('client_aborts_total', 'Clients that went away.', ['route', 'phase']);
+  readonly #brokenBodies = this.#counter('broken_bodies_total', 'Bodies that the upstream broke off.', [
+    'route',
+  ]);
+
+  constructor() {
+    this.#gauge('info', 'The version that runs.', ['version']).set({ version: packageJson.version }, 1);
+    // An error that came into being with its first occurrence would show no increase by it.
+    for (const reason of Object.keys(messages)) this.#errors.inc({ reason }, 0);
+    for (const why of ['presented', 'late']) this.#reuses.inc({ why }, 0);
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  began(route: string): void {
+    this.#inFlight.inc({ route });
+  }
+
+  answered(route: string, headMs: number): void {
+    this.#head.observe({ route }, headMs / 1000);
+  }
+
+  ended({ route, method, status, trace }: AnsweredRequest): void {
+    this.#inFlight.dec({ route });
+    // What was answered when its client had gone is neither a success nor a failure.
+    const label = trace.clientGone === 'waiting' ? 'none' : statusClass(status);
+    this.#requests.inc({ route, method, status: label });
+    for (const { call, outcome, ms } of trace.calls) {
+      const kind = typeof outcome === 'number' ? statusClass(outcome) : outcome;
+      this.#upstream.observe({ call, outcome: kind }, ms / 1000);
+    }
+    if (trace.refresh) this.#refreshes.inc({ outcome: trace.refresh });
+    if (trace.refreshTokenReused) this.#reuses.inc({ why: trace.refreshTokenReused });
+    if (trace.reason) this.#errors.inc({ reason: trace.reason });
+    if (trace.bytes) this.#sentBytes.inc({ route }, trace.bytes);
+    if (trace.clientGone) this.#aborts.inc({ route, phase: trace.clientGone });
+    if (trace.brokenBody) this.#brokenBodies.inc({ route });
+  }
+
+  watch(admission: Admission): void {
+    measureAdmission(admission, this.registry, PREFIX);
+  }
+
+  /** Only for a gateway that uses Redis: another has no such metric. */
+  redisGauge(): { set(value: number): void } {
+    return this.#gauge('redis_up', 'Whether Redis answers.');
+  }
+
+  #counter<const Label extends string>(name: string, help: string, labelNames: readonly Label[]) {
+    return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
+  }
+
+  #histogram<const Label extends string>(name: string, help: string, labelNames: readonly Label[]) {
+    return new Histogram({
+      name: PREFIX + name,
+      help,
+      labelNames,
+      buckets: SECONDS,
+      registers: [this.registry],
+    });
+  }
+
+  #gauge<const Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) {
+    return new Gauge({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
+  }
+}
+
+function statusClass(status: number): string {
+  return `${Math.floor(status / 100)}xx`;
+}

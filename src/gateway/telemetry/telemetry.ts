@@ -1,0 +1,145 @@
+/** Sees every request to its end: one line in the log for each, and the metrics. */
+
+import type { Logger } from 'pino';
+import { isOutage } from '../http/proxy-status.ts';
+import { requestPath } from '../http/request-target.ts';
+import { type CallTrace, millisecondsSince, type RequestTrace, traceOf } from '../trace/request-trace.ts';
+import { traceIdOf } from '../trace/trace-context.ts';
+import type { Metrics } from './metrics.ts';
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+export interface TelemetryOptions {
+  readonly logger: Logger;
+  /** Left out where nobody asks for them. */
+  readonly metrics?: Metrics | undefined;
+  /** The patterns by which requests are told apart. */
+  readonly routes: () => readonly { readonly method: string; readonly path: string }[];
+  /** Asked often and by machines: such a line is for debugging. */
+  readonly quietRoute: string;
+}
+
+interface Observed {
+  readonly request: Request;
+  readonly trace: RequestTrace;
+  readonly route: string;
+}
+
+export class Telemetry {
+  readonly #logger: Logger;
+  readonly #metrics: Metrics | undefined;
+  readonly #quietRoute: string;
+  readonly #routes: TelemetryOptions['routes'];
+  #patterns: ReadonlySet<string> | undefined;
+
+  constructor({ logger, metrics, routes, quietRoute }: TelemetryOptions) {
+    this.#logger = logger;
+    this.#metrics = metrics;
+    this.#routes = routes;
+    this.#quietRoute = quietRoute;
+  }
+
+  /** @param handle answers the request, now or later */
+  observe(request: Request, handle: () => unknown): unknown {
+    const observed = { request, trace: traceOf(request), route: this.#routeOf(request.url) };
+    this.#metrics?.began(observed.route);
+    const answer = handle();
+    return answer instanceof Promise
+      ? answer.then((response) => this.#answered(observed, response))
+      : this.#answered(observed, answer);
+  }
+
+  /** For the store that instances share. */
+  observeRedis() {
+    const gauge = this.#metrics?.redisGauge();
+    let isDown = false;
+    return {
+      onDown: (cause: string) => {
+        isDown = true;
+        gauge?.set(0);
+        this.#logger.warn({ cause }, 'Redis does not answer; refreshes are not shared until it does');
+      },
+      onUp: () => {
+        gauge?.set(1);
+        if (isDown) this.#logger.info('Redis answers again; refreshes are shared');
+        isDown = false;
+      },
+    };
+  }
+
+  #answered(observed: Observed, response: unknown): unknown {
+    if (!(response instanceof Response)) return response;
+    const { request, trace, route } = observed;
+    const { status } = response;
+    const headMs = millisecondsSince(trace.startedAt);
+    this.#metrics?.answered(route, headMs);
+    // Asked only after a wait: the signal is made when it is first looked at.
+    const hasWaited = trace.calls.length > 0 || trace.reason === 'bodyIncomplete';
+    if (hasWaited && request.signal.aborted) trace.clientGone = 'waiting';
+    if (trace.bodyEnd) trace.bodyEnd.then(() => this.#ended(observed, status, headMs));
+    else this.#ended(observed, status, headMs);
+    return response;
+  }
+
+  #ended({ request, trace, route }: Observed, status: number, headMs: number): void {
+    if (trace.clientGone === 'waiting') trace.forgetAnswer();
+    const method = METHODS.has(request.method) ? request.method : 'other';
+    this.#metrics?.ended({ route, method, status, trace });
+    const level = this.#levelOf(route, method, status, trace);
+    if (!this.#logger.isLevelEnabled(level)) return;
+    const { headers, calls, refresh, refreshTokenReused, oauthError } = trace;
+    const { reason, cause, bytes, clientGone, brokenBody } = trace;
+    this.#logger[level](
+      {
+        requestId: headers['x-request-id'],
+        traceId: traceIdOf(headers),
+        method,
+        route,
+        status,
+        durationMs: millisecondsSince(trace.startedAt),
+        headMs,
+        bytes,
+        upstream: calls.length ? calls : undefined,
+        refresh,
+        refreshTokenReused,
+        oauthError,
+        reason,
+        cause,
+        clientGone,
+        brokenBody: brokenBody || undefined,
+      },
+      'request',
+    );
+  }
+
+  #levelOf(route: string, method: string, status: number, trace: RequestTrace) {
+    const { reason, brokenBody, clientGone, refreshTokenReused } = trace;
+    if (reason === 'internalError') return 'error';
+    if (refreshTokenReused || trace.calls.some(isRefreshOutage)) return 'warn';
+    // Nobody can sign in until an operator corrects the registration.
+    if (reason === 'clientRefused') return 'warn';
+    // An answer that nobody waited for says nothing of the upstream.
+    if ((status >= 500 && !clientGone) || brokenBody) return 'warn';
+    return route === this.#quietRoute || method === 'OPTIONS' ? 'debug' : 'info';
+  }
+
+  #routeOf(url: string): string {
+    this.#patterns ??= new Set(
+      this.#routes()
+        // Preflights are answered at `/*`, which would take everything.
+        .filter(({ method }) => method !== 'OPTIONS')
+        .map(({ path }) => path),
+    );
+    const path = url.startsWith('/') ? url : requestPath(url);
+    if (this.#patterns.has(path)) return path;
+    for (const pattern of this.#patterns) {
+      if (pattern.endsWith('/*') && path.startsWith(pattern.slice(0, -1))) return pattern;
+    }
+    return 'unmatched';
+  }
+}
+
+/** Whether the upstream has reported a problem of its own instead of a verdict on the refresh token. */
+function isRefreshOutage({ call, outcome }: CallTrace): boolean {
+  return call === 'refresh' && typeof outcome === 'number' && isOutage(outcome);
+}

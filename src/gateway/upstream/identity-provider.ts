@@ -1,0 +1,92 @@
+/** Exchanges an authorization code at the identity provider. */
+
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import type { Pool } from '../http/admission/pool.ts';
+import { GatewayError } from '../http/errors.ts';
+import { messages } from '../http/messages.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { OAuthError, RequestTrace } from '../trace/request-trace.ts';
+import { authenticate } from './client-authentication.ts';
+import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
+import { Token } from './token-pair.ts';
+import { isSuccess, jsonOf } from './upstream-response.ts';
+
+export interface AuthorizationGrant {
+  readonly code: string;
+  readonly codeVerifier: string;
+}
+
+const FAILURE_TEXTS = {
+  unreachable: messages.identityProviderUnreachable,
+  late: messages.identityProviderTimeout,
+  invalid: messages.identityProviderInvalid,
+};
+
+const TokenResponse = Type.Object({ access_token: Token });
+const ErrorResponse = Type.Object({ error: Type.String() });
+
+const OAUTH_ERRORS: readonly OAuthError[] = [
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+];
+
+/**
+ * @returns the identity access token
+ * @throws GatewayError with the provider's error status, 401 when it gives no token, 502 when it cannot be reached, 503
+ *   when there is no place for the call
+ * @see RFC 6749 section 4.1.3, RFC 7636 section 4.5
+ */
+export async function exchangeCode(
+  { identityProvider, timeouts }: Settings,
+  pool: Pool,
+  { code, codeVerifier }: AuthorizationGrant,
+  trace: RequestTrace,
+): Promise<string> {
+  const form = new URLSearchParams({
+    grant_type: 'authorization_code',
+    code,
+    code_verifier: codeVerifier,
+    client_id: identityProvider.clientId,
+    redirect_uri: identityProvider.redirectUri,
+  });
+  const call: Omit<UpstreamCall, 'headers' | 'body'> = {
+    name: 'token',
+    trace,
+    method: 'POST',
+    url: identityProvider.tokenUrl,
+    timeoutMs: timeouts.signInMs,
+    answer: 'whole',
+    texts: FAILURE_TEXTS,
+  };
+  const answer = await pool.during(async () => {
+    // A signature costs more than most calls: nothing is signed without a place.
+    const authentication = await authenticate(identityProvider, form);
+    const headers = {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+      ...authentication,
+    };
+    return fetchUpstream({ ...call, headers, body: form.toString() });
+  });
+  const response = jsonOf(answer);
+  if (isSuccess(answer) && Value.Check(TokenResponse, response)) return response.access_token;
+  trace.oauthError = oauthErrorOf(response);
+  const status = answer.status >= 400 ? answer.status : 401;
+  throw new GatewayError(status, refusalText(status, trace.oauthError));
+}
+
+function oauthErrorOf(response: unknown): OAuthError | undefined {
+  if (!Value.Check(ErrorResponse, response)) return undefined;
+  return OAUTH_ERRORS.find((each) => each === response.error) ?? 'other';
+}
+
+/** A wrong registration and a fault of the provider have texts of their own, because the user is not to blame. */
+function refusalText(status: number, error: OAuthError | undefined) {
+  if (error === 'invalid_client') return messages.clientRefused;
+  return status >= 500 ? messages.identityProviderFailed : messages.signInRefused;
+}

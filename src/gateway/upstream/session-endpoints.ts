@@ -1,0 +1,106 @@
+/** The upstream's endpoints that begin, renew and end a session. */
+
+import type { Admission } from '../http/admission/admission.ts';
+import type { Pool } from '../http/admission/pool.ts';
+import { GatewayError } from '../http/errors.ts';
+import { messages } from '../http/messages.ts';
+import { isOutage, proxyStatus } from '../http/proxy-status.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { RequestTrace } from '../trace/request-trace.ts';
+import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
+import { readTokenPair, type TokenPair } from './token-pair.ts';
+import type { UpstreamResponse } from './upstream-response.ts';
+
+/** What became of a refresh: a new pair, the upstream's refusal, no verdict at all, or a sign-out before it. */
+export type RefreshOutcome =
+  | { readonly kind: 'renewed'; readonly pair: TokenPair }
+  | { readonly kind: 'rejected' }
+  | { readonly kind: 'unreachable'; readonly cause: unknown }
+  /** Requests that arrive from `clearsFrom` on, in milliseconds since the epoch, get their cookies cleared. */
+  | { readonly kind: 'ended'; readonly clearsFrom: number };
+
+/** A call that finds no place among those of its kind is not made. */
+export class SessionEndpoints {
+  readonly #settings: Settings;
+  readonly #sessions: Pool;
+  readonly #signOuts: Pool;
+
+  constructor(settings: Settings, { sessions, signOuts }: Pick<Admission, 'sessions' | 'signOuts'>) {
+    this.#settings = settings;
+    this.#sessions = sessions;
+    this.#signOuts = signOuts;
+  }
+
+  /**
+   * Never without a place: the authorization code is spent.
+   *
+   * @throws GatewayError with the upstream's error status, 502 when it gives no valid pair or cannot be reached
+   */
+  async signIn(identityAccessToken: string, trace: RequestTrace): Promise<TokenPair> {
+    const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
+    const timeoutMs = this.#settings.timeouts.signInMs;
+    const answer = await this.#sessions.evenBeyond(() =>
+      this.#post('/v1/auth/idp', body, { name: 'sign-in', trace, timeoutMs }),
+    );
+    const pair = readTokenPair(answer);
+    if (pair) return pair;
+    throw new GatewayError(answer.status >= 400 ? answer.status : 502, messages.signInFailed);
+  }
+
+  /** @see RFC 6749 section 6, with the upstream's own JSON body */
+  async refresh(refreshToken: string, trace: RequestTrace): Promise<RefreshOutcome> {
+    try {
+      const body = { refresh_token: refreshToken };
+      const timeoutMs = this.#settings.timeouts.signInMs;
+      const answer = await this.#sessions.during(() =>
+        this.#post('/v1/auth/refresh', body, { name: 'refresh', trace, timeoutMs }),
+      );
+      const pair = readTokenPair(answer);
+      if (pair) return { kind: 'renewed', pair };
+      const isKept = this.#settings.refreshOutage === 'keep' && isOutage(answer.status);
+      return isKept ? { kind: 'unreachable', cause: outage() } : { kind: 'rejected' };
+    } catch (cause) {
+      return { kind: 'unreachable', cause };
+    }
+  }
+
+  /**
+   * @returns the upstream's status
+   * @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no place for the call
+   */
+  async signOut(
+    { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
+    trace: RequestTrace,
+  ): Promise<number> {
+    const body = { refresh_token: refreshToken };
+    const headers = { authorization: `Bearer ${accessToken}` };
+    const timeoutMs = this.#settings.timeouts.logoutMs;
+    const { status } = await this.#signOuts.during(() =>
+      this.#post('/v1/auth/logout', body, { name: 'sign-out', trace, timeoutMs, headers }),
+    );
+    return status;
+  }
+
+  #post(
+    path: string,
+    body: Readonly<Record<string, string>>,
+    {
+      headers,
+      ...call
+    }: Pick<UpstreamCall, 'name' | 'trace' | 'timeoutMs'> & Partial<Pick<UpstreamCall, 'headers'>>,
+  ): Promise<UpstreamResponse> {
+    return fetchUpstream({
+      ...call,
+      method: 'POST',
+      url: this.#settings.upstreamUrl + path,
+      headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+      answer: 'whole',
+    });
+  }
+}
+
+function outage(): GatewayError {
+  const headers = proxyStatus('destination_unavailable');
+  return new GatewayError(502, messages.upstreamUnreachable, { headers });
+}
