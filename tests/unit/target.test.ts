@@ -161,6 +161,7 @@ describe('parseTarget()', () => {
     '%20;x/auth/refresh',
     '.../auth/refresh',
     '...;x/%20./auth/refresh',
+    '...;%ef%bc%8fx/auth/refresh',
     'x/..%20/auth/refresh',
     'x/%20../auth/refresh',
     'auth%20/refresh',

@@ -48,7 +48,7 @@ export function parseTarget(requestUrl: string, upstreamUrl: string): UpstreamTa
     if (meant === undefined || EMPTY_NAME.test(meant)) return undefined;
     // Some servers read letters, dots and slashes of full width as the usual ones.
     const narrow = meant.normalize('NFKC').replaceAll('\\', '/');
-    if (DOT_SEGMENT.test(narrow) || TOKEN_ENDPOINT.test(narrow)) return undefined;
+    if ([meant, narrow].some((each) => DOT_SEGMENT.test(each) || TOKEN_ENDPOINT.test(each))) return undefined;
   }
   return { url: url.href, isPublic };
 }
