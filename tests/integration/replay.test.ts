@@ -116,6 +116,32 @@ describe('a request with a spent refresh token', () => {
     expect(await reuses(metrics)).toEqual({ presented: 1, late: 0 });
   });
 
+  it('gets what the upstream gives for it then, unless its session is signed out meanwhile', async () => {
+    await using world = startWorld();
+    rotate(world);
+    await session(world, cookies(1));
+    await session(world, cookies(2));
+    later(11);
+    // An upstream that does not detect the reuse.
+    const renewed = Promise.withResolvers<void>();
+    world.upstream.on('POST /v1/auth/refresh', async () => {
+      await renewed.promise;
+      return Response.json({ access_token: 'access-9', refresh_token: 'refresh-9' });
+    });
+    world.upstream.on('GET /v1/me', ({ headers }) =>
+      headers.get('authorization') === 'Bearer access-9'
+        ? Response.json({})
+        : new Response('', { status: 401 }),
+    );
+    world.upstream.on('POST /v1/auth/logout', () => new Response(null, { status: 204 }));
+    const reusing = session(world, cookies(1));
+    await world.upstream.arrived('POST /v1/auth/refresh', 2);
+    await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(2) });
+    renewed.resolve();
+    await envelopeMessage(await reusing, 401);
+    expect(world.upstream.last('POST /v1/auth/logout').body).toBe('{"refresh_token":"refresh-9"}');
+  });
+
   it('gets the newest pair when it arrived before the refresh, however late its first response is', async () => {
     await using world = startWorld();
     const live = rotate(world);
