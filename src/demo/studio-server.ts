@@ -14,7 +14,7 @@ export interface StudioServer {
   stop(): Promise<void>;
 }
 
-const SOURCES = `${import.meta.dir}/../studio/`;
+const SOURCES = `${import.meta.dir}/studio/`;
 /** Both show the page: the identity provider sends people to the second. */
 const PAGE_PATHS = ['/', '/callback'];
 const PAGE = '/index.html';
