@@ -254,7 +254,7 @@ const STATUS_400 = { status: 400 };
 
 /** Signs in once and says whether the library is among the modules of the process. */
 const LOADS = `
-  const { createGateway } = await import('./src/gateway.ts');
+  const { createGateway } = await import('./src/gateway/gateway.ts');
   const { parseSettings } = await import('./src/gateway/settings/settings.ts');
   const { createLogger } = await import('./src/gateway/telemetry/logger.ts');
   const { settings } = parseSettings(process.env);
