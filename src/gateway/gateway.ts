@@ -111,7 +111,7 @@ export function createGateway({
     .use(musicRoutes(settings, session, admission))
     .use(upstreamProxyRoutes(settings, session, admission));
   if (!production) {
-    // Made when it is asked for: its generator is a development dependency, and nothing that a start should wait for.
+    // Loaded when it is asked for: a start should not wait for it.
     gateway.get(OPENAPI_PATH, async () => {
       // The container leaves it out.
       const document = await import('./openapi/document.ts').catch(() => {

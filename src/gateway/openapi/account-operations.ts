@@ -2,7 +2,7 @@
 
 import { SignInRequest } from '../routes/schemas.ts';
 import { EVERY_ANSWER, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_COOKIES } from './headers.ts';
-import { type Operation, TAKES_SESSION, withHead } from './operation.ts';
+import { type Operation, requiredBody, TAKES_SESSION, withHead } from './operation.ts';
 import { OWN_ROUTE_HEADERS, TRACE_HEADERS } from './parameters.ts';
 import { relayedWhole } from './relayed-buffered.ts';
 import {
@@ -31,7 +31,6 @@ const health: Operation<Responses> = {
 const signIn: Operation = {
   method: 'POST',
   path: '/api/auth/idp',
-  body: { schema: SignInRequest, types: ['json', 'urlencoded'] },
   detail: {
     operationId: 'signIn',
     summary: 'Sign in with an authorization code',
@@ -64,6 +63,7 @@ const signIn: Operation = {
         'Any other status with which the identity provider or the upstream refused the sign-in.',
       ),
     },
+    requestBody: requiredBody(SignInRequest, 'application/json', 'application/x-www-form-urlencoded'),
   },
 };
 

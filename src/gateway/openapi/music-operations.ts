@@ -11,7 +11,7 @@ import {
   RETRY_LATER,
   SESSION_CALL,
 } from './headers.ts';
-import { NEEDS_SESSION, type Operation, withHead } from './operation.ts';
+import { NEEDS_SESSION, type Operation, requiredBody, withHead } from './operation.ts';
 import { named, OWN_ROUTE_HEADERS } from './parameters.ts';
 import { relayedWhole } from './relayed-buffered.ts';
 import {
@@ -40,7 +40,6 @@ const models: Operation<Responses> = {
 const generate: Operation = {
   method: 'POST',
   path: '/api/music/generate',
-  body: { schema: GenerationRequest, types: ['json'] },
   detail: {
     operationId: 'generateTrack',
     summary: 'Generate a track',
@@ -80,6 +79,7 @@ const generate: Operation = {
         { ...SESSION_CALL, ...PROXY_STATUS, ...LIMITS },
       ),
     },
+    requestBody: requiredBody(GenerationRequest, 'application/json'),
   },
 };
 

@@ -9,8 +9,6 @@ type References = Readonly<Record<string, { readonly $ref: string }>>;
 export interface Operation<Answers = Responses | References> {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** The typed schema with which the route checks a body, and the forms in which it may come. */
-  readonly body?: { readonly schema: TSchema; readonly types: ('json' | 'urlencoded')[] };
   readonly detail: DocumentDecoration & { readonly responses: Answers };
 }
 
@@ -28,6 +26,11 @@ export const NEEDS_SESSION = [
   { refreshToken: [] },
 ];
 export const TAKES_SESSION = [{}, ...NEEDS_SESSION];
+
+/** @param schema the one with which the route checks the body */
+export function requiredBody(schema: TSchema, ...types: string[]) {
+  return { content: Object.fromEntries(types.map((type) => [type, { schema }])), required: true };
+}
 
 /** Elysia answers HEAD wherever there is a GET. */
 export function withHead(get: Operation<Responses>): Operation[] {
