@@ -18,7 +18,7 @@ async function main(): Promise<void> {
     process.exit(1);
   }
   const { settings } = outcome;
-  const { logger, close } = await openLog(settings);
+  const { logger, close } = openLog(settings);
   const exit = async (status: number) => {
     await close();
     process.exit(status);

@@ -68,7 +68,7 @@ async function startGateway(sandbox: Sandbox, addresses: DemoAddresses) {
   });
   if (!outcome.ok) throw new Error(outcome.problems.join('; '));
   const { settings } = outcome;
-  const { logger } = await openLog(settings);
+  const { logger } = openLog(settings);
   return createGateway({ settings, logger }).listen({
     port: addresses.gatewayPort,
     hostname: 'localhost',

@@ -71,11 +71,16 @@ async function listening(child: ReturnType<typeof start>) {
   return promise;
 }
 
+/** A line of the log that is not about a request, outside production as in it. */
+function logged(level: string, msg: unknown) {
+  return { level, time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/), msg };
+}
+
 describe('bun run start', () => {
   it('says in one line where it listens and for which origins', async () => {
     const { line, url } = await listening(start(SETTINGS));
-    expect(line).toMatch(
-      /INFO: music-gateway listens on http:\/\/127\.0\.0\.1:\d+ for http:\/\/studio\.test$/,
+    expect(JSON.parse(line)).toEqual(
+      logged('info', `music-gateway listens on ${url} for http://studio.test`),
     );
     expect((await fetch(`${url}/api/health`)).status).toBe(200);
   });
@@ -124,8 +129,8 @@ describe('bun run start', () => {
 
   it('warns outside production that certificates are not checked', async () => {
     const { lines } = await listening(start({ ...SETTINGS, NODE_TLS_REJECT_UNAUTHORIZED: '0' }));
-    expect(lines[0]).toMatch(
-      /WARN: NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked$/,
+    expect(JSON.parse(String(lines[0]))).toEqual(
+      logged('warn', 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked'),
     );
   });
 
@@ -174,11 +179,9 @@ describe('bun run start', () => {
   it('warns of a setting that it does not know but that resembles one', async () => {
     const child = start({ ...SETTINGS, ALLOWED_ORIGIN: ORIGIN });
     const { lines } = await listening(child);
-    expect(lines).toEqual([
-      expect.stringMatching(
-        /WARN: ALLOWED_ORIGIN is not a setting of the gateway; did you mean ALLOWED_ORIGINS\?$/,
-      ),
-      expect.stringContaining('listens on'),
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      logged('warn', 'ALLOWED_ORIGIN is not a setting of the gateway; did you mean ALLOWED_ORIGINS?'),
+      logged('info', expect.stringContaining('listens on')),
     ]);
   });
 
@@ -234,8 +237,9 @@ describe('bun run start', () => {
       expect(await (await session).json()).toEqual({ name: 'Ada' });
       expect(await child.exited).toBe(0);
       await ended;
-      expect(lines.at(-2)).toMatch(/GET \/api\/auth\/session 200 .* ms/);
-      expect(lines.at(-1)).toMatch(/INFO: stopped; every request is finished$/);
+      const [request, stopped] = lines.slice(-2).map((line) => JSON.parse(line));
+      expect(request).toMatchObject({ method: 'GET', route: '/api/auth/session', status: 200 });
+      expect(stopped).toEqual(logged('info', 'stopped; every request is finished'));
       await upstream.stop();
     },
   );
@@ -298,8 +302,10 @@ describe('bun run start', () => {
     expect(await child.exited).toBe(0);
     await expect(streaming.arrayBuffer()).rejects.toThrow();
     await ended;
-    expect(lines.at(-2)).toMatch(/INFO: SIGTERM: no more connections; 1 requests are under way$/);
-    expect(lines.at(-1)).toMatch(/WARN: stopped; 1 requests took too long and are cut off$/);
+    expect(lines.slice(-2).map((line) => JSON.parse(line))).toEqual([
+      logged('info', 'SIGTERM: no more connections; 1 requests are under way'),
+      logged('warn', 'stopped; 1 requests took too long and are cut off'),
+    ]);
     await upstream.stop();
   });
 

@@ -1,7 +1,6 @@
-/** Makes the log: JSON lines in production, readable ones otherwise. */
+/** Makes the log: lines of JSON on standard output. */
 
 import pino, { type DestinationStream, type LevelWithSilent, type Logger } from 'pino';
-import type { PrettyOptions } from 'pino-pretty';
 import type { Settings } from '../settings/settings.ts';
 
 /** What waits for a reader of the log that stands still; beyond it lines are dropped, so that requests go on. */
@@ -16,18 +15,16 @@ export interface Log {
   close(): Promise<void>;
 }
 
-/** A log to standard output. */
-export async function openLog({ logLevel, production }: Settings): Promise<Log> {
+export function openLog({ logLevel }: Settings): Log {
   // Written in the background: a slow reader of the log must hold up no request.
   const output = pino.destination({ dest: 1, sync: false, maxLength: MOST_WAITING_BYTES });
   // What a full disk takes away is the log, and nothing else: unheard, the error would end the process.
   output.on('error', () => {});
-  const destination = production ? output : await readable(output);
   return {
-    logger: createLogger(logLevel, destination),
+    logger: createLogger(logLevel, output),
     async close() {
       const written = new Promise((resolve) => output.once('close', resolve));
-      destination.end();
+      output.end();
       await Promise.race([written, Bun.sleep(LONGEST_FLUSH_MS)]);
       // Its own hook at the exit would go on trying for as long as nobody reads.
       output.destroy();
@@ -45,19 +42,3 @@ export function createLogger(level: LevelWithSilent, destination: DestinationStr
   };
   return pino(options, destination);
 }
-
-/** Loaded only here: production starts 15 ms earlier without it. */
-async function readable(destination: DestinationStream) {
-  const { build } = await import('pino-pretty');
-  return build({ ...READABLE, destination });
-}
-
-const READABLE: PrettyOptions = {
-  singleLine: true,
-  translateTime: 'SYS:HH:MM:ss.l',
-  ignore: 'method,route,status,durationMs',
-  messageFormat: (line, messageKey) =>
-    line['route'] === undefined
-      ? String(line[messageKey])
-      : `${line['method']} ${line['route']} ${line['status']} ${line['durationMs']} ms`,
-};
