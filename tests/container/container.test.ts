@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import manifest from '../../package.json';
+import { describeWith, itWith, program } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import {
   diskProblem,
@@ -19,9 +20,8 @@ import { seccompProfile } from './unit-filter.ts';
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const IMAGE = 'localhost/music-gateway:test';
 
-const missing = ['podman', 'runc', 'busybox'].filter((program) => !Bun.which(program));
-if (process.getuid?.() !== 0) missing.push('root');
-if (missing.length) console.log(`skipped: container.test.ts needs ${missing.join(', ')}`);
+const ROOT = { name: 'the rights of root', isMet: process.getuid?.() === 0 };
+const REQUIREMENTS = [program('podman'), program('runc'), program('busybox'), ROOT];
 
 /** Runs something in the gateway's process before the gateway itself. */
 function patched(patch: string): string {
@@ -33,7 +33,7 @@ const LEAKS = patched(
   'const kept = []; const real = fetch; globalThis.fetch = (...call) => { kept.push(Buffer.alloc(2e7, 1)); return real(...call) }',
 );
 
-describe.skipIf(missing.length > 0)('the container', () => {
+describeWith(REQUIREMENTS, 'the container', () => {
   let podman: Podman;
   let upstream: ScriptedUpstream;
   let container: Container;
@@ -104,7 +104,8 @@ describe.skipIf(missing.length > 0)('the container', () => {
     expect(await drainProblem(container, 20)).toBeUndefined();
   });
 
-  it.skipIf(!Bun.which('systemd-analyze'))(
+  itWith(
+    [program('systemd-analyze')],
     'works with no other system calls and sockets than the systemd unit allows',
     async () => {
       const unit = await readFile(`${PROJECT}/deploy/music-gateway.service`, 'utf8');

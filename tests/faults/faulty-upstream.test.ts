@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import tls from 'node:tls';
 import { messages } from '../../src/gateway/http/messages.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
+import { describeWith, program } from '../support/requirements.ts';
 import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
 
 const HEADERS = 'HTTP/1.1 200 OK\r\nContent-Type: audio/wav\r\n';
@@ -204,7 +205,7 @@ describe('an error body of a generation', () => {
   });
 });
 
-describe('an upstream with an unknown certificate', () => {
+describeWith([program('openssl')], 'an upstream with an unknown certificate', () => {
   let folder = '';
   let server: tls.Server;
   beforeAll(async () => {

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
+import { describeWith, LINUX } from '../support/requirements.ts';
 import { ACCESS_ONLY, request } from '../support/world.ts';
 
 const GENERATIONS = 8;
@@ -8,7 +9,7 @@ const PIECE = new Uint8Array(64 * 1024);
 /** How much the gateway may grow: a tenth of what it reads and throws away. */
 const MOST_MB = (GENERATIONS * TRACK_PIECES * PIECE.byteLength) / 10 / 1e6;
 
-describe.skipIf(process.platform !== 'linux')('generations that their clients have left', () => {
+describeWith([LINUX], 'generations that their clients have left', () => {
   let gateway: GatewayProcess;
   let whole = 0;
   const areWhole = Promise.withResolvers<void>();

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
+import { describeWith, LINUX } from '../support/requirements.ts';
 import { ORIGIN } from '../support/world.ts';
 
 /** 1.8 KB, as a catalogue of models. */
@@ -21,7 +22,7 @@ const BOUNDS = [
   ['refused origin', '/api/music/models', 11_700], // 9,300
 ] as const;
 
-describe.skipIf(process.platform !== 'linux')('what a request allocates', () => {
+describeWith([LINUX], 'what a request allocates', () => {
   const upstream = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',

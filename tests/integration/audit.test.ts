@@ -1,10 +1,9 @@
-import { describe, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { describeWith, program } from '../support/requirements.ts';
 
 const AUDIT = fileURLToPath(new URL('../../.ci/audit', import.meta.url));
-const isMissing = !Bun.which('bash');
-if (isMissing) console.log('skipped: audit.test.ts needs bash');
 
 /** Audits against a registry that answers so to every question. */
 async function audit(answer: () => Response) {
@@ -27,7 +26,7 @@ function advisory(severity: string): Response {
   return Response.json({ elysia: [{ id: 1, url, title, severity, vulnerable_versions: '<99' }] });
 }
 
-describe.skipIf(isMissing)('bun run audit', () => {
+describeWith([program('bash')], 'bun run audit', () => {
   it('says no more than its verdict when nothing is known against any package', async () => {
     const output = 'verdict: no advisory that is high or critical\n';
     expect(await audit(() => Response.json({}))).toEqual({ status: 0, output });

@@ -1,12 +1,12 @@
-import { describe, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { describeWith, program } from '../support/requirements.ts';
 
-const MISSING = ['taskset', 'wrk', 'nginx'].filter((program) => !Bun.which(program));
-if (navigator.hardwareConcurrency < 2) MISSING.push('two cores');
-if (MISSING.length) console.log(`skipped: bench.test.ts needs ${MISSING.join(' and ')}`);
+const TWO_CORES = { name: 'two cores', isMet: navigator.hardwareConcurrency >= 2 };
+const REQUIREMENTS = [program('taskset'), program('wrk'), program('nginx'), TWO_CORES];
 
 const positive = Type.Number({ exclusiveMinimum: 0 });
 const Results = Type.Object({
@@ -25,7 +25,7 @@ const Results = Type.Object({
   ),
 });
 
-describe.skipIf(MISSING.length > 0)('bun run bench --quick', () => {
+describeWith(REQUIREMENTS, 'bun run bench --quick', () => {
   it('measures the gateway beside another, and shows it as tables and a plot', async () => {
     const folder = await mkdtemp(`${tmpdir()}/bench-test-`);
     try {

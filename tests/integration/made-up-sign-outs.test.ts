@@ -1,4 +1,4 @@
-import { describe, expect, it, setSystemTime } from 'bun:test';
+import { expect, it, setSystemTime } from 'bun:test';
 import net from 'node:net';
 import { RedisClient } from 'bun';
 import type { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
@@ -9,11 +9,9 @@ import { RequestTrace } from '../../src/gateway/trace/request-trace.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../support/redis.ts';
 import { refreshCoordinatorOver } from '../support/refresh-coordinator.ts';
+import { describeWith } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { envelopeMessage, ORIGIN, testSettings } from '../support/world.ts';
-
-if (!REDIS_SERVER)
-  console.log('skipped: made-up-sign-outs.test.ts needs redis-server, which is not installed');
 
 const MOST_UNKNOWN = 10_000;
 const REFRESH = 'POST /v1/auth/refresh';
@@ -49,7 +47,7 @@ async function flood(shared: RefreshCoordinator, count: number): Promise<void> {
   }
 }
 
-describe.skipIf(!REDIS_SERVER)('made-up sign-outs', () => {
+describeWith([REDIS_SERVER], 'made-up sign-outs', () => {
   it('take bounded room in Redis, and bring no session back that was signed out', async () => {
     await using redis = await startRedis();
     const upstream = new ScriptedUpstream();

@@ -4,10 +4,8 @@ import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { samplesOf } from '../support/metrics.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { REDIS_SERVER, startRedis } from '../support/redis.ts';
+import { describeWith } from '../support/requirements.ts';
 import { ACCESS_ONLY, SIGNED_IN, startWorld, type World } from '../support/world.ts';
-
-if (!REDIS_SERVER)
-  console.log('skipped: one test of metrics.test.ts needs redis-server, which is not installed');
 
 const GENERATE = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 
@@ -158,7 +156,7 @@ describe('the overload refusals and the cookie size refusals', () => {
   });
 });
 
-describe.skipIf(!REDIS_SERVER)('the state of Redis', () => {
+describeWith([REDIS_SERVER], 'the state of Redis', () => {
   it('is 1 while it answers and 0 while it does not', async () => {
     await using redis = await startRedis();
     const metrics = new Metrics();

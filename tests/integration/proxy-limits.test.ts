@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { once } from 'node:events';
 import { connect, ProxyClient } from '../support/proxy-client.ts';
 import { releasedBody } from '../support/released-body.ts';
+import { describeWith, LINUX, program } from '../support/requirements.ts';
 import { CLIENT_ADDRESS_HEADER, startTlsProxy, TLS_PROXIES, type TlsProxy } from '../support/tls-proxies.ts';
 import { ACCESS_ONLY, ORIGIN, startWorld, type World } from '../support/world.ts';
 
@@ -10,12 +11,11 @@ const MOST_IN_FLIGHT = 100;
 const PIECE = new Uint8Array(65_536);
 const PIECES = 640;
 
-describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program, prepare }) => {
-  const missing = [program, 'openssl'].filter((each) => !Bun.which(each));
-  if (process.platform !== 'linux') missing.push('Linux, where all of 127.0.0.0/8 is this machine');
-  if (missing.length) console.log(`skipped: proxy-limits.test.ts needs ${missing.join(', ')}`);
+describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program: name, prepare }) => {
+  // On Linux all of 127.0.0.0/8 is this machine.
+  const requirements = [program(name), program('openssl'), LINUX];
 
-  describe.skipIf(missing.length > 0)('limits what a client can do to a gateway:', () => {
+  describeWith(requirements, 'limits what a client can do to a gateway:', () => {
     let world: World;
     let proxy: TlsProxy;
 
@@ -128,7 +128,7 @@ describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program
     });
 
     // HAProxy takes the client's address from the connection, and keeps no file for slow readers.
-    if (program !== 'nginx') return;
+    if (name !== 'nginx') return;
 
     it('takes an IPv6 network of 64 bits for one client', async () => {
       using client = new ProxyClient(proxy, '127.0.0.10');

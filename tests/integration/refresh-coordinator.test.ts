@@ -8,6 +8,7 @@ import { refreshTokenHash } from '../../src/gateway/refresh/sealed-pair.ts';
 import { RequestTrace } from '../../src/gateway/trace/request-trace.ts';
 import { REDIS_SERVER, startRedis } from '../support/redis.ts';
 import { refreshCoordinatorOver } from '../support/refresh-coordinator.ts';
+import { describeWith } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { envelopeMessage, SIGNED_IN, startWorld, testSettings } from '../support/world.ts';
 
@@ -219,7 +220,7 @@ describe('a sign-out with a refresh token that stays the same', () => {
   });
 });
 
-describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
+describeWith([REDIS_SERVER], 'RedisReplayStore', () => {
   async function world() {
     const redis = await startRedis();
     let recoveries = 0;
@@ -336,7 +337,7 @@ describe.skipIf(!REDIS_SERVER)('RedisReplayStore', () => {
   });
 });
 
-describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
+describeWith([REDIS_SERVER], 'two instances with Redis', () => {
   async function start(environment: Record<string, string> = {}) {
     const redis = await startRedis();
     const upstream = new ScriptedUpstream();

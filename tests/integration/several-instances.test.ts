@@ -1,13 +1,11 @@
-import { describe, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { RedisClient } from 'bun';
 import { decryptPair } from '../../src/gateway/refresh/sealed-pair.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../support/redis.ts';
+import { describeWith } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { envelopeMessage, expectCleared, ORIGIN, storedTokens } from '../support/world.ts';
-
-if (!REDIS_SERVER)
-  console.log('skipped: several-instances.test.ts needs redis-server, which is not installed');
 
 const COOKIE = 'svc_music_access=access-1; svc_music_refresh=refresh-1';
 
@@ -74,7 +72,7 @@ async function everythingIn(redis: Redis): Promise<Map<string, string>> {
   return new Map(keys.map((key, index) => [key, values[index] ?? '']));
 }
 
-describe.skipIf(!REDIS_SERVER)('two instances with Redis', () => {
+describeWith([REDIS_SERVER], 'two instances with Redis', () => {
   it('make one refresh for 200 parallel requests with one expired pair, and clear no cookie', async () => {
     await using redis = await startRedis();
     await using upstream = new RotatingUpstream();
@@ -192,7 +190,7 @@ function usersNamed(name: string): string[] {
   return Array.from({ length: 20 }, (_, index) => `${name}${index}`);
 }
 
-describe.skipIf(!REDIS_SERVER)('an instance whose Redis fails', () => {
+describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
   it('answers every request while Redis is stopped, stalled and back again, and says so once each time', async () => {
     await using redis = await startRedis();
     await using upstream = new RotatingUpstream();

@@ -1,8 +1,9 @@
-import { describe, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import manifest from '../../package.json';
+import { describeWith, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
 import { testSettings } from '../support/world.ts';
 
@@ -10,9 +11,6 @@ const UNIT = fileURLToPath(new URL('../../deploy/music-gateway.service', import.
 const BUN = 'ExecStart=/usr/local/bin/bun';
 /** What systemd makes of it, 0 to 10: what is left is the network, the host's files to read, and code made at run time. */
 const MOST_EXPOSURE = 1.1;
-
-const isMissing = !Bun.which('systemd-analyze');
-if (isMissing) console.log('skipped: systemd-unit.test.ts needs systemd-analyze');
 
 /** Runs systemd-analyze on a copy of the unit that is changed; Bun is where it is on this machine. */
 async function analyze(command: string[], line = '', instead = '') {
@@ -29,7 +27,7 @@ async function analyze(command: string[], line = '', instead = '') {
 
 const security = ['security', '--offline=true', `--threshold=${MOST_EXPOSURE * 10}`];
 
-describe.skipIf(isMissing)('deploy/music-gateway.service', () => {
+describeWith([program('systemd-analyze')], 'deploy/music-gateway.service', () => {
   it('is understood by systemd, every line of it', async () => {
     expect(await analyze(['verify'])).toEqual({ status: 0, output: '', errors: '' });
   });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { connect } from '../support/proxy-client.ts';
 import { releasedBody } from '../support/released-body.ts';
+import { describeWith, itWith, program } from '../support/requirements.ts';
 import {
   prepareImpatientHaproxy,
   startTlsProxy,
@@ -20,11 +21,8 @@ const ORDER = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 /** With a letter before it, the longest token that fits a cookie. */
 const LARGE = 'x'.repeat(4078);
 
-describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program, file, prepare }) => {
-  const missing = [program, 'openssl'].filter((each) => !Bun.which(each));
-  if (missing.length) console.log(`skipped: tls-proxies.test.ts needs ${missing.join(', ')}`);
-
-  describe.skipIf(missing.length > 0)('in front of a gateway', () => {
+describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program: name, file, prepare }) => {
+  describeWith([program(name), program('openssl')], 'in front of a gateway', () => {
     let world: World;
     let proxy: TlsProxy;
 
@@ -117,7 +115,8 @@ describe.each([...TLS_PROXIES])('$program, as configured in deploy,', ({ program
   });
 });
 
-it.skipIf(!Bun.which('haproxy') || !Bun.which('openssl'))(
+itWith(
+  [program('haproxy'), program('openssl')],
   'haproxy does not take a client that waits for one that stalls',
   async () => {
     await using world = startWorld();

@@ -1,10 +1,9 @@
-import { describe, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
+import { describeWith, LINUX, program } from '../support/requirements.ts';
 import { Crowd, Visitor } from '../support/simulated-users.ts';
 import { startTwoInstances, type TwoInstances } from '../support/two-instances.ts';
 
-const MISSING = ['redis-server', 'haproxy', 'openssl'].filter((program) => !Bun.which(program));
-if (process.platform !== 'linux') MISSING.push('Linux');
-if (MISSING.length) console.log(`skipped: two-instances-example.test.ts needs ${MISSING.join(', ')}`);
+const REQUIREMENTS = [program('redis-server'), program('haproxy'), program('openssl'), LINUX];
 
 const VISITORS = 24;
 const LISTENERS = 6;
@@ -25,7 +24,7 @@ async function play(scene: (example: TwoInstances) => Promise<void>): Promise<vo
   }
 }
 
-describe.skipIf(MISSING.length > 0)('deploy/two-instances/run.sh', () => {
+describeWith(REQUIREMENTS, 'deploy/two-instances/run.sh', () => {
   it(
     'serves one session from both instances, and refreshes it once',
     () =>

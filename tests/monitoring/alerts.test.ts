@@ -3,10 +3,8 @@ import { readdirSync } from 'node:fs';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { YAML } from 'bun';
+import { describeWith, program } from '../support/requirements.ts';
 import { ALERTS_FILE, MONITORING, readAlerts } from './alerts.ts';
-
-const PROMTOOL = Bun.which('promtool');
-if (!PROMTOOL) console.log('skipped: alerts.test.ts needs promtool, which comes with prometheus');
 
 const CASES = new URL('alerts/', import.meta.url).pathname;
 const CASE_FILES = readdirSync(CASES);
@@ -32,11 +30,11 @@ async function expectations() {
 
 /** What promtool has to say against it; nothing when it finds nothing. */
 function complaints(...options: string[]): string {
-  const { success, stdout, stderr } = Bun.spawnSync([PROMTOOL ?? 'promtool', ...options]);
+  const { success, stdout, stderr } = Bun.spawnSync(['promtool', ...options]);
   return success ? '' : `${stdout}${stderr}`;
 }
 
-describe.skipIf(!PROMTOOL)('promtool', () => {
+describeWith([program('promtool')], 'promtool', () => {
   it('finds nothing wrong with the rules, nor with the example configuration that loads them', () => {
     expect(complaints('check', 'rules', '--lint=all', '--lint-fatal', ALERTS_FILE)).toBe('');
     expect(complaints('check', 'config', '--lint=all', '--lint-fatal', `${MONITORING}prometheus.yml`)).toBe(

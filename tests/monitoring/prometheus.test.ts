@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { PROMETHEUS, type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { REDIS_SERVER } from '../support/redis.ts';
+import { describeWith } from '../support/requirements.ts';
 import { ALERTS_FILE, groupingLabelsOf, readAlerts, selectorsOf } from './alerts.ts';
 import { chartsOf, filled, readDashboard } from './dashboard.ts';
 import { drawDashboard } from './picture/draw.ts';
 import { startWatchedGateways, type WatchedGateways } from './scraped-gateways.ts';
 import { everythingOnce } from './traffic.ts';
-
-const MISSING = [...(PROMETHEUS ? [] : ['prometheus']), ...(REDIS_SERVER ? [] : ['redis-server'])];
-if (MISSING.length) console.log(`skipped: prometheus.test.ts needs ${MISSING.join(' and ')}`);
 
 const INTERVAL_MS = 250;
 /** Longer than a round of everything takes on a busy machine. */
@@ -33,7 +31,7 @@ async function missing<T>(all: readonly T[], isThere: (each: T) => Promise<boole
   return all.filter((_, index) => !found[index]);
 }
 
-describe.skipIf(MISSING.length > 0)('a Prometheus that watches two gateways', () => {
+describeWith([PROMETHEUS, REDIS_SERVER], 'a Prometheus that watches two gateways', () => {
   const stack = new AsyncDisposableStack();
   let gateways: WatchedGateways;
   let prometheus: Prometheus;

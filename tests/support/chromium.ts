@@ -1,6 +1,6 @@
 /** A real Chromium, started by the tests and gone after them; a page in which something goes wrong fails its test. */
 
-import { afterAll, beforeAll, describe, expect, onTestFinished } from 'bun:test';
+import { afterAll, beforeAll, expect, onTestFinished } from 'bun:test';
 import {
   type Browser,
   type BrowserContext,
@@ -9,9 +9,9 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
+import { describeWith, program } from './requirements.ts';
 
-const CHROMIUM = Bun.which('chromium');
-if (!CHROMIUM) console.log('skipped: tests/browser/studio-*.test.ts need chromium');
+const CHROMIUM = program('chromium');
 
 const ARGUMENTS = [
   // A container's root has no sandbox of its own to give.
@@ -43,12 +43,15 @@ export interface Visitor extends AsyncDisposable {
 
 export type Visit = (options?: BrowserContextOptions) => Promise<Visitor>;
 
-/** Describes tests that need Chromium; where there is none they are skipped. */
+/** Describes tests that need Chromium. */
 export function describeInChromium(name: string, tests: (visit: Visit) => void): void {
-  describe.skipIf(!CHROMIUM)(name, () => {
+  describeWith([CHROMIUM], name, () => {
     let browser: Browser;
     beforeAll(async () => {
-      browser = await chromium.launch({ executablePath: CHROMIUM ?? 'chromium', args: ARGUMENTS });
+      browser = await chromium.launch({
+        executablePath: Bun.which(CHROMIUM.name) ?? CHROMIUM.name,
+        args: ARGUMENTS,
+      });
     });
     afterAll(() => browser.close());
     tests((options) => visit(browser, options));

@@ -6,8 +6,9 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { YAML } from 'bun';
 import { freePorts } from './free-ports.ts';
+import { program } from './requirements.ts';
 
-export const PROMETHEUS = Bun.which('prometheus');
+export const PROMETHEUS = program('prometheus');
 
 const EXAMPLE = new URL('../../deploy/monitoring/prometheus.yml', import.meta.url).pathname;
 const Example = Type.Object({
@@ -66,7 +67,7 @@ export async function startPrometheus(options: PrometheusOptions): Promise<Prome
   await Bun.write(`${folder}/prometheus.yml`, JSON.stringify(await configuration(options)));
   const server = Bun.spawn(
     [
-      PROMETHEUS ?? 'prometheus',
+      PROMETHEUS.name,
       `--config.file=${folder}/prometheus.yml`,
       `--storage.tsdb.path=${folder}/data`,
       `--web.listen-address=127.0.0.1:${port}`,

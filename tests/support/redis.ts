@@ -3,8 +3,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { freePorts } from './free-ports.ts';
+import { program } from './requirements.ts';
 
-export const REDIS_SERVER = Bun.which('redis-server');
+export const REDIS_SERVER = program('redis-server');
 
 export interface Redis extends AsyncDisposable {
   readonly url: string;
@@ -26,7 +27,7 @@ export async function startRedis(): Promise<Redis> {
     port,
     async start() {
       const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-      server = Bun.spawn([REDIS_SERVER ?? 'redis-server', ...options, '--dir', folder], {
+      server = Bun.spawn([REDIS_SERVER.name, ...options, '--dir', folder], {
         stdin: 'ignore',
         stdout: 'pipe',
         stderr: 'inherit',

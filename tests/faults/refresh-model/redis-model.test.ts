@@ -1,13 +1,12 @@
-import { describe, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { RedisClient } from 'bun';
 import fc from 'fast-check';
 import { run, type Script } from '../../../src/gateway/refresh/redis-commands.ts';
 import type { RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
 import { CLAIMED, ENDED, REJECTED, RENEWED, UNREACHABLE } from '../../../src/gateway/refresh/store.ts';
 import { REDIS_SERVER, startRedis } from '../../support/redis.ts';
+import { describeWith } from '../../support/requirements.ts';
 import { RedisModel } from './redis-model.ts';
-
-if (!REDIS_SERVER) console.log('skipped: redis-model.test.ts needs redis-server, which is not installed');
 
 const RUNS = 3000;
 /** Far enough apart that no comparison of lifetimes depends on how long the test takes. */
@@ -68,7 +67,7 @@ async function outcomeOf(command: () => unknown): Promise<unknown> {
   }
 }
 
-describe.skipIf(!REDIS_SERVER)('the model of Redis', () => {
+describeWith([REDIS_SERVER], 'the model of Redis', () => {
   it('replies to random sequences of the scripts as a Redis server does, and keeps the same', async () => {
     await using redis = await startRedis();
     const real = new RedisClient(redis.url);
