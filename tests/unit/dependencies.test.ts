@@ -32,14 +32,25 @@ describe('what is installed', () => {
     },
   );
 
-  it('is one Bun everywhere', async () => {
-    const versions = ['Containerfile', '.ci/run'].map(async (file) =>
-      (await readFile(`${PROJECT}/${file}`, 'utf8')).matchAll(/bun[:@]([\d.]+\d)/g),
-    );
-    const found = (await Promise.all(versions)).flatMap((matches) =>
-      [...matches].map(([, version]) => version),
-    );
-    expect(found.length).toBeGreaterThan(3);
-    expect(new Set([...found, devDependencies['bun-types']])).toEqual(new Set([Bun.version]));
+  it('is the Bun of .bun-version, and no other, in these tests and in the types', async () => {
+    const version = await readFile(`${PROJECT}/.bun-version`, 'utf8');
+    expect({ tests: `${Bun.version}\n`, types: `${devDependencies['bun-types']}\n` }).toEqual({
+      tests: version,
+      types: version,
+    });
+  });
+
+  it.each([
+    ['Containerfile', 1],
+    ['README.md', 4],
+    ['src/README.md', 1],
+    ['CONTRIBUTING.md', 0],
+    ['.ci/run', 0],
+    ['.github/workflows/ci.yml', 0],
+  ])('is the Bun of .bun-version wherever %s names a version', async (file, times) => {
+    const version = (await readFile(`${PROJECT}/.bun-version`, 'utf8')).trim();
+    const text = await readFile(`${PROJECT}/${file}`, 'utf8');
+    const named = [...text.matchAll(/\bbun\b\S*?[:@ ](\d[\d.]*\d)/gi)].map(([, found]) => found);
+    expect(named).toEqual(Array(times).fill(version));
   });
 });
