@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import manifest from '../../package.json';
-import { describeWith, itWith, program } from '../support/requirements.ts';
+import { describeWith, itWith, machine, program } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import {
   diskProblem,
@@ -20,7 +20,7 @@ import { seccompProfile } from './unit-filter.ts';
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const IMAGE = 'localhost/music-gateway:test';
 
-const ROOT = { name: 'the rights of root', isMet: process.getuid?.() === 0 };
+const ROOT = machine('the rights of root', process.getuid?.() === 0);
 const REQUIREMENTS = [program('podman'), program('runc'), program('busybox'), ROOT];
 
 /** Runs something in the gateway's process before the gateway itself. */

@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { describeWith, program } from '../support/requirements.ts';
+import { describeWith, machine, program } from '../support/requirements.ts';
 
-const TWO_CORES = { name: 'two cores', isMet: navigator.hardwareConcurrency >= 2 };
+const TWO_CORES = machine('two cores', navigator.hardwareConcurrency >= 2);
 const REQUIREMENTS = [program('taskset'), program('wrk'), program('nginx'), TWO_CORES];
 
 const positive = Type.Number({ exclusiveMinimum: 0 });

@@ -1,24 +1,34 @@
-/** Tests that need more than Bun. In CI what is missing fails them; elsewhere they are skipped, and the reason is printed. */
+/**
+ * Tests that need more than Bun. In CI a missing program fails them; elsewhere, and where the machine itself does not
+ * allow them, they are skipped, and the reason is printed.
+ */
 
 import { describe, it } from 'bun:test';
 
 export interface Requirement {
   readonly name: string;
   readonly isMet: boolean;
+  /** Whether it can be installed, so that CI must have it. */
+  readonly isProgram: boolean;
 }
 
 /** A program on the PATH. `.ci/run` installs each of them. */
 export function program(name: string): Requirement {
-  return { name, isMet: Bun.which(name) !== null };
+  return { name, isMet: Bun.which(name) !== null, isProgram: true };
 }
 
-export const LINUX: Requirement = { name: 'Linux', isMet: process.platform === 'linux' };
+/** What the machine has to allow. */
+export function machine(name: string, isMet: boolean): Requirement {
+  return { name, isMet, isProgram: false };
+}
+
+export const LINUX = machine('Linux', process.platform === 'linux');
 
 /** `describe`, for tests that have these requirements. */
 export function describeWith(requirements: readonly Requirement[], name: string, tests: () => void): void {
   const problem = problemOf(requirements);
   if (problem === undefined) describe(name, tests);
-  else if (isCi()) describe(name, () => it('has what it needs', () => fail(problem)));
+  else if (mustNotSkip(requirements)) describe(name, () => it('has what it needs', () => fail(problem)));
   else {
     console.log(`skipped: ${name}: ${problem}`);
     describe.skip(name, tests);
@@ -34,7 +44,7 @@ export function itWith(
 ): void {
   const problem = problemOf(requirements);
   if (problem === undefined) it(name, test, timeoutMs);
-  else if (isCi()) it(name, () => fail(problem));
+  else if (mustNotSkip(requirements)) it(name, () => fail(problem));
   else {
     console.log(`skipped: ${name}: ${problem}`);
     it.skip(name, test);
@@ -46,8 +56,8 @@ function problemOf(requirements: readonly Requirement[]): string | undefined {
   return missing.length > 0 ? `missing here: ${missing.join(', ')}` : undefined;
 }
 
-function isCi(): boolean {
-  return Bun.env['CI'] === 'true';
+function mustNotSkip(requirements: readonly Requirement[]): boolean {
+  return Bun.env['CI'] === 'true' && requirements.every(({ isMet, isProgram }) => isMet || isProgram);
 }
 
 function fail(problem: string): never {

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test';
-import { describeWith, itWith, program } from '../../support/requirements.ts';
+import { describeWith, itWith, machine, program } from '../../support/requirements.ts';
 import { startTlsProxy, TLS_PROXIES } from '../../support/tls-proxies.ts';
 import { openMemoryCgroup } from './memory-cgroup.ts';
 import { type Siege, startSiege } from './siege.ts';
@@ -8,7 +8,7 @@ const isLimitable = await openMemoryCgroup().then(async (cgroup) => {
   await cgroup?.[Symbol.asyncDispose]();
   return cgroup !== undefined;
 });
-const MEMORY_CGROUP = { name: 'the right to make a memory cgroup', isMet: isLimitable };
+const MEMORY_CGROUP = machine('the right to make a memory cgroup', isLimitable);
 
 const CONTAINER_MB = 256;
 
