@@ -80,10 +80,10 @@ export function createGateway({
       set.headers['x-request-id'] = traceOf(request).headers['x-request-id'];
     })
     .onError(({ error, request, server, set }) => {
-      const answer = errorEnvelope(toGatewayError(error, request, routes()), { request, server, set });
+      const response = errorEnvelope(toGatewayError(error, request, routes()), { request, server, set });
       // Bun takes what follows a CONNECT for a tunnel's content, even when it is refused.
-      if (request.method === 'CONNECT') answer.headers.set('connection', 'close');
-      return answer;
+      if (request.method === 'CONNECT') response.headers.set('connection', 'close');
+      return response;
     })
     // Before the origin rule, so that its 403 carries CORS headers and a preflight is answered.
     .use(

@@ -1,8 +1,8 @@
 /** Decides whether JSON is cheap to parse: a parser allocates for each list, object and value. */
 
-const MOST_LEVELS = 64;
-const MOST_BRACKETS = 1000;
-const MOST_COMMAS = 1000;
+const MAX_LEVELS = 64;
+const MAX_BRACKETS = 1000;
+const MAX_COMMAS = 1000;
 
 const QUOTE = '"'.charCodeAt(0);
 const BACKSLASH = '\\'.charCodeAt(0);
@@ -29,11 +29,11 @@ export function isTooComplex(json: Uint8Array): boolean {
         index = endOfString(json, index + 1);
         break;
       case COMMA:
-        if (++commas > MOST_COMMAS) return true;
+        if (++commas > MAX_COMMAS) return true;
         break;
       case LEFT_BRACKET:
       case LEFT_BRACE:
-        if (++brackets > MOST_BRACKETS || ++levels > MOST_LEVELS) return true;
+        if (++brackets > MAX_BRACKETS || ++levels > MAX_LEVELS) return true;
         break;
       case RIGHT_BRACKET:
       case RIGHT_BRACE:

@@ -18,8 +18,8 @@ export function mapAddress(address: string, mapping: AddressMapping): string | u
 }
 
 /** Pagination needs fewer. The bounds are ours: Bun has none, and a relative address may grow by the request's path. */
-const MOST_LINKS = 50;
-const MOST_LINK_CHARACTERS = 16 * 1024;
+const MAX_LINKS = 50;
+const MAX_LINK_CHARACTERS = 16 * 1024;
 const PIECE = /<[^>]*>|"[^"\\]*(?:\\.[^"\\]*)*"|[^<",]+|,/gsy;
 const LINK = /^<([^<>]*)>(.*)$/s;
 /** Includes the semicolon, and accepts a value that is neither a token nor quoted, such as `type=audio/mpeg`. */
@@ -33,11 +33,11 @@ const PARAMETER =
  * @see RFC 8288 section 3
  */
 export function mapLinks(header: string, mapping: AddressMapping): string | undefined {
-  if (header.length > MOST_LINK_CHARACTERS) return undefined;
+  if (header.length > MAX_LINK_CHARACTERS) return undefined;
   const mapped: string[] = [];
   let count = 0;
   for (const link of linksOf(header)) {
-    if (++count > MOST_LINKS) break;
+    if (++count > MAX_LINKS) break;
     const text = mapLink(link.trim(), mapping);
     if (text !== undefined) mapped.push(text);
   }

@@ -159,7 +159,7 @@ export function messageKey(message: Message): string {
 }
 
 /** More than any browser sends; 16 KB of commas would cost 5 ms. */
-const MOST_LANGUAGE_CHARACTERS = 200;
+const MAX_LANGUAGE_CHARACTERS = 200;
 
 /**
  * The language to answer in, by the weights of an `Accept-Language` header and then by its order; English otherwise.
@@ -169,7 +169,7 @@ const MOST_LANGUAGE_CHARACTERS = 200;
 export function preferredLanguage(acceptLanguage: string | null): Language {
   let preferred: Language = 'en';
   let most = 0;
-  for (const range of acceptLanguage?.slice(0, MOST_LANGUAGE_CHARACTERS).split(',') ?? []) {
+  for (const range of acceptLanguage?.slice(0, MAX_LANGUAGE_CHARACTERS).split(',') ?? []) {
     const [tag = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
     const language = tag.split('-')[0];
     const weight = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1) || 0;

@@ -44,7 +44,7 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
     resolve();
   };
   const giveUp = () => void reader.cancel().catch(() => {});
-  const loseClient = () => {
+  const onClientGone = () => {
     trace.clientGone ??= 'streaming';
     if (paid) {
       stop();
@@ -59,7 +59,7 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
     trace.cause = cause;
     end();
   };
-  const handOn = (piece: Uint8Array<ArrayBuffer>, controller: ReadableByteStreamController) => {
+  const passOn = (piece: Uint8Array<ArrayBuffer>, controller: ReadableByteStreamController) => {
     trace.bytes = (trace.bytes ?? 0) + piece.byteLength;
     allowance.pieceWaits(piece.byteLength, Date.now());
     controller.enqueue(piece);
@@ -75,7 +75,7 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
     if (read.done) {
       end();
       controller.close();
-    } else handOn(read.value, controller);
+    } else passOn(read.value, controller);
   };
   return new ReadableStream({
     // Hands each piece over instead of leaving it to the collector: a third less memory with 100 tracks at once.
@@ -87,9 +87,9 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
         controller.error();
         // Bun hears of the error only when the reader takes what was there before it.
         cutSoon(connection);
-        loseClient();
+        onClientGone();
       }, LOOK_EVERY_MS);
-      if (paid?.firstPiece) handOn(paid.firstPiece, controller);
+      if (paid?.firstPiece) passOn(paid.firstPiece, controller);
     },
     pull: (controller) =>
       pass(controller).catch((cause) => {
@@ -100,7 +100,7 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
         controller.error();
       }),
     cancel() {
-      if (Date.now() - waitingSince < STALLED_MS) return loseClient();
+      if (Date.now() - waitingSince < STALLED_MS) return onClientGone();
       // Bun cuts off a client that has got nothing for so long, although it was the upstream that stood still.
       breakOff('stalled');
       giveUp();

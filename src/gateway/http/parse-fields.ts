@@ -5,7 +5,7 @@ import { GatewayError } from './errors.ts';
 import { isTooComplex } from './json-shape.ts';
 import { messages } from './messages.ts';
 
-const MOST_FORM_FIELDS = 1000;
+const MAX_FORM_FIELDS = 1000;
 
 /**
  * The fields of the body; null when it has another content type or none. Not undefined: then Elysia would try its own
@@ -35,7 +35,7 @@ function parseJson(body: Buffer): unknown {
 function parseForm(body: Buffer): unknown {
   if (!isUtf8(body)) throw new GatewayError(400, messages.requestInvalid);
   const form = body.toString();
-  if (form.split('&', MOST_FORM_FIELDS + 1).length > MOST_FORM_FIELDS) {
+  if (form.split('&', MAX_FORM_FIELDS + 1).length > MAX_FORM_FIELDS) {
     throw new GatewayError(400, messages.bodyTooComplex);
   }
   return Object.fromEntries(new URLSearchParams(form));

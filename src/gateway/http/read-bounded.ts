@@ -1,7 +1,7 @@
 /** Reads a body of unknown size, up to a bound. */
 
 /** Beyond this many pieces their number costs more than their bytes: nobody sends a body so by mistake. */
-const MOST_CHUNKS = 16_384;
+const MAX_CHUNKS = 16_384;
 
 /** All bytes of the body, or undefined when there are more than `limitBytes`; the rest is given up. */
 export async function readBounded(
@@ -14,7 +14,7 @@ export async function readBounded(
   for await (const chunk of body ?? []) {
     onChunk?.(chunk.byteLength);
     size += chunk.byteLength;
-    if (size > limitBytes || chunks.push(chunk) > MOST_CHUNKS) return undefined;
+    if (size > limitBytes || chunks.push(chunk) > MAX_CHUNKS) return undefined;
   }
   return Buffer.concat(chunks);
 }

@@ -1,7 +1,7 @@
 /** How long the reader of a streamed body may take: bytes that wait for a slow reader cost memory. */
 
 /** Less than the sparest audio, and more than someone needs who reads only to hold memory. */
-const LEAST_BYTES_PER_SECOND = 2 * 1024;
+const MIN_BYTES_PER_SECOND = 2 * 1024;
 const FULL_SECONDS = 60;
 
 /**
@@ -9,7 +9,7 @@ const FULL_SECONDS = 60;
  * what the reader takes. It is full at the start, so that it lasts for 60 s, and lasts long enough for any piece.
  */
 export class ReaderAllowance {
-  #bytes = FULL_SECONDS * LEAST_BYTES_PER_SECOND;
+  #bytes = FULL_SECONDS * MIN_BYTES_PER_SECOND;
   #pieceBytes = 0;
   /** Since when the piece has waited for the reader; undefined while the reader waits for the upstream. */
   #waitingSince: number | undefined;
@@ -23,7 +23,7 @@ export class ReaderAllowance {
 
   pieceTaken(now: number): void {
     if (this.#waitingSince === undefined) return;
-    const full = FULL_SECONDS * LEAST_BYTES_PER_SECOND;
+    const full = FULL_SECONDS * MIN_BYTES_PER_SECOND;
     this.#bytes = Math.min(full, this.#left(this.#waitingSince, now) + this.#pieceBytes);
     this.#waitingSince = undefined;
   }
@@ -33,6 +33,6 @@ export class ReaderAllowance {
   }
 
   #left(waitingSince: number, now: number): number {
-    return this.#bytes - ((now - waitingSince) / 1000) * LEAST_BYTES_PER_SECOND;
+    return this.#bytes - ((now - waitingSince) / 1000) * MIN_BYTES_PER_SECOND;
   }
 }

@@ -7,9 +7,9 @@ import { parseFields } from './parse-fields.ts';
 import { readBounded } from './read-bounded.ts';
 
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
-/** How long a body may take: this, and a second for each {@link LEAST_BYTES_PER_SECOND} that have arrived. */
-const LEAST_DEADLINE_MS = 25_000;
-const LEAST_BYTES_PER_SECOND = 16 * 1024;
+/** How long a body may take: this, and a second for each {@link MIN_BYTES_PER_SECOND} that have arrived. */
+const MIN_DEADLINE_MS = 25_000;
+const MIN_BYTES_PER_SECOND = 16 * 1024;
 
 /** Bun ends the connection with the response; otherwise it would wait for the rest of the body. */
 const CLOSE = { connection: 'close' };
@@ -51,7 +51,7 @@ export async function readBody(request: Request, budget: BodyBudget): Promise<Re
 function startDeadline(share: BodyShare, onLate: () => void) {
   let timer: Timer | undefined;
   const check = (elapsedMs: number) => {
-    const allowedMs = LEAST_DEADLINE_MS + Math.floor(share.arrivedBytes / LEAST_BYTES_PER_SECOND) * 1000;
+    const allowedMs = MIN_DEADLINE_MS + Math.floor(share.arrivedBytes / MIN_BYTES_PER_SECOND) * 1000;
     if (allowedMs <= elapsedMs) onLate();
     else timer = setTimeout(check, allowedMs - elapsedMs, allowedMs);
   };

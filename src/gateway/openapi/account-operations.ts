@@ -1,7 +1,7 @@
 /** Health, sign-in, session check and sign-out, as the document describes them. */
 
 import { SignInRequest } from '../routes/schemas.ts';
-import { EVERY_ANSWER, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_COOKIES } from './headers.ts';
+import { EVERY_RESPONSE, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_COOKIES } from './headers.ts';
 import { type Operation, requiredBody, TAKES_SESSION, withHead } from './operation.ts';
 import { OWN_ROUTE_HEADERS, TRACE_HEADERS } from './parameters.ts';
 import { relayedWhole } from './relayed-buffered.ts';
@@ -24,7 +24,7 @@ const health: Operation<Responses> = {
     description: 'Needs no `Origin`.',
     security: [],
     parameters: TRACE_HEADERS,
-    responses: { 200: { description: 'It is.', headers: EVERY_ANSWER, content: json('Health') } },
+    responses: { 200: { description: 'It is.', headers: EVERY_RESPONSE, content: json('Health') } },
   },
 };
 
@@ -41,7 +41,7 @@ const signIn: Operation = {
     responses: {
       200: {
         description: 'Signed in.',
-        headers: { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_COOKIES },
+        headers: { ...EVERY_RESPONSE, ...NO_STORE, ...SESSION_COOKIES },
         content: json('Done'),
       },
       400: ownError(
@@ -96,7 +96,7 @@ const signOut: Operation = {
     responses: {
       200: {
         description: 'Signed out here.',
-        headers: { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_COOKIES },
+        headers: { ...EVERY_RESPONSE, ...NO_STORE, ...SESSION_COOKIES },
         content: json('Done'),
       },
       400: NO_HOST,

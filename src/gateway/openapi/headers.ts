@@ -56,7 +56,7 @@ function header(name: keyof typeof HEADERS): Reference {
   return { $ref: `#/components/headers/${name}` };
 }
 
-export const EVERY_ANSWER: HeaderMap = {
+export const EVERY_RESPONSE: HeaderMap = {
   Vary: header('Vary'),
   'X-Content-Type-Options': header('NoSniff'),
   'X-Request-Id': header('RequestId'),
@@ -65,7 +65,7 @@ export const EVERY_ANSWER: HeaderMap = {
 export const NO_STORE: HeaderMap = { 'Cache-Control': header('NoStore') };
 
 export const OWN_ERROR: HeaderMap = {
-  ...EVERY_ANSWER,
+  ...EVERY_RESPONSE,
   ...NO_STORE,
   'Content-Language': header('ErrorLanguage'),
 };

@@ -3,7 +3,7 @@
 import { GenerationRequest } from '../routes/schemas.ts';
 import {
   ENCODING,
-  EVERY_ANSWER,
+  EVERY_RESPONSE,
   GENERATION,
   LIMITS,
   NO_STORE,
@@ -50,7 +50,7 @@ const generate: Operation = {
     responses: {
       200: {
         description: 'The track. Without a content type of the upstream’s it is `audio/mpeg`.',
-        headers: { ...EVERY_ANSWER, ...NO_STORE, ...SESSION_CALL, ...GENERATION, ...ENCODING },
+        headers: { ...EVERY_RESPONSE, ...NO_STORE, ...SESSION_CALL, ...GENERATION, ...ENCODING },
         content: { 'audio/mpeg': { schema: {} }, ...ANY_CONTENT },
       },
       403: ORIGIN_NOT_ALLOWED,

@@ -6,10 +6,10 @@ import { type Responses, withoutContent } from './responses.ts';
 
 type References = Readonly<Record<string, { readonly $ref: string }>>;
 
-export interface Operation<Answers = Responses | References> {
+export interface Operation<Described = Responses | References> {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  readonly detail: DocumentDecoration & { readonly responses: Answers };
+  readonly detail: DocumentDecoration & { readonly responses: Described };
 }
 
 const description = 'With `COOKIE_PREFIX` the name begins with that prefix.';

@@ -1,6 +1,6 @@
 /** What is passed on below `/api/upstream/v1/`, as the document describes it. */
 
-import { EVERY_ANSWER, type HeaderMap, RELAYED, SESSION_CALL } from './headers.ts';
+import { EVERY_RESPONSE, type HeaderMap, RELAYED, SESSION_CALL } from './headers.ts';
 import { NEEDS_SESSION, type Operation } from './operation.ts';
 import { named, PROXIED_HEADERS } from './parameters.ts';
 import {
@@ -18,8 +18,8 @@ import {
   withoutContent,
 } from './responses.ts';
 
-const PLAYBACK_HEADERS = { ...EVERY_ANSWER, ...RELAYED };
-const PROXIED_ANSWER_HEADERS = { ...PLAYBACK_HEADERS, ...SESSION_CALL };
+const PLAYBACK_HEADERS = { ...EVERY_RESPONSE, ...RELAYED };
+const PROXIED_RESPONSE_HEADERS = { ...PLAYBACK_HEADERS, ...SESSION_CALL };
 
 /** The gateway's own errors on this way, whatever the method. */
 const OWN_ERRORS = {
@@ -55,28 +55,31 @@ function relayed(ownErrors: Responses, headers: HeaderMap): Responses {
   };
 }
 
-const proxiedAnswers = relayed(OWN_ERRORS, PROXIED_ANSWER_HEADERS);
-const ANSWERS = {
-  Proxied: proxiedAnswers,
-  ProxiedHead: withoutContent(proxiedAnswers),
-  ProxiedWithBody: relayed(OWN_ERRORS_WITH_BODY, PROXIED_ANSWER_HEADERS),
+const proxiedResponses = relayed(OWN_ERRORS, PROXIED_RESPONSE_HEADERS);
+const RESPONSES = {
+  Proxied: proxiedResponses,
+  ProxiedHead: withoutContent(proxiedResponses),
+  ProxiedWithBody: relayed(OWN_ERRORS_WITH_BODY, PROXIED_RESPONSE_HEADERS),
   Playback: relayed(PLAYBACK_ERRORS, PLAYBACK_HEADERS),
 };
 
 /** Kept once for all methods: their headers are many. */
 export const PROXY_RESPONSES: Responses = Object.fromEntries(
-  Object.entries(ANSWERS).flatMap(([name, answers]) =>
-    Object.entries(answers).map(([status, answer]) => [name + status, answer]),
+  Object.entries(RESPONSES).flatMap(([name, responses]) =>
+    Object.entries(responses).map(([status, response]) => [name + status, response]),
   ),
 );
 
-function answers(name: keyof typeof ANSWERS) {
+function referencesTo(name: keyof typeof RESPONSES) {
   return Object.fromEntries(
-    Object.keys(ANSWERS[name]).map((status) => [status, { $ref: `#/components/responses/${name}${status}` }]),
+    Object.keys(RESPONSES[name]).map((status) => [
+      status,
+      { $ref: `#/components/responses/${name}${status}` },
+    ]),
   );
 }
 
-function proxied(method: Operation['method'], name: keyof typeof ANSWERS): Operation {
+function proxied(method: Operation['method'], name: keyof typeof RESPONSES): Operation {
   return {
     method,
     path: '/api/upstream/v1/{rest}',
@@ -90,7 +93,7 @@ function proxied(method: Operation['method'], name: keyof typeof ANSWERS): Opera
       ...(name === 'ProxiedWithBody'
         ? { requestBody: { description: 'Up to 2 MB.', content: ANY_CONTENT } }
         : {}),
-      responses: answers(name),
+      responses: referencesTo(name),
     },
   };
 }
@@ -106,7 +109,7 @@ function playback(operationId: string, summary: string, path: string): Operation
         'Passed on without credentials, unless there is a query: whether the creation is public is the upstream’s to say. Any other method is proxied like the rest.',
       security: [],
       parameters: [...named('creation_id'), ...PROXIED_HEADERS],
-      responses: answers('Playback'),
+      responses: referencesTo('Playback'),
     },
   };
 }

@@ -1,6 +1,6 @@
 /** The answers of session check and models, which pass on the upstream's status, content type and body. */
 
-import { EVERY_ANSWER, LIMITS, NO_STORE, PROXY_STATUS, SANDBOX, SESSION_CALL } from './headers.ts';
+import { EVERY_RESPONSE, LIMITS, NO_STORE, PROXY_STATUS, SANDBOX, SESSION_CALL } from './headers.ts';
 import {
   ANY_CONTENT,
   NO_HOST,
@@ -13,7 +13,7 @@ import {
   UPSTREAM_FAILED,
 } from './responses.ts';
 
-const HEADERS = { ...EVERY_ANSWER, ...NO_STORE, ...SANDBOX, ...SESSION_CALL, ...PROXY_STATUS, ...LIMITS };
+const HEADERS = { ...EVERY_RESPONSE, ...NO_STORE, ...SANDBOX, ...SESSION_CALL, ...PROXY_STATUS, ...LIMITS };
 
 export function relayedWhole(success: { description: string; schema: object }): Responses {
   return {

@@ -26,7 +26,7 @@ export class RefreshCoordinator {
   readonly #lifetimes: RecordLifetimes;
   readonly #claims: RefreshClaims;
   readonly #presented: PresentedTokens;
-  readonly #underWay = new Set<Promise<RefreshOutcome>>();
+  readonly #inFlight = new Set<Promise<RefreshOutcome>>();
   /** Those of them whose token has not been renewed yet, by that token. */
   readonly #shared = new Map<string, Promise<RefreshOutcome>>();
 
@@ -68,10 +68,10 @@ export class RefreshCoordinator {
     };
     const own = this.#claimOrFollow({ refreshToken, trace, arrivedAt }, stopSharing).finally(() => {
       stopSharing();
-      this.#underWay.delete(own);
+      this.#inFlight.delete(own);
     });
     this.#shared.set(refreshToken, own);
-    this.#underWay.add(own);
+    this.#inFlight.add(own);
     const outcome = await own;
     if (outcome.kind !== 'renewed') trace.refresh = outcome.kind;
     return outcome;
@@ -79,7 +79,7 @@ export class RefreshCoordinator {
 
   /** Resolves when no refresh is under way: one that is cut off has spent its token, and nobody has the new one. */
   async settled(): Promise<void> {
-    while (this.#underWay.size) await Promise.allSettled(this.#underWay);
+    while (this.#inFlight.size) await Promise.allSettled(this.#inFlight);
   }
 
   /** Forgets a sign-out, for a provider that gives the same refresh token at the next sign-in. */

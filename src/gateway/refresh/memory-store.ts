@@ -18,13 +18,13 @@ interface Entry {
 /** Entries in the order of writing. Beyond its limit a part evicts its own oldest. */
 class Part {
   readonly entries = new Map<string, Entry>();
-  readonly #most: number;
+  readonly #limit: number;
   /** Kept, because a new iterator skips all removed entries one by one, which is slow when many are written. */
   #order = this.entries.keys();
   #oldest: string | undefined;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(limit: number) {
+    this.#limit = limit;
   }
 
   delete(key: string): void {
@@ -38,7 +38,7 @@ class Part {
     if (entry.expiresAt > now) this.entries.set(key, entry);
     for (;;) {
       const oldest = this.#oldest === undefined ? undefined : this.entries.get(this.#oldest);
-      if (oldest && oldest.expiresAt > now && this.entries.size <= this.#most) return;
+      if (oldest && oldest.expiresAt > now && this.entries.size <= this.#limit) return;
       if (this.#oldest !== undefined) this.entries.delete(this.#oldest);
       this.#oldest = this.#order.next().value;
       if (this.#oldest === undefined) break;
@@ -49,23 +49,23 @@ class Part {
 }
 
 /** About half a kilobyte each: 25 MB. */
-const MOST_RENEWALS = 50_000;
+const MAX_RENEWALS = 50_000;
 /** About 200 bytes each: 10 MB. */
-const MOST_ISSUED = 50_000;
+const MAX_ISSUED = 50_000;
 /** About 200 bytes each, 2 MB, and as much in Redis. */
-export const MOST_UNKNOWN_SIGN_OUTS = 10_000;
+export const MAX_UNKNOWN_SIGN_OUTS = 10_000;
 /** Claims, refusals and failures: about 200 bytes each, 2 MB. The process knows its own claims without them. */
-const MOST_PASSING = 10_000;
+const MAX_PASSING = 10_000;
 
 /** What strangers can cause has parts of its own, so it evicts nothing else. */
 export class MemoryReplayStore implements ReplayStore {
   readonly lingerMs: number = 0;
   /** Renewals, and sign-outs of tokens that have worked. */
-  readonly #worked = new Part(MOST_RENEWALS);
-  readonly #unknownSignOuts = new Part(MOST_UNKNOWN_SIGN_OUTS);
-  readonly #passing = new Part(MOST_PASSING);
+  readonly #worked = new Part(MAX_RENEWALS);
+  readonly #unknownSignOuts = new Part(MAX_UNKNOWN_SIGN_OUTS);
+  readonly #passing = new Part(MAX_PASSING);
   readonly #parts = [this.#worked, this.#unknownSignOuts, this.#passing];
-  readonly #issued = new Part(MOST_ISSUED);
+  readonly #issued = new Part(MAX_ISSUED);
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {

@@ -4,7 +4,7 @@ import { refreshTokenHash } from './sealed-pair.ts';
 import type { ReplayStore } from './store.ts';
 
 /** Two sets of this size, about 40 bytes for each token: 2 MB. */
-const MOST_RECENT = 25_000;
+const MAX_RECENT = 25_000;
 
 /** Remembers the newest tokens by a hash. A token that it has forgotten is only noted again. */
 export class PresentedTokens {
@@ -24,7 +24,7 @@ export class PresentedTokens {
     if (this.#recent.has(hash)) return;
     if (!this.#before.has(hash)) void this.#store.markPresented(refreshTokenHash(refreshToken), at);
     this.#recent.add(hash);
-    if (this.#recent.size < MOST_RECENT) return;
+    if (this.#recent.size < MAX_RECENT) return;
     this.#before = this.#recent;
     this.#recent = new Set();
   }

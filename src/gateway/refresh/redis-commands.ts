@@ -53,7 +53,7 @@ const SCRIPTS = {
     if ms ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ms) end
     return {r, 0}`,
   /** After an outage: what another instance has found out in the meantime stands, a mere claim does not. */
-  tell: `${READ}
+  restore: `${READ}
     if string.sub(ARGV[1], 1, ${ENDED.length}) == '${ENDED}' then
       local ms = math.max(ARGV[2], redis.call('PTTL', KEYS[1]), redis.call('PTTL', KEYS[2]))
       redis.call('SET', KEYS[1], ARGV[1], 'PX', ms)

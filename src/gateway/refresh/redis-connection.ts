@@ -23,7 +23,7 @@ export interface Redis {
   /** Undefined when Redis does not respond in time; it then counts as down until it is back. */
   ask(...command: Parameters<RunScript>): Promise<{ readonly value: unknown } | undefined>;
   /** Sets what runs when Redis is back, before it counts as up. */
-  onBack(tellMissed: (run: RunScript) => Promise<void>): void;
+  onReconnect(sendMissed: (run: RunScript) => Promise<void>): void;
 }
 
 /** Hears when Redis goes away, by the name and code of the error, and when it is back. */
@@ -37,7 +37,7 @@ export class RedisConnection implements Redis {
   readonly #observer: RedisObserver;
   readonly #clock: Clock;
   readonly #open: (url: string) => RedisLink;
-  #tellMissed: (run: RunScript) => Promise<void> = async () => {};
+  #sendMissed: (run: RunScript) => Promise<void> = async () => {};
   /** Undefined while Redis is taken to be down. */
   #client: Promise<RedisLink> | undefined;
 
@@ -60,8 +60,8 @@ export class RedisConnection implements Redis {
     return this.#client !== undefined;
   }
 
-  onBack(tellMissed: (run: RunScript) => Promise<void>): void {
-    this.#tellMissed = tellMissed;
+  onReconnect(sendMissed: (run: RunScript) => Promise<void>): void {
+    this.#sendMissed = sendMissed;
   }
 
   async ask(...command: Parameters<RunScript>): Promise<{ readonly value: unknown } | undefined> {
@@ -96,7 +96,7 @@ export class RedisConnection implements Redis {
     const client = this.#connect();
     try {
       const redis = await inTime(client, RETRY_MS, this.#clock);
-      await this.#tellMissed((...command) => inTime(run(redis, ...command), RETRY_MS, this.#clock));
+      await this.#sendMissed((...command) => inTime(run(redis, ...command), RETRY_MS, this.#clock));
       // A write: a read-only replica answers a ping.
       await inTime(run(redis, 'markIssued', 'probe', ['', '1000']), COMMAND_TIMEOUT_MS, this.#clock);
       this.#client = client;

@@ -23,25 +23,25 @@ export class RedisReplayStore implements ReplayStore {
     this.#redis = redis;
     this.#memory = new MemoryReplayStore(now);
     this.#places = new SignOutPlaces(now);
-    redis.onBack((run) => this.#tellMissed(run));
+    redis.onReconnect((run) => this.#sendMissed(run));
   }
 
   async add(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
-    const reply = await this.#redis.ask('add', key, [record, wholeMs(lifetimeMs)]);
+    const reply = await this.#redis.ask('add', key, [record, ceilMs(lifetimeMs)]);
     if (!reply) return this.#memory.add(key, record, lifetimeMs);
     const theirs = recordIn(reply.value);
-    if (isEnded(theirs)) await this.#hearOfEnd(key, theirs, lifetimeMs);
+    if (isEnded(theirs)) await this.#copyEnd(key, theirs, lifetimeMs);
     if (isEnded(theirs) || theirs?.startsWith(RENEWED)) return theirs;
     const own = await (theirs === undefined
       ? this.#memory.add(key, record, lifetimeMs)
       : this.#memory.get(key));
     // What Redis does not know this process does: Redis was away, or emptied, when it was found out.
-    const isNews = own !== undefined && (theirs === undefined || isEnded(own) || own.startsWith(RENEWED));
-    if (!isNews) return theirs;
+    const isNewer = own !== undefined && (theirs === undefined || isEnded(own) || own.startsWith(RENEWED));
+    if (!isNewer) return theirs;
     const remainingMs = this.#memory.remainingMs(key);
     // A sign-out that may be made up stays in Redis no longer than the record that it replaces there.
-    const tellMs = this.#memory.hasWorked(key) ? remainingMs : Math.min(remainingMs, lifetimeMs);
-    await this.#redis.ask('replace', key, [own, wholeMs(tellMs), theirs ?? record]);
+    const ownMs = this.#memory.hasWorked(key) ? remainingMs : Math.min(remainingMs, lifetimeMs);
+    await this.#redis.ask('replace', key, [own, ceilMs(ownMs), theirs ?? record]);
     return own;
   }
 
@@ -50,7 +50,7 @@ export class RedisReplayStore implements ReplayStore {
     // The sign-out in Redis may have another time than the one that this process has kept of it.
     const isSame = own === expected || (isEnded(own) && isEnded(expected));
     const replaced = isSame && (await this.#memory.replace(key, own, record, lifetimeMs));
-    const reply = await this.#redis.ask('replace', key, [record, wholeMs(lifetimeMs), expected]);
+    const reply = await this.#redis.ask('replace', key, [record, ceilMs(lifetimeMs), expected]);
     return reply ? reply.value === expected : replaced;
   }
 
@@ -68,24 +68,24 @@ export class RedisReplayStore implements ReplayStore {
     if (!this.#redis.isUp) return own;
     const { workedMs, claimedMs, unknownMs } = lifetimes;
     const isKnown = this.#memory.hasWorked(key);
-    const giveBack = isKnown ? undefined : this.#places.take(Math.max(claimedMs, unknownMs));
-    const otherwise = giveBack ? [String(claimedMs), String(unknownMs)] : ['0', '0'];
+    const freePlace = isKnown ? undefined : this.#places.take(Math.max(claimedMs, unknownMs));
+    const otherwise = freePlace ? [String(claimedMs), String(unknownMs)] : ['0', '0'];
     const reply = await this.#redis.ask('end', key, [
       ended,
-      wholeMs(workedMs),
+      ceilMs(workedMs),
       ...otherwise,
       isKnown ? '1' : '',
     ]);
     if (!reply || !Array.isArray(reply.value)) return own;
     const [theirs, hasWorkedThere]: unknown[] = reply.value;
-    if (hasWorkedThere === 1 || isEnded(recordIn(theirs))) giveBack?.();
+    if (hasWorkedThere === 1 || isEnded(recordIn(theirs))) freePlace?.();
     if (hasWorkedThere === 1 && !isKnown) await this.#memory.end(key, ended, lifetimes, true);
     return recordIn(theirs) ?? own;
   }
 
   async markIssued(key: string, lifetimeMs: number): Promise<void> {
     await this.#memory.markIssued(key, lifetimeMs);
-    await this.#redis.ask('markIssued', key, ['', wholeMs(lifetimeMs)]);
+    await this.#redis.ask('markIssued', key, ['', ceilMs(lifetimeMs)]);
   }
 
   async markPresented(key: string, at: number): Promise<void> {
@@ -104,21 +104,21 @@ export class RedisReplayStore implements ReplayStore {
   }
 
   /** Keeps the sign-out here too, for when Redis goes away, for at least as long as the record that it replaces. */
-  async #hearOfEnd(key: string, ended: string, lifetimeMs: number): Promise<void> {
+  async #copyEnd(key: string, ended: string, lifetimeMs: number): Promise<void> {
     if (isEnded(await this.#memory.get(key))) return;
     const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key));
     await this.#memory.end(key, ended, { workedMs: longestMs, claimedMs: longestMs, unknownMs: lifetimeMs });
   }
 
   /** No request waits for this. The client pipelines the commands that are given in one turn. */
-  async #tellMissed(run: RunScript): Promise<void> {
+  async #sendMissed(run: RunScript): Promise<void> {
     let batch: Promise<unknown>[] = [];
     for (const [key, record, lifetimeMs] of this.#memory.entries()) {
       const isUnknown = isEnded(record) && !this.#memory.hasWorked(key);
       if (isUnknown && !this.#places.take(lifetimeMs)) break;
       const isMark = record.startsWith(ISSUED);
-      const values = [isMark ? record.slice(ISSUED.length) : record, wholeMs(lifetimeMs)];
-      batch.push(run(isMark ? 'markIssued' : 'tell', key, values));
+      const values = [isMark ? record.slice(ISSUED.length) : record, ceilMs(lifetimeMs)];
+      batch.push(run(isMark ? 'markIssued' : 'restore', key, values));
       if (batch.length < BATCH) continue;
       await Promise.all(batch);
       batch = [];
@@ -131,6 +131,6 @@ function recordIn(reply: unknown): string | undefined {
   return typeof reply === 'string' ? reply : undefined;
 }
 
-function wholeMs(ms: number): string {
+function ceilMs(ms: number): string {
   return String(Math.ceil(ms));
 }

@@ -1,10 +1,10 @@
 /** Bounds how many sign-outs that a stranger may have made up this instance has in Redis. */
 
-import { MOST_UNKNOWN_SIGN_OUTS } from './memory-store.ts';
+import { MAX_UNKNOWN_SIGN_OUTS } from './memory-store.ts';
 
 /** A ring of places, 80 KB: all are taken for about equally long, so the next one is the first to be free again. */
 export class SignOutPlaces {
-  readonly #freeAt = new Float64Array(MOST_UNKNOWN_SIGN_OUTS);
+  readonly #freeAt = new Float64Array(MAX_UNKNOWN_SIGN_OUTS);
   readonly #now: () => number;
   #next = 0;
 

@@ -37,7 +37,7 @@ export function bufferedGet<Result>(
     url: `${settings.upstreamUrl}/v1/${name}`,
     headers: {},
     timeoutMs: settings.timeouts.readMs,
-    answer: 'whole',
+    bodyMode: 'buffered',
     admitLarge(bytes) {
       for (; places * STREAMED_BODY_BYTES < bytes; places++) {
         place.refuseIfStreaming();

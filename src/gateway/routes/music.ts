@@ -86,7 +86,7 @@ async function generate(
       is_public: generation.is_public === true,
     }),
     timeoutMs: timeouts.streamMs,
-    answer: 'begun',
+    bodyMode: 'begun',
     // No signal: a generation is paid for, so it is left to finish when the client goes away.
     texts: { late: messages.generationTimeout },
   });

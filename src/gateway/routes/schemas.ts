@@ -4,19 +4,19 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { MessageKey } from '../http/messages.ts';
 
 /** Our own bound, far above real codes and verifiers: no stranger can send megabytes to the identity provider. */
-const MOST_SIGN_IN_CHARACTERS = 4096;
+const MAX_SIGN_IN_CHARACTERS = 4096;
 
 /** @see RFC 7636 section 4.1: a verifier has 43 to 128 characters; judging it is the identity provider's task. */
 export const SignInRequest = Type.Object(
   {
     code: Type.String({
       minLength: 1,
-      maxLength: MOST_SIGN_IN_CHARACTERS,
+      maxLength: MAX_SIGN_IN_CHARACTERS,
       error: 'codeInvalid' satisfies MessageKey,
     }),
     code_verifier: Type.String({
       minLength: 43,
-      maxLength: MOST_SIGN_IN_CHARACTERS,
+      maxLength: MAX_SIGN_IN_CHARACTERS,
       error: 'codeVerifierInvalid' satisfies MessageKey,
     }),
   },

@@ -41,7 +41,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
       headers: forwardedRequestHeaders(request),
       ...(body && { body: body.bytes }),
       timeoutMs: timeouts.streamMs,
-      answer: 'streamed',
+      bodyMode: 'streamed',
       signal: request.signal,
     };
   };

@@ -129,13 +129,13 @@ export class Session {
 
   /** The call may take minutes: the cookies that leave with its answer are the newest of that moment. */
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
-    let answer: UpstreamResponse | undefined;
+    let response: UpstreamResponse | undefined;
     try {
-      answer = await send(call, pair.accessToken);
-      return answer;
+      response = await send(call, pair.accessToken);
+      return response;
     } finally {
       await this.#storeNewest(pair).catch(async (cause) => {
-        if (answer) await discard(answer);
+        if (response) await discard(response);
         throw cause;
       });
     }

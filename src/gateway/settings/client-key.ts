@@ -28,7 +28,7 @@ const ALGORITHMS: readonly { kind: string; alg: string; parameters: SigningParam
 ];
 
 /** @see RFC 7518 section 3.3 */
-const LEAST_RSA_BITS = 2048;
+const MIN_RSA_BITS = 2048;
 
 /**
  * @param text a private key as a JWK in JSON, or in PEM
@@ -43,11 +43,11 @@ export function parseClientKey(text: string, problems: string[]): ClientKey | un
   }
   const { privateKey, kind, alg, kid } = parsed;
   const algorithm = ALGORITHMS.find((each) => each.kind === kind && (alg === undefined || each.alg === alg));
-  const bits = privateKey.asymmetricKeyDetails?.modulusLength ?? LEAST_RSA_BITS;
-  if (!algorithm || bits < LEAST_RSA_BITS) {
+  const bits = privateKey.asymmetricKeyDetails?.modulusLength ?? MIN_RSA_BITS;
+  if (!algorithm || bits < MIN_RSA_BITS) {
     problems.push(
       'IDP_CLIENT_KEY must be a key for ES256, ES384, ES512, Ed25519, RS256 or PS256 ' +
-        `(RSA with ${LEAST_RSA_BITS} bits or more), and its "alg", if it has one, must be that of the key`,
+        `(RSA with ${MIN_RSA_BITS} bits or more), and its "alg", if it has one, must be that of the key`,
     );
     return undefined;
   }

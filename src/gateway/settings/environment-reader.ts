@@ -3,7 +3,7 @@
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The longest delay that a timer takes; a larger one would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** An empty value counts as not set. A problem names its setting and says what is wrong with it. */
 export class EnvironmentReader<Name extends string> {
@@ -47,7 +47,7 @@ export class EnvironmentReader<Name extends string> {
   }
 
   timeoutMs(name: Name, fallback: number): number {
-    return this.integer(name, fallback, 1, LONGEST_TIMER_MS);
+    return this.integer(name, fallback, 1, MAX_TIMER_MS);
   }
 
   flag(name: Name): boolean {

@@ -23,9 +23,9 @@ export const SHORT_CALL_LIMITS = {
 export const PUBLIC_DETAILS_LIMIT = 100;
 const SHORT_CALLS = Object.values(SHORT_CALL_LIMITS).reduce<number>((sum, limit) => sum + limit, 0);
 
-const MOST_BODY_BUDGET_BYTES = 64 * MiB;
+const MAX_BODY_BUDGET_BYTES = 64 * MiB;
 /** With fewer, a handful of listeners would be refused; a start in so little memory is warned of. */
-const LEAST_STREAMED_BODIES = 8;
+const MIN_STREAMED_BODIES = 8;
 
 interface Limits {
   readonly maxInFlightRequests: number;
@@ -40,7 +40,7 @@ export function memoryLimitBytes(): number {
 
 /** For all request bodies together. */
 export function requestBodyBudgetBytes(limitBytes: number): number {
-  return Math.min(MOST_BODY_BUDGET_BYTES, limitBytes / 4);
+  return Math.min(MAX_BODY_BUDGET_BYTES, limitBytes / 4);
 }
 
 /** All calls that may be in flight at a time, each with a connection to another server. */
@@ -51,7 +51,7 @@ export function mostCalls(maxInFlightRequests: number): number {
 /** As many as fit beside everything else that is promised. */
 export function defaultStreamedBodies(maxInFlightRequests: number, limitBytes: number): number {
   const others = promisedBytes({ maxInFlightRequests, maxStreamedBodies: 0, memoryLimitBytes: limitBytes });
-  return Math.max(LEAST_STREAMED_BODIES, Math.floor((limitBytes - others) / STREAMED_BODY_BYTES));
+  return Math.max(MIN_STREAMED_BODIES, Math.floor((limitBytes - others) / STREAMED_BODY_BYTES));
 }
 
 /** The memory that is used when everything that the settings allow comes at once. */

@@ -93,9 +93,9 @@ type SettingName = (typeof SETTING_NAMES)[number];
 const RENAMED: Readonly<Record<string, SettingName>> = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
 
 /** Fetches at a time that Bun can be told to allow, less those of the other pools. */
-const MOST_IN_FLIGHT_REQUESTS = 60_000;
+const IN_FLIGHT_REQUESTS_BOUND = 60_000;
 /** Terabytes. */
-const MOST_STREAMED_BODIES = 1_000_000;
+const STREAMED_BODIES_BOUND = 1_000_000;
 
 /**
  * Reads the settings; an empty value counts as not set.
@@ -111,7 +111,7 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
   const read = new EnvironmentReader<SettingName>(environment, problems);
 
   const production = read.text('NODE_ENV', '') === 'production';
-  const maxInFlightRequests = read.integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, MOST_IN_FLIGHT_REQUESTS);
+  const maxInFlightRequests = read.integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, IN_FLIGHT_REQUESTS_BOUND);
   const settings: Settings = {
     port: read.integer('PORT', 4175, 0, 65535),
     host: read.text('HOST', '0.0.0.0'),
@@ -133,12 +133,12 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
     signOutRevokes: read.flag('SIGN_OUT_REVOKES'),
     cookies: parseCookieSettings(read, production, problems),
     maxInFlightRequests,
-    maxInFlightPerSession: read.integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, MOST_IN_FLIGHT_REQUESTS),
+    maxInFlightPerSession: read.integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, IN_FLIGHT_REQUESTS_BOUND),
     maxStreamedBodies: read.integer(
       'MAX_STREAMED_BODIES',
       defaultStreamedBodies(maxInFlightRequests, memoryBytes),
       1,
-      MOST_STREAMED_BODIES,
+      STREAMED_BODIES_BOUND,
     ),
     memoryLimitBytes: memoryBytes,
     metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,

@@ -4,10 +4,10 @@ import pino, { type DestinationStream, type LevelWithSilent, type Logger } from 
 import type { Settings } from '../settings/settings.ts';
 
 /** What waits for a reader of the log that stands still; beyond it lines are dropped, so that requests go on. */
-const MOST_WAITING_BYTES = 4 * 1024 * 1024;
+const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 
 /** How long the end of the process waits for the last lines to be read. */
-const LONGEST_FLUSH_MS = 1000;
+const MAX_FLUSH_MS = 1000;
 
 export interface Log {
   readonly logger: Logger;
@@ -17,7 +17,7 @@ export interface Log {
 
 export function openLog({ logLevel }: Settings): Log {
   // Written in the background: a slow reader of the log must hold up no request.
-  const output = pino.destination({ dest: 1, sync: false, maxLength: MOST_WAITING_BYTES });
+  const output = pino.destination({ dest: 1, sync: false, maxLength: MAX_WAITING_BYTES });
   // What a full disk takes away is the log, and nothing else: unheard, the error would end the process.
   output.on('error', () => {});
   return {
@@ -25,7 +25,7 @@ export function openLog({ logLevel }: Settings): Log {
     async close() {
       const written = new Promise((resolve) => output.once('close', resolve));
       output.end();
-      await Promise.race([written, Bun.sleep(LONGEST_FLUSH_MS)]);
+      await Promise.race([written, Bun.sleep(MAX_FLUSH_MS)]);
       // Its own hook at the exit would go on trying for as long as nobody reads.
       output.destroy();
     },

@@ -11,7 +11,7 @@ const PREFIX = 'music_gateway_';
 /** From a session check beside the upstream to the longest generation. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 280];
 
-export interface AnsweredRequest {
+export interface EndedRequest {
   readonly route: string;
   readonly method: string;
   readonly status: number;
@@ -58,11 +58,11 @@ export class Metrics {
     this.#inFlight.inc({ route });
   }
 
-  answered(route: string, headMs: number): void {
+  responded(route: string, headMs: number): void {
     this.#head.observe({ route }, headMs / 1000);
   }
 
-  ended({ route, method, status, trace }: AnsweredRequest): void {
+  ended({ route, method, status, trace }: EndedRequest): void {
     this.#inFlight.dec({ route });
     // What was answered when its client had gone is neither a success nor a failure.
     const label = trace.clientGone === 'waiting' ? 'none' : statusClass(status);

@@ -43,10 +43,10 @@ export class Telemetry {
   observe(request: Request, handle: () => unknown): unknown {
     const observed = { request, trace: traceOf(request), route: this.#routeOf(request.url) };
     this.#metrics?.began(observed.route);
-    const answer = handle();
-    return answer instanceof Promise
-      ? answer.then((response) => this.#answered(observed, response))
-      : this.#answered(observed, answer);
+    const result = handle();
+    return result instanceof Promise
+      ? result.then((response) => this.#responded(observed, response))
+      : this.#responded(observed, result);
   }
 
   /** For the store that instances share. */
@@ -67,12 +67,12 @@ export class Telemetry {
     };
   }
 
-  #answered(observed: Observed, response: unknown): unknown {
+  #responded(observed: Observed, response: unknown): unknown {
     if (!(response instanceof Response)) return response;
     const { request, trace, route } = observed;
     const { status } = response;
     const headMs = millisecondsSince(trace.startedAt);
-    this.#metrics?.answered(route, headMs);
+    this.#metrics?.responded(route, headMs);
     // Asked only after a wait: the signal is made when it is first looked at.
     const hasWaited = trace.calls.length > 0 || trace.reason === 'bodyIncomplete';
     if (hasWaited && request.signal.aborted) trace.clientGone = 'waiting';
@@ -82,7 +82,7 @@ export class Telemetry {
   }
 
   #ended({ request, trace, route }: Observed, status: number, headMs: number): void {
-    if (trace.clientGone === 'waiting') trace.forgetAnswer();
+    if (trace.clientGone === 'waiting') trace.discardResponse();
     const method = METHODS.has(request.method) ? request.method : 'other';
     this.#metrics?.ended({ route, method, status, trace });
     const level = this.#levelOf(route, method, status, trace);

@@ -70,7 +70,7 @@ export class RequestTrace {
   }
 
   /** What was answered to nobody says nothing: neither of the gateway nor of the upstream. */
-  forgetAnswer(): void {
+  discardResponse(): void {
     this.reason = undefined;
     this.cause = undefined;
     this.bytes = 0;

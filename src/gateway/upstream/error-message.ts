@@ -16,11 +16,11 @@ const LIMIT_BYTES = 64 * 1024;
  * The rest of the body is not waited for.
  */
 export async function readErrorMessage(
-  answer: UpstreamResponse,
+  response: UpstreamResponse,
   timeoutMs: number,
 ): Promise<string | undefined> {
   const body =
-    answer.body instanceof ReadableStream ? await readStart(answer.body, timeoutMs) : jsonOf(answer);
+    response.body instanceof ReadableStream ? await readStart(response.body, timeoutMs) : jsonOf(response);
   if (Value.Check(ErrorObject, body)) return body.error.message;
   if (Value.Check(MessageObject, body)) return body.message;
   return undefined;

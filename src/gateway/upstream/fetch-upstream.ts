@@ -36,7 +36,7 @@ export interface UpstreamCall {
    *   body, a part of one (206) and a redirect are invalid.
    * `whole`: the deadline covers the body, which is here, decoded, when the call returns.
    */
-  readonly answer: 'streamed' | 'begun' | 'whole';
+  readonly bodyMode: 'streamed' | 'begun' | 'buffered';
   /** Called before more than 64 KB of a whole body are read, with what is known of its size; throws without room. */
   readonly admitLarge?: (bytes: number) => void;
   /** The client's signal, for a call that is of no use once the client has gone. */
@@ -46,10 +46,10 @@ export interface UpstreamCall {
 }
 
 /** Fetch's own idle timer, which also cuts off a body that stalls: not shorter than any deadline of ours. */
-const LEAST_IDLE_TIMEOUT_MS = 300_000;
+const MIN_IDLE_TIMEOUT_MS = 300_000;
 
 /** Far more than any answer that is not streamed; decoded, so that a small one cannot unfold into gigabytes. */
-const WHOLE_LIMIT_BYTES = 8 * 1024 * 1024;
+const BUFFERED_LIMIT_BYTES = 8 * 1024 * 1024;
 const LARGE_BYTES = 64 * 1024;
 
 /** No Content, Reset Content, Partial Content. */
@@ -77,12 +77,12 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamRespons
   call.signal?.addEventListener('abort', abort);
   if (call.signal?.aborted) abort();
   try {
-    const response = await send(call, controller.signal);
-    if (!isValid(call, response)) throw await refuse(call, response);
-    const answer = await received(call, response);
-    if (!answer.body && mustBegin(call, answer)) throw invalid(call);
-    remember(answer.status);
-    return answer;
+    const fetched = await send(call, controller.signal);
+    if (!isValid(call, fetched)) throw await refuse(call, fetched);
+    const response = await received(call, fetched);
+    if (!response.body && mustBegin(call, response)) throw invalid(call);
+    remember(response.status);
+    return response;
   } catch (cause) {
     const error = cause instanceof GatewayError ? ownErrorOf(cause) : proxyErrorOf(cause);
     remember(call.signal?.aborted ? 'client_gone' : error);
@@ -102,15 +102,15 @@ function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> {
     // A followed 307 would carry the body, perhaps a refresh token, to another host.
     redirect: 'manual',
     // A streamed body must stay the bytes that its Content-Encoding and Content-Length describe.
-    decompress: call.answer === 'whole',
+    decompress: call.bodyMode === 'buffered',
     // A connection that the upstream has just closed fails a POST: what must not be sent twice gets a fresh one.
     keepalive: REPEATABLE_METHODS.has(call.method),
-    timeout: Math.max(call.timeoutMs, LEAST_IDLE_TIMEOUT_MS),
+    timeout: Math.max(call.timeoutMs, MIN_IDLE_TIMEOUT_MS),
   });
 }
 
-function isValid({ answer }: UpstreamCall, { status }: Response): boolean {
-  if (answer === 'begun' && (status >= 300 ? status < 400 : HAS_NO_TRACK.has(status))) return false;
+function isValid({ bodyMode }: UpstreamCall, { status }: Response): boolean {
+  if (bodyMode === 'begun' && (status >= 300 ? status < 400 : HAS_NO_TRACK.has(status))) return false;
   return status >= 200 && status <= 599;
 }
 
@@ -128,19 +128,19 @@ function isSmall({ method }: UpstreamCall, response: Response): boolean {
 }
 
 function received(call: UpstreamCall, response: Response): UpstreamResponse | Promise<UpstreamResponse> {
-  if (call.answer === 'whole' || isSmall(call, response)) return whole(call, response);
+  if (call.bodyMode === 'buffered' || isSmall(call, response)) return buffered(call, response);
   return mustBegin(call, response) ? begun(response) : response;
 }
 
-function mustBegin(call: UpstreamCall, answer: UpstreamResponse): boolean {
-  return call.answer === 'begun' && isSuccess(answer);
+function mustBegin(call: UpstreamCall, response: UpstreamResponse): boolean {
+  return call.bodyMode === 'begun' && isSuccess(response);
 }
 
-async function whole(call: UpstreamCall, response: Response): Promise<UpstreamResponse> {
+async function buffered(call: UpstreamCall, response: Response): Promise<UpstreamResponse> {
   const { status, headers } = response;
   // What an encoded body unfolds into is not known; the native way costs a quarter of the bounded one.
-  const isDecoded = call.answer === 'whole' && headers.has('content-encoding');
-  const isBounded = !isDecoded && declaredLength(response) <= WHOLE_LIMIT_BYTES;
+  const isDecoded = call.bodyMode === 'buffered' && headers.has('content-encoding');
+  const isBounded = !isDecoded && declaredLength(response) <= BUFFERED_LIMIT_BYTES;
   try {
     if (isBounded && declaredLength(response) > LARGE_BYTES) call.admitLarge?.(declaredLength(response));
   } catch (refusal) {
@@ -150,7 +150,7 @@ async function whole(call: UpstreamCall, response: Response): Promise<UpstreamRe
   let readBytes = 0;
   const body = isBounded
     ? new Uint8Array(await response.arrayBuffer())
-    : await readBounded(response.body, WHOLE_LIMIT_BYTES, (bytes) => {
+    : await readBounded(response.body, BUFFERED_LIMIT_BYTES, (bytes) => {
         readBytes += bytes;
         if (readBytes > LARGE_BYTES) call.admitLarge?.(readBytes);
       });

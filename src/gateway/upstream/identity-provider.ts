@@ -60,10 +60,10 @@ export async function exchangeCode(
     method: 'POST',
     url: identityProvider.tokenUrl,
     timeoutMs: timeouts.signInMs,
-    answer: 'whole',
+    bodyMode: 'buffered',
     texts: FAILURE_TEXTS,
   };
-  const answer = await pool.during(async () => {
+  const response = await pool.during(async () => {
     // A signature costs more than most calls: nothing is signed without a place.
     const authentication = await authenticate(identityProvider, form);
     const headers = {
@@ -73,16 +73,16 @@ export async function exchangeCode(
     };
     return fetchUpstream({ ...call, headers, body: form.toString() });
   });
-  const response = jsonOf(answer);
-  if (isSuccess(answer) && Value.Check(TokenResponse, response)) return response.access_token;
-  trace.oauthError = oauthErrorOf(response);
-  const status = answer.status >= 400 ? answer.status : 401;
+  const body = jsonOf(response);
+  if (isSuccess(response) && Value.Check(TokenResponse, body)) return body.access_token;
+  trace.oauthError = oauthErrorOf(body);
+  const status = response.status >= 400 ? response.status : 401;
   throw new GatewayError(status, refusalText(status, trace.oauthError));
 }
 
-function oauthErrorOf(response: unknown): OAuthError | undefined {
-  if (!Value.Check(ErrorResponse, response)) return undefined;
-  return OAUTH_ERRORS.find((each) => each === response.error) ?? 'other';
+function oauthErrorOf(body: unknown): OAuthError | undefined {
+  if (!Value.Check(ErrorResponse, body)) return undefined;
+  return OAUTH_ERRORS.find((each) => each === body.error) ?? 'other';
 }
 
 /** A wrong registration and a fault of the provider have texts of their own, because the user is not to blame. */

@@ -39,12 +39,12 @@ export class SessionEndpoints {
   async signIn(identityAccessToken: string, trace: RequestTrace): Promise<TokenPair> {
     const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
     const timeoutMs = this.#settings.timeouts.signInMs;
-    const answer = await this.#sessions.evenBeyond(() =>
+    const response = await this.#sessions.evenBeyond(() =>
       this.#post('/v1/auth/idp', body, { name: 'sign-in', trace, timeoutMs }),
     );
-    const pair = readTokenPair(answer);
+    const pair = readTokenPair(response);
     if (pair) return pair;
-    throw new GatewayError(answer.status >= 400 ? answer.status : 502, messages.signInFailed);
+    throw new GatewayError(response.status >= 400 ? response.status : 502, messages.signInFailed);
   }
 
   /** @see RFC 6749 section 6, with the upstream's own JSON body */
@@ -52,12 +52,12 @@ export class SessionEndpoints {
     try {
       const body = { refresh_token: refreshToken };
       const timeoutMs = this.#settings.timeouts.signInMs;
-      const answer = await this.#sessions.during(() =>
+      const response = await this.#sessions.during(() =>
         this.#post('/v1/auth/refresh', body, { name: 'refresh', trace, timeoutMs }),
       );
-      const pair = readTokenPair(answer);
+      const pair = readTokenPair(response);
       if (pair) return { kind: 'renewed', pair };
-      const isKept = this.#settings.refreshOutage === 'keep' && isOutage(answer.status);
+      const isKept = this.#settings.refreshOutage === 'keep' && isOutage(response.status);
       return isKept ? { kind: 'unreachable', cause: outage() } : { kind: 'rejected' };
     } catch (cause) {
       return { kind: 'unreachable', cause };
@@ -95,7 +95,7 @@ export class SessionEndpoints {
       url: this.#settings.upstreamUrl + path,
       headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
-      answer: 'whole',
+      bodyMode: 'buffered',
     });
   }
 }

@@ -23,7 +23,7 @@ export interface TokenPair {
 
 const DEFAULT_EXPIRES_IN_SECONDS = 900;
 /** The longest that a browser keeps a cookie (RFC 6265bis section 5.6.2). */
-const LONGEST_EXPIRES_IN_SECONDS = 400 * 24 * 60 * 60;
+const MAX_EXPIRES_IN_SECONDS = 400 * 24 * 60 * 60;
 
 /**
  * The token pair of a JSON body, from its top level or from its `data`; undefined when there is no valid one.
@@ -41,8 +41,8 @@ function parseTokenPair(body: unknown): TokenPair | undefined {
 }
 
 /** Reads the pair from an answer; anything but a success with a valid pair yields undefined. */
-export function readTokenPair(answer: UpstreamResponse): TokenPair | undefined {
-  return isSuccess(answer) ? parseTokenPair(jsonOf(answer)) : undefined;
+export function readTokenPair(response: UpstreamResponse): TokenPair | undefined {
+  return isSuccess(response) ? parseTokenPair(jsonOf(response)) : undefined;
 }
 
 function dataOf(body: unknown): Static<typeof TokenFields> | undefined {
@@ -51,5 +51,5 @@ function dataOf(body: unknown): Static<typeof TokenFields> | undefined {
 
 function parseExpiresIn(value: unknown): number {
   const seconds = typeof value === 'number' || typeof value === 'string' ? Math.floor(Number(value)) : 0;
-  return seconds > 0 ? Math.min(seconds, LONGEST_EXPIRES_IN_SECONDS) : DEFAULT_EXPIRES_IN_SECONDS;
+  return seconds > 0 ? Math.min(seconds, MAX_EXPIRES_IN_SECONDS) : DEFAULT_EXPIRES_IN_SECONDS;
 }

@@ -56,7 +56,7 @@ const step = fc.oneof(
     fc.constantFrom('0', ...LIFETIMES),
     fc.constantFrom('', '1'),
   ),
-  stepOf('tell', record, lifetime),
+  stepOf('restore', record, lifetime),
 );
 
 async function outcomeOf(command: () => unknown): Promise<unknown> {

@@ -27,7 +27,7 @@ export const STREAMED_SHARE = {
 
 /** The part of them that one session may stream: a few sessions cannot use up what is left for generations. */
 const SESSION_SHARE = 1 / 4;
-const LEAST_STREAMED_OF_A_SESSION = 4;
+const MIN_STREAMED_PER_SESSION = 4;
 
 /** The part of {@link Admission.streams} that strangers may use. */
 export const PUBLIC_SHARE_OF_STREAMS = 3 / 4;
@@ -69,7 +69,7 @@ export class Admission {
     this.streamedBodies = new Pool(maxStreamedBodies);
     this.perSession = new SessionLimit(
       maxInFlightPerSession,
-      Math.max(LEAST_STREAMED_OF_A_SESSION, Math.floor(maxStreamedBodies * SESSION_SHARE)),
+      Math.max(MIN_STREAMED_PER_SESSION, Math.floor(maxStreamedBodies * SESSION_SHARE)),
     );
     this.memoryLimitBytes = memoryLimitBytes;
     this.requestBodies = new BodyBudget(requestBodyBudgetBytes(memoryLimitBytes));

@@ -30,7 +30,7 @@ interface Reference {
 }
 
 /** Tokens issued to a session without a pause in its calls: beyond it the oldest are forgotten. */
-const MOST_ISSUED = 400;
+const MAX_ISSUED = 400;
 
 /** What a call counts for, until it is released: the session's, and what else it was admitted to. */
 export class SessionPlace {
@@ -117,7 +117,7 @@ export class SessionLimit {
     const keys = this.#keysOf(pair);
     const { issued } = this.#join([known, ...keys]);
     issued.push(...keys);
-    this.#forget([known, ...issued.splice(0, Math.max(0, issued.length - MOST_ISSUED))]);
+    this.#forget([known, ...issued.splice(0, Math.max(0, issued.length - MAX_ISSUED))]);
   }
 
   refuseIfStreaming({ keys }: SessionPlace): void {
