@@ -1,4 +1,4 @@
-/** Starts the gateway: settings, listen, signals. The only file with side effects. */
+/** Starts the gateway: reads the settings, listens and handles signals. No other file has side effects on import. */
 
 import { isIP } from 'node:net';
 import { createGateway } from './gateway/gateway.ts';
@@ -7,7 +7,10 @@ import { parseSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
 import { serveMetrics } from './gateway/telemetry/metrics-server.ts';
 
-/** `bun run` passes on a signal that a terminal or systemd has sent to this process too: that is not a second one. */
+/**
+ * A terminal or systemd signals this process and `bun run`, which forwards the signal: a repeat within this time is the
+ * same signal.
+ */
 const SAME_SIGNAL_MS = 1000;
 
 async function main(): Promise<void> {
@@ -49,7 +52,7 @@ async function main(): Promise<void> {
     }
     stoppingSince = performance.now();
     logger.info(`${signal}: no more connections; ${server?.pendingRequests} requests are under way`);
-    // The server does not wait for a call whose client has gone.
+    // The server does not wait for a call whose client has disconnected; `settled()` does.
     const finished = gateway.stop().then(() => gateway.settled());
     await Promise.race([finished, Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
     const cut = server?.pendingRequests ?? 0;
@@ -61,14 +64,14 @@ async function main(): Promise<void> {
   process.on('SIGINT', stop);
 }
 
-/** Loaded only where it is asked for: it takes 24 ms of the start. */
+/** Imported only when a metrics port is set, because the import slows down the start. */
 async function openMetrics({ metricsPort }: Settings) {
   if (metricsPort === undefined) return undefined;
   const { Metrics } = await import('./gateway/telemetry/metrics.ts');
   return new Metrics();
 }
 
-/** @param prefix of the two settings, before `HOST` and `PORT` */
+/** @param prefix precedes `HOST` and `PORT` in the names of the two settings */
 function listenProblem(
   prefix: string,
   port: number | undefined,
@@ -81,7 +84,7 @@ function listenProblem(
     return undefined;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
-    // Bun has this code for a name that cannot be resolved, too.
+    // Bun also reports EADDRINUSE for a host name that it cannot resolve.
     if (code === 'EADDRINUSE' && isIP(host)) return `port ${port} is taken (${prefix}PORT)`;
     return `cannot listen on ${host}:${port} (${code}, ${prefix}HOST and ${prefix}PORT)`;
   }

@@ -1,4 +1,4 @@
-/** Puts the gateway together: error envelope, CORS, origin rule, routes. */
+/** Assembles the gateway: error envelope, CORS, origin rule and routes. */
 
 import { cors } from '@elysiajs/cors';
 import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia';
@@ -59,21 +59,22 @@ export function createGateway({
   const session = createSessionPlugin(sessionParts);
   const gateway = new Elysia({
     name: 'gateway',
-    // What a client sends is judged as it is: the normaliser would merge a `__proto__` key into the body.
+    // Validation must see the body as the client sent it: the normaliser would merge a `__proto__` key into the body.
     normalize: false,
     strictPath: true,
-    // Elysia otherwise looks for the path where a host name of usual length would end.
+    // Without this, Elysia assumes a host name of usual length when it looks for the start of the path.
     handler: { standardHostname: false },
     serve: {
       idleTimeout: IDLE_TIMEOUT_SECONDS,
-      // Ours is smaller, and answers with the envelope and CORS headers; Bun's would be a bare 413.
+      // The gateway's own limit is smaller and responds with the envelope and CORS headers. Bun's 413 would have
+      // neither.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
-      // Elysia's default lets a second gateway share the port in silence.
+      // By default, Elysia lets a second gateway share the port without an error.
       reusePort: false,
     },
   })
-    // Around everything, refusals and preflights too, which no hook of Elysia's sees the end of.
+    // Wraps every request, including refusals and preflights, because no Elysia hook sees the end of those.
     .wrap((handle, request) => () => telemetry.observe(request, () => handle(request)))
     .headers({ 'x-content-type-options': 'nosniff' })
     .onRequest(({ request, set }) => {
@@ -81,15 +82,15 @@ export function createGateway({
     })
     .onError(({ error, request, server, set }) => {
       const response = errorEnvelope(toGatewayError(error, request, routes()), { request, server, set });
-      // Bun takes what follows a CONNECT for a tunnel's content, even when it is refused.
+      // Bun treats everything after a CONNECT as the content of a tunnel, even after a refusal.
       if (request.method === 'CONNECT') response.headers.set('connection', 'close');
       return response;
     })
-    // Before the origin rule, so that its 403 carries CORS headers and a preflight is answered.
+    // CORS comes before the origin rule, so that the 403 carries CORS headers and preflights get a response.
     .use(
       cors({
         origin: (request) => hasAllowedOrigin(request, allowedOrigins),
-        // As one text: the plugin would join a list for every answer.
+        // A string, because the plugin would join an array for every response.
         methods: PROXIED_METHODS.join(', '),
         allowedHeaders: REQUEST_HEADERS,
         exposeHeaders: EXPOSED_HEADERS,
@@ -98,12 +99,12 @@ export function createGateway({
       }),
     )
     .onRequest(({ request, server, set }) => {
-      // A load balancer asks without a Host. For the rest there would be no address, and Elysia would look for the path
-      // in the query.
+      // A load balancer may check health without a Host header. Any other request without one is refused: it has no
+      // absolute URL, and Elysia would look for its path in the query.
       if (request.url === HEALTH_PATH) return;
       if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
       if (hasAllowedOrigin(request, allowedOrigins) || openToAll.has(requestPath(request.url))) return;
-      // Not thrown: strangers may knock often, and this way it costs half.
+      // Returned, not thrown: a throw costs more, and any site can send such requests.
       return errorEnvelope(new GatewayError(403, messages.originNotAllowed), { request, server, set });
     })
     .use(healthRoutes(settings.serviceName))
@@ -111,16 +112,17 @@ export function createGateway({
     .use(musicRoutes(settings, session, admission))
     .use(upstreamProxyRoutes(settings, session, admission));
   if (!production) {
-    // Loaded when it is asked for: a start should not wait for it.
+    // Imported on request, because it would slow down the start.
     gateway.get(OPENAPI_PATH, async () => {
-      // The container leaves it out.
+      // The container does not include this file.
       const document = await import('./openapi/document.ts').catch(() => {
         throw new GatewayError(404, messages.notFound);
       });
       return document.openApiDocument();
     });
   }
-  // Bun's own count forgets a call when its client goes; a generation is paid for, and a refresh spends its token.
+  // Bun stops counting a request when its client disconnects, but a generation is paid for and a refresh spends its
+  // token.
   const settled = async () => {
     await Promise.all([refreshCoordinator.settled(), admission.streams.emptied()]);
   };
@@ -134,7 +136,7 @@ interface Route {
 
 function toGatewayError(error: unknown, request: Request, routes: readonly Route[]): GatewayError {
   if (error instanceof GatewayError) return error;
-  // What a body parser throws comes wrapped.
+  // Elysia wraps what a body parser throws.
   if (error instanceof ParseError && error.cause instanceof GatewayError) return error.cause;
   if (error instanceof ValidationError) return new GatewayError(400, validationMessage(error));
   if (error instanceof NotFoundError) {
@@ -148,7 +150,7 @@ function validationMessage({ customError }: ValidationError): Message {
   return isMessageKey(customError) ? messages[customError] : messages.requestInvalid;
 }
 
-/** The methods that the requested path knows; none when there is no such path. */
+/** The methods that the requested path supports; empty when the path has no route. */
 function allowedMethods({ url }: Request, routes: readonly Route[]): string[] {
   const path = requestPath(url);
   return routes

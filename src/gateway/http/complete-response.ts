@@ -1,4 +1,4 @@
-/** Makes a Response that is complete: with the headers that hooks have set, CORS among them. */
+/** Makes a Response that already has the headers set by hooks, such as CORS headers. */
 
 import type { Context } from 'elysia';
 import { traceOf } from '../trace/request-trace.ts';
@@ -7,20 +7,20 @@ import { type ByteStream, observedBody, type PaidBody } from './observed-body.ts
 
 type Body = ByteStream | Uint8Array<ArrayBuffer> | null;
 
-/** A request that is about to be answered, and where hooks have set headers. */
+/** A request whose response is being made, and the headers that hooks have set for it. */
 export interface Responding extends Connection {
   readonly set: Context['set'];
 }
 
-/** The plugin sets them on every answer; browsers look at them in that of a preflight alone. */
+/** The plugin sets them on every response, but browsers read them only in the response to a preflight. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
 
-/** Head and body up to some 14 KB leave Bun in one piece. */
+/** Bun sends a head and a small body in one write. This leaves room for the head. */
 export const ONE_PIECE_BYTES = 12 * 1024;
 
 /**
- * Elysia would copy the answer to add those headers one by one, and take its body through a stream: 14 us of the 80
- * that a small answer cost. An answer with cookies is left to it, which is once in a token's life.
+ * Elysia would copy the response to add those headers one by one, and would pass its body through a stream, which is a
+ * large part of the cost of a small response. Responses with cookies are rare, so they are left to Elysia.
  */
 export function completeResponse(
   { request, server, set }: Responding,
@@ -41,12 +41,12 @@ export function completeResponse(
   return new Response(sent, { status, headers: all });
 }
 
-/** Of no body and no length Bun would make a length of 0, which the upstream has not said. */
+/** For a response without body and length, Bun would send `Content-Length: 0`, which the upstream did not send. */
 function headOnly(body: Body, headers: Readonly<Record<string, string>>): Body {
   return body === null && headers['content-length'] === undefined ? streamOf(new Uint8Array()) : body;
 }
 
-/** Bun would give a complete body the type `application/octet-stream`, which the upstream has not sent. */
+/** For a complete body without a type, Bun would send `application/octet-stream`, which the upstream did not send. */
 function withoutType(body: Body, headers: Readonly<Record<string, string>>): Body {
   return body instanceof Uint8Array && headers['content-type'] === undefined ? streamOf(body) : body;
 }
@@ -59,9 +59,8 @@ function traced(body: Body, connection: Connection, paid?: PaidBody): Body {
 }
 
 /**
- * A larger body that is here whole makes Bun send every part of every header on its own: 30 calls to the system, and 40 ms
- * of waiting where the client's acknowledgement is delayed. From a stream of ours it does not know that. 64 KB: 148 us
- * instead of 275.
+ * Bun sends a large body that is in memory with a system call for every part of every header, and then waits for
+ * delayed acknowledgements of the client. It sends a stream efficiently.
  */
 function streamOf(bytes: Uint8Array<ArrayBuffer>): ByteStream {
   return new ReadableStream(
@@ -71,7 +70,7 @@ function streamOf(bytes: Uint8Array<ArrayBuffer>): ByteStream {
         controller.close();
       },
     },
-    // Bun collects this much before it sends. A small body ends within it, and so keeps its Content-Length.
+    // Bun buffers this much before it sends. A small body ends within the buffer, so it keeps its Content-Length.
     { highWaterMark: ONE_PIECE_BYTES + 1 },
   );
 }

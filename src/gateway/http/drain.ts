@@ -1,11 +1,11 @@
-/** Reads the rest of a body whose client has gone, and throws it away. */
+/** Reads and discards the rest of a body whose client has disconnected. */
 
 import type { ReadableStreamDefaultReader } from 'node:stream/web';
 import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 
 type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
 
-/** Resolves when the body has ended or has broken off. It is given up after 60 s of silence, and after `longestMs`. */
+/** Resolves when the body has ended or failed. Gives up after 60 s of silence, and after `longestMs`. */
 export async function drain(reader: Reader, longestMs: number): Promise<void> {
   const giveUp = () => void reader.cancel().catch(() => {});
   const deadline = setTimeout(giveUp, longestMs);
@@ -15,11 +15,11 @@ export async function drain(reader: Reader, longestMs: number): Promise<void> {
       const { done, value } = await reader.read();
       if (done) return;
       silence.refresh();
-      // Frees the piece at once instead of leaving it to the collector.
+      // Frees the memory at once instead of waiting for the garbage collector.
       value.buffer.transfer(0);
     }
   } catch {
-    // The upstream broke off, and no client is left to see it.
+    // The upstream broke off, but no client is left to receive an error.
   } finally {
     clearTimeout(deadline);
     clearTimeout(silence);

@@ -1,6 +1,8 @@
-/** What a log may say of an error: names, codes and places. Never a message, which can quote a URL or a header. */
+/**
+ * Describes an error for the log by name, code and location. Never by its message, which can quote a URL or a header.
+ */
 
-/** Of the innermost error. */
+/** Describes the innermost cause. */
 export function describeCause(cause: unknown): string {
   if (!(cause instanceof Error)) return typeof cause;
   if (cause.cause !== undefined) return describeCause(cause.cause);
@@ -8,7 +10,7 @@ export function describeCause(cause: unknown): string {
   return `${cause.name}${code}`;
 }
 
-/** Where in the code it was thrown; of the stack's text, which begins with the message, only what comes after. */
+/** Where in the code the error was thrown. The message, with which the stack begins, is left out. */
 export function placeOf(cause: unknown): string {
   if (!(cause instanceof Error)) return '';
   const frames = cause.stack?.slice(`${cause.name}: ${cause.message}`.length) ?? '';

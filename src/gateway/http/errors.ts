@@ -1,4 +1,4 @@
-/** The one error class of the gateway, and the envelope in which a client sees it. */
+/** The gateway's only error class, and the envelope in which a client receives an error. */
 
 import { traceOf } from '../trace/request-trace.ts';
 import { completeResponse, type Responding } from './complete-response.ts';
@@ -6,19 +6,19 @@ import { describeCause, placeOf } from './error-summary.ts';
 import { type Message, messageKey, messages, preferredLanguage } from './messages.ts';
 
 interface Details {
-  /** What went wrong inside; it is logged, and never sent. */
+  /** The internal reason; it is logged but never sent. */
   readonly cause?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A failure that the client is told of: a status, a public text and the inner cause. */
+/** A failure that is reported to the client: a status, a public text and the internal cause. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly status: number;
-  /** From the catalogue, or a text that the upstream meant for the user. */
+  /** From the catalogue, or a text that the upstream wrote for the user. */
   readonly text: Message | string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The name of the text, by which logs and metrics call this failure. */
+  /** The name of the text, which identifies this failure in logs and metrics. */
   readonly reason: string;
 
   constructor(status: number, text: Message | string, { cause, headers = {} }: Details = {}) {
@@ -31,12 +31,12 @@ export class GatewayError extends Error {
   }
 }
 
-/** @see RFC 9110 section 15.5.6: a 405 names the methods that are allowed. */
+/** @see RFC 9110 section 15.5.6: a 405 lists the allowed methods. */
 export function methodNotAllowed(allowed: readonly string[]): GatewayError {
   return new GatewayError(405, messages.methodNotAllowed, { headers: { allow: allowed.join(', ') } });
 }
 
-/** `{"error":{"message":"..."}}`, in the language the client asked for. */
+/** `{"error":{"message":"..."}}`, in the language that the client prefers. */
 export function errorEnvelope(failure: GatewayError, context: Responding): Response {
   const { status, text, headers, reason } = failure;
   const trace = traceOf(context.request);

@@ -1,10 +1,10 @@
-/** Which headers cross the gateway. Whatever is not listed here stays on its side. */
+/** Decides which headers cross the gateway. Headers that are not listed here are dropped. */
 
 import { namedByConnection } from '../trace/connection-header.ts';
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 
-/** What the proxy forwards unchanged. */
+/** The request headers that the proxy forwards unchanged. */
 const FORWARDED_REQUEST_HEADERS = [
   'accept',
   'accept-language',
@@ -21,12 +21,14 @@ const FORWARDED_REQUEST_HEADERS = [
   'range',
 ];
 
-/** How the gateway names itself to the upstream, as in `Proxy-Status`. */
+/** The gateway's name in `Via`, as in `Proxy-Status`. */
 const VIA = '1.1 music-gateway';
-/** Printable ASCII, of at most 1 KB. */
+/** Printable ASCII, at most 1 KB. */
 const SANE_VIA = /^[\t\x20-\x7e]{1,1024}$/;
 
-/** What a script on the studio's origin may send; how a request is traced is decided in trace-context.ts. */
+/**
+ * The headers that a script on the studio's origin may send. trace-context.ts decides which tracing headers are used.
+ */
 export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
 
 const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-Creation-Id'];
@@ -55,10 +57,10 @@ const RESPONSE_HEADERS = new Set([
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const CONTROL_CHARACTER = /[\x00-\x08\x0a-\x1f\x7f]/;
 
-/** `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and their like. */
+/** Matches `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and similar names. */
 const RATE_LIMIT = /^(x-)?ratelimit/;
 
-/** What a script on the studio's origin may read besides the headers that are always readable. */
+/** The headers that a script on the studio's origin may read, besides those that are always readable. */
 export const EXPOSED_HEADERS = [
   ...GENERATION_HEADERS,
   'Accept-Ranges',
@@ -86,9 +88,9 @@ export const EXPOSED_HEADERS = [
 const LISTED = new Set(EXPOSED_HEADERS.map((name) => name.toLowerCase()));
 
 /**
- * A header that is forwarded unchanged; null when it is not there.
+ * Returns the value of a header that is forwarded unchanged; null when it is absent.
  *
- * @throws GatewayError 400 when it holds a control character, which Bun lets through (RFC 9110 section 5.5)
+ * @throws GatewayError 400 when the value contains a control character, which Bun accepts (RFC 9110 section 5.5)
  */
 export function forwardedRequestHeader({ headers }: Request, name: string): string | null {
   const value = headers.get(name);
@@ -97,7 +99,7 @@ export function forwardedRequestHeader({ headers }: Request, name: string): stri
 }
 
 /**
- * The headers of a request that the proxy sends to the upstream.
+ * Returns the request headers that the proxy sends to the upstream.
  *
  * @see RFC 9110 sections 7.6.1 (Connection), 7.6.3 (Via) and 12.5.3 (Accept-Encoding)
  * @throws GatewayError as {@link forwardedRequestHeader} does
@@ -113,13 +115,13 @@ export function forwardedRequestHeaders(request: Request): Record<string, string
   const via = request.headers.get('via');
   if (via !== null && SANE_VIA.test(via)) forwarded['via'] = via;
   dropNamed(request.headers.get('connection'), forwarded);
-  // A player cannot use a range of an encoded body, and a client could join ranges of two encodings.
+  // A player cannot use a range of an encoded body, and a client could combine ranges of different encodings.
   if (forwarded['range'] !== undefined) forwarded['accept-encoding'] = 'identity';
   forwarded['via'] = forwarded['via'] === undefined ? VIA : `${forwarded['via']}, ${VIA}`;
   return forwarded;
 }
 
-/** By name, in lower case; as a record, because building `Headers` costs a crossing into native code for each. */
+/** Headers by lower-case name. A plain record, because each access to `Headers` crosses into native code. */
 export function forwardedResponseHeaders(headers: Headers): Record<string, string> {
   const forwarded: Record<string, string> = {};
   let connection: string | null = null;
@@ -136,16 +138,16 @@ export function forwardedResponseHeaders(headers: Headers): Record<string, strin
   return forwarded;
 }
 
-/** Drops the headers that `Connection` names, because they are for one hop only. */
+/** Drops the headers that `Connection` names, because they apply to one hop only. */
 function dropNamed(connection: string | null, headers: Record<string, string>): void {
   for (const name of namedByConnection(connection)) delete headers[name];
 }
 
 /**
- * Lets scripts read the rate-limit headers of a response that {@link EXPOSED_HEADERS} does not list. The response names
- * each of them, because CORS has no `*` for requests with credentials.
+ * Lets scripts read the rate-limit headers of a response that {@link EXPOSED_HEADERS} does not list. Each is named,
+ * because `*` has no meaning for requests with credentials in CORS.
  *
- * @param headers of the response, by name in lower case
+ * @param headers the headers of the response, by lower-case name
  */
 export function exposeRateLimits(headers: Record<string, string>): void {
   const unlisted = Object.keys(headers).filter((name) => RATE_LIMIT.test(name) && !LISTED.has(name));
@@ -165,7 +167,7 @@ export function generationHeaders(headers: Headers): Record<string, string> {
   return forwarded;
 }
 
-/** The headers that say when the client may send the next request, and how many it has left. */
+/** The headers that tell the client how many requests it has left and when it may send the next one. */
 export function limitHeaders(headers: Headers): Record<string, string> {
   const forwarded: Record<string, string> = {};
   headers.forEach((value, name) => {

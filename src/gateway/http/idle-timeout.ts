@@ -1,30 +1,34 @@
-/** Keeps Bun from cutting a client that waits for the upstream. */
+/** Keeps Bun from closing the connection of a client that waits for the upstream. */
 
 import type { Server } from 'bun';
 
-/** How long a connection may be silent, in seconds; a reader that stalls in mid-answer is cut after it. */
+/**
+ * How many seconds a connection may be silent. A client that stops reading in the middle of a response is cut off after
+ * it.
+ */
 export const IDLE_TIMEOUT_SECONDS = 60;
 
-/** A request and the server that holds its connection; null when there is no socket. */
+/** A request and the server that owns its connection; null when there is no socket. */
 export interface Connection {
   readonly request: Request;
   readonly server: Pick<Server<unknown>, 'timeout'> | null;
 }
 
-/** The shortest idle timeout, after which a connection is closed whose reader does not go on. */
+/** The shortest idle timeout: the connection closes unless its client continues to read. */
 const CUT_SECONDS = 1;
 
-/** Closes a connection whose reader is too slow, within seconds, unless it goes on reading. */
+/** Closes the connection of a slow reader within seconds, unless it continues to read. */
 export function cutSoon({ request, server }: Connection): void {
   server?.timeout(request, CUT_SECONDS);
 }
 
-/** Work that is over by then does not meet the timeout, which fires late rather than early. */
+/** Work that ends within this time never meets the idle timeout, because the timeout fires late rather than early. */
 const SHORT_WORK_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 
 /**
- * Bun closes a silent connection after at most 255 s, less than a generation may take to answer.
- * The change sticks to the connection, so it is undone before the answer leaves. It costs 3 us: short work does without.
+ * Bun's longest idle timeout, 255 s, is shorter than the upstream may take to respond to a generation. The timeout
+ * belongs to the connection, so it is restored before the response is sent. Short work leaves it unchanged, which is
+ * cheaper.
  *
  * @param longestMs how long the work may take
  */

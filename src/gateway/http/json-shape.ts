@@ -1,4 +1,4 @@
-/** Decides whether JSON is cheap to parse: a parser allocates for each list, object and value. */
+/** Decides whether JSON is cheap to parse, because a parser allocates for each array, object and value. */
 
 const MAX_LEVELS = 64;
 const MAX_BRACKETS = 1000;
@@ -14,10 +14,10 @@ const RIGHT_BRACE = '}'.charCodeAt(0);
 
 /**
  * Whether the JSON is nested deeper than 64 levels, or has more than 1,000 opening brackets and braces or more than
- * 1,000 commas. Strings may hold any number of them. Malformed JSON is counted like valid JSON up to its first error,
- * where the parser stops.
+ * 1,000 commas. Brackets and commas inside strings do not count. Malformed JSON is scanned in the same way: the parser
+ * stops at its first error.
  *
- * @param json UTF-8, in which no byte of a longer character looks like an ASCII character
+ * @param json UTF-8, in which no byte of a multi-byte character equals an ASCII character
  */
 export function isTooComplex(json: Uint8Array): boolean {
   let levels = 0;
@@ -43,7 +43,10 @@ export function isTooComplex(json: Uint8Array): boolean {
   return false;
 }
 
-/** The index of the closing quote. Not by `indexOf()`: a call for each of a million short strings costs far more. */
+/**
+ * The index of the closing quote. `indexOf()` would be slower: a call for each of a million short strings costs far
+ * more.
+ */
 function endOfString(json: Uint8Array, start: number): number {
   let index = start;
   while (index < json.length && json[index] !== QUOTE) index += json[index] === BACKSLASH ? 2 : 1;

@@ -1,14 +1,14 @@
 /** Maps the upstream's addresses in response headers to the paths at which the gateway serves them. */
 
 export interface AddressMapping {
-  /** The address of the call, against which a relative address is resolved. */
+  /** The address of the call; relative addresses are resolved against it. */
   readonly requestUrl: string;
-  /** The upstream's base address, and the gateway's path that stands for it. */
+  /** The upstream's base address, and the path of the gateway that corresponds to it. */
   readonly upstreamUrl: string;
   readonly gatewayPath: string;
 }
 
-/** Undefined for an address on the upstream's host that the gateway does not serve, because it would reveal the host. */
+/** Undefined for an address on the upstream's host that the gateway does not serve: it would reveal the host. */
 export function mapAddress(address: string, mapping: AddressMapping): string | undefined {
   const url = URL.parse(address, mapping.requestUrl);
   if (!url) return undefined;
@@ -17,18 +17,18 @@ export function mapAddress(address: string, mapping: AddressMapping): string | u
   return url.host === hostOf(mapping) ? undefined : address;
 }
 
-/** Pagination needs fewer. The bounds are ours: Bun has none, and a relative address may grow by the request's path. */
+/** More than pagination needs. Bun has no such limits, and a relative address may grow by the request's path. */
 const MAX_LINKS = 50;
 const MAX_LINK_CHARACTERS = 16 * 1024;
 const PIECE = /<[^>]*>|"[^"\\]*(?:\\.[^"\\]*)*"|[^<",]+|,/gsy;
 const LINK = /^<([^<>]*)>(.*)$/s;
-/** Includes the semicolon, and accepts a value that is neither a token nor quoted, such as `type=audio/mpeg`. */
+/** Includes the semicolon, and accepts values that are neither tokens nor quoted strings, such as `type=audio/mpeg`. */
 const PARAMETER =
   /[\t ]*;[\t ]*(?:([^\t "<>=;,]+)[\t ]*(?:=[\t ]*("[^"\\]*(?:\\.[^"\\]*)*"|[^\t "<>;,]*))?)?/gsy;
 
 /**
- * A `Link` header with its targets and anchors mapped. A link that cannot be parsed or mapped is dropped; undefined
- * when none is left, or when the header is too long to be parsed.
+ * Maps the targets and anchors of a `Link` header. A link that cannot be parsed or mapped is dropped. Undefined when no
+ * link is left or the header is too long to parse.
  *
  * @see RFC 8288 section 3
  */
@@ -44,7 +44,7 @@ export function mapLinks(header: string, mapping: AddressMapping): string | unde
   return mapped.length ? mapped.join(', ') : undefined;
 }
 
-/** Splits at the commas outside of `<>` and of quoted strings. A link that is not closed is left out. */
+/** Splits at commas outside `<>` and quoted strings. An unterminated link is left out. */
 function* linksOf(header: string): Generator<string> {
   let parsed = 0;
   let link = '';
@@ -71,12 +71,12 @@ function mapLink(link: string, mapping: AddressMapping): string | undefined {
     if (anchor === undefined) return undefined;
     text += anchor === null ? parameter : `; anchor="${anchor.replace(/["\\]/g, '\\$&')}"`;
   }
-  // Other parameters may contain the upstream's address too: a relation type can be a URL.
+  // Other parameters may also contain the upstream's address: a relation type can be a URL.
   const isComplete = parsed === parameters.length && !text.includes(`//${hostOf(mapping)}`);
   return isComplete ? `<${mapped}>${text}` : undefined;
 }
 
-/** Includes the port, unless it is the default of the scheme. */
+/** Includes the port, unless it is the default port of the scheme. */
 function hostOf({ upstreamUrl }: AddressMapping): string {
   return new URL(upstreamUrl).host;
 }

@@ -1,4 +1,4 @@
-/** Every text that the gateway itself says to a client, in English and in Swahili. */
+/** Every text that the gateway itself sends to a client, in English and in Swahili. */
 
 export interface Message {
   readonly en: string;
@@ -153,16 +153,16 @@ export type MessageKey = keyof typeof messages;
 
 const keys = new Map<Message, string>(Object.entries(messages).map(([key, message]) => [message, key]));
 
-/** The name of a text, which says in a log what the client was told. */
+/** The name of a text, which identifies it in logs and metrics. */
 export function messageKey(message: Message): string {
   return keys.get(message) ?? 'unknown';
 }
 
-/** More than any browser sends; 16 KB of commas would cost 5 ms. */
+/** More than any browser sends. A long list would take too long to parse. */
 const MAX_LANGUAGE_CHARACTERS = 200;
 
 /**
- * The language to answer in, by the weights of an `Accept-Language` header and then by its order; English otherwise.
+ * The language of the response: by the weights of an `Accept-Language` header, then by its order, else English.
  *
  * @see RFC 9110 section 12.5.4
  */

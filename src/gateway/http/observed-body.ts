@@ -1,4 +1,4 @@
-/** Passes a streamed body on, and sees how it ends: Bun's own stream tells neither its size nor its fate. */
+/** Passes a streamed body on and observes how it ends: Bun's own stream reports neither its size nor how it ended. */
 
 import { traceOf } from '../trace/request-trace.ts';
 import { drain } from './drain.ts';
@@ -8,21 +8,21 @@ import { ReaderAllowance } from './reader-allowance.ts';
 
 export type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
 
-/** A body that is paid for: it is read to its end, whether its client is still there or not. */
+/** A body that is paid for: it is read to its end even when its client has disconnected. */
 export interface PaidBody {
-  /** The piece that has been read already; undefined when the whole body has been. */
+  /** The piece that has already been read; undefined when the body is complete in memory. */
   readonly firstPiece: Uint8Array<ArrayBuffer> | undefined;
-  /** How long it may be read after its client has gone. */
+  /** How long the body may be read after its client has disconnected. */
   readonly longestMs: number;
 }
 
-/** The idle timeout fires late rather than early, but counts in steps. */
+/** Shorter than the idle timeout, which Bun counts in coarse steps. */
 const STALLED_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 const LOOK_EVERY_MS = 5000;
 
 /**
- * The same bytes, one piece at a time. It costs 4 ms for 10 MB more than Bun's own stream, which prints the upstream's
- * address to stderr when the upstream breaks off.
+ * Yields the same bytes, one piece at a time. Bun's own stream is a little faster, but prints the upstream's address to
+ * stderr when the upstream breaks off.
  */
 export function observedBody(body: ByteStream, connection: Connection, paid?: PaidBody): ByteStream {
   const trace = traceOf(connection.request);
@@ -32,7 +32,7 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
   trace.bodyEnd = promise;
   trace.bytes = 0;
   let isOver = false;
-  /** Since when the upstream has been asked for more. */
+  /** When the gateway last asked the upstream for more; infinite while it is not waiting. */
   let waitingSince = Number.POSITIVE_INFINITY;
   let look: Timer | undefined;
   const stop = () => {
@@ -68,7 +68,7 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
     waitingSince = Date.now();
     allowance.pieceTaken(waitingSince);
     let read = await reader.read();
-    // An empty piece would break a stream of bytes.
+    // An empty piece would break a byte stream.
     while (read.value?.byteLength === 0) read = await reader.read();
     waitingSince = Number.POSITIVE_INFINITY;
     if (isOver) return;
@@ -78,14 +78,14 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
     } else passOn(read.value, controller);
   };
   return new ReadableStream({
-    // Hands each piece over instead of leaving it to the collector: a third less memory with 100 tracks at once.
+    // A byte stream takes over each piece's buffer instead of leaving it to the garbage collector, which saves memory.
     type: 'bytes',
     start(controller) {
       look = setInterval(() => {
         if (!allowance.isSpent(Date.now())) return;
         trace.cause = 'slow reader';
         controller.error();
-        // Bun hears of the error only when the reader takes what was there before it.
+        // Bun notices the error only when the client reads the bytes buffered before it.
         cutSoon(connection);
         onClientGone();
       }, LOOK_EVERY_MS);
@@ -95,13 +95,13 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
       pass(controller).catch((cause) => {
         if (isOver) return;
         breakOff(describeCause(cause));
-        // The connection is reset, so that a part never looks whole. Given an error before the head has left, Bun would
-        // print it, with the upstream's address.
+        // Erroring resets the connection, so that a partial body never looks complete. The error is empty: if the head
+        // has not been sent, Bun would print the error, with the upstream's address.
         controller.error();
       }),
     cancel() {
       if (Date.now() - waitingSince < STALLED_MS) return onClientGone();
-      // Bun cuts off a client that has got nothing for so long, although it was the upstream that stood still.
+      // Bun cuts off a client that has received nothing for this long, although it was the upstream that stalled.
       breakOff('stalled');
       giveUp();
     },

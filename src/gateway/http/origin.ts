@@ -1,7 +1,7 @@
-/** The origin rule: only the studio's own origins may use the gateway. */
+/** The origin rule: only allowed origins may use the gateway. */
 
 /**
- * Whether `Origin` is there and is, letter by letter, an allowed origin.
+ * Whether `Origin` is present and exactly equals an allowed origin.
  *
  * @see RFC 6454 section 7
  */

@@ -8,8 +8,8 @@ import { messages } from './messages.ts';
 const MAX_FORM_FIELDS = 1000;
 
 /**
- * The fields of the body; null when it has another content type or none. Not undefined: then Elysia would try its own
- * parsers on a body that has been read.
+ * Returns the fields of the body; null when there is no body or it has another content type. Never undefined: Elysia
+ * would then try its own parsers on a body that has already been read.
  *
  * @throws GatewayError 400 when the body is malformed, or when parsing it would cost far more than reading it
  */
@@ -21,11 +21,11 @@ export function parseFields(contentType: string | null, body: Buffer): unknown {
 }
 
 function parseJson(body: Buffer): unknown {
-  // Asked first: a decoder takes far longer over invalid bytes.
+  // This check comes first because decoding invalid bytes takes far longer.
   if (!isUtf8(body)) throw new GatewayError(400, messages.bodyMalformed);
   if (isTooComplex(body)) throw new GatewayError(400, messages.bodyTooComplex);
   try {
-    // This decoder skips a byte order mark.
+    // TextDecoder skips a byte order mark.
     return JSON.parse(new TextDecoder().decode(body));
   } catch (cause) {
     throw new GatewayError(400, messages.bodyMalformed, { cause });

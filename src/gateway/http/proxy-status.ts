@@ -1,8 +1,8 @@
-/** Names what went wrong on the way to the upstream, so that a client can tell "never sent" from "may have happened". */
+/** Classifies failures on the way to the upstream, so that clients can tell "never sent" from "may have happened". */
 
 import type { ProxyError } from '../trace/proxy-error.ts';
 
-/** The codes of Bun's fetch. */
+/** Bun's fetch error codes. */
 const BY_CODE: Readonly<Record<string, ProxyError>> = {
   ECONNREFUSED: 'connection_refused',
   ECONNRESET: 'connection_terminated',
@@ -22,7 +22,7 @@ const BY_CODE: Readonly<Record<string, ProxyError>> = {
 
 const CERTIFICATE_CODE = /CERT|SELF_SIGNED|UNABLE_TO_/;
 
-/** The kind of a failed fetch; one that is not known counts as an answer that did not come whole. */
+/** Classifies a failed fetch. An unknown failure counts as an incomplete response. */
 export function proxyErrorOf(cause: unknown): ProxyError {
   if (cause instanceof DOMException && cause.name === 'TimeoutError') return 'http_response_timeout';
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
@@ -31,12 +31,12 @@ export function proxyErrorOf(cause: unknown): ProxyError {
   );
 }
 
-/** The `Proxy-Status` header of an answer that the gateway gives in the upstream's stead. */
+/** The `Proxy-Status` header of a response that the gateway sends in place of the upstream's. */
 export function proxyStatus(error: ProxyError): Readonly<Record<string, string>> {
   return { 'proxy-status': `music-gateway; error=${error}` };
 }
 
-/** Whether a status reports a problem of the upstream, and not of the request. */
+/** Whether a status reports a problem of the upstream rather than of the request. */
 export function isOutage(status: number): boolean {
   return status === 429 || status >= 500;
 }

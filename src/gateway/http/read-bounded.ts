@@ -1,9 +1,11 @@
 /** Reads a body of unknown size, up to a bound. */
 
-/** Beyond this many pieces their number costs more than their bytes: nobody sends a body so by mistake. */
+/** Beyond this many chunks, the count costs more memory than the bytes. No normal client sends so many. */
 const MAX_CHUNKS = 16_384;
 
-/** All bytes of the body, or undefined when there are more than `limitBytes`; the rest is given up. */
+/**
+ * Returns all bytes of the body; undefined when there are more than `limitBytes`, in which case the rest is cancelled.
+ */
 export async function readBounded(
   body: ReadableStream<Uint8Array> | null,
   limitBytes: number,

@@ -1,17 +1,18 @@
-/** How long the reader of a streamed body may take: bytes that wait for a slow reader cost memory. */
+/** Limits how long a client may take to read a streamed body, because unread bytes use memory. */
 
-/** Less than the sparest audio, and more than someone needs who reads only to hold memory. */
+/** Below the bit rate of any audio, but more than a client would read only to occupy memory. */
 const MIN_BYTES_PER_SECOND = 2 * 1024;
 const FULL_SECONDS = 60;
 
 /**
- * Bytes that the reader may still owe. It loses them while bytes wait for the reader, at the least rate, and regains
- * what the reader takes. It is full at the start, so that it lasts for 60 s, and lasts long enough for any piece.
+ * The bytes that the reader may still fall behind. They decrease at the minimum rate while a piece waits to be read,
+ * and each piece that is read adds its size. The allowance starts full, which lasts 60 s, and always covers one whole
+ * piece.
  */
 export class ReaderAllowance {
   #bytes = FULL_SECONDS * MIN_BYTES_PER_SECOND;
   #pieceBytes = 0;
-  /** Since when the piece has waited for the reader; undefined while the reader waits for the upstream. */
+  /** When the current piece began to wait for the reader; undefined while the reader waits for the upstream. */
   #waitingSince: number | undefined;
 
   /** @param now in milliseconds */

@@ -1,12 +1,12 @@
-/** The headers with which an upstream's response is relayed. */
+/** Decides with which headers an upstream's response is relayed. */
 
 import { forwardedResponseHeaders } from './forwarded-headers.ts';
 import { type AddressMapping, mapAddress, mapLinks } from './mapped-addresses.ts';
 
-/** Keeps the upstream's HTML from running on the origin that holds the session cookies. */
+/** Keeps HTML from the upstream from running scripts on the origin that has the session cookies. */
 export const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
 
-/** How each header with addresses is mapped. A header that maps to undefined is dropped. */
+/** How each header with addresses is mapped. A header is dropped when its mapping returns undefined. */
 const MAPPED: readonly (readonly [string, (value: string, mapping: AddressMapping) => string | undefined])[] =
   [
     ['location', mapAddress],
@@ -18,7 +18,7 @@ const MAPPED: readonly (readonly [string, (value: string, mapping: AddressMappin
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
 
 /**
- * The headers of the gateway's response.
+ * Returns the headers of the gateway's response.
  *
  * @param vary the gateway's own `Vary`
  */

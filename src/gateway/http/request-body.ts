@@ -1,4 +1,4 @@
-/** Reads a request body of bounded size in bounded time, whether its length is declared or not. */
+/** Reads a request body of bounded size within bounded time, with or without a declared length. */
 
 import type { BodyBudget, BodyShare } from './admission/body-budget.ts';
 import { GatewayError } from './errors.ts';
@@ -7,23 +7,23 @@ import { parseFields } from './parse-fields.ts';
 import { readBounded } from './read-bounded.ts';
 
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
-/** How long a body may take: this, and a second for each {@link MIN_BYTES_PER_SECOND} that have arrived. */
+/** How long a body may take: this, plus a second for each {@link MIN_BYTES_PER_SECOND} received. */
 const MIN_DEADLINE_MS = 25_000;
 const MIN_BYTES_PER_SECOND = 16 * 1024;
 
-/** Bun ends the connection with the response; otherwise it would wait for the rest of the body. */
+/** Bun closes the connection after the response. Without this header it would wait for the rest of the body. */
 const CLOSE = { connection: 'close' };
 
-/** The bytes of a body; disposed of when they are no longer needed, it makes room for others. */
+/** The bytes of a body. Disposing of it frees their share of the budget. */
 export interface RequestBody extends Disposable {
   readonly bytes: Buffer<ArrayBuffer>;
 }
 
 /**
- * The whole body, kept so that it can be sent again after a refresh.
+ * Reads the complete body, which is kept so that it can be sent again after a refresh.
  *
  * @throws GatewayError 413 when it is larger than {@link BODY_LIMIT_BYTES}, 408 when it arrives too slowly, 400 when it
- *   breaks off, 503 when there is no memory for it
+ *   is incomplete, 503 when there is no memory for it
  */
 export async function readBody(request: Request, budget: BodyBudget): Promise<RequestBody> {
   const declaredBytes = Number(request.headers.get('content-length') ?? 0);
@@ -47,7 +47,7 @@ export async function readBody(request: Request, budget: BodyBudget): Promise<Re
   }
 }
 
-/** Bun itself lets a body take for ever. */
+/** Bun itself has no deadline for request bodies. */
 function startDeadline(share: BodyShare, onLate: () => void) {
   let timer: Timer | undefined;
   const check = (elapsedMs: number) => {
@@ -60,7 +60,7 @@ function startDeadline(share: BodyShare, onLate: () => void) {
 }
 
 /**
- * Those fields of a JSON or URL-encoded body that are named; null when it has no fields, or another content type.
+ * Returns the named fields of a JSON or URL-encoded body; null when it has no fields or another content type.
  *
  * @throws GatewayError as {@link readBody} and {@link parseFields} do
  */
@@ -72,7 +72,7 @@ export async function readFields(
   using body = await readBody(request, budget);
   const fields = parseFields(request.headers.get('content-type'), body.bytes);
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return null;
-  // The others would stay in memory for as long as the request is served.
+  // The other fields would stay in memory until the request has ended.
   return Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)));
 }
 

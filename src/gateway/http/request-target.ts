@@ -1,4 +1,4 @@
-/** The target of a request as the client wrote it, without the cost and the normalisation of `new URL`. */
+/** The target of a request as the client wrote it: `new URL` would normalise it, and costs more. */
 
 /** Path and query. */
 export function requestTarget(url: string): string {

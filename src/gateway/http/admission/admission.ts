@@ -1,4 +1,4 @@
-/** All that is admitted by our own counters: calls to other servers, request bodies, streamed response bodies. */
+/** Bounds what the gateway admits: calls to other servers, request bodies and streamed response bodies. */
 
 import {
   GATEWAY_BYTES,
@@ -14,43 +14,48 @@ import { Pool } from './pool.ts';
 import { SessionLimit, type SessionPlace, type SessionTokens } from './session-limit.ts';
 
 /**
- * The part of {@link Admission.streamedBodies} that may be in use for one more of the kind: strangers get the smallest,
- * so that they never take a place from a user, and a paid generation never waits for one.
+ * A kind of body is admitted while less than this share of {@link Admission.streamedBodies} is in use. Anonymous
+ * requests have the smallest share, so that they never take a place from a user, and other bodies never use up the
+ * places of paid generations.
  */
 export const STREAMED_SHARE = {
   /** Public playback. */
   public: 1 / 2,
-  /** What a signed-in user has relayed. */
+  /** Responses that are relayed to a signed-in user. */
   proxied: 3 / 4,
   generation: 1,
 } as const;
 
-/** The part of them that one session may stream: a few sessions cannot use up what is left for generations. */
+/**
+ * The share of streamed bodies that one session may use, so that a few sessions cannot use up the places of
+ * generations.
+ */
 const SESSION_SHARE = 1 / 4;
 const MIN_STREAMED_PER_SESSION = 4;
 
-/** The part of {@link Admission.streams} that strangers may use. */
+/** The share of {@link Admission.streams} that anonymous requests may use. */
 export const PUBLIC_SHARE_OF_STREAMS = 3 / 4;
 
 /**
- * A pool for each kind of call, so that none takes the connections of another: while the identity provider is slow,
- * sessions are checked, and while generations wait, they are renewed. A call is in flight until its upstream has ended
- * or has been given up, whether its client is still there or not: `server.pendingRequests` forgets it with the client.
+ * Each kind of call has a pool of its own, so that none takes the places of another: a slow identity provider does not
+ * block session checks, and waiting generations do not block the refresh that they need. A call stays in flight until
+ * its upstream has finished or the gateway has given it up, even after its client has disconnected:
+ * `server.pendingRequests` stops counting it then.
  */
 export class Admission {
   /** Token exchanges at the identity provider. */
   readonly identityProvider = new Pool(SHORT_CALL_LIMITS.identityProvider);
   /** Sign-in and refresh at the upstream. */
   readonly sessions = new Pool(SHORT_CALL_LIMITS.sessions);
-  /** Apart from those, because anybody can ask for a sign-out with made-up tokens. */
+  /** Sign-outs have a pool of their own, because anybody can send them with made-up tokens. */
   readonly signOuts = new Pool(SHORT_CALL_LIMITS.signOuts);
   /** Session check and models. */
   readonly reads = new Pool(SHORT_CALL_LIMITS.reads);
-  /** What is public about a track, until its answer has been sent; its audio is among the streamed bodies. */
+  /** Public track details, until the response has been sent. Public audio counts as a streamed body. */
   readonly publicDetails = new Pool(PUBLIC_DETAILS_LIMIT);
   /** Generations and proxied calls, until their bodies have ended. */
   readonly streams: Pool;
-  /** Response bodies that are streamed: unlike a call that waits, each costs megabytes. */
+  /** Streamed response bodies: each costs megabytes, unlike a call that waits for its response. */
   readonly streamedBodies: Pool;
   readonly perSession: SessionLimit;
   readonly requestBodies: BodyBudget;
@@ -83,7 +88,7 @@ export class Admission {
     return place;
   }
 
-  /** What all that is admitted now may cost at most. */
+  /** An upper bound for the memory that everything admitted at present may use. */
   get promisedBytes(): number {
     const calls = [this.identityProvider, this.sessions, this.signOuts, this.reads, this.streams];
     const inFlight = calls.reduce((sum, { inUse }) => sum + inUse, 0);

@@ -1,18 +1,18 @@
-/** The memory for request bodies: what arrives, and what is kept for the upstream, comes out of one budget. */
+/** Bounds the memory for request bodies: bytes that are arriving and bytes kept for the upstream share one budget. */
 
 import type { GatewayError } from '../errors.ts';
 import { overloaded } from './pool.ts';
 
-/** What a request costs while its body arrives, whatever the body's size. */
+/** The cost of a request while its body arrives, whatever the size of the body. */
 const OVERHEAD_BYTES = 16 * 1024;
-/** Far more than any order or sign-in has. */
+/** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** The part of the budget that larger bodies may fill. */
+/** The share of the budget that larger bodies may fill. */
 const LARGE_BODIES_SHARE = 1 / 2;
 
-/** What one request body has of the budget. */
+/** The share of the budget that one request body uses. */
 export class BodyShare {
-  /** Rejects when the share is taken away, so that a newer body has room. */
+  /** Rejects when the share is taken away to make room for a newer body. */
   readonly shed: Promise<never>;
   readonly #budget: BodyBudget;
   readonly #reject: (error: unknown) => void;
@@ -21,7 +21,7 @@ export class BodyShare {
 
   constructor(budget: BodyBudget) {
     const { promise, reject } = Promise.withResolvers<never>();
-    // Nothing may wait for it when it rejects.
+    // Prevents an unhandled rejection when nothing awaits this promise.
     promise.catch(() => {});
     this.shed = promise;
     this.#reject = reject;
@@ -43,7 +43,7 @@ export class BodyShare {
     this.#budget.makeRoom(bytes, this);
   }
 
-  /** The body is whole, and no longer makes room for others. */
+  /** Marks the body as complete: it is no longer dropped to make room for others. */
   arrived(): void {
     this.#budget.arrived(this);
   }
@@ -61,15 +61,15 @@ export class BodyShare {
 }
 
 /**
- * A body that is sent as usual is here within a second, and one that is sent to hold memory is not. So when the budget is
- * spent, the oldest body that still arrives makes room for a small one, and users are served during a flood. A large one
- * finds room or is refused.
+ * A normal body arrives within a second; one that is sent only to occupy memory does not. So when the budget is spent,
+ * the oldest body that is still arriving is dropped for a small one, and users are served during a flood. A large body
+ * is admitted only while there is room.
  */
 export class BodyBudget {
   readonly limitBytes: number;
   #usedBytes = 0;
   #refused = 0;
-  /** In the order of their arrival. */
+  /** In order of arrival. */
   readonly #arriving = new Set<BodyShare>();
 
   constructor(limitBytes: number) {
@@ -93,7 +93,7 @@ export class BodyBudget {
     return share;
   }
 
-  /** @throws GatewayError 503 when `share` is large, or the oldest that could make room for itself */
+  /** @throws GatewayError 503 when `share` is large, or is itself the oldest body that could be dropped */
   makeRoom(bytes: number, share: BodyShare): void {
     this.#usedBytes += bytes;
     if (share.arrivedBytes > SMALL_BODY_BYTES) this.#refuseLarge();
@@ -121,7 +121,7 @@ export class BodyBudget {
   }
 }
 
-/** Bun ends the connection with the response; otherwise it would go on taking the body. */
+/** Bun closes the connection after the response. Without this header it would continue to receive the body. */
 function noRoom(): GatewayError {
   return overloaded({ connection: 'close' });
 }

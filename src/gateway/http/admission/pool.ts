@@ -1,4 +1,4 @@
-/** Places for calls in flight: a pool has so many, and refuses the call that would need one more. */
+/** Bounds the number of calls in flight: a pool refuses a call when all of its places are taken. */
 
 import { traceOf } from '../../trace/request-trace.ts';
 import { GatewayError } from '../errors.ts';
@@ -8,7 +8,7 @@ import { proxyStatus } from '../proxy-status.ts';
 const RETRY_AFTER_SECONDS = 5;
 const LOOK_EVERY_MS = 20;
 
-/** Nothing was changed at another server, so the client may send the same again after a moment. */
+/** Nothing was changed at another server, so the client may repeat the request after a moment. */
 export const RETRY_LATER = {
   'retry-after': String(RETRY_AFTER_SECONDS),
   ...proxyStatus('connection_limit_reached'),
@@ -19,7 +19,7 @@ export function overloaded(headers: Readonly<Record<string, string>> = {}): Gate
   return new GatewayError(503, messages.overloaded, { headers: { ...RETRY_LATER, ...headers } });
 }
 
-/** Gives back what was admitted; called once. */
+/** Returns the place. Call it once. */
 export type Release = () => void;
 
 export class Pool {
@@ -40,7 +40,7 @@ export class Pool {
   }
 
   /**
-   * @param share of the places that may be in use for one more
+   * @param share the call is refused unless less than this share of the places is in use
    * @throws GatewayError 503 when there is no place
    */
   refuseIfFull(share = 1): void {
@@ -49,7 +49,7 @@ export class Pool {
     throw overloaded();
   }
 
-  /** Takes a place, even one too many. */
+  /** Takes a place, even when the pool is full. */
   take(): Release {
     this.#inUse++;
     return () => {
@@ -57,7 +57,7 @@ export class Pool {
     };
   }
 
-  /** Resolves when no call is in flight, within {@link LOOK_EVERY_MS}. */
+  /** Resolves within {@link LOOK_EVERY_MS} after the last call has ended. */
   async emptied(): Promise<void> {
     while (this.#inUse) await Bun.sleep(LOOK_EVERY_MS);
   }
@@ -68,7 +68,7 @@ export class Pool {
     return this.evenBeyond(work);
   }
 
-  /** For work that must not be refused any more: it takes a place, even one too many. */
+  /** Runs work that must not be refused any more: it takes a place even when the pool is full. */
   async evenBeyond<Result>(work: () => Promise<Result>): Promise<Result> {
     const release = this.take();
     try {
@@ -79,7 +79,7 @@ export class Pool {
   }
 }
 
-/** Releases when the work has ended, and so has the body that its response streams. */
+/** Releases the place when the work and the response body that it streams have ended. */
 export function releasedAtEnd<Result>(
   release: Release,
   request: Request,

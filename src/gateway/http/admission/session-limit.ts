@@ -1,4 +1,4 @@
-/** Counts the calls in flight of each session, so that one session cannot take the places of all. */
+/** Limits the calls in flight of each session, so that one session cannot take all places. */
 
 import { GatewayError } from '../errors.ts';
 import { messages } from '../messages.ts';
@@ -9,34 +9,34 @@ export interface SessionTokens {
   readonly refreshToken: string | undefined;
 }
 
-/** A token as it is remembered: short, and of no use to anybody who reads the memory. */
+/** A hash of a token: short, and useless to a reader of the memory. */
 type Key = bigint;
 
 /** A session with calls in flight. */
 interface Session {
   inFlight: number;
-  /** Bodies that they stream, generations apart. */
+  /** How many of them stream a body; generations do not count. */
   streamed: number;
-  /** The keys of tokens that it was renewed with since its calls began. */
+  /** The keys of the tokens issued to this session since its calls began. */
   readonly issued: Key[];
-  /** The session with which this one turned out to be the same. */
+  /** The session that this one was found to be the same as. */
   mergedInto: Session | undefined;
 }
 
-/** How many calls carry a token, and 1 more for each time that it was issued. */
+/** Counts the calls that carry a token, plus 1 for each time the token was issued. */
 interface Reference {
   readonly session: Session;
   count: number;
 }
 
-/** Tokens issued to a session without a pause in its calls: beyond it the oldest are forgotten. */
+/** Bounds the tokens issued to a session that always has a call in flight. Beyond it, the oldest are forgotten. */
 const MAX_ISSUED = 400;
 
-/** What a call counts for, until it is released: the session's, and what else it was admitted to. */
+/** The place of one call: it counts for its session, and in the pools that admitted it, until it is released. */
 export class SessionPlace {
   readonly #limit: SessionLimit;
   readonly keys: readonly Key[];
-  /** How many streamed bodies it counts for. */
+  /** How many streamed bodies count for this call. */
   streamed = 0;
   readonly #others: Release[] = [];
 
@@ -45,7 +45,7 @@ export class SessionPlace {
     this.keys = keys;
   }
 
-  /** The session goes on under this pair: calls with the old tokens and with the new ones count together. */
+  /** Adds a renewed pair to the session: calls with the old tokens and with the new ones count together. */
   handOn(pair: SessionTokens): void {
     this.#limit.handOn(this, pair);
   }
@@ -55,12 +55,12 @@ export class SessionPlace {
     this.#limit.refuseIfStreaming(this);
   }
 
-  /** Also beyond the limit. */
+  /** Counts a streamed body, even beyond the limit. */
   stream(): void {
     this.#limit.stream(this);
   }
 
-  /** Released with this place. */
+  /** Adds a place that is released together with this one. */
   add(release: Release): void {
     this.#others.push(release);
   }
@@ -72,19 +72,20 @@ export class SessionPlace {
 }
 
 /**
- * A call counts for its refresh token and for its access token: by the refresh token alone, a user could make up
- * another one for each call. Only sessions with calls in flight are remembered, so memory is bounded by those calls.
+ * A call counts for both its refresh token and its access token: if only the refresh token counted, a user could make
+ * up another one for each call. Only sessions with calls in flight are remembered, so the number of calls bounds the
+ * memory.
  */
 export class SessionLimit {
-  /** Calls of one session at a time; 0: as many as there are places. */
+  /** How many calls of one session may be in flight; 0 means that sessions have no limit. */
   readonly limit: number;
   readonly #mostStreamed: number;
   readonly #references = new Map<Key, Reference>();
-  /** Secret, so that nobody can choose tokens whose hashes are the same. */
+  /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   #refused = 0;
 
-  /** @param mostStreamed of the calls of one session that stream a body */
+  /** @param mostStreamed how many calls of one session may stream a body */
   constructor(limit: number, mostStreamed: number) {
     this.limit = limit;
     this.#mostStreamed = mostStreamed;
@@ -94,7 +95,7 @@ export class SessionLimit {
     return this.#refused;
   }
 
-  /** How many tokens are remembered. */
+  /** The number of remembered tokens. */
   get size(): number {
     return this.#references.size;
   }
@@ -150,7 +151,7 @@ export class SessionLimit {
     throw new GatewayError(429, messages.sessionBusy, { headers: RETRY_LATER });
   }
 
-  /** The session that these tokens belong to: tokens that come together are of one. */
+  /** Finds the session of these tokens, and merges sessions whose tokens appear together in one call. */
   #join(keys: readonly Key[]): Session {
     let session: Session | undefined;
     for (const key of keys) {
