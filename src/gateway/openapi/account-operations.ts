@@ -1,4 +1,4 @@
-/** Health, sign-in, session check and sign-out, as the document describes them. */
+/** Describes health, sign-in, session check and sign-out in the OpenAPI document. */
 
 import { SignInRequest } from '../routes/schemas.ts';
 import { EVERY_RESPONSE, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_COOKIES } from './headers.ts';

@@ -1,4 +1,4 @@
-/** The OpenAPI document of all that a client can ask of the gateway. */
+/** Builds the OpenAPI document of everything that a client can request from the gateway. */
 
 import { name, version } from '../../../package.json';
 import { ACCOUNT_OPERATIONS } from './account-operations.ts';
@@ -28,7 +28,7 @@ function describedPaths() {
   return paths;
 }
 
-/** Which message a field's error has is the gateway's own affair. */
+/** Leaves out which message belongs to a field's error, because that is internal to the gateway. */
 function withoutMessageKeys(key: string, value: unknown): unknown {
   return key === 'error' && typeof value === 'string' ? undefined : value;
 }

@@ -1,4 +1,4 @@
-/** The headers of answers, as the document describes them. */
+/** Describes the response headers in the OpenAPI document. */
 
 import { Type } from '@sinclair/typebox';
 
@@ -8,12 +8,12 @@ function optional(description: string) {
   return { description, schema };
 }
 
-/** Of a header that every such answer has. */
+/** Describes a header that is present on every such response. */
 function always(description: string) {
   return { description, required: true, schema };
 }
 
-/** As the document keeps them. */
+/** Under these names the document's components list the headers. */
 export const HEADERS = {
   Vary: always(
     '`Origin`, and `Cookie` where the response depends on the session. A relayed response also has what the upstream’s `Vary` names, or `*` alone if that is `*`.',
@@ -72,12 +72,12 @@ export const OWN_ERROR: HeaderMap = {
 
 export const SESSION_COOKIES: HeaderMap = { 'Set-Cookie': header('SessionCookies') };
 
-/** Where the upstream may have been asked in the name of the session. */
+/** Responses for which the upstream may have been called with the session's access token. */
 export const SESSION_CALL: HeaderMap = { ...SESSION_COOKIES, 'Server-Timing': header('Refreshed') };
 
 export const PROXY_STATUS: HeaderMap = { 'Proxy-Status': header('ProxyStatus') };
 
-/** Where the gateway may have had no place for a call. */
+/** Responses that may refuse a request because there is no place for a call. */
 export const RETRY_LATER: HeaderMap = { ...PROXY_STATUS, 'Retry-After': header('RetryLater') };
 
 const relayed = header('Relayed');
@@ -106,7 +106,7 @@ export const LIMITS: HeaderMap = {
   'X-RateLimit-Reset': limits,
 };
 
-/** What the proxy passes on; OpenAPI keeps Content-Type out of its header maps. */
+/** The headers that the proxy passes on. OpenAPI does not allow Content-Type in header maps. */
 export const RELAYED: HeaderMap = {
   ...PROXY_STATUS,
   ...GENERATION,

@@ -1,4 +1,4 @@
-/** The model catalogue and generating a track, as the document describes them. */
+/** Describes the model catalogue and generation in the OpenAPI document. */
 
 import { GenerationRequest } from '../routes/schemas.ts';
 import {

@@ -1,4 +1,4 @@
-/** An operation of the document, and how it names the session it needs. */
+/** An operation of the OpenAPI document, and the session that it requires. */
 
 import type { TSchema } from '@sinclair/typebox';
 import type { DocumentDecoration } from 'elysia';
@@ -19,7 +19,7 @@ export const SECURITY_SCHEMES = {
   refreshToken: { type: 'apiKey', in: 'cookie', name: 'svc_music_refresh', description },
 } as const;
 
-/** Either cookie is a session; a browser has the second one alone when the first has run out. */
+/** Either cookie is enough: a browser has only the refresh cookie once the access cookie has expired. */
 export const NEEDS_SESSION = [
   { accessToken: [], refreshToken: [] },
   { accessToken: [] },

@@ -1,4 +1,4 @@
-/** The headers and path parts of requests that the document names. */
+/** Describes request headers and path parameters in the OpenAPI document. */
 
 import { Type } from '@sinclair/typebox';
 
@@ -50,7 +50,7 @@ const parameters = {
 };
 type ParameterName = keyof typeof parameters;
 
-/** As the document keeps them. */
+/** Under these names the document's components list the parameters. */
 export const PARAMETERS = Object.fromEntries(
   Object.entries(parameters).map(([name, parameter]) => [name, { name, ...parameter }]),
 );
@@ -61,7 +61,7 @@ export function named(...names: ParameterName[]) {
 
 export const TRACE_HEADERS = named('traceparent', 'tracestate', 'X-Request-Id');
 
-/** What the gateway's own routes look at. */
+/** The request headers that the gateway's own routes read. */
 export const OWN_ROUTE_HEADERS = [...named('Origin', 'Accept-Language'), ...TRACE_HEADERS];
 
 export const PROXIED_HEADERS = [

@@ -1,4 +1,4 @@
-/** What is passed on below `/api/upstream/v1/`, as the document describes it. */
+/** Describes the proxied paths below `/api/upstream/v1/` in the OpenAPI document. */
 
 import { EVERY_RESPONSE, type HeaderMap, RELAYED, SESSION_CALL } from './headers.ts';
 import { NEEDS_SESSION, type Operation } from './operation.ts';
@@ -21,7 +21,7 @@ import {
 const PLAYBACK_HEADERS = { ...EVERY_RESPONSE, ...RELAYED };
 const PROXIED_RESPONSE_HEADERS = { ...PLAYBACK_HEADERS, ...SESSION_CALL };
 
-/** The gateway's own errors on this way, whatever the method. */
+/** The gateway's own errors on proxied paths, for every method. */
 const OWN_ERRORS = {
   400: ownError(
     'A header that would be passed on has a control character, a GET or HEAD has a body, or the request names no host.',
@@ -63,7 +63,7 @@ const RESPONSES = {
   Playback: relayed(PLAYBACK_ERRORS, PLAYBACK_HEADERS),
 };
 
-/** Kept once for all methods: their headers are many. */
+/** All methods refer to these components, because each response has many headers. */
 export const PROXY_RESPONSES: Responses = Object.fromEntries(
   Object.entries(RESPONSES).flatMap(([name, responses]) =>
     Object.entries(responses).map(([status, response]) => [name + status, response]),

@@ -1,4 +1,4 @@
-/** The answers of session check and models, which pass on the upstream's status, content type and body. */
+/** Describes the responses of session check and models, which relay the upstream's status, content type and body. */
 
 import { EVERY_RESPONSE, LIMITS, NO_STORE, PROXY_STATUS, SANDBOX, SESSION_CALL } from './headers.ts';
 import {

@@ -1,4 +1,4 @@
-/** The answers that several operations share, as the document describes them. */
+/** Describes the responses that several operations share. */
 
 import { Type } from '@sinclair/typebox';
 import { SessionState } from '../routes/schemas.ts';
@@ -33,10 +33,10 @@ export function json(schema: keyof typeof SCHEMAS): Content {
   return { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` } } };
 }
 
-/** A body that the gateway does not look into. */
+/** A body that the gateway does not inspect. */
 export const ANY_CONTENT: Content = { '*/*': { schema: {} } };
 
-/** An error that the gateway itself answers with. */
+/** An error response of the gateway itself. */
 export function ownError(description: string, headers: HeaderMap = {}): Response {
   return { description, headers: { ...OWN_ERROR, ...headers }, content: json('Error') };
 }
@@ -70,7 +70,7 @@ export function withHeaders(responses: Responses, headers: HeaderMap): Responses
   );
 }
 
-/** As HEAD has them. @see RFC 9110 section 9.3.2 */
+/** The same responses for HEAD. @see RFC 9110 section 9.3.2 */
 export function withoutContent(responses: Responses): Responses {
   return Object.fromEntries(
     Object.entries(responses).map(([status, { description, headers }]) => [status, { description, headers }]),
@@ -78,10 +78,10 @@ export function withoutContent(responses: Responses): Responses {
 }
 
 /**
- * The gateway's own errors, where an answer of the upstream with the same status is passed on: only the upstream knows
- * what that says.
+ * The gateway's own errors where an upstream response with the same status may be relayed instead, whose body only the
+ * upstream defines.
  *
- * @param relayed the headers of the answers that are passed on
+ * @param relayed the headers of relayed responses
  */
 export function ownOrRelayed(own: Responses, relayed: HeaderMap): Responses {
   return Object.fromEntries(

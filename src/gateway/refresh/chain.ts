@@ -1,11 +1,11 @@
-/** Follows a refresh token to the newest that followed it. */
+/** Follows the chain of successors from a refresh token to the newest one. */
 
 import { decryptSuccessor } from './record.ts';
 import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import type { ReplayStore } from './store.ts';
 
 interface ChainEnd {
-  /** Of the newest refresh token. */
+  /** The record of the newest refresh token. */
   readonly record: string | undefined;
   /** Undefined when the token has no successor. */
   readonly successor: KeptPair | undefined;

@@ -1,4 +1,4 @@
-/** Refreshes a token under a claim in the replay store, so that no other request and no other instance does. */
+/** Refreshes a token under a claim in the replay store, so that no other request or instance refreshes it as well. */
 
 import type { RequestTrace } from '../trace/request-trace.ts';
 import type { RefreshOutcome, SessionEndpoints } from '../upstream/session-endpoints.ts';
@@ -13,7 +13,7 @@ const POLL_MS = 40;
 
 /** A request that needs a refresh. */
 export interface Refreshing {
-  /** As the client has presented it. */
+  /** The token that the client presented. */
   readonly refreshToken: string;
   readonly trace: RequestTrace;
   /** In milliseconds since the epoch. */
@@ -22,7 +22,7 @@ export interface Refreshing {
 
 export interface FoundOutcome {
   readonly record: string;
-  /** Whether the refresh was made while the request waited. */
+  /** Whether the request waited for this refresh. */
   readonly hasWaited: boolean;
 }
 
@@ -38,16 +38,16 @@ interface Parts {
   readonly store: ReplayStore;
   readonly upstream: SessionEndpoints;
   readonly clock: Clock;
-  /** How long a refresh may take, and so the longest wait for a claim that nobody holds. */
+  /** The longest that a refresh may take, so also the longest wait for an abandoned claim. */
   readonly signInMs: number;
   readonly lifetimes: RecordLifetimes;
 }
 
 export class RefreshClaims {
   readonly #parts: Parts;
-  /** The claims of this process by the keys of the tokens that it is refreshing, whatever has become of the claims. */
+  /** The claims that this process made for its running refreshes, by token hash. The store may have lost a claim. */
   readonly #claimed = new Map<string, string>();
-  /** The sign-outs of these tokens during their refresh, because the store may evict them. */
+  /** Sign-outs during these refreshes, kept here because the store may evict them. */
   readonly #ended = new Map<string, string>();
 
   constructor(parts: Parts) {
@@ -58,7 +58,7 @@ export class RefreshClaims {
     return this.#claimed.has(key);
   }
 
-  /** Notes a sign-out, if this process is refreshing the token. */
+  /** Notes a sign-out if this process is refreshing the token. */
   noteEnd(key: string, ended: string): void {
     if (this.#claimed.has(key)) this.#ended.set(key, ended);
   }
@@ -67,7 +67,10 @@ export class RefreshClaims {
     this.#ended.delete(key);
   }
 
-  /** The outcome on record, waited for if need be; undefined when this process has the claim and is to refresh. */
+  /**
+   * Returns the recorded outcome, after waiting for it if necessary. Undefined when this process has claimed the
+   * refresh.
+   */
   async claimOrWait(
     token: string,
     key: string,
@@ -90,7 +93,10 @@ export class RefreshClaims {
     }
   }
 
-  /** Returns the record that was there. The process knows its own claims even when the store has lost them. */
+  /**
+   * Returns the existing record, or undefined when the claim was added. A claim of this process counts even if the
+   * store has lost it.
+   */
   async #addClaim(key: string): Promise<string | undefined> {
     const claim = newClaim();
     const record = this.#claimed.get(key) ?? (await this.#parts.store.add(key, claim, CLAIM_MS));
@@ -98,7 +104,10 @@ export class RefreshClaims {
     return record;
   }
 
-  /** A holder would have kept an outcome by then: it has crashed, or the claim was forged. Each claim has its own time. */
+  /**
+   * Takes over a claim that is older than any refresh: its process has crashed, or the claim was forged. Each claim is
+   * timed separately.
+   */
   async #takeOverOrphan(key: string, record: string, waitingSince: Map<string, number>): Promise<boolean> {
     const { clock, signInMs, store } = this.#parts;
     const since = waitingSince.get(record) ?? clock.now();
@@ -107,7 +116,7 @@ export class RefreshClaims {
     return this.#takeOver(key, record);
   }
 
-  /** Puts a claim of this process in the place of that record; false when it is there no more. */
+  /** Replaces that record with a claim of this process; returns false when the record has changed. */
   async #takeOver(key: string, record: string): Promise<boolean> {
     const claim = newClaim();
     const isReplaced = await this.#parts.store.replace(key, record, claim, CLAIM_MS);
@@ -115,7 +124,7 @@ export class RefreshClaims {
     return isReplaced;
   }
 
-  /** Sends the token, which this process has claimed, to the upstream; keeps what comes of it in the claim's place. */
+  /** Sends the claimed token to the upstream, and replaces the claim with a record of the outcome. */
   async refresh(refreshToken: string, key: string, trace: RequestTrace): Promise<RefreshOutcome> {
     const { upstream, clock } = this.#parts;
     trace.refresh = 'renewed';
@@ -132,7 +141,7 @@ export class RefreshClaims {
     }
   }
 
-  /** The claim is added again when the store has lost it, and a sign-out in its place is noted. */
+  /** Adds the claim again when the store has lost it, and notes a sign-out that has replaced it. */
   async #prolong(key: string, claim: string): Promise<void> {
     if (await this.#parts.store.replace(key, claim, claim, CLAIM_MS)) return;
     if (!this.#claimed.has(key) || this.#ended.has(key)) return;
@@ -148,7 +157,7 @@ export class RefreshClaims {
     const record = recordOf(outcome, refreshToken, clock.now());
     const isRotated = outcome.kind === 'renewed' && isSpent(refreshToken, outcome.pair);
     const lifetimeMs = isRotated ? Math.max(lifetimes.keepMs, store.lingerMs) : store.lingerMs;
-    // Sent together with the record, so that it adds no round trip.
+    // Sent in parallel with the record, so that it adds no round trip.
     const marked =
       outcome.kind === 'renewed' &&
       store.markIssued(refreshTokenHash(outcome.pair.refreshToken), lifetimes.issuedMs);
@@ -157,11 +166,11 @@ export class RefreshClaims {
     await marked;
     if (isKept) return outcome;
 
-    // The claim is gone: the session was signed out, or the store lost the claim and another has refreshed as well.
+    // The claim is gone: the session was signed out, or the store lost the claim and another process refreshed too.
     const found = ended ?? (await store.add(key, record, lifetimeMs));
     if (isEnded(found)) {
       if (outcome.kind === 'renewed') {
-        // The refresh has spent the token, so its sign-out is kept in full. The upstream may fail to sign the late pair out.
+        // The refresh spent the token, so its sign-out is kept in full: the upstream may fail to sign out the new pair.
         await store.end(key, found, lifetimes.signOut, true);
         await upstream.signOut(outcome.pair, trace).catch(() => {});
       }
@@ -180,7 +189,7 @@ function newClaim(): string {
   return CLAIMED + crypto.randomUUID();
 }
 
-/** Whether the token may be refreshed again: the outcome was only for requests that waited, or has not spent it. */
+/** Whether the token may be refreshed again: the upstream was unreachable, or it does not rotate this token. */
 function isRepeatable(record: string, token: string, arrivedAt: number): boolean {
   const successor = decryptSuccessor(record, token);
   if (!successor) return record === UNREACHABLE;

@@ -1,10 +1,10 @@
-/** Time, as far as the coordination of refreshes depends on it. */
+/** The clock and timers that coordinate refreshes, so that tests can replace them. */
 
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   sleep(ms: number): Promise<void>;
-  /** Calls `work` at this interval; returns a function that stops it. */
+  /** Calls `work` at this interval. Returns a function that stops it. */
   every(ms: number, work: () => void): () => void;
 }
 

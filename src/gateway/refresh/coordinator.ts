@@ -1,4 +1,4 @@
-/** Makes one refresh of the many that requests with the same refresh token ask for: a rotating one works only once. */
+/** Shares one refresh among all requests with the same refresh token, because a rotating token works only once. */
 
 import type { Settings } from '../settings/settings.ts';
 import type { RequestTrace } from '../trace/request-trace.ts';
@@ -15,9 +15,10 @@ import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import { ENDED, isEnded, type ReplayStore, UNREACHABLE } from './store.ts';
 
 /**
- * A refresh belongs to no single request: it goes on when the client that began it has gone. For a while after it, a
- * request with the spent token gets the newest pair of its chain, so that a late request or a lost response signs nobody
- * out. Once a client certainly has the new token, the spent one is sent to the upstream, which can detect its reuse.
+ * A refresh belongs to no single request: it continues when the client that caused it disconnects. For a while after
+ * it, requests with the spent token get the newest pair of its chain, so that neither a late request nor a lost
+ * response signs a user out. Once a client certainly has the new token, the spent one is sent to the upstream, which
+ * can detect its reuse.
  */
 export class RefreshCoordinator {
   readonly #store: ReplayStore;
@@ -27,7 +28,7 @@ export class RefreshCoordinator {
   readonly #claims: RefreshClaims;
   readonly #presented: PresentedTokens;
   readonly #inFlight = new Set<Promise<RefreshOutcome>>();
-  /** Those of them whose token has not been renewed yet, by that token. */
+  /** The refreshes in flight whose outcome is still shared, by refresh token. */
   readonly #shared = new Map<string, Promise<RefreshOutcome>>();
 
   constructor(settings: Settings, store: ReplayStore, upstream: SessionEndpoints, clock = systemClock) {
@@ -45,13 +46,15 @@ export class RefreshCoordinator {
     this.#presented = new PresentedTokens(store);
   }
 
-  /** Notes that a client has this token. Call it for each request that has one, before the token is refreshed. */
+  /**
+   * Notes that a client has presented this token. Call it for each request with a token, before the token is refreshed.
+   */
   present(refreshToken: string, arrivedAt: number): void {
     this.#presented.note(refreshToken, arrivedAt);
   }
 
   /**
-   * The pair that follows this refresh token: by a refresh, or by one that was made before.
+   * Returns the pair that follows this refresh token, by a new refresh or by an earlier one.
    *
    * @param arrivedAt when the request arrived, in milliseconds since the epoch
    */
@@ -62,7 +65,7 @@ export class RefreshCoordinator {
       trace.refresh = outcome.kind === 'renewed' ? 'shared' : outcome.kind;
       return outcome;
     }
-    // A replay is not shared: the next request with the token may arrive after the window has closed.
+    // A replay is not shared: the next request with the token may arrive after the replay window has closed.
     const stopSharing = () => {
       if (this.#shared.get(refreshToken) === own) this.#shared.delete(refreshToken);
     };
@@ -77,12 +80,12 @@ export class RefreshCoordinator {
     return outcome;
   }
 
-  /** Resolves when no refresh is under way: one that is cut off has spent its token, and nobody has the new one. */
+  /** Resolves when no refresh is in flight. Interrupting one would lose the new pair after the old token is spent. */
   async settled(): Promise<void> {
     while (this.#inFlight.size) await Promise.allSettled(this.#inFlight);
   }
 
-  /** Forgets a sign-out, for a provider that gives the same refresh token at the next sign-in. */
+  /** Removes a sign-out, for a provider that issues the same refresh token at the next sign-in. */
   async begin(refreshToken: string): Promise<void> {
     const key = refreshTokenHash(refreshToken);
     this.#claims.forgetEnd(key);
@@ -91,8 +94,8 @@ export class RefreshCoordinator {
   }
 
   /**
-   * The newest pair that follows this one, without a refresh; undefined when it was signed out. A response that took
-   * long must not bring an older pair back to the browser.
+   * Returns the newest pair that follows this one, without a refresh; undefined when it was signed out. It keeps a slow
+   * response from bringing an older pair back to the browser.
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
     const { record, successor } = await endOfChain(this.#store, pair.refreshToken);
@@ -101,10 +104,10 @@ export class RefreshCoordinator {
   }
 
   /**
-   * Ends the replay of this refresh token and of all that came of it, and discards a refresh that is under way.
+   * Ends the replay of this refresh token and of all its successors, and discards a refresh in flight.
    *
-   * @param clearsAfterMs requests that arrive before then do not get their cookies cleared
-   * @returns the newest pair that had come of the token, which only the gateway knows
+   * @param clearsAfterMs requests that arrive before then keep their cookies
+   * @returns the newest successor, which only the gateway knows
    */
   async end(refreshToken: string, clearsAfterMs = 0): Promise<TokenPair | undefined> {
     const ended = ENDED + (this.#clock.now() + clearsAfterMs);
@@ -149,13 +152,13 @@ export class RefreshCoordinator {
     return { kind: 'renewed', pair: replayed(successor, this.#clock.now()) };
   }
 
-  /** Whether the replay window was over when the request arrived. */
+  /** Whether the request arrived after the replay window. */
   #isLate(arrivedAt: number, { renewedAt }: KeptPair): boolean {
-    // Other processes that wait for the outcome need some time to read it.
+    // Other processes that wait for the outcome need time to read it.
     return arrivedAt > renewedAt + Math.max(this.#lifetimes.replayMs, this.#store.lingerMs);
   }
 
-  /** The newest pair has neither been spent in its turn nor outlived its access token. */
+  /** Whether a successor is still the newest pair, or was presented by a client, or was spent or has expired. */
   async #standingOf({ refreshToken, expiresAt }: KeptPair, arrivedAt: number) {
     const key = refreshTokenHash(refreshToken);
     const [record, presentedAt] = await Promise.all([this.#store.get(key), this.#store.presentedAt(key)]);
@@ -164,8 +167,8 @@ export class RefreshCoordinator {
   }
 
   /**
-   * Sends a spent token to the upstream, unless its chain was signed out here. The record of its successor stays: a
-   * sign-out must find the rest of the chain.
+   * Sends a spent token to the upstream, unless its chain was signed out here. The record of its successor stays,
+   * because a sign-out must find the rest of the chain.
    */
   async #reuse({ refreshToken, trace }: Refreshing, why: 'presented' | 'late'): Promise<RefreshOutcome> {
     const before = await endOfChain(this.#store, refreshToken);

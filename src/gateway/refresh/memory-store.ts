@@ -1,4 +1,4 @@
-/** The replay store of a gateway that runs alone, in the memory of its process. */
+/** The replay store of a single instance, in the memory of its process. */
 
 import {
   CLAIMED,
@@ -15,11 +15,13 @@ interface Entry {
   readonly expiresAt: number;
 }
 
-/** Entries in the order of writing. Beyond its limit a part evicts its own oldest. */
+/** Entries in the order of writing. Beyond the limit, a part evicts its oldest entries. */
 class Part {
   readonly entries = new Map<string, Entry>();
   readonly #limit: number;
-  /** Kept, because a new iterator skips all removed entries one by one, which is slow when many are written. */
+  /**
+   * The iterator is kept, because a new one would skip all removed entries one by one, which is slow after many writes.
+   */
   #order = this.entries.keys();
   #oldest: string | undefined;
 
@@ -33,7 +35,7 @@ class Part {
   }
 
   set(key: string, entry: Entry, now: number): void {
-    // Deleted first, so that the order is that of writing, and nearly that of expiry.
+    // Deleting first moves the key to the end, which keeps the order of writing, and nearly that of expiry.
     this.delete(key);
     if (entry.expiresAt > now) this.entries.set(key, entry);
     for (;;) {
@@ -43,7 +45,7 @@ class Part {
       this.#oldest = this.#order.next().value;
       if (this.#oldest === undefined) break;
     }
-    // The end of the order is reached when nothing is left.
+    // The iterator ends only when no entry is left.
     this.#order = this.entries.keys();
   }
 }
@@ -57,10 +59,10 @@ export const MAX_UNKNOWN_SIGN_OUTS = 10_000;
 /** Claims, refusals and failures: about 200 bytes each, 2 MB. The process knows its own claims without them. */
 const MAX_PASSING = 10_000;
 
-/** What strangers can cause has parts of its own, so it evicts nothing else. */
+/** Keeps what anonymous clients can cause in separate parts, so that it evicts nothing else. */
 export class MemoryReplayStore implements ReplayStore {
   readonly lingerMs: number = 0;
-  /** Renewals, and sign-outs of tokens that have worked. */
+  /** Renewals, and sign-outs of tokens that are known to be genuine. */
   readonly #worked = new Part(MAX_RENEWALS);
   readonly #unknownSignOuts = new Part(MAX_UNKNOWN_SIGN_OUTS);
   readonly #passing = new Part(MAX_PASSING);
@@ -133,7 +135,7 @@ export class MemoryReplayStore implements ReplayStore {
     return Math.max(1, (this.#read(key)?.expiresAt ?? 0) - this.#now());
   }
 
-  /** Key, record and what is left of its lifetime; a mark begins with ISSUED. Sign-outs that may be made up come last. */
+  /** Yields key, record and remaining lifetime; a mark begins with ISSUED. Sign-outs that may be made up come last. */
   *entries(): Generator<readonly [string, string, number]> {
     for (const part of [this.#worked, this.#issued, this.#passing, this.#unknownSignOuts]) {
       for (const [key, entry] of part.entries) {

@@ -1,15 +1,15 @@
-/** Notes in the replay store that a client has presented a refresh token: once, and not at each request. */
+/** Notes in the replay store that a client has presented a refresh token: once, not at each request. */
 
 import { refreshTokenHash } from './sealed-pair.ts';
 import type { ReplayStore } from './store.ts';
 
-/** Two sets of this size, about 40 bytes for each token: 2 MB. */
+/** Two sets of this size take about 40 bytes for each token: 2 MB. */
 const MAX_RECENT = 25_000;
 
-/** Remembers the newest tokens by a hash. A token that it has forgotten is only noted again. */
+/** Remembers recent tokens by hash. A forgotten token is only noted again. */
 export class PresentedTokens {
   readonly #store: ReplayStore;
-  /** Secret, so that nobody can choose tokens whose hashes are the same. */
+  /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   #recent = new Set<number | bigint>();
   #before = new Set<number | bigint>();

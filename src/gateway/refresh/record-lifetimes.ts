@@ -1,19 +1,19 @@
-/** How long a replay store keeps what it knows of a refresh token. */
+/** How long a replay store keeps its records about a refresh token. */
 
 import type { Settings } from '../settings/settings.ts';
 import type { SignOutLifetimes } from './store.ts';
 
-/** A claim is prolonged while its refresh runs, so this is how long a process that dies holds others up. */
+/** A claim is prolonged while its refresh runs, so a crashed process delays others only this long. */
 export const CLAIM_MS = 3000;
-/** Enough for requests of the same browser that are still under way. */
+/** Long enough for other requests of the same browser that are in flight. */
 const UNKNOWN_SIGN_OUT_MS = 30_000;
 
 export interface RecordLifetimes {
   /** How long a spent refresh token yields its successor. */
   readonly replayMs: number;
-  /** Longer than any call of a request in the window, so that its late response gets the newest pair of its session. */
+  /** Longer than any call of a request in the replay window, so that its late response still gets the newest pair. */
   readonly keepMs: number;
-  /** Until the response to the last replay of the pair has left. */
+  /** Until the response to the last replay of the pair has been sent. */
   readonly issuedMs: number;
   readonly signOut: SignOutLifetimes;
 }

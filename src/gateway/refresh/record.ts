@@ -1,4 +1,4 @@
-/** What a replay store keeps of a refresh: its outcome as a record, and a record as a pair again. */
+/** Converts the outcome of a refresh to the record that a replay store keeps, and back. */
 
 import type { RefreshOutcome } from '../upstream/session-endpoints.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
@@ -26,7 +26,7 @@ export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, now
   }
 }
 
-/** The pair of a record that says `renewed`; undefined for any other, and for one sealed with another token. */
+/** Decrypts the pair of a `renewed` record; undefined for another record, or one sealed with another token. */
 export function decryptSuccessor(
   record: string | undefined,
   spentRefreshToken: string,
@@ -36,7 +36,7 @@ export function decryptSuccessor(
     : undefined;
 }
 
-/** The pair with what is left of its access token's life. */
+/** The pair with the remaining lifetime of its access token. */
 export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair, now: number): TokenPair {
   return {
     accessToken,
@@ -45,7 +45,7 @@ export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair, now
   };
 }
 
-/** The outcome of a record without a pair. One that does not open is no verdict of the upstream either. */
+/** The outcome of a record without a pair. A record that cannot be read is not a verdict of the upstream. */
 export function outcomeOf(record: string): RefreshOutcome {
   if (isEnded(record)) return { kind: 'ended', clearsFrom: Number(record.slice(ENDED.length)) };
   if (record === REJECTED) return { kind: 'rejected' };

@@ -1,4 +1,4 @@
-/** The connection to Redis, which may go and come back. */
+/** The connection to Redis, which reconnects after an outage. */
 
 import { RedisClient } from 'bun';
 import { describeCause } from '../http/error-summary.ts';
@@ -7,7 +7,7 @@ import { COMMAND_TIMEOUT_MS, inTime, run, type Script } from './redis-commands.t
 
 const RETRY_MS = 1000;
 
-/** A connection that can be made once. */
+/** A connection that is opened only once. */
 export interface RedisLink {
   connect(): Promise<void>;
   send(command: string, parameters: string[]): Promise<unknown>;
@@ -17,16 +17,16 @@ export interface RedisLink {
 
 export type RunScript = (script: Script, key: string, values: string[]) => Promise<unknown>;
 
-/** Redis, as far as a replay store needs it. */
+/** The part of Redis that a replay store uses. */
 export interface Redis {
   readonly isUp: boolean;
-  /** Undefined when Redis does not respond in time; it then counts as down until it is back. */
+  /** Undefined when Redis does not respond in time. It then counts as down until the connection has been restored. */
   ask(...command: Parameters<RunScript>): Promise<{ readonly value: unknown } | undefined>;
-  /** Sets what runs when Redis is back, before it counts as up. */
+  /** Sets the work to do after a reconnect, before Redis counts as up. */
   onReconnect(sendMissed: (run: RunScript) => Promise<void>): void;
 }
 
-/** Hears when Redis goes away, by the name and code of the error, and when it is back. */
+/** Called when Redis goes down, with the name and code of the error, and when it is up again. */
 export interface RedisObserver {
   onDown(cause: string): void;
   onUp(): void;
@@ -38,7 +38,7 @@ export class RedisConnection implements Redis {
   readonly #clock: Clock;
   readonly #open: (url: string) => RedisLink;
   #sendMissed: (run: RunScript) => Promise<void> = async () => {};
-  /** Undefined while Redis is taken to be down. */
+  /** Undefined while Redis counts as down. */
   #client: Promise<RedisLink> | undefined;
 
   constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
@@ -97,7 +97,7 @@ export class RedisConnection implements Redis {
     try {
       const redis = await inTime(client, RETRY_MS, this.#clock);
       await this.#sendMissed((...command) => inTime(run(redis, ...command), RETRY_MS, this.#clock));
-      // A write: a read-only replica answers a ping.
+      // This probe writes, because a read-only replica would respond to a ping.
       await inTime(run(redis, 'markIssued', 'probe', ['', '1000']), COMMAND_TIMEOUT_MS, this.#clock);
       this.#client = client;
       this.#observer.onUp();
@@ -110,7 +110,7 @@ export class RedisConnection implements Redis {
   #connect(): Promise<RedisLink> {
     const redis = this.#open(this.#url);
     const client = redis.connect().then(() => redis);
-    // Known at once, and not by the next refresh.
+    // Notices a lost connection at once, not only at the next refresh.
     redis.onclose = (cause) => this.#giveUp(client, cause);
     return client;
   }

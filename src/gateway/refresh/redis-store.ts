@@ -1,19 +1,19 @@
-/** The store that instances share: Redis, with this process's own memory for when Redis is slow or down. */
+/** The store that instances share: Redis, with this process's own memory while Redis is slow or down. */
 
 import { MemoryReplayStore } from './memory-store.ts';
 import type { Redis, RunScript } from './redis-connection.ts';
 import { SignOutPlaces } from './sign-out-places.ts';
 import { ISSUED, isEnded, RENEWED, type ReplayStore, type SignOutLifetimes, timeIn } from './store.ts';
 
-/** How many records one round trip takes to Redis when it is back. */
+/** How many records one round trip sends to Redis after an outage. */
 const BATCH = 500;
 
 /**
- * Every record is kept in memory too, so that this process knows what it has done when Redis goes away, and tells
- * Redis when it comes back.
+ * Every record is also kept in memory, so that this process knows its own outcomes when Redis goes down, and can send
+ * them to Redis afterwards.
  */
 export class RedisReplayStore implements ReplayStore {
-  /** Longer than the others wait between two looks. */
+  /** Longer than the interval at which other processes poll. */
   readonly lingerMs = 500;
   readonly #memory: MemoryReplayStore;
   readonly #places: SignOutPlaces;
@@ -35,7 +35,7 @@ export class RedisReplayStore implements ReplayStore {
     const own = await (theirs === undefined
       ? this.#memory.add(key, record, lifetimeMs)
       : this.#memory.get(key));
-    // What Redis does not know this process does: Redis was away, or emptied, when it was found out.
+    // This process may know more than Redis, if Redis was down or has been emptied since.
     const isNewer = own !== undefined && (theirs === undefined || isEnded(own) || own.startsWith(RENEWED));
     if (!isNewer) return theirs;
     const remainingMs = this.#memory.remainingMs(key);
@@ -47,7 +47,7 @@ export class RedisReplayStore implements ReplayStore {
 
   async replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean> {
     const own = await this.#memory.get(key);
-    // The sign-out in Redis may have another time than the one that this process has kept of it.
+    // Redis may have kept this sign-out with another time than this process has.
     const isSame = own === expected || (isEnded(own) && isEnded(expected));
     const replaced = isSame && (await this.#memory.replace(key, own, record, lifetimeMs));
     const reply = await this.#redis.ask('replace', key, [record, ceilMs(lifetimeMs), expected]);
@@ -55,8 +55,8 @@ export class RedisReplayStore implements ReplayStore {
   }
 
   /**
-   * When no place is free, a sign-out that may be made up stays in this instance's memory. One that replaces a claim is
-   * written all the same: the instance that refreshes must find it in Redis, and it adds no key.
+   * When no place is free, a sign-out that may be made up stays only in this instance's memory. One that replaces a
+   * claim is always written: the instance that refreshes must find it in Redis, and it adds no key.
    */
   async end(
     key: string,
@@ -103,14 +103,17 @@ export class RedisReplayStore implements ReplayStore {
     return recordIn(reply?.value) ?? this.#memory.get(key);
   }
 
-  /** Keeps the sign-out here too, for when Redis goes away, for at least as long as the record that it replaces. */
+  /**
+   * Copies a sign-out from Redis to memory, in case Redis goes down, for at least as long as the record that it
+   * replaces.
+   */
   async #copyEnd(key: string, ended: string, lifetimeMs: number): Promise<void> {
     if (isEnded(await this.#memory.get(key))) return;
     const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key));
     await this.#memory.end(key, ended, { workedMs: longestMs, claimedMs: longestMs, unknownMs: lifetimeMs });
   }
 
-  /** No request waits for this. The client pipelines the commands that are given in one turn. */
+  /** No request waits for this. The client pipelines commands that are sent in the same tick. */
   async #sendMissed(run: RunScript): Promise<void> {
     let batch: Promise<unknown>[] = [];
     for (const [key, record, lifetimeMs] of this.#memory.entries()) {

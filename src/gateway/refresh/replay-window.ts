@@ -1,18 +1,18 @@
-/** Until when a spent refresh token yields its successor. */
+/** Decides until when a spent refresh token yields its successor. */
 
 import type { KeptPair } from './sealed-pair.ts';
 
-/** Requests that were sent before the client had the new cookies arrive within this time. */
+/** Requests that the client sent before it had the new cookies arrive within this time. */
 const PRESENTED_MS = 10_000;
 
-/** An upstream that does not rotate has not spent the token: it may be refreshed again. */
+/** If the upstream does not rotate tokens, the token is not spent and may be refreshed again. */
 export function isSpent(token: string, successor: Pick<KeptPair, 'refreshToken'>): boolean {
   return successor.refreshToken !== token;
 }
 
 /**
- * Whether a client certainly has the successor, so that a request with the spent token can only come from a copy: the
- * successor was presented more than 10 s before, or it has been renewed since it was presented.
+ * Whether a client certainly has the successor, so that the spent token can only come from a copy: the successor was
+ * presented more than 10 s before this request, or was renewed after it had been presented.
  *
  * @param presentedAt when a client first presented the successor
  * @param next the pair that the successor was exchanged for

@@ -1,4 +1,4 @@
-/** Seals a token pair so that only who has the refresh token before it can read it. */
+/** Encrypts a token pair with the refresh token before it, so that only a holder of that token can read it. */
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
@@ -9,7 +9,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = 'aes-256-gcm';
 
-/** Times in milliseconds since the epoch: when the access token expires, and when the refresh was made. */
+/** Times are in milliseconds since the epoch: when the access token expires, and when the refresh was made. */
 const Contents = Type.Object({
   accessToken: Token,
   refreshToken: Token,
@@ -19,7 +19,7 @@ const Contents = Type.Object({
 
 export type KeptPair = Static<typeof Contents>;
 
-/** The name under which a store may know a refresh token: it tells nothing of it. */
+/** The key under which a store keeps a refresh token's record. It reveals nothing about the token. */
 export function refreshTokenHash(refreshToken: string): string {
   return createHash('sha256').update(refreshToken).digest('base64url');
 }
@@ -32,7 +32,7 @@ export function encryptPair(pair: KeptPair, spentRefreshToken: string): string {
   return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64url');
 }
 
-/** Undefined when it was not sealed with this refresh token, or has been changed. */
+/** Undefined when the pair was sealed with another refresh token, or was modified. */
 export function decryptPair(sealed: string, spentRefreshToken: string): KeptPair | undefined {
   const bytes = Buffer.from(sealed, 'base64url');
   try {

@@ -1,8 +1,11 @@
-/** Bounds how many sign-outs that a stranger may have made up this instance has in Redis. */
+/** Bounds how many sign-outs that may be made up this instance keeps in Redis. */
 
 import { MAX_UNKNOWN_SIGN_OUTS } from './memory-store.ts';
 
-/** A ring of places, 80 KB: all are taken for about equally long, so the next one is the first to be free again. */
+/**
+ * A ring of places, 80 KB. All are taken for about equally long, so the next one in the ring is the first to become
+ * free.
+ */
 export class SignOutPlaces {
   readonly #freeAt = new Float64Array(MAX_UNKNOWN_SIGN_OUTS);
   readonly #now: () => number;
@@ -12,7 +15,7 @@ export class SignOutPlaces {
     this.#now = now;
   }
 
-  /** Takes a place; undefined when there is none. What it returns gives the place back before its time. */
+  /** Takes a place; undefined when none is free. The returned function frees the place early. */
   take(lifetimeMs: number): (() => void) | undefined {
     const place = this.#next;
     if ((this.#freeAt[place] ?? 0) > this.#now()) return undefined;

@@ -1,14 +1,16 @@
-/** What is known of a refresh token for a while: that it is being refreshed, what came of it, that it was signed out. */
+/** The interface of the replay store, which remembers refreshes and sign-outs of refresh tokens for a while. */
 
-/** What a record says: who refreshes, the sealed pair that came of it, or one of the words below. */
+/** A record is a claim, the sealed pair of a renewal, a sign-out, or one of the words below. */
 export const CLAIMED = 'claimed:';
 export const RENEWED = 'renewed:';
 export const REJECTED = 'rejected';
 export const UNREACHABLE = 'unreachable';
 /** Followed by a time in milliseconds since the epoch: requests that arrive from then on get their cookies cleared. */
 export const ENDED = 'ended:';
-/** Not a record but a mark beside it: a refresh has issued this token. Followed by the time when a client first
- * presented it, if one has. */
+/**
+ * A mark beside the record: a refresh has issued this token. Followed by the time when a client first presented it, if
+ * one has.
+ */
 export const ISSUED = 'issued:';
 
 export function isEnded(record: string | undefined): record is `${typeof ENDED}${string}` {
@@ -16,16 +18,17 @@ export function isEnded(record: string | undefined): record is `${typeof ENDED}$
 }
 
 /**
- * Records by key, each with a lifetime. The coordination of refreshes rests on `add` and `replace` being atomic.
+ * Stores records by key, each with a lifetime. The coordination of refreshes relies on `add` and `replace` being
+ * atomic.
  */
 export interface ReplayStore {
-  /** Keeps the record unless there is one; gives the one that is there, undefined when it was added. */
+  /** Adds the record unless there is one. Returns the existing record, or undefined when this one was added. */
   add(key: string, record: string, lifetimeMs: number): Promise<string | undefined>;
-  /** Keeps the record if `expected` is there; tells whether it was. */
+  /** Replaces the record if it equals `expected`. Returns whether it did. */
   replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean>;
   /**
-   * Keeps `ended`, unless a sign-out is there, and returns the record that was there. A token has worked when a refresh
-   * has spent or issued it. The number of other sign-outs is bounded, because anybody can send them with made-up tokens.
+   * Records a sign-out unless there is one, and returns the previous record. A token has worked when a refresh has
+   * spent or issued it. The number of other sign-outs is bounded, because anybody can send them with made-up tokens.
    */
   end(
     key: string,
@@ -33,25 +36,25 @@ export interface ReplayStore {
     lifetimes: SignOutLifetimes,
     hasWorked?: boolean,
   ): Promise<string | undefined>;
-  /** Remembers that a refresh has issued this token, for as long as a response may still bring it to a browser. */
+  /** Marks this token as issued by a refresh, for as long as a response may still bring it to a browser. */
   markIssued(key: string, lifetimeMs: number): Promise<void>;
-  /** Remembers when a client first presented this token, if a refresh has issued it. */
+  /** Records when a client first presented this token, if a refresh has issued it. */
   markPresented(key: string, at: number): Promise<void>;
   /** When a client first presented this token, in milliseconds since the epoch. */
   presentedAt(key: string): Promise<number | undefined>;
   get(key: string): Promise<string | undefined>;
-  /** How long an outcome must stay for those who wait for it in other processes. */
+  /** How long an outcome must stay for waiting requests of other processes. */
   readonly lingerMs: number;
 }
 
-/** How long a sign-out is kept: of a token that has worked, of one that is being refreshed, of any other. */
+/** How long a sign-out is kept: for a token that has worked, for one that is being refreshed, and for any other. */
 export interface SignOutLifetimes {
   readonly workedMs: number;
   readonly claimedMs: number;
   readonly unknownMs: number;
 }
 
-/** Undefined for an empty text. */
+/** Undefined for an empty string. */
 export function timeIn(text: string | undefined): number | undefined {
   return text ? Number(text) : undefined;
 }

@@ -24,7 +24,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin, upstream
         set.headers['cache-control'] = 'no-store';
         const grant = { code: body.code, codeVerifier: body.code_verifier };
         const trace = traceOf(request);
-        // The code works once: it is not spent when its identity token would find no place.
+        // Checked first, because the code works only once and its identity token will need a place.
         admission.sessions.refuseIfFull();
         const longestMs = 2 * settings.timeouts.signInMs;
         const pair = await withoutIdleTimeout({ request, server }, longestMs, async () =>

@@ -1,4 +1,4 @@
-/** What session check and models have in common: a GET whose answer is passed on whole. */
+/** Implements what session check and models share: a GET whose response is relayed from memory. */
 
 import { type Admission, STREAMED_SHARE } from '../http/admission/admission.ts';
 import type { SessionPlace } from '../http/admission/session-limit.ts';
@@ -22,7 +22,7 @@ interface WholeGetParts {
   readonly request: Request;
 }
 
-/** A large body has places among the streamed ones, as many as its size is worth, until it has been sent. */
+/** A large body occupies as many streamed-body places as its size requires, until it has been sent. */
 export function bufferedGet<Result>(
   { settings, admission, session, request }: WholeGetParts,
   name: 'me' | 'models',
@@ -51,13 +51,13 @@ export function bufferedGet<Result>(
   return session.during(reads, (place) => session.fetch(callOf(place)).then(respond));
 }
 
-/** The encodings that Bun decodes, and `identity`. It does not decode a list of them, such as `gzip, br`. */
+/** The encodings that Bun decodes, and `identity`. Bun does not decode combinations such as `gzip, br`. */
 const DECODED = /^(?:gzip|x-gzip|deflate|br|zstd|identity)?$/i;
 
 /**
- * The upstream's status, body, content type, `Retry-After` and rate limits, and no other header of it.
+ * Relays the upstream's status, body, content type, `Retry-After` and rate limits, and none of its other headers.
  *
- * @throws GatewayError 502 when the body is encoded in a way that Bun does not decode
+ * @throws GatewayError 502 when Bun cannot decode the body's encoding
  */
 export function bufferedResponse({ body, status, headers }: UpstreamResponse, context: Responding): Response {
   const coding = headers.get('content-encoding');

@@ -1,4 +1,4 @@
-/** Says that the service is up, to whoever asks: there is no origin check. */
+/** Reports that the service is up. Any client may ask: the origin rule does not apply. */
 
 import { Elysia } from 'elysia';
 

@@ -1,4 +1,4 @@
-/** The model catalogue, and generating a track. */
+/** The model catalogue, and the generation of a track. */
 
 import { Elysia } from 'elysia';
 import { type Admission, STREAMED_SHARE } from '../http/admission/admission.ts';
@@ -18,7 +18,7 @@ import { GenerationRequest } from './schemas.ts';
 
 const ORDER_FIELDS = Object.keys(GenerationRequest.properties);
 
-/** What is at hand before the body is read. */
+/** What is known before the body is read. */
 interface RequestParts {
   body: unknown;
   readonly request: Request;
@@ -39,7 +39,7 @@ export function musicRoutes(settings: Settings, session: SessionPlugin, admissio
       ({ body, session, request, server, set }) =>
         session.during(streams, async (place) => {
           const upstream = await generate(settings, session, body, request);
-          // It is paid for: it gets its place, even one too many.
+          // The generation is paid for, so it takes its place even when none is free.
           place.add(streamedBodies.take());
           const headers = generationHeaders(upstream.headers);
           return completeResponse({ request, server, set }, upstream.body, 200, headers, {
@@ -49,7 +49,7 @@ export function musicRoutes(settings: Settings, session: SessionPlugin, admissio
         }),
       {
         body: GenerationRequest,
-        // Parsing comes before the check of the session, and a body need not be read for nobody.
+        // Parsing runs before the session check, and the body of an unauthenticated request is never read.
         parse: () => null,
         transform: async (context: RequestParts) => {
           await context.session.requirePlace(streams);
@@ -74,7 +74,7 @@ async function generate(
     url: `${upstreamUrl}/v1/music`,
     headers: {
       'content-type': 'application/json',
-      // Players expect plain audio. If it comes encoded nevertheless, it keeps its Content-Encoding.
+      // Players expect unencoded audio. If the upstream encodes it anyway, it keeps its Content-Encoding.
       'accept-encoding': 'identity',
       ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
     },
@@ -87,7 +87,7 @@ async function generate(
     }),
     timeoutMs: timeouts.streamMs,
     bodyMode: 'begun',
-    // No signal: a generation is paid for, so it is left to finish when the client goes away.
+    // No signal is passed: a generation is paid for, so it continues when the client disconnects.
     texts: { late: messages.generationTimeout },
   });
   if (isSuccess(upstream)) return upstream;
@@ -95,7 +95,10 @@ async function generate(
   throw new GatewayError(upstream.status, text, { headers: limitHeaders(upstream.headers) });
 }
 
-/** A copy: what is trimmed would keep the whole text in memory, and a flag may be an object of any size. */
+/**
+ * Copies the fields, because a trimmed string would keep its whole source in memory and a flag may be an object of any
+ * size.
+ */
 function orderOf(fields: unknown): unknown {
   if (typeof fields !== 'object' || fields === null) return null;
   const { model, prompt, music_length_ms, force_instrumental, is_public }: Partial<GenerationRequest> =

@@ -1,39 +1,39 @@
-/** Decides where a proxied request goes: to `/v1/` of the upstream and nowhere else. */
+/** Decides where a proxied request goes: always to the upstream's `/v1/`. */
 
 import { requestTarget } from '../http/request-target.ts';
 
 export const PROXY_PREFIX = '/api/upstream';
 
 export interface UpstreamTarget {
-  /** The exact address that will be sent. */
+  /** The exact address of the request to the upstream. */
   readonly url: string;
-  /** Whether the upstream serves this without credentials: the two public playback paths, without a query. */
+  /** Whether the path is one of the two public playback paths without a query, which need no credentials. */
   readonly isPublic: boolean;
 }
 
-/** An id of unreserved characters (RFC 3986 section 2.3); dot segments never get this far. */
+/** The id has unreserved characters only (RFC 3986 section 2.3). Dot segments are rejected before this. */
 const PUBLIC_PATH = /^\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
-/** Also with parameters or blanks, as in `..;x`, which some servers take for `..`. */
+/** Includes dot segments with parameters or whitespace, such as `..;x`, which some servers treat as `..`. */
 const DOT_SEGMENT = /(?:^|\/)\s*\.{1,2}\s*(?:;[^/]*)?(?:\/|$)/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const NEVER_IN_A_PATH = /[\\\x00-\x1f\x7f]/;
-/** A segment that has parameters and no name: some servers drop both. */
+/** A segment with parameters but without a name: some servers drop both. */
 const EMPTY_NAME = /\/;/;
 /**
- * These respond with tokens, which are for the gateway alone. Some servers drop empty segments, parameters, blanks and
- * trailing dots before they look for them.
+ * These endpoints respond with tokens, which only the gateway may see. Some servers drop empty segments, parameters,
+ * whitespace and trailing dots before they match a path.
  */
 const TOKEN_ENDPOINT = /^\/v1\/(?:[.\s]*(?:;[^/]*)?\/)*\s*auth[.\s]*(?:[/;?#]|$)/i;
-/** Nothing in it can be read in two ways, so it needs none of the tests: they cost 6 us, a tenth of a short call. */
+/** A path that can be read in only one way, so it skips the other checks, which are slow. */
 const PLAIN = /^\/v1(?:\/[A-Za-z0-9_-]+)+(?:\?[A-Za-z0-9_=&-]*)?$/;
 const BROKEN_ESCAPE = /%(?![0-9a-f]{2})/i;
 const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
-/** A path that is still encoded after so many rounds is not meant well. */
+/** No well-meant path is still encoded after this many rounds. */
 const DECODING_ROUNDS = 3;
 
 /**
- * @returns undefined for a path outside `/v1/`, for one that another server could read as such, and for the endpoints
- *   that answer with tokens
+ * @returns undefined for a path outside `/v1/`, for one that another server could interpret as such, and for endpoints
+ *   that respond with tokens
  */
 export function parseTarget(requestUrl: string, upstreamUrl: string): UpstreamTarget | undefined {
   const target = requestTarget(requestUrl).slice(PROXY_PREFIX.length);
@@ -41,19 +41,19 @@ export function parseTarget(requestUrl: string, upstreamUrl: string): UpstreamTa
   if (PLAIN.test(target) && !TOKEN_ENDPOINT.test(target)) return { url: upstreamUrl + target, isPublic };
   const url = URL.parse(upstreamUrl + target);
   if (!url?.href.startsWith(`${upstreamUrl}/v1/`) || target.includes('#')) return undefined;
-  // As it was written and as it will be sent: `new URL` makes another path of some.
+  // Both forms are checked, as written and as sent, because `new URL` changes some paths.
   for (const each of [target, url.href.slice(upstreamUrl.length)]) {
     const [path = ''] = each.split('?', 1);
     const meant = decodeCompletely(path);
     if (meant === undefined || EMPTY_NAME.test(meant)) return undefined;
-    // Some servers read letters, dots and slashes of full width as the usual ones.
+    // Some servers treat full-width letters, dots and slashes as the ASCII ones.
     const narrow = meant.normalize('NFKC').replaceAll('\\', '/');
     if ([meant, narrow].some((each) => DOT_SEGMENT.test(each) || TOKEN_ENDPOINT.test(each))) return undefined;
   }
   return { url: url.href, isPublic };
 }
 
-/** What the path says once nothing in it is encoded; undefined when it says another path than it shows. */
+/** Fully percent-decodes the path. Undefined if decoding reveals dot segments, more slashes or control characters. */
 function decodeCompletely(path: string): string | undefined {
   if (BROKEN_ESCAPE.test(path)) return undefined;
   let decoded = path;
@@ -67,7 +67,7 @@ function decodeCompletely(path: string): string | undefined {
   return undefined;
 }
 
-/** Undefined when an escape is not UTF-8, such as an overlong slash. */
+/** Undefined when an escape is not valid UTF-8, such as an overlong slash. */
 function decodeEscapes(path: string): string | undefined {
   try {
     return path.replace(ESCAPES, decodeURIComponent);

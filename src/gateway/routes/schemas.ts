@@ -1,12 +1,12 @@
-/** What clients send to the gateway's own routes, and what it answers there itself: the types come from here. */
+/** The request and response bodies of the gateway's own routes. Their types are derived from these schemas. */
 
 import { type Static, Type } from '@sinclair/typebox';
 import type { MessageKey } from '../http/messages.ts';
 
-/** Our own bound, far above real codes and verifiers: no stranger can send megabytes to the identity provider. */
+/** Far above real codes and verifiers, so that nobody can send megabytes to the identity provider. */
 const MAX_SIGN_IN_CHARACTERS = 4096;
 
-/** @see RFC 7636 section 4.1: a verifier has 43 to 128 characters; judging it is the identity provider's task. */
+/** @see RFC 7636 section 4.1: a verifier has 43 to 128 characters. The identity provider validates it. */
 export const SignInRequest = Type.Object(
   {
     code: Type.String({
@@ -50,11 +50,11 @@ export const GenerationRequest = Type.Object(
     force_instrumental: Type.Optional(Type.Unknown({ description: FLAG })),
     is_public: Type.Optional(Type.Unknown({ description: FLAG })),
   },
-  // Elysia would refuse other keys unless told; the contract says that they are ignored.
+  // By default, Elysia would reject other keys, but the contract says that they are ignored.
   { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
 );
 export type GenerationRequest = Static<typeof GenerationRequest>;
 
-/** What the session check answers itself, when there is no session or the upstream has no profile. */
+/** The session check's own response, when there is no session or the upstream has no profile. */
 export const SessionState = Type.Object({ authenticated: Type.Boolean() });
 export type SessionState = Static<typeof SessionState>;

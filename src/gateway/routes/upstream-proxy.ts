@@ -1,4 +1,4 @@
-/** Relays the rest of the upstream's `/v1/` API: with the session's token, or without for public playback. */
+/** Relays the rest of the upstream's `/v1/` API, with the session's token or without one for public playback. */
 
 import { Elysia } from 'elysia';
 import { type Admission, PUBLIC_SHARE_OF_STREAMS, STREAMED_SHARE } from '../http/admission/admission.ts';
@@ -17,7 +17,7 @@ import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts'
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 
-/** All that a browser may send to the gateway; no other route takes more. */
+/** Every method that a browser may send to the gateway; the other routes accept no more. */
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 interface Relaying extends Responding {
@@ -49,21 +49,21 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
   const relay = (upstream: UpstreamResponse, { request, server, set, target }: Relaying): Response => {
     const mapping = { requestUrl: target.url, upstreamUrl, gatewayPath: PROXY_PREFIX };
     const headers = relayedHeaders(upstream.headers, mapping, String(set.headers['vary']));
-    // A cache that kept it would hand out the new session cookies with it.
+    // A cache that kept this response would give its session cookies to others.
     if (set.headers['set-cookie']) headers['cache-control'] = 'no-store';
     return completeResponse({ request, server, set }, upstream.body, upstream.status, headers);
   };
 
   /**
-   * Audio has its place among the streamed bodies from the start: Bun begins to read a body before it can be refused.
-   * What is about a track is short, and must not wait for that place.
+   * Public audio takes its place among the streamed bodies before the call, because Bun starts to read a body before it
+   * could be refused. Track details are short, and do not wait for such a place.
    */
   const relayPublic = (relaying: Relaying): Promise<Response> => {
     const isAudio = relaying.target.url.endsWith('/content');
     streams.refuseIfFull(PUBLIC_SHARE_OF_STREAMS);
     if (isAudio) streamedBodies.refuseIfFull(STREAMED_SHARE.public);
     else publicDetails.refuseIfFull();
-    // Made before the places are taken, because nothing would release them when it throws.
+    // The call is built before the places are taken: if it threw afterwards, nothing would release them.
     const call: UpstreamCall = { ...callOf(relaying), name: 'public' };
     const releases = [streams.take(), isAudio ? streamedBodies.take() : publicDetails.take()];
     const release = () => {
@@ -74,7 +74,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
     return releasedAtEnd(release, relaying.request, play());
   };
 
-  // Not a route for each method: Elysia would answer HEAD with the handler of GET and count a length of 0.
+  // One handler for all methods: for HEAD, a GET route of Elysia's would run its handler and set a Content-Length of 0.
   return new Elysia({ name: 'upstream-proxy' }).use(session).all(
     `${PROXY_PREFIX}/*`,
     async ({ request, server, session, set }) => {
@@ -87,7 +87,8 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
         session.during(streams, async (place) => {
           const upstream = await session.fetch(callOf(relaying, body));
           await admitStreamed(upstream, () => {
-            // What may have changed something at the upstream is not refused any more.
+            // Other methods may already have changed something at the upstream, so their response is not refused any
+            // more.
             if (request.method === 'GET') {
               place.refuseIfStreaming();
               streamedBodies.refuseIfFull(STREAMED_SHARE.proxied);
@@ -99,7 +100,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
         });
       if (request.method === 'GET' || request.method === 'HEAD') return relayWith();
       await session.requirePlace(streams);
-      // Kept until the head of the answer is there: a refresh sends it again.
+      // The body is kept until the head of the response arrives, because a refresh sends it again.
       using body = await readBody(request, requestBodies);
       return await relayWith(body);
     },
@@ -107,12 +108,14 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
   );
 }
 
-/** For a GET or HEAD, whose body Bun does not show. */
+/** For GET and HEAD, because Bun does not expose their bodies. */
 function hasBody({ headers }: Request): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }
 
-/** Whether an answer is one that streams is known when it is there; it is given up when `admit` throws. */
+/**
+ * Admits a response that streams; whether it does is known only once it is here. It is discarded when `admit` throws.
+ */
 function admitStreamed(upstream: UpstreamResponse, admit: () => void): Promise<void> | undefined {
   if (!(upstream.body instanceof ReadableStream)) return undefined;
   try {

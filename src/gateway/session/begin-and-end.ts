@@ -1,4 +1,4 @@
-/** How a session begins with a token pair, and how it ends. */
+/** Begins a session with a token pair, and ends it. */
 
 import type { Responding } from '../http/complete-response.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
@@ -7,14 +7,14 @@ import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { SessionParts } from './session.ts';
 
-/** A request that the client sent before it had the cookies of its sign-in arrives within this time. */
+/** Requests that the client sent before it had the cookies of its sign-in arrive within this time. */
 const SENT_BEFORE_MS = 10_000;
 
 type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
 /**
- * Stores the pair in the cookies. If the request has the cookies of another session, that session ends in the gateway and
- * not at the upstream, so that a late response to it cannot overwrite the new cookies.
+ * Stores the pair in the cookies. If the request has the cookies of another session, that session ends in the gateway
+ * but not at the upstream, so that a late response to it cannot overwrite the new cookies.
  *
  * @throws GatewayError 502 when a token is too large for a cookie
  */
@@ -44,7 +44,7 @@ export async function endSession(
     const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const last = newest?.refreshToken ?? refreshToken;
-    // A refresh that is under way in this process signs its late pair out itself.
+    // A refresh in flight in this process signs out its new pair itself.
     const revokes = settings.signOutRevokes && !refreshCoordinator.isRefreshing(last);
     const { signInMs, logoutMs } = settings.timeouts;
     const trace = traceOf(context.request);
@@ -67,7 +67,7 @@ async function signOut(
   return last === undefined || (last.status === 'fulfilled' && last.value === 401);
 }
 
-/** The refresh is not shared, because the session has ended here and nobody may get the new pair. */
+/** The refresh is not shared, because the session has ended here and no request may get the new pair. */
 async function refreshAndSignOut(
   upstreamSessions: SessionEndpoints,
   refreshToken: string,

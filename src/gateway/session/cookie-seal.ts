@@ -1,4 +1,4 @@
-/** Seals cookie values, so that a stolen cookie store or log holds no token that works at the upstream. */
+/** Seals cookie values, so that a stolen cookie store or log contains no token that works at the upstream. */
 
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 
@@ -9,12 +9,12 @@ interface Key {
 
 const ALGORITHM = 'dir';
 const ENCRYPTION = 'A256GCM';
-/** Marks what was sealed here, so that a token which is itself a JWE is not taken for one. */
+/** Marks cookies that the gateway has sealed, to tell them from tokens that are JWEs themselves. */
 const TYPE = 'music-gateway-cookie';
 
 /**
- * The first key seals, every key opens. The protected header binds a value to the name of its cookie, and has the time
- * at which it expires, because only a browser obeys `Max-Age`.
+ * The first key seals and every key opens. The protected header binds a value to its cookie's name and contains its
+ * expiry, because only browsers obey `Max-Age`.
  */
 export class CookieSeal {
   readonly #keys: readonly Key[];
@@ -42,7 +42,7 @@ export class CookieSeal {
       .encrypt(key.bytes);
   }
 
-  /** Undefined for a value that no listed key has sealed for this cookie, and for one that has expired. */
+  /** Undefined for a value that no listed key has sealed for this cookie, or that has expired. */
   async open(cookieName: string, value: string): Promise<string | undefined> {
     const header = readHeader(value);
     if (header?.typ !== TYPE) return this.#acceptPlain ? value : undefined;
@@ -67,7 +67,9 @@ function readHeader(value: string) {
   }
 }
 
-/** Cookies of earlier versions have no `exp`. The seal covers the header: a cookie with a changed `exp` does not open. */
+/**
+ * Cookies of earlier versions have no `exp`. The seal covers the header: a cookie with a changed `exp` does not open.
+ */
 function hasExpired(exp: unknown): boolean {
   return exp !== undefined && !(typeof exp === 'number' && exp > nowSeconds());
 }
@@ -76,7 +78,7 @@ function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** Names a key without telling anything of it. */
+/** Names a key without revealing anything about it. */
 function keyId(key: Uint8Array): string {
   return new Bun.CryptoHasher('sha256').update('key id').update(key).digest('base64url').slice(0, 8);
 }

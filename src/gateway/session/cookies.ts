@@ -1,4 +1,4 @@
-/** The two session cookies: their schema, and how they are read, stored and cleared. */
+/** Defines, reads, stores and clears the two session cookies. */
 
 import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
@@ -16,7 +16,7 @@ const ACCESS = 'svc_music_access';
 const REFRESH = 'svc_music_refresh';
 
 const CookieValues = Type.Object({ [ACCESS]: Type.Optional(Token), [REFRESH]: Type.Optional(Token) });
-/** As they were found: what is absent, or no token can be, is undefined. */
+/** The values of the cookies; undefined when a cookie is absent or its value cannot be a token. */
 type CookieValues = Record<CookieName, string | undefined>;
 type CookieName = keyof Static<typeof CookieValues>;
 const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
@@ -29,13 +29,13 @@ const COOKIE_LIMIT_BYTES = 4096;
 type Set = Context['set'];
 
 export interface FoundTokens extends SessionTokens {
-  /** Whether a session cookie came twice; then neither token is given. */
+  /** Whether a session cookie was sent twice, in which case neither token is returned. */
   readonly isAmbiguous: boolean;
 }
 const NO_TOKENS = { accessToken: undefined, refreshToken: undefined };
 
 export class SessionCookies {
-  /** As browsers know them, with the prefix. */
+  /** The cookie names that browsers see, with the prefix. */
   readonly #names: Readonly<Record<CookieName, string>>;
   readonly #attributes: Pick<Bun.CookieInit, 'secure' | 'sameSite'>;
   readonly #seal: CookieSeal | undefined;
@@ -47,14 +47,15 @@ export class SessionCookies {
   }
 
   /**
-   * Reads the tokens from the `Cookie` header. A value that no token can have, or that the seal does not open, counts
-   * as absent; the latter is cleared. Only opening a seal takes a promise, which every request would wait for.
+   * Reads the tokens from the `Cookie` header. A value that cannot be a token, or that the seal does not open, counts
+   * as absent; in the latter case its cookie is cleared. A promise is returned only for sealed cookies, because every
+   * request would have to wait for it.
    *
-   * Two cookies of one name are no session, and the log says so: another host of the site can set one of them, and
-   * the header does not say which.
+   * Two cookies with the same name count as no session, and are logged: another host of the site can set one of them,
+   * and the header does not say which.
    *
-   * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`)
-   * and turns a value that looks like JSON into an object. Bun's classes give every value back as it was stored.
+   * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`) and
+   * turns a value that looks like JSON into an object. Bun's classes return every value as it was stored.
    */
   read({ request, set }: Responding): FoundTokens | Promise<FoundTokens> {
     const header = request.headers.get('cookie');
@@ -106,7 +107,7 @@ export class SessionCookies {
   }
 }
 
-/** Whether one of the names comes twice. It takes 0.1 us; a search in the header would read the long values too. */
+/** Whether one of the names appears twice. Searching the header instead would also scan the long values. */
 function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
   let accesses = 0;
   let refreshes = 0;

@@ -1,4 +1,4 @@
-/** The derive() that gives a handler its session. */
+/** Gives each handler its session, by a derive(). */
 
 import { Elysia } from 'elysia';
 import { Session, type SessionParts } from './session.ts';

@@ -1,4 +1,4 @@
-/** A request's session: the authenticated way to the upstream, with one refresh. */
+/** The session of a request: calls the upstream with its access token, and refreshes at most once. */
 
 import type { Admission } from '../http/admission/admission.ts';
 import { type Pool, releasedAtEnd } from '../http/admission/pool.ts';
@@ -31,7 +31,7 @@ export class Session {
   #tokens: FoundTokens | undefined;
   #place: SessionPlace | undefined;
 
-  /** Costs next to nothing: the cookies are read when they are first asked for. */
+  /** Does no work: the cookies are read when they are first needed. */
   constructor(parts: SessionParts, context: Responding) {
     this.#parts = parts;
     this.#cookies = parts.cookies;
@@ -46,7 +46,7 @@ export class Session {
   /**
    * Refuses a request before its body is read.
    *
-   * @throws GatewayError 401 when neither session cookie is there, 429 or 503 when there is no place for the request
+   * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
    */
   async requirePlace(pool: Pool): Promise<void> {
     this.#parts.admission.perSession.refuseIfFull(required(await this.#readTokens()));
@@ -54,9 +54,9 @@ export class Session {
   }
 
   /**
-   * Does the work in a place of the pool and of this session's, until the body that its response streams has ended.
+   * Runs the work in a place of the pool and of this session, until the response body that it streams has ended.
    *
-   * @throws GatewayError 401 when neither session cookie is there, 429 or 503 when there is no place for the request
+   * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
    */
   during<Result>(pool: Pool, work: (place: SessionPlace) => Promise<Result>): Promise<Result> {
     const admitted = (tokens: FoundTokens) => {
@@ -64,20 +64,20 @@ export class Session {
       this.#place = place;
       return releasedAtEnd(() => place.release(), this.#context.request, work(place));
     };
-    // Not an async function, which would make each request a twentieth dearer.
+    // Not an async function, because that would slow down every request.
     const read = this.#readTokens();
     return read instanceof Promise ? read.then(admitted) : admitted(read);
   }
 
   /**
    * Calls the upstream with the access token. After a 401, or without an access token, it refreshes once, stores the
-   * new pair in the cookies and calls again; when the refresh cannot be made, the first answer stands.
+   * new pair in the cookies and calls again. If the refresh cannot be made, it returns the first response.
    *
    * @throws GatewayError 401 without a session or when the upstream ends it, 502 when the upstream cannot be reached
    * @see RFC 6750 section 2.1
    */
   fetch(call: UpstreamCall): Promise<UpstreamResponse> {
-    // A cache must not give to one user what was answered to another.
+    // A cache must not give one user's response to another.
     this.#context.set.headers['vary'] = 'Origin, Cookie';
     const longestMs = 2 * call.timeoutMs + this.#parts.settings.timeouts.signInMs;
     return withoutIdleTimeout(this.#context, longestMs, () => this.#call(call));
@@ -104,7 +104,7 @@ export class Session {
         if (first) await discard(first);
         this.#place?.handOn(outcome.pair);
         await this.#cookies.store(this.#context.set, outcome.pair);
-        // So that a page can show it; the cookies tell it nothing.
+        // Lets a page show that a refresh was made, because scripts cannot see the cookies.
         this.#context.set.headers['server-timing'] = 'refresh';
         return this.#sendRenewed(call, outcome.pair);
       case 'rejected':
@@ -113,21 +113,21 @@ export class Session {
         throw new GatewayError(401, messages.sessionEnded);
       case 'ended':
         if (first) await discard(first);
-        // A sign-in may have set others since the request was sent.
+        // A sign-in may have set other cookies since the request was sent.
         if (this.#arrivedAt >= outcome.clearsFrom) this.#cookies.clear(this.#context.set);
         throw new GatewayError(401, messages.sessionEnded);
       case 'unreachable': {
         const { cause } = outcome;
         const headers = cause instanceof GatewayError ? cause.headers : proxyStatus(proxyErrorOf(cause));
         if (!first) throw new GatewayError(502, messages.upstreamUnreachable, { cause, headers });
-        // So that a client does not take this 401 for the end of the session.
+        // These headers keep a client from taking this 401 for the end of the session.
         Object.assign(this.#context.set.headers, headers);
         return first;
       }
     }
   }
 
-  /** The call may take minutes: the cookies that leave with its answer are the newest of that moment. */
+  /** Calls with a renewed pair. The call may take minutes, so the cookies are the newest when its response leaves. */
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
     let response: UpstreamResponse | undefined;
     try {
@@ -162,7 +162,7 @@ export class Session {
   }
 }
 
-/** @throws GatewayError 401 when neither session cookie is there, or one of them twice */
+/** @throws GatewayError 401 when there is no session cookie, or one of them was sent twice */
 function required(tokens: FoundTokens): SessionTokens {
   if (tokens.accessToken ?? tokens.refreshToken) return tokens;
   throw new GatewayError(401, tokens.isAmbiguous ? messages.sessionCookieTwice : messages.notSignedIn);

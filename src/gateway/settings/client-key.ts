@@ -4,9 +4,9 @@ import { createPrivateKey, type KeyObject, type webcrypto } from 'node:crypto';
 
 export interface ClientKey {
   readonly privateKey: KeyObject;
-  /** For Web Crypto. */
+  /** The parameters for Web Crypto. */
   readonly parameters: SigningParameters;
-  /** From the JWK; a PEM has none. */
+  /** The key id of a JWK; a PEM has none. */
   readonly kid: string | undefined;
 }
 
@@ -16,7 +16,7 @@ interface SigningParameters {
   readonly hash?: string;
 }
 
-/** By the curve or else the type of a key, and by the JWK's `alg`. Without an `alg` the first that fits is used. */
+/** Chosen by the key's curve or type, and by the JWK's `alg`. Without an `alg`, the first match is used. */
 const ALGORITHMS: readonly { kind: string; alg: string; parameters: SigningParameters }[] = [
   { kind: 'P-256', alg: 'ES256', parameters: { name: 'ECDSA', namedCurve: 'P-256' } },
   { kind: 'P-384', alg: 'ES384', parameters: { name: 'ECDSA', namedCurve: 'P-384' } },
@@ -32,7 +32,7 @@ const MIN_RSA_BITS = 2048;
 
 /**
  * @param text a private key as a JWK in JSON, or in PEM
- * @returns undefined when there is a problem, whose text quotes nothing of the key
+ * @returns undefined after adding a problem, whose text quotes nothing of the key
  * @see RFC 7517, RFC 7518 section 3.1, RFC 9864 section 2.2
  */
 export function parseClientKey(text: string, problems: string[]): ClientKey | undefined {
@@ -61,7 +61,7 @@ function parsePrivateKey(text: string) {
     const { crv, kty } = privateKey.export({ format: 'jwk' });
     return { privateKey, kind: crv ?? kty, alg: jwk.alg, kid: jwk.kid };
   } catch {
-    // The error may quote the key.
+    // The error is not reported, because it may quote the key.
     return undefined;
   }
 }

@@ -14,13 +14,15 @@ type CookieSettingName = (typeof COOKIE_SETTING_NAMES)[number];
 const PREFIXES = ['__Host-', '__Host-Http-'] as const;
 
 export interface CookieSettings {
-  /** Comes before both names: browsers refuse such a cookie from other hosts of the site. Empty unless set. */
+  /**
+   * Precedes both names; with a prefix, browsers reject cookies from other hosts of the site. Empty unless configured.
+   */
   readonly prefix: '' | (typeof PREFIXES)[number];
   readonly sameSite: 'lax' | 'strict';
   readonly secure: boolean;
-  /** 32 bytes each; the first seals the cookies, all open them; none: the cookies are not sealed. */
+  /** 32 bytes each. The first key seals the cookies and every key opens them; without keys, cookies are not sealed. */
   readonly keys: readonly Uint8Array[];
-  /** For the switch-over: cookies from before sealing was on still count. */
+  /** Also accepts unsealed cookies, for the time after sealing is turned on. */
   readonly acceptPlain: boolean;
 }
 
@@ -30,7 +32,7 @@ export function parseCookieSettings(
   problems: string[],
 ): CookieSettings {
   const prefix = read.text('COOKIE_PREFIX', '') && read.oneOf('COOKIE_PREFIX', PREFIXES, '__Host-');
-  // The flag is read first, so that a wrong value is a problem in production too.
+  // The flag is read first, so that an invalid value is reported in production too.
   const secure = read.flag('COOKIE_SECURE') || production;
   if (prefix && !secure) {
     problems.push('COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true');
@@ -46,7 +48,7 @@ export function parseCookieSettings(
 
 const COOKIE_KEY_BYTES = 32;
 
-/** Says nothing of the keys but their place in the list. */
+/** A problem names a key only by its position in the list. */
 function parseCookieKeys(list: string, problems: string[]): readonly Uint8Array[] {
   const entries = list ? list.split(',').map((entry) => entry.trim()) : [];
   return entries.map((entry, index) => {

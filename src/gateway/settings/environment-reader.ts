@@ -1,11 +1,11 @@
-/** Reads single settings from the environment, and collects every problem with them. */
+/** Reads individual settings from the environment, and collects every problem with them. */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The longest delay that a timer takes; a larger one would fire at once. */
+/** The longest delay that a timer accepts; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** An empty value counts as not set. A problem names its setting and says what is wrong with it. */
+/** An empty value counts as not set. Every problem names its setting and says what is wrong. */
 export class EnvironmentReader<Name extends string> {
   readonly #environment: Environment;
   readonly #problems: string[];
@@ -32,7 +32,7 @@ export class EnvironmentReader<Name extends string> {
     return value || undefined;
   }
 
-  /** Required, and checked. */
+  /** Reads a required setting and validates it. */
   checked(name: Name, problemWith: (value: string) => string | undefined): string {
     this.required(name);
     return this.optional(name, problemWith) ?? '';

@@ -14,13 +14,13 @@ export const IDENTITY_PROVIDER_SETTING_NAMES = [
 ] as const;
 type IdentityProviderSettingName = (typeof IDENTITY_PROVIDER_SETTING_NAMES)[number];
 
-/** What a confidential client authenticates itself with. */
+/** How a confidential client authenticates. */
 export type ClientCredential =
   | { readonly kind: 'secret'; readonly secret: string }
   | { readonly kind: 'key'; readonly key: ClientKey };
 
 export interface IdentityProviderSettings {
-  /** Exactly as it is set, because providers compare it as a string: a slash at its end counts. */
+  /** Kept exactly as configured, because providers compare it as a string, including a trailing slash. */
   readonly issuer: string;
   readonly tokenUrl: string;
   readonly clientId: string;

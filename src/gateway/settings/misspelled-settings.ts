@@ -1,6 +1,6 @@
-/** Finds settings that were misspelt. */
+/** Finds misspelled settings. */
 
-/** A warning for each name that is no setting but looks like one, such as `ALLOWED_ORIGIN`. */
+/** Returns a warning for each name that is not a setting but resembles one, such as `ALLOWED_ORIGIN`. */
 export function misspellingWarnings(
   environment: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
@@ -13,13 +13,13 @@ export function misspellingWarnings(
     });
 }
 
-/** One slip of the keyboard for every five letters, so that HOME is not taken for HOST. */
+/** Allows one typo for every five letters, so that HOME is not taken for HOST. */
 function resembles(name: string, known: string): boolean {
   const allowed = Math.floor(known.length / 5);
   return Math.abs(name.length - known.length) <= allowed && editDistance(name, known) <= allowed;
 }
 
-/** Levenshtein distance, row by row. */
+/** The Levenshtein distance, computed row by row. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

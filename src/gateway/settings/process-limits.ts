@@ -1,18 +1,18 @@
-/** Finds limits of the process that are too low for what it is set up to hold. */
+/** Finds limits of the process that are too low for the number of calls that the settings allow. */
 
 import { readFileSync } from 'node:fs';
 import { memoryWarning, mostCalls } from './memory.ts';
 import type { Settings } from './settings.ts';
 
-/** Each call has a connection on both sides; the rest is for Redis, logs and idle connections. */
+/** Each call has a connection on both sides. The rest is for Redis, logs and idle connections. */
 const FILES_PER_CALL = 2;
 const OTHER_FILES = 200;
 
-/** Bun's own setting, which it reads only from the environment it is started with. */
+/** Bun's own setting, which it reads only from the environment that it is started with. */
 const FETCH_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 const DEFAULT_FETCH_LIMIT = 256;
 
-/** @param openFiles the process's limit; undefined where it is not known or there is none */
+/** @param openFiles the limit of the process; undefined when there is none or it is unknown */
 export function limitWarnings(
   settings: Pick<Settings, 'maxInFlightRequests' | 'maxStreamedBodies' | 'memoryLimitBytes'>,
   environment: Readonly<Record<string, string | undefined>>,

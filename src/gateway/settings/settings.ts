@@ -1,4 +1,4 @@
-/** Turns the environment into typed settings, and names every problem in it at once. */
+/** Parses the environment into typed settings, and reports every problem at once. */
 
 import { COOKIE_SETTING_NAMES, type CookieSettings, parseCookieSettings } from './cookie-settings.ts';
 import { type Environment, EnvironmentReader } from './environment-reader.ts';
@@ -35,24 +35,24 @@ export interface Settings {
     readonly logoutMs: number;
     readonly streamMs: number;
   };
-  /** How long a spent refresh token still yields its successor; 0: not at all. */
+  /** How long a spent refresh token still yields its successor; 0 disables replay. */
   readonly refreshReplaySeconds: number;
-  /** What a 429 or 5xx in response to a refresh does: `sign-out` ends the session, `keep` leaves it as it is. */
+  /** The effect of a 429 or 5xx in response to a refresh: `sign-out` ends the session, `keep` leaves it unchanged. */
   readonly refreshOutage: 'sign-out' | 'keep';
-  /** Where instances share their refreshes; undefined for one that runs alone. */
+  /** The Redis in which instances share their refreshes; undefined for a single instance. */
   readonly redisUrl: string | undefined;
   /** Whether sign-out refreshes once when the access token is missing or has expired, to sign out at the upstream. */
   readonly signOutRevokes: boolean;
   readonly cookies: CookieSettings;
   /** How many generate and proxy calls may be in flight at a time. */
   readonly maxInFlightRequests: number;
-  /** How many calls of one session may be in flight at a time; 0: no limit of its own. */
+  /** How many calls of one session may be in flight at a time; 0 means no limit per session. */
   readonly maxInFlightPerSession: number;
   /** How many response bodies may be streamed at a time. */
   readonly maxStreamedBodies: number;
-  /** What the process may use. */
+  /** The memory that the process may use. */
   readonly memoryLimitBytes: number;
-  /** Where Prometheus finds the metrics; undefined: nowhere. */
+  /** The port of the metrics; undefined disables them. */
   readonly metricsPort: number | undefined;
   readonly metricsHost: string;
   readonly logLevel: LogLevel;
@@ -89,18 +89,21 @@ export const SETTING_NAMES = [
 ] as const;
 type SettingName = (typeof SETTING_NAMES)[number];
 
-/** Settings of earlier versions: to go on without them would be to go on without what they were set for. */
+/**
+ * Settings of earlier versions. They are reported as problems, because ignoring them would silently drop what they
+ * configured.
+ */
 const RENAMED: Readonly<Record<string, SettingName>> = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
 
-/** Fetches at a time that Bun can be told to allow, less those of the other pools. */
+/** The number of concurrent fetches that Bun can be configured to allow, minus the places of the other pools. */
 const IN_FLIGHT_REQUESTS_BOUND = 60_000;
-/** Terabytes. */
+/** Would take terabytes of memory. */
 const STREAMED_BODIES_BOUND = 1_000_000;
 
 /**
  * Reads the settings; an empty value counts as not set.
  *
- * @param memoryBytes what the process may use
+ * @param memoryBytes the memory that the process may use
  * @returns the settings, or every problem, each naming its setting and what is wrong with it
  */
 export function parseSettings(environment: Environment, memoryBytes = memoryLimitBytes()): SettingsOutcome {

@@ -1,8 +1,8 @@
-/** What the value of a setting must be: each rule says what is wrong with one, or nothing. */
+/** The rules for values of settings: each returns what is wrong with a value, or undefined. */
 
 export function baseAddressProblem(value: string): string | undefined {
   const url = URL.parse(value);
-  // What is no address may hold them too.
+  // A value that is not a URL may contain credentials too.
   if (url ? url.username || url.password : value.includes('@'))
     return 'must not hold a user name or a password';
   if (!url || !/^https?:$/.test(url.protocol)) return `must be an http or https address, not "${value}"`;
@@ -10,19 +10,22 @@ export function baseAddressProblem(value: string): string | undefined {
   return undefined;
 }
 
-/** @see RFC 6749 section 3.2: it may have a query, but no fragment. */
+/** @see RFC 6749 section 3.2: a query is allowed, a fragment is not. */
 export function tokenUrlProblem(value: string): string | undefined {
   if (value.includes('#')) return 'must not hold a fragment';
   return baseAddressProblem(value.split('?', 1)[0] ?? '');
 }
 
-/** Says nothing of the value, which may hold a password. */
+/** The text never quotes the value, which may contain a password. */
 export function redisUrlProblem(value: string): string | undefined {
   const isRedis = /^(redis|valkey)s?:$/.test(URL.parse(value)?.protocol ?? '');
   return isRedis ? undefined : 'must be an address like redis://127.0.0.1:6379';
 }
 
-/** As `new URL` writes it, so that addresses built from it can be compared with it; without a trailing slash. */
+/**
+ * Normalises the address as `new URL` does, without a trailing slash, so that URLs built from it can be compared with
+ * it.
+ */
 export function normalized(address: string): string {
   return URL.parse(address)?.href.replace(/\/+$/, '') ?? address;
 }

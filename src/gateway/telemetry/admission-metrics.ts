@@ -1,9 +1,9 @@
-/** What is admitted and refused, for Prometheus: counted where it happens, and read when Prometheus asks. */
+/** Exports what is admitted and refused to Prometheus: counted where it happens, and read at each scrape. */
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Admission } from '../http/admission/admission.ts';
 
-/** @param prefix of the metrics' names */
+/** @param prefix begins the names of the metrics */
 export function measureAdmission(admission: Admission, registry: Registry, prefix: string): void {
   const { identityProvider, sessions, signOuts, reads, publicDetails, streams, streamedBodies } = admission;
   const { perSession, requestBodies } = admission;

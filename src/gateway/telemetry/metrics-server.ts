@@ -1,4 +1,4 @@
-/** Serves the metrics on a port of their own, which is not for the public. */
+/** Serves the metrics on a separate port, which must not be public. */
 
 import type { Registry } from 'prom-client';
 
@@ -6,7 +6,7 @@ export function serveMetrics(registry: Registry, address: { port: number; hostna
   return Bun.serve({
     ...address,
     development: false,
-    // Unless told, Bun lets a second gateway share the port in silence.
+    // By default, Bun lets a second gateway share the port without an error.
     reusePort: false,
     routes: {
       '/metrics': {

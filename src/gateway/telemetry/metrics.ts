@@ -1,4 +1,4 @@
-/** What is counted for Prometheus. Labels come from lists of ours, so that no input can make new ones. */
+/** The metrics for Prometheus. Labels come from fixed lists, so that no input can create new ones. */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import packageJson from '../../../package.json' with { type: 'json' };
@@ -8,7 +8,7 @@ import type { RequestTrace } from '../trace/request-trace.ts';
 import { measureAdmission } from './admission-metrics.ts';
 
 const PREFIX = 'music_gateway_';
-/** From a session check beside the upstream to the longest generation. */
+/** From a session check with a nearby upstream to the longest generation. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 280];
 
 export interface EndedRequest {
@@ -48,7 +48,7 @@ export class Metrics {
 
   constructor() {
     this.#gauge('info', 'The version that runs.', ['version']).set({ version: packageJson.version }, 1);
-    // An error that came into being with its first occurrence would show no increase by it.
+    // Starts every reason at 0: a counter that appears with its first error would show no increase.
     for (const reason of Object.keys(messages)) this.#errors.inc({ reason }, 0);
     for (const why of ['presented', 'late']) this.#reuses.inc({ why }, 0);
     collectDefaultMetrics({ register: this.registry });
@@ -64,7 +64,7 @@ export class Metrics {
 
   ended({ route, method, status, trace }: EndedRequest): void {
     this.#inFlight.dec({ route });
-    // What was answered when its client had gone is neither a success nor a failure.
+    // The client had disconnected: count this response neither as a success nor as a failure.
     const label = trace.clientGone === 'waiting' ? 'none' : statusClass(status);
     this.#requests.inc({ route, method, status: label });
     for (const { call, outcome, ms } of trace.calls) {
@@ -83,7 +83,7 @@ export class Metrics {
     measureAdmission(admission, this.registry, PREFIX);
   }
 
-  /** Only for a gateway that uses Redis: another has no such metric. */
+  /** Created only when the gateway uses Redis, because the metric is meaningless otherwise. */
   redisGauge(): { set(value: number): void } {
     return this.#gauge('redis_up', 'Whether Redis answers.');
   }

@@ -1,4 +1,4 @@
-/** Sees every request to its end: one line in the log for each, and the metrics. */
+/** Observes every request to its end: writes one log line for each, and updates the metrics. */
 
 import type { Logger } from 'pino';
 import { isOutage } from '../http/proxy-status.ts';
@@ -11,11 +11,11 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 
 export interface TelemetryOptions {
   readonly logger: Logger;
-  /** Left out where nobody asks for them. */
+  /** Undefined when metrics are disabled. */
   readonly metrics?: Metrics | undefined;
-  /** The patterns by which requests are told apart. */
+  /** The route patterns that identify requests. */
   readonly routes: () => readonly { readonly method: string; readonly path: string }[];
-  /** Asked often and by machines: such a line is for debugging. */
+  /** Requested often, and by machines, so its log lines are at debug level. */
   readonly quietRoute: string;
 }
 
@@ -39,7 +39,7 @@ export class Telemetry {
     this.#quietRoute = quietRoute;
   }
 
-  /** @param handle answers the request, now or later */
+  /** @param handle responds to the request, synchronously or by a promise */
   observe(request: Request, handle: () => unknown): unknown {
     const observed = { request, trace: traceOf(request), route: this.#routeOf(request.url) };
     this.#metrics?.began(observed.route);
@@ -73,7 +73,7 @@ export class Telemetry {
     const { status } = response;
     const headMs = millisecondsSince(trace.startedAt);
     this.#metrics?.responded(route, headMs);
-    // Asked only after a wait: the signal is made when it is first looked at.
+    // The signal is created when it is first read, so it is read only after a wait.
     const hasWaited = trace.calls.length > 0 || trace.reason === 'bodyIncomplete';
     if (hasWaited && request.signal.aborted) trace.clientGone = 'waiting';
     if (trace.bodyEnd) trace.bodyEnd.then(() => this.#ended(observed, status, headMs));
@@ -116,9 +116,9 @@ export class Telemetry {
     const { reason, brokenBody, clientGone, refreshTokenReused } = trace;
     if (reason === 'internalError') return 'error';
     if (refreshTokenReused || trace.calls.some(isRefreshOutage)) return 'warn';
-    // Nobody can sign in until an operator corrects the registration.
+    // Nobody can sign in until an operator corrects the client's registration.
     if (reason === 'clientRefused') return 'warn';
-    // An answer that nobody waited for says nothing of the upstream.
+    // A response after the client has disconnected says nothing about the upstream.
     if ((status >= 500 && !clientGone) || brokenBody) return 'warn';
     return route === this.#quietRoute || method === 'OPTIONS' ? 'debug' : 'info';
   }
@@ -126,7 +126,7 @@ export class Telemetry {
   #routeOf(url: string): string {
     this.#patterns ??= new Set(
       this.#routes()
-        // Preflights are answered at `/*`, which would take everything.
+        // Preflights match `/*`, which would match everything.
         .filter(({ method }) => method !== 'OPTIONS')
         .map(({ path }) => path),
     );
@@ -139,7 +139,7 @@ export class Telemetry {
   }
 }
 
-/** Whether the upstream has reported a problem of its own instead of a verdict on the refresh token. */
+/** Whether the upstream reported a problem of its own instead of a verdict on the refresh token. */
 function isRefreshOutage({ call, outcome }: CallTrace): boolean {
   return call === 'refresh' && typeof outcome === 'number' && isOutage(outcome);
 }

@@ -1,10 +1,10 @@
-/** Reads which headers a `Connection` header limits to one hop. */
+/** Parses which headers a `Connection` header limits to one hop. */
 
-/** The usual values: they name no header that the gateway forwards. */
+/** The usual values, which name no header that the gateway forwards. */
 const USUAL_CONNECTIONS = new Set(['keep-alive', 'close']);
 
 /**
- * The names in a `Connection` header, in lower case.
+ * Returns the header names in a `Connection` header, in lower case.
  *
  * @see RFC 9110 section 7.6.1
  */

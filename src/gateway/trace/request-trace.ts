@@ -1,9 +1,9 @@
-/** What is remembered of a request while it is served; when it has ended, its log line and the metrics come from it. */
+/** Collects facts about a request while it is served; its log line and the metrics are made from them at its end. */
 
 import type { ProxyError } from './proxy-error.ts';
 import { type TraceHeaders, traceHeaders } from './trace-context.ts';
 
-/** The calls that a request can make to other servers: few names, because they become labels. */
+/** The calls that a request can make to other servers. There are few names, because they become labels. */
 export type CallName =
   | 'token'
   | 'sign-in'
@@ -17,13 +17,16 @@ export type CallName =
 
 export interface CallTrace {
   readonly call: CallName;
-  /** The status that was answered, or why there was none. */
+  /** The status of the response, or why there was none. */
   readonly outcome: number | ProxyError | 'client_gone';
-  /** Until the head of a streamed answer, the first byte of a generation, the end of any other. */
+  /** Until the head of a streamed response, the first byte of a generation, or the end of any other response. */
   readonly ms: number;
 }
 
-/** `shared`: another request had begun it; `replayed`: it was over, and its outcome still known; `ended`: by a sign-out. */
+/**
+ * `shared`: another request had started it; `replayed`: it was over, and its outcome still known; `ended`: by a
+ *   sign-out.
+ */
 export type RefreshTrace = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
 /** The `error` codes of an identity provider; `other` is any other code. @see RFC 6749 section 5.2 */
@@ -37,8 +40,8 @@ export type OAuthError =
   | 'other';
 
 /**
- * Holds numbers, names from lists of ours and ids of a fixed form, and nothing else that a client or upstream has sent:
- * so no token, code or prompt can get from here into a log.
+ * Contains only numbers, names from fixed lists and ids of a fixed form, and no other input of a client or upstream, so
+ * that no token, code or prompt can reach a log from here.
  */
 export class RequestTrace {
   readonly startedAt = performance.now();
@@ -52,24 +55,28 @@ export class RequestTrace {
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */
   oauthError: OAuthError | undefined;
-  /** Which of the gateway's own texts the response has; `sessionCookieTwice` also for a response without a text. */
+  /**
+   * Which of the gateway's own texts the response contains; `sessionCookieTwice` also for a response without a text.
+   */
   reason: string | undefined;
-  /** Name and code of the error behind it; for a fault of the gateway itself where it happened, too. */
+  /** Name and code of the underlying error, and where it was thrown if it is a fault of the gateway itself. */
   cause: string | undefined;
-  /** Of the body; undefined for the few short ones that are not counted. */
+  /** The size of the body; undefined for a few short bodies that are not counted. */
   bytes: number | undefined;
-  /** What the client was waiting for when it went away. */
+  /** What the client was waiting for when it disconnected. */
   clientGone: 'waiting' | 'streaming' | undefined;
   /** Whether the upstream broke off in the middle of the body. */
   brokenBody = false;
-  /** Resolves when the upstream's part of a streamed body has ended, in whatever way. */
+  /** Resolves when the upstream's side of a streamed body has ended, for whatever reason. */
   bodyEnd: Promise<void> | undefined;
 
   constructor(request: Request) {
     this.headers = traceHeaders(request.headers);
   }
 
-  /** What was answered to nobody says nothing: neither of the gateway nor of the upstream. */
+  /**
+   * Call it when the client had disconnected: what it never received says nothing about the gateway or the upstream.
+   */
   discardResponse(): void {
     this.reason = undefined;
     this.cause = undefined;
@@ -77,7 +84,7 @@ export class RequestTrace {
   }
 }
 
-/** In tenths: more would only make logs longer. */
+/** One decimal: more would only make log lines longer. */
 export function millisecondsSince(startedAt: number): number {
   return Math.round((performance.now() - startedAt) * 10) / 10;
 }

@@ -1,13 +1,13 @@
-/** The names by which a request is found again in the logs of the gateway and of the upstream. */
+/** The ids by which a request is found in the logs of the gateway and of the upstream. */
 
 import { namedByConnection } from './connection-header.ts';
 
-/** Long enough for a UUID, a ULID or a load balancer's id, and of characters that mean nothing anywhere. */
+/** Long enough for a UUID, a ULID or a load balancer's id. None of these characters has a special meaning anywhere. */
 const SANE_ID = /^[A-Za-z0-9._~-]{1,64}$/;
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
-/** By header, as they are sent to the upstream. */
+/** By header name, as sent to the upstream. */
 export interface TraceHeaders {
   readonly 'x-request-id': string;
   readonly traceparent: string;
@@ -15,8 +15,8 @@ export interface TraceHeaders {
 }
 
 /**
- * The client's own names where they can be trusted to be names, and new ones otherwise. The gateway records no spans, so
- * a valid `traceparent` is passed on as it is, and one of ours does not ask for any (flags 00).
+ * Keeps the client's ids if they are well-formed, and otherwise creates new ones. The gateway records no spans, so a
+ * valid `traceparent` is passed on unchanged, and a new one is not sampled (flags 00).
  *
  * @see W3C Trace Context, sections 3.2 (traceparent) and 3.3 (tracestate)
  */
@@ -37,7 +37,7 @@ export function traceHeaders(headers: Headers): TraceHeaders {
   };
 }
 
-/** Null also for a header that `Connection` names: it was for this hop alone. */
+/** Null also for a header that `Connection` names, because it is for this hop only. */
 function fieldOf(headers: Headers, name: string): string | null {
   const value = headers.get(name);
   return value !== null && namedByConnection(headers.get('connection')).includes(name) ? null : value;

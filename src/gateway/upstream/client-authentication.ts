@@ -1,4 +1,4 @@
-/** Authenticates the gateway at the identity provider, as a confidential client. */
+/** Authenticates the gateway to the identity provider as a confidential client. */
 
 import type { ClientKey } from '../settings/client-key.ts';
 import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
@@ -6,7 +6,7 @@ import type { IdentityProviderSettings } from '../settings/identity-provider-set
 /**
  * Adds the client's authentication to the form, if there is a credential.
  *
- * @returns the headers that belong to it
+ * @returns the headers of the authentication
  * @see RFC 6749 section 2.3.1 (secret), RFC 7523 section 2.2 (key)
  */
 export async function authenticate(
@@ -14,7 +14,7 @@ export async function authenticate(
   form: URLSearchParams,
 ): Promise<Record<string, string>> {
   if (!credential) return {};
-  // Loaded only where it is needed: it would make every start slower.
+  // Imported only when needed, because it would slow down every start.
   const { ClientSecretBasic, PrivateKeyJwt } = await import('oauth4webapi');
   const authentication =
     credential.kind === 'secret'

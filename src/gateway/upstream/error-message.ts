@@ -1,4 +1,4 @@
-/** Finds the text for the user in an upstream's error body. */
+/** Extracts the text for the user from an upstream's error body. */
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -12,8 +12,8 @@ const MessageObject = Type.Object({ message: Text });
 const LIMIT_BYTES = 64 * 1024;
 
 /**
- * `error.message`, else `message`, of a JSON body; undefined when there is none within 64 KiB and `timeoutMs`.
- * The rest of the body is not waited for.
+ * Returns `error.message`, else `message`, of a JSON body; undefined when none arrives within 64 KiB and `timeoutMs`.
+ * Does not wait for the rest of the body.
  */
 export async function readErrorMessage(
   response: UpstreamResponse,
@@ -28,13 +28,13 @@ export async function readErrorMessage(
 
 async function readStart(body: ReadableStream<Uint8Array>, timeoutMs: number): Promise<unknown> {
   try {
-    // The deadline ends the body too, which would otherwise go on holding its connection.
+    // The deadline also cancels the body, which would otherwise keep its connection open.
     const deadline = { signal: AbortSignal.timeout(timeoutMs) };
     const start = body.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), deadline);
     const bytes = await readBounded(start, LIMIT_BYTES);
     return bytes && JSON.parse(bytes.toString());
   } catch {
-    // A body that is late, breaks off or is not JSON holds no text for the user.
+    // A body that is late, incomplete or not JSON contains no text for the user.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** The one way out: a request to another server, with a deadline and failures that a client may hear of. */
+/** Sends every request to another server, with a deadline and with failures that are safe to report to a client. */
 
 import { ONE_PIECE_BYTES } from '../http/complete-response.ts';
 import { GatewayError } from '../http/errors.ts';
@@ -22,7 +22,7 @@ interface FailureTexts {
 
 export interface UpstreamCall {
   readonly name: CallName;
-  /** Of the request for which the call is made. */
+  /** The trace of the request for which the call is made. */
   readonly trace: RequestTrace;
   readonly method: string;
   readonly url: string;
@@ -30,38 +30,44 @@ export interface UpstreamCall {
   readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly timeoutMs: number;
   /**
-   * `streamed`: the deadline ends with the headers, and the body is passed on as it comes and as it is encoded; only
-   *   one that is small is here when the call returns.
+   * How much of the response the deadline covers, and what is returned.
+   * `streamed`: the deadline ends with the headers, and the body is passed on in pieces and still encoded; only a small
+   *   one is in memory when the call returns.
    * `begun`: like `streamed`, but the deadline of a success ends with the first byte of its body. A success without a
-   *   body, a part of one (206) and a redirect are invalid.
-   * `whole`: the deadline covers the body, which is here, decoded, when the call returns.
+   *   body, a partial one (206) and a redirect are invalid.
+   * `buffered`: the deadline covers the body, which is decoded and in memory when the call returns.
    */
   readonly bodyMode: 'streamed' | 'begun' | 'buffered';
-  /** Called before more than 64 KB of a whole body are read, with what is known of its size; throws without room. */
+  /**
+   * Called with the size known so far before more than 64 KB of a buffered body are read; throws when there is no room.
+   */
   readonly admitLarge?: (bytes: number) => void;
-  /** The client's signal, for a call that is of no use once the client has gone. */
+  /** The client's signal, for a call that is useless once the client has disconnected. */
   readonly signal?: AbortSignal;
-  /** What the client hears of a failure; of the music service unless given. */
+  /** The texts of failures for the client; by default those of the music service. */
   readonly texts?: Partial<FailureTexts>;
 }
 
-/** Fetch's own idle timer, which also cuts off a body that stalls: not shorter than any deadline of ours. */
+/** The idle timer of fetch, which also cuts off a stalled body: no shorter than any deadline of the gateway. */
 const MIN_IDLE_TIMEOUT_MS = 300_000;
 
-/** Far more than any answer that is not streamed; decoded, so that a small one cannot unfold into gigabytes. */
+/**
+ * Far more than any response that is not streamed. It limits the decoded size, so that a small body cannot expand into
+ * gigabytes.
+ */
 const BUFFERED_LIMIT_BYTES = 8 * 1024 * 1024;
 const LARGE_BYTES = 64 * 1024;
 
 /** No Content, Reset Content, Partial Content. */
 const HAS_NO_TRACK = new Set([204, 205, 206]);
 
-/** Bun repeats these by itself when a kept-alive connection turns out to be closed. */
+/** Bun itself repeats these when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 
 /**
- * Sends the call and returns the answer, whatever its status.
+ * Sends the call and returns the response, whatever its status.
  *
- * @throws GatewayError 502 when the server cannot be reached, is late, or answers with what is not HTTP
+ * @throws GatewayError 502 when the server cannot be reached, is late, or does not respond with valid HTTP
  */
 export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamResponse> {
   const startedAt = performance.now();
@@ -72,7 +78,7 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamRespons
     () => controller.abort(new DOMException('deadline exceeded', 'TimeoutError')),
     call.timeoutMs,
   );
-  // Taken off again with the timer: AbortSignal.any and AbortSignal.timeout would go on to cover the body.
+  // The listener is removed together with the timer. AbortSignal.any and AbortSignal.timeout would also cover the body.
   const abort = () => controller.abort(call.signal?.reason);
   call.signal?.addEventListener('abort', abort);
   if (call.signal?.aborted) abort();
@@ -99,11 +105,11 @@ function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> {
     headers: { ...call.headers, ...call.trace.headers },
     ...(call.body === undefined ? {} : { body: call.body }),
     signal,
-    // A followed 307 would carry the body, perhaps a refresh token, to another host.
+    // Following a 307 would send the body, perhaps with a refresh token, to another host.
     redirect: 'manual',
-    // A streamed body must stay the bytes that its Content-Encoding and Content-Length describe.
+    // A streamed body must match its Content-Encoding and Content-Length, so it stays encoded.
     decompress: call.bodyMode === 'buffered',
-    // A connection that the upstream has just closed fails a POST: what must not be sent twice gets a fresh one.
+    // A POST fails on a connection that the upstream has just closed: calls that must not be sent twice use a new one.
     keepalive: REPEATABLE_METHODS.has(call.method),
     timeout: Math.max(call.timeoutMs, MIN_IDLE_TIMEOUT_MS),
   });
@@ -120,8 +126,8 @@ async function refuse(call: UpstreamCall, response: Response): Promise<GatewayEr
 }
 
 /**
- * Bun drops the Content-Length of a streamed body. One that leaves in one piece is read first, so that it keeps it; the
- * length that HEAD announces has no body.
+ * Bun drops the Content-Length of a streamed body. A body that leaves in one write is buffered first, so that it keeps
+ * the header. The length that a HEAD response declares has no body.
  */
 function isSmall({ method }: UpstreamCall, response: Response): boolean {
   return method !== 'HEAD' && declaredLength(response) <= ONE_PIECE_BYTES;
@@ -138,7 +144,8 @@ function mustBegin(call: UpstreamCall, response: UpstreamResponse): boolean {
 
 async function buffered(call: UpstreamCall, response: Response): Promise<UpstreamResponse> {
   const { status, headers } = response;
-  // What an encoded body unfolds into is not known; the native way costs a quarter of the bounded one.
+  // The decoded size of an encoded body is unknown, so it is read with a bound. Reading a bounded body natively is
+  // faster.
   const isDecoded = call.bodyMode === 'buffered' && headers.has('content-encoding');
   const isBounded = !isDecoded && declaredLength(response) <= BUFFERED_LIMIT_BYTES;
   try {
@@ -158,12 +165,12 @@ async function buffered(call: UpstreamCall, response: Response): Promise<Upstrea
   return { status, headers, body: body.byteLength ? body : null };
 }
 
-/** Our own errors are of an answer that is none, or for which there is no room. */
+/** A GatewayError here means that the upstream's response was not valid HTTP, or that there is no room for it. */
 function ownErrorOf({ status }: GatewayError): ProxyError {
   return status === 502 ? 'http_protocol_error' : 'connection_limit_reached';
 }
 
-/** Infinite when it is not known. */
+/** Infinite when unknown. */
 function declaredLength({ headers }: Response): number {
   return Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY);
 }

@@ -37,8 +37,8 @@ const OAUTH_ERRORS: readonly OAuthError[] = [
 
 /**
  * @returns the identity access token
- * @throws GatewayError with the provider's error status, 401 when it gives no token, 502 when it cannot be reached, 503
- *   when there is no place for the call
+ * @throws GatewayError with the provider's error status, 401 when it returns no token, 502 when it cannot be reached,
+ *   503 when there is no place for the call
  * @see RFC 6749 section 4.1.3, RFC 7636 section 4.5
  */
 export async function exchangeCode(
@@ -64,7 +64,7 @@ export async function exchangeCode(
     texts: FAILURE_TEXTS,
   };
   const response = await pool.during(async () => {
-    // A signature costs more than most calls: nothing is signed without a place.
+    // A signature is expensive, so nothing is signed before the call has a place.
     const authentication = await authenticate(identityProvider, form);
     const headers = {
       accept: 'application/json',
@@ -85,7 +85,7 @@ function oauthErrorOf(body: unknown): OAuthError | undefined {
   return OAUTH_ERRORS.find((each) => each === body.error) ?? 'other';
 }
 
-/** A wrong registration and a fault of the provider have texts of their own, because the user is not to blame. */
+/** A wrong registration and a failure of the provider have texts of their own, because the user is not to blame. */
 function refusalText(status: number, error: OAuthError | undefined) {
   if (error === 'invalid_client') return messages.clientRefused;
   return status >= 500 ? messages.identityProviderFailed : messages.signInRefused;

@@ -1,4 +1,4 @@
-/** The upstream's endpoints that begin, renew and end a session. */
+/** Calls the upstream's endpoints for sign-in, refresh and sign-out. */
 
 import type { Admission } from '../http/admission/admission.ts';
 import type { Pool } from '../http/admission/pool.ts';
@@ -11,15 +11,15 @@ import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
 import type { UpstreamResponse } from './upstream-response.ts';
 
-/** What became of a refresh: a new pair, the upstream's refusal, no verdict at all, or a sign-out before it. */
+/** The outcome of a refresh: a new pair, the upstream's refusal, no verdict, or an earlier sign-out. */
 export type RefreshOutcome =
   | { readonly kind: 'renewed'; readonly pair: TokenPair }
   | { readonly kind: 'rejected' }
   | { readonly kind: 'unreachable'; readonly cause: unknown }
-  /** Requests that arrive from `clearsFrom` on, in milliseconds since the epoch, get their cookies cleared. */
+  /** Requests that arrive at or after `clearsFrom`, in milliseconds since the epoch, get their cookies cleared. */
   | { readonly kind: 'ended'; readonly clearsFrom: number };
 
-/** A call that finds no place among those of its kind is not made. */
+/** Except for sign-in, a call is not made when its pool is full. */
 export class SessionEndpoints {
   readonly #settings: Settings;
   readonly #sessions: Pool;
@@ -32,9 +32,9 @@ export class SessionEndpoints {
   }
 
   /**
-   * Never without a place: the authorization code is spent.
+   * Always gets a place, because the authorization code is already spent.
    *
-   * @throws GatewayError with the upstream's error status, 502 when it gives no valid pair or cannot be reached
+   * @throws GatewayError with the upstream's error status, 502 when it returns no valid pair or cannot be reached
    */
   async signIn(identityAccessToken: string, trace: RequestTrace): Promise<TokenPair> {
     const body = { [this.#settings.upstreamSignInField]: identityAccessToken };

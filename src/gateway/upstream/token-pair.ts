@@ -1,10 +1,10 @@
-/** The upstream's access and refresh token, as sign-in and refresh answer with them. */
+/** Parses the access and refresh token in the upstream's responses to sign-in and refresh. */
 
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isSuccess, jsonOf, type UpstreamResponse } from './upstream-response.ts';
 
-/** Visible ASCII: what fits in a header and in a cookie, byte for byte. */
+/** Visible ASCII, which fits in a header and in a cookie byte for byte. */
 export const Token = Type.String({ pattern: '^[\\x21-\\x7e]+$' });
 
 const TokenFields = Type.Object({
@@ -22,11 +22,11 @@ export interface TokenPair {
 }
 
 const DEFAULT_EXPIRES_IN_SECONDS = 900;
-/** The longest that a browser keeps a cookie (RFC 6265bis section 5.6.2). */
+/** The longest time that a browser keeps a cookie (RFC 6265bis section 5.6.2). */
 const MAX_EXPIRES_IN_SECONDS = 400 * 24 * 60 * 60;
 
 /**
- * The token pair of a JSON body, from its top level or from its `data`; undefined when there is no valid one.
+ * Returns the token pair of a JSON body, from its top level or its `data`; undefined when there is no valid one.
  *
  * @see RFC 6749 section 5.1
  */
@@ -40,7 +40,7 @@ function parseTokenPair(body: unknown): TokenPair | undefined {
   };
 }
 
-/** Reads the pair from an answer; anything but a success with a valid pair yields undefined. */
+/** Returns the pair in a successful response; undefined when the response failed or has no valid pair. */
 export function readTokenPair(response: UpstreamResponse): TokenPair | undefined {
   return isSuccess(response) ? parseTokenPair(jsonOf(response)) : undefined;
 }

@@ -1,8 +1,8 @@
-/** An upstream's answer, as far as the gateway looks at it. */
+/** The parts of an upstream's response that the gateway uses. */
 
 /**
- * A Response, or what is left of one whose body had to be read: another Response around that would cost more than all
- * of its parsing.
+ * A Response, or its parts when its body had to be read: wrapping them in another Response would cost more than parsing
+ * them.
  */
 export interface UpstreamResponse {
   readonly status: number;
@@ -16,7 +16,7 @@ export function isSuccess({ status }: UpstreamResponse): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** Waits for the first byte of the body; a body that ends without one becomes null. */
+/** Waits for the first byte of the body. A body that ends without one becomes null. */
 export async function begun({ status, headers, body }: Response): Promise<UpstreamResponse> {
   const reader = body?.getReader();
   let read = await reader?.read();
@@ -25,7 +25,7 @@ export async function begun({ status, headers, body }: Response): Promise<Upstre
   return read?.value ? { status, headers, body, firstPiece: read.value } : { status, headers, body: null };
 }
 
-/** The JSON of an answer that is here whole; undefined when it is none. */
+/** Parses the JSON of a buffered response; undefined when the body is not JSON. */
 export function jsonOf({ body }: UpstreamResponse): unknown {
   if (!(body instanceof Uint8Array)) return undefined;
   try {
@@ -35,8 +35,8 @@ export function jsonOf({ body }: UpstreamResponse): unknown {
   }
 }
 
-/** Gives up a body that nobody will read, and would otherwise hold its connection. */
+/** Cancels a body that nobody will read, because it would keep its connection open. */
 export async function discard({ body }: UpstreamResponse): Promise<void> {
-  // It fails when the connection is gone already, and that is as well.
+  // Cancelling fails when the connection is already closed, which is fine.
   if (body instanceof ReadableStream) await body.cancel().catch(() => {});
 }
