@@ -7,10 +7,7 @@ import { parseSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
 import { serveMetrics } from './gateway/telemetry/metrics-server.ts';
 
-/**
- * A terminal or systemd signals this process and `bun run`, which forwards the signal: a repeat within this time is the
- * same signal.
- */
+/** `bun run` forwards a signal that this process has already received: within this time it is the same signal. */
 const SAME_SIGNAL_MS = 1000;
 
 async function main(): Promise<void> {

@@ -66,8 +66,7 @@ export function createGateway({
     handler: { standardHostname: false },
     serve: {
       idleTimeout: IDLE_TIMEOUT_SECONDS,
-      // The gateway's own limit is smaller and responds with the envelope and CORS headers. Bun's 413 would have
-      // neither.
+      // The gateway's own limit is smaller, and its 413 has the envelope and CORS headers, unlike Bun's.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
       // By default, Elysia lets a second gateway share the port without an error.
@@ -121,8 +120,7 @@ export function createGateway({
       return document.openApiDocument();
     });
   }
-  // Bun stops counting a request when its client disconnects, but a generation is paid for and a refresh spends its
-  // token.
+  // Bun stops counting a request whose client disconnects, but generations are paid for and refreshes spend tokens.
   const settled = async () => {
     await Promise.all([refreshCoordinator.settled(), admission.streams.emptied()]);
   };

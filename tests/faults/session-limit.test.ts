@@ -105,8 +105,8 @@ describe('two sessions whose tokens come together', () => {
     const limit = new SessionLimit(3, 3);
     const first = limit.enter({ accessToken: 'a1', refreshToken: 'r1' });
     const second = limit.enter({ accessToken: 'a2', refreshToken: 'r2' });
-    first.handOn({ accessToken: 'a1b', refreshToken: 'r1b' });
-    second.handOn({ accessToken: 'a2b', refreshToken: 'r2b' });
+    first.addPair({ accessToken: 'a1b', refreshToken: 'r1b' });
+    second.addPair({ accessToken: 'a2b', refreshToken: 'r2b' });
     const both = limit.enter({ accessToken: 'a1', refreshToken: 'r2' });
     for (const token of ['1', '2', '1b', '2b']) {
       expect(() => limit.refuseIfFull({ accessToken: `a${token}`, refreshToken: undefined })).toThrow();
@@ -137,7 +137,7 @@ describe('the memory of the session limit', () => {
     const first = perSession.enter({ accessToken: 'a0', refreshToken: 'r0' });
     for (let pair = 0; pair < 1000; pair++) {
       const place = perSession.enter({ accessToken: `a${pair}`, refreshToken: `r${pair}` });
-      place.handOn({ accessToken: `a${pair + 1}`, refreshToken: `r${pair + 1}` });
+      place.addPair({ accessToken: `a${pair + 1}`, refreshToken: `r${pair + 1}` });
       place.release();
     }
     expect(perSession.size).toBeLessThan(500);

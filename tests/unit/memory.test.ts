@@ -4,7 +4,7 @@ import {
   defaultStreamedBodies,
   memoryLimitBytes,
   memoryWarning,
-  mostCalls,
+  maxCalls,
   promisedBytes,
   requestBodyBudgetBytes,
   STREAMED_BODY_BYTES,
@@ -28,9 +28,9 @@ describe('requestBodyBudgetBytes()', () => {
   });
 });
 
-describe('mostCalls()', () => {
+describe('maxCalls()', () => {
   it('adds the 1,500 of the short kinds', () => {
-    expect(mostCalls(4000)).toBe(5500);
+    expect(maxCalls(4000)).toBe(5500);
   });
 });
 

@@ -1,6 +1,4 @@
-/**
- * Describes an error for the log by name, code and location. Never by its message, which can quote a URL or a header.
- */
+/** Describes an error for the log by name, code and location, never by its message: it can quote a URL or a header. */
 
 /** Describes the innermost cause. */
 export function describeCause(cause: unknown): string {

@@ -26,9 +26,7 @@ const VIA = '1.1 music-gateway';
 /** Printable ASCII, at most 1 KB. */
 const SANE_VIA = /^[\t\x20-\x7e]{1,1024}$/;
 
-/**
- * The headers that a script on the studio's origin may send. trace-context.ts decides which tracing headers are used.
- */
+/** The headers that a script on the studio's origin may send. trace-context.ts decides which tracing ids are used. */
 export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
 
 const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-Creation-Id'];

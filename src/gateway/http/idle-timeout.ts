@@ -2,10 +2,7 @@
 
 import type { Server } from 'bun';
 
-/**
- * How many seconds a connection may be silent. A client that stops reading in the middle of a response is cut off after
- * it.
- */
+/** How many seconds a connection may be silent. It also ends a response that the client stops reading. */
 export const IDLE_TIMEOUT_SECONDS = 60;
 
 /** A request and the server that owns its connection; null when there is no socket. */
@@ -27,8 +24,7 @@ const SHORT_WORK_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 
 /**
  * Bun's longest idle timeout, 255 s, is shorter than the upstream may take to respond to a generation. The timeout
- * belongs to the connection, so it is restored before the response is sent. Short work leaves it unchanged, which is
- * cheaper.
+ * belongs to the connection, so it is restored before the response is sent. Short work saves the cost of changing it.
  *
  * @param longestMs how long the work may take
  */

@@ -18,7 +18,7 @@ export interface PaidBody {
 
 /** Shorter than the idle timeout, which Bun counts in coarse steps. */
 const STALLED_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
-const LOOK_EVERY_MS = 5000;
+const CHECK_EVERY_MS = 5000;
 
 /**
  * Yields the same bytes, one piece at a time. Bun's own stream is a little faster, but prints the upstream's address to
@@ -34,10 +34,10 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
   let isOver = false;
   /** When the gateway last asked the upstream for more; infinite while it is not waiting. */
   let waitingSince = Number.POSITIVE_INFINITY;
-  let look: Timer | undefined;
+  let check: Timer | undefined;
   const stop = () => {
     isOver = true;
-    clearInterval(look);
+    clearInterval(check);
   };
   const end = () => {
     stop();
@@ -81,14 +81,14 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
     // A byte stream takes over each piece's buffer instead of leaving it to the garbage collector, which saves memory.
     type: 'bytes',
     start(controller) {
-      look = setInterval(() => {
+      check = setInterval(() => {
         if (!allowance.isSpent(Date.now())) return;
         trace.cause = 'slow reader';
         controller.error();
         // Bun notices the error only when the client reads the bytes buffered before it.
         cutSoon(connection);
         onClientGone();
-      }, LOOK_EVERY_MS);
+      }, CHECK_EVERY_MS);
       if (paid?.firstPiece) passOn(paid.firstPiece, controller);
     },
     pull: (controller) =>

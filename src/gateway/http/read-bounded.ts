@@ -3,9 +3,7 @@
 /** Beyond this many chunks, the count costs more memory than the bytes. No normal client sends so many. */
 const MAX_CHUNKS = 16_384;
 
-/**
- * Returns all bytes of the body; undefined when there are more than `limitBytes`, in which case the rest is cancelled.
- */
+/** Returns all bytes of the body; undefined, after cancelling the rest, when there are more than `limitBytes`. */
 export async function readBounded(
   body: ReadableStream<Uint8Array> | null,
   limitBytes: number,

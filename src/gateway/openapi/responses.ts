@@ -78,8 +78,7 @@ export function withoutContent(responses: Responses): Responses {
 }
 
 /**
- * The gateway's own errors where an upstream response with the same status may be relayed instead, whose body only the
- * upstream defines.
+ * The gateway's own errors, where the upstream's response with the same status may be relayed instead.
  *
  * @param relayed the headers of relayed responses
  */

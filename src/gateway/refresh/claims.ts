@@ -12,7 +12,7 @@ import { CLAIMED, isEnded, type ReplayStore, UNREACHABLE } from './store.ts';
 const POLL_MS = 40;
 
 /** A request that needs a refresh. */
-export interface Refreshing {
+export interface RefreshRequest {
   /** The token that the client presented. */
   readonly refreshToken: string;
   readonly trace: RequestTrace;
@@ -67,14 +67,11 @@ export class RefreshClaims {
     this.#ended.delete(key);
   }
 
-  /**
-   * Returns the recorded outcome, after waiting for it if necessary. Undefined when this process has claimed the
-   * refresh.
-   */
+  /** Returns the recorded outcome, waiting if necessary; undefined when this process has claimed the refresh. */
   async claimOrWait(
     token: string,
     key: string,
-    { trace, arrivedAt }: Refreshing,
+    { trace, arrivedAt }: RefreshRequest,
   ): Promise<FoundOutcome | undefined> {
     const { clock } = this.#parts;
     const waitingSince = new Map<string, number>();
@@ -105,8 +102,8 @@ export class RefreshClaims {
   }
 
   /**
-   * Takes over a claim that is older than any refresh: its process has crashed, or the claim was forged. Each claim is
-   * timed separately.
+   * Takes over a claim that is older than any refresh: its process has crashed, or it was forged. Each claim is timed
+   * by itself.
    */
   async #takeOverOrphan(key: string, record: string, waitingSince: Map<string, number>): Promise<boolean> {
     const { clock, signInMs, store } = this.#parts;

@@ -5,7 +5,7 @@ import type { RequestTrace } from '../trace/request-trace.ts';
 import type { RefreshOutcome, SessionEndpoints } from '../upstream/session-endpoints.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import { endOfChain } from './chain.ts';
-import { RefreshClaims, type Refreshing } from './claims.ts';
+import { RefreshClaims, type RefreshRequest } from './claims.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import { decryptSuccessor, outcomeOf, replayed } from './record.ts';
@@ -46,9 +46,7 @@ export class RefreshCoordinator {
     this.#presented = new PresentedTokens(store);
   }
 
-  /**
-   * Notes that a client has presented this token. Call it for each request with a token, before the token is refreshed.
-   */
+  /** Notes that a client has presented this token. Call it for every request, before its token is refreshed. */
   present(refreshToken: string, arrivedAt: number): void {
     this.#presented.note(refreshToken, arrivedAt);
   }
@@ -127,7 +125,7 @@ export class RefreshCoordinator {
     return this.#claims.isRefreshing(refreshTokenHash(refreshToken));
   }
 
-  async #claimOrFollow(refreshing: Refreshing, stopSharing: () => void): Promise<RefreshOutcome> {
+  async #claimOrFollow(refreshing: RefreshRequest, stopSharing: () => void): Promise<RefreshOutcome> {
     const { refreshToken, trace, arrivedAt } = refreshing;
     const seen = new Set<string>();
     for (let token = refreshToken; ; ) {
@@ -170,7 +168,7 @@ export class RefreshCoordinator {
    * Sends a spent token to the upstream, unless its chain was signed out here. The record of its successor stays,
    * because a sign-out must find the rest of the chain.
    */
-  async #reuse({ refreshToken, trace }: Refreshing, why: 'presented' | 'late'): Promise<RefreshOutcome> {
+  async #reuse({ refreshToken, trace }: RefreshRequest, why: 'presented' | 'late'): Promise<RefreshOutcome> {
     const before = await endOfChain(this.#store, refreshToken);
     if (isEnded(before.record)) return outcomeOf(before.record);
     trace.refreshTokenReused = why;

@@ -19,9 +19,7 @@ interface Entry {
 class Part {
   readonly entries = new Map<string, Entry>();
   readonly #limit: number;
-  /**
-   * The iterator is kept, because a new one would skip all removed entries one by one, which is slow after many writes.
-   */
+  /** The iterator is kept, because a new one would skip all removed entries one by one, which is slow. */
   #order = this.entries.keys();
   #oldest: string | undefined;
 

@@ -18,10 +18,7 @@ const IS_RENEWED = `(r and string.sub(r, 1, ${RENEWED.length}) == '${RENEWED}')`
 /** A sign-out must outlast the renewal that it ends and the one that issued its token. */
 const PROLONG_ENDED = `if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`;
 
-/**
- * KEYS: the record, and the mark that the token was issued. ARGV: a record, its lifetime in ms, then the arguments
- * below.
- */
+/** KEYS: the record, and the mark that the token was issued. ARGV: a record, its lifetime in ms, then as noted. */
 const SCRIPTS = {
   /** Returns the record that was there. */
   add: `${READ} if not r then ${WRITE} end return r`,
@@ -55,10 +52,7 @@ const SCRIPTS = {
     end
     if ms ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ms) end
     return {r, 0}`,
-  /**
-   * Restores a record after an outage. Outcomes that other instances have recorded since then stay; a mere claim does
-   * not.
-   */
+  /** Restores a record after an outage. It replaces claims, but no outcome that another instance has recorded since. */
   restore: `${READ}
     if string.sub(ARGV[1], 1, ${ENDED.length}) == '${ENDED}' then
       local ms = math.max(ARGV[2], redis.call('PTTL', KEYS[1]), redis.call('PTTL', KEYS[2]))

@@ -103,10 +103,7 @@ export class RedisReplayStore implements ReplayStore {
     return recordIn(reply?.value) ?? this.#memory.get(key);
   }
 
-  /**
-   * Copies a sign-out from Redis to memory, in case Redis goes down, for at least as long as the record that it
-   * replaces.
-   */
+  /** Copies a sign-out from Redis to memory, where it lasts at least as long as the record that it replaces. */
   async #copyEnd(key: string, ended: string, lifetimeMs: number): Promise<void> {
     if (isEnded(await this.#memory.get(key))) return;
     const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key));

@@ -2,10 +2,7 @@
 
 import { MAX_UNKNOWN_SIGN_OUTS } from './memory-store.ts';
 
-/**
- * A ring of places, 80 KB. All are taken for about equally long, so the next one in the ring is the first to become
- * free.
- */
+/** A ring of places, 80 KB. All are taken for about equally long, so the next one becomes free first. */
 export class SignOutPlaces {
   readonly #freeAt = new Float64Array(MAX_UNKNOWN_SIGN_OUTS);
   readonly #now: () => number;

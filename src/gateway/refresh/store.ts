@@ -7,20 +7,14 @@ export const REJECTED = 'rejected';
 export const UNREACHABLE = 'unreachable';
 /** Followed by a time in milliseconds since the epoch: requests that arrive from then on get their cookies cleared. */
 export const ENDED = 'ended:';
-/**
- * A mark beside the record: a refresh has issued this token. Followed by the time when a client first presented it, if
- * one has.
- */
+/** Marks a token that a refresh has issued. Followed by the time when a client first presented it, if known. */
 export const ISSUED = 'issued:';
 
 export function isEnded(record: string | undefined): record is `${typeof ENDED}${string}` {
   return record?.startsWith(ENDED) === true;
 }
 
-/**
- * Stores records by key, each with a lifetime. The coordination of refreshes relies on `add` and `replace` being
- * atomic.
- */
+/** Stores records by key, each with a lifetime. Coordination relies on `add` and `replace` being atomic. */
 export interface ReplayStore {
   /** Adds the record unless there is one. Returns the existing record, or undefined when this one was added. */
   add(key: string, record: string, lifetimeMs: number): Promise<string | undefined>;

@@ -15,7 +15,7 @@ import { traceOf } from '../trace/request-trace.ts';
 import type { UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 
-interface WholeGetParts {
+interface BufferedGetParts {
   readonly settings: Settings;
   readonly admission: Admission;
   readonly session: Session;
@@ -24,7 +24,7 @@ interface WholeGetParts {
 
 /** A large body occupies as many streamed-body places as its size requires, until it has been sent. */
 export function bufferedGet<Result>(
-  { settings, admission, session, request }: WholeGetParts,
+  { settings, admission, session, request }: BufferedGetParts,
   name: 'me' | 'models',
   respond: (upstream: UpstreamResponse) => Result,
 ): Promise<Result> {

@@ -95,10 +95,7 @@ async function generate(
   throw new GatewayError(upstream.status, text, { headers: limitHeaders(upstream.headers) });
 }
 
-/**
- * Copies the fields, because a trimmed string would keep its whole source in memory and a flag may be an object of any
- * size.
- */
+/** Copies the fields: a trimmed string would keep its whole source in memory, and a flag may be a large object. */
 function orderOf(fields: unknown): unknown {
   if (typeof fields !== 'object' || fields === null) return null;
   const { model, prompt, music_length_ms, force_instrumental, is_public }: Partial<GenerationRequest> =

@@ -28,7 +28,7 @@ const TOKEN_ENDPOINT = /^\/v1\/(?:[.\s]*(?:;[^/]*)?\/)*\s*auth[.\s]*(?:[/;?#]|$)
 const PLAIN = /^\/v1(?:\/[A-Za-z0-9_-]+)+(?:\?[A-Za-z0-9_=&-]*)?$/;
 const BROKEN_ESCAPE = /%(?![0-9a-f]{2})/i;
 const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
-/** No well-meant path is still encoded after this many rounds. */
+/** No legitimate path is still encoded after this many rounds. */
 const DECODING_ROUNDS = 3;
 
 /**
@@ -44,11 +44,12 @@ export function parseTarget(requestUrl: string, upstreamUrl: string): UpstreamTa
   // Both forms are checked, as written and as sent, because `new URL` changes some paths.
   for (const each of [target, url.href.slice(upstreamUrl.length)]) {
     const [path = ''] = each.split('?', 1);
-    const meant = decodeCompletely(path);
-    if (meant === undefined || EMPTY_NAME.test(meant)) return undefined;
+    const decoded = decodeCompletely(path);
+    if (decoded === undefined || EMPTY_NAME.test(decoded)) return undefined;
     // Some servers treat full-width letters, dots and slashes as the ASCII ones.
-    const narrow = meant.normalize('NFKC').replaceAll('\\', '/');
-    if ([meant, narrow].some((each) => DOT_SEGMENT.test(each) || TOKEN_ENDPOINT.test(each))) return undefined;
+    const halfWidth = decoded.normalize('NFKC').replaceAll('\\', '/');
+    if ([decoded, halfWidth].some((each) => DOT_SEGMENT.test(each) || TOKEN_ENDPOINT.test(each)))
+      return undefined;
   }
   return { url: url.href, isPublic };
 }

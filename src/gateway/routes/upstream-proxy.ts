@@ -20,7 +20,7 @@ import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.t
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-interface Relaying extends Responding {
+interface RelayContext extends Responding {
   readonly target: UpstreamTarget;
 }
 
@@ -29,7 +29,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
   const { publicDetails, streams, streamedBodies, requestBodies } = admission;
 
   /** @throws GatewayError 400 for a header that must not be forwarded, or for a GET or HEAD with a body */
-  const callOf = ({ request, target }: Relaying, body?: RequestBody): UpstreamCall => {
+  const callOf = ({ request, target }: RelayContext, body?: RequestBody): UpstreamCall => {
     if (!body && hasBody(request)) {
       throw new GatewayError(400, messages.bodyNotAllowed, { headers: { connection: 'close' } });
     }
@@ -46,7 +46,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
     };
   };
 
-  const relay = (upstream: UpstreamResponse, { request, server, set, target }: Relaying): Response => {
+  const relay = (upstream: UpstreamResponse, { request, server, set, target }: RelayContext): Response => {
     const mapping = { requestUrl: target.url, upstreamUrl, gatewayPath: PROXY_PREFIX };
     const headers = relayedHeaders(upstream.headers, mapping, String(set.headers['vary']));
     // A cache that kept this response would give its session cookies to others.
@@ -58,20 +58,20 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
    * Public audio takes its place among the streamed bodies before the call, because Bun starts to read a body before it
    * could be refused. Track details are short, and do not wait for such a place.
    */
-  const relayPublic = (relaying: Relaying): Promise<Response> => {
-    const isAudio = relaying.target.url.endsWith('/content');
+  const relayPublic = (context: RelayContext): Promise<Response> => {
+    const isAudio = context.target.url.endsWith('/content');
     streams.refuseIfFull(PUBLIC_SHARE_OF_STREAMS);
     if (isAudio) streamedBodies.refuseIfFull(STREAMED_SHARE.public);
     else publicDetails.refuseIfFull();
     // The call is built before the places are taken: if it threw afterwards, nothing would release them.
-    const call: UpstreamCall = { ...callOf(relaying), name: 'public' };
+    const call: UpstreamCall = { ...callOf(context), name: 'public' };
     const releases = [streams.take(), isAudio ? streamedBodies.take() : publicDetails.take()];
     const release = () => {
       for (const each of releases) each();
     };
     const play = async () =>
-      relay(await withoutIdleTimeout(relaying, timeouts.streamMs, () => fetchUpstream(call)), relaying);
-    return releasedAtEnd(release, relaying.request, play());
+      relay(await withoutIdleTimeout(context, timeouts.streamMs, () => fetchUpstream(call)), context);
+    return releasedAtEnd(release, context.request, play());
   };
 
   // One handler for all methods: for HEAD, a GET route of Elysia's would run its handler and set a Content-Length of 0.
@@ -81,14 +81,13 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
       const target = parseTarget(request.url, upstreamUrl);
       if (!target) throw new GatewayError(404, messages.notFound);
       if (!PROXIED_METHODS.includes(request.method)) throw methodNotAllowed(PROXIED_METHODS);
-      const relaying = { request, server, set, target };
-      if (target.isPublic && request.method === 'GET') return relayPublic(relaying);
+      const context = { request, server, set, target };
+      if (target.isPublic && request.method === 'GET') return relayPublic(context);
       const relayWith = (body?: RequestBody) =>
         session.during(streams, async (place) => {
-          const upstream = await session.fetch(callOf(relaying, body));
+          const upstream = await session.fetch(callOf(context, body));
           await admitStreamed(upstream, () => {
-            // Other methods may already have changed something at the upstream, so their response is not refused any
-            // more.
+            // Other methods may already have changed something at the upstream, so their response must not be refused.
             if (request.method === 'GET') {
               place.refuseIfStreaming();
               streamedBodies.refuseIfFull(STREAMED_SHARE.proxied);
@@ -96,7 +95,7 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
             place.stream();
             place.add(streamedBodies.take());
           });
-          return relay(upstream, relaying);
+          return relay(upstream, context);
         });
       if (request.method === 'GET' || request.method === 'HEAD') return relayWith();
       await session.requirePlace(streams);
@@ -113,9 +112,7 @@ function hasBody({ headers }: Request): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }
 
-/**
- * Admits a response that streams; whether it does is known only once it is here. It is discarded when `admit` throws.
- */
+/** Admits a streamed response, once it is known to be one. The response is discarded when `admit` throws. */
 function admitStreamed(upstream: UpstreamResponse, admit: () => void): Promise<void> | undefined {
   if (!(upstream.body instanceof ReadableStream)) return undefined;
   try {

@@ -67,9 +67,7 @@ function readHeader(value: string) {
   }
 }
 
-/**
- * Cookies of earlier versions have no `exp`. The seal covers the header: a cookie with a changed `exp` does not open.
- */
+/** Cookies of earlier versions have no `exp`. The seal covers the header, so nobody can change or remove an `exp`. */
 function hasExpired(exp: unknown): boolean {
   return exp !== undefined && !(typeof exp === 'number' && exp > nowSeconds());
 }

@@ -102,7 +102,7 @@ export class Session {
     switch (outcome.kind) {
       case 'renewed':
         if (first) await discard(first);
-        this.#place?.handOn(outcome.pair);
+        this.#place?.addPair(outcome.pair);
         await this.#cookies.store(this.#context.set, outcome.pair);
         // Lets a page show that a refresh was made, because scripts cannot see the cookies.
         this.#context.set.headers['server-timing'] = 'refresh';

@@ -14,9 +14,7 @@ type CookieSettingName = (typeof COOKIE_SETTING_NAMES)[number];
 const PREFIXES = ['__Host-', '__Host-Http-'] as const;
 
 export interface CookieSettings {
-  /**
-   * Precedes both names; with a prefix, browsers reject cookies from other hosts of the site. Empty unless configured.
-   */
+  /** Precedes both names: with a prefix, browsers reject cookies from other hosts of the site. Empty by default. */
   readonly prefix: '' | (typeof PREFIXES)[number];
   readonly sameSite: 'lax' | 'strict';
   readonly secure: boolean;

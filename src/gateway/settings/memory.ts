@@ -9,10 +9,7 @@ const MiB = 1024 * KiB;
 export const GATEWAY_BYTES = 64 * MiB;
 /** A call that waits for another server: both of its connections, and the state of its request. */
 export const WAITING_CALL_BYTES = 16 * KiB;
-/**
- * A streamed body whose client reads more slowly than the upstream sends: the read-ahead of Bun's fetch, and unsent
- * bytes.
- */
+/** A streamed body with a slow reader: what Bun's fetch has read ahead, and what waits to be sent. */
 export const STREAMED_BODY_BYTES = 2400 * KiB;
 
 /** How many short calls of each kind may be in flight. */
@@ -47,7 +44,7 @@ export function requestBodyBudgetBytes(limitBytes: number): number {
 }
 
 /** The maximum of calls in flight, each with a connection to another server. */
-export function mostCalls(maxInFlightRequests: number): number {
+export function maxCalls(maxInFlightRequests: number): number {
   return maxInFlightRequests + SHORT_CALLS;
 }
 
@@ -61,7 +58,7 @@ export function defaultStreamedBodies(maxInFlightRequests: number, limitBytes: n
 export function promisedBytes({ maxInFlightRequests, maxStreamedBodies, memoryLimitBytes }: Limits): number {
   return (
     GATEWAY_BYTES +
-    mostCalls(maxInFlightRequests) * WAITING_CALL_BYTES +
+    maxCalls(maxInFlightRequests) * WAITING_CALL_BYTES +
     requestBodyBudgetBytes(memoryLimitBytes) +
     maxStreamedBodies * STREAMED_BODY_BYTES
   );

@@ -1,7 +1,7 @@
 /** Finds limits of the process that are too low for the number of calls that the settings allow. */
 
 import { readFileSync } from 'node:fs';
-import { memoryWarning, mostCalls } from './memory.ts';
+import { maxCalls, memoryWarning } from './memory.ts';
 import type { Settings } from './settings.ts';
 
 /** Each call has a connection on both sides. The rest is for Redis, logs and idle connections. */
@@ -19,7 +19,7 @@ export function limitWarnings(
   openFiles: number | undefined,
 ): string[] {
   const warnings: string[] = [];
-  const calls = mostCalls(settings.maxInFlightRequests);
+  const calls = maxCalls(settings.maxInFlightRequests);
   const fetches = Number(environment[FETCH_LIMIT] || DEFAULT_FETCH_LIMIT);
   if (fetches < calls) {
     warnings.push(

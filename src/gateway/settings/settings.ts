@@ -89,10 +89,7 @@ export const SETTING_NAMES = [
 ] as const;
 type SettingName = (typeof SETTING_NAMES)[number];
 
-/**
- * Settings of earlier versions. They are reported as problems, because ignoring them would silently drop what they
- * configured.
- */
+/** Settings of earlier versions. They are problems, because ignoring them would silently drop what they configured. */
 const RENAMED: Readonly<Record<string, SettingName>> = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
 
 /** The number of concurrent fetches that Bun can be configured to allow, minus the places of the other pools. */

@@ -22,10 +22,7 @@ export function redisUrlProblem(value: string): string | undefined {
   return isRedis ? undefined : 'must be an address like redis://127.0.0.1:6379';
 }
 
-/**
- * Normalises the address as `new URL` does, without a trailing slash, so that URLs built from it can be compared with
- * it.
- */
+/** Normalises an address as `new URL` does, without a trailing slash, so that URLs can be compared with it. */
 export function normalized(address: string): string {
   return URL.parse(address)?.href.replace(/\/+$/, '') ?? address;
 }

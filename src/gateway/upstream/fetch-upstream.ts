@@ -12,7 +12,7 @@ import {
   millisecondsSince,
   type RequestTrace,
 } from '../trace/request-trace.ts';
-import { begun, discard, isSuccess, type UpstreamResponse } from './upstream-response.ts';
+import { awaitFirstByte, discard, isSuccess, type UpstreamResponse } from './upstream-response.ts';
 
 interface FailureTexts {
   readonly unreachable: Message;
@@ -38,9 +38,7 @@ export interface UpstreamCall {
    * `buffered`: the deadline covers the body, which is decoded and in memory when the call returns.
    */
   readonly bodyMode: 'streamed' | 'begun' | 'buffered';
-  /**
-   * Called with the size known so far before more than 64 KB of a buffered body are read; throws when there is no room.
-   */
+  /** Called with the size so far before more than 64 KB of a buffered body are read; throws if there is no room. */
   readonly admitLarge?: (bytes: number) => void;
   /** The client's signal, for a call that is useless once the client has disconnected. */
   readonly signal?: AbortSignal;
@@ -52,14 +50,14 @@ export interface UpstreamCall {
 const MIN_IDLE_TIMEOUT_MS = 300_000;
 
 /**
- * Far more than any response that is not streamed. It limits the decoded size, so that a small body cannot expand into
- * gigabytes.
+ * Bounds the decoded size of a buffered body, so that a small one cannot expand into gigabytes. Real ones are far
+ * smaller.
  */
 const BUFFERED_LIMIT_BYTES = 8 * 1024 * 1024;
 const LARGE_BYTES = 64 * 1024;
 
 /** No Content, Reset Content, Partial Content. */
-const HAS_NO_TRACK = new Set([204, 205, 206]);
+const NO_TRACK_STATUSES = new Set([204, 205, 206]);
 
 /** Bun itself repeats these when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
@@ -86,7 +84,7 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamRespons
     const fetched = await send(call, controller.signal);
     if (!isValid(call, fetched)) throw await refuse(call, fetched);
     const response = await received(call, fetched);
-    if (!response.body && mustBegin(call, response)) throw invalid(call);
+    if (!response.body && awaitsFirstByte(call, response)) throw invalid(call);
     remember(response.status);
     return response;
   } catch (cause) {
@@ -116,7 +114,7 @@ function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> {
 }
 
 function isValid({ bodyMode }: UpstreamCall, { status }: Response): boolean {
-  if (bodyMode === 'begun' && (status >= 300 ? status < 400 : HAS_NO_TRACK.has(status))) return false;
+  if (bodyMode === 'begun' && (status >= 300 ? status < 400 : NO_TRACK_STATUSES.has(status))) return false;
   return status >= 200 && status <= 599;
 }
 
@@ -135,17 +133,16 @@ function isSmall({ method }: UpstreamCall, response: Response): boolean {
 
 function received(call: UpstreamCall, response: Response): UpstreamResponse | Promise<UpstreamResponse> {
   if (call.bodyMode === 'buffered' || isSmall(call, response)) return buffered(call, response);
-  return mustBegin(call, response) ? begun(response) : response;
+  return awaitsFirstByte(call, response) ? awaitFirstByte(response) : response;
 }
 
-function mustBegin(call: UpstreamCall, response: UpstreamResponse): boolean {
+function awaitsFirstByte(call: UpstreamCall, response: UpstreamResponse): boolean {
   return call.bodyMode === 'begun' && isSuccess(response);
 }
 
 async function buffered(call: UpstreamCall, response: Response): Promise<UpstreamResponse> {
   const { status, headers } = response;
-  // The decoded size of an encoded body is unknown, so it is read with a bound. Reading a bounded body natively is
-  // faster.
+  // An encoded body is read with a bound, because its decoded size is unknown. Reading natively is faster.
   const isDecoded = call.bodyMode === 'buffered' && headers.has('content-encoding');
   const isBounded = !isDecoded && declaredLength(response) <= BUFFERED_LIMIT_BYTES;
   try {

@@ -39,7 +39,7 @@ export class SessionEndpoints {
   async signIn(identityAccessToken: string, trace: RequestTrace): Promise<TokenPair> {
     const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
     const timeoutMs = this.#settings.timeouts.signInMs;
-    const response = await this.#sessions.evenBeyond(() =>
+    const response = await this.#sessions.duringEvenIfFull(() =>
       this.#post('/v1/auth/idp', body, { name: 'sign-in', trace, timeoutMs }),
     );
     const pair = readTokenPair(response);

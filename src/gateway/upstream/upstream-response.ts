@@ -1,9 +1,6 @@
 /** The parts of an upstream's response that the gateway uses. */
 
-/**
- * A Response, or its parts when its body had to be read: wrapping them in another Response would cost more than parsing
- * them.
- */
+/** A Response, or its parts once its body has been read: wrapping them in another Response would be expensive. */
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
@@ -17,7 +14,7 @@ export function isSuccess({ status }: UpstreamResponse): boolean {
 }
 
 /** Waits for the first byte of the body. A body that ends without one becomes null. */
-export async function begun({ status, headers, body }: Response): Promise<UpstreamResponse> {
+export async function awaitFirstByte({ status, headers, body }: Response): Promise<UpstreamResponse> {
   const reader = body?.getReader();
   let read = await reader?.read();
   while (read?.value?.byteLength === 0) read = await reader?.read();

@@ -26,10 +26,7 @@ export const STREAMED_SHARE = {
   generation: 1,
 } as const;
 
-/**
- * The share of streamed bodies that one session may use, so that a few sessions cannot use up the places of
- * generations.
- */
+/** The share that one session may use, so that a few sessions cannot use up the places of generations. */
 const SESSION_SHARE = 1 / 4;
 const MIN_STREAMED_PER_SESSION = 4;
 

@@ -54,7 +54,7 @@ export class BodyShare {
     this.#budget.release(this);
   }
 
-  takeAway(): void {
+  drop(): void {
     this.release();
     this.#reject(noRoom());
   }
@@ -100,7 +100,7 @@ export class BodyBudget {
     for (const oldest of this.#arriving) {
       if (this.#usedBytes <= this.limitBytes) return;
       this.#refused++;
-      oldest.takeAway();
+      oldest.drop();
       if (oldest === share) throw noRoom();
     }
   }

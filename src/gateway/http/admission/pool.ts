@@ -6,7 +6,7 @@ import { messages } from '../messages.ts';
 import { proxyStatus } from '../proxy-status.ts';
 
 const RETRY_AFTER_SECONDS = 5;
-const LOOK_EVERY_MS = 20;
+const CHECK_EVERY_MS = 20;
 
 /** Nothing was changed at another server, so the client may repeat the request after a moment. */
 export const RETRY_LATER = {
@@ -57,19 +57,19 @@ export class Pool {
     };
   }
 
-  /** Resolves within {@link LOOK_EVERY_MS} after the last call has ended. */
+  /** Resolves within {@link CHECK_EVERY_MS} after the last call has ended. */
   async emptied(): Promise<void> {
-    while (this.#inUse) await Bun.sleep(LOOK_EVERY_MS);
+    while (this.#inUse) await Bun.sleep(CHECK_EVERY_MS);
   }
 
   /** @throws GatewayError 503 when there is no place */
   async during<Result>(work: () => Promise<Result>): Promise<Result> {
     this.refuseIfFull();
-    return this.evenBeyond(work);
+    return this.duringEvenIfFull(work);
   }
 
   /** Runs work that must not be refused any more: it takes a place even when the pool is full. */
-  async evenBeyond<Result>(work: () => Promise<Result>): Promise<Result> {
+  async duringEvenIfFull<Result>(work: () => Promise<Result>): Promise<Result> {
     const release = this.take();
     try {
       return await work();

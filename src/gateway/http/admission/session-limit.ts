@@ -46,8 +46,8 @@ export class SessionPlace {
   }
 
   /** Adds a renewed pair to the session: calls with the old tokens and with the new ones count together. */
-  handOn(pair: SessionTokens): void {
-    this.#limit.handOn(this, pair);
+  addPair(pair: SessionTokens): void {
+    this.#limit.addPair(this, pair);
   }
 
   /** @throws GatewayError 429 when the session streams as many bodies as it may */
@@ -73,22 +73,21 @@ export class SessionPlace {
 
 /**
  * A call counts for both its refresh token and its access token: if only the refresh token counted, a user could make
- * up another one for each call. Only sessions with calls in flight are remembered, so the number of calls bounds the
- * memory.
+ * up another one for each call. The calls in flight bound the memory, because only their sessions are remembered.
  */
 export class SessionLimit {
   /** How many calls of one session may be in flight; 0 means that sessions have no limit. */
   readonly limit: number;
-  readonly #mostStreamed: number;
+  readonly #maxStreamed: number;
   readonly #references = new Map<Key, Reference>();
   /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   #refused = 0;
 
-  /** @param mostStreamed how many calls of one session may stream a body */
-  constructor(limit: number, mostStreamed: number) {
+  /** @param maxStreamed how many calls of one session may stream a body */
+  constructor(limit: number, maxStreamed: number) {
     this.limit = limit;
-    this.#mostStreamed = mostStreamed;
+    this.#maxStreamed = maxStreamed;
   }
 
   get refused(): number {
@@ -113,7 +112,7 @@ export class SessionLimit {
     return new SessionPlace(this, keys);
   }
 
-  handOn({ keys: [known] }: SessionPlace, pair: SessionTokens): void {
+  addPair({ keys: [known] }: SessionPlace, pair: SessionTokens): void {
     if (known === undefined) return;
     const keys = this.#keysOf(pair);
     const { issued } = this.#join([known, ...keys]);
@@ -122,7 +121,7 @@ export class SessionLimit {
   }
 
   refuseIfStreaming({ keys }: SessionPlace): void {
-    if ((this.#sessionOf(keys[0])?.streamed ?? 0) >= this.#mostStreamed) this.#refuse();
+    if ((this.#sessionOf(keys[0])?.streamed ?? 0) >= this.#maxStreamed) this.#refuse();
   }
 
   stream(place: SessionPlace): void {
