@@ -2,9 +2,9 @@ import { describe, expect, it } from 'bun:test';
 import { totalmem } from 'node:os';
 import {
   defaultStreamedBodies,
+  maxCalls,
   memoryLimitBytes,
   memoryWarning,
-  maxCalls,
   promisedBytes,
   requestBodyBudgetBytes,
   STREAMED_BODY_BYTES,

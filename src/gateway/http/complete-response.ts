@@ -60,7 +60,7 @@ function traced(body: Body, connection: Connection, paid?: PaidBody): Body {
 
 /**
  * Bun sends a large body that is in memory with a system call for every part of every header, and then waits for
- * delayed acknowledgements of the client. It sends a stream efficiently.
+ * delayed acknowledgements of the client. It does neither for a stream.
  */
 function streamOf(bytes: Uint8Array<ArrayBuffer>): ByteStream {
   return new ReadableStream(

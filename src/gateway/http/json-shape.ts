@@ -14,8 +14,8 @@ const RIGHT_BRACE = '}'.charCodeAt(0);
 
 /**
  * Whether the JSON is nested deeper than 64 levels, or has more than 1,000 opening brackets and braces or more than
- * 1,000 commas. Brackets and commas inside strings do not count. Malformed JSON is scanned in the same way: the parser
- * stops at its first error.
+ * 1,000 commas. Those inside strings do not count. Malformed JSON counts like valid JSON up to its first error, where
+ * the parser stops.
  *
  * @param json UTF-8, in which no byte of a multi-byte character equals an ASCII character
  */

@@ -6,8 +6,7 @@ const FULL_SECONDS = 60;
 
 /**
  * The bytes that the reader may still fall behind. They decrease at the minimum rate while a piece waits to be read,
- * and each piece that is read adds its size. The allowance starts with enough for 60 s, and always covers one whole
- * piece.
+ * and each piece that is read adds its size. They start at enough for 60 s, and always cover a whole piece.
  */
 export class ReaderAllowance {
   #bytes = FULL_SECONDS * MIN_BYTES_PER_SECOND;

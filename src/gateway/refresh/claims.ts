@@ -102,8 +102,8 @@ export class RefreshClaims {
   }
 
   /**
-   * Takes over a claim that is older than any refresh: its process has crashed, or it was forged. Each claim is timed
-   * by itself.
+   * Takes over a claim that is older than any refresh: its process has crashed, or the claim was forged. Each claim is
+   * timed by itself.
    */
   async #takeOverOrphan(key: string, record: string, waitingSince: Map<string, number>): Promise<boolean> {
     const { clock, signInMs, store } = this.#parts;

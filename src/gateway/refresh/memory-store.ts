@@ -60,7 +60,7 @@ const MAX_PASSING = 10_000;
 /** Keeps what anonymous clients can cause in separate parts, so that it evicts nothing else. */
 export class MemoryReplayStore implements ReplayStore {
   readonly lingerMs: number = 0;
-  /** Renewals, and sign-outs of tokens that are known to be genuine. */
+  /** Renewals, and sign-outs of tokens that have worked. */
   readonly #worked = new Part(MAX_RENEWALS);
   readonly #unknownSignOuts = new Part(MAX_UNKNOWN_SIGN_OUTS);
   readonly #passing = new Part(MAX_PASSING);

@@ -52,7 +52,9 @@ const SCRIPTS = {
     end
     if ms ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ms) end
     return {r, 0}`,
-  /** Restores a record after an outage. It replaces claims, but no outcome that another instance has recorded since. */
+  /**
+   * Restores a record after an outage: a sign-out always, any other outcome unless another instance has recorded one.
+   */
   restore: `${READ}
     if string.sub(ARGV[1], 1, ${ENDED.length}) == '${ENDED}' then
       local ms = math.max(ARGV[2], redis.call('PTTL', KEYS[1]), redis.call('PTTL', KEYS[2]))

@@ -49,7 +49,7 @@ export function musicRoutes(settings: Settings, session: SessionPlugin, admissio
         }),
       {
         body: GenerationRequest,
-        // Parsing runs before the session check, and the body of an unauthenticated request is never read.
+        // Parsing would run before the session check, but the body of an unauthenticated request is not to be read.
         parse: () => null,
         transform: async (context: RequestParts) => {
           await context.session.requirePlace(streams);

@@ -49,10 +49,7 @@ export interface UpstreamCall {
 /** The idle timer of fetch, which also cuts off a stalled body: no shorter than any deadline of the gateway. */
 const MIN_IDLE_TIMEOUT_MS = 300_000;
 
-/**
- * Bounds the decoded size of a buffered body, so that a small one cannot expand into gigabytes. Real ones are far
- * smaller.
- */
+/** Bounds the decoded size of a buffered body, so that a small one cannot expand into gigabytes. */
 const BUFFERED_LIMIT_BYTES = 8 * 1024 * 1024;
 const LARGE_BYTES = 64 * 1024;
 

@@ -35,9 +35,9 @@ export const PUBLIC_SHARE_OF_STREAMS = 3 / 4;
 
 /**
  * Each kind of call has a pool of its own, so that none takes the places of another: a slow identity provider does not
- * block session checks, and waiting generations do not block the refresh that they need. A call stays in flight until
- * its upstream has finished or the gateway has given it up, even after its client has disconnected:
- * `server.pendingRequests` stops counting it then.
+ * block session checks, and waiting generations do not block refreshes. A call stays in flight until its upstream has
+ * finished or the gateway has given it up, even after its client has disconnected: `server.pendingRequests` stops
+ * counting it then.
  */
 export class Admission {
   /** Token exchanges at the identity provider. */

@@ -36,7 +36,7 @@ const MAX_ISSUED = 400;
 export class SessionPlace {
   readonly #limit: SessionLimit;
   readonly keys: readonly Key[];
-  /** How many streamed bodies count for this call. */
+  /** How many streamed bodies this call counts for. */
   streamed = 0;
   readonly #others: Release[] = [];
 
