@@ -1,6 +1,6 @@
 /** Implements what session check and models share: a GET whose response is relayed from memory. */
 
-import { type Admission, STREAMED_SHARE } from '../http/admission/admission.ts';
+import type { Admission } from '../http/admission/admission.ts';
 import type { SessionPlace } from '../http/admission/session-limit.ts';
 import { completeResponse, type Responding } from '../http/complete-response.ts';
 import { GatewayError } from '../http/errors.ts';
@@ -28,7 +28,6 @@ export function bufferedGet<Result>(
   name: 'me' | 'models',
   respond: (upstream: UpstreamResponse) => Result,
 ): Promise<Result> {
-  const { reads, streamedBodies } = admission;
   let places = 0;
   const callOf = (place: SessionPlace): UpstreamCall => ({
     name,
@@ -40,15 +39,13 @@ export function bufferedGet<Result>(
     bodyMode: 'buffered',
     admitLarge(bytes) {
       for (; places * STREAMED_BODY_BYTES < bytes; places++) {
-        place.refuseIfStreaming();
-        streamedBodies.refuseIfFull(STREAMED_SHARE.proxied);
-        place.stream();
-        place.add(streamedBodies.take());
+        admission.refuseStreaming(place);
+        admission.stream(place);
       }
     },
     signal: request.signal,
   });
-  return session.during(reads, (place) => session.fetch(callOf(place)).then(respond));
+  return session.during(admission.reads, (place) => session.fetch(callOf(place)).then(respond));
 }
 
 /** The encodings that Bun decodes, and `identity`. Bun does not decode combinations such as `gzip, br`. */

@@ -88,12 +88,8 @@ export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, 
           const upstream = await session.fetch(callOf(context, body));
           await admitStreamed(upstream, () => {
             // Other methods may already have changed something at the upstream, so their response must not be refused.
-            if (request.method === 'GET') {
-              place.refuseIfStreaming();
-              streamedBodies.refuseIfFull(STREAMED_SHARE.proxied);
-            }
-            place.stream();
-            place.add(streamedBodies.take());
+            if (request.method === 'GET') admission.refuseStreaming(place);
+            admission.stream(place);
           });
           return relay(upstream, context);
         });

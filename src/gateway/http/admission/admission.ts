@@ -85,6 +85,18 @@ export class Admission {
     return place;
   }
 
+  /** @throws GatewayError 429 or 503 when the session must not stream another body */
+  refuseStreaming(place: SessionPlace): void {
+    place.refuseIfStreaming();
+    this.streamedBodies.refuseIfFull(STREAMED_SHARE.proxied);
+  }
+
+  /** Counts a streamed body of the session, even when there is no place left. */
+  stream(place: SessionPlace): void {
+    place.stream();
+    place.add(this.streamedBodies.take());
+  }
+
   /** An upper bound for the memory that everything admitted at present may use. */
   get promisedBytes(): number {
     const calls = [this.identityProvider, this.sessions, this.signOuts, this.reads, this.streams];
