@@ -41,7 +41,8 @@ export function headerLines(
 
 /** Names some of what is there, what a gateway needs itself, and what is not there. */
 function connectionLine(random: Random, lines: readonly string[]): string {
-  const present = lines.map((line) => line.split(':', 1)[0] ?? '');
+  // With a name of its own, because a request may have no header lines.
+  const present = ['Host', ...lines.map((line) => line.split(':', 1)[0] ?? '')];
   const names = Array.from({ length: random.between(1, 4) }, () =>
     random.make(
       () => random.pick(present),
