@@ -44,6 +44,7 @@ describe('mapLinks()', () => {
     '</base>',
     '</base/v1/../admin>',
     '<https://upstream.test/base/v1/x>',
+    '<http://upstream.test/base/v1/x, http://upstream.test/base/v1/y>',
     '<x>; rel=http://upstream.test/relations/next',
     '<http://docs.test/>; rel="next http://upstream.test/relations/next"',
     '<//upstream.test/base/v2/x>',

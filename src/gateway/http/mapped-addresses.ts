@@ -72,7 +72,8 @@ function mapLink(link: string, mapping: AddressMapping): string | undefined {
     text += anchor === null ? parameter : `; anchor="${anchor.replace(/["\\]/g, '\\$&')}"`;
   }
   // Other parameters may also contain the upstream's address: a relation type can be a URL.
-  const isComplete = parsed === parameters.length && !text.includes(`//${hostOf(mapping)}`);
+  const isComplete =
+    parsed === parameters.length && !tellsHost(mapped === target ? text : mapped + text, mapping);
   return isComplete ? `<${mapped}>${text}` : undefined;
 }
 
@@ -83,4 +84,8 @@ function hostOf({ upstreamUrl }: AddressMapping): string {
 
 function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
+}
+
+function tellsHost(text: string, mapping: AddressMapping): boolean {
+  return text.includes(`//${hostOf(mapping)}`);
 }
