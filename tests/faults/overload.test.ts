@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import net from 'node:net';
 import { STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
+import { eventually } from '../support/eventually.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import {
   ACCESS_ONLY,
@@ -114,7 +115,7 @@ describe('a call whose client has gone', () => {
     await world.request('/api/health');
     await envelopeMessage(await GENERATE.send(world), 503);
     released.resolve();
-    while (world.admission.streams.inUse) await Bun.sleep(1);
+    await eventually(() => !world.admission.streams.inUse, 'the calls to end');
     expect((await GENERATE.send(world)).status).toBe(200);
   });
 
@@ -141,10 +142,13 @@ describe('request bodies that do not come to their end', () => {
     const head = `POST /api/auth/idp HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nContent-Length: 100\r\n\r\n{`;
     const sockets = Array.from({ length: 20 }, () => net.connect(world.port, '127.0.0.1'));
     for (const socket of sockets) socket.on('error', () => {}).write(head);
-    while (world.admission.requestBodies.usedBytes < sockets.length * 16 * 1024) await Bun.sleep(1);
+    await eventually(
+      () => world.admission.requestBodies.usedBytes >= sockets.length * 16 * 1024,
+      'the bodies',
+    );
     expect((await GENERATE.send(world)).status).toBe(200);
     for (const socket of sockets) socket.destroy();
-    while (world.admission.requestBodies.usedBytes) await Bun.sleep(1);
+    await eventually(() => !world.admission.requestBodies.usedBytes, 'the budget to be free');
   });
 });
 
@@ -244,8 +248,8 @@ describe('public playback', () => {
     expectRefused(await PLAYBACK.send(world));
     released.resolve();
     expect((await playing).status).toBe(200);
-    while (publicDetails.inUse === publicDetails.limit) await Bun.sleep(1);
-    while (world.admission.streams.inUse) await Bun.sleep(1);
+    await eventually(() => publicDetails.inUse < publicDetails.limit, 'a free place');
+    await eventually(() => !world.admission.streams.inUse, 'the calls to end');
   });
 });
 
@@ -260,7 +264,7 @@ describe('a large body of session check or models', () => {
     world.upstream.on('GET /v1/models', respond).on('GET /v1/me', () => Response.json({}));
     const models = () => world.request('/api/music/models', { cookie: ACCESS_ONLY });
     expect(await (await models()).text()).toBe(LARGE);
-    while (streamedBodies.inUse) await Bun.sleep(1);
+    await eventually(() => !streamedBodies.inUse, 'the bodies to be sent');
     for (let taken = 0; taken < 3; taken++) streamedBodies.take();
     expectRefused(await models());
     const check = await world.request('/api/auth/session', { cookie: ACCESS_ONLY });
@@ -274,7 +278,7 @@ describe('a large body of session check or models', () => {
     world.upstream.on('GET /v1/models', () => new Response('x'.repeat(3 * STREAMED_BODY_BYTES)));
     const models = () => world.request('/api/music/models', { cookie: ACCESS_ONLY });
     expect(await (await models()).text()).toHaveLength(3 * STREAMED_BODY_BYTES);
-    while (streamedBodies.inUse) await Bun.sleep(1);
+    await eventually(() => !streamedBodies.inUse, 'the bodies to be sent');
     streamedBodies.take();
     expectRefused(await models());
     expect(streamedBodies.inUse).toBe(1);
