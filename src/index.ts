@@ -5,7 +5,6 @@ import { createGateway } from './gateway/gateway.ts';
 import { limitWarnings, openFilesLimit } from './gateway/settings/process-limits.ts';
 import { parseSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
-import { serveMetrics } from './gateway/telemetry/metrics-server.ts';
 
 /** `bun run` forwards a signal that this process has already received: within this time it is the same signal. */
 const SAME_SIGNAL_MS = 1000;
@@ -31,7 +30,7 @@ async function main(): Promise<void> {
   const gateway = createGateway({ settings, logger, metrics });
   const problem =
     listenProblem('METRICS_', settings.metricsPort, settings.metricsHost, (address) =>
-      metrics ? serveMetrics(metrics.registry, address) : undefined,
+      metrics?.serve(address),
     ) ?? listenProblem('', settings.port, settings.host, (address) => gateway.listen(address));
   if (problem) {
     console.error(`error: ${problem}`);

@@ -1,16 +1,15 @@
 import { describe, expect, it } from 'bun:test';
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
-import { serveMetrics } from '../../src/gateway/telemetry/metrics-server.ts';
 import { parseSamples } from '../support/metrics.ts';
 import { startWorld, testSettings } from '../support/world.ts';
 
-describe('serveMetrics()', () => {
+describe('Metrics.serve()', () => {
   it('answers /metrics on its own port, and nothing else there', async () => {
     const metrics = new Metrics();
     const addresses = { UPSTREAM_URL: 'http://u.test', IDP_URL: 'http://i.test' };
     metrics.watch(new Admission(testSettings({ ...addresses, MAX_IN_FLIGHT_REQUESTS: '7' })));
-    const server = serveMetrics(metrics.registry, { port: 0, hostname: '127.0.0.1' });
+    const server = metrics.serve({ port: 0, hostname: '127.0.0.1' });
     const response = await fetch(`${server.url}metrics`);
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toStartWith('text/plain; version=0.0.4');

@@ -26,7 +26,9 @@ export class Metrics {
     'method',
     'status',
   ]);
-  readonly #head = this.#histogram('response_head_seconds', 'Until the head of the answer.', ['route']);
+  readonly #head = this.#histogram('response_head_seconds', 'Time until the head of the response.', [
+    'route',
+  ]);
   readonly #upstream = this.#histogram('upstream_seconds', 'Calls to other servers.', ['call', 'outcome']);
   readonly #refreshes = this.#counter('refreshes_total', 'Requests that needed a refresh.', ['outcome']);
   readonly #reuses = this.#counter(
@@ -35,13 +37,13 @@ export class Metrics {
     ['why'],
   );
   readonly #inFlight = this.#gauge('requests_in_flight', 'Requests that have not ended.', ['route']);
-  readonly #errors = this.#counter('errors_total', "Answers of the gateway's own, by what they say.", [
+  readonly #errors = this.#counter('errors_total', 'Error responses of the gateway itself, by reason.', [
     'reason',
   ]);
   readonly #sentBytes = this.#counter('sent_bytes_total', 'Bytes of bodies sent, when they have ended.', [
     'route',
   ]);
-  readonly #aborts = this.#counter('client_aborts_total', 'Clients that went away.', ['route', 'phase']);
+  readonly #aborts = this.#counter('client_aborts_total', 'Clients that disconnected.', ['route', 'phase']);
   readonly #brokenBodies = this.#counter('broken_bodies_total', 'Bodies that the upstream broke off.', [
     'route',
   ]);
@@ -52,6 +54,25 @@ export class Metrics {
     for (const reason of Object.keys(messages)) this.#errors.inc({ reason }, 0);
     for (const why of ['presented', 'late']) this.#reuses.inc({ why }, 0);
     collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** Serves the metrics on a separate port, which must not be public. */
+  serve(address: { port: number; hostname: string }) {
+    return Bun.serve({
+      ...address,
+      development: false,
+      // By default, Bun lets a second gateway share the port without an error.
+      reusePort: false,
+      routes: {
+        '/metrics': {
+          GET: async () =>
+            new Response(await this.registry.metrics(), {
+              headers: { 'content-type': this.registry.contentType },
+            }),
+        },
+      },
+      fetch: () => new Response('The metrics are at /metrics.\n', { status: 404 }),
+    });
   }
 
   began(route: string): void {
@@ -85,7 +106,7 @@ export class Metrics {
 
   /** Created only when the gateway uses Redis, because the metric is meaningless otherwise. */
   redisGauge(): { set(value: number): void } {
-    return this.#gauge('redis_up', 'Whether Redis answers.');
+    return this.#gauge('redis_up', 'Whether Redis responds.');
   }
 
   #counter<const Label extends string>(name: string, help: string, labelNames: readonly Label[]) {
