@@ -1,21 +1,20 @@
 /** Assembles the gateway: error envelope, CORS, origin rule and routes. */
 
 import { cors } from '@elysiajs/cors';
-import { Elysia, NotFoundError, ParseError, ValidationError } from 'elysia';
+import { Elysia, NotFoundError } from 'elysia';
 import type { Logger } from 'pino';
 import { Admission } from './http/admission/admission.ts';
-import { errorEnvelope, GatewayError, methodNotAllowed } from './http/errors.ts';
+import { GatewayError, methodNotAllowed } from './http/errors.ts';
+import { Exchange } from './http/exchange.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
-import { isMessageKey, type Message, messages } from './http/messages.ts';
-import { hasAllowedOrigin } from './http/origin.ts';
+import { messages } from './http/messages.ts';
 import { requestPath } from './http/request-target.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
 import { MemoryReplayStore } from './refresh/memory-store.ts';
 import { RedisConnection } from './refresh/redis-connection.ts';
 import { RedisReplayStore } from './refresh/redis-store.ts';
 import { authRoutes } from './routes/auth.ts';
-import { HEALTH_PATH, healthRoutes } from './routes/health.ts';
 import { musicRoutes } from './routes/music.ts';
 import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
 import { SessionCookies } from './session/cookies.ts';
@@ -24,7 +23,7 @@ import type { Settings } from './settings/settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { Telemetry } from './telemetry/telemetry.ts';
 import { traceOf } from './trace/request-trace.ts';
-import { SessionEndpoints } from './upstream/session-endpoints.ts';
+import { UpstreamApi } from './upstream/upstream-api.ts';
 
 export interface GatewayOptions {
   readonly settings: Settings;
@@ -33,6 +32,8 @@ export interface GatewayOptions {
   readonly metrics?: Metrics | undefined;
 }
 
+/** Any client may ask whether the service is up: the origin rule does not apply. */
+const HEALTH_PATH = '/api/health';
 const OPENAPI_PATH = '/api/openapi.json';
 
 export type Gateway = ReturnType<typeof createGateway>;
@@ -52,15 +53,14 @@ export function createGateway({
       ? new MemoryReplayStore()
       : new RedisReplayStore(new RedisConnection(redisUrl, telemetry.observeRedis()));
   metrics?.watch(admission);
-  const upstreamSessions = new SessionEndpoints(settings, admission);
-  const refreshCoordinator = new RefreshCoordinator(settings, replayStore, upstreamSessions);
+  const api = new UpstreamApi(settings, admission);
+  const refreshCoordinator = new RefreshCoordinator(settings, replayStore, api);
   const cookies = new SessionCookies(settings.cookies);
-  const sessionParts = { settings, admission, cookies, refreshCoordinator };
-  const session = createSessionPlugin(sessionParts);
+  const { signOutRevokes, serviceName } = settings;
+  const parts = { api, admission, cookies, refreshCoordinator, signOutRevokes };
+  const session = createSessionPlugin(parts);
   const gateway = new Elysia({
     name: 'gateway',
-    // Validation must see the body as the client sent it: the normaliser would merge a `__proto__` key into the body.
-    normalize: false,
     strictPath: true,
     // Without this, Elysia assumes a host name of usual length when it looks for the start of the path.
     handler: { standardHostname: false },
@@ -80,7 +80,8 @@ export function createGateway({
       set.headers['x-request-id'] = traceOf(request).headers['x-request-id'];
     })
     .onError(({ error, request, server, set }) => {
-      const response = errorEnvelope(toGatewayError(error, request, routes()), { request, server, set });
+      const failure = toGatewayError(error, request, routes());
+      const response = new Exchange({ request, server, set }).fail(failure);
       // Bun treats everything after a CONNECT as the content of a tunnel, even after a refusal.
       if (request.method === 'CONNECT') response.headers.set('connection', 'close');
       return response;
@@ -104,12 +105,13 @@ export function createGateway({
       if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
       if (hasAllowedOrigin(request, allowedOrigins) || openToAll.has(requestPath(request.url))) return;
       // Returned, not thrown: a throw costs more, and any site can send such requests.
-      return errorEnvelope(new GatewayError(403, messages.originNotAllowed), { request, server, set });
+      const refusal = new GatewayError(403, messages.originNotAllowed);
+      return new Exchange({ request, server, set }).fail(refusal);
     })
-    .use(healthRoutes(settings.serviceName))
-    .use(authRoutes(sessionParts, session, upstreamSessions))
-    .use(musicRoutes(settings, session, admission))
-    .use(upstreamProxyRoutes(settings, session, admission));
+    .get(HEALTH_PATH, () => ({ service: serviceName, status: 'ok' }))
+    .use(authRoutes(parts, session))
+    .use(musicRoutes(parts, session))
+    .use(upstreamProxyRoutes(parts, session));
   if (!production) {
     // Imported on request, because it would slow down the start.
     gateway.get(OPENAPI_PATH, async () => {
@@ -134,9 +136,6 @@ interface Route {
 
 function toGatewayError(error: unknown, request: Request, routes: readonly Route[]): GatewayError {
   if (error instanceof GatewayError) return error;
-  // Elysia wraps what a body parser throws.
-  if (error instanceof ParseError && error.cause instanceof GatewayError) return error.cause;
-  if (error instanceof ValidationError) return new GatewayError(400, validationMessage(error));
   if (error instanceof NotFoundError) {
     const allowed = allowedMethods(request, routes);
     return allowed.length ? methodNotAllowed(allowed) : new GatewayError(404, messages.notFound);
@@ -144,8 +143,14 @@ function toGatewayError(error: unknown, request: Request, routes: readonly Route
   return new GatewayError(500, messages.internalError, { cause: error });
 }
 
-function validationMessage({ customError }: ValidationError): Message {
-  return isMessageKey(customError) ? messages[customError] : messages.requestInvalid;
+/**
+ * Whether `Origin` is present and exactly equals an allowed origin.
+ *
+ * @see RFC 6454 section 7
+ */
+function hasAllowedOrigin({ headers }: Request, allowedOrigins: ReadonlySet<string>): boolean {
+  const origin = headers.get('origin');
+  return origin !== null && allowedOrigins.has(origin);
 }
 
 /** The methods that the requested path supports; empty when the path has no route. */

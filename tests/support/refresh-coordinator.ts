@@ -4,8 +4,8 @@ import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import type { ReplayStore } from '../../src/gateway/refresh/store.ts';
 import type { Settings } from '../../src/gateway/settings/settings.ts';
-import { SessionEndpoints } from '../../src/gateway/upstream/session-endpoints.ts';
+import { UpstreamApi } from '../../src/gateway/upstream/upstream-api.ts';
 
 export function refreshCoordinatorOver(settings: Settings, store: ReplayStore): RefreshCoordinator {
-  return new RefreshCoordinator(settings, store, new SessionEndpoints(settings, new Admission(settings)));
+  return new RefreshCoordinator(settings, store, new UpstreamApi(settings, new Admission(settings)));
 }

@@ -44,6 +44,8 @@ describe('ReaderAllowance', () => {
   });
 });
 
+const unserved = (request: Request) => ({ request, server: null, trace: traceOf(request) });
+
 describe('observedBody()', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
@@ -63,7 +65,7 @@ describe('observedBody()', () => {
     const timeouts: number[] = [];
     const request = new Request('http://gateway.test');
     const server = { timeout: (_: Request, seconds: number) => void timeouts.push(seconds) };
-    const reader = observedBody(upstream, { request, server }).getReader();
+    const reader = observedBody(upstream, { request, server, trace: traceOf(request) }).getReader();
     expect((await reader.read()).value?.byteLength).toBe(64 * KiB);
     const reading = reader.read();
     await reading;
@@ -114,7 +116,7 @@ describe('observedBody()', () => {
     const upstream = pushedUpstream();
     for (const bytes of [0, 2, 0, 0, 3, 0]) upstream.push(bytes);
     upstream.close();
-    const reading = new Response(observedBody(upstream.stream, { request: request(), server: null })).bytes();
+    const reading = new Response(observedBody(upstream.stream, unserved(request()))).bytes();
     expect(await reading).toHaveLength(5);
   });
 
@@ -123,7 +125,11 @@ describe('observedBody()', () => {
     const of = request();
     const timeouts: number[] = [];
     const server = { timeout: (_: Request, seconds: number) => void timeouts.push(seconds) };
-    const reader = observedBody(upstream.stream, { request: of, server }, paid()).getReader();
+    const reader = observedBody(
+      upstream.stream,
+      { request: of, server, trace: traceOf(of) },
+      paid(),
+    ).getReader();
     const hasEnded = endOf(of);
     await reader.read();
     upstream.push(64 * KiB);
@@ -150,7 +156,7 @@ describe('observedBody()', () => {
   ])('gives a paid body that was left up after %s', async (_, endsAfterMs, pieceEveryMs) => {
     const upstream = pushedUpstream();
     const of = request();
-    const body = observedBody(upstream.stream, { request: of, server: null }, paid());
+    const body = observedBody(upstream.stream, unserved(of), paid());
     const hasEnded = endOf(of);
     await body.cancel();
     const lastLook = endsAfterMs - 1000;
@@ -173,7 +179,7 @@ describe('observedBody()', () => {
   it('gives a paid body up when its upstream was silent until the connection was cut', async () => {
     const upstream = pushedUpstream();
     const of = request();
-    const body = observedBody(upstream.stream, { request: of, server: null }, paid());
+    const body = observedBody(upstream.stream, unserved(of), paid());
     const reader = body.getReader();
     await reader.read();
     const waiting = reader.read();

@@ -1,8 +1,5 @@
 /** The gateway's only error class, and the envelope in which a client receives an error. */
 
-import { traceOf } from '../trace/request-trace.ts';
-import { completeResponse, type Responding } from './complete-response.ts';
-import { describeCause, placeOf } from './error-summary.ts';
 import { type Message, messageKey, messages, preferredLanguage } from './messages.ts';
 
 interface Details {
@@ -37,19 +34,17 @@ export function methodNotAllowed(allowed: readonly string[]): GatewayError {
 }
 
 /** `{"error":{"message":"..."}}`, in the language that the client prefers. */
-export function errorEnvelope(failure: GatewayError, context: Responding): Response {
-  const { status, text, headers, reason } = failure;
-  const trace = traceOf(context.request);
-  trace.reason = reason;
-  if (failure.cause !== undefined) trace.cause = describeCause(failure.cause);
-  if (reason === 'internalError') trace.cause = `${trace.cause} ${placeOf(failure.cause)}`.trimEnd();
-  const language = preferredLanguage(context.request.headers.get('accept-language'));
+export function errorEnvelope({ text, headers }: GatewayError, acceptLanguage: string | null) {
+  const language = preferredLanguage(acceptLanguage);
   const [message, contentLanguage] =
     typeof text === 'string' ? [text, {}] : [text[language], { 'content-language': language }];
-  return completeResponse(context, new TextEncoder().encode(JSON.stringify({ error: { message } })), status, {
-    'content-type': 'application/json;charset=utf-8',
-    'cache-control': 'no-store',
-    ...contentLanguage,
-    ...headers,
-  });
+  return {
+    body: new TextEncoder().encode(JSON.stringify({ error: { message } })),
+    headers: {
+      'content-type': 'application/json;charset=utf-8',
+      'cache-control': 'no-store',
+      ...contentLanguage,
+      ...headers,
+    },
+  };
 }

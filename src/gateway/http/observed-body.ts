@@ -1,6 +1,6 @@
 /** Passes a streamed body on and observes how it ends: Bun's own stream reports neither its size nor how it ended. */
 
-import { traceOf } from '../trace/request-trace.ts';
+import type { RequestTrace } from '../trace/request-trace.ts';
 import { drain } from './drain.ts';
 import { describeCause } from './error-summary.ts';
 import { type Connection, cutSoon, IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
@@ -16,16 +16,20 @@ export interface PaidBody {
   readonly longestMs: number;
 }
 
+interface Observed extends Connection {
+  readonly trace: RequestTrace;
+}
+
 /** Shorter than the idle timeout, which Bun counts in coarse steps. */
 const STALLED_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 const CHECK_EVERY_MS = 5000;
 
 /**
- * Yields the same bytes, one piece at a time. Bun's own stream is a little faster, but prints the upstream's address to
+ * Yields the same bytes, one piece at a time, and notes in the trace how many and how the body ends. Bun's own stream is a little faster, but prints the upstream's address to
  * stderr when the upstream breaks off.
  */
-export function observedBody(body: ByteStream, connection: Connection, paid?: PaidBody): ByteStream {
-  const trace = traceOf(connection.request);
+export function observedBody(body: ByteStream, exchange: Observed, paid?: PaidBody): ByteStream {
+  const { trace } = exchange;
   const reader = body.getReader();
   const allowance = new ReaderAllowance();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -86,7 +90,7 @@ export function observedBody(body: ByteStream, connection: Connection, paid?: Pa
         trace.cause = 'slow reader';
         controller.error();
         // Bun notices the error only when the client reads the bytes buffered before it.
-        cutSoon(connection);
+        cutSoon(exchange);
         onClientGone();
       }, CHECK_EVERY_MS);
       if (paid?.firstPiece) passOn(paid.firstPiece, controller);

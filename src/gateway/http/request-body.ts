@@ -68,7 +68,7 @@ export async function readFields(
   request: Request,
   budget: BodyBudget,
   names: readonly string[],
-): Promise<unknown> {
+): Promise<Readonly<Record<string, unknown>> | null> {
   using body = await readBody(request, budget);
   const fields = parseFields(request.headers.get('content-type'), body.bytes);
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return null;

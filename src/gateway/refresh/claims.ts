@@ -1,7 +1,7 @@
 /** Refreshes a token under a claim in the replay store, so that no other request or instance refreshes it as well. */
 
 import type { RequestTrace } from '../trace/request-trace.ts';
-import type { RefreshOutcome, SessionEndpoints } from '../upstream/session-endpoints.ts';
+import type { RefreshOutcome, UpstreamApi } from '../upstream/upstream-api.ts';
 import type { Clock } from './clock.ts';
 import { decryptSuccessor, outcomeOf, recordOf, replayed } from './record.ts';
 import { CLAIM_MS, type RecordLifetimes } from './record-lifetimes.ts';
@@ -36,7 +36,7 @@ interface Claimed {
 
 interface Parts {
   readonly store: ReplayStore;
-  readonly upstream: SessionEndpoints;
+  readonly upstream: UpstreamApi;
   readonly clock: Clock;
   /** The longest that a refresh may take, so also the longest wait for an abandoned claim. */
   readonly signInMs: number;

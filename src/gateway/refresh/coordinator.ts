@@ -2,8 +2,8 @@
 
 import type { Settings } from '../settings/settings.ts';
 import type { RequestTrace } from '../trace/request-trace.ts';
-import type { RefreshOutcome, SessionEndpoints } from '../upstream/session-endpoints.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
+import type { RefreshOutcome, UpstreamApi } from '../upstream/upstream-api.ts';
 import { endOfChain } from './chain.ts';
 import { RefreshClaims, type RefreshRequest } from './claims.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -22,7 +22,7 @@ import { ENDED, isEnded, type ReplayStore, UNREACHABLE } from './store.ts';
  */
 export class RefreshCoordinator {
   readonly #store: ReplayStore;
-  readonly #upstream: SessionEndpoints;
+  readonly #upstream: UpstreamApi;
   readonly #clock: Clock;
   readonly #lifetimes: RecordLifetimes;
   readonly #claims: RefreshClaims;
@@ -31,7 +31,7 @@ export class RefreshCoordinator {
   /** The refreshes in flight whose outcome is still shared, by refresh token. */
   readonly #shared = new Map<string, Promise<RefreshOutcome>>();
 
-  constructor(settings: Settings, store: ReplayStore, upstream: SessionEndpoints, clock = systemClock) {
+  constructor(settings: Settings, store: ReplayStore, upstream: UpstreamApi, clock = systemClock) {
     this.#store = store;
     this.#upstream = upstream;
     this.#clock = clock;

@@ -1,7 +1,7 @@
 /** Converts the outcome of a refresh to the record that a replay store keeps, and back. */
 
-import type { RefreshOutcome } from '../upstream/session-endpoints.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
+import type { RefreshOutcome } from '../upstream/upstream-api.ts';
 import { decryptPair, encryptPair, type KeptPair } from './sealed-pair.ts';
 import { ENDED, isEnded, REJECTED, RENEWED, UNREACHABLE } from './store.ts';
 

@@ -3,61 +3,50 @@
 import { Elysia } from 'elysia';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { readFields } from '../http/request-body.ts';
+import { validator } from '../http/validator.ts';
 import { beginSession, endSession } from '../session/begin-and-end.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
-import { traceOf } from '../trace/request-trace.ts';
-import { exchangeCode } from '../upstream/identity-provider.ts';
-import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
-import { bufferedGet, bufferedResponse } from './buffered-get.ts';
+import { relayBuffered } from './relay-buffered.ts';
 import { type SessionState, SignInRequest } from './schemas.ts';
 
 const SIGN_IN_FIELDS = Object.keys(SignInRequest.properties);
 
-export function authRoutes(parts: SessionParts, session: SessionPlugin, upstreamSessions: SessionEndpoints) {
-  const { settings, admission } = parts;
+const validSignIn = validator(SignInRequest);
+
+export function authRoutes(parts: SessionParts, session: SessionPlugin) {
+  const { api, admission } = parts;
   return new Elysia({ name: 'auth', prefix: '/api/auth' })
     .use(session)
     .post(
       '/idp',
-      async ({ body, request, server, set }) => {
+      async ({ session, exchange, request, set }) => {
         set.headers['cache-control'] = 'no-store';
-        const grant = { code: body.code, codeVerifier: body.code_verifier };
-        const trace = traceOf(request);
-        // Checked first, because the code works only once and its identity token will need a place.
-        admission.sessions.refuseIfFull();
-        const longestMs = 2 * settings.timeouts.signInMs;
-        const pair = await withoutIdleTimeout({ request, server }, longestMs, async () =>
-          upstreamSessions.signIn(
-            await exchangeCode(settings, admission.identityProvider, grant, trace),
-            trace,
-          ),
+        admission.identityProvider.refuseIfFull();
+        const fields = await readFields(request, admission.requestBodies, SIGN_IN_FIELDS);
+        const { code, code_verifier: codeVerifier } = validSignIn(fields);
+        const pair = await withoutIdleTimeout(exchange, 2 * api.timeouts.signInMs, () =>
+          api.signIn({ code, codeVerifier }, exchange.trace),
         );
-        await beginSession(parts, { request, server, set }, pair);
+        await beginSession(parts, exchange, await session.tokens(), pair);
         return { ok: true };
       },
-      {
-        body: SignInRequest,
-        parse: ({ request }) => {
-          admission.identityProvider.refuseIfFull();
-          return readFields(request, admission.requestBodies, SIGN_IN_FIELDS);
-        },
-      },
+      { parse: 'none' },
     )
-    .get('/session', async ({ session, request, server, set }) => {
+    .get('/session', async ({ session, exchange, request, set }) => {
       set.headers['cache-control'] = 'no-store';
       if (!(await session.hasTokens())) return { authenticated: false } satisfies SessionState;
-      return bufferedGet({ settings, admission, session, request }, 'me', (upstream) =>
+      return session.fetchBuffered(api.read('me', request.signal), (upstream) =>
         upstream.status === 404
           ? ({ authenticated: true } satisfies SessionState)
-          : bufferedResponse(upstream, { request, server, set }),
+          : relayBuffered(exchange, upstream),
       );
     })
     .post(
       '/logout',
-      async ({ request, server, set }) => {
+      async ({ session, exchange, set }) => {
         set.headers['cache-control'] = 'no-store';
-        await endSession(parts, upstreamSessions, { request, server, set });
+        await endSession(parts, exchange, await session.tokens());
         return { ok: true };
       },
       { parse: 'none' },

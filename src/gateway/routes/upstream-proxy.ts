@@ -1,18 +1,17 @@
 /** Relays the rest of the upstream's `/v1/` API, with the session's token or without one for public playback. */
 
 import { Elysia } from 'elysia';
-import { type Admission, PUBLIC_SHARE_OF_STREAMS, STREAMED_SHARE } from '../http/admission/admission.ts';
+import { PUBLIC_SHARE_OF_STREAMS, STREAMED_SHARE } from '../http/admission/admission.ts';
 import { releasedAtEnd } from '../http/admission/pool.ts';
-import { completeResponse, type Responding } from '../http/complete-response.ts';
 import { GatewayError, methodNotAllowed } from '../http/errors.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
 import { relayedHeaders } from '../http/relayed-headers.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
+import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
-import type { Settings } from '../settings/settings.ts';
-import { traceOf } from '../trace/request-trace.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
@@ -20,78 +19,74 @@ import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.t
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-interface RelayContext extends Responding {
-  readonly target: UpstreamTarget;
-}
-
-export function upstreamProxyRoutes(settings: Settings, session: SessionPlugin, admission: Admission) {
-  const { upstreamUrl, timeouts } = settings;
+export function upstreamProxyRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
   const { publicDetails, streams, streamedBodies, requestBodies } = admission;
 
   /** @throws GatewayError 400 for a header that must not be forwarded, or for a GET or HEAD with a body */
-  const callOf = ({ request, target }: RelayContext, body?: RequestBody): UpstreamCall => {
+  const callOf = (
+    name: 'proxy' | 'public',
+    request: Request,
+    { url }: UpstreamTarget,
+    body?: RequestBody,
+  ): UpstreamCall => {
     if (!body && hasBody(request)) {
       throw new GatewayError(400, messages.bodyNotAllowed, { headers: { connection: 'close' } });
     }
-    return {
-      name: 'proxy',
-      trace: traceOf(request),
-      method: request.method,
-      url: target.url,
-      headers: forwardedRequestHeaders(request),
-      ...(body && { body: body.bytes }),
-      timeoutMs: timeouts.streamMs,
-      bodyMode: 'streamed',
-      signal: request.signal,
-    };
+    const { method, signal } = request;
+    const headers = forwardedRequestHeaders(request);
+    return api.relay(name, { method, url, headers, signal, ...(body && { body: body.bytes }) });
   };
 
-  const relay = (upstream: UpstreamResponse, { request, server, set, target }: RelayContext): Response => {
-    const mapping = { requestUrl: target.url, upstreamUrl, gatewayPath: PROXY_PREFIX };
-    const headers = relayedHeaders(upstream.headers, mapping, String(set.headers['vary']));
+  const relay = (exchange: Exchange, target: UpstreamTarget, upstream: UpstreamResponse): Response => {
+    const { headers: own } = exchange.set;
+    const mapping = { requestUrl: target.url, upstreamUrl: api.baseUrl, gatewayPath: PROXY_PREFIX };
+    const headers = relayedHeaders(upstream.headers, mapping, String(own['vary']));
     // A cache that kept this response would give its session cookies to others.
-    if (set.headers['set-cookie']) headers['cache-control'] = 'no-store';
-    return completeResponse({ request, server, set }, upstream.body, upstream.status, headers);
+    if (own['set-cookie']) headers['cache-control'] = 'no-store';
+    return exchange.respond(upstream.body, upstream.status, headers);
   };
 
   /**
    * Public audio takes its place among the streamed bodies before the call, because Bun starts to read a body before it
    * could be refused. Track details are short, and do not wait for such a place.
    */
-  const relayPublic = (context: RelayContext): Promise<Response> => {
-    const isAudio = context.target.url.endsWith('/content');
+  const relayPublic = (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
+    const { request, trace } = exchange;
+    const isAudio = target.url.endsWith('/content');
     streams.refuseIfFull(PUBLIC_SHARE_OF_STREAMS);
     if (isAudio) streamedBodies.refuseIfFull(STREAMED_SHARE.public);
     else publicDetails.refuseIfFull();
     // The call is built before the places are taken: if it threw afterwards, nothing would release them.
-    const call: UpstreamCall = { ...callOf(context), name: 'public' };
+    const call = callOf('public', request, target);
     const releases = [streams.take(), isAudio ? streamedBodies.take() : publicDetails.take()];
     const release = () => {
       for (const each of releases) each();
     };
-    const play = async () =>
-      relay(await withoutIdleTimeout(context, timeouts.streamMs, () => fetchUpstream(call)), context);
-    return releasedAtEnd(release, context.request, play());
+    const played = withoutIdleTimeout(exchange, api.timeouts.streamMs, () => fetchUpstream(call, trace));
+    return releasedAtEnd(
+      release,
+      trace,
+      played.then((upstream) => relay(exchange, target, upstream)),
+    );
   };
 
   // One handler for all methods: for HEAD, a GET route of Elysia's would run its handler and set a Content-Length of 0.
   return new Elysia({ name: 'upstream-proxy' }).use(session).all(
     `${PROXY_PREFIX}/*`,
-    async ({ request, server, session, set }) => {
-      const target = parseTarget(request.url, upstreamUrl);
+    async ({ request, session, exchange }) => {
+      const target = parseTarget(request.url, api.baseUrl);
       if (!target) throw new GatewayError(404, messages.notFound);
       if (!PROXIED_METHODS.includes(request.method)) throw methodNotAllowed(PROXIED_METHODS);
-      const context = { request, server, set, target };
-      if (target.isPublic && request.method === 'GET') return relayPublic(context);
+      if (target.isPublic && request.method === 'GET') return relayPublic(exchange, target);
       const relayWith = (body?: RequestBody) =>
         session.during(streams, async (place) => {
-          const upstream = await session.fetch(callOf(context, body));
+          const upstream = await session.fetch(callOf('proxy', request, target, body));
           await admitStreamed(upstream, () => {
             // Other methods may already have changed something at the upstream, so their response must not be refused.
             if (request.method === 'GET') admission.refuseStreaming(place);
             admission.stream(place);
           });
-          return relay(upstream, context);
+          return relay(exchange, target, upstream);
         });
       if (request.method === 'GET' || request.method === 'HEAD') return relayWith();
       await session.requirePlace(streams);

@@ -1,10 +1,11 @@
 /** Begins a session with a token pair, and ends it. */
 
-import type { Responding } from '../http/complete-response.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
-import { type RequestTrace, traceOf } from '../trace/request-trace.ts';
-import type { SessionEndpoints } from '../upstream/session-endpoints.ts';
+import type { RequestTrace } from '../trace/request-trace.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
+import type { UpstreamApi } from '../upstream/upstream-api.ts';
+import type { FoundTokens } from './cookies.ts';
 import type { SessionParts } from './session.ts';
 
 /** Requests that the client sent before it had the cookies of its sign-in arrive within this time. */
@@ -20,13 +21,13 @@ type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
  */
 export async function beginSession(
   { cookies, refreshCoordinator }: SessionParts,
-  context: Responding,
+  { set }: Exchange,
+  { refreshToken }: FoundTokens,
   pair: TokenPair,
 ): Promise<void> {
-  const { refreshToken } = await cookies.read(context);
   if (refreshToken !== undefined) await refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
   await refreshCoordinator.begin(pair.refreshToken);
-  await cookies.store(context.set, pair);
+  await cookies.store(set, pair);
 }
 
 /**
@@ -34,45 +35,36 @@ export async function beginSession(
  * and the cookies are cleared.
  */
 export async function endSession(
-  { settings, cookies, refreshCoordinator }: SessionParts,
-  upstreamSessions: SessionEndpoints,
-  context: Responding,
+  { api, cookies, refreshCoordinator, signOutRevokes }: SessionParts,
+  exchange: Exchange,
+  { accessToken, refreshToken }: FoundTokens,
 ): Promise<void> {
-  const { accessToken, refreshToken } = await cookies.read(context);
   if (refreshToken !== undefined) {
     const newest = await refreshCoordinator.end(refreshToken);
     const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const last = newest?.refreshToken ?? refreshToken;
     // A refresh in flight in this process signs out its new pair itself.
-    const revokes = settings.signOutRevokes && !refreshCoordinator.isRefreshing(last);
-    const { signInMs, logoutMs } = settings.timeouts;
-    const trace = traceOf(context.request);
-    await withoutIdleTimeout(context, revokes ? signInMs + 2 * logoutMs : logoutMs, async () => {
-      const needsRefresh = await signOut(upstreamSessions, pairs, trace);
-      if (revokes && needsRefresh) await refreshAndSignOut(upstreamSessions, last, trace);
+    const revokes = signOutRevokes && !refreshCoordinator.isRefreshing(last);
+    const { signInMs, logoutMs } = api.timeouts;
+    const { trace } = exchange;
+    await withoutIdleTimeout(exchange, revokes ? signInMs + 2 * logoutMs : logoutMs, async () => {
+      const needsRefresh = await signOut(api, pairs, trace);
+      if (revokes && needsRefresh) await refreshAndSignOut(api, last, trace);
     });
   }
-  cookies.clear(context.set);
+  cookies.clear(exchange.set);
 }
 
 /** @returns whether a refresh would help: there is no pair, or the access token of the last one has expired */
-async function signOut(
-  upstreamSessions: SessionEndpoints,
-  pairs: readonly Pair[],
-  trace: RequestTrace,
-): Promise<boolean> {
-  const outcomes = await Promise.allSettled(pairs.map((pair) => upstreamSessions.signOut(pair, trace)));
+async function signOut(api: UpstreamApi, pairs: readonly Pair[], trace: RequestTrace): Promise<boolean> {
+  const outcomes = await Promise.allSettled(pairs.map((pair) => api.signOut(pair, trace)));
   const last = outcomes.at(-1);
   return last === undefined || (last.status === 'fulfilled' && last.value === 401);
 }
 
 /** The refresh is not shared, because the session has ended here and no request may get the new pair. */
-async function refreshAndSignOut(
-  upstreamSessions: SessionEndpoints,
-  refreshToken: string,
-  trace: RequestTrace,
-): Promise<void> {
-  const outcome = await upstreamSessions.refresh(refreshToken, trace);
-  if (outcome.kind === 'renewed') await signOut(upstreamSessions, [outcome.pair], trace);
+async function refreshAndSignOut(api: UpstreamApi, refreshToken: string, trace: RequestTrace): Promise<void> {
+  const outcome = await api.refresh(refreshToken, trace);
+  if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], trace);
 }

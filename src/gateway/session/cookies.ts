@@ -4,11 +4,9 @@ import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Context } from 'elysia';
 import type { SessionTokens } from '../http/admission/session-limit.ts';
-import type { Responding } from '../http/complete-response.ts';
 import { GatewayError } from '../http/errors.ts';
-import { messageKey, messages } from '../http/messages.ts';
+import { messages } from '../http/messages.ts';
 import type { CookieSettings } from '../settings/cookie-settings.ts';
-import { traceOf } from '../trace/request-trace.ts';
 import { Token, type TokenPair } from '../upstream/token-pair.ts';
 import { CookieSeal } from './cookie-seal.ts';
 
@@ -31,8 +29,10 @@ type Set = Context['set'];
 export interface FoundTokens extends SessionTokens {
   /** Whether a session cookie was sent twice, in which case neither token is returned. */
   readonly isAmbiguous: boolean;
+  /** The sealed cookies that the seal does not open, or whose content cannot be a token. */
+  readonly unreadable: readonly CookieName[];
 }
-const NO_TOKENS = { accessToken: undefined, refreshToken: undefined };
+const NO_TOKENS = { accessToken: undefined, refreshToken: undefined, unreadable: [] };
 
 export class SessionCookies {
   /** The cookie names that browsers see, with the prefix. */
@@ -48,37 +48,34 @@ export class SessionCookies {
 
   /**
    * Reads the tokens from the `Cookie` header. A value that cannot be a token, or that the seal does not open, counts
-   * as absent; in the latter case its cookie is cleared. A promise is returned only for sealed cookies, because every
-   * request would have to wait for it.
+   * as absent. A promise is returned only for sealed cookies.
    *
-   * Two cookies with the same name count as no session, and are logged: another host of the site can set one of them,
-   * and the header does not say which.
+   * Two cookies with the same name count as no session: another host of the site can set one of them, and the header
+   * does not say which.
    *
    * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`) and
    * turns a value that looks like JSON into an object. Bun's classes return every value as it was stored.
    */
-  read({ request, set }: Responding): FoundTokens | Promise<FoundTokens> {
-    const header = request.headers.get('cookie');
+  read({ headers }: Request): FoundTokens | Promise<FoundTokens> {
+    const header = headers.get('cookie');
     if (header === null) return { ...NO_TOKENS, isAmbiguous: false };
     const jar = new Bun.CookieMap(header);
     const { [ACCESS]: access, [REFRESH]: refresh } = this.#names;
-    if (isTwice(access, refresh, jar)) {
-      traceOf(request).reason = messageKey(messages.sessionCookieTwice);
-      return { ...NO_TOKENS, isAmbiguous: true };
-    }
+    if (isTwice(access, refresh, jar)) return { ...NO_TOKENS, isAmbiguous: true };
     const values = { [ACCESS]: jar.get(access) || undefined, [REFRESH]: jar.get(refresh) || undefined };
-    return this.#seal ? this.#unseal(this.#seal, values, set).then(() => tokensOf(values)) : tokensOf(values);
+    return this.#seal ? this.#unseal(this.#seal, values) : tokensOf(values);
   }
 
-  async #unseal(seal: CookieSeal, values: CookieValues, set: Set): Promise<void> {
+  async #unseal(seal: CookieSeal, values: CookieValues): Promise<FoundTokens> {
+    const opened = { ...values };
     const unreadable: CookieName[] = [];
     for (const name of NAMES) {
       const value = values[name];
       if (value === undefined) continue;
-      values[name] = await seal.open(this.#names[name], value);
-      if (!validator.Check({ [name]: values[name] ?? '' })) unreadable.push(name);
+      opened[name] = await seal.open(this.#names[name], value);
+      if (!validator.Check({ [name]: opened[name] ?? '' })) unreadable.push(name);
     }
-    if (unreadable.length) this.clear(set, unreadable);
+    return { ...tokensOf(opened), unreadable };
   }
 
   /** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
@@ -119,10 +116,13 @@ function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
 }
 
 function tokensOf(values: CookieValues): FoundTokens {
-  if (!validator.Check(values)) dropInvalid(values);
-  return { accessToken: values[ACCESS], refreshToken: values[REFRESH], isAmbiguous: false };
-}
-
-function dropInvalid(values: CookieValues): void {
-  for (const name of NAMES) if (!validator.Check({ [name]: values[name] })) values[name] = undefined;
+  const isValid = validator.Check(values);
+  const tokenOf = (name: CookieName) =>
+    isValid || validator.Check({ [name]: values[name] }) ? values[name] : undefined;
+  return {
+    accessToken: tokenOf(ACCESS),
+    refreshToken: tokenOf(REFRESH),
+    isAmbiguous: false,
+    unreadable: NO_TOKENS.unreadable,
+  };
 }

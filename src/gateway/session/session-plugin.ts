@@ -1,12 +1,14 @@
-/** Gives each handler its session, by a derive(). */
+/** Gives each handler its exchange and its session, by a derive(). */
 
 import { Elysia } from 'elysia';
+import { Exchange } from '../http/exchange.ts';
 import { Session, type SessionParts } from './session.ts';
 
 export function createSessionPlugin(parts: SessionParts) {
-  return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request, server, set }) => ({
-    session: new Session(parts, { request, server, set }),
-  }));
+  return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request, server, set }) => {
+    const exchange = new Exchange({ request, server, set });
+    return { exchange, session: new Session(parts, exchange) };
+  });
 }
 
 export type SessionPlugin = ReturnType<typeof createSessionPlugin>;

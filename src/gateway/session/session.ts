@@ -3,43 +3,52 @@
 import type { Admission } from '../http/admission/admission.ts';
 import { type Pool, releasedAtEnd } from '../http/admission/pool.ts';
 import type { SessionPlace, SessionTokens } from '../http/admission/session-limit.ts';
-import type { Responding } from '../http/complete-response.ts';
 import { GatewayError } from '../http/errors.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
-import { messages } from '../http/messages.ts';
+import { messageKey, messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
-import type { Settings } from '../settings/settings.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
+import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
 
 /** What the sessions of all requests share. */
 export interface SessionParts {
-  readonly settings: Settings;
+  readonly api: UpstreamApi;
   readonly admission: Admission;
   readonly cookies: SessionCookies;
   readonly refreshCoordinator: RefreshCoordinator;
+  /** Whether sign-out refreshes once when the access token is missing or has expired, to sign out at the upstream. */
+  readonly signOutRevokes: boolean;
 }
 
 export class Session {
   readonly #parts: SessionParts;
   readonly #cookies: SessionCookies;
-  readonly #context: Responding;
+  readonly #exchange: Exchange;
   readonly #arrivedAt = Date.now();
   #tokens: FoundTokens | undefined;
   #place: SessionPlace | undefined;
 
   /** Does no work: the cookies are read when they are first needed. */
-  constructor(parts: SessionParts, context: Responding) {
+  constructor(parts: SessionParts, exchange: Exchange) {
     this.#parts = parts;
     this.#cookies = parts.cookies;
-    this.#context = context;
+    this.#exchange = exchange;
+  }
+
+  /** A promise only when the cookies are sealed, because every request would have to wait for it. */
+  tokens(): FoundTokens | Promise<FoundTokens> {
+    if (this.#tokens) return this.#tokens;
+    const read = this.#cookies.read(this.#exchange.request);
+    return read instanceof Promise ? read.then((tokens) => this.#keep(tokens)) : this.#keep(read);
   }
 
   async hasTokens(): Promise<boolean> {
-    const { accessToken, refreshToken } = await this.#readTokens();
+    const { accessToken, refreshToken } = await this.tokens();
     return (accessToken ?? refreshToken) !== undefined;
   }
 
@@ -49,7 +58,7 @@ export class Session {
    * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
    */
   async requirePlace(pool: Pool): Promise<void> {
-    this.#parts.admission.perSession.refuseIfFull(required(await this.#readTokens()));
+    this.#parts.admission.perSession.refuseIfFull(required(await this.tokens()));
     pool.refuseIfFull();
   }
 
@@ -62,10 +71,10 @@ export class Session {
     const admitted = (tokens: FoundTokens) => {
       const place = this.#parts.admission.enter(pool, required(tokens));
       this.#place = place;
-      return releasedAtEnd(() => place.release(), this.#context.request, work(place));
+      return releasedAtEnd(() => place.release(), this.#exchange.trace, work(place));
     };
     // Not an async function, because that would slow down every request.
-    const read = this.#readTokens();
+    const read = this.tokens();
     return read instanceof Promise ? read.then(admitted) : admitted(read);
   }
 
@@ -78,15 +87,27 @@ export class Session {
    */
   fetch(call: UpstreamCall): Promise<UpstreamResponse> {
     // A cache must not give one user's response to another.
-    this.#context.set.headers['vary'] = 'Origin, Cookie';
-    const longestMs = 2 * call.timeoutMs + this.#parts.settings.timeouts.signInMs;
-    return withoutIdleTimeout(this.#context, longestMs, () => this.#call(call));
+    this.#exchange.set.headers['vary'] = 'Origin, Cookie';
+    const longestMs = 2 * call.timeoutMs + this.#parts.api.timeouts.signInMs;
+    return withoutIdleTimeout(this.#exchange, longestMs, () => this.#call(call));
+  }
+
+  /** Fetches session check or models. A large response takes places among the streamed bodies until it is sent. */
+  fetchBuffered<Result>(
+    call: UpstreamCall,
+    respond: (upstream: UpstreamResponse) => Result,
+  ): Promise<Result> {
+    const { admission } = this.#parts;
+    return this.during(admission.reads, (place) => {
+      const admitLarge = (bytes: number) => admission.streamLarge(place, bytes);
+      return this.fetch({ ...call, admitLarge }).then(respond);
+    });
   }
 
   async #call(call: UpstreamCall): Promise<UpstreamResponse> {
-    const { accessToken, refreshToken } = this.#tokens ?? (await this.#readTokens());
+    const { accessToken, refreshToken } = await this.tokens();
     if (refreshToken !== undefined) this.#parts.refreshCoordinator.present(refreshToken, this.#arrivedAt);
-    const first = accessToken === undefined ? undefined : await send(call, accessToken);
+    const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
     const unauthorized = first === undefined || first.status === 401;
     if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
     if (first) return first;
@@ -98,30 +119,34 @@ export class Session {
     refreshToken: string,
     first: UpstreamResponse | undefined,
   ): Promise<UpstreamResponse> {
-    const outcome = await this.#parts.refreshCoordinator.refresh(refreshToken, call.trace, this.#arrivedAt);
+    const outcome = await this.#parts.refreshCoordinator.refresh(
+      refreshToken,
+      this.#exchange.trace,
+      this.#arrivedAt,
+    );
     switch (outcome.kind) {
       case 'renewed':
         if (first) await discard(first);
         this.#place?.addPair(outcome.pair);
-        await this.#cookies.store(this.#context.set, outcome.pair);
+        await this.#cookies.store(this.#exchange.set, outcome.pair);
         // Lets a page show that a refresh was made, because scripts cannot see the cookies.
-        this.#context.set.headers['server-timing'] = 'refresh';
+        this.#exchange.set.headers['server-timing'] = 'refresh';
         return this.#sendRenewed(call, outcome.pair);
       case 'rejected':
         if (first) await discard(first);
-        this.#cookies.clear(this.#context.set);
+        this.#cookies.clear(this.#exchange.set);
         throw new GatewayError(401, messages.sessionEnded);
       case 'ended':
         if (first) await discard(first);
         // A sign-in may have set other cookies since the request was sent.
-        if (this.#arrivedAt >= outcome.clearsFrom) this.#cookies.clear(this.#context.set);
+        if (this.#arrivedAt >= outcome.clearsFrom) this.#cookies.clear(this.#exchange.set);
         throw new GatewayError(401, messages.sessionEnded);
       case 'unreachable': {
         const { cause } = outcome;
         const headers = cause instanceof GatewayError ? cause.headers : proxyStatus(proxyErrorOf(cause));
         if (!first) throw new GatewayError(502, messages.upstreamUnreachable, { cause, headers });
         // These headers keep a client from taking this 401 for the end of the session.
-        Object.assign(this.#context.set.headers, headers);
+        Object.assign(this.#exchange.set.headers, headers);
         return first;
       }
     }
@@ -131,7 +156,7 @@ export class Session {
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
     let response: UpstreamResponse | undefined;
     try {
-      response = await send(call, pair.accessToken);
+      response = await this.#send(call, pair.accessToken);
       return response;
     } finally {
       await this.#storeNewest(pair).catch(async (cause) => {
@@ -143,22 +168,25 @@ export class Session {
 
   async #storeNewest(pair: TokenPair): Promise<void> {
     const newest = await this.#parts.refreshCoordinator.newest(pair);
-    if (newest && newest !== pair) await this.#cookies.store(this.#context.set, newest);
+    if (newest && newest !== pair) await this.#cookies.store(this.#exchange.set, newest);
     if (newest) return;
     // The session was signed out while its call was in flight.
-    const { headers } = this.#context.set;
+    const { headers } = this.#exchange.set;
     delete headers['set-cookie'];
     delete headers['server-timing'];
   }
 
-  #readTokens(): FoundTokens | Promise<FoundTokens> {
-    if (this.#tokens) return this.#tokens;
-    const read = this.#cookies.read(this.#context);
-    const keep = (tokens: FoundTokens) => {
-      this.#tokens = tokens;
-      return tokens;
-    };
-    return read instanceof Promise ? read.then(keep) : keep(read);
+  #send(call: UpstreamCall, accessToken: string): Promise<UpstreamResponse> {
+    const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
+    return fetchUpstream({ ...call, headers }, this.#exchange.trace);
+  }
+
+  /** Notes what was found: cookies that nobody can read are cleared, and a cookie that was sent twice is logged. */
+  #keep(tokens: FoundTokens): FoundTokens {
+    this.#tokens = tokens;
+    if (tokens.isAmbiguous) this.#exchange.trace.reason = messageKey(messages.sessionCookieTwice);
+    if (tokens.unreadable.length) this.#cookies.clear(this.#exchange.set, tokens.unreadable);
+    return tokens;
   }
 }
 
@@ -166,9 +194,4 @@ export class Session {
 function required(tokens: FoundTokens): SessionTokens {
   if (tokens.accessToken ?? tokens.refreshToken) return tokens;
   throw new GatewayError(401, tokens.isAmbiguous ? messages.sessionCookieTwice : messages.notSignedIn);
-}
-
-function send(call: UpstreamCall, accessToken: string): Promise<UpstreamResponse> {
-  const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
-  return fetchUpstream({ ...call, headers });
 }

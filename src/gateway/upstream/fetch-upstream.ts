@@ -1,7 +1,7 @@
 /** Sends every request to another server, with a deadline and with failures that are safe to report to a client. */
 
-import { ONE_PIECE_BYTES } from '../http/complete-response.ts';
 import { GatewayError } from '../http/errors.ts';
+import { ONE_PIECE_BYTES } from '../http/exchange.ts';
 import { type Message, messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
@@ -22,8 +22,6 @@ interface FailureTexts {
 
 export interface UpstreamCall {
   readonly name: CallName;
-  /** The trace of the request for which the call is made. */
-  readonly trace: RequestTrace;
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -62,12 +60,13 @@ const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 /**
  * Sends the call and returns the response, whatever its status.
  *
+ * @param trace the trace of the request for which the call is made
  * @throws GatewayError 502 when the server cannot be reached, is late, or does not respond with valid HTTP
  */
-export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamResponse> {
+export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Promise<UpstreamResponse> {
   const startedAt = performance.now();
   const remember = (outcome: CallTrace['outcome']) =>
-    call.trace.calls.push({ call: call.name, outcome, ms: millisecondsSince(startedAt) });
+    trace.calls.push({ call: call.name, outcome, ms: millisecondsSince(startedAt) });
   const controller = new AbortController();
   const timer = setTimeout(
     () => controller.abort(new DOMException('deadline exceeded', 'TimeoutError')),
@@ -78,7 +77,7 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamRespons
   call.signal?.addEventListener('abort', abort);
   if (call.signal?.aborted) abort();
   try {
-    const fetched = await send(call, controller.signal);
+    const fetched = await send(call, trace, controller.signal);
     if (!isValid(call, fetched)) throw await refuse(call, fetched);
     const response = await received(call, fetched);
     if (!response.body && awaitsFirstByte(call, response)) throw invalid(call);
@@ -94,10 +93,10 @@ export async function fetchUpstream(call: UpstreamCall): Promise<UpstreamRespons
   }
 }
 
-function send(call: UpstreamCall, signal: AbortSignal): Promise<Response> {
+function send(call: UpstreamCall, trace: RequestTrace, signal: AbortSignal): Promise<Response> {
   return fetch(call.url, {
     method: call.method,
-    headers: { ...call.headers, ...call.trace.headers },
+    headers: { ...call.headers, ...trace.headers },
     ...(call.body === undefined ? {} : { body: call.body }),
     signal,
     // Following a 307 would send the body, perhaps with a refresh token, to another host.

@@ -2,8 +2,8 @@
 
 import { Admission } from '../../../src/gateway/http/admission/admission.ts';
 import type { Settings } from '../../../src/gateway/settings/settings.ts';
-import { type RefreshOutcome, SessionEndpoints } from '../../../src/gateway/upstream/session-endpoints.ts';
 import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
+import { type RefreshOutcome, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import type { Family, History, Send, Token } from './history.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 
@@ -91,7 +91,7 @@ export class UpstreamModel {
 }
 
 /** The way of one process to the upstream. */
-export class ModelEndpoints extends SessionEndpoints {
+export class ModelEndpoints extends UpstreamApi {
   readonly #upstream: UpstreamModel;
   readonly #time: VirtualTime;
   readonly #history: History;

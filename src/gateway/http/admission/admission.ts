@@ -97,6 +97,18 @@ export class Admission {
     place.add(this.streamedBodies.take());
   }
 
+  /**
+   * Makes room for a body of this size in memory: it counts as as many streamed bodies as use so much memory.
+   *
+   * @throws GatewayError 429 or 503 when there is no room
+   */
+  streamLarge(place: SessionPlace, bytes: number): void {
+    while (place.streamed * STREAMED_BODY_BYTES < bytes) {
+      this.refuseStreaming(place);
+      this.stream(place);
+    }
+  }
+
   /** An upper bound for the memory that everything admitted at present may use. */
   get promisedBytes(): number {
     const calls = [this.identityProvider, this.sessions, this.signOuts, this.reads, this.streams];

@@ -1,6 +1,6 @@
 /** Bounds the number of calls in flight: a pool refuses a call when all of its places are taken. */
 
-import { traceOf } from '../../trace/request-trace.ts';
+import type { RequestTrace } from '../../trace/request-trace.ts';
 import { GatewayError } from '../errors.ts';
 import { messages } from '../messages.ts';
 import { proxyStatus } from '../proxy-status.ts';
@@ -82,12 +82,11 @@ export class Pool {
 /** Releases the place when the work and the response body that it streams have ended. */
 export function releasedAtEnd<Result>(
   release: Release,
-  request: Request,
+  trace: RequestTrace,
   work: Promise<Result>,
 ): Promise<Result> {
   return work.finally(() => {
-    const { bodyEnd } = traceOf(request);
-    if (bodyEnd) void bodyEnd.then(release);
+    if (trace.bodyEnd) void trace.bodyEnd.then(release);
     else release();
   });
 }

@@ -125,10 +125,9 @@ export class SessionLimit {
   }
 
   stream(place: SessionPlace): void {
-    const session = this.#sessionOf(place.keys[0]);
-    if (!session) return;
     place.streamed++;
-    session.streamed++;
+    const session = this.#sessionOf(place.keys[0]);
+    if (session) session.streamed++;
   }
 
   release({ keys, streamed }: SessionPlace): void {

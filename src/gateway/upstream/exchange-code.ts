@@ -2,13 +2,12 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { Pool } from '../http/admission/pool.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
-import type { Settings } from '../settings/settings.ts';
+import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
 import type { OAuthError, RequestTrace } from '../trace/request-trace.ts';
 import { authenticate } from './client-authentication.ts';
-import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
+import { fetchUpstream } from './fetch-upstream.ts';
 import { Token } from './token-pair.ts';
 import { isSuccess, jsonOf } from './upstream-response.ts';
 
@@ -37,13 +36,12 @@ const OAUTH_ERRORS: readonly OAuthError[] = [
 
 /**
  * @returns the identity access token
- * @throws GatewayError with the provider's error status, 401 when it returns no token, 502 when it cannot be reached,
- *   503 when there is no place for the call
+ * @throws GatewayError with the provider's error status, 401 when it returns no token, 502 when it cannot be reached
  * @see RFC 6749 section 4.1.3, RFC 7636 section 4.5
  */
 export async function exchangeCode(
-  { identityProvider, timeouts }: Settings,
-  pool: Pool,
+  provider: IdentityProviderSettings,
+  timeoutMs: number,
   { code, codeVerifier }: AuthorizationGrant,
   trace: RequestTrace,
 ): Promise<string> {
@@ -51,28 +49,27 @@ export async function exchangeCode(
     grant_type: 'authorization_code',
     code,
     code_verifier: codeVerifier,
-    client_id: identityProvider.clientId,
-    redirect_uri: identityProvider.redirectUri,
+    client_id: provider.clientId,
+    redirect_uri: provider.redirectUri,
   });
-  const call: Omit<UpstreamCall, 'headers' | 'body'> = {
-    name: 'token',
+  const authentication = await authenticate(provider, form);
+  const response = await fetchUpstream(
+    {
+      name: 'token',
+      method: 'POST',
+      url: provider.tokenUrl,
+      headers: {
+        accept: 'application/json',
+        'content-type': 'application/x-www-form-urlencoded',
+        ...authentication,
+      },
+      body: form.toString(),
+      timeoutMs,
+      bodyMode: 'buffered',
+      texts: FAILURE_TEXTS,
+    },
     trace,
-    method: 'POST',
-    url: identityProvider.tokenUrl,
-    timeoutMs: timeouts.signInMs,
-    bodyMode: 'buffered',
-    texts: FAILURE_TEXTS,
-  };
-  const response = await pool.during(async () => {
-    // A signature is expensive, so nothing is signed before the call has a place.
-    const authentication = await authenticate(identityProvider, form);
-    const headers = {
-      accept: 'application/json',
-      'content-type': 'application/x-www-form-urlencoded',
-      ...authentication,
-    };
-    return fetchUpstream({ ...call, headers, body: form.toString() });
-  });
+  );
   const body = jsonOf(response);
   if (isSuccess(response) && Value.Check(TokenResponse, body)) return body.access_token;
   trace.oauthError = oauthErrorOf(body);

@@ -1,0 +1,95 @@
+/** A request with the response to it: what handlers know of a request, and how they respond. */
+
+import type { Context } from 'elysia';
+import { type RequestTrace, traceOf } from '../trace/request-trace.ts';
+import { describeCause, placeOf } from './error-summary.ts';
+import { errorEnvelope, type GatewayError } from './errors.ts';
+import type { Connection } from './idle-timeout.ts';
+import { type ByteStream, observedBody, type PaidBody } from './observed-body.ts';
+
+type Body = ByteStream | Uint8Array<ArrayBuffer> | null;
+
+/** The plugin sets them on every response, but browsers read them only in the response to a preflight. */
+const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
+
+/** Bun sends a head and a small body in one write. This leaves room for the head. */
+export const ONE_PIECE_BYTES = 12 * 1024;
+
+export class Exchange implements Connection {
+  readonly request: Request;
+  readonly server: Connection['server'];
+  /** Elysia's: the headers that the response will have, whatever it is. */
+  readonly set: Context['set'];
+  readonly trace: RequestTrace;
+
+  constructor({ request, server, set }: Pick<Exchange, 'request' | 'server' | 'set'>) {
+    this.request = request;
+    this.server = server;
+    this.set = set;
+    this.trace = traceOf(request);
+  }
+
+  /** Makes the response, with the headers set so far. The trace counts the bytes of its body. */
+  respond(body: Body, status: number, headers: Readonly<Record<string, string>>, paid?: PaidBody): Response {
+    const isHead = this.request.method === 'HEAD';
+    const sent = isHead ? headOnly(body, headers) : withoutType(this.#counted(body, paid), headers);
+    return new Response(sent, { status, headers: Object.assign(this.#takeHeaders(), headers) });
+  }
+
+  /** Responds with the error envelope, and notes the failure in the trace. */
+  fail(failure: GatewayError): Response {
+    const { reason, cause, status } = failure;
+    this.trace.reason = reason;
+    if (cause !== undefined) this.trace.cause = describeCause(cause);
+    if (reason === 'internalError') this.trace.cause = `${this.trace.cause} ${placeOf(cause)}`.trimEnd();
+    const { body, headers } = errorEnvelope(failure, this.request.headers.get('accept-language'));
+    return this.respond(body, status, headers);
+  }
+
+  /**
+   * Elysia would copy the response to add these headers one by one, and would pass its body through a stream, which is
+   * a large part of the cost of a small response. Responses with cookies are rare, so they are left to Elysia.
+   */
+  #takeHeaders(): Record<string, string> {
+    const taken: Record<string, string> = {};
+    const { headers } = this.set;
+    if (headers['set-cookie'] !== undefined) return taken;
+    for (const name in headers) if (!ONLY_PREFLIGHT.has(name)) taken[name] = String(headers[name]);
+    this.set.headers = {};
+    return taken;
+  }
+
+  #counted(body: Body, paid?: PaidBody): Body {
+    if (body instanceof ReadableStream) return observedBody(body, this, paid);
+    const bytes = body?.byteLength ?? 0;
+    this.trace.bytes = bytes;
+    return body && bytes > ONE_PIECE_BYTES ? observedBody(streamOf(body), this) : body;
+  }
+}
+
+/** For a response without body and length, Bun would send `Content-Length: 0`, which the upstream did not send. */
+function headOnly(body: Body, headers: Readonly<Record<string, string>>): Body {
+  return body === null && headers['content-length'] === undefined ? streamOf(new Uint8Array()) : body;
+}
+
+/** For a complete body without a type, Bun would send `application/octet-stream`, which the upstream did not send. */
+function withoutType(body: Body, headers: Readonly<Record<string, string>>): Body {
+  return body instanceof Uint8Array && headers['content-type'] === undefined ? streamOf(body) : body;
+}
+
+/**
+ * Bun sends a large body that is in memory with a system call for every part of every header, and then waits for
+ * delayed acknowledgements of the client. It does neither for a stream.
+ */
+function streamOf(bytes: Uint8Array<ArrayBuffer>): ByteStream {
+  return new ReadableStream(
+    {
+      start(controller) {
+        controller.enqueue(bytes);
+        controller.close();
+      },
+    },
+    // Bun buffers this much before it sends. A small body ends within the buffer, so it keeps its Content-Length.
+    { highWaterMark: ONE_PIECE_BYTES + 1 },
+  );
+}

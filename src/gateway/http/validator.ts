@@ -1,0 +1,20 @@
+/** Checks a request's fields against the schema of its route. */
+
+import type { Static, TSchema } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { GatewayError } from './errors.ts';
+import { isMessageKey, messages } from './messages.ts';
+
+/**
+ * Returns a function that returns a value of the schema's type.
+ *
+ * @throws GatewayError 400, with the message that the schema names in `error` for the first mismatch
+ */
+export function validator<Schema extends TSchema>(schema: Schema): (value: unknown) => Static<Schema> {
+  const compiled = TypeCompiler.Compile(schema);
+  return (value) => {
+    if (compiled.Check(value)) return value;
+    const key: unknown = compiled.Errors(value).First()?.schema['error'];
+    throw new GatewayError(400, isMessageKey(key) ? messages[key] : messages.requestInvalid);
+  };
+}

@@ -1,0 +1,31 @@
+/** Relays the response of session check and models from memory. */
+
+import { GatewayError } from '../http/errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { limitHeaders } from '../http/forwarded-headers.ts';
+import { messages } from '../http/messages.ts';
+import { proxyStatus } from '../http/proxy-status.ts';
+import { CONTENT_SECURITY_POLICY } from '../http/relayed-headers.ts';
+import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+
+/** The encodings that Bun decodes, and `identity`. Bun does not decode combinations such as `gzip, br`. */
+const DECODED = /^(?:gzip|x-gzip|deflate|br|zstd|identity)?$/i;
+
+/**
+ * Relays the upstream's status, body, content type, `Retry-After` and rate limits, and none of its other headers.
+ *
+ * @throws GatewayError 502 when Bun cannot decode the body's encoding
+ */
+export function relayBuffered(exchange: Exchange, { body, status, headers }: UpstreamResponse): Response {
+  const coding = headers.get('content-encoding');
+  if (coding !== null && !DECODED.test(coding)) {
+    const unreadable = proxyStatus('http_response_content_coding');
+    throw new GatewayError(502, messages.upstreamInvalid, { headers: unreadable });
+  }
+  const sent = limitHeaders(headers);
+  const contentType = headers.get('content-type');
+  if (contentType !== null) sent['content-type'] = contentType;
+  sent['cache-control'] = 'no-store';
+  sent['content-security-policy'] = CONTENT_SECURITY_POLICY;
+  return exchange.respond(body, status, sent);
+}

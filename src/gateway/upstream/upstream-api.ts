@@ -1,0 +1,165 @@
+/** Describes every call to the upstream API, and makes those that need no session. */
+
+import type { Admission } from '../http/admission/admission.ts';
+import { GatewayError } from '../http/errors.ts';
+import { messages } from '../http/messages.ts';
+import { isOutage, proxyStatus } from '../http/proxy-status.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { RequestTrace } from '../trace/request-trace.ts';
+import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
+import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
+import { readTokenPair, type TokenPair } from './token-pair.ts';
+import type { UpstreamResponse } from './upstream-response.ts';
+
+/** The outcome of a refresh: a new pair, the upstream's refusal, no verdict, or an earlier sign-out. */
+export type RefreshOutcome =
+  | { readonly kind: 'renewed'; readonly pair: TokenPair }
+  | { readonly kind: 'rejected' }
+  | { readonly kind: 'unreachable'; readonly cause: unknown }
+  /** Requests that arrive at or after `clearsFrom`, in milliseconds since the epoch, get their cookies cleared. */
+  | { readonly kind: 'ended'; readonly clearsFrom: number };
+
+/** The fields of a generation, as sent to the upstream. */
+export interface GenerationOrder {
+  readonly model: string;
+  readonly prompt: string;
+  readonly music_length_ms: number;
+  readonly force_instrumental: boolean;
+  readonly is_public: boolean;
+}
+
+type RelayedRequest = Pick<UpstreamCall, 'method' | 'url' | 'headers' | 'body' | 'signal'>;
+
+export class UpstreamApi {
+  /** Without a trailing slash; may have a path prefix. */
+  readonly baseUrl: string;
+  readonly timeouts: Settings['timeouts'];
+  readonly #settings: Settings;
+  readonly #admission: Admission;
+
+  constructor(settings: Settings, admission: Admission) {
+    this.baseUrl = settings.upstreamUrl;
+    this.timeouts = settings.timeouts;
+    this.#settings = settings;
+    this.#admission = admission;
+  }
+
+  /**
+   * Exchanges the code at the identity provider, and its identity token for a pair at the upstream.
+   *
+   * @throws GatewayError with the error status of either server, 401 or 502 when one of them returns no valid tokens,
+   *   502 when it cannot be reached, 503 when there is no place for the calls
+   */
+  async signIn(grant: AuthorizationGrant, trace: RequestTrace): Promise<TokenPair> {
+    const { identityProvider, sessions } = this.#admission;
+    // Checked first, because the code works only once and its identity token will need a place.
+    sessions.refuseIfFull();
+    const { signInMs } = this.timeouts;
+    const identityAccessToken = await identityProvider.during(() =>
+      exchangeCode(this.#settings.identityProvider, signInMs, grant, trace),
+    );
+    const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
+    const response = await sessions.duringEvenIfFull(() =>
+      this.#post('sign-in', '/v1/auth/idp', signInMs, body, trace),
+    );
+    const pair = readTokenPair(response);
+    if (pair) return pair;
+    throw new GatewayError(response.status >= 400 ? response.status : 502, messages.signInFailed);
+  }
+
+  /** @see RFC 6749 section 6, with the upstream's own JSON body */
+  async refresh(refreshToken: string, trace: RequestTrace): Promise<RefreshOutcome> {
+    try {
+      const body = { refresh_token: refreshToken };
+      const response = await this.#admission.sessions.during(() =>
+        this.#post('refresh', '/v1/auth/refresh', this.timeouts.signInMs, body, trace),
+      );
+      const pair = readTokenPair(response);
+      if (pair) return { kind: 'renewed', pair };
+      const isKept = this.#settings.refreshOutage === 'keep' && isOutage(response.status);
+      return isKept ? { kind: 'unreachable', cause: outage() } : { kind: 'rejected' };
+    } catch (cause) {
+      return { kind: 'unreachable', cause };
+    }
+  }
+
+  /**
+   * @returns the upstream's status
+   * @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no place for the call
+   */
+  async signOut(
+    { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
+    trace: RequestTrace,
+  ): Promise<number> {
+    const body = { refresh_token: refreshToken };
+    const authorization = { authorization: `Bearer ${accessToken}` };
+    const { status } = await this.#admission.signOuts.during(() =>
+      this.#post('sign-out', '/v1/auth/logout', this.timeouts.logoutMs, body, trace, authorization),
+    );
+    return status;
+  }
+
+  /** Session check and models: their responses are decoded and in memory. */
+  read(name: 'me' | 'models', signal: AbortSignal): UpstreamCall {
+    const url = `${this.baseUrl}/v1/${name}`;
+    return {
+      name,
+      method: 'GET',
+      url,
+      headers: {},
+      timeoutMs: this.timeouts.readMs,
+      bodyMode: 'buffered',
+      signal,
+    };
+  }
+
+  /** Has no signal: a generation is paid for, so it continues when the client disconnects. */
+  generate(order: GenerationOrder, idempotencyKey: string | null): UpstreamCall {
+    return {
+      name: 'music',
+      method: 'POST',
+      url: `${this.baseUrl}/v1/music`,
+      headers: {
+        'content-type': 'application/json',
+        // Players expect unencoded audio. If the upstream encodes it anyway, it keeps its Content-Encoding.
+        'accept-encoding': 'identity',
+        ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
+      },
+      body: JSON.stringify(order),
+      timeoutMs: this.timeouts.streamMs,
+      bodyMode: 'begun',
+      texts: { late: messages.generationTimeout },
+    };
+  }
+
+  relay(name: 'proxy' | 'public', request: RelayedRequest): UpstreamCall {
+    return { ...request, name, timeoutMs: this.timeouts.streamMs, bodyMode: 'streamed' };
+  }
+
+  #post(
+    name: UpstreamCall['name'],
+    path: string,
+    timeoutMs: number,
+    body: Readonly<Record<string, string>>,
+    trace: RequestTrace,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<UpstreamResponse> {
+    return fetchUpstream(
+      {
+        name,
+        method: 'POST',
+        url: this.baseUrl + path,
+        headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+        timeoutMs,
+        bodyMode: 'buffered',
+      },
+      trace,
+    );
+  }
+}
+
+function outage(): GatewayError {
+  const headers = proxyStatus('destination_unavailable');
+  return new GatewayError(502, messages.upstreamUnreachable, { headers });
+}
