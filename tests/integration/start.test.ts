@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'bun:test';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import type { Subprocess } from 'bun';
-import { SETTING_NAMES } from '../../src/gateway/settings/settings.ts';
+import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { clientKeyPair } from '../support/client-keys.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { isUp } from '../support/is-up.ts';
@@ -33,7 +33,7 @@ function start(settings: Record<string, string>) {
     cwd: new URL('../..', import.meta.url).pathname,
     // Empty counts as not set: so a developer's own .env does not get in.
     env: {
-      ...Object.fromEntries(SETTING_NAMES.map((name) => [name, ''])),
+      ...Object.fromEntries(Array.from(settingNames(), (name) => [name, ''])),
       PATH: process.env['PATH'],
       ...settings,
     },

@@ -2,15 +2,6 @@
 
 import type { EnvironmentReader } from './environment-reader.ts';
 
-export const COOKIE_SETTING_NAMES = [
-  'COOKIE_KEYS',
-  'COOKIE_KEYS_ACCEPT_PLAIN',
-  'COOKIE_PREFIX',
-  'COOKIE_SAME_SITE',
-  'COOKIE_SECURE',
-] as const;
-type CookieSettingName = (typeof COOKIE_SETTING_NAMES)[number];
-
 const PREFIXES = ['__Host-', '__Host-Http-'] as const;
 
 export interface CookieSettings {
@@ -24,22 +15,18 @@ export interface CookieSettings {
   readonly acceptPlain: boolean;
 }
 
-export function parseCookieSettings(
-  read: EnvironmentReader<CookieSettingName>,
-  production: boolean,
-  problems: string[],
-): CookieSettings {
+export function readCookieSettings(read: EnvironmentReader, production: boolean): CookieSettings {
   const prefix = read.text('COOKIE_PREFIX', '') && read.oneOf('COOKIE_PREFIX', PREFIXES, '__Host-');
   // The flag is read first, so that an invalid value is reported in production too.
   const secure = read.flag('COOKIE_SECURE') || production;
   if (prefix && !secure) {
-    problems.push('COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true');
+    read.problems.push('COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true');
   }
   return {
     prefix,
     sameSite: read.oneOf('COOKIE_SAME_SITE', ['lax', 'strict'], 'lax'),
     secure,
-    keys: parseCookieKeys(read.text('COOKIE_KEYS', ''), problems),
+    keys: parseCookieKeys(read.text('COOKIE_KEYS', ''), read.problems),
     acceptPlain: read.flag('COOKIE_KEYS_ACCEPT_PLAIN'),
   };
 }

@@ -4,16 +4,6 @@ import { type ClientKey, parseClientKey } from './client-key.ts';
 import type { EnvironmentReader } from './environment-reader.ts';
 import { baseAddressProblem, normalized, redirectUriProblem, tokenUrlProblem } from './values.ts';
 
-export const IDENTITY_PROVIDER_SETTING_NAMES = [
-  'IDP_URL',
-  'IDP_TOKEN_URL',
-  'IDP_CLIENT_ID',
-  'IDP_CLIENT_SECRET',
-  'IDP_CLIENT_KEY',
-  'IDP_REDIRECT_URI',
-] as const;
-type IdentityProviderSettingName = (typeof IDENTITY_PROVIDER_SETTING_NAMES)[number];
-
 /** How a confidential client authenticates. */
 export type ClientCredential =
   | { readonly kind: 'secret'; readonly secret: string }
@@ -29,24 +19,19 @@ export interface IdentityProviderSettings {
   readonly redirectUri: string;
 }
 
-export function parseIdentityProviderSettings(
-  read: EnvironmentReader<IdentityProviderSettingName>,
-  problems: string[],
-): IdentityProviderSettings {
+export function readIdentityProviderSettings(read: EnvironmentReader): IdentityProviderSettings {
   const issuer = read.checked('IDP_URL', baseAddressProblem);
   return {
     issuer,
     tokenUrl: read.optional('IDP_TOKEN_URL', tokenUrlProblem) ?? `${normalized(issuer)}/oauth/token`,
     clientId: read.required('IDP_CLIENT_ID'),
-    credential: parseCredential(read, problems),
+    credential: readCredential(read),
     redirectUri: read.checked('IDP_REDIRECT_URI', redirectUriProblem),
   };
 }
 
-function parseCredential(
-  read: EnvironmentReader<IdentityProviderSettingName>,
-  problems: string[],
-): ClientCredential | undefined {
+function readCredential(read: EnvironmentReader): ClientCredential | undefined {
+  const { problems } = read;
   const secret = read.text('IDP_CLIENT_SECRET', '');
   const keyText = read.text('IDP_CLIENT_KEY', '');
   if (secret && keyText) problems.push('IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set');

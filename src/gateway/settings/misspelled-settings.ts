@@ -3,12 +3,12 @@
 /** Returns a warning for each name that is not a setting but resembles one, such as `ALLOWED_ORIGIN`. */
 export function misspellingWarnings(
   environment: Readonly<Record<string, string | undefined>>,
-  known: readonly string[],
+  known: ReadonlySet<string>,
 ): string[] {
   return Object.keys(environment)
-    .filter((name) => environment[name] !== undefined && !known.includes(name))
+    .filter((name) => environment[name] !== undefined && !known.has(name))
     .flatMap((name) => {
-      const meant = known.find((candidate) => resembles(name.toUpperCase(), candidate));
+      const meant = [...known].find((candidate) => resembles(name.toUpperCase(), candidate));
       return meant ? [`${name} is not a setting of the gateway; did you mean ${meant}?`] : [];
     });
 }

@@ -1,20 +1,16 @@
 /** Parses the environment into typed settings, and reports every problem at once. */
 
-import { COOKIE_SETTING_NAMES, type CookieSettings, parseCookieSettings } from './cookie-settings.ts';
+import { type CookieSettings, readCookieSettings } from './cookie-settings.ts';
 import { type Environment, EnvironmentReader } from './environment-reader.ts';
-import {
-  IDENTITY_PROVIDER_SETTING_NAMES,
-  type IdentityProviderSettings,
-  parseIdentityProviderSettings,
-} from './identity-provider-settings.ts';
+import { type IdentityProviderSettings, readIdentityProviderSettings } from './identity-provider-settings.ts';
 import { defaultStreamedBodies, memoryLimitBytes } from './memory.ts';
 import { misspellingWarnings } from './misspelled-settings.ts';
 import {
   baseAddressProblem,
+  LOG_LEVELS,
   type LogLevel,
-  logLevelOf,
   normalized,
-  parseOrigins,
+  readOrigins,
   redisUrlProblem,
 } from './values.ts';
 
@@ -62,35 +58,8 @@ export type SettingsOutcome =
   | { readonly ok: true; readonly settings: Settings; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
-export const SETTING_NAMES = [
-  'PORT',
-  'HOST',
-  'UPSTREAM_URL',
-  ...IDENTITY_PROVIDER_SETTING_NAMES,
-  'ALLOWED_ORIGINS',
-  'SERVICE_NAME',
-  'NODE_ENV',
-  'UPSTREAM_SIGN_IN_FIELD',
-  'TIMEOUT_SIGN_IN_MS',
-  'TIMEOUT_READ_MS',
-  'TIMEOUT_LOGOUT_MS',
-  'TIMEOUT_STREAM_MS',
-  'REFRESH_REPLAY_SECONDS',
-  'REFRESH_OUTAGE',
-  'REDIS_URL',
-  'SIGN_OUT_REVOKES',
-  ...COOKIE_SETTING_NAMES,
-  'MAX_IN_FLIGHT_REQUESTS',
-  'MAX_IN_FLIGHT_PER_SESSION',
-  'MAX_STREAMED_BODIES',
-  'METRICS_PORT',
-  'METRICS_HOST',
-  'LOG_LEVEL',
-] as const;
-type SettingName = (typeof SETTING_NAMES)[number];
-
 /** Settings of earlier versions. They are problems, because ignoring them would silently drop what they configured. */
-const RENAMED: Readonly<Record<string, SettingName>> = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
+const RENAMED = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
 
 /** The number of concurrent fetches that Bun can be configured to allow, minus the places of the other pools. */
 const IN_FLIGHT_REQUESTS_BOUND = 60_000;
@@ -104,20 +73,48 @@ const STREAMED_BODIES_BOUND = 1_000_000;
  * @returns the settings, or every problem, each naming its setting and what is wrong with it
  */
 export function parseSettings(environment: Environment, memoryBytes = memoryLimitBytes()): SettingsOutcome {
-  const problems = Object.entries(RENAMED).flatMap(([name, successor]) =>
-    !environment[name]?.trim() ? [] : [`${name} is now called ${successor}`],
-  );
-  const warnings = misspellingWarnings(environment, SETTING_NAMES);
-  const read = new EnvironmentReader<SettingName>(environment, problems);
+  const read = new EnvironmentReader(environment);
+  const settings = readSettings(read, memoryBytes);
+  const { problems } = read;
+  for (const [name, successor] of Object.entries(RENAMED)) {
+    if (environment[name]?.trim()) problems.push(`${name} is now called ${successor}`);
+  }
+  const warnings = misspellingWarnings(environment, read.names);
+  if (settings.metricsPort && settings.metricsPort === settings.port) {
+    problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
+  }
+  const isHttps = [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'));
+  if (isHttps && !settings.cookies.secure) {
+    warnings.push(
+      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
+        'COOKIE_SECURE=true makes them so',
+    );
+  }
+  if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
+    const found = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
+    if (settings.production) problems.push(`${found}, which production does not allow`);
+    else warnings.push(found);
+  }
+  return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
+}
 
+/** The names of all settings. */
+export function settingNames(): ReadonlySet<string> {
+  const read = new EnvironmentReader({});
+  readSettings(read, 0);
+  return read.names;
+}
+
+/** Each line has the name, the rule and the default of a setting. */
+function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
   const production = read.text('NODE_ENV', '') === 'production';
   const maxInFlightRequests = read.integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, IN_FLIGHT_REQUESTS_BOUND);
-  const settings: Settings = {
+  return {
     port: read.integer('PORT', 4175, 0, 65535),
     host: read.text('HOST', '0.0.0.0'),
     upstreamUrl: normalized(read.checked('UPSTREAM_URL', baseAddressProblem)),
-    identityProvider: parseIdentityProviderSettings(read, problems),
-    allowedOrigins: parseOrigins(read.required('ALLOWED_ORIGINS'), problems),
+    identityProvider: readIdentityProviderSettings(read),
+    allowedOrigins: readOrigins(read),
     serviceName: read.text('SERVICE_NAME', 'music-gateway'),
     production,
     upstreamSignInField: read.text('UPSTREAM_SIGN_IN_FIELD', 'access_token'),
@@ -131,7 +128,7 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
     refreshOutage: read.oneOf('REFRESH_OUTAGE', ['sign-out', 'keep'], 'sign-out'),
     redisUrl: read.optional('REDIS_URL', redisUrlProblem),
     signOutRevokes: read.flag('SIGN_OUT_REVOKES'),
-    cookies: parseCookieSettings(read, production, problems),
+    cookies: readCookieSettings(read, production),
     maxInFlightRequests,
     maxInFlightPerSession: read.integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, IN_FLIGHT_REQUESTS_BOUND),
     maxStreamedBodies: read.integer(
@@ -143,22 +140,6 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
     memoryLimitBytes: memoryBytes,
     metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
     metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
-    logLevel: logLevelOf(read.text('LOG_LEVEL', 'info'), problems),
+    logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
   };
-  if (settings.metricsPort && settings.metricsPort === settings.port) {
-    problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
-  }
-  const isHttps = [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'));
-  if (isHttps && !settings.cookies.secure) {
-    warnings.push(
-      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
-        'COOKIE_SECURE=true makes them so',
-    );
-  }
-  if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
-    const found = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
-    if (production) problems.push(`${found}, which production does not allow`);
-    else warnings.push(found);
-  }
-  return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }

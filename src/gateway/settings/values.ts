@@ -1,4 +1,6 @@
-/** The rules for values of settings: each returns what is wrong with a value, or undefined. */
+/** The rules for values of settings: what is wrong with a value, or undefined. */
+
+import type { EnvironmentReader } from './environment-reader.ts';
 
 export function baseAddressProblem(value: string): string | undefined {
   const url = URL.parse(value);
@@ -33,7 +35,9 @@ export function redirectUriProblem(value: string): string | undefined {
   return value.includes('#') ? 'must not hold a fragment' : undefined;
 }
 
-export function parseOrigins(list: string, problems: string[]): ReadonlySet<string> {
+export function readOrigins(read: EnvironmentReader): ReadonlySet<string> {
+  const { problems } = read;
+  const list = read.required('ALLOWED_ORIGINS');
   const origins = list
     .split(',')
     .map((entry) => entry.trim())
@@ -50,11 +54,5 @@ export function parseOrigins(list: string, problems: string[]): ReadonlySet<stri
   return new Set(origins);
 }
 
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
-
-export function logLevelOf(value: string, problems: string[]): LogLevel {
-  const level = LOG_LEVELS.find((each) => each === value);
-  if (!level) problems.push(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${value}"`);
-  return level ?? 'info';
-}
