@@ -28,7 +28,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
         const pair = await withoutIdleTimeout(exchange, 2 * api.timeouts.signInMs, () =>
           api.signIn({ code, codeVerifier }, exchange.trace),
         );
-        await beginSession(parts, exchange, await session.tokens(), pair);
+        await beginSession(parts, exchange, await session.identify(), pair);
         return { ok: true };
       },
       { parse: 'none' },
@@ -46,7 +46,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
       '/logout',
       async ({ session, exchange, set }) => {
         set.headers['cache-control'] = 'no-store';
-        await endSession(parts, exchange, await session.tokens());
+        await endSession(parts, exchange, await session.identify());
         return { ok: true };
       },
       { parse: 'none' },

@@ -40,15 +40,18 @@ export class Session {
     this.#exchange = exchange;
   }
 
-  /** A promise only when the cookies are sealed, because every request would have to wait for it. */
-  tokens(): FoundTokens | Promise<FoundTokens> {
+  /**
+   * Reads the tokens from the cookies, once. Clears a cookie that cannot be read, and logs that one was sent twice.
+   * Returns a promise only when the cookies are sealed, because every request would have to wait for it.
+   */
+  identify(): FoundTokens | Promise<FoundTokens> {
     if (this.#tokens) return this.#tokens;
     const read = this.#cookies.read(this.#exchange.request);
     return read instanceof Promise ? read.then((tokens) => this.#keep(tokens)) : this.#keep(read);
   }
 
   async hasTokens(): Promise<boolean> {
-    const { accessToken, refreshToken } = await this.tokens();
+    const { accessToken, refreshToken } = await this.identify();
     return (accessToken ?? refreshToken) !== undefined;
   }
 
@@ -58,7 +61,7 @@ export class Session {
    * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
    */
   async requirePlace(pool: Pool): Promise<void> {
-    this.#parts.admission.perSession.refuseIfFull(required(await this.tokens()));
+    this.#parts.admission.perSession.refuseIfFull(required(await this.identify()));
     pool.refuseIfFull();
   }
 
@@ -74,7 +77,7 @@ export class Session {
       return releasedAtEnd(() => place.release(), this.#exchange.trace, work(place));
     };
     // Not an async function, because that would slow down every request.
-    const read = this.tokens();
+    const read = this.identify();
     return read instanceof Promise ? read.then(admitted) : admitted(read);
   }
 
@@ -105,7 +108,7 @@ export class Session {
   }
 
   async #call(call: UpstreamCall): Promise<UpstreamResponse> {
-    const { accessToken, refreshToken } = await this.tokens();
+    const { accessToken, refreshToken } = this.#tokens ?? (await this.identify());
     if (refreshToken !== undefined) this.#parts.refreshCoordinator.present(refreshToken, this.#arrivedAt);
     const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
     const unauthorized = first === undefined || first.status === 401;
@@ -181,7 +184,6 @@ export class Session {
     return fetchUpstream({ ...call, headers }, this.#exchange.trace);
   }
 
-  /** Notes what was found: cookies that nobody can read are cleared, and a cookie that was sent twice is logged. */
   #keep(tokens: FoundTokens): FoundTokens {
     this.#tokens = tokens;
     if (tokens.isAmbiguous) this.#exchange.trace.reason = messageKey(messages.sessionCookieTwice);
