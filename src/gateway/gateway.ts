@@ -108,7 +108,7 @@ export function createGateway({
       const refusal = new GatewayError(403, messages.originNotAllowed);
       return new Exchange({ request, server, set }).fail(refusal);
     })
-    .get(HEALTH_PATH, () => ({ service: serviceName, status: 'ok' }))
+    .use(new Elysia({ name: 'health' }).get(HEALTH_PATH, () => ({ service: serviceName, status: 'ok' })))
     .use(authRoutes(parts, session))
     .use(musicRoutes(parts, session))
     .use(upstreamProxyRoutes(parts, session));

@@ -8,7 +8,7 @@ import { beginSession, endSession } from '../session/begin-and-end.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
 import { relayBuffered } from './relay-buffered.ts';
-import { type SessionState, SignInRequest } from './schemas.ts';
+import { type SessionState, SignInRequest, typeOf } from './schemas.ts';
 
 const SIGN_IN_FIELDS = Object.keys(SignInRequest.properties);
 
@@ -31,7 +31,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
         await beginSession(parts, exchange, await session.identify(), pair);
         return { ok: true };
       },
-      { parse: 'none' },
+      { parse: 'none', body: typeOf(SignInRequest) },
     )
     .get('/session', async ({ session, exchange, request, set }) => {
       set.headers['cache-control'] = 'no-store';

@@ -13,7 +13,7 @@ import { readErrorMessage } from '../upstream/error-message.ts';
 import type { GenerationOrder } from '../upstream/upstream-api.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
 import { relayBuffered } from './relay-buffered.ts';
-import { GenerationRequest } from './schemas.ts';
+import { GenerationRequest, typeOf } from './schemas.ts';
 
 const ORDER_FIELDS = Object.keys(GenerationRequest.properties);
 
@@ -54,7 +54,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
           });
         });
       },
-      { parse: 'none' },
+      { parse: 'none', body: typeOf(GenerationRequest) },
     );
 }
 
