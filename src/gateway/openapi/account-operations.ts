@@ -35,7 +35,7 @@ const signIn: Operation = {
     operationId: 'signIn',
     summary: 'Sign in with an authorization code',
     description:
-      'Exchanges the code and its verifier at the identity provider, and what comes of it at the upstream, for a session in two cookies. No token is ever in a body. Where one of the two refuses, its status is the answer’s: often 400, for a code that has expired.',
+      'Exchanges the code and its verifier at the identity provider for an identity token, and that at the upstream for a session in two cookies. No body ever contains a token. When one of the two servers refuses, the response has its status: often 400, for an expired code.',
     security: [],
     parameters: OWN_ROUTE_HEADERS,
     responses: {
@@ -45,14 +45,14 @@ const signIn: Operation = {
         content: json('Done'),
       },
       400: ownError(
-        'The code or the verifier is not valid, the body is malformed or broke off, or the request names no host.',
+        'The code or the verifier is invalid, the body is malformed or incomplete, or the request has no valid Host.',
       ),
       401: ownError('The identity provider refused the code or the gateway, or issued no token.'),
       403: ORIGIN_NOT_ALLOWED,
       408: BODY_TOO_SLOW,
       413: BODY_TOO_LARGE,
       502: ownError(
-        'The identity provider or the upstream cannot be reached, is late, or gives an invalid answer or tokens that fit in no cookie.',
+        'The identity provider or the upstream cannot be reached, is late, or sends an invalid response or tokens that do not fit in a cookie.',
         PROXY_STATUS,
       ),
       503: ownError(
@@ -77,7 +77,7 @@ const sessionCheck: Operation<Responses> = {
     parameters: OWN_ROUTE_HEADERS,
     responses: relayedWhole({
       description:
-        'The upstream’s profile as it is; `{"authenticated":true}` when it has none, and `{"authenticated":false}` without a session, also when a session cookie comes twice.',
+        'The upstream’s profile, unchanged; `{"authenticated":true}` when it has none, and `{"authenticated":false}` without a session, also when a session cookie is sent twice.',
       schema: { anyOf: [{ $ref: '#/components/schemas/SessionState' }, { description: 'The profile.' }] },
     }),
   },
@@ -90,7 +90,7 @@ const signOut: Operation = {
     operationId: 'signOut',
     summary: 'Sign out',
     description:
-      'The gateway signs out at the upstream when both cookies are there, and with `SIGN_OUT_REVOKES` also when only the refresh cookie is there or the access token has expired. A failure of the upstream is ignored: the cookies are cleared in any case.',
+      'The gateway signs out at the upstream when both cookies are present, and with `SIGN_OUT_REVOKES` also when only the refresh cookie is present or the access token has expired. A failure of the upstream is ignored: the cookies are cleared in any case.',
     security: TAKES_SESSION,
     parameters: OWN_ROUTE_HEADERS,
     responses: {

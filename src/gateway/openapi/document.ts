@@ -13,11 +13,11 @@ const OPENAPI_VERSION = '3.1.1';
 
 const DESCRIPTION = `Keeps a music studio's tokens out of the browser: sign-in, session cookies, refresh and streaming relay.
 
-Every request but the one for health comes from an allowed origin. What is not described here is answered with 404, and a
-method that a path does not have with 405 and \`Allow\`; both in the form of \`Error\`, like a 500, which is a fault of the
-gateway. What is no HTTP request, or has a head of more than 16 KiB, is refused with 400 or 431 and without a body.
+Every request except the one for health must have an allowed \`Origin\`. A path that is not described here is 404, and a
+method that a path does not support is 405 with \`Allow\`; both have the form of \`Error\`, as does a 500, which is a fault
+of the gateway. What is not valid HTTP, or has a head of more than 16 KiB, gets 400 or 431 without a body.
 
-Answers carry the CORS headers that let the allowed origin read them, with credentials; preflights are answered.`;
+Responses have the CORS headers that let the allowed origin read them, with credentials; preflights are supported.`;
 
 /** Written beside the routes and not read from them: one route takes every method, and HEAD has none of its own. */
 function describedPaths() {

@@ -19,7 +19,7 @@ export const HEADERS = {
     '`Origin`, and `Cookie` where the response depends on the session. A relayed response also has what the upstream’s `Vary` names, or `*` alone if that is `*`.',
   ),
   NoSniff: always('`nosniff`.'),
-  RequestId: always('By which the request is found in the logs of the gateway and of the upstream.'),
+  RequestId: always('Identifies the request in the logs of the gateway and of the upstream.'),
   NoStore: always('`no-store`.'),
   ErrorLanguage: optional('`en` or `sw`; absent when the text is the upstream’s.'),
   SessionCookies: optional(
@@ -27,23 +27,23 @@ export const HEADERS = {
   ),
   Refreshed: optional('`refresh` when the session was renewed for this request.'),
   ProxyStatus: optional(
-    'What went wrong on the way to the upstream, as in `music-gateway; error=connection_refused` (RFC 9209). With a 401 of the upstream’s: why the session could not be renewed just now, so that it has not ended.',
+    'What went wrong on the way to the upstream, as in `music-gateway; error=connection_refused` (RFC 9209). With a 401 of the upstream: why the session could not be renewed at this moment; it has not ended.',
   ),
   RetryLater: optional(
     'When to send the request again, in seconds: the gateway had no place for it, or none for the refresh that it needed. Then `Proxy-Status` is `music-gateway; error=connection_limit_reached`; otherwise it is the upstream’s.',
   ),
   Relayed: optional('As the upstream sent it.'),
-  RelayedCaching: optional('As the upstream sent it; `no-store` on an answer that sets cookies.'),
-  RelayedEncoding: optional('As the upstream sent it: the body is passed on as it is encoded.'),
+  RelayedCaching: optional('As the upstream sent it; `no-store` on a response that sets cookies.'),
+  RelayedEncoding: optional('As the upstream sent it: the encoded body is relayed unchanged.'),
   RelayedLocation: optional(
-    'Rewritten to `/api/upstream/v1/...` where it points below the upstream’s `/v1/`; absent where it points elsewhere on its host.',
+    'Rewritten to `/api/upstream/v1/...` when it points below the upstream’s `/v1/`; absent when it points elsewhere on its host.',
   ),
   RelayedLinks: optional(
-    'Each link as the upstream sent it, with the addresses that `Location` would have. One that cannot be parsed, or points elsewhere on the upstream’s host, is absent.',
+    'The upstream’s links, with their addresses mapped like `Location`. A link that cannot be parsed, or that points elsewhere on the upstream’s host, is absent.',
   ),
-  RelayedLimits: optional('As the upstream sent it, like any other whose name begins so.'),
+  RelayedLimits: optional('As the upstream sent it, like any other header whose name begins like this.'),
   Sandbox: optional(
-    "`sandbox; default-src 'none'` on all that is passed on: the upstream’s HTML does not run here.",
+    "`sandbox; default-src 'none'` on all relayed responses: the upstream’s HTML must not run here.",
   ),
 };
 

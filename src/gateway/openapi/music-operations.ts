@@ -33,7 +33,7 @@ const models: Operation<Responses> = {
     summary: 'The models of the account',
     security: NEEDS_SESSION,
     parameters: OWN_ROUTE_HEADERS,
-    responses: relayedWhole({ description: 'The upstream’s catalogue as it is.', schema: {} }),
+    responses: relayedWhole({ description: 'The upstream’s catalogue, unchanged.', schema: {} }),
   },
 };
 
@@ -44,12 +44,12 @@ const generate: Operation = {
     operationId: 'generateTrack',
     summary: 'Generate a track',
     description:
-      'Answers with the audio as it comes, whose first byte may take 280 seconds. A generation that has begun is paid for and goes on when the client has gone. Where the upstream refuses, its status is the answer’s, with its own text if it gives one.',
+      'Streams the audio as it arrives; its first byte may take 280 seconds. A generation that has begun is paid for, so it continues when the client disconnects. When the upstream refuses, the response has its status, and its text if there is one.',
     security: NEEDS_SESSION,
     parameters: [...OWN_ROUTE_HEADERS, ...named('Idempotency-Key')],
     responses: {
       200: {
-        description: 'The track. Without a content type of the upstream’s it is `audio/mpeg`.',
+        description: 'The track: `audio/mpeg` when the upstream names no content type.',
         headers: { ...EVERY_RESPONSE, ...NO_STORE, ...SESSION_CALL, ...GENERATION, ...ENCODING },
         content: { 'audio/mpeg': { schema: {} }, ...ANY_CONTENT },
       },
@@ -57,7 +57,7 @@ const generate: Operation = {
       ...withHeaders(
         {
           400: ownError(
-            'A field is not valid, the body is malformed or broke off, `Idempotency-Key` has a control character, or the request names no host.',
+            'A field is invalid, the body is malformed or incomplete, `Idempotency-Key` contains a control character, or the request has no valid Host.',
           ),
           401: NO_SESSION,
           408: BODY_TOO_SLOW,
@@ -67,7 +67,7 @@ const generate: Operation = {
             RETRY_LATER,
           ),
           502: ownError(
-            'The upstream cannot be reached, gives an invalid answer, or is late: then the track may have been generated all the same, and the text says so.',
+            'The upstream cannot be reached, sends an invalid response, or is late. When it is late, the track may have been generated, and the text says so.',
             RETRY_LATER,
           ),
           503: ownError(

@@ -32,7 +32,7 @@ export function requiredBody(schema: TSchema, ...types: string[]) {
   return { content: Object.fromEntries(types.map((type) => [type, { schema }])), required: true };
 }
 
-/** Elysia answers HEAD wherever there is a GET. */
+/** Elysia serves HEAD wherever there is a GET. */
 export function withHead(get: Operation<Responses>): Operation[] {
   const { operationId, summary, responses } = get.detail;
   const detail = {

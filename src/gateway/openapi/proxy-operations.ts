@@ -24,11 +24,11 @@ const PROXIED_RESPONSE_HEADERS = { ...PLAYBACK_HEADERS, ...SESSION_CALL };
 /** The gateway's own errors on proxied paths, for every method. */
 const OWN_ERRORS = {
   400: ownError(
-    'A header that would be passed on has a control character, a GET or HEAD has a body, or the request names no host.',
+    'A header to be forwarded contains a control character, a GET or HEAD has a body, or the request has no valid Host.',
   ),
   401: NO_SESSION,
   403: ORIGIN_NOT_ALLOWED,
-  404: ownError('This part of the upstream is not to be had through the gateway.'),
+  404: ownError('The gateway does not relay this path.'),
   429: SESSION_BUSY,
   502: UPSTREAM_FAILED,
   503: OVERLOAD,
@@ -36,20 +36,22 @@ const OWN_ERRORS = {
 const OWN_ERRORS_WITH_BODY = {
   ...OWN_ERRORS,
   400: ownError(
-    'A header that would be passed on has a control character, the body broke off, or the request names no host.',
+    'A header to be forwarded contains a control character, the body is incomplete, or the request has no valid Host.',
   ),
   408: BODY_TOO_SLOW,
   413: BODY_TOO_LARGE,
 };
 const PLAYBACK_ERRORS = {
   ...OWN_ERRORS,
-  401: ownError('There is a query, or the id has other characters: that needs a session, and there is none.'),
+  401: ownError(
+    'There is a query, or the id has other characters, so the request needs a session, and there is none.',
+  ),
   429: ownError('There is a query, so it counts for the session, which has too many requests in flight.'),
 };
 
 function relayed(ownErrors: Responses, headers: HeaderMap): Responses {
   return {
-    '2XX': { description: 'The upstream’s answer as it comes.', headers, content: ANY_CONTENT },
+    '2XX': { description: 'The upstream’s response, streamed.', headers, content: ANY_CONTENT },
     ...ownOrRelayed(ownErrors, headers),
     default: { description: 'Any other status of the upstream.', headers, content: ANY_CONTENT },
   };
@@ -85,9 +87,9 @@ function proxied(method: Operation['method'], name: keyof typeof RESPONSES): Ope
     path: '/api/upstream/v1/{rest}',
     detail: {
       operationId: `proxied${method[0]}${method.slice(1).toLowerCase()}`,
-      summary: `${method} what the upstream has there`,
+      summary: `${method} a path of the upstream`,
       description:
-        'Passed on to the upstream’s `/v1/` with the session’s access token, and the answer streamed back.',
+        'Relayed to the upstream’s `/v1/` with the session’s access token; the response is streamed.',
       security: NEEDS_SESSION,
       parameters: [...named('rest'), ...PROXIED_HEADERS],
       ...(name === 'ProxiedWithBody'
@@ -106,7 +108,7 @@ function playback(operationId: string, summary: string, path: string): Operation
       operationId,
       summary,
       description:
-        'Passed on without credentials, unless there is a query: whether the creation is public is the upstream’s to say. Any other method is proxied like the rest.',
+        'Relayed without credentials, unless there is a query: the upstream decides whether the creation is public. Any other method is proxied like other paths.',
       security: [],
       parameters: [...named('creation_id'), ...PROXIED_HEADERS],
       responses: referencesTo('Playback'),

@@ -9,7 +9,7 @@ export const SCHEMAS = {
     { error: Type.Object({ message: Type.String({ minLength: 1 }) }, { additionalProperties: false }) },
     {
       additionalProperties: false,
-      description: 'What the gateway itself answers. The text is for people: decide by the status.',
+      description: 'An error of the gateway itself. The text is for people; programs should use the status.',
     },
   ),
   SessionState,
@@ -41,10 +41,10 @@ export function ownError(description: string, headers: HeaderMap = {}): Response
   return { description, headers: { ...OWN_ERROR, ...headers }, content: json('Error') };
 }
 
-export const NO_HOST = ownError('The request names no host.');
+export const NO_HOST = ownError('The request has no valid Host.');
 export const ORIGIN_NOT_ALLOWED = ownError('`Origin` is absent, or is not one of the allowed origins.');
 export const NO_SESSION = ownError(
-  'Neither session cookie is there, or one of them comes twice; or the session has ended, and the cookies are cleared.',
+  'Neither session cookie is present, or one of them is sent twice; or the session has ended, and the cookies are cleared.',
   RETRY_LATER,
 );
 export const BODY_TOO_SLOW = ownError(
@@ -52,7 +52,7 @@ export const BODY_TOO_SLOW = ownError(
 );
 export const BODY_TOO_LARGE = ownError('The request body is larger than 2 MB.');
 export const UPSTREAM_FAILED = ownError(
-  'The upstream cannot be reached, is late, or gives an invalid answer or tokens that fit in no cookie.',
+  'The upstream cannot be reached, is late, or sends an invalid response or tokens that do not fit in a cookie.',
   RETRY_LATER,
 );
 export const SESSION_BUSY = ownError(
@@ -87,7 +87,7 @@ export function ownOrRelayed(own: Responses, relayed: HeaderMap): Responses {
     Object.entries(own).map(([status, { description, headers }]) => [
       status,
       {
-        description: `${description} Or the upstream answered ${status}, which is passed on.`,
+        description: `${description} Or the upstream responded with ${status}, which is relayed.`,
         headers: { ...headers, ...relayed },
         content: {
           'application/json': {
