@@ -17,7 +17,7 @@ import {
   withoutResponse,
 } from './sign-in.ts';
 
-/** What a page has, and a worker or a server has not. */
+/** These exist in a page, but not in a worker or on a server. */
 declare const sessionStorage: SignInStorage | undefined;
 declare const location: { readonly href: string } | undefined;
 declare const history:
@@ -27,40 +27,40 @@ declare const history:
 export interface GatewayClientOptions {
   /** The gateway's origin, such as `https://api.studio.example`; on the same site as the page, for its cookies. */
   readonly baseUrl: string;
-  /** The language of error messages, as a language tag; what the browser prefers unless it gives one. */
+  /** The language of error messages, as a language tag; by default, or when undefined, the browser's preference. */
   readonly language?: () => string | undefined;
-  /** Called for each answer for which the gateway has renewed the session. */
+  /** Called for each response with which the gateway has renewed the session. */
   readonly onRefresh?: () => void;
-  /** The page's `fetch` unless given. */
+  /** By default, the page's `fetch`. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
-  /** Where a sign-in is remembered while the user is away; the tab's `sessionStorage` unless given. */
+  /** Stores a sign-in while the user is at the identity provider; by default, the tab's `sessionStorage`. */
   readonly storage?: SignInStorage;
 }
 
-/** Without a session, or with one and what the upstream tells of its user. */
+/** Whether there is a session, and the upstream's profile of its user, if it has one. */
 export type SessionCheck =
   | { readonly authenticated: false }
   | { readonly authenticated: true; readonly profile?: unknown };
 
 /**
- * What the upstream answers is `unknown`, because only it knows the shape; an optional `data` around it is taken off,
- * and an empty answer is undefined. Every method that asks the gateway throws {@link GatewayRequestError}.
+ * The upstream's data are `unknown`, because only the upstream knows their shape. An object that wraps them in `data` is
+ * removed, and an empty response is undefined. Every method that calls the gateway throws {@link GatewayRequestError}.
  *
- * Signing in and generating need a secure context, as `https:` and `localhost` are.
+ * Signing in and generating need a secure context, such as `https:` or `localhost`.
  */
 export interface GatewayClient {
-  /** The address at the identity provider to send the user to; verifier and state stay in the tab's storage. */
+  /** Returns the identity provider's address for the user; verifier and state stay in the tab's storage. */
   beginSignIn(provider: IdentityProvider): Promise<URL>;
   /**
-   * Completes a sign-in when this address, the page's own unless given, is the identity provider's answer, and takes
-   * the answer out of the page's own address, and so out of the history. After any failure a new one has to be begun.
+   * Completes a sign-in when this address, by default the page's own, is a response of the identity provider. Removes
+   * the response from the page's own address, and thereby from the history. After a failure, begin a new sign-in.
    *
-   * @returns false when the address is no such answer
-   * @throws SignInError when the answer is a refusal, or not to a sign-in of this tab
+   * @returns false when the address is no such response
+   * @throws SignInError when the response is a refusal, or does not belong to a sign-in of this tab
    * @throws TypeError when the address is not absolute
    */
   completeSignIn(address?: string): Promise<boolean>;
-  /** Never from a cache. A session that the upstream has ended is none. */
+  /** Never from a cache. A session that the upstream has ended counts as none. */
   session(): Promise<SessionCheck>;
   models(): Promise<unknown>;
   /** Orders a track, and returns as soon as its audio begins. */
@@ -71,9 +71,9 @@ export interface GatewayClient {
   contentUrl(creationId: string): string;
   /** For an `audio` element with `crossorigin="anonymous"`; plays without a session. */
   publicContentUrl(creationId: string): string;
-  /** Any other path below the upstream's `/v1/`, with ids encoded. The answer's status is 2xx. */
+  /** Requests any other path below the upstream's `/v1/`, in which ids must be encoded. The status is 2xx. */
   upstream(path: `/v1/${string}`, init?: RequestInit): Promise<Response>;
-  /** GET of such a path, whose answer is JSON. */
+  /** Requests such a path with GET, and parses the JSON of its response. */
   upstreamData(path: `/v1/${string}`): Promise<unknown>;
   signOut(): Promise<void>;
 }
@@ -96,10 +96,10 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     async completeSignIn(address = typeof location === 'undefined' ? '' : location.href) {
       // The browser's own error would quote the address, and with it the code.
       if (!URL.canParse(address)) throw new TypeError('An absolute address is needed.');
-      const answer = new URL(address);
-      if (!isSignInResponse(answer)) return false;
+      const response = new URL(address);
+      if (!isSignInResponse(response)) return false;
       cleanPageAddress();
-      await completeSignIn(connection, storageOf(options), answer);
+      await completeSignIn(connection, storageOf(options), response);
       return true;
     },
     session: () => checkSession(connection),
@@ -133,13 +133,13 @@ async function checkSession(connection: GatewayConnection): Promise<SessionCheck
   }
 }
 
-/** What the gateway answers for an upstream without profiles; one with more than that is a profile. */
+/** Whether this is the gateway's own response, for an upstream without profiles, and not a profile. */
 function isBareState(body: unknown): boolean {
   if (body === undefined) return true;
   return isRecord(body) && body['authenticated'] === true && Object.keys(body).length === 1;
 }
 
-/** Only the page's own address, which need not be the one that was given. */
+/** Changes only the page's own address, which may differ from the one that was given. */
 function cleanPageAddress(): void {
   if (typeof history === 'undefined' || typeof location === 'undefined') return;
   const address = new URL(location.href);
@@ -147,14 +147,14 @@ function cleanPageAddress(): void {
 }
 
 /**
- * An id as it goes into a path. A browser would resolve a dot segment, and so ask for another path; encoded twice, the
- * gateway refuses it.
+ * Encodes an id for a path. A browser would resolve a dot segment, and so request another path; the gateway refuses one
+ * that is encoded twice.
  */
 function pathSegment(id: string): string {
   return /^\.{1,2}$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id);
 }
 
-/** @throws TypeError in a worker, which has no `sessionStorage` and must be given another */
+/** @throws TypeError in a worker, which has no `sessionStorage`, when the options have no storage */
 function storageOf({ storage }: GatewayClientOptions): SignInStorage {
   const found = storage ?? (typeof sessionStorage === 'undefined' ? undefined : sessionStorage);
   if (!found) throw new TypeError('There is no sessionStorage here: give the client a storage.');

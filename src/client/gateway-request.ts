@@ -1,6 +1,6 @@
-/** One request to the gateway, with the session's cookies, and the error that a failed one becomes. */
+/** Sends a request to the gateway with the session's cookies, and turns a failure into an error. */
 
-/** What the parts of a client share. */
+/** Shared by the parts of a client. */
 export interface GatewayConnection {
   /** Without a trailing slash. */
   readonly baseUrl: string;
@@ -12,15 +12,15 @@ export interface GatewayConnection {
 /** The gateway, or the upstream behind it, has refused a request or could not be reached. */
 export class GatewayRequestError extends Error {
   override readonly name = 'GatewayRequestError';
-  /** 0 when there was no answer, or it broke off; 2xx when it was not JSON where it should be. */
+  /** 0 when there was no complete response; 2xx when the response should have been JSON and was not. */
   readonly status: number;
-  /** Whether nothing happens twice when the request is sent again: it only reads, or was certainly not carried out. */
+  /** Whether the request can be repeated without effect: it only reads, or it was certainly not carried out. */
   readonly retryIsSafe: boolean;
   /** From `Retry-After`, in seconds from now. */
   readonly retryAfterSeconds: number | undefined;
-  /** Not every 401 is the end: when the session could not be renewed just now, it may be the next time. */
+  /** False for a 401 after which the session may still be renewed by the next request. */
   readonly sessionHasEnded: boolean;
-  /** By which the gateway's operator finds the request in the log; undefined when there was no answer. */
+  /** Identifies the request in the gateway's log; undefined when there was no response. */
   readonly requestId: string | undefined;
 
   constructor(message: string, details: RequestErrorDetails) {
@@ -29,15 +29,15 @@ export class GatewayRequestError extends Error {
     this.sessionHasEnded = details.status === 401 && !details.upstreamFailed;
     this.retryIsSafe = details.retryIsSafe;
     this.retryAfterSeconds = details.retryAfterSeconds;
-    this.requestId = details.answer?.headers.get('x-request-id') ?? undefined;
+    this.requestId = details.response?.headers.get('x-request-id') ?? undefined;
   }
 }
 
 interface RequestErrorDetails extends Pick<GatewayRequestError, 'status' | 'retryIsSafe'> {
   readonly retryAfterSeconds?: number | undefined;
-  /** Whether the gateway could not reach the upstream, for what it had to ask of it. */
+  /** Whether the gateway could not reach the upstream for this request. */
   readonly upstreamFailed?: boolean;
-  readonly answer?: Response;
+  readonly response?: Response;
   readonly cause?: unknown;
 }
 
@@ -45,17 +45,17 @@ interface RequestErrorDetails extends Pick<GatewayRequestError, 'status' | 'retr
 const NEVER_SENT =
   /;\s*error=(?:connection_refused|connection_limit_reached|destination_ip_unroutable|destination_unavailable|dns_error|tls_certificate_error)\b/;
 
-/** The gateway's entry; a server in front of it may have added others. */
+/** The gateway's entry in `Server-Timing`; a server in front of it may have added others. */
 const REFRESHED = /(?:^|,)\s*refresh\s*(?:[,;]|$)/;
 
-/** `Date.parse` alone would also make a date of `5, 5`. @see RFC 9110 section 5.6.7 */
+/** `Date.parse` alone would also accept `5, 5`. @see RFC 9110 section 5.6.7 */
 const HTTP_DATE = /^\w{3}, .+ GMT$/;
 
 /**
- * Sends a request and returns the answer when its status is 2xx. The browser adds the cookies and `Origin`.
+ * Sends a request and returns the response when its status is 2xx. The browser adds the cookies and `Origin`.
  *
- * @throws GatewayRequestError for any other status, and when there is no answer
- * @throws the reason of `init.signal`, an `AbortError` unless given, when it was aborted
+ * @throws GatewayRequestError for any other status, and when there is no response
+ * @throws the reason of `init.signal`, by default an `AbortError`, when it was aborted
  */
 export async function sendRequest(
   connection: GatewayConnection,
@@ -82,10 +82,10 @@ export async function sendRequest(
 }
 
 /**
- * The JSON of a successful answer, out of the `data` that an upstream may wrap it in; undefined when the answer is
- * empty, as one with the status 204 is.
+ * Returns the JSON of a successful response, without the `data` in which an upstream may wrap it; undefined when the
+ * response is empty, such as a 204.
  *
- * @throws GatewayRequestError as {@link sendRequest} does, and when the answer breaks off or is not JSON
+ * @throws GatewayRequestError as {@link sendRequest} does, and when the response breaks off or is not JSON
  */
 export async function requestData(
   connection: GatewayConnection,
@@ -102,9 +102,9 @@ export async function requestData(
     const body: unknown = JSON.parse(text);
     return isRecord(body) && 'data' in body ? body['data'] : body;
   } catch {
-    // Its cause would quote the answer.
+    // The parser's error would quote the response.
     const { status } = response;
-    throw new GatewayRequestError('The answer is not JSON.', { status, retryIsSafe, answer: response });
+    throw new GatewayRequestError('The response is not JSON.', { status, retryIsSafe, response });
   }
 }
 
@@ -116,7 +116,7 @@ function isReading({ method = 'GET' }: RequestInit): boolean {
   return /^(?:get|head)$/i.test(method);
 }
 
-/** An abort is told with its own reason, whatever the browser throws: it is what the caller asked for. */
+/** After an abort, the error is the signal's own reason, whatever the browser throws. */
 export function networkError(
   cause: unknown,
   signal: AbortSignal | null | undefined,
@@ -128,7 +128,7 @@ export function networkError(
 
 async function requestError(response: Response, onlyReads: boolean): Promise<GatewayRequestError> {
   const { status, headers } = response;
-  // With 409 the first attempt under an Idempotency-Key may still be under way.
+  // With 409 the first attempt under an Idempotency-Key may still be in flight.
   const wasRefused = status >= 400 && status < 500 && status !== 409;
   const proxyStatus = headers.get('proxy-status') ?? '';
   return new GatewayRequestError(await errorMessage(response), {
@@ -136,7 +136,7 @@ async function requestError(response: Response, onlyReads: boolean): Promise<Gat
     retryIsSafe: onlyReads || wasRefused || NEVER_SENT.test(proxyStatus),
     upstreamFailed: /;\s*error=/.test(proxyStatus),
     retryAfterSeconds: secondsUntil(headers.get('retry-after') ?? ''),
-    answer: response,
+    response,
   });
 }
 
@@ -147,7 +147,7 @@ function secondsUntil(retryAfter: string): number | undefined {
   return Number.isNaN(seconds) ? undefined : Math.max(0, Math.ceil(seconds));
 }
 
-/** The `error.message` of the gateway's envelope, or what the upstream has put there or in `message`. */
+/** Returns the text in `error.message` or `message`, of the gateway or of the upstream. */
 async function errorMessage(response: Response): Promise<string> {
   const body: unknown = await response.json().catch(() => undefined);
   if (isRecord(body)) {
@@ -156,5 +156,5 @@ async function errorMessage(response: Response): Promise<string> {
       if (typeof text === 'string' && text.trim() !== '') return text;
     }
   }
-  return `The gateway answered ${response.status}.`;
+  return `The gateway responded with ${response.status}.`;
 }

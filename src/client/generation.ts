@@ -1,4 +1,4 @@
-/** Generating a track: one attempt under an Idempotency-Key, with its audio as it comes. */
+/** Generates a track: one attempt under an Idempotency-Key, whose audio is read as it arrives. */
 
 import type { GenerationRequest } from '../gateway/routes/schemas.ts';
 import { type GatewayConnection, networkError, sendRequest } from './gateway-request.ts';
@@ -11,16 +11,15 @@ export type GenerationOrder = Pick<GenerationRequest, 'model' | 'prompt' | 'musi
 
 export interface GenerationOptions {
   /**
-   * A new one unless given. Give the same one again to retry an attempt whose outcome is not known: an upstream that
-   * honours the key makes and charges for one creation.
+   * By default, a new one. Use the same one again to retry an attempt whose outcome is unknown: an upstream that honours
+   * the key makes and charges for one creation.
    */
   readonly idempotencyKey?: string;
   /**
-   * Ends the wait, or the body. Before the audio begins the gateway lets the generation finish all the same, because it
-   * is paid for; afterwards that is up to the upstream.
+   * Ends the wait, or the body. The gateway lets the generation finish anyway, because it is paid for.
    */
   readonly signal?: AbortSignal;
-  /** Called when the answer begins and for each piece of it. What it throws ends the generation's promise or body. */
+  /** Called when the response begins and for each piece of it. An error thrown here ends the promise or the body. */
   readonly onProgress?: (progress: GenerationProgress) => void;
 }
 
@@ -28,11 +27,11 @@ export interface GenerationProgress {
   readonly bytes: number;
   /** Milliseconds since the order was sent. */
   readonly elapsedMs: number;
-  /** After how many milliseconds the first byte was here; undefined as long as it is not. */
+  /** Milliseconds until the first byte; undefined until it has arrived. */
   readonly firstByteMs: number | undefined;
 }
 
-/** A track that is being generated. Its body has to be read, or cancelled. */
+/** A track that is being generated. Its body must be read or cancelled. */
 export interface Generation {
   readonly creationId: string | null;
   readonly generationId: string | null;
@@ -45,14 +44,14 @@ export interface Generation {
  * Orders a track, and returns as soon as its audio begins.
  *
  * @throws GatewayRequestError when the order is refused or the gateway cannot be reached
- * @throws the signal's reason, an `AbortError` unless given, when aborted
+ * @throws the signal's reason, by default an `AbortError`, when aborted
  */
 export async function generate(
   connection: GatewayConnection,
   order: GenerationOrder,
   { idempotencyKey = crypto.randomUUID(), signal, onProgress = () => {} }: GenerationOptions = {},
 ): Promise<Generation> {
-  // Not the caller's object, which may hold more than its type says.
+  // The fields are copied, because the caller's object may have more of them.
   const { model, prompt, music_length_ms, force_instrumental, is_public } = order;
   const begun = performance.now();
   const response = await sendRequest(connection, '/api/music/generate', {
@@ -78,7 +77,7 @@ export async function generate(
   };
 }
 
-/** The body, with each piece reported and a broken connection told in the client's own error. */
+/** Returns the body with each piece reported, and with the client's own error when the connection breaks. */
 function reported(
   response: Response,
   report: (more: number) => void,
@@ -87,7 +86,7 @@ function reported(
   const reader = response.body?.getReader();
   return new ReadableStream({
     async pull(controller) {
-      // What is thrown here is what the reader of this body gets.
+      // An error thrown here is the error that the reader of this body gets.
       const piece = await reader?.read().catch((cause: unknown) => {
         throw networkError(cause, signal, false);
       });

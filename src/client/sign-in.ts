@@ -1,4 +1,4 @@
-/** The browser's half of signing in: authorization code with PKCE, whose code the gateway exchanges. */
+/** The browser's part of the sign-in: the authorization code flow with PKCE. The gateway exchanges the code. */
 
 import {
   AuthorizationResponseError,
@@ -12,13 +12,13 @@ import { type GatewayConnection, isRecord, sendRequest } from './gateway-request
 
 /** Where the user signs in, and as which OAuth client. */
 export interface IdentityProvider {
-  /** Its issuer identifier, with which it may mark its answers (RFC 9207 section 2). */
+  /** The issuer identifier, which the provider may add to its responses (RFC 9207 section 2). */
   readonly issuer: string;
   readonly authorizationEndpoint: string;
   readonly clientId: string;
   /** Exactly as registered, and as the gateway has it in `IDP_REDIRECT_URI`. */
   readonly redirectUri: string;
-  /** `openid profile` unless given. */
+  /** By default, `openid profile`. */
   readonly scope?: string;
 }
 
@@ -29,12 +29,12 @@ export interface SignInStorage {
   removeItem(key: string): void;
 }
 
-/** A sign-in that did not come to the gateway. */
+/** A sign-in that failed before the gateway was called. */
 export class SignInError extends Error {
   override readonly name = 'SignInError';
   /**
-   * `denied`: the user or the identity provider said no. `not_begun`: this tab has begun no sign-in, or it is done.
-   * `invalid_response`: the answer is not to this sign-in, as when somebody else has made the link.
+   * `denied`: the user or the identity provider refused. `not_begun`: this tab has no sign-in in progress.
+   * `invalid_response`: the response does not belong to this sign-in, as when somebody else has made the link.
    */
   readonly code: 'denied' | 'not_begun' | 'invalid_response';
 
@@ -44,7 +44,7 @@ export class SignInError extends Error {
   }
 }
 
-/** What has to be remembered while the user is at the identity provider. */
+/** Stored while the user is at the identity provider. */
 interface BegunSignIn {
   readonly state: string;
   readonly codeVerifier: string;
@@ -54,7 +54,7 @@ interface BegunSignIn {
 
 const STORAGE_KEY = 'music-gateway.sign-in';
 
-/** What an identity provider adds to the redirect URI. @see RFC 6749 section 4.1.2, RFC 9207 section 2 */
+/** The parameters that an identity provider adds to the redirect URI. @see RFC 6749 section 4.1.2, RFC 9207 section 2 */
 const RESPONSE_PARAMETERS = [
   'code',
   'state',
@@ -66,7 +66,7 @@ const RESPONSE_PARAMETERS = [
 ];
 
 /**
- * Makes verifier and state, remembers them, and returns the address at the identity provider to send the user to.
+ * Creates and stores a verifier and a state, and returns the identity provider's address for the user.
  *
  * @see RFC 6749 section 4.1.1, RFC 7636 section 4.3
  */
@@ -96,7 +96,7 @@ export function isSignInResponse({ searchParams }: URL): boolean {
   return searchParams.has('state') && (searchParams.has('code') || searchParams.has('error'));
 }
 
-/** The address without what the identity provider has added: a code belongs into no history. */
+/** Returns the address without the identity provider's parameters, because a code must not stay in the history. */
 export function withoutResponse(address: URL): URL {
   const cleaned = new URL(address);
   for (const name of RESPONSE_PARAMETERS) cleaned.searchParams.delete(name);
@@ -104,10 +104,10 @@ export function withoutResponse(address: URL): URL {
 }
 
 /**
- * Checks that the answer belongs to the sign-in that was begun here, and has the gateway exchange its code. What was
- * remembered is gone afterwards, whatever the outcome.
+ * Checks that the response belongs to the sign-in that was begun here, and has the gateway exchange its code. The stored
+ * sign-in is removed, whatever the outcome.
  *
- * @throws SignInError when the answer cannot be used
+ * @throws SignInError when the response cannot be used
  * @throws GatewayRequestError when the gateway refuses the code
  * @see RFC 6749 section 4.1.2 and 10.12, RFC 9207 section 2.4
  */
@@ -126,7 +126,7 @@ export async function completeSignIn(
   });
 }
 
-/** The library's own errors hold the whole answer, and with it the code: none is passed on. */
+/** The library's own errors contain the whole response with its code, so they are not passed on. */
 function validatedCode({ issuer, clientId, state }: BegunSignIn, address: URL): string {
   try {
     const parameters = validateAuthResponse({ issuer }, { client_id: clientId }, address, state);
@@ -139,7 +139,7 @@ function validatedCode({ issuer, clientId, state }: BegunSignIn, address: URL): 
   }
   throw new SignInError(
     'invalid_response',
-    'This answer does not belong to the sign-in that was begun here.',
+    'This response does not belong to the sign-in that was begun here.',
   );
 }
 

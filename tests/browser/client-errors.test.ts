@@ -39,11 +39,11 @@ describe('the message of an error', () => {
     ['its message', { message: 'Too many tracks' }, 'Too many tracks'],
     ['its message beside an error that is a text', { error: 'limit', message: 'Too many' }, 'Too many'],
     ['its message beside a blank error', { error: { message: ' ' }, message: 'Too many' }, 'Too many'],
-    ['the status when it has none', { detail: 'x' }, 'The gateway answered 429.'],
-    ['the status when it is no text', { message: { en: 'x' } }, 'The gateway answered 429.'],
-    ['the status when it is blank', { message: '' }, 'The gateway answered 429.'],
-    ['the status when it is a list', [{ message: 'x' }], 'The gateway answered 429.'],
-    ['the status when it is null', null, 'The gateway answered 429.'],
+    ['the status when it has none', { detail: 'x' }, 'The gateway responded with 429.'],
+    ['the status when it is no text', { message: { en: 'x' } }, 'The gateway responded with 429.'],
+    ['the status when it is blank', { message: '' }, 'The gateway responded with 429.'],
+    ['the status when it is a list', [{ message: 'x' }], 'The gateway responded with 429.'],
+    ['the status when it is null', null, 'The gateway responded with 429.'],
   ])('of the upstream is %s', async (_, body, message) => {
     await using world = startWorld();
     const { client } = await openSignedIn(world);
@@ -55,7 +55,7 @@ describe('the message of an error', () => {
     'names the status when the answer is %p',
     async (body) => {
       expect(await rejection(answeredWith(body, { status: 502 }).models())).toMatchObject(
-        failed('The gateway answered 502.', 502),
+        failed('The gateway responded with 502.', 502),
       );
     },
   );
@@ -122,7 +122,7 @@ describe('an answer that is not whole or not JSON', () => {
     const client = answeredWith('<html>secret</html>', { status: 200 });
     for (const request of [client.models(), client.upstreamData('/v1/me'), client.setVisibility('1', true)]) {
       const error = await rejection(request);
-      expect(error).toMatchObject(failed('The answer is not JSON.', 200));
+      expect(error).toMatchObject(failed('The response is not JSON.', 200));
       expect(error).toHaveProperty('cause', undefined);
     }
     expect(await rejection(client.models())).toMatchObject({ retryIsSafe: true });

@@ -61,7 +61,7 @@ describe('the session', () => {
   it.each([
     ['500', () => Response.json({ message: 'down' }, { status: 500 }), 500, 'down'],
     ['403', () => Response.json({ message: 'blocked' }, { status: 403 }), 403, 'blocked'],
-    ['what is not JSON', () => new Response('<html>'), 200, 'The answer is not JSON.'],
+    ['what is not JSON', () => new Response('<html>'), 200, 'The response is not JSON.'],
   ])('is not known when the upstream answers %s', async (_, answer, status, message) => {
     await using world = startWorld();
     const { client } = await openSignedIn(world);
