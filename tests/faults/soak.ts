@@ -1,31 +1,36 @@
-/** The long form of the load tests: `bun run soak [scenario ...]`; prints its figures, and exits with 1 when one is wrong. */
+/** The long form of the load tests: `bun run soak [scenario ...]` prints figures, and exits with 1 when one is wrong. */
 
 import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../src/gateway/settings/memory.ts';
-import { drain } from './soak/drain.ts';
-import { heldGenerations } from './soak/held-generations.ts';
+import { inFlight } from './soak/in-flight.ts';
 import { mixedRequests } from './soak/mixed-requests.ts';
 import { type Figures, type Outcome, table } from './soak/outcome.ts';
-import { slowReaders } from './soak/slow-readers.ts';
 
 const LIMIT_MS = 300_000;
-/** How much more than what the gateway reckons with a run may measure: garbage that is not collected yet. */
+/** How much more than its estimate the gateway may use, because some garbage is not collected yet. */
 const NOISE = 1.2;
 
 interface Scenario {
   readonly run: () => Promise<Outcome<Figures>>;
-  /** More than so much of a figure is wrong: far above what was measured, far below what a fault costs. */
+  /** A larger figure is wrong. Limits are far above what was measured, and far below what a fault costs. */
   readonly most: Readonly<Record<string, number>>;
 }
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'slow-readers': {
     run: () =>
-      slowReaders({ readers: 500, trackBytes: 50_000_000, bytesPerSecond: 350_000, limitMs: LIMIT_MS }),
-    most: { 'KB per reader at peak': (STREAMED_BODY_BYTES / 1024) * NOISE, 'p99 ms': 1000 },
+      inFlight({
+        works: 500,
+        kinds: ['reader'],
+        trackBytes: 50_000_000,
+        bytesPerSecond: 350_000,
+        checks: 5000,
+        limitMs: LIMIT_MS,
+      }),
+    most: { 'KB per work at peak': (STREAMED_BODY_BYTES / 1024) * NOISE, 'p99 ms meanwhile': 1000 },
   },
-  'held-generations': {
-    run: () => heldGenerations({ generations: 4000, checks: 5000, limitMs: LIMIT_MS }),
-    most: { 'KB per held call': (WAITING_CALL_BYTES / 1024) * NOISE, 'p99 ms while held': 500 },
+  'waiting-generations': {
+    run: () => inFlight({ works: 4000, kinds: ['head'], checks: 5000, limitMs: LIMIT_MS }),
+    most: { 'KB per work while all wait': (WAITING_CALL_BYTES / 1024) * NOISE, 'p99 ms meanwhile': 500 },
   },
   'mixed-requests': {
     run: () =>
@@ -39,40 +44,42 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     most: { 'MB from the third tenth to the last': 60 },
   },
   drain: {
-    run: () => drain({ tracks: 200, trackBytes: 50_000_000, idle: 100, limitMs: LIMIT_MS }),
+    run: () =>
+      inFlight({
+        works: 200,
+        kinds: ['reader', 'body', 'head'],
+        trackBytes: 50_000_000,
+        terminates: true,
+        checks: 100,
+        limitMs: LIMIT_MS,
+      }),
     most: {},
   },
 };
 
-async function main(names: readonly string[]): Promise<void> {
-  const unknown = names.filter((name) => !Object.hasOwn(SCENARIOS, name));
-  if (unknown.length) {
-    console.error(`no such scenario: ${unknown.join(', ')}; there are ${Object.keys(SCENARIOS).join(', ')}`);
-    process.exit(1);
-  }
-  let wrong = 0;
-  for (const [name, { run, most }] of Object.entries(SCENARIOS)) {
-    if (names.length && !names.includes(name)) continue;
-    console.log(name);
-    const { figures, problems } = await run().catch(failed);
-    const outcome = { figures, problems: [...problems, ...excesses(figures, most)] };
-    console.log(`${table(outcome)}\n`);
-    if (outcome.problems.length) wrong++;
-  }
-  console.log(wrong ? `${wrong} scenarios went wrong` : 'all as it should be');
-  process.exit(wrong ? 1 : 0);
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !Object.hasOwn(SCENARIOS, name));
+if (unknown.length) {
+  console.error(`no such scenario: ${unknown.join(', ')}; there are ${Object.keys(SCENARIOS).join(', ')}`);
+  process.exit(1);
 }
+// An exit handler ends the processes of the scenario.
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
+
+let wrong = 0;
+for (const [name, { run, most }] of Object.entries(SCENARIOS)) {
+  if (names.length && !names.includes(name)) continue;
+  console.log(name);
+  const { figures, problems } = await run().catch(failed);
+  const excesses = Object.entries(most)
+    .filter(([figure, limit]) => Number(figures[figure]) > limit)
+    .map(([figure, limit]) => `${figure}: ${figures[figure]}, more than ${limit}`);
+  console.log(`${table({ figures, problems: [...problems, ...excesses] })}\n`);
+  if (problems.length + excesses.length > 0) wrong++;
+}
+console.log(wrong ? `${wrong} scenarios failed` : 'all scenarios passed');
+process.exit(wrong ? 1 : 0);
 
 function failed(error: unknown): Outcome<Figures> {
   return { figures: {}, problems: [String(error)] };
 }
-
-function excesses(figures: Figures, most: Readonly<Record<string, number>>): string[] {
-  return Object.entries(most)
-    .filter(([name, limit]) => Number(figures[name]) > limit)
-    .map(([name, limit]) => `${name}: ${figures[name]}, more than ${limit}`);
-}
-
-// So that what was started is ended.
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
-await main(process.argv.slice(2));

@@ -1,7 +1,7 @@
-/** A client on a raw socket: it can read slowly, break off at any moment, and there can be thousands in a process. */
+/** A client on a raw socket: it can read slowly or disconnect at any moment, and one process can have thousands. */
 
 import type { Socket } from 'bun';
-import { AnswerParser } from './answer-parser.ts';
+import { ReceivedBytes, type ResponseHead, readResponse } from './response-reader.ts';
 
 export interface ClientRequest {
   readonly method: string;
@@ -10,24 +10,20 @@ export interface ClientRequest {
   readonly body?: string;
 }
 
-export interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  /** Empty when the pieces went elsewhere. */
+export interface ClientResponse extends ResponseHead {
+  /** Empty when `onBody` takes the pieces. */
   readonly body: Buffer;
 }
 
 export interface ReadOptions {
-  /** Takes the pieces of the body instead of the answer. */
   readonly onBody?: (piece: Buffer) => void;
-  /** Called with what a step has brought; nothing more is read until it resolves. */
+  /** Called with the bytes of each read before the last; nothing more is read until it resolves. */
   readonly pace?: (bytes: number) => Promise<void>;
 }
 
 interface Exchange {
-  readonly parser: AnswerParser;
-  readonly pace: ReadOptions['pace'];
-  readonly settle: (error?: unknown) => void;
+  readonly take: (socket: Socket, data: Buffer) => void;
+  readonly fail: (error: unknown) => void;
 }
 
 export class Connection {
@@ -44,17 +40,14 @@ export class Connection {
   static async open(url: string): Promise<Connection> {
     const { hostname, port, host } = new URL(url);
     const connection = new Connection(host);
-    await Bun.connect({
+    connection.#socket = await Bun.connect({
       hostname,
       port: Number(port),
       socket: {
-        open: (socket) => {
-          connection.#socket = socket;
-        },
         data: (socket, data) => connection.#take(socket, data),
         drain: () => connection.#flush(),
-        close: () => connection.#gone(new Error('closed before the answer was whole')),
-        error: (_, error) => connection.#gone(error),
+        close: () => connection.#end(new Error('closed before the response was complete')),
+        error: (_, error) => connection.#end(error),
       },
     });
     return connection;
@@ -65,31 +58,42 @@ export class Connection {
   }
 
   /**
-   * One request and its answer, one at a time; the connection is kept.
+   * Sends one request at a time and keeps the connection.
    *
-   * @throws Error when the connection is closed before the answer is whole, or the answer is malformed
+   * @throws Error when the connection closes before the response is complete, or the response is malformed
    */
-  send(request: ClientRequest, { onBody, pace }: ReadOptions = {}): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  send(request: ClientRequest, { onBody, pace }: ReadOptions = {}): Promise<ClientResponse> {
+    const { promise, resolve, reject } = Promise.withResolvers<ClientResponse>();
     const pieces: Buffer[] = [];
-    const parser = new AnswerParser(request.method, onBody ?? ((piece) => pieces.push(Buffer.from(piece))));
-    const settle = (error?: unknown) => {
-      this.#exchange = undefined;
-      if (error !== undefined) reject(error);
-      else resolve({ status: parser.status, headers: parser.headers, body: Buffer.concat(pieces) });
+    const received = new ReceivedBytes();
+    const reading = readResponse(
+      request.method,
+      received,
+      onBody ?? ((piece) => pieces.push(Buffer.from(piece))),
+    );
+    const take = (socket: Socket, data: Buffer) => {
+      received.add(data);
+      const { done, value } = reading.next();
+      if (done) {
+        if (received.bytes.length) throw new Error('bytes after the end of the response');
+        this.#exchange = undefined;
+        resolve({ ...value, body: Buffer.concat(pieces) });
+      } else if (pace) {
+        socket.pause();
+        void pace(data.length).then(() => socket.resume());
+      }
     };
-    this.#exchange = { parser, pace, settle };
+    this.#exchange = { take, fail: reject };
     if (this.#socket) this.write(this.bytesOf(request));
-    else settle(new Error('the connection is closed'));
+    else reject(new Error('the connection is closed'));
     return promise;
   }
 
-  bytesOf({ method, path, headers = {}, body }: ClientRequest): Buffer {
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-    const length = body === undefined ? '' : `content-length: ${Buffer.byteLength(body)}\r\n`;
-    return Buffer.from(
-      `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n${lines.join('')}${length}\r\n${body ?? ''}`,
-    );
+  bytesOf({ method, path, headers = {}, body = '' }: ClientRequest): Buffer {
+    const length = body ? { 'content-length': String(Buffer.byteLength(body)) } : {};
+    const lines = Object.entries({ host: this.#host, ...headers, ...length });
+    const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+    return Buffer.from(`${method} ${path} HTTP/1.1\r\n${head}\r\n${body}`);
   }
 
   write(bytes: Buffer): void {
@@ -97,16 +101,16 @@ export class Connection {
     this.#flush();
   }
 
-  /** Says that no more will come, and reads no more either. */
+  /** Closes the client's half of the connection and reads no more. */
   hangUp(): void {
     this.#socket?.end();
-    this.#gone(new Error('hung up by the client'));
+    this.#end(new Error('the client has hung up'));
   }
 
-  /** Ends the connection now, with what is under way on it. */
+  /** Resets the connection. */
   cut(): void {
     this.#socket?.terminate();
-    this.#gone(new Error('cut by the client'));
+    this.#end(new Error('the client has disconnected'));
   }
 
   #flush(): void {
@@ -116,27 +120,18 @@ export class Connection {
   }
 
   #take(socket: Socket, data: Buffer): void {
-    const exchange = this.#exchange;
-    if (!exchange) {
-      this.cut();
-      return;
-    }
     try {
-      exchange.parser.push(data);
+      if (!this.#exchange) throw new Error('bytes without a request');
+      this.#exchange.take(socket, data);
     } catch (error) {
-      exchange.settle(error);
-      this.cut();
-      return;
-    }
-    if (exchange.parser.done) exchange.settle();
-    else if (exchange.pace) {
-      socket.pause();
-      void exchange.pace(data.length).then(() => socket.resume());
+      this.#end(error);
+      socket.terminate();
     }
   }
 
-  #gone(error: Error): void {
+  #end(error: unknown): void {
     this.#socket = undefined;
-    this.#exchange?.settle(error);
+    this.#exchange?.fail(error);
+    this.#exchange = undefined;
   }
 }

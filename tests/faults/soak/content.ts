@@ -1,16 +1,13 @@
-/** What the upstream answers with, made from a seed, so that a client knows every byte without being told. */
+/** What the upstream sends, made from a seed, so that a client knows every byte of it. */
 
 import { createCipheriv } from 'node:crypto';
 
-/** How many different tracks there are: bytes that reach the wrong reader do not go unnoticed. */
+/** Several different tracks, so that bytes that reach the wrong reader are noticed. */
 export const TRACKS = 4;
-export const SMALL_TRACK_BYTES = 64 * 1024;
 export const MODELS = JSON.stringify({ models: [{ id: 'composer-1', modality: 'music' }] });
-
-const AUDIO_BYTES = 6 * 1024;
 const BLOCK_BYTES = 1024 * 1024;
 
-/** The same bytes for the same seed, in blocks that never repeat: a key stream of AES. */
+/** Blocks of an AES key stream, which never repeat. */
 export function* seededBlocks(seed: string, bytes: number): Generator<Buffer> {
   const key = new Bun.CryptoHasher('sha256').update(seed).digest();
   const cipher = createCipheriv('aes-256-ctr', key, Buffer.alloc(16));
@@ -19,33 +16,30 @@ export function* seededBlocks(seed: string, bytes: number): Generator<Buffer> {
   }
 }
 
-/** The audio of a generation, which is known by its idempotency key. */
+export const SMALL_TRACK = Buffer.concat([...seededBlocks('small', 64 * 1024)]);
+
 export function audioFor(idempotencyKey: string): Buffer {
-  return Buffer.alloc(AUDIO_BYTES, `audio for ${idempotencyKey}; `);
+  return Buffer.alloc(6 * 1024, `audio for ${idempotencyKey}; `);
 }
 
-/** What a stream that waits in the middle consists of. */
+/** The parts of a stream that waits in the middle. */
 export function halvesFor(id: string): [Buffer, Buffer] {
   return [Buffer.alloc(200_000, `first of ${id}; `), Buffer.alloc(200_000, `second of ${id}; `)];
 }
 
-export function smallTrack(): Buffer {
-  return Buffer.concat([...seededBlocks('small', SMALL_TRACK_BYTES)]);
+export function sha256(...pieces: Buffer[]): string {
+  const hash = new Bun.CryptoHasher('sha256');
+  for (const piece of pieces) hash.update(piece);
+  return hash.digest('hex');
 }
 
-/** Writes the tracks as `0`, `1` and so on into the folder, and gives the SHA-256 of each. */
+/** Writes the tracks as files `0`, `1` and so on, and returns the SHA-256 of each. */
 export async function writeTracks(folder: string, bytes: number): Promise<string[]> {
   const checksums: string[] = [];
   for (let index = 0; index < TRACKS; index++) {
-    const hash = new Bun.CryptoHasher('sha256');
-    const file = Bun.file(`${folder}/${index}`).writer();
-    for (const block of seededBlocks(`track ${index}`, bytes)) {
-      hash.update(block);
-      file.write(block);
-      await file.flush();
-    }
-    await file.end();
-    checksums.push(hash.digest('hex'));
+    const track = Buffer.concat([...seededBlocks(`track ${index}`, bytes)]);
+    await Bun.write(`${folder}/${index}`, track);
+    checksums.push(sha256(track));
   }
   return checksums;
 }

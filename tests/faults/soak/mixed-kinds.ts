@@ -1,194 +1,117 @@
-/** The kinds of request that a studio's users and others send, and what must come of each. */
+/** The kinds of request that users of a studio and others send, and the response that each must get. */
 
+import fc from 'fast-check';
 import { ORIGIN } from '../../support/world.ts';
-import type { Answer, ClientRequest } from './connection.ts';
-import { audioFor, MODELS, SMALL_TRACK_BYTES, smallTrack } from './content.ts';
-import type { Random } from './random.ts';
+import type { ClientRequest, ClientResponse } from './connection.ts';
+import { audioFor, MODELS, SMALL_TRACK } from './content.ts';
+import { generation, PROXY, signedIn } from './requests.ts';
 import { cookies } from './rotating-sessions.ts';
 
 export interface Planned {
   readonly request: ClientRequest;
   readonly status: number;
-  /** Whether the body is the right one. */
-  readonly isRight: (answer: Answer) => boolean;
-  /** The upstream will not answer, so the client has to give up. */
-  readonly isUnanswered?: true;
+  readonly isRight: (response: ClientResponse) => boolean;
 }
 
-/** The user is signed in with these cookies. */
-export interface Sender {
-  readonly user: string;
-  readonly cookie: string;
-}
+/** @param number chosen at random */
+type Kind = (number: number, cookie: string, user: string) => Planned;
 
-type Kind = (random: Random, sender: Sender) => Planned;
+/** The upstream never responds, so the client has to give up. */
+export const NEVER = `${PROXY}/unanswered`;
 
-const PROXY = '/api/upstream/v1';
-const small = smallTrack();
+const get = (status: number, path: string, expected: Expected): Kind => {
+  return (_, cookie) => planned(status, signedIn(cookie, 'GET', path), expected);
+};
+const stranger = (status: number, path: string, expected: Expected, origin = ORIGIN): Planned =>
+  planned(status, { method: 'GET', path, headers: { origin } }, expected);
 
-const health: Kind = () => ({
-  request: { method: 'GET', path: '/api/health' },
-  status: 200,
-  isRight: bodyIs('{"service":"music-gateway","status":"ok"}'),
-});
-
-const sessionCheck: Kind = (_, sender) => ({
-  request: signedIn(sender, 'GET', '/api/auth/session'),
-  status: 200,
-  isRight: bodyIs(JSON.stringify({ user: sender.user })),
-});
-
-const noSession: Kind = () => ({
-  request: { method: 'GET', path: '/api/auth/session', headers: { origin: ORIGIN } },
-  status: 200,
-  isRight: bodyIs('{"authenticated":false}'),
-});
-
-const models: Kind = (_, sender) => ({
-  request: signedIn(sender, 'GET', '/api/music/models'),
-  status: 200,
-  isRight: bodyIs(MODELS),
-});
-
-function generation(prompt: string): Kind {
-  return (random, sender) => {
-    const key = `key-${random.below(1e9)}`;
-    const json = { model: 'composer-1', prompt, music_length_ms: 30_000 };
-    const request = signedIn(sender, 'POST', '/api/music/generate', json, { 'idempotency-key': key });
-    if (prompt === 'refuse') return { request, status: 402, isRight: bodyIs(envelope('no credits')) };
-    return { request, status: 200, isRight: ({ body }) => body.equals(audioFor(key)) };
-  };
-}
-
-const creation: Kind = (random, sender) => {
-  const id = String(random.below(1000));
-  return {
-    request: signedIn(sender, 'GET', `${PROXY}/music/creations/${id}`),
-    status: 200,
-    isRight: bodyIs(JSON.stringify({ id })),
+const generate = (prompt: string): Kind => {
+  return (number, cookie) => {
+    const key = `key-${number}`;
+    const request = generation(cookie, prompt, key);
+    return prompt === 'refuse'
+      ? planned(402, request, envelope('no credits'))
+      : planned(200, request, audioFor(key));
   };
 };
 
-const publish: Kind = (random, sender) => {
-  const [id, set] = [String(random.below(1000)), { is_public: random.below(2) === 1 }];
-  return {
-    request: signedIn(sender, 'PATCH', `${PROXY}/music/creations/${id}`, set),
-    status: 200,
-    isRight: bodyIs(JSON.stringify({ id, set })),
-  };
+const range: Kind = (number, cookie) => {
+  const first = number % SMALL_TRACK.length;
+  const last = first + (number % (SMALL_TRACK.length - first));
+  const headers = { range: `bytes=${first}-${last}` };
+  const request = signedIn(cookie, 'GET', `${PROXY}/music/small/content`, undefined, headers);
+  return planned(
+    206,
+    request,
+    (response) =>
+      response.headers.get('content-range') === `bytes ${first}-${last}/${SMALL_TRACK.length}` &&
+      response.body.equals(SMALL_TRACK.subarray(first, last + 1)),
+  );
 };
 
-const range: Kind = (random, sender) => {
-  const first = random.below(SMALL_TRACK_BYTES);
-  const last = first + random.below(SMALL_TRACK_BYTES - first);
-  return {
-    request: signedIn(sender, 'GET', `${PROXY}/music/small/content`, undefined, {
-      range: `bytes=${first}-${last}`,
-    }),
-    status: 206,
-    isRight: ({ headers, body }) =>
-      headers.get('content-range') === `bytes ${first}-${last}/${SMALL_TRACK_BYTES}` &&
-      body.equals(small.subarray(first, last + 1)),
-  };
+const publish: Kind = (number, cookie) => {
+  const id = String(number % 1000);
+  const set = { is_public: number % 2 === 1 };
+  const request = signedIn(cookie, 'PATCH', `${PROXY}/music/creations/${id}`, set);
+  return planned(200, request, JSON.stringify({ id, set }));
 };
 
-const publicCreation: Kind = (random) => {
-  const id = `id-${random.below(1000)}`;
-  return {
-    request: { method: 'GET', path: `${PROXY}/music/public/${id}`, headers: { origin: ORIGIN } },
-    status: 200,
-    isRight: bodyIs(JSON.stringify({ public: id })),
-  };
+const creation: Kind = (number, cookie) => {
+  const id = String(number % 1000);
+  const request = signedIn(cookie, 'GET', `${PROXY}/music/creations/${id}`);
+  return planned(200, request, JSON.stringify({ id }));
 };
 
-const publicContent: Kind = (random) => {
-  const id = `id-${random.below(1000)}`;
-  return {
-    request: { method: 'GET', path: `${PROXY}/music/public/${id}/content`, headers: { origin: ORIGIN } },
-    status: 200,
-    isRight: ({ body }) => body.equals(audioFor(id)),
-  };
+/** The upstream does not know the session, so the refresh is refused and the cookies are cleared. */
+const endedSession: Kind = (number) => {
+  const request = signedIn(cookies(`x${number}`, `x${number}`), 'GET', '/api/music/models');
+  return planned(
+    401,
+    request,
+    (response) => isEnvelope(response) && response.headers.getSetCookie().length === 2,
+  );
 };
 
-const refusedOrigin: Kind = (random, { cookie }) => ({
-  request: {
-    method: 'GET',
-    path: '/api/music/models',
-    headers: random.below(2) ? { cookie, origin: 'http://elsewhere.test' } : { cookie },
-  },
-  status: 403,
-  isRight: isEnvelope,
-});
-
-const badJson: Kind = (_, sender) => {
-  const request = signedIn(sender, 'POST', '/api/music/generate', {});
-  return { request: { ...request, body: '{"model": "m", ' }, status: 400, isRight: isEnvelope };
+const malformed: Kind = (_, cookie) => {
+  const request = signedIn(cookie, 'POST', '/api/music/generate', {});
+  return planned(400, { ...request, body: '{"model": "m", ' }, isEnvelope);
 };
 
-/** A session that the upstream does not know (any more): the refresh is refused and the cookies are cleared. */
-const endedSession: Kind = (random, { user }) => {
-  const unknown = `x${random.below(1e9)}`;
-  return {
-    request: signedIn({ user, cookie: cookies(unknown, unknown) }, 'GET', '/api/music/models'),
-    status: 401,
-    isRight: (answer) => isEnvelope(answer) && answer.headers.getSetCookie().length === 2,
-  };
-};
+const sessionCheck: Kind = (_, cookie, user) =>
+  planned(200, signedIn(cookie, 'GET', '/api/auth/session'), JSON.stringify({ user }));
 
-const unavailable: Kind = (_, sender) => ({
-  request: signedIn(sender, 'GET', `${PROXY}/unavailable`),
-  status: 503,
-  isRight: bodyIs(envelope('later')),
-});
-
-const unanswered: Kind = (_, sender) => ({
-  request: signedIn(sender, 'GET', `${PROXY}/unanswered`),
-  status: 200,
-  isRight: () => false,
-  isUnanswered: true,
-});
-
-const outside: Kind = (_, sender) => ({
-  request: signedIn(sender, 'GET', '/api/upstream/v2/models'),
-  status: 404,
-  isRight: isEnvelope,
-});
-
-/** As often as they are named. */
-const KINDS: readonly [Kind, ...Kind[]] = [
-  health,
-  ...[sessionCheck, sessionCheck, sessionCheck, sessionCheck],
-  noSession,
-  ...[models, models],
-  ...[generation('at once'), generation('in pieces'), generation('refuse')],
-  ...[creation, creation, creation],
-  ...[publish, publish],
-  ...[range, range],
-  ...[publicCreation, publicContent],
-  ...[refusedOrigin, badJson, endedSession, unavailable, unanswered, outside],
+/** Each with how often it is chosen. */
+const KINDS: readonly (readonly [weight: number, kind: Kind])[] = [
+  [1, () => stranger(200, '/api/health', '{"service":"music-gateway","status":"ok"}')],
+  [1, () => stranger(200, '/api/auth/session', '{"authenticated":false}')],
+  [1, (number) => stranger(200, `${PROXY}/music/public/${number}`, JSON.stringify({ public: `${number}` }))],
+  [1, (number) => stranger(200, `${PROXY}/music/public/${number}/content`, audioFor(`${number}`))],
+  [1, () => stranger(403, '/api/music/models', isEnvelope, 'http://elsewhere.test')],
+  [4, sessionCheck],
+  [2, get(200, '/api/music/models', MODELS)],
+  ...(['at once', 'in pieces', 'refuse'] as const).map((prompt) => [1, generate(prompt)] as const),
+  [3, creation],
+  [2, publish],
+  [2, range],
+  [1, malformed],
+  [1, endedSession],
+  [1, get(503, `${PROXY}/unavailable`, envelope('later'))],
+  [1, get(200, NEVER, () => false)],
+  [1, get(404, '/api/upstream/v2/models', isEnvelope)],
 ];
 
-export function plan(random: Random, sender: Sender): Planned {
-  return random.pick(KINDS)(random, sender);
+export const mixedKind = fc.oneof(
+  ...KINDS.map(([weight, kind]) => ({ weight, arbitrary: fc.constant(kind) })),
+);
+
+type Expected = string | Buffer | Planned['isRight'];
+
+function planned(status: number, request: ClientRequest, expected: Expected): Planned {
+  if (typeof expected === 'function') return { status, request, isRight: expected };
+  return { status, request, isRight: ({ body }) => body.equals(Buffer.from(expected)) };
 }
 
-function signedIn(
-  { cookie }: Sender,
-  method: string,
-  path: string,
-  json?: unknown,
-  headers: Readonly<Record<string, string>> = {},
-): ClientRequest {
-  const contentType = json === undefined ? {} : { 'content-type': 'application/json' };
-  const body = json === undefined ? {} : { body: JSON.stringify(json) };
-  return { method, path, headers: { origin: ORIGIN, cookie, ...contentType, ...headers }, ...body };
-}
-
-function bodyIs(text: string): Planned['isRight'] {
-  return ({ body }) => body.toString() === text;
-}
-
-function isEnvelope({ body }: Answer): boolean {
+function isEnvelope({ body }: ClientResponse): boolean {
   return body.toString().startsWith('{"error":{"message":"');
 }
 

@@ -1,12 +1,11 @@
-/** Everything that a gateway is asked, at once and for long, by clients that break off: nothing of it may stay behind. */
+/** Everything that a gateway is asked, for long, by clients of which some disconnect: nothing of it may stay behind. */
 
-import type { GatewayProcess } from '../../support/gateway-process.ts';
-import { MixedClient, type Tally } from './mixed-client.ts';
-import { type Outcome, Problems, percentile } from './outcome.ts';
-import { type Memory, memoryOf, openSockets } from './process-status.ts';
-import { seededRandom } from './random.ts';
-import { startRig } from './rig.ts';
-import { SessionChecks } from './session-checks.ts';
+import fc from 'fast-check';
+import { eventually } from '../../support/eventually.ts';
+import { MixedClient, newTally, type Step, step } from './mixed-client.ts';
+import { percentile } from './outcome.ts';
+import { memoryOf, openSockets } from './process-status.ts';
+import { checkSessions, runScenario } from './scenario.ts';
 
 export interface MixedRequests {
   readonly requests: number;
@@ -17,106 +16,62 @@ export interface MixedRequests {
   readonly limitMs: number;
 }
 
-/** So that there is a refresh every few requests. */
+/** An access token expires after so many calls, so that there is a refresh every few requests. */
 const USES_PER_TOKEN = 20;
 const SAMPLES = 10;
+const BATCH = 500;
 
-export async function mixedRequests({
-  requests,
-  clients,
-  seed,
-  upstreamIdleSeconds,
-  limitMs,
-}: MixedRequests) {
-  const problems = new Problems();
-  await using rig = await startRig({
-    connections: clients + 1,
-    usesPerToken: USES_PER_TOKEN,
-    upstreamIdleSeconds,
-    limitMs,
-  });
-  const { gateway, upstream } = rig;
-  const socketsAtStart = await openSockets(gateway.pid);
-  await new SessionChecks(gateway.url, problems).make(1);
-  const start = await memoryOf(gateway.pid);
-  const tally: Tally = {
-    sent: 0,
-    cut: 0,
-    cutTooLate: 0,
-    refreshed: 0,
-    statuses: new Map(),
-    checks: [],
-  };
-  const samples: Promise<Memory>[] = [];
-  const before = performance.now();
-  let left = requests;
-  const sending = Array.from({ length: clients }, async (_, index) => {
-    const random = seededRandom(seed * 1000 + index);
-    const client = new MixedClient(gateway.url, `u${index}`, random, tally, problems);
-    while (left-- > 0) {
-      await client.sendOne();
-      const isDue = tally.sent >= (requests / SAMPLES) * (samples.length + 1);
-      if (isDue) samples.push(memoryOf(gateway.pid));
-    }
-    client.close();
-  });
-  await Promise.all(sending.map((each, index) => problems.during(`client ${index}`, each)));
-  const seconds = (performance.now() - before) / 1000;
-  const busy = await memoryOf(gateway.pid);
-  const socketsAtEnd = await socketsOnceIdle(gateway, socketsAtStart, upstreamIdleSeconds);
-  if (socketsAtEnd > socketsAtStart)
-    problems.add(`${socketsAtEnd} sockets at the end, ${socketsAtStart} before`);
-  const { rssMb, peakMb } = await memoryOf(gateway.pid);
-  await new SessionChecks(gateway.url, problems).make(1);
-  const { refreshes, reused, unexpected } = await upstream.figures();
-  if (reused > 0) problems.add(`${reused} refresh tokens were sent twice`);
-  if (unexpected > 0) problems.add(`${unexpected} calls that the upstream does not serve`);
-  // The upstream's own 503 passes through; whatever else is warned of is a problem.
-  const log = gateway
-    .errors()
-    .replaceAll(/^.*"outcome":503.*$/gm, '')
-    .trim();
-  if (log) problems.add(`the gateway's log: ${log.slice(0, 300)}`);
-  const tenths = (await Promise.all(samples)).map((memory) => Math.round(memory.rssMb));
-  const statuses = [...tally.statuses].sort(([one], [other]) => one - other);
-  return {
-    figures: {
+export function mixedRequests({ requests, clients, seed, upstreamIdleSeconds, limitMs }: MixedRequests) {
+  const options = { usesPerToken: USES_PER_TOKEN, upstreamIdleSeconds, limitMs };
+  return runScenario(options, async (rig) => {
+    const { gateway, upstream, problems, socketsAtStart } = rig;
+    const tally = newTally();
+    const samples: Promise<number>[] = [];
+    const startedAt = performance.now();
+    let left = requests;
+    const send = async (index: number) => {
+      const client = new MixedClient(rig, `u${index}`, tally);
+      for (const each of steps(seed + index * 1_000_003)) {
+        if (left-- <= 0) break;
+        await client.send(each);
+        const isDue = tally.sent >= (requests / SAMPLES) * (samples.length + 1);
+        if (isDue) samples.push(memoryOf(gateway.pid).then(({ rssMb }) => Math.round(rssMb)));
+      }
+      client.close();
+    };
+    const sending = Array.from({ length: clients }, (_, index) => send(index));
+    await Promise.all(sending.map((each, index) => problems.during(`client ${index}`, each)));
+    const seconds = (performance.now() - startedAt) / 1000;
+    const deadlineMs = (upstreamIdleSeconds * 2 + 10) * 1000;
+    // The upstream closes its idle connections.
+    const areClosed = async () => (await openSockets(gateway.pid)) <= socketsAtStart;
+    const what = `the gateway's sockets to be ${socketsAtStart} again`;
+    await problems.during('afterwards', eventually(areClosed, what, deadlineMs));
+    const { rssMb, peakMb } = await memoryOf(gateway.pid);
+    await problems.during('afterwards', checkSessions(gateway.url, 1));
+    const { refreshes, reused, unexpected } = await upstream.figures();
+    if (reused > 0) problems.add(`${reused} refresh tokens were sent twice`);
+    if (unexpected > 0) problems.add(`${unexpected} calls that the upstream does not serve`);
+    const tenths = await Promise.all(samples);
+    return {
       seed,
       'requests sent': tally.sent,
-      'cut by the client': tally.cut - tally.cutTooLate,
-      'meant to be cut, answered first': tally.cutTooLate,
-      answers: statuses.map(([status, count]) => `${status}: ${count}`).join(', '),
+      'cut by the client': tally.cut,
+      responses: [...tally.statuses].map(([status, count]) => `${status}: ${count}`).join(', '),
       'refreshes upstream': refreshes,
-      'new cookies received': tally.refreshed,
-      seconds: Math.round(seconds),
       'requests per second': Math.round(tally.sent / seconds),
-      'gateway MB at start': start.rssMb,
       'gateway MB at each tenth': tenths.join(' '),
-      // By then its caches are filled.
+      // After the third tenth its caches are full.
       'MB from the third tenth to the last': (tenths.at(-1) ?? 0) - (tenths[2] ?? 0),
       'gateway MB at peak': peakMb,
-      'gateway MB right after': busy.rssMb,
       'gateway MB at end': rssMb,
-      'sockets at start': socketsAtStart,
-      'sockets at end': socketsAtEnd,
-      'session checks': tally.checks.length,
-      'p50 ms': percentile(tally.checks, 0.5),
-      'p99 ms': percentile(tally.checks, 0.99),
-    },
-    problems: problems.list(),
-  } satisfies Outcome<Record<string, number | string>>;
+      'p50 ms': percentile(tally.checkMs, 0.5),
+      'p99 ms': percentile(tally.checkMs, 0.99),
+    };
+  });
 }
 
-/** Waits until the sockets are as many as before, but no longer than the upstream takes to close the idle ones. */
-async function socketsOnceIdle(
-  gateway: GatewayProcess,
-  before: number,
-  idleSeconds: number,
-): Promise<number> {
-  const until = performance.now() + (idleSeconds * 2 + 10) * 1000;
-  for (;;) {
-    const now = await openSockets(gateway.pid);
-    if (now <= before || performance.now() > until) return now;
-    await Bun.sleep(100);
-  }
+/** The same seed gives the same steps, without end. */
+function* steps(seed: number): Generator<Step> {
+  for (let batch = 0; ; batch++) yield* fc.sample(step, { seed: seed + batch, numRuns: BATCH });
 }

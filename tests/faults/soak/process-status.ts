@@ -1,10 +1,9 @@
-/** What Linux tells of a process: its memory, its sockets, how many files it may open. */
+/** What Linux reports of a process: its memory and its sockets. */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
 export interface Memory {
   readonly rssMb: number;
-  /** The most it ever was. */
   readonly peakMb: number;
 }
 
@@ -19,20 +18,8 @@ export async function memoryOf(pid: number): Promise<Memory> {
 export async function openSockets(pid: number): Promise<number> {
   const folder = `/proc/${pid}/fd`;
   const targets = await Promise.all(
-    // One that is closed meanwhile counts as none.
+    // One that is closed meanwhile does not count.
     (await readdir(folder)).map((descriptor) => readlink(`${folder}/${descriptor}`).catch(() => '')),
   );
   return targets.filter((target) => target.startsWith('socket:')).length;
-}
-
-/** What is to be said when a process may not open as many files as it will need; undefined when it may. */
-export async function fileLimitProblem(
-  name: string,
-  pid: number,
-  needed: number,
-): Promise<string | undefined> {
-  const limits = await readFile(`/proc/${pid}/limits`, 'utf8');
-  const most = /^Max open files\s+(\d+|unlimited)/m.exec(limits)?.[1];
-  if (most === 'unlimited' || Number(most) >= needed) return undefined;
-  return `${name} needs ${needed} open files and may have ${most}: raise "ulimit -n"`;
 }

@@ -1,41 +1,33 @@
-/** The upstream's sessions: an access token is good for some calls, a refresh token for one refresh. */
-
-interface UserState {
-  generation: number;
-  uses: number;
-}
+/** The upstream's sessions: an access token is valid for some calls, a refresh token for one refresh. */
 
 export class RotatingSessions {
   refreshes = 0;
-  /** Refresh tokens that came a second time: a real provider would end the session. */
+  /** Refresh tokens that arrived a second time: a real provider would end the session. */
   reused = 0;
   readonly #usesPerToken: number;
-  readonly #users = new Map<string, UserState>();
+  readonly #users = new Map<string, { generation: number; uses: number }>();
 
-  /** @param usesPerToken 0: an access token is never used up */
+  /** @param usesPerToken 0: an access token never expires */
   constructor(usesPerToken: number) {
-    this.#usesPerToken = usesPerToken;
+    this.#usesPerToken = usesPerToken || Number.POSITIVE_INFINITY;
   }
 
-  /** The user of the access token; undefined when it is not, or no longer, valid. */
+  /** The user of the access token; undefined when it is invalid or expired. */
   userOf(authorization: string | null): string | undefined {
-    const { user, generation } = parse(authorization, /^Bearer access-(\w+)-(\d+)$/);
+    const [, user, generation] = /^Bearer access-(\w+)-(\d+)$/.exec(authorization ?? '') ?? [];
     if (user === undefined) return undefined;
     const state = this.#stateOf(user);
-    const isSpent = this.#usesPerToken > 0 && state.uses >= this.#usesPerToken;
-    if (generation !== state.generation || isSpent) return undefined;
+    if (Number(generation) !== state.generation || state.uses >= this.#usesPerToken) return undefined;
     state.uses++;
     return user;
   }
 
   refresh(refreshToken: string): Response {
-    const { user, generation } = parse(refreshToken, /^refresh-(\w+)-(\d+)$/);
-    if (user === undefined) return refused();
-    const state = this.#stateOf(user);
-    if (generation !== state.generation) {
-      this.reused++;
-      return refused();
-    }
+    const [, user, generation] = /^refresh-(\w+)-(\d+)$/.exec(refreshToken) ?? [];
+    const state = user === undefined ? undefined : this.#stateOf(user);
+    const isCurrent = state?.generation === Number(generation);
+    if (state && !isCurrent) this.reused++;
+    if (!state || !isCurrent) return Response.json({ error: { message: 'refused' } }, { status: 401 });
     this.refreshes++;
     state.generation++;
     state.uses = 0;
@@ -46,10 +38,8 @@ export class RotatingSessions {
     });
   }
 
-  #stateOf(user: string): UserState {
-    const known = this.#users.get(user);
-    if (known) return known;
-    const state = { generation: 0, uses: 0 };
+  #stateOf(user: string) {
+    const state = this.#users.get(user) ?? { generation: 0, uses: 0 };
     this.#users.set(user, state);
     return state;
   }
@@ -62,13 +52,4 @@ export function firstCookies(user: string): string {
 
 export function cookies(accessToken: string, refreshToken: string): string {
   return `svc_music_access=${accessToken}; svc_music_refresh=${refreshToken}`;
-}
-
-function parse(text: string | null, pattern: RegExp): { user?: string | undefined; generation?: number } {
-  const [, user, generation] = pattern.exec(text ?? '') ?? [];
-  return { user, generation: Number(generation) };
-}
-
-function refused(): Response {
-  return Response.json({ error: { message: 'refused' } }, { status: 401 });
 }

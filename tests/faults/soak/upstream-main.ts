@@ -5,75 +5,68 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { audioFor, halvesFor, MODELS, smallTrack } from './content.ts';
+import { audioFor, halvesFor, MODELS, SMALL_TRACK } from './content.ts';
 import { RotatingSessions } from './rotating-sessions.ts';
 
 const [folder = '', usesPerToken = '', idleSeconds = ''] = process.argv.slice(2);
 const sessions = new RotatingSessions(Number(usesPerToken));
-const small = smallTrack();
+const AUDIO = { 'content-type': 'audio/mpeg', 'x-generation-id': 'generation-1' };
 let held = 0;
 let unexpected = 0;
 const released = Promise.withResolvers<void>();
 
 const Generation = Type.Object({ prompt: Type.String() });
 const Refresh = Type.Object({ refresh_token: Type.String() });
-type Params = Readonly<Record<string, string>>;
-type Answer = (request: Request, params: Params, user: string) => Response | Promise<Response>;
 
-/** Answers only to a valid access token. */
-function signedIn(answer: Answer) {
-  return (request: Request & { readonly params: Params }) => {
+/** Requires a valid access token. */
+function signedIn(
+  respond: (request: Bun.BunRequest, id: string, user: string) => Response | Promise<Response>,
+) {
+  return (request: Bun.BunRequest) => {
     const user = sessions.userOf(request.headers.get('authorization'));
     if (user === undefined) return Response.json({ error: { message: 'expired' } }, { status: 401 });
-    return answer(request, request.params, user);
+    return respond(request, idOf(request), user);
   };
+}
+
+function idOf({ params }: { readonly params: Readonly<Record<string, string>> }): string {
+  return params['id'] ?? '';
 }
 
 async function generate(request: Request): Promise<Response> {
   const { prompt } = Value.Parse(Generation, await request.json());
   if (prompt === 'refuse') return Response.json({ error: { message: 'no credits' } }, { status: 402 });
   const audio = audioFor(request.headers.get('idempotency-key') ?? '');
-  const headers = { 'content-type': 'audio/mpeg', 'x-generation-id': 'generation-1' };
-  if (prompt === 'in pieces') {
-    return new Response(twoPieces(audio.subarray(0, 2000), Bun.sleep(3), audio.subarray(2000)), { headers });
-  }
+  if (prompt === 'in pieces') return twoPieces(audio.subarray(0, 2000), Bun.sleep(3), audio.subarray(2000));
   if (prompt === 'hold') await hold();
-  return new Response(audio, { headers });
+  return new Response(audio, { headers: AUDIO });
 }
 
-/** What is held stays so until `POST /control/release`. */
+/** Waits for `POST /control/release`. */
 function hold(): Promise<void> {
   held++;
   return released.promise;
 }
 
-function twoPieces(first: Buffer, pause: Promise<void>, second: Buffer): ReadableStream<Uint8Array> {
-  let isWanted = true;
-  return new ReadableStream({
-    async start(controller) {
-      controller.enqueue(first);
-      await pause;
-      if (!isWanted) return;
-      controller.enqueue(second);
-      controller.close();
-    },
-    cancel() {
-      isWanted = false;
-    },
-  });
+function twoPieces(first: Buffer, pause: Promise<void>, second: Buffer): Response {
+  const pieces = async function* () {
+    yield first;
+    await pause;
+    yield second;
+  };
+  return new Response(pieces(), { headers: AUDIO });
 }
 
 function heldTrack(id: string): Response {
   const [first, second] = halvesFor(id);
-  return new Response(twoPieces(first, hold(), second), { headers: { 'content-type': 'audio/mpeg' } });
+  return twoPieces(first, hold(), second);
 }
 
 function rangeOf(request: Request): Response {
   const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get('range') ?? '') ?? [];
-  if (first === undefined || last === undefined) return new Response(small);
-  return new Response(small.subarray(Number(first), Number(last) + 1), {
+  return new Response(SMALL_TRACK.subarray(Number(first), Number(last) + 1), {
     status: 206,
-    headers: { 'content-range': `bytes ${first}-${last}/${small.length}`, 'content-type': 'audio/mpeg' },
+    headers: { ...AUDIO, 'content-range': `bytes ${first}-${last}/${SMALL_TRACK.length}` },
   });
 }
 
@@ -82,24 +75,19 @@ const server = Bun.serve({
   hostname: '127.0.0.1',
   idleTimeout: Number(idleSeconds),
   routes: {
-    '/v1/me': signedIn((_request, _params, user) => Response.json({ user })),
-    '/v1/models': signedIn(
-      () => new Response(MODELS, { headers: { 'content-type': 'application/json; charset=utf-8' } }),
-    ),
+    '/v1/me': signedIn((_request, _id, user) => Response.json({ user })),
+    '/v1/models': signedIn(() => new Response(MODELS, { headers: { 'content-type': 'application/json' } })),
     '/v1/music': { POST: signedIn(generate) },
     '/v1/auth/refresh': {
-      POST: async (request) => {
-        const { refresh_token: refreshToken } = Value.Parse(Refresh, await request.json());
-        return sessions.refresh(refreshToken);
-      },
+      POST: async (request) => sessions.refresh(Value.Parse(Refresh, await request.json()).refresh_token),
     },
     '/v1/music/creations/:id': {
-      PATCH: signedIn(async (request, { id = '' }) => Response.json({ id, set: await request.json() })),
-      GET: signedIn((_request, { id = '' }) => Response.json({ id })),
+      PATCH: signedIn(async (request, id) => Response.json({ id, set: await request.json() })),
+      GET: signedIn((_, id) => Response.json({ id })),
     },
-    '/v1/music/creations/:id/content': signedIn((_, { id }) => new Response(Bun.file(`${folder}/${id}`))),
+    '/v1/music/creations/:id/content': signedIn((_, id) => new Response(Bun.file(`${folder}/${id}`))),
     '/v1/music/small/content': signedIn(rangeOf),
-    '/v1/music/held/:id/content': signedIn((_, { id = '' }) => heldTrack(id)),
+    '/v1/music/held/:id/content': signedIn((_, id) => heldTrack(id)),
     '/v1/unavailable': signedIn(() => Response.json({ error: { message: 'later' } }, { status: 503 })),
     // Until the gateway gives it up.
     '/v1/unanswered': (request, server) => {
@@ -123,6 +111,6 @@ const server = Bun.serve({
   },
 });
 console.log(server.url.origin);
-// Whoever started it holds the other end: it never outlives them.
+// Whoever started it holds the other end, so that it never outlives them.
 await Bun.stdin.bytes();
 process.exit(0);

@@ -1,27 +1,27 @@
-/** The upstream as a process of its own, and what it tells of itself. */
+/** The upstream as a process of its own, and what it reports of itself. */
 
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { eventually } from '../../support/eventually.ts';
 
 const UpstreamFigures = Type.Object({
-  /** Calls that have been held, released ones too. */
+  /** Calls that have had to wait for the release, released ones too. */
   held: Type.Integer(),
   /** Calls to what it does not serve. */
   unexpected: Type.Integer(),
   refreshes: Type.Integer(),
-  /** Refresh tokens that came a second time. */
+  /** Refresh tokens that arrived a second time. */
   reused: Type.Integer(),
 });
-type UpstreamFigures = Static<typeof UpstreamFigures>;
 
 export interface UpstreamProcess extends AsyncDisposable {
   readonly url: string;
   readonly pid: number;
   kill(): void;
-  figures(): Promise<UpstreamFigures>;
-  /** Resolves when so many calls have been held. */
+  figures(): Promise<Static<typeof UpstreamFigures>>;
+  /** Resolves when so many calls have had to wait. */
   holds(count: number): Promise<void>;
-  /** Answers all that is held, now and later. */
+  /** Responds to all calls that wait, now and later. */
   release(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export interface UpstreamOptions {
   readonly trackFolder: string;
   /** How often an access token can be used; 0: without end. */
   readonly usesPerToken: number;
-  /** How long it leaves a silent connection open, one with a held call too. */
+  /** How long it leaves a silent connection open, one with a waiting call too. */
   readonly idleSeconds: number;
 }
 
@@ -56,7 +56,7 @@ export async function startUpstreamProcess(options: UpstreamOptions): Promise<Up
     kill: () => child.kill('SIGKILL'),
     figures,
     async holds(count) {
-      while ((await figures()).held < count) await Bun.sleep(20);
+      await eventually(async () => (await figures()).held >= count, `${count} waiting calls`, 120_000);
     },
     async release() {
       await fetch(`${url}/control/release`, { method: 'POST' });
