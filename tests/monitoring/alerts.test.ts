@@ -28,7 +28,7 @@ async function expectations() {
   );
 }
 
-/** What promtool has to say against it; nothing when it finds nothing. */
+/** What promtool objects to. */
 function complaints(...options: string[]): string {
   const { success, stdout, stderr } = Bun.spawnSync(['promtool', ...options]);
   return success ? '' : `${stdout}${stderr}`;
@@ -48,7 +48,7 @@ describeWith([program('promtool')], 'promtool', () => {
 });
 
 describe('every alert', () => {
-  it('is tried both where it must be quiet and where it must fire', async () => {
+  it('is tested both where it must be quiet and where it must fire', async () => {
     const names = (await readAlerts()).map(({ alert }) => alert).sort();
     const all = await expectations();
     const namesOf = (fires: boolean) =>

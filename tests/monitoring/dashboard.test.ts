@@ -6,7 +6,7 @@ const COLUMNS = 24;
 const dashboard = await readDashboard();
 
 describe('the dashboard', () => {
-  it('has panels with ids of their own, and queries told apart in each', () => {
+  it('has panels with distinct ids, and distinct query ids in each', () => {
     const ids = dashboard.panels.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     for (const { title, targets } of chartsOf(dashboard)) {
@@ -28,7 +28,7 @@ describe('the dashboard', () => {
     expect(covered.size).toBe(COLUMNS * height);
   });
 
-  it('asks with no variable but those that it declares and those of Grafana', () => {
+  it('uses no variables but those that it declares and those of Grafana', () => {
     const declared = dashboard.templating.list.map(({ name }) => `$${name}`);
     const queries = [...chartsOf(dashboard).flatMap(({ targets }) => targets), ...dashboard.annotations.list];
     const used = queries.flatMap(({ expr }) => expr.match(/\$\w+/g) ?? []);

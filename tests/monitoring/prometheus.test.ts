@@ -1,173 +1,125 @@
-import { afterAll, beforeAll, expect, it } from 'bun:test';
+import { afterAll, beforeAll, expect, it, setDefaultTimeout } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { eventually } from '../support/eventually.ts';
 import { PROMETHEUS, type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { REDIS_SERVER } from '../support/redis.ts';
 import { describeWith } from '../support/requirements.ts';
 import { ALERTS_FILE, groupingLabelsOf, readAlerts, selectorsOf } from './alerts.ts';
-import { chartsOf, filled, readDashboard } from './dashboard.ts';
-import { drawDashboard } from './picture/draw.ts';
+import { chartsOf, readDashboard } from './dashboard.ts';
 import { startWatchedGateways, type WatchedGateways } from './scraped-gateways.ts';
 import { everythingOnce } from './traffic.ts';
 
 const INTERVAL_MS = 250;
-/** Longer than a round of everything takes on a busy machine. */
+/** Longer than a round of all requests takes on a busy machine. */
 const RATE_INTERVAL = '15s';
 const PATIENCE_MS = 50_000;
-const TEST_TIMEOUT_MS = 60_000;
+setDefaultTimeout(60_000);
 
-/** Reads until nothing is left, for as long as a test may take, and gives what is. */
-async function lasting<T>(read: () => Promise<T[]>): Promise<T[]> {
-  const deadline = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const left = await read();
-    if (left.length === 0 || performance.now() > deadline) return left;
-    await Bun.sleep(100);
-  }
+const alerts = await readAlerts();
+const dashboard = await readDashboard();
+const charts = chartsOf(dashboard);
+
+/** Waits until nothing is left, and fails with what is. */
+async function expectNoneLeft<T>(read: () => Promise<T[]>): Promise<void> {
+  let left: T[] = [];
+  const isDone = async () => {
+    left = await read();
+    return left.length === 0;
+  };
+  await eventually(isDone, 'nothing to be left', PATIENCE_MS).catch(() => {});
+  expect(left).toEqual([]);
 }
 
-async function missing<T>(all: readonly T[], isThere: (each: T) => Promise<boolean>): Promise<T[]> {
+async function without<T>(all: readonly T[], isThere: (each: T) => Promise<boolean>): Promise<T[]> {
   const found = await Promise.all(all.map(isThere));
   return all.filter((_, index) => !found[index]);
+}
+
+/** The query as Grafana sends it for all instances. */
+function filled(query: string): string {
+  return query.replaceAll('$instance', '.+').replaceAll('$__rate_interval', RATE_INTERVAL);
 }
 
 describeWith([PROMETHEUS, REDIS_SERVER], 'a Prometheus that watches two gateways', () => {
   const stack = new AsyncDisposableStack();
   let gateways: WatchedGateways;
   let prometheus: Prometheus;
-  let traffic: { end(): Promise<void> };
+  let endTraffic: () => Promise<void>;
 
   beforeAll(async () => {
     const folder = await mkdtemp(`${tmpdir()}/alerts-`);
     stack.defer(() => rm(folder, { recursive: true }));
-    const hasty = `${folder}/hasty.yml`;
-    await Bun.write(hasty, inAHurry(await Bun.file(ALERTS_FILE).text()));
+    const impatient = `${folder}/impatient.yml`;
+    const rules = await Bun.file(ALERTS_FILE).text();
+    const atOnce = rules.replaceAll(/^( +for:) .*$/gm, '$1 0s').replaceAll(/\[\d+m\]/g, `[${RATE_INTERVAL}]`);
+    await Bun.write(impatient, atOnce);
     gateways = stack.use(await startWatchedGateways());
-    const ruleFiles = [ALERTS_FILE, hasty];
+    const ruleFiles = [ALERTS_FILE, impatient];
     prometheus = stack.use(
       await startPrometheus({ targets: gateways.targets, ruleFiles, intervalMs: INTERVAL_MS }),
     );
-    traffic = keepAsking(gateways);
-    stack.defer(() => traffic.end());
-  }, TEST_TIMEOUT_MS);
+    let isOver = false;
+    const traffic = (async () => {
+      while (!isOver) await everythingOnce(gateways);
+    })();
+    endTraffic = () => {
+      isOver = true;
+      return traffic;
+    };
+    stack.defer(endTraffic);
+  });
 
   afterAll(() => stack.disposeAsync());
 
-  it(
-    'loads and evaluates every rule',
-    async () => {
-      const alerts = (await readAlerts()).map(({ alert }) => alert);
-      const rules = async () => (await prometheus.rules()).flatMap(({ rules }) => rules);
-      expect(await lasting(async () => (await rules()).filter(({ health }) => health !== 'ok'))).toEqual([]);
-      expect((await rules()).map(({ name }) => name)).toEqual([...alerts, ...alerts]);
-    },
-    TEST_TIMEOUT_MS,
-  );
+  it('loads and evaluates every rule', async () => {
+    const rules = async () => (await prometheus.rules()).flatMap(({ rules }) => rules);
+    await expectNoneLeft(async () => (await rules()).filter(({ health }) => health !== 'ok'));
+    const names = alerts.map(({ alert }) => alert);
+    expect((await rules()).map(({ name }) => name)).toEqual([...names, ...names]);
+  });
 
-  it(
-    'has seen every series that an alert or a panel asks for, with the labels that it groups by',
-    async () => {
-      const dashboard = await readDashboard();
-      const queries = [
-        ...(await readAlerts()),
-        ...chartsOf(dashboard).flatMap(({ targets }) => targets),
-        ...dashboard.annotations.list,
-      ].map(({ expr }) => filled(expr, RATE_INTERVAL));
-      const selectors = [...new Set(queries.flatMap(selectorsOf))];
-      expect(selectors.length).toBeGreaterThan(30);
-      const isSeen = async (selector: string) => (await prometheus.series(selector)).length > 0;
-      expect(await lasting(() => missing(selectors, isSeen))).toEqual([]);
-      for (const query of queries) {
-        const series = (await Promise.all(selectorsOf(query).map((each) => prometheus.series(each)))).flat();
-        const labels = new Set(series.flatMap((each) => Object.keys(each)));
-        expect(
-          groupingLabelsOf(query).filter((label) => !labels.has(label)),
-          query,
-        ).toEqual([]);
-      }
-    },
-    TEST_TIMEOUT_MS,
-  );
-
-  it(
-    'has something to show in every panel',
-    async () => {
-      const targets = chartsOf(await readDashboard()).flatMap(({ title, targets }) =>
-        targets.map(({ refId, expr }) => ({
-          name: `${title}, ${refId}`,
-          query: filled(expr, RATE_INTERVAL),
-        })),
-      );
-      const hasFigures = async ({ query }: { query: string }) =>
-        (await prometheus.query(query)).some(({ value: [, figure] }) => figure !== 'NaN');
-      expect(await lasting(() => missing(targets, hasFigures))).toEqual([]);
-    },
-    TEST_TIMEOUT_MS,
-  );
-
-  it('can be drawn as the dashboard shows it, with something in every panel', async () => {
-    const end = Date.now() / 1000;
-    const period = { start: end - 5, end, stepSeconds: 0.5, rateInterval: RATE_INTERVAL };
-    const dashboard = await readDashboard();
-    const picture = await drawDashboard(dashboard, prometheus, period);
-    const panels = picture.split('<rect class="panel"').slice(1);
-    const charts = chartsOf(dashboard);
-    expect(panels.length).toBe(charts.length);
-    for (const [index, { type, title }] of charts.entries()) {
-      expect(panels[index]).toContain(Bun.escapeHTML(title));
-      expect(panels[index]).toMatch(
-        type === 'stat' ? /class="big[^>]*>[^<]*\d/ : /class="line"[^>]* d="M[\d. LM]+"/,
-      );
+  it('has seen every series that an alert or a panel asks for, with the labels that it groups by', async () => {
+    const targets = charts.flatMap(({ targets }) => targets);
+    const queries = [...alerts, ...targets, ...dashboard.annotations.list].map(({ expr }) => filled(expr));
+    const selectors = [...new Set(queries.flatMap(selectorsOf))];
+    expect(selectors.length).toBeGreaterThan(30);
+    await expectNoneLeft(() =>
+      without(selectors, async (selector) => (await prometheus.series(selector)).length > 0),
+    );
+    for (const query of queries) {
+      const series = (await Promise.all(selectorsOf(query).map((each) => prometheus.series(each)))).flat();
+      const labels = new Set(series.flatMap((each) => Object.keys(each)));
+      const missing = groupingLabelsOf(query).filter((label) => !labels.has(label));
+      expect(missing, query).toEqual([]);
     }
   });
 
-  it(
-    'fires when requests are refused, when a token is too large, and when a gateway is killed',
-    async () => {
-      const firing = async (wanted: readonly Record<string, string>[]) => {
-        const labels = (await prometheus.alerts())
-          .filter(({ state }) => state === 'firing')
-          .map(({ labels }) => labels);
-        return wanted.filter(
-          (each) =>
-            !labels.some((found) => Object.entries(each).every(([name, value]) => found[name] === value)),
-        );
-      };
-      const job = 'music-gateway';
-      const first = [
-        { alertname: 'MusicGatewayRefusesRequests', job, severity: 'critical' },
-        { alertname: 'MusicGatewayTokensTooLarge', job, severity: 'warning' },
-      ];
-      expect(await lasting(() => firing(first))).toEqual([]);
-      const down = {
-        alertname: 'MusicGatewayDown',
-        job,
-        severity: 'critical',
-        instance: gateways.targets[1],
-      };
-      expect(await firing([down])).toEqual([down]);
-      await traffic.end();
-      gateways.small.kill('SIGKILL');
-      expect(await lasting(() => firing([down]))).toEqual([]);
-    },
-    TEST_TIMEOUT_MS,
-  );
+  it('has figures for every panel', async () => {
+    const targets = charts.flatMap(({ title, targets }) =>
+      targets.map(({ refId, expr }) => ({ name: `${title}, ${refId}`, query: filled(expr) })),
+    );
+    await expectNoneLeft(() =>
+      without(targets, async ({ query }) =>
+        (await prometheus.query(query)).some(({ value: [, figure] }) => figure !== 'NaN'),
+      ),
+    );
+  });
+
+  it('fires when requests are refused, when a token is too large, and when a gateway is killed', async () => {
+    const quiet = async (wanted: readonly Record<string, string>[]) => {
+      const firing = (await prometheus.alerts()).filter(({ state }) => state === 'firing');
+      return wanted.filter((each) => !firing.some(({ labels }) => Bun.deepMatch(each, labels)));
+    };
+    const job = 'music-gateway';
+    const refusing = { alertname: 'MusicGatewayRefusesRequests', job, severity: 'critical' };
+    const tooLarge = { alertname: 'MusicGatewayTokensTooLarge', job, severity: 'warning' };
+    await expectNoneLeft(() => quiet([refusing, tooLarge]));
+    const [, instance] = gateways.targets;
+    const down = { alertname: 'MusicGatewayDown', job, severity: 'critical', instance };
+    expect(await quiet([down])).toEqual([down]);
+    await endTraffic();
+    gateways.small.kill('SIGKILL');
+    await expectNoneLeft(() => quiet([down]));
+  });
 });
-
-function keepAsking(gateways: WatchedGateways): { end(): Promise<void> } {
-  let isOver = false;
-  const rounds = (async () => {
-    while (!isOver) await everythingOnce(gateways);
-  })();
-  return {
-    end() {
-      isOver = true;
-      return rounds;
-    },
-  };
-}
-
-/** The same rules, without patience. */
-function inAHurry(rules: string): string {
-  return rules.replaceAll(/^( +for:) .*$/gm, '$1 0s').replaceAll(/\[\d+m\]/g, `[${RATE_INTERVAL}]`);
-}

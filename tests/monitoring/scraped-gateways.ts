@@ -1,22 +1,21 @@
-/** Two gateways that Prometheus watches, and an upstream that does to them what an upstream can do. */
+/** Two gateways that Prometheus watches, and an upstream that does all that an upstream can do to them. */
 
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { type Redis, startRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 const TRACK = Buffer.alloc(300_000, 'music');
 
 export interface WatchedGateways extends AsyncDisposable {
-  /** With Redis, and an identity provider that answers. */
+  /** With Redis and an identity provider. */
   readonly main: GatewayProcess;
-  /** Alone, without an identity provider, full with one request, and its upstream ends no body well. */
+  /** Without Redis or an identity provider, full with one request, and its upstream breaks off every body. */
   readonly small: GatewayProcess;
   /** Host and port of their metrics, in that order. */
   readonly targets: readonly [string, string];
   readonly upstream: ScriptedUpstream;
-  readonly redis: Redis;
 }
 
 export async function startWatchedGateways(): Promise<WatchedGateways> {
@@ -55,12 +54,11 @@ export async function startWatchedGateways(): Promise<WatchedGateways> {
     small,
     targets: [`127.0.0.1:${port}`, `127.0.0.1:${port + 1}`],
     upstream,
-    redis,
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }
 
-/** What it does with a call is said by the token, the code or the path that it gets. */
+/** The token, the code or the path of a call decides what the upstream does with it. */
 function script(upstream: ScriptedUpstream): ScriptedUpstream {
   let tokens = 0;
   const pair = (accessToken: string) =>
