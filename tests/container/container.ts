@@ -1,5 +1,6 @@
-/** A gateway in a container, held to all that a careful operator would hold it to. */
+/** A gateway in a container, with all the restrictions that a careful operator would set. */
 
+import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { isUp } from '../support/is-up.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -31,7 +32,7 @@ interface Difference {
   readonly seccomp?: string;
 }
 
-/** Starts it on a free port of this machine and waits until it answers; throws what it printed when it ends instead. */
+/** Starts it on a free port and waits until it responds; throws what it printed when it ends instead. */
 export async function startContainer(
   podman: Podman,
   image: string,
@@ -59,12 +60,10 @@ export async function startContainer(
     image,
   );
   const container = { podman, id, url: `http://127.0.0.1:${port}`, upstream };
-  while (!(await isUp(container.url))) {
-    if (await isRunning(container)) continue;
-    const { output, errors } = await podman.try('logs', id);
-    throw new Error(`the container ended with ${await exitStatus(container)}:\n${output}${errors}`);
-  }
-  return container;
+  await eventually(async () => (await isUp(container.url)) || !(await isRunning(container)), 'its start');
+  if (await isRunning(container)) return container;
+  const { output, errors } = await podman.try('logs', id);
+  throw new Error(`the container ended with ${await exitStatus(container)}:\n${output}${errors}`);
 }
 
 export async function isRunning(container: Container): Promise<boolean> {

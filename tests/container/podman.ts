@@ -1,21 +1,15 @@
 /** Podman with a storage of its own, in a temporary folder, so that it leaves nothing on the machine. */
 
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtempSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { eventually } from '../support/eventually.ts';
 import { type Ended, runToEnd } from '../support/run-to-end.ts';
 
 export class Podman implements AsyncDisposable {
-  readonly folder: string;
+  readonly folder = mkdtempSync(`${tmpdir()}/podman-`);
 
-  private constructor(folder: string) {
-    this.folder = folder;
-  }
-
-  static async open(): Promise<Podman> {
-    return new Podman(await mkdtemp(`${tmpdir()}/podman-`));
-  }
-
-  /** Gives what a command prints, and throws when it fails. */
+  /** Returns what a command prints, and throws when it fails. */
   async run(...command: string[]): Promise<string> {
     const { status, output, errors } = await this.try(...command);
     if (status !== 0) throw new Error(`podman ${command[0]} ended with ${status}:\n${output}${errors}`);
@@ -39,7 +33,7 @@ export class Podman implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.try('rm', '--all', '--force', '--time', '0');
     // What cleans up after a container goes on when podman has ended, and would mount the storage again.
-    while (await isAtWork(this.folder)) await Bun.sleep(20);
+    await eventually(async () => !(await isAtWork(this.folder)), 'podman to clean up');
     await Bun.spawn(['umount', `${this.folder}/root/overlay`], { stderr: 'ignore' }).exited;
     await rm(this.folder, { recursive: true });
   }

@@ -1,13 +1,14 @@
 /** An image under the name of the Containerfile's base, made of this machine's own Bun, so that no registry is needed. */
 
 import { chmod, chown, cp, mkdir, symlink } from 'node:fs/promises';
+import { $ } from 'bun';
 import type { Podman } from './podman.ts';
 
 const USER_ID = 1000;
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const ENTRYPOINT_PATH = '/usr/local/bin/docker-entrypoint.sh';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** As the real one: what is no program is an argument of Bun's. */
+/** As in the real image: what is not a program is an argument of Bun. */
 const ENTRYPOINT = `#!/bin/sh
 command -v "$1" >/dev/null || set -- bun "$@"
 exec "$@"
@@ -19,7 +20,7 @@ export async function importBase(podman: Podman, name: string): Promise<void> {
   const root = `${podman.folder}/base`;
   await Promise.all([copyPrograms(root), writeFiles(root)]);
   const archive = `${podman.folder}/base.tar`;
-  await printed('tar', '-C', root, '--numeric-owner', '-cf', archive, '.');
+  await $`tar -C ${root} --numeric-owner -cf ${archive} .`;
   const changes = [
     `ENV PATH=${PATH}`,
     // What this machine trusts, the build trusts as well.
@@ -38,16 +39,13 @@ async function copyPrograms(root: string): Promise<void> {
     for (const library of await librariesOf(program))
       await cp(library, root + library, { dereference: true });
   }
-  const tools = (await printed('busybox', '--list')).trim().split('\n');
-  await Promise.all(
-    tools.filter((tool) => tool !== 'busybox').map((tool) => symlink('busybox', `${root}/bin/${tool}`)),
-  );
+  const tools = (await $`busybox --list`.text()).trim().split('\n');
+  for (const tool of tools) if (tool !== 'busybox') await symlink('busybox', `${root}/bin/${tool}`);
 }
 
 /** None for a program that is linked statically, which ldd takes for a failure. */
 async function librariesOf(program: string): Promise<string[]> {
-  const child = Bun.spawn(['ldd', program], { stdout: 'pipe', stderr: 'ignore' });
-  return (await child.stdout.text()).match(/\/\S+/g) ?? [];
+  return (await $`ldd ${program}`.nothrow().quiet().text()).match(/\/\S+/g) ?? [];
 }
 
 async function writeFiles(root: string): Promise<void> {
@@ -63,11 +61,4 @@ async function writeFiles(root: string): Promise<void> {
   await chmod(root + ENTRYPOINT_PATH, 0o755);
   await mkdir(`${root}/home/bun/app`, { recursive: true });
   await chown(`${root}/home/bun`, USER_ID, USER_ID);
-}
-
-async function printed(...command: string[]): Promise<string> {
-  const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
-  const [output, status] = await Promise.all([child.stdout.text(), child.exited]);
-  if (status !== 0) throw new Error(`${command.join(' ')} ended with ${status}`);
-  return output;
 }

@@ -1,4 +1,6 @@
-/** What the systemd unit lets the kernel do for the gateway, as a seccomp profile that a container can be held to. */
+/** Makes a seccomp profile of what the systemd unit allows, so that a container can be restricted in the same way. */
+
+import { $ } from 'bun';
 
 /** Address family numbers of Linux. */
 const FAMILIES: Record<string, number> = { AF_UNIX: 1, AF_INET: 2, AF_INET6: 10 };
@@ -32,13 +34,8 @@ export async function seccompProfile(unit: string) {
 
 /** systemd's groups of system calls, such as `@system-service`, and what each holds. */
 async function readGroups(): Promise<Map<string, string>> {
-  const child = Bun.spawn(['systemd-analyze', 'syscall-filter', '--no-pager'], {
-    stdout: 'pipe',
-    stderr: 'ignore',
-  });
-  const blocks = (await child.stdout.text())
-    .split(/\n\n/)
-    .map((block) => block.replaceAll(/#.*/g, '').trim());
+  const listing = await $`systemd-analyze syscall-filter --no-pager`.quiet().text();
+  const blocks = listing.split(/\n\n/).map((block) => block.replaceAll(/#.*/g, '').trim());
   return new Map(blocks.map((block) => [/^\S*/.exec(block)?.[0] ?? '', block.replace(/^\S*/, '')]));
 }
 
