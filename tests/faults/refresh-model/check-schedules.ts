@@ -5,28 +5,20 @@ import { violationsIn } from './checks.ts';
 import { plan } from './commands.ts';
 import { Facts } from './facts.ts';
 import { runSchedule } from './schedule.ts';
-import { storyOf } from './story.ts';
 
-interface Options {
-  readonly seed: number;
-  readonly runs: number;
-  /** As fast-check has printed it: only that schedule runs. */
-  readonly path?: string;
-}
-
-/** @returns what is wrong with the smallest schedule that was found, and how to run it again; undefined when none was */
-export async function checkSchedules({ seed, runs, path = '' }: Options): Promise<string | undefined> {
+/**
+ * @param path as fast-check has printed it: only that schedule runs
+ * @returns what is wrong with the smallest schedule that was found, and how to run it again; undefined when none was
+ */
+export async function checkSchedules(seed: number, runs: number, path = ''): Promise<string | undefined> {
   const property = fc.asyncProperty(fc.scheduler(), plan, async (scheduler, commands) => {
     const history = await runSchedule(scheduler, commands);
     const violations = violationsIn(new Facts(history));
-    if (violations.length > 0) throw new Error(`${violations.join('\n')}\n${storyOf(history)}`);
+    if (violations.length > 0) throw new Error(`${violations.join('\n')}\n${history.story()}`);
   });
-  const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(property, {
-    seed,
-    numRuns: runs,
-    path,
-  });
-  if (!failed) return undefined;
+  const result = await fc.check(property, { seed, numRuns: runs, path });
+  if (!result.failed) return undefined;
+  const { counterexample, counterexamplePath, errorInstance } = result;
   const what = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
   const again = `MODEL_SEED=${seed} MODEL_PATH=${counterexamplePath} bun run model`;
   return `${what}\n${JSON.stringify(counterexample?.[1])}\n${again}`;

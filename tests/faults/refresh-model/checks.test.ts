@@ -1,109 +1,70 @@
 import { describe, expect, it } from 'bun:test';
-import { RequestTrace } from '../../../src/gateway/trace/request-trace.ts';
 import { checks } from './checks.ts';
 import { Facts } from './facts.ts';
-import { History, type Request, type Send, type SignOut, type Token } from './history.ts';
-import type { Moment } from './virtual-time.ts';
+import { History, type Moment, type Request, type Token } from './history.ts';
 
-/** The time of a moment in milliseconds; its order is that in which it is made. */
-type At = number;
-
-/** Writes down what did not happen, so that a check has something to object to. */
+/** A history that never happened, so that a check has something to object to. Times are in milliseconds. */
 class Story {
-  readonly history = new History(900_000);
-  readonly family = { number: 0, revoked: undefined as Moment | undefined };
-  readonly first = this.#issue('t0.0', undefined);
-  #order = 0;
+  #now = 0;
+  readonly history = new History(900_000, () => this.#now);
+  readonly first = this.history.issue({ number: 0, revoked: undefined }, undefined);
 
-  at(ms: At): Moment {
-    return { at: ms, order: ++this.#order };
+  at(ms: number): Moment {
+    this.#now = ms;
+    return this.history.moment('');
+  }
+
+  request(token: Token, ms: number, outcome?: Request['outcome'], pair?: Token): Request {
+    this.#now = ms;
+    const request = this.history.request({ token, instance: 'A1' });
+    request.asked = this.at(ms);
+    return outcome ? this.ends(request, ms, outcome, pair) : request;
+  }
+
+  ends(request: Request, ms: number, outcome: NonNullable<Request['outcome']>, pair?: Token): Request {
+    return Object.assign(request, { ended: this.at(ms), outcome }, pair ? { pair } : {});
+  }
+
+  send(token: Token, ms: number) {
+    this.#now = ms;
+    return this.history.send({ token, instance: 'A1' });
+  }
+
+  rejected(token: Token, ms: number): void {
+    const verdict = 'rejected';
+    Object.assign(this.send(token, ms), {
+      arrived: this.at(ms),
+      verdict,
+      ended: this.at(ms),
+      outcome: verdict,
+    });
   }
 
   /** A refresh with its request, over at once. */
-  renewed(token: Token, ms: At): { send: Send; request: Request; pair: Token } {
+  renewed(token: Token, ms: number): { request: Request; pair: Token } {
     const request = this.request(token, ms);
     const send = this.send(token, ms);
-    const pair = this.#issue(`t0.${token.generation + 1}`, token, ms);
-    Object.assign(send, {
-      arrived: this.at(ms),
-      verdict: 'renewed',
-      successor: pair,
-      ended: this.at(ms),
-      outcome: 'renewed',
-    });
-    this.ends(request, ms, 'renewed', pair);
-    return { send, request, pair };
+    const outcome = 'renewed';
+    const arrived = this.at(ms);
+    const pair = this.history.issue(token.family, token);
+    Object.assign(send, { arrived, verdict: outcome, successor: pair, ended: this.at(ms), outcome });
+    return { request: this.ends(request, ms, outcome, pair), pair };
   }
 
-  send(token: Token, ms: At): Send {
-    const send: Send = {
-      token,
-      instance: 'A1',
-      sent: this.at(ms),
-      arrived: undefined,
-      verdict: undefined,
-      successor: undefined,
-      ended: undefined,
-      outcome: undefined,
-    };
-    this.history.sends.push(send);
-    return send;
+  signOut(token: Token, ms: number): void {
+    this.#now = ms;
+    this.history.signOut({ token, instance: 'A1' }).ended = this.at(ms);
   }
 
-  rejected(token: Token, ms: At): void {
-    const send = this.send(token, ms);
-    Object.assign(send, {
-      arrived: this.at(ms),
-      verdict: 'rejected',
-      ended: this.at(ms),
-      outcome: 'rejected',
-    });
-  }
-
-  request(token: Token, ms: At, asksAt = ms): Request {
-    const request: Request = {
-      token,
-      instance: 'A1',
-      arrived: this.at(ms),
-      asked: this.at(asksAt),
-      ended: undefined,
-      outcome: undefined,
-      pair: undefined,
-      leaves: undefined,
-      given: undefined,
-      trace: new RequestTrace(new globalThis.Request('http://gateway.test')),
-      isLost: false,
-    };
-    this.history.presentations.push({ token, instance: 'A1', moment: request.arrived });
-    this.history.requests.push(request);
-    return request;
-  }
-
-  ends(request: Request, ms: At, outcome: Request['outcome'], pair?: Token): Request {
-    return Object.assign(request, { ended: this.at(ms), outcome, pair });
-  }
-
-  signOut(token: Token, ms: At): SignOut {
-    const signOut = { token, instance: 'A1', began: this.at(ms), ended: this.at(ms), isOver: true };
-    this.history.signOuts.push(signOut);
-    return signOut;
-  }
-
-  #issue(text: string, before: Token | undefined, ms = 0, family = this.family): Token {
-    const generation = before ? before.generation + 1 : 0;
-    const token = { text, family, before, generation, issued: { at: ms, order: 0 } };
-    this.history.tokens.push(token);
-    return token;
-  }
-
-  issuedAgain(text: string, ms: At): Token {
-    const token = this.#issue(text, undefined, ms, { number: 1, revoked: undefined });
+  issuedAgain(text: string, ms: number): Token {
+    this.#now = ms;
+    const token = this.history.issue({ number: 1, revoked: undefined }, undefined, text);
     this.history.signIns.push({ token, instance: 'A1', isAgain: true, ended: this.at(ms) });
     return token;
   }
 }
 
-/** For each sentence a history that contradicts it. */
+/** For each sentence, a history that contradicts it. */
 const CONTRADICTIONS: Readonly<Record<keyof typeof checks, (story: Story) => void>> = {
   'every request ends, and leaves no timer behind': ({ history }) => {
     history.timersLeft = 1;
@@ -121,12 +82,12 @@ const CONTRADICTIONS: Readonly<Record<keyof typeof checks, (story: Story) => voi
   },
   'a spent token yields the newest pair of its chain while its window is open': (story) => {
     story.renewed(story.first, 0);
-    story.ends(story.request(story.first, 59_000), 59_000, 'ended');
+    story.request(story.first, 59_000, 'ended');
   },
   'a spent token reaches the upstream when its window is closed': (story) => {
     const { pair } = story.renewed(story.first, 0);
     story.request(pair, 1000);
-    story.ends(story.request(story.first, 11_500), 11_500, 'renewed', pair);
+    story.request(story.first, 11_500, 'renewed', pair);
   },
   'a spent token that is sent to the upstream is counted as a reuse': (story) => {
     story.renewed(story.first, 0);
@@ -136,22 +97,22 @@ const CONTRADICTIONS: Readonly<Record<keyof typeof checks, (story: Story) => voi
     story.renewed(story.first, 0).request.trace.refreshTokenReused = 'late';
   },
   'a request is rejected only after the upstream has rejected its token or its family': (story) => {
-    story.ends(story.request(story.first, 0), 0, 'rejected');
+    story.request(story.first, 0, 'rejected');
   },
   'a request is ended only after a sign-out, or a sign-in in its place': (story) => {
-    story.ends(story.request(story.first, 0), 0, 'ended');
+    story.request(story.first, 0, 'ended');
   },
   'no request finds the upstream unreachable that has responded': (story) => {
     story.renewed(story.first, 0);
-    story.ends(story.request(story.first, 100), 100, 'unreachable');
+    story.request(story.first, 100, 'unreachable');
   },
   'after a sign-out no token of the chain yields a pair': (story) => {
     const { pair } = story.renewed(story.first, 0);
     story.signOut(pair, 100);
-    story.ends(story.request(story.first, 200), 200, 'renewed', pair);
+    story.request(story.first, 200, 'renewed', pair);
   },
   'after a sign-out the very token yields no pair at the same instance, with Redis or without': (story) => {
-    story.history.outages.push({ instance: 'A', began: story.at(0), ended: undefined });
+    story.history.outages.push({ began: story.at(0) });
     story.signOut(story.first, 100);
     story.renewed(story.first, 200);
   },
@@ -173,12 +134,12 @@ const CONTRADICTIONS: Readonly<Record<keyof typeof checks, (story: Story) => voi
   },
   'a token that a sign-in has issued again works': (story) => {
     const again = story.issuedAgain('t0.0', 100);
-    story.ends(story.request(again, 200), 200, 'renewed', story.first);
+    story.request(again, 200, 'renewed', story.first);
   },
 };
 
-describe.each(Object.entries(checks))('the check that %s', (sentence, check) => {
-  it('finds nothing in a session that is renewed', () => {
+describe.each(Object.entries(checks))('the check "%s"', (sentence, check) => {
+  it('finds nothing wrong with a session that is renewed', () => {
     const story = new Story();
     story.renewed(story.renewed(story.first, 0).pair, 900_000);
     expect(check(new Facts(story.history))).toEqual([]);

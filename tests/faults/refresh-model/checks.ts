@@ -9,8 +9,7 @@ import {
   shortestSignOutMs,
   signInMs,
 } from './facts.ts';
-import type { Request, Send, SignOut } from './history.ts';
-import type { Moment } from './virtual-time.ts';
+import type { Moment, Request, Send, SignOut } from './history.ts';
 
 /** Gives what contradicts the sentence, in words. */
 type Check = (facts: Facts) => string[];
@@ -57,7 +56,8 @@ export const checks: Readonly<Record<string, Check>> = {
       const { token, ended, outcome } = request;
       const renewal = facts.renewal(token);
       if (!renewal || request.arrived.at <= facts.mustCloseAt(token)) return [];
-      if (wasPresentationLost(facts) || facts.signOutsOf(token).length > 0) return [];
+      // A process that has crashed may have lost what clients had presented to it.
+      if (facts.history.crashes.length > 0 || facts.signOutsOf(token).length > 0) return [];
       const isSent = facts.history.sends.some(
         (send) =>
           send.token === token && send.sent.order > renewal.sent.order && send.sent.order < ended.order,
@@ -119,7 +119,7 @@ export const checks: Readonly<Record<string, Check>> = {
           (signOut) =>
             families.has(signOut.token.family) &&
             signOut.began.order < ended.order &&
-            !(isAgain && signOut.isOver && signOut.ended.order < token.issued.order),
+            !(isAgain && signOut.ended && signOut.ended.order < token.issued.order),
         );
       })
       .map((request) => `${nameOf(request)} was ended`),
@@ -141,38 +141,32 @@ export const checks: Readonly<Record<string, Check>> = {
 
   'after a sign-out no token of the chain yields a pair': (facts) =>
     facts.undisturbed().flatMap((request) => {
-      if (request.outcome !== 'renewed') return [];
-      const { token, asked } = request;
+      const { token, asked, ended, outcome } = request;
+      if (outcome !== 'renewed') return [];
       return facts
-        .signOutsOf(token)
-        .filter((signOut) => signOut.isOver && signOut.ended.order < asked.order)
-        .filter((signOut) => facts.isLinked(signOut, token))
-        .filter((signOut) => request.ended.at < facts.rememberedUntil(signOut))
+        .effectiveSignOuts(token, asked, ended.at)
         .map((signOut) => `${nameOf(request)} got a pair after the sign-out of ${signOut.token.text}`);
     }),
 
   'after a sign-out the very token yields no pair at the same instance, with Redis or without': (facts) =>
     facts.history.requests.flatMap((request) => {
-      const { token, asked, ended, outcome } = request;
-      if (outcome !== 'renewed' || !asked || !ended || facts.wasForged(token) || facts.wasIssuedAgain(token))
-        return [];
+      const { token, asked, ended, outcome, instance } = request;
+      if (outcome !== 'renewed' || !asked || !ended) return [];
+      if (facts.wasForged(token) || facts.wasIssuedAgain(token)) return [];
       return facts.history.signOuts
-        .filter((signOut) => signOut.token === token && signOut.instance === request.instance)
-        .filter((signOut) => signOut.isOver && signOut.ended.order < asked.order)
-        .filter((signOut) => ended.at < signOut.ended.at + shortestSignOutMs)
+        .filter((signOut) => signOut.token === token && signOut.instance === instance)
+        .filter((signOut) => signOut.ended && signOut.ended.order < asked.order)
+        .filter((signOut) => signOut.ended && ended.at < signOut.ended.at + shortestSignOutMs)
         .map((signOut) => `${nameOf(request)} got a pair after the sign-out at ${signOut.instance}`);
     }),
 
   'a pair that arrives after the sign-out is given to nobody': (facts) =>
     facts.undisturbed().flatMap((request) => {
       const { pair, outcome } = request;
-      if (outcome !== 'renewed' || !pair) return [];
-      return lateFor(
-        facts,
-        facts.history.sends.find(({ successor }) => successor === pair),
-      ).map(
-        (signOut) =>
-          `${nameOf(request)} got the late ${pair.text} after the sign-out of ${signOut.token.text}`,
+      const send = facts.history.sends.find(({ successor }) => successor && successor === pair);
+      if (outcome !== 'renewed' || !send) return [];
+      return lateFor(facts, send).map(
+        ({ token }) => `${nameOf(request)} got the late ${pair?.text} after the sign-out of ${token.text}`,
       );
     }),
 
@@ -180,8 +174,8 @@ export const checks: Readonly<Record<string, Check>> = {
     facts.history.sends.flatMap((send) => {
       const { successor } = send;
       if (!successor || facts.crashOf(send.instance) || lateFor(facts, send).length === 0) return [];
-      const isTold = facts.history.upstreamSignOuts.some(({ text }) => text === successor.text);
-      return isTold ? [] : [`${successor.text} was not signed out`];
+      const isSignedOut = facts.history.upstreamSignOuts.includes(successor.text);
+      return isSignedOut ? [] : [`${successor.text} was not signed out`];
     }),
 
   'a response that leaves after the sign-out sets no cookies': (facts) =>
@@ -189,11 +183,8 @@ export const checks: Readonly<Record<string, Check>> = {
       const { pair, leaves, given } = request;
       if (!pair || !leaves || !given || facts.wasRedisAway(pair.issued, leaves)) return [];
       return facts
-        .signOutsOf(pair)
-        .filter((signOut) => signOut.isOver && signOut.ended.order < leaves.order)
-        .filter((signOut) => facts.isLinked(signOut, pair))
-        .filter((signOut) => leaves.at < facts.rememberedUntil(signOut))
-        .map((signOut) => `${nameOf(request)} set ${given.text} after the sign-out of ${signOut.token.text}`);
+        .effectiveSignOuts(pair, leaves)
+        .map(({ token }) => `${nameOf(request)} set ${given.text} after the sign-out of ${token.text}`);
     }),
 
   'nobody waits longer than a sign-in may take while the upstream is not being asked': (facts) =>
@@ -211,7 +202,7 @@ export const checks: Readonly<Record<string, Check>> = {
       const claims = facts.history.crashes.length + facts.history.forged.length;
       return idleMs <= Math.max(1, claims) * signInMs + logoutMs + 1000
         ? []
-        : [`${nameOf(request)} waited ${idleMs} ms for nothing`];
+        : [`${nameOf(request)} waited ${idleMs} ms without a reason`];
     }),
 
   'a token that a sign-in has issued again works': (facts) =>
@@ -221,7 +212,7 @@ export const checks: Readonly<Record<string, Check>> = {
         return [];
       return outcome !== 'renewed' || !pair || pair.family.number >= token.family.number
         ? []
-        : [`${nameOf(request)} got ${pair?.text}, which came of an earlier sign-in`];
+        : [`${nameOf(request)} got ${pair?.text}, which is of an earlier sign-in`];
     }),
 };
 
@@ -282,11 +273,6 @@ function wasRenewedBefore(facts: Facts, { token, asked }: Request): boolean {
   );
 }
 
-/** A process that has crashed may have taken what clients had presented to it with it. */
-function wasPresentationLost({ history }: Facts): boolean {
-  return history.crashes.length > 0;
-}
-
 function isIssuedAgainAfter({ history }: Facts, token: Request['token'], order: number): boolean {
   return history.tokens.some(({ text, issued }) => text === token.text && issued.order > order);
 }
@@ -299,17 +285,12 @@ function isExcusedAgain(facts: Facts, token: Request['token'], arrived: Moment, 
 }
 
 /** The sign-outs that were over when the pair of this refresh arrived. */
-function lateFor(facts: Facts, send: Send | undefined): SignOut[] {
-  const ended = send?.ended;
-  if (!send || !ended || send.outcome !== 'renewed' || facts.wasForged(send.token)) return [];
-  if (facts.wasIssuedAgain(send.token)) return [];
+function lateFor(facts: Facts, { token, ended, outcome }: Send): SignOut[] {
+  if (!ended || outcome !== 'renewed' || facts.wasForged(token) || facts.wasIssuedAgain(token)) return [];
   return facts
-    .signOutsOf(send.token)
-    .filter((signOut) => signOut.isOver && signOut.ended.order < ended.order)
-    .filter((signOut) => signOut.token.generation <= send.token.generation)
-    .filter((signOut) => facts.isLinked(signOut, send.token))
-    .filter((signOut) => !facts.wasRedisAway(signOut.token.issued, ended))
-    .filter((signOut) => ended.at < facts.rememberedUntil(signOut));
+    .effectiveSignOuts(token, ended)
+    .filter((signOut) => signOut.token.generation <= token.generation)
+    .filter((signOut) => !facts.wasRedisAway(signOut.token.issued, ended));
 }
 
 /** Of the union of intervals. */

@@ -3,115 +3,79 @@
 import fc from 'fast-check';
 import type { Fate } from './upstream-model.ts';
 
-interface Common {
-  /** Since the command before it. */
-  readonly afterMs: number;
-  readonly instance: 0 | 1;
+/** Values around the times that the coordination knows: polls, claims, windows, time limits, and lifetimes. */
+const AFTER_MS = [0, 0, 0, 0, 1, 30, 45, 400, 600, 1500, 3100, 9700, 10_300, 31_000, 61_000, 290_000];
+
+const oneOf = <const Value>(...values: readonly Value[]) => fc.constantFrom(...values);
+
+const ofKind = <const Kind extends string>(kind: Kind) => ({
+  kind: fc.constant(kind),
+  afterMs: oneOf(...AFTER_MS),
+  instance: oneOf(0, 1),
   /** Which of the tokens that clients have received: 0 is the newest, 1 the one before it. */
-  readonly token: number;
-}
-
-export type Command = Common &
-  (
-    | { readonly kind: 'request'; readonly asksAfterMs: number; readonly callMs: number }
-    | { readonly kind: 'presentation' | 'sign-out' | 'crash' | 'forged claim' | 'Redis comes back' }
-    | { readonly kind: 'sign-in'; readonly how: 'replaces' | 'again' | 'replaces, again' }
-    | {
-        readonly kind: 'Redis goes away';
-        /** Redis restarts empty, connections are cut, or nothing arrives until it is back. */
-        readonly how: 'restart' | 'cut' | 'stalled';
-        readonly who: 'both' | 'one';
-      }
-  );
-
-export interface Plan {
-  readonly commands: readonly Command[];
-  /** Of one call to the upstream after the other, and from the first again. */
-  readonly fates: readonly Fate[];
-  readonly expiresInSeconds: number;
-}
-
-const common = {
-  // Around the times that the coordination knows: polls, claims, the windows, time limits, and what is kept.
-  afterMs: fc.constantFrom(
-    0,
-    0,
-    0,
-    0,
-    1,
-    30,
-    45,
-    400,
-    600,
-    1500,
-    3100,
-    9700,
-    10_300,
-    31_000,
-    61_000,
-    290_000,
-  ),
-  instance: fc.constantFrom(0 as const, 1 as const),
-  token: fc.constantFrom(0, 0, 0, 1, 1, 2, 3),
-};
-const ofKind = <Kind extends Command['kind']>(kind: Kind) => ({ kind: fc.constant(kind), ...common });
+  token: oneOf(0, 0, 0, 1, 1, 2, 3),
+});
 
 const request = fc.record({
   ...ofKind('request'),
-  asksAfterMs: fc.constantFrom(0, 0, 0, 0, 20, 200, 5000, 11_000, 70_000, 279_000),
-  callMs: fc.constantFrom(0, 0, 0, 20, 2000, 15_000),
+  asksAfterMs: oneOf(0, 0, 0, 0, 20, 200, 5000, 11_000, 70_000, 279_000),
+  callMs: oneOf(0, 0, 0, 20, 2000, 15_000),
 });
 const presentation = fc.record(ofKind('presentation'));
 const signOut = fc.record(ofKind('sign-out'));
-const signIn = fc.record({
-  ...ofKind('sign-in'),
-  how: fc.constantFrom('replaces' as const, 'again' as const, 'replaces, again' as const),
-});
+const signIn = fc.record({ ...ofKind('sign-in'), how: oneOf('replaces', 'again', 'replaces, again') });
 const crash = fc.record(ofKind('crash'));
 const forgedClaim = fc.record(ofKind('forged claim'));
 const away = fc.record({
   ...ofKind('Redis goes away'),
-  how: fc.constantFrom('restart' as const, 'cut' as const, 'stalled' as const),
-  who: fc.constantFrom('both' as const, 'one' as const),
+  /** Redis restarts empty, connections are cut, or nothing arrives until it is back. */
+  how: oneOf('restart', 'cut', 'stalled'),
+  who: oneOf('both', 'one'),
 });
 const back = fc.record(ofKind('Redis comes back'));
 
-const many = { arbitrary: request, weight: 10 };
-const some = { arbitrary: presentation, weight: 2 };
-const few = <Value>(arbitrary: fc.Arbitrary<Value>, weight = 1) => ({ arbitrary, weight });
+export type Command = Generated<
+  | typeof request
+  | typeof presentation
+  | typeof signOut
+  | typeof signIn
+  | typeof crash
+  | typeof forgedClaim
+  | typeof away
+  | typeof back
+>;
+type Generated<Source> = Source extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Some faults excuse much, so that most schedules are without them. */
-const command = {
-  faultless: fc.oneof<fc.MaybeWeightedArbitrary<Command>[]>(many, some, few(signOut, 2), few(signIn)),
-  crashes: fc.oneof<fc.MaybeWeightedArbitrary<Command>[]>(many, some, few(signOut), few(crash, 2)),
-  outages: fc.oneof<fc.MaybeWeightedArbitrary<Command>[]>(
-    many,
-    some,
-    few(signOut, 2),
-    few(signIn),
-    few(away, 3),
-    few(back, 3),
-  ),
-  forgeries: fc.oneof<fc.MaybeWeightedArbitrary<Command>[]>(many, some, few(forgedClaim, 2), few(crash)),
-};
-const commandsOf = (one: fc.Arbitrary<Command>) => fc.array(one, { minLength: 1, maxLength: 12 });
+type Weighted = fc.WeightedArbitrary<Command>;
+const weigh = (weight: number, arbitrary: fc.Arbitrary<Command>): Weighted => ({ weight, arbitrary });
+
+function commandsOf(...others: Weighted[]) {
+  const command = fc.oneof<Weighted[]>(weigh(10, request), weigh(2, presentation), ...others);
+  return fc.array(command, { minLength: 1, maxLength: 12 });
+}
 
 const fate: fc.Arbitrary<Fate> = fc.record({
-  beforeMs: fc.constantFrom(0, 0, 0, 0, 700, 3500),
-  afterMs: fc.constantFrom(0, 0, 0, 0, 700, 3500),
+  beforeMs: oneOf(0, 0, 0, 0, 700, 3500),
+  afterMs: oneOf(0, 0, 0, 0, 700, 3500),
   lost: fc.oneof(
-    { arbitrary: fc.constant('never' as const), weight: 8 },
-    { arbitrary: fc.constantFrom('before it arrives' as const, 'after it arrived' as const), weight: 1 },
+    { weight: 8, arbitrary: fc.constant('never' as const) },
+    { weight: 1, arbitrary: oneOf('before it arrives', 'after it arrived') },
   ),
 });
 
-export const plan: fc.Arbitrary<Plan> = fc.record({
+export const plan = fc.record({
+  // Some faults excuse much, so most schedules are without them.
   commands: fc.oneof(
-    few(commandsOf(command.faultless), 4),
-    few(commandsOf(command.crashes), 2),
-    few(commandsOf(command.outages), 2),
-    few(commandsOf(command.forgeries)),
+    { weight: 4, arbitrary: commandsOf(weigh(2, signOut), weigh(1, signIn)) },
+    { weight: 2, arbitrary: commandsOf(weigh(1, signOut), weigh(2, crash)) },
+    {
+      weight: 2,
+      arbitrary: commandsOf(weigh(2, signOut), weigh(1, signIn), weigh(3, away), weigh(3, back)),
+    },
+    { weight: 1, arbitrary: commandsOf(weigh(2, forgedClaim), weigh(1, crash)) },
   ),
+  /** Of one call to the upstream after the other, and from the first again. */
   fates: fc.array(fate, { maxLength: 6 }),
-  expiresInSeconds: fc.constantFrom(900, 900, 8),
+  expiresInSeconds: oneOf(900, 900, 8),
 });
+export type Plan = Generated<typeof plan>;

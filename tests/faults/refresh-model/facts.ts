@@ -1,15 +1,22 @@
 /** What the checks derive from a history: chains, windows, and what a fault excuses. */
 
 import { recordLifetimes } from '../../../src/gateway/refresh/record-lifetimes.ts';
-import type { Family, History, Request, Send, SignOut, Token } from './history.ts';
-import { settings } from './settings.ts';
-import type { Moment } from './virtual-time.ts';
+import { testSettings } from '../../support/world.ts';
+import type { Family, History, Moment, Request, SignOut, Token } from './history.ts';
 
+/** Shorter than the defaults where that saves steps. */
+export const settings = testSettings({
+  UPSTREAM_URL: 'http://upstream.test',
+  IDP_URL: 'http://identity-provider.test',
+  REFRESH_REPLAY_SECONDS: '60',
+  TIMEOUT_SIGN_IN_MS: '5000',
+  TIMEOUT_LOGOUT_MS: '2000',
+});
 const PRESENTED_MS = 10_000;
-/** More than the instances need to tell each other through Redis. */
+/** More than the instances need to notify each other through Redis. */
 export const SPREADS_MS = 200;
 export const lifetimes = recordLifetimes(settings);
-/** How long a sign-out is remembered of whose token nothing is known. */
+/** How long a sign-out is remembered if nothing is known of its token. */
 export const shortestSignOutMs = Math.min(lifetimes.signOut.claimedMs, lifetimes.signOut.unknownMs);
 export const { signInMs, logoutMs } = settings.timeouts;
 
@@ -21,51 +28,45 @@ export class Facts {
   }
 
   /** The send that exchanged this token, if its instance had the pair. */
-  renewal(token: Token): (Send & { readonly ended: Moment; readonly successor: Token }) | undefined {
+  renewal(token: Token) {
     for (const send of this.history.sends) {
-      const { ended, successor } = send;
-      if (send.token === token && send.outcome === 'renewed' && ended && successor)
-        return { ...send, ended, successor };
+      const { ended, successor, outcome } = send;
+      if (send.token === token && outcome === 'renewed' && ended && successor)
+        return { sent: send.sent, ended, successor };
     }
     return undefined;
   }
 
-  firstPresented(token: Token): Moment | undefined {
-    return this.history.presentations.find((presentation) => presentation.token === token)?.moment;
+  /** Between these arrival times the window of a spent token closes. */
+  #closing(token: Token): { readonly earliest: number; readonly latest: number } {
+    const never = Number.POSITIVE_INFINITY;
+    const renewal = this.renewal(token);
+    if (!renewal) return { earliest: never, latest: never };
+    const { successor, ended } = renewal;
+    const presentedAt =
+      this.history.presentations.find((presentation) => presentation.token === successor)?.moment.at ?? never;
+    const next = this.history.sends.find((send) => send.token === successor && send.verdict === 'renewed');
+    const isSpent = presentedAt < never && next?.arrived !== undefined;
+    const known = this.renewal(successor)?.ended.at ?? never;
+    const byTime = Math.min(ended.at + lifetimes.replayMs, presentedAt + PRESENTED_MS);
+    return {
+      earliest: Math.min(
+        byTime + 1,
+        isSpent ? (next?.arrived?.at ?? never) : never,
+        this.mayCloseAt(successor),
+      ),
+      latest: SPREADS_MS + Math.min(byTime, Math.max(presentedAt, known)),
+    };
   }
 
   /** The earliest arrival for which the window of a spent token may be closed. */
   mayCloseAt(token: Token): number {
-    const renewal = this.renewal(token);
-    if (!renewal) return Number.POSITIVE_INFINITY;
-    const { successor, ended } = renewal;
-    const presented = this.firstPresented(successor);
-    const renewedNext = this.history.sends.find(
-      (send) => send.token === successor && send.verdict === 'renewed',
-    )?.arrived;
-    return Math.min(
-      ended.at + lifetimes.replayMs + 1,
-      presented ? presented.at + PRESENTED_MS + 1 : Number.POSITIVE_INFINITY,
-      presented && renewedNext ? renewedNext.at : Number.POSITIVE_INFINITY,
-      this.mayCloseAt(successor),
-    );
+    return this.#closing(token).earliest;
   }
 
   /** From this arrival on the window of a spent token is closed. */
   mustCloseAt(token: Token): number {
-    const renewal = this.renewal(token);
-    if (!renewal) return Number.POSITIVE_INFINITY;
-    const { successor, ended } = renewal;
-    const presented = this.firstPresented(successor);
-    const next = this.renewal(successor)?.ended;
-    return (
-      SPREADS_MS +
-      Math.min(
-        ended.at + lifetimes.replayMs,
-        presented ? presented.at + PRESENTED_MS : Number.POSITIVE_INFINITY,
-        presented && next ? Math.max(presented.at, next.at) : Number.POSITIVE_INFINITY,
-      )
-    );
+    return this.#closing(token).latest;
   }
 
   /** Whether an instance was without Redis at any time in between. */
@@ -76,14 +77,14 @@ export class Facts {
   }
 
   wasForged({ family }: Token): boolean {
-    return this.history.forged.some(({ token }) => token.family === family);
+    return this.history.forged.some((token) => token.family === family);
   }
 
   crashOf(instance: string): Moment | undefined {
     return this.history.crashes.find((crash) => crash.instance === instance)?.moment;
   }
 
-  /** The families that share a token's text with this one: of what happens to it, it cannot be said whose it is. */
+  /** The families that share a token's text with this one, so that an event with the text may be of any of them. */
   namesakesOf({ family }: Token): Set<Family> {
     const { tokens } = this.history;
     const families = new Set([family]);
@@ -108,8 +109,8 @@ export class Facts {
   }
 
   /**
-   * Whether an instance may have a sign-out of this text in its memory still, and tell Redis of it again: the other
-   * instance does not hear of the sign-in, and a request that is in flight meanwhile brings the sign-out back.
+   * Whether an instance may still have a sign-out of this text in its memory, and send it to Redis again: the other
+   * instance is not notified of the sign-in, and a request that is in flight meanwhile restores the sign-out.
    */
   mayStillBeEnded(token: Token): boolean {
     const families = this.namesakesOf(token);
@@ -132,7 +133,7 @@ export class Facts {
     return this.history.signOuts.filter(({ token }) => token.family === family);
   }
 
-  /** Requests whose history no fault disturbs, with all that they need to be judged. */
+  /** Requests that no fault disturbs, with all that they need to be judged. */
   undisturbed(): Judged[] {
     const judged: Judged[] = [];
     for (const request of this.history.requests) {
@@ -144,11 +145,13 @@ export class Facts {
     return judged;
   }
 
-  /** Whether a sign-out with the one token also finds the other, by what is known of their chain at that time. */
+  /** Whether a sign-out with one token also finds the other, by what is known of their chain at that time. */
   isLinked(signOut: SignOut, token: Token): boolean {
     const { token: signedOut, began } = signOut;
     if (token.family !== signedOut.family) return false;
-    if (token !== signedOut && this.hasPredecessor(signOut)) return false;
+    // A later sign-out finds no successors any more.
+    const hasPredecessor = this.signOutsOf(token).some((other) => other.began.order < began.order);
+    if (token !== signedOut && hasPredecessor) return false;
     const [first, last] = token.generation > signedOut.generation ? [signedOut, token] : [token, signedOut];
     for (let { before } = last; before && before.generation >= first.generation; { before } = before) {
       const renewal = this.renewal(before);
@@ -158,22 +161,26 @@ export class Facts {
     return true;
   }
 
-  /** Whether another sign-out has been there before, so that this one finds no successors any more. */
-  hasPredecessor({ token, began }: SignOut): boolean {
-    return this.signOutsOf(token).some((other) => other.began.order < began.order);
+  /** The sign-outs that were over before this moment, found this token, and are remembered at that time. */
+  effectiveSignOuts(token: Token, before: Moment, at = before.at): SignOut[] {
+    return this.signOutsOf(token).filter(
+      (signOut) =>
+        signOut.ended !== undefined &&
+        signOut.ended.order < before.order &&
+        this.isLinked(signOut, token) &&
+        at < signOut.ended.at + this.#rememberedMs(signOut),
+    );
   }
 
-  /** Until when the sign-out of this token is remembered; shorter for one that no refresh has spent or issued. */
-  rememberedUntil({ token, began, ended }: SignOut): number {
-    const { workedMs } = lifetimes.signOut;
-    const issuedFor = token.before ? began.at - token.issued.at : Number.POSITIVE_INFINITY;
+  /** How long a sign-out is remembered; shorter if no refresh has spent or issued its token. */
+  #rememberedMs({ token, began }: SignOut): number {
     const renewal = this.renewal(token);
-    const hasWorked =
-      issuedFor < lifetimes.issuedMs ||
-      (renewal !== undefined &&
-        renewal.ended.order < began.order &&
-        began.at < renewal.ended.at + lifetimes.keepMs);
-    return ended.at + (hasWorked ? workedMs : shortestSignOutMs) - SPREADS_MS;
+    const wasIssued = token.before !== undefined && began.at - token.issued.at < lifetimes.issuedMs;
+    const wasSpent =
+      renewal !== undefined &&
+      renewal.ended.order < began.order &&
+      began.at < renewal.ended.at + lifetimes.keepMs;
+    return (wasIssued || wasSpent ? lifetimes.signOut.workedMs : shortestSignOutMs) - SPREADS_MS;
   }
 }
 

@@ -1,12 +1,17 @@
 /** What happened in one schedule, as the checks read it. */
 
-import type { RequestTrace } from '../../../src/gateway/trace/request-trace.ts';
-import type { Moment } from './virtual-time.ts';
+import { RequestTrace } from '../../../src/gateway/trace/request-trace.ts';
 
-/** One issue of a refresh token: when a sign-in issues the same text again, that is another one. */
+export interface Moment {
+  /** In virtual milliseconds. */
+  readonly at: number;
+  /** Of two moments at the same time, the one with the smaller number came first. */
+  readonly order: number;
+}
+
+/** One issue of a refresh token. When a sign-in issues the same text again, that is another token. */
 export interface Token {
   readonly text: string;
-  /** All that came of one sign-in. */
   readonly family: Family;
   /** The token whose refresh issued this one; undefined when a sign-in did. */
   readonly before: Token | undefined;
@@ -14,9 +19,10 @@ export interface Token {
   readonly issued: Moment;
 }
 
+/** All tokens that follow from one sign-in. */
 export interface Family {
   readonly number: number;
-  /** Whether the upstream has refused one of its tokens as spent, or was signed out from it. */
+  /** When the upstream refused one of its tokens as spent, or was signed out from it. */
   revoked: Moment | undefined;
 }
 
@@ -25,12 +31,12 @@ export interface Send {
   readonly token: Token;
   readonly instance: string;
   readonly sent: Moment;
-  arrived: Moment | undefined;
-  verdict: 'renewed' | 'rejected' | undefined;
-  successor: Token | undefined;
-  /** When the instance had its outcome, and which it was. */
-  ended: Moment | undefined;
-  outcome: 'renewed' | 'rejected' | 'unreachable' | undefined;
+  arrived?: Moment;
+  verdict?: 'renewed' | 'rejected';
+  successor?: Token;
+  /** When the instance had its outcome. */
+  ended?: Moment;
+  outcome?: 'renewed' | 'rejected' | 'unreachable';
 }
 
 /** A request of a client that carries a refresh token and asks for a refresh. */
@@ -38,41 +44,26 @@ export interface Request {
   readonly token: Token;
   readonly instance: string;
   readonly arrived: Moment;
-  asked: Moment | undefined;
-  ended: Moment | undefined;
-  outcome: 'renewed' | 'rejected' | 'unreachable' | 'ended' | undefined;
-  /** Of the pair that the refresh yielded. */
-  pair: Token | undefined;
-  /** When it asked for the newest pair, just before its response left. */
-  leaves: Moment | undefined;
-  /** Of the pair that its client received. */
-  given: Token | undefined;
   readonly trace: RequestTrace;
-  /** Whether its instance has crashed before it had a response, so that nobody knows what became of it. */
-  isLost: boolean;
-}
-
-/** A client has shown this token. */
-export interface Presentation {
-  readonly token: Token;
-  readonly instance: string;
-  readonly moment: Moment;
+  asked?: Moment;
+  ended?: Moment;
+  outcome?: 'renewed' | 'rejected' | 'unreachable' | 'ended';
+  /** Of the pair that the refresh yielded. */
+  pair?: Token;
+  /** When it asked for the newest pair, just before its response left. */
+  leaves?: Moment;
+  /** Of the pair that its client received. */
+  given?: Token;
+  /** Its instance crashed before it had a response, so its outcome is unknown. */
+  isLost?: true;
 }
 
 export interface SignOut {
   readonly token: Token;
   readonly instance: string;
   readonly began: Moment;
-  ended: Moment;
-  /** False while it is under way, and for ever when its instance has crashed. */
-  isOver: boolean;
-}
-
-/** The upstream was asked to sign out with this token. */
-export interface UpstreamSignOut {
-  readonly text: string;
-  readonly instance: string;
-  readonly sent: Moment;
+  /** Undefined while it is in flight, and for ever when its instance has crashed. */
+  ended?: Moment;
 }
 
 export interface SignIn {
@@ -81,14 +72,18 @@ export interface SignIn {
   /** Whether the text of its token had been issued before. */
   readonly isAgain: boolean;
   /** From when on its client may have the token. */
-  ended: Moment | undefined;
+  ended?: Moment;
 }
 
 /** From when an instance had no Redis until it had it again. */
 export interface Outage {
-  readonly instance: string;
   readonly began: Moment;
-  ended: Moment | undefined;
+  ended?: Moment;
+}
+
+interface Place {
+  readonly token: Token;
+  readonly instance: string;
 }
 
 export class History {
@@ -96,19 +91,72 @@ export class History {
   readonly tokens: Token[] = [];
   readonly sends: Send[] = [];
   readonly requests: Request[] = [];
-  readonly presentations: Presentation[] = [];
+  /** A client has shown a token. */
+  readonly presentations: { readonly token: Token; readonly moment: Moment }[] = [];
   readonly signOuts: SignOut[] = [];
-  readonly upstreamSignOuts: UpstreamSignOut[] = [];
+  /** The texts of the tokens with which the upstream was asked to sign out. */
+  readonly upstreamSignOuts: string[] = [];
   readonly signIns: SignIn[] = [];
   readonly outages: Outage[] = [];
   readonly crashes: { readonly instance: string; readonly moment: Moment }[] = [];
-  readonly forged: { readonly token: Token; readonly moment: Moment }[] = [];
-  /** Timers that were left when nothing was under way any more. */
+  readonly forged: Token[] = [];
+  /** Timers that were left when nothing was in flight any more. */
   timersLeft = 0;
   /** Why the schedule had to be given up. */
   stuck: string | undefined;
+  readonly #now: () => number;
+  readonly #start: number;
+  readonly #events: string[] = [];
 
-  constructor(accessTokensLastMs: number) {
+  constructor(accessTokensLastMs: number, now: () => number) {
     this.accessTokensLastMs = accessTokensLastMs;
+    this.#now = now;
+    this.#start = now();
+  }
+
+  moment(what: string): Moment {
+    const at = this.#now();
+    const order = this.#events.push(`${at - this.#start} ms  ${what}`);
+    return { at, order };
+  }
+
+  request({ token, instance }: Place): Request {
+    const arrived = this.present({ token, instance });
+    const trace = new RequestTrace(new globalThis.Request('http://gateway.test'));
+    const request: Request = { token, instance, arrived, trace };
+    this.requests.push(request);
+    return request;
+  }
+
+  present({ token, instance }: Place): Moment {
+    const moment = this.moment(`${token.text} is presented at ${instance}`);
+    this.presentations.push({ token, moment });
+    return moment;
+  }
+
+  send({ token, instance }: Place): Send {
+    const send = { token, instance, sent: this.moment(`${instance} sends ${token.text} to the upstream`) };
+    this.sends.push(send);
+    return send;
+  }
+
+  signOut({ token, instance }: Place): SignOut {
+    const began = this.moment(`the sign-out of ${token.text} at ${instance} begins`);
+    const signOut = { token, instance, began };
+    this.signOuts.push(signOut);
+    return signOut;
+  }
+
+  issue(family: Family, before: Token | undefined, again?: string): Token {
+    const generation = before ? before.generation + 1 : 0;
+    const text = again ?? `t${family.number}.${generation}`;
+    const token = { text, family, before, generation, issued: this.moment(`${text} is issued`) };
+    this.tokens.push(token);
+    return token;
+  }
+
+  /** What happened in order, for a reader. */
+  story(): string {
+    return this.#events.join('\n');
   }
 }

@@ -1,14 +1,13 @@
 /** One instance of the gateway, as far as it coordinates refreshes: the real code on a virtual clock and network. */
 
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
-import type { RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
+import { settings } from './facts.ts';
 import type { History, Outage } from './history.ts';
 import type { RedisModel } from './redis-model.ts';
 import { type NetworkState, RedisNetwork } from './redis-network.ts';
-import { settings } from './settings.ts';
-import { ModelEndpoints, type UpstreamModel } from './upstream-model.ts';
+import type { UpstreamModel } from './upstream-model.ts';
 import { ProcessClock, type VirtualTime } from './virtual-time.ts';
 
 export interface World {
@@ -19,14 +18,7 @@ export interface World {
 }
 
 /** What runs until it crashes. */
-export interface Process {
-  /** Another one after each crash. */
-  readonly name: string;
-  readonly clock: ProcessClock;
-  readonly shared: RefreshCoordinator;
-  readonly endpoints: ModelEndpoints;
-  readonly connection: RedisConnection;
-}
+export type Process = ReturnType<Instance['start']>;
 
 export class Instance {
   readonly #world: World;
@@ -40,23 +32,24 @@ export class Instance {
     this.#world = world;
     this.#name = name;
     this.#network = new RedisNetwork(world.time, world.redis, name);
-    this.process = this.#start();
+    this.process = this.start();
   }
 
   get isConnected(): boolean {
-    return this.#network.state === 'up' && this.process.connection.isUp;
+    return this.#network.isUp && this.process.connection.isUp;
   }
 
   /** The process dies, and another one takes its place with nothing in its memory. */
   crash(): void {
+    const { history } = this.#world;
     const { name, clock } = this.process;
-    this.#world.history.crashes.push({ instance: name, moment: this.#world.time.moment() });
+    history.crashes.push({ instance: name, moment: history.moment(`${name} crashes`) });
     clock.crash();
     this.#network.crash();
-    for (const request of this.#world.history.requests) {
+    for (const request of history.requests) {
       if (request.instance === name && !request.ended) request.isLost = true;
     }
-    this.process = this.#start();
+    this.process = this.start();
   }
 
   setNetwork(state: NetworkState): void {
@@ -65,39 +58,34 @@ export class Instance {
     this.#outageMayEnd();
   }
 
-  #start(): Process {
+  start() {
+    const { time, upstream } = this.#world;
     const name = `${this.#name}${++this.#starts}`;
-    const clock = new ProcessClock(this.#world.time, name);
+    const clock = new ProcessClock(time, name);
+    const whileAlive = (work: () => void) => () => {
+      if (clock.isAlive) work();
+    };
     const observer = {
-      onDown: () => {
-        if (clock.isAlive) this.#outageBegins();
-      },
-      onUp: () => {
-        if (clock.isAlive) queueMicrotask(() => this.#outageMayEnd());
-      },
+      onDown: whileAlive(() => this.#outageBegins()),
+      onUp: whileAlive(() => queueMicrotask(() => this.#outageMayEnd())),
     };
-    const open = (): RedisLink => this.#network.open(clock);
+    const open = () => this.#network.open(clock);
     const connection = new RedisConnection('redis://model', observer, clock, open);
+    const endpoints = upstream.endpoints(settings, clock, name);
     const store = new RedisReplayStore(connection, clock.now);
-    const endpoints = new ModelEndpoints(settings, this.#world, clock, name);
-    return {
-      name,
-      clock,
-      connection,
-      endpoints,
-      shared: new RefreshCoordinator(settings, store, endpoints, clock),
-    };
+    const shared = new RefreshCoordinator(settings, store, endpoints, clock);
+    return { name, clock, connection, endpoints, shared };
   }
 
   #outageBegins(): void {
     if (this.#outage) return;
-    this.#outage = { instance: this.#name, began: this.#world.time.moment(), ended: undefined };
+    this.#outage = { began: this.#world.history.moment(`${this.#name} has no Redis`) };
     this.#world.history.outages.push(this.#outage);
   }
 
   #outageMayEnd(): void {
     if (!this.#outage || !this.isConnected) return;
-    this.#outage.ended = this.#world.time.moment();
+    this.#outage.ended = this.#world.history.moment(`${this.#name} has Redis again`);
     this.#outage = undefined;
   }
 }

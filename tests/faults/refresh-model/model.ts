@@ -6,10 +6,7 @@ const number = (name: string, fallback: number) => Number(process.env[name] || f
 
 const seed = number('MODEL_SEED', Math.floor(Math.random() * 2 ** 31));
 const runs = number('MODEL_RUNS', 100_000);
-const path = process.env['MODEL_PATH'] ?? '';
 console.log(`MODEL_SEED=${seed} MODEL_RUNS=${runs}`);
-
-const start = performance.now();
-const problem = await checkSchedules({ seed, runs, path });
-console.log(problem ?? `${runs} schedules in ${Math.round((performance.now() - start) / 1000)} s`);
+const problem = await checkSchedules(seed, runs, process.env['MODEL_PATH']);
+console.log(problem ?? `${runs} schedules in ${Math.round(performance.now() / 1000)} s`);
 process.exit(problem ? 1 : 0);

@@ -2,9 +2,8 @@
 
 import type { Scheduler } from 'fast-check';
 import { refreshTokenHash } from '../../../src/gateway/refresh/sealed-pair.ts';
-import { RequestTrace } from '../../../src/gateway/trace/request-trace.ts';
 import type { Command, Plan } from './commands.ts';
-import { History, type Request, type SignIn, type Token } from './history.ts';
+import { History, type SignIn, type Token } from './history.ts';
 import { Instance, type Process, type World } from './instance.ts';
 import { RedisModel } from './redis-model.ts';
 import { UpstreamModel } from './upstream-model.ts';
@@ -12,36 +11,36 @@ import { Stuck, VirtualTime } from './virtual-time.ts';
 
 /** Long enough for whatever goes on when every request has ended. */
 const QUIET_MS = 30_000;
-const HTTP_REQUEST = new globalThis.Request('http://gateway.test');
 
-export async function runSchedule(scheduler: Scheduler, plan: Plan): Promise<History> {
-  return new Schedule(scheduler, plan).run();
+type Of<Kind extends Command['kind']> = Extract<Command, { kind: Kind }>;
+
+export function runSchedule(scheduler: Scheduler, plan: Plan): Promise<History> {
+  const { commands, fates, expiresInSeconds } = plan;
+  const time = new VirtualTime(scheduler);
+  const history = new History(expiresInSeconds * 1000, time.now);
+  const redis = new RedisModel(time.now);
+  const upstream = new UpstreamModel(time, history, fates, expiresInSeconds);
+  return new Schedule({ time, history, redis, upstream }).run(commands);
 }
 
 class Schedule {
   readonly #world: World;
   readonly #instances: readonly [Instance, Instance];
-  readonly #commands: readonly Command[];
   /** What clients have received, the newest last. */
-  readonly #received: Token[] = [];
-  /** What is under way, by the process that does it. */
-  readonly #underWay = new Map<Promise<void>, Process>();
+  readonly #received: Token[];
+  /** What is in flight, by the process that does it. */
+  readonly #inFlight = new Map<Promise<void>, Process>();
 
-  constructor(scheduler: Scheduler, { commands, fates, expiresInSeconds }: Plan) {
-    const time = new VirtualTime(scheduler);
-    const history = new History(expiresInSeconds * 1000);
-    const redis = new RedisModel(time.now);
-    const upstream = new UpstreamModel(time, history, fates, expiresInSeconds);
-    this.#world = { time, history, redis, upstream };
-    this.#instances = [new Instance(this.#world, 'A'), new Instance(this.#world, 'B')];
-    this.#commands = commands;
+  constructor(world: World) {
+    this.#world = world;
+    this.#instances = [new Instance(world, 'A'), new Instance(world, 'B')];
+    this.#received = [world.upstream.signIn()];
   }
 
-  async run(): Promise<History> {
+  async run(commands: readonly Command[]): Promise<History> {
     const { time, history } = this.#world;
-    this.#received.push(this.#world.upstream.signIn());
     try {
-      for (const command of this.#commands) {
+      for (const command of commands) {
         await this.#letPass(command.afterMs);
         this.#do(command);
       }
@@ -57,7 +56,7 @@ class Schedule {
     return history;
   }
 
-  /** At least so long; how much happens in the meantime is up to the scheduler. */
+  /** At least so long. The scheduler decides how much happens meanwhile. */
   async #letPass(ms: number): Promise<void> {
     let isOver = false;
     this.#world.time.timer('the next command', ms, () => {
@@ -67,7 +66,7 @@ class Schedule {
   }
 
   #isDone(): boolean {
-    for (const { clock } of this.#underWay.values()) if (clock.isAlive) return false;
+    for (const { clock } of this.#inFlight.values()) if (clock.isAlive) return false;
     return this.#instances.every(({ isConnected }) => isConnected);
   }
 
@@ -86,7 +85,7 @@ class Schedule {
         this.#start(process, this.#signOut(process, token));
         break;
       case 'sign-in':
-        this.#start(process, this.#signIn(process, token, command.how));
+        this.#start(process, this.#signIn(process, token, command));
         break;
       case 'crash':
         instance.crash();
@@ -99,11 +98,15 @@ class Schedule {
         break;
       case 'Redis comes back':
         for (const each of this.#instances) each.setNetwork('up');
-        break;
     }
   }
 
-  #takeRedisAway({ how, who }: Extract<Command, { kind: 'Redis goes away' }>, instance: Instance): void {
+  #present({ name, shared }: Process, token: Token): void {
+    const { at } = this.#world.history.present({ token, instance: name });
+    shared.present(token.text, at);
+  }
+
+  #takeRedisAway({ how, who }: Of<'Redis goes away'>, instance: Instance): void {
     if (how === 'restart') this.#world.redis.empty();
     const isForBoth = how === 'restart' || who === 'both';
     for (const each of isForBoth ? this.#instances : [instance]) {
@@ -111,7 +114,7 @@ class Schedule {
     }
   }
 
-  /** Counted from the newest that a client has received; when its text was issued again, that is meant. */
+  /** Counted from the newest that a client has received. If its text was issued again, that token is meant. */
   #pick(back: number): Token {
     const token = this.#received.at(-1 - (back % this.#received.length));
     if (!token) throw new Error('no token was received');
@@ -123,59 +126,36 @@ class Schedule {
   }
 
   #start(process: Process, work: Promise<void>): void {
-    this.#underWay.set(work, process);
-    void work.finally(() => this.#underWay.delete(work));
+    this.#inFlight.set(work, process);
+    void work.finally(() => this.#inFlight.delete(work));
   }
 
-  #present({ name, shared }: Process, token: Token): void {
-    const { time, history } = this.#world;
-    history.presentations.push({ token, instance: name, moment: time.moment() });
-    shared.present(token.text, time.now());
-  }
-
-  async #request(
-    process: Process,
-    token: Token,
-    { asksAfterMs, callMs }: Extract<Command, { kind: 'request' }>,
-  ): Promise<void> {
-    const { time, history, upstream } = this.#world;
-    const request: Request = {
-      token,
-      instance: process.name,
-      arrived: time.moment(),
-      asked: undefined,
-      ended: undefined,
-      outcome: undefined,
-      pair: undefined,
-      leaves: undefined,
-      given: undefined,
-      trace: new RequestTrace(HTTP_REQUEST),
-      isLost: false,
-    };
-    history.requests.push(request);
-    this.#present(process, token);
-    if (asksAfterMs > 0) await process.clock.sleep(asksAfterMs);
-    request.asked = time.moment();
-    const outcome = await process.shared.refresh(token.text, request.trace, request.arrived.at);
-    request.ended = time.moment();
+  async #request(process: Process, token: Token, command: Of<'request'>): Promise<void> {
+    const { name, shared, clock } = process;
+    const { history, upstream } = this.#world;
+    const request = history.request({ token, instance: name });
+    shared.present(token.text, request.arrived.at);
+    if (command.asksAfterMs > 0) await clock.sleep(command.asksAfterMs);
+    request.asked = history.moment(`the request with ${token.text} at ${name} asks for a refresh`);
+    const outcome = await shared.refresh(token.text, request.trace, request.arrived.at);
+    const reuse = request.trace.refreshTokenReused ? ', counted as a reuse' : '';
+    request.ended = history.moment(`the request with ${token.text} at ${name}: ${outcome.kind}${reuse}`);
     request.outcome = outcome.kind;
     if (outcome.kind !== 'renewed') return;
     request.pair = upstream.tokenWith(outcome.pair.refreshToken);
-    if (callMs > 0) await process.clock.sleep(callMs);
-    request.leaves = time.moment();
-    const newest = await process.shared.newest(outcome.pair);
+    if (command.callMs > 0) await clock.sleep(command.callMs);
+    request.leaves = history.moment(`the response with ${request.pair.text} leaves ${name}`);
+    const newest = await shared.newest(outcome.pair);
     if (!newest) return;
     request.given = upstream.tokenWith(newest.refreshToken);
     this.#receive(request.given);
   }
 
   async #end({ name, shared }: Process, token: Token) {
-    const { time, history } = this.#world;
-    const signOut = { token, instance: name, began: time.moment(), ended: time.moment(), isOver: false };
-    history.signOuts.push(signOut);
+    const { history } = this.#world;
+    const signOut = history.signOut({ token, instance: name });
     const newest = await shared.end(token.text);
-    signOut.ended = time.moment();
-    signOut.isOver = true;
+    signOut.ended = history.moment(`the sign-out of ${token.text} at ${name} is over`);
     return newest;
   }
 
@@ -185,34 +165,24 @@ class Schedule {
     await Promise.allSettled(pairs.map((pair) => process.endpoints.signOut(pair)));
   }
 
-  async #signIn(
-    process: Process,
-    token: Token,
-    how: 'replaces' | 'again' | 'replaces, again',
-  ): Promise<void> {
-    const { time, history, upstream } = this.#world;
+  async #signIn(process: Process, token: Token, { how }: Of<'sign-in'>): Promise<void> {
+    const { history, upstream } = this.#world;
     if (how !== 'again') await this.#end(process, token);
     // A provider that issues the same token again does not rotate it.
     const isSpent = history.sends.some((send) => send.token === token);
     const issued = upstream.signIn(how === 'replaces' || isSpent ? undefined : token);
-    const signIn: SignIn = {
-      token: issued,
-      instance: process.name,
-      isAgain: issued.text === token.text,
-      ended: undefined,
-    };
+    const signIn: SignIn = { token: issued, instance: process.name, isAgain: issued.text === token.text };
     history.signIns.push(signIn);
     await process.shared.begin(issued.text);
-    signIn.ended = time.moment();
+    signIn.ended = history.moment(`the sign-in with ${issued.text} at ${process.name} is over`);
     this.#receive(issued);
   }
 
   /** Somebody with access to Redis writes a claim that never ends. */
   #forge(token: Token): void {
-    this.#world.history.forged.push({ token, moment: this.#world.time.moment() });
-    this.#world.redis.command('SET', [
-      `music-gateway:refresh:${refreshTokenHash(token.text)}`,
-      'claimed:forged',
-    ]);
+    this.#world.history.moment(`a claim of ${token.text} is forged`);
+    this.#world.history.forged.push(token);
+    const key = `music-gateway:refresh:${refreshTokenHash(token.text)}`;
+    this.#world.redis.command('SET', [key, 'claimed:forged']);
   }
 }

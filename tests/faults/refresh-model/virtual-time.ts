@@ -8,36 +8,25 @@ const START = Date.UTC(2030, 0, 1);
 const MOST_STEPS = 30_000;
 const NOTHING = Promise.resolve();
 
-interface Timer {
-  readonly due: number;
-  readonly call: () => void;
-}
-
 /** Thrown when nothing can happen any more, or when it never ends. */
 export class Stuck extends Error {}
 
 export class VirtualTime {
   readonly #scheduler: Scheduler;
   #now = START;
-  #timers: Timer[] = [];
+  #timers: { readonly dueAt: number; readonly call: () => void }[] = [];
   /** Timers that are due and have not been called yet. */
   #due = 0;
   /** Until when each event must have happened that may happen at any moment. */
   readonly #latest = new Set<{ readonly at: number }>();
   #isPassing = false;
-  #order = 0;
-  steps = 0;
+  #steps = 0;
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
   }
 
   readonly now = (): number => this.#now;
-
-  /** Numbers what happens: of two things at the same time, the one with the smaller number came first. */
-  moment(): Moment {
-    return { at: this.#now, order: ++this.#order };
-  }
 
   /** Something that happens at any moment within so many milliseconds. */
   event(label: string, withinMs: number, happen: () => void): void {
@@ -49,36 +38,35 @@ export class VirtualTime {
     });
   }
 
-  /** Calls the function when its time has come; what it returns takes it back. */
-  timer(label: string, ms: number, call: () => void): () => void {
-    let isTaken = false;
-    const run = () => {
+  /** Calls the function when its time has come. The returned function cancels that. */
+  timer(label: string, ms: number, happen: () => void): () => void {
+    let isCancelled = false;
+    const call = () => {
       this.#due++;
       this.#schedule(label, () => {
         this.#due--;
-        if (!isTaken) call();
+        if (!isCancelled) happen();
       });
     };
-    const timer = { due: this.#now + Math.ceil(Math.max(0, ms)), call: run };
+    const timer = { dueAt: this.#now + Math.ceil(Math.max(0, ms)), call };
     this.#timers.push(timer);
     return () => {
-      isTaken = true;
+      isCancelled = true;
       this.#timers = this.#timers.filter((other) => other !== timer);
     };
   }
 
-  /** Whether nothing is to happen any more. */
   get isIdle(): boolean {
     return this.#timers.length === 0 && this.#scheduler.count() === 0;
   }
 
-  /** Lets happen what may happen, one after the other, until it is enough. */
+  /** Lets happen what may happen, one event after the other. */
   async run(isEnough: () => boolean): Promise<void> {
-    for (; ; this.steps++) {
+    for (; ; this.#steps++) {
       // Until all that follows from the last event has happened too.
       await new Promise((resolve) => setImmediate(resolve));
       if (isEnough()) return;
-      if (this.steps > MOST_STEPS) throw new Stuck('it never ends');
+      if (this.#steps > MOST_STEPS) throw new Stuck('it never ends');
       this.#offerToPass();
       if (this.#scheduler.count() === 0) throw new Stuck('nothing can happen any more');
       await this.#scheduler.waitOne();
@@ -96,12 +84,12 @@ export class VirtualTime {
       this.#isPassing = false;
       // Meanwhile something may have begun that is to happen earlier.
       const next = this.#nextDue();
-      if (this.#mayPassTo(next)) this.#pass(next);
+      if (this.#mayPassTo(next)) this.#passTo(next);
     });
   }
 
   #nextDue(): number {
-    return this.#timers.reduce((earliest, { due }) => Math.min(earliest, due), Number.POSITIVE_INFINITY);
+    return Math.min(...this.#timers.map(({ dueAt }) => dueAt));
   }
 
   #mayPassTo(next: number): boolean {
@@ -110,21 +98,15 @@ export class VirtualTime {
     return true;
   }
 
-  #pass(next: number): void {
+  #passTo(next: number): void {
     this.#now = next;
-    const due = this.#timers.filter((timer) => timer.due <= next);
-    this.#timers = this.#timers.filter((timer) => timer.due > next);
+    const due = this.#timers.filter(({ dueAt }) => dueAt <= next);
+    this.#timers = this.#timers.filter(({ dueAt }) => dueAt > next);
     for (const { call } of due) call();
   }
 }
 
-export interface Moment {
-  /** In virtual milliseconds. */
-  readonly at: number;
-  readonly order: number;
-}
-
-/** The clock of one process: when the process has crashed, nothing of it happens any more. */
+/** The clock of one process. When the process has crashed, none of its timers fires any more. */
 export class ProcessClock implements Clock {
   readonly #time: VirtualTime;
   readonly #name: string;
@@ -136,6 +118,10 @@ export class ProcessClock implements Clock {
     this.#time = time;
     this.#name = name;
     this.now = time.now;
+  }
+
+  get timers(): number {
+    return this.#stops.size;
   }
 
   sleep(ms: number): Promise<void> {
@@ -154,25 +140,20 @@ export class ProcessClock implements Clock {
     return () => stop();
   }
 
-  get timers(): number {
-    return this.#stops.size;
-  }
-
   crash(): void {
     this.isAlive = false;
     for (const stop of this.#stops) stop();
-    this.#stops.clear();
   }
 
   #timer(label: string, ms: number, call: () => void): () => void {
     if (!this.isAlive) return () => {};
-    const take = this.#time.timer(label, ms, () => {
+    const cancel = this.#time.timer(label, ms, () => {
       this.#stops.delete(stop);
       call();
     });
     const stop = () => {
       this.#stops.delete(stop);
-      take();
+      cancel();
     };
     this.#stops.add(stop);
     return stop;
