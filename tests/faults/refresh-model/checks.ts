@@ -55,7 +55,7 @@ export const checks: Readonly<Record<string, Check>> = {
     facts.undisturbed().flatMap((request) => {
       const { token, ended, outcome } = request;
       const renewal = facts.renewal(token);
-      if (!renewal || request.arrived.at <= facts.mustCloseAt(token)) return [];
+      if (!renewal || request.arrived.at <= facts.closing(token).latest) return [];
       // A process that has crashed may have lost what clients had presented to it.
       if (facts.history.crashes.length > 0 || facts.signOutsOf(token).length > 0) return [];
       const isSent = facts.history.sends.some(
@@ -240,7 +240,7 @@ function maySendAgain(facts: Facts, first: Send, second: Send): boolean {
       request.asked !== undefined &&
       request.asked.order < second.sent.order &&
       (!request.ended || request.ended.order > second.sent.order) &&
-      request.arrived.at >= facts.mayCloseAt(token),
+      request.arrived.at >= facts.closing(token).earliest,
   );
 }
 
@@ -248,7 +248,7 @@ function maySendAgain(facts: Facts, first: Send, second: Send): boolean {
 function isInItsWindow(facts: Facts, request: Judged): boolean {
   const { token, arrived, ended } = request;
   const { revoked } = token.family;
-  if (!wasRenewedBefore(facts, request) || arrived.at >= facts.mayCloseAt(token)) return false;
+  if (!wasRenewedBefore(facts, request) || arrived.at >= facts.closing(token).earliest) return false;
   if (revoked && revoked.order < ended.order) return false;
   return !facts.signOutsOf(token).some(({ began }) => began.order < ended.order);
 }

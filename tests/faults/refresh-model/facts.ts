@@ -37,36 +37,22 @@ export class Facts {
     return undefined;
   }
 
-  /** Between these arrival times the window of a spent token closes. */
-  #closing(token: Token): { readonly earliest: number; readonly latest: number } {
+  /** When the window of a spent token closes, by the arrival of a request: the earliest and the latest time. */
+  closing(token: Token): { readonly earliest: number; readonly latest: number } {
     const never = Number.POSITIVE_INFINITY;
     const renewal = this.renewal(token);
     if (!renewal) return { earliest: never, latest: never };
     const { successor, ended } = renewal;
-    const presentedAt =
-      this.history.presentations.find((presentation) => presentation.token === successor)?.moment.at ?? never;
-    const next = this.history.sends.find((send) => send.token === successor && send.verdict === 'renewed');
-    const isSpent = presentedAt < never && next?.arrived !== undefined;
-    const known = this.renewal(successor)?.ended.at ?? never;
+    const { presentations, sends } = this.history;
+    const presentedAt = presentations.find(({ token }) => token === successor)?.moment.at ?? never;
+    const next = sends.find((send) => send.token === successor && send.verdict === 'renewed')?.arrived;
+    const spentAt = presentedAt < never ? (next?.at ?? never) : never;
+    const knownAt = this.renewal(successor)?.ended.at ?? never;
     const byTime = Math.min(ended.at + lifetimes.replayMs, presentedAt + PRESENTED_MS);
     return {
-      earliest: Math.min(
-        byTime + 1,
-        isSpent ? (next?.arrived?.at ?? never) : never,
-        this.mayCloseAt(successor),
-      ),
-      latest: SPREADS_MS + Math.min(byTime, Math.max(presentedAt, known)),
+      earliest: Math.min(byTime + 1, spentAt, this.closing(successor).earliest),
+      latest: SPREADS_MS + Math.min(byTime, Math.max(presentedAt, knownAt)),
     };
-  }
-
-  /** The earliest arrival for which the window of a spent token may be closed. */
-  mayCloseAt(token: Token): number {
-    return this.#closing(token).earliest;
-  }
-
-  /** From this arrival on the window of a spent token is closed. */
-  mustCloseAt(token: Token): number {
-    return this.#closing(token).latest;
   }
 
   /** Whether an instance was without Redis at any time in between. */

@@ -1,4 +1,4 @@
-/** A model of a Redis server: the commands that the gateway sends, in memory, at a time that the caller says. */
+/** A model of a Redis server: the commands that the gateway sends, in memory, at the caller's time. */
 
 import { compileLua, isTrue, type LuaGlobals, type LuaValue, numberIn, text } from './lua-subset.ts';
 
@@ -38,7 +38,6 @@ export class RedisModel {
       'redis.call': (called) => this.#call(called),
       'string.sub': ([value, from, to]) => text(value).slice(numberIn(from) - 1, numberIn(to)),
       'math.max': (values) => Math.max(...values.map(numberIn)),
-      'math.min': (values) => Math.min(...values.map(numberIn)),
       tonumber: ([value]) => (isNumeric(value) ? numberIn(value) : undefined),
     };
     return replyOf(compiledScript(script)(globals));
@@ -56,8 +55,6 @@ export class RedisModel {
         return this.#read(key)?.value ?? false;
       case 'SET':
         return this.#set(key, values);
-      case 'DEL':
-        return this.#read(key) && this.#entries.delete(key) ? 1 : 0;
       case 'EXISTS':
         return this.#read(key) ? 1 : 0;
       case 'PTTL':
@@ -77,22 +74,17 @@ export class RedisModel {
   }
 
   #set(key: string, [value = '', ...options]: readonly string[]): LuaValue {
-    const existing = this.#read(key);
-    let expiresAt: number | undefined;
-    for (let index = 0; index < options.length; index++) {
-      const option = options[index];
-      if (option === 'PX') {
-        index++;
-        const lifetimeMs = integerIn(options[index]);
-        if (lifetimeMs <= 0) throw new Error("invalid expire time in 'set' command");
-        expiresAt = this.#now() + lifetimeMs;
-      } else if (option === 'KEEPTTL') expiresAt = existing?.expiresAt;
-      else if (option === 'NX') {
-        if (existing) return false;
-      } else throw new Error(`the model of Redis has no SET with ${option}`);
-    }
-    this.#entries.set(key, { value, expiresAt });
+    this.#entries.set(key, { value, expiresAt: this.#expiryOf(key, options) });
     return 'OK';
+  }
+
+  #expiryOf(key: string, [option, lifetime]: readonly string[]): number | undefined {
+    if (option === undefined) return undefined;
+    if (option === 'KEEPTTL') return this.#read(key)?.expiresAt;
+    if (option !== 'PX') throw new Error(`the model of Redis has no SET with ${option}`);
+    const lifetimeMs = integerIn(lifetime);
+    if (lifetimeMs <= 0) throw new Error("invalid expire time in 'set' command");
+    return this.#now() + lifetimeMs;
   }
 
   #remaining(key: string): number {
@@ -120,7 +112,7 @@ function integerIn(value: string | undefined): number {
   return Number(value);
 }
 
-/** A table ends at its first nil; numbers lose what is behind the point. */
+/** A table ends at its first nil, and numbers lose their decimals. */
 function replyOf(value: LuaValue): RedisReply {
   if (Array.isArray(value)) {
     const end = value.indexOf(undefined);
