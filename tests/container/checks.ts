@@ -5,9 +5,10 @@ import { eventually } from '../support/eventually.ts';
 import { isUp } from '../support/is-up.ts';
 import { releasedBody } from '../support/released-body.ts';
 import { request, SIGNED_IN } from '../support/world.ts';
-import { type Container, exitStatus, inspect, isRunning } from './container.ts';
+import { type Container, inspect, isRunning } from './container.ts';
 
 type Problem = Promise<string | undefined>;
+const EXIT_CODE = '.State.ExitCode';
 
 function generate({ url }: Container): Promise<Response> {
   const json = { model: 'm', prompt: 'p', music_length_ms: 3000 };
@@ -91,7 +92,7 @@ export async function memoryProblem(container: Container): Problem {
   // Podman knows a moment later than its clients that it was killed.
   const hasEnded = async () => !(await isRunning(container));
   await eventually(async () => (await isUp(container.url)) || (await hasEnded()), 'it to respond or to end');
-  if (await hasEnded()) return `it ended with ${await exitStatus(container)}`;
+  if (await hasEnded()) return `it ended with ${await inspect(container, EXIT_CODE)}`;
   const complete = sizes.filter((size) => size === pieces * piece.length);
   return complete.length === sizes.length ? undefined : `${complete.length} of ${sizes.length} are complete`;
 }
@@ -110,7 +111,7 @@ export async function drainProblem(container: Container, graceSeconds: number): 
   body.end();
   const received = await reading;
   await stopping;
-  const status = await exitStatus(container);
+  const status = await inspect(container, EXIT_CODE);
   if (status !== '0') return `exit status ${status}`;
   return received === 'first last' ? undefined : `the generation in flight arrived as: ${received}`;
 }

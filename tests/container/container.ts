@@ -63,15 +63,13 @@ export async function startContainer(
   await eventually(async () => (await isUp(container.url)) || !(await isRunning(container)), 'its start');
   if (await isRunning(container)) return container;
   const { output, errors } = await podman.try('logs', id);
-  throw new Error(`the container ended with ${await exitStatus(container)}:\n${output}${errors}`);
+  throw new Error(
+    `the container ended with ${await inspect(container, '.State.ExitCode')}:\n${output}${errors}`,
+  );
 }
 
 export async function isRunning(container: Container): Promise<boolean> {
   return (await inspect(container, '.State.Running')) === 'true';
-}
-
-export function exitStatus(container: Container): Promise<string> {
-  return inspect(container, '.State.ExitCode');
 }
 
 /** One value of what podman knows of the container, such as `.State.Pid`. */

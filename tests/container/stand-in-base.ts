@@ -19,8 +19,7 @@ export async function importBase(podman: Podman, name: string): Promise<void> {
   if (version !== Bun.version) throw new Error(`the base is ${name}, and this is Bun ${Bun.version}`);
   const root = `${podman.folder}/base`;
   await Promise.all([copyPrograms(root), writeFiles(root)]);
-  const archive = `${podman.folder}/base.tar`;
-  await $`tar -C ${root} --numeric-owner -cf ${archive} .`;
+  await $`tar -C ${root} --numeric-owner -cf ${root}.tar .`;
   const changes = [
     `ENV PATH=${PATH}`,
     // What this machine trusts, the build trusts as well.
@@ -29,23 +28,25 @@ export async function importBase(podman: Podman, name: string): Promise<void> {
     `ENTRYPOINT ["${ENTRYPOINT_PATH}"]`,
     'CMD ["/usr/local/bin/bun"]',
   ];
-  await podman.run('import', '--quiet', ...changes.flatMap((change) => ['--change', change]), archive, name);
+  await podman.run(
+    'import',
+    '--quiet',
+    ...changes.flatMap((change) => ['--change', change]),
+    `${root}.tar`,
+    name,
+  );
 }
 
 async function copyPrograms(root: string): Promise<void> {
   const programs = { '/usr/local/bin/bun': process.execPath, '/bin/busybox': Bun.which('busybox') ?? '' };
   for (const [path, program] of Object.entries(programs)) {
     await cp(program, root + path, { dereference: true });
-    for (const library of await librariesOf(program))
-      await cp(library, root + library, { dereference: true });
+    // None for a program that is linked statically, which ldd takes for a failure.
+    const libraries = (await $`ldd ${program}`.nothrow().quiet().text()).match(/\/\S+/g) ?? [];
+    for (const library of libraries) await cp(library, root + library, { dereference: true });
   }
   const tools = (await $`busybox --list`.text()).trim().split('\n');
   for (const tool of tools) if (tool !== 'busybox') await symlink('busybox', `${root}/bin/${tool}`);
-}
-
-/** None for a program that is linked statically, which ldd takes for a failure. */
-async function librariesOf(program: string): Promise<string[]> {
-  return (await $`ldd ${program}`.nothrow().quiet().text()).match(/\/\S+/g) ?? [];
 }
 
 async function writeFiles(root: string): Promise<void> {
@@ -55,9 +56,7 @@ async function writeFiles(root: string): Promise<void> {
     [ENTRYPOINT_PATH]: ENTRYPOINT,
     [CERTIFICATES]: Bun.file(CERTIFICATES),
   };
-  for (const [path, content] of Object.entries(files)) {
-    await Bun.write(root + path, content);
-  }
+  for (const [path, content] of Object.entries(files)) await Bun.write(root + path, content);
   await chmod(root + ENTRYPOINT_PATH, 0o755);
   await mkdir(`${root}/home/bun/app`, { recursive: true });
   await chown(`${root}/home/bun`, USER_ID, USER_ID);

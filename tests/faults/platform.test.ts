@@ -1,6 +1,6 @@
 /**
- * What Bun does not do. Each test fails when Bun learns it: then its row in src/README.md goes, and what the gateway
- * does instead can go too.
+ * Limits of Bun. A test fails when Bun lifts its limit: then delete the test, its row in src/README.md, and what the
+ * gateway does instead.
  */
 
 import { describe, expect, it } from 'bun:test';
@@ -36,8 +36,8 @@ function open(world: World, bytes: string) {
   return { socket, end: end.promise, received: () => received };
 }
 
-describe('interim responses', () => {
-  it('103 of the upstream does not reach the client', async () => {
+describe('an interim response', () => {
+  it('with status 103 from the upstream does not reach the client', async () => {
     await using upstream = await startRawUpstream((socket) =>
       socket.end(`HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n${OK}`),
     );
@@ -48,7 +48,7 @@ describe('interim responses', () => {
     expect(body).toBe('ok');
   });
 
-  it('100 is sent before the gateway has judged the request, and never by the upstream', async () => {
+  it('with status 100 is sent before the gateway has judged the request, and never by the upstream', async () => {
     await using world = startWorld();
     const { status, body } = await rawRequest(
       world.port,
@@ -59,7 +59,7 @@ describe('interim responses', () => {
     expect(world.upstream.received).toEqual([]);
   });
 
-  it('Expect is not forwarded', async () => {
+  it('is sent for an Expect header, which is not forwarded', async () => {
     await using world = startWorld();
     world.upstream.on('POST /v1/x', () => new Response('ok'));
     const lines = `${CLOSE}Expect: 100-continue\r\nContent-Length: 2\r\n`;
@@ -72,8 +72,8 @@ describe('interim responses', () => {
   });
 });
 
-describe('trailers', () => {
-  it('of a response do not reach the client', async () => {
+describe('a trailer', () => {
+  it('of a response does not reach the client', async () => {
     await using upstream = await startRawUpstream((socket) =>
       socket.end(
         `HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n${LONG.toString(16)}\r\n${'a'.repeat(LONG)}\r\n0\r\nX-Sum: 7\r\n\r\n`,
@@ -87,7 +87,7 @@ describe('trailers', () => {
     expect(headers.get('trailer')).toBeNull();
   });
 
-  it('of a request end it with a bare 400', async () => {
+  it('of a request makes Bun refuse it with a bare 400', async () => {
     await using world = startWorld();
     world.upstream.on('POST /v1/x', () => new Response('ok'));
     const { status, headers, body } = await rawRequest(
@@ -119,8 +119,8 @@ describe('the head of a streamed response', () => {
   });
 });
 
-describe('requests in a pipeline', () => {
-  it('end the connection without a response while the first waits for the upstream', async () => {
+describe('a pipeline of requests', () => {
+  it('ends the connection without a response while the first waits for the upstream', async () => {
     await using world = startWorld();
     world.upstream.on('GET /v1/a', () => new Response('ok')).on('GET /v1/b', () => new Response('ok'));
     const { end } = open(world, call('a', '') + call('b'));
@@ -128,7 +128,7 @@ describe('requests in a pipeline', () => {
     expect(world.upstream.calls).not.toContain('GET /v1/b');
   });
 
-  it('are served one after the other when the gateway can respond at once', async () => {
+  it('is served in order when the gateway can respond at once', async () => {
     await using world = startWorld();
     const health = (lines: string) => `GET /api/health HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
     const received = await open(world, health('') + health(CLOSE)).end;
@@ -162,8 +162,8 @@ describe('a method that Bun does not know', () => {
   });
 });
 
-describe('Date', () => {
-  it('is in the response to GET, and not to HEAD', async () => {
+describe('the Date header', () => {
+  it('is in the response to GET, and not in the response to HEAD', async () => {
     await using world = startWorld();
     const head = `/api/health HTTP/1.1\r\nHost: x\r\n${CLOSE}\r\n`;
     const [get, without] = await Promise.all([

@@ -32,7 +32,7 @@ export interface Rig {
   readonly socketsAtStart: number;
 }
 
-const WARM_UP_CHECKS = 20;
+const WARM_UP_CHECKS = 10;
 
 /** @param work sends the load and returns its figures */
 export async function runScenario(
