@@ -117,7 +117,9 @@ describeWith([PROMETHEUS, REDIS_SERVER], 'a Prometheus that watches two gateways
     await expectNoneLeft(() => quiet([refusing, tooLarge]));
     const [, instance] = gateways.targets;
     const down = { alertname: 'MusicGatewayDown', job, severity: 'critical', instance };
-    expect(await quiet([down])).toEqual([down]);
+    // On a busy machine a scrape may take too long, and then the alert fires for a moment.
+    const isQuiet = async () => (await quiet([down])).length === 1;
+    await eventually(isQuiet, 'the alert to be quiet while the gateway runs', PATIENCE_MS);
     await endTraffic();
     gateways.small.kill('SIGKILL');
     await expectNoneLeft(() => quiet([down]));
