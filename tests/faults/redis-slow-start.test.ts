@@ -41,7 +41,7 @@ it('a first connection that comes after it was given up is not taken for Redis b
     },
   };
   const store = new RedisReplayStore(new RedisConnection(`redis://127.0.0.1:${port}`, observer));
-  await store.add('key', 'record', 1000);
+  await store.add('key', { kind: 'rejected' }, 1000);
   expect(heard).toEqual(['down']);
   greeting.resolve();
   await isBack.promise;

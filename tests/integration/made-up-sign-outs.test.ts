@@ -11,6 +11,7 @@ import { REDIS_SERVER, type Redis, startRedis } from '../support/redis.ts';
 import { refreshCoordinatorOver } from '../support/refresh-coordinator.ts';
 import { describeWith } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { TextStore } from '../support/text-store.ts';
 import { envelopeMessage, ORIGIN, testSettings } from '../support/world.ts';
 
 const MOST_UNKNOWN = 10_000;
@@ -169,7 +170,7 @@ it('Redis hears what it has missed in batches of 500, what is known to have work
     // After the first connection too, which was there for a moment.
     onUp: () => isDown.promise.then(() => redis.replies() && isUp.resolve()),
   });
-  const store = new RedisReplayStore(connection);
+  const store = new TextStore(new RedisReplayStore(connection));
   await isDown.promise;
   const lifetimes = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
   for (let index = 0; index < 200; index++) await store.end(`made-up-${index}`, 'ended:1', lifetimes);

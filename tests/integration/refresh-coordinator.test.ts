@@ -10,6 +10,7 @@ import { REDIS_SERVER, startRedis } from '../support/redis.ts';
 import { refreshCoordinatorOver } from '../support/refresh-coordinator.ts';
 import { describeWith } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { TextStore } from '../support/text-store.ts';
 import { envelopeMessage, SIGNED_IN, startWorld, testSettings } from '../support/world.ts';
 
 class LingeringStore extends MemoryReplayStore {
@@ -70,7 +71,7 @@ describe('two that share a store', () => {
 
   it('make one refresh when one of them takes over a claim that nobody holds', async () => {
     const { upstream, answer, store, first, second } = start({ TIMEOUT_SIGN_IN_MS: '1000' });
-    await store.add(refreshTokenHash('t'), 'claimed:forged', 60_000);
+    await store.add(refreshTokenHash('t'), { kind: 'claimed', by: 'forged' }, 60_000);
     const traces = [newTrace(), newTrace()] as const;
     const outcomes = [first.refresh('t', traces[0], Date.now()), second.refresh('t', traces[1], Date.now())];
     await upstream.arrived('POST /v1/auth/refresh');
@@ -113,7 +114,7 @@ describe('two that share a store', () => {
 
   it('take a record that does not open for no verdict', async () => {
     const { upstream, store, first } = start();
-    await store.add(refreshTokenHash('t'), 'renewed:nonsense', 1000);
+    await store.add(refreshTokenHash('t'), { kind: 'renewed', sealedPair: 'nonsense' }, 1000);
     expect((await first.refresh('t', newTrace(), Date.now())).kind).toBe('unreachable');
     await upstream.stop();
   });
@@ -233,7 +234,7 @@ describeWith([REDIS_SERVER], 'RedisReplayStore', () => {
         if (isDown) recoveries++;
       },
     };
-    const store = () => new RedisReplayStore(new RedisConnection(redis.url, observer));
+    const store = () => new TextStore(new RedisReplayStore(new RedisConnection(redis.url, observer)));
     const [a, b] = [store(), store()];
     const admin = async (command: string, ...values: string[]) => {
       const client = new RedisClient(redis.url);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import { MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
-import { SignOutPlaces } from '../../src/gateway/refresh/sign-out-places.ts';
+import { SignOutPlaces } from '../../src/gateway/refresh/redis-store.ts';
+import { TextMemoryStore as MemoryReplayStore } from '../support/text-store.ts';
 
 const LIFETIMES = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
 

@@ -3,11 +3,18 @@
 import type { RequestTrace } from '../trace/request-trace.ts';
 import type { RefreshOutcome, UpstreamApi } from '../upstream/upstream-api.ts';
 import type { Clock } from './clock.ts';
-import { decryptSuccessor, outcomeOf, recordOf, replayed } from './record.ts';
-import { CLAIM_MS, type RecordLifetimes } from './record-lifetimes.ts';
-import { isSpent } from './replay-window.ts';
+import {
+  type Claimed,
+  decryptSuccessor,
+  type Ended,
+  isSpent,
+  newClaim,
+  recordOf,
+  replayed,
+  type TokenRecord,
+} from './record.ts';
 import { refreshTokenHash } from './sealed-pair.ts';
-import { CLAIMED, isEnded, type ReplayStore, UNREACHABLE } from './store.ts';
+import { CLAIM_MS, type RecordLifetimes, type ReplayStore } from './store.ts';
 
 const POLL_MS = 40;
 
@@ -20,175 +27,138 @@ export interface RefreshRequest {
   readonly arrivedAt: number;
 }
 
-export interface FoundOutcome {
-  readonly record: string;
-  /** Whether the request waited for this refresh. */
-  readonly hasWaited: boolean;
-}
-
-/** A token that this process is refreshing. */
-interface Claimed {
+/** A refresh that this process makes. */
+interface Running {
   readonly refreshToken: string;
   readonly key: string;
-  readonly claim: string;
-  readonly trace: RequestTrace;
+  readonly claim: Claimed;
+  /** A sign-out during the refresh, kept here because the store may evict it. */
+  ended: Ended | undefined;
 }
 
-interface Parts {
-  readonly store: ReplayStore;
-  readonly upstream: UpstreamApi;
-  readonly clock: Clock;
-  /** The longest that a refresh may take, so also the longest wait for an abandoned claim. */
-  readonly signInMs: number;
-  readonly lifetimes: RecordLifetimes;
-}
+/** What a request does next: make the refresh that it has claimed, or go by the record that it has found. */
+type Turn =
+  | { readonly found: undefined; readonly running: Running }
+  /** `hasWaited`: whether the request waited for this refresh. */
+  | { readonly found: TokenRecord; readonly hasWaited: boolean };
 
 export class RefreshClaims {
-  readonly #parts: Parts;
-  /** The claims that this process made for its running refreshes, by token hash. The store may have lost a claim. */
-  readonly #claimed = new Map<string, string>();
-  /** Sign-outs during these refreshes, kept here because the store may evict them. */
-  readonly #ended = new Map<string, string>();
+  readonly #store: ReplayStore;
+  readonly #upstream: UpstreamApi;
+  readonly #clock: Clock;
+  readonly #lifetimes: RecordLifetimes;
+  /** By token hash. The claim of a running refresh counts even if the store has lost it. */
+  readonly #running = new Map<string, Running>();
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(store: ReplayStore, upstream: UpstreamApi, clock: Clock, lifetimes: RecordLifetimes) {
+    this.#store = store;
+    this.#upstream = upstream;
+    this.#clock = clock;
+    this.#lifetimes = lifetimes;
   }
 
   isRefreshing(key: string): boolean {
-    return this.#claimed.has(key);
+    return this.#running.has(key);
   }
 
-  /** Notes a sign-out if this process is refreshing the token. */
-  noteEnd(key: string, ended: string): void {
-    if (this.#claimed.has(key)) this.#ended.set(key, ended);
+  /** Notes a sign-out, or that there is none any more, if this process is refreshing the token. */
+  noteEnd(key: string, ended: Ended | undefined): void {
+    const running = this.#running.get(key);
+    if (running) running.ended = ended;
   }
 
-  forgetEnd(key: string): void {
-    this.#ended.delete(key);
-  }
-
-  /** Returns the recorded outcome, waiting if necessary; undefined when this process has claimed the refresh. */
-  async claimOrWait(
-    token: string,
-    key: string,
-    { trace, arrivedAt }: RefreshRequest,
-  ): Promise<FoundOutcome | undefined> {
-    const { clock } = this.#parts;
+  /** Claims the refresh, or waits until another request or instance has made it, and notes that in the trace. */
+  async claimOrWait(refreshToken: string, { trace, arrivedAt }: RefreshRequest): Promise<Turn> {
+    const key = refreshTokenHash(refreshToken);
+    /** Each claim is timed by itself. */
     const waitingSince = new Map<string, number>();
     for (;;) {
-      const record = await this.#addClaim(key);
-      if (record === undefined) return undefined;
-      if (record.startsWith(CLAIMED)) {
-        if (await this.#takeOverOrphan(key, record, waitingSince)) return undefined;
-        trace.refresh = 'shared';
-        await clock.sleep(POLL_MS);
-      } else if (waitingSince.size > 0 || !isRepeatable(record, token, arrivedAt)) {
-        return { record, hasWaited: waitingSince.size > 0 };
-      } else if (await this.#takeOver(key, record)) {
-        return undefined;
+      const claim = newClaim();
+      const running = { refreshToken, key, claim, ended: undefined };
+      const found = this.#running.get(key)?.claim ?? (await this.#store.add(key, claim, CLAIM_MS));
+      if (!found) return this.#claimed(running);
+      const hasWaited = waitingSince.size > 0;
+      if (found.kind === 'claimed') {
+        const since = waitingSince.get(found.by) ?? this.#clock.now();
+        waitingSince.set(found.by, since);
+        if (!this.#isAbandoned(key, since)) {
+          trace.refresh = 'shared';
+          await this.#clock.sleep(POLL_MS);
+          continue;
+        }
+      } else if (hasWaited || !isRepeatable(found, refreshToken, arrivedAt)) {
+        return { found, hasWaited };
       }
+      if (await this.#store.replace(key, found, claim, CLAIM_MS)) return this.#claimed(running);
     }
   }
 
-  /**
-   * Returns the existing record, or undefined when the claim was added. A claim of this process counts even if the
-   * store has lost it.
-   */
-  async #addClaim(key: string): Promise<string | undefined> {
-    const claim = newClaim();
-    const record = this.#claimed.get(key) ?? (await this.#parts.store.add(key, claim, CLAIM_MS));
-    if (record === undefined) this.#claimed.set(key, claim);
-    return record;
+  /** A claim that is older than any refresh is abandoned: its process has crashed, or the claim was forged. */
+  #isAbandoned(key: string, since: number): boolean {
+    const abandonedAt = since + this.#lifetimes.refreshMs + this.#store.lingerMs;
+    return !this.#running.has(key) && this.#clock.now() >= abandonedAt;
   }
 
-  /**
-   * Takes over a claim that is older than any refresh: its process has crashed, or the claim was forged. Each claim is
-   * timed by itself.
-   */
-  async #takeOverOrphan(key: string, record: string, waitingSince: Map<string, number>): Promise<boolean> {
-    const { clock, signInMs, store } = this.#parts;
-    const since = waitingSince.get(record) ?? clock.now();
-    waitingSince.set(record, since);
-    if (this.#claimed.has(key) || clock.now() < since + signInMs + store.lingerMs) return false;
-    return this.#takeOver(key, record);
-  }
-
-  /** Replaces that record with a claim of this process; returns false when the record has changed. */
-  async #takeOver(key: string, record: string): Promise<boolean> {
-    const claim = newClaim();
-    const isReplaced = await this.#parts.store.replace(key, record, claim, CLAIM_MS);
-    if (isReplaced) this.#claimed.set(key, claim);
-    return isReplaced;
+  #claimed(running: Running): Turn {
+    this.#running.set(running.key, running);
+    return { found: undefined, running };
   }
 
   /** Sends the claimed token to the upstream, and replaces the claim with a record of the outcome. */
-  async refresh(refreshToken: string, key: string, trace: RequestTrace): Promise<RefreshOutcome> {
-    const { upstream, clock } = this.#parts;
+  async refresh(running: Running, trace: RequestTrace): Promise<RefreshOutcome> {
     trace.refresh = 'renewed';
-    const claim = this.#claimed.get(key) ?? newClaim();
-    this.#claimed.set(key, claim);
-    const stop = clock.every(CLAIM_MS / 3, () => void this.#prolong(key, claim));
+    const stop = this.#clock.every(CLAIM_MS / 3, () => void this.#prolong(running));
     try {
-      const outcome = await upstream.refresh(refreshToken, trace);
-      return await this.#settle(outcome, { refreshToken, key, claim, trace });
+      const outcome = await this.#upstream.refresh(running.refreshToken, trace);
+      return await this.#settle(outcome, running, trace);
     } finally {
       stop();
-      this.#claimed.delete(key);
-      this.#ended.delete(key);
+      this.#running.delete(running.key);
     }
   }
 
   /** Adds the claim again when the store has lost it, and notes a sign-out that has replaced it. */
-  async #prolong(key: string, claim: string): Promise<void> {
-    if (await this.#parts.store.replace(key, claim, claim, CLAIM_MS)) return;
-    if (!this.#claimed.has(key) || this.#ended.has(key)) return;
-    const found = await this.#parts.store.add(key, claim, CLAIM_MS);
-    if (isEnded(found) && this.#claimed.has(key)) this.#ended.set(key, found);
+  async #prolong(running: Running): Promise<void> {
+    const { key, claim } = running;
+    if (await this.#store.replace(key, claim, claim, CLAIM_MS)) return;
+    if (this.#running.get(key) !== running || running.ended) return;
+    const found = await this.#store.add(key, claim, CLAIM_MS);
+    if (found?.kind === 'ended') running.ended = found;
   }
 
-  async #settle(
-    outcome: RefreshOutcome,
-    { refreshToken, key, claim, trace }: Claimed,
-  ): Promise<RefreshOutcome> {
-    const { store, upstream, clock, lifetimes } = this.#parts;
-    const record = recordOf(outcome, refreshToken, clock.now());
-    const isRotated = outcome.kind === 'renewed' && isSpent(refreshToken, outcome.pair);
-    const lifetimeMs = isRotated ? Math.max(lifetimes.keepMs, store.lingerMs) : store.lingerMs;
+  async #settle(outcome: RefreshOutcome, running: Running, trace: RequestTrace): Promise<RefreshOutcome> {
+    const { refreshToken, key, claim } = running;
+    const { keepMs, issuedMs, signOut } = this.#lifetimes;
+    const record = recordOf(outcome, refreshToken, this.#clock.now());
+    const pair = outcome.kind === 'renewed' ? outcome.pair : undefined;
+    const isRotated = pair !== undefined && isSpent(refreshToken, pair);
+    const lifetimeMs = Math.max(isRotated ? keepMs : 0, this.#store.lingerMs);
     // Sent in parallel with the record, so that it adds no round trip.
-    const marked =
-      outcome.kind === 'renewed' &&
-      store.markIssued(refreshTokenHash(outcome.pair.refreshToken), lifetimes.issuedMs);
-    const ended = this.#ended.get(key);
-    const isKept = !ended && (await store.replace(key, claim, record, lifetimeMs));
+    const marked = pair && this.#store.markIssued(refreshTokenHash(pair.refreshToken), issuedMs);
+    const isKept = !running.ended && (await this.#store.replace(key, claim, record, lifetimeMs));
     await marked;
     if (isKept) return outcome;
 
     // The claim is gone: the session was signed out, or the store lost the claim and another process refreshed too.
-    const found = ended ?? (await store.add(key, record, lifetimeMs));
-    if (isEnded(found)) {
-      if (outcome.kind === 'renewed') {
+    const found = running.ended ?? (await this.#store.add(key, record, lifetimeMs));
+    if (found?.kind === 'ended') {
+      if (pair) {
         // The refresh spent the token, so its sign-out is kept in full: the upstream may fail to sign out the new pair.
-        await store.end(key, found, lifetimes.signOut, true);
-        await upstream.signOut(outcome.pair, trace).catch(() => {});
+        await this.#store.end(key, found, signOut, true);
+        await this.#upstream.signOut(pair, trace).catch(() => {});
       }
-      return outcomeOf(found);
+      return found;
     }
     const theirs = decryptSuccessor(found, refreshToken);
-    if (outcome.kind !== 'renewed') {
-      return theirs ? { kind: 'renewed', pair: replayed(theirs, clock.now()) } : outcome;
-    }
-    if (found !== undefined && !theirs) await store.replace(key, found, record, lifetimeMs);
+    if (!pair) return theirs ? { kind: 'renewed', pair: replayed(theirs, this.#clock.now()) } : outcome;
+    if (found && !theirs) await this.#store.replace(key, found, record, lifetimeMs);
     return outcome;
   }
 }
 
-function newClaim(): string {
-  return CLAIMED + crypto.randomUUID();
-}
-
 /** Whether the token may be refreshed again: the upstream was unreachable, or it does not rotate this token. */
-function isRepeatable(record: string, token: string, arrivedAt: number): boolean {
+function isRepeatable(record: TokenRecord, token: string, arrivedAt: number): boolean {
   const successor = decryptSuccessor(record, token);
-  if (!successor) return record === UNREACHABLE;
+  if (!successor) return record.kind === 'unreachable';
   return !isSpent(token, successor) && arrivedAt > successor.renewedAt;
 }

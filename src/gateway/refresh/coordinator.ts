@@ -4,15 +4,12 @@ import type { Settings } from '../settings/settings.ts';
 import type { RequestTrace } from '../trace/request-trace.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshOutcome, UpstreamApi } from '../upstream/upstream-api.ts';
-import { endOfChain } from './chain.ts';
 import { RefreshClaims, type RefreshRequest } from './claims.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { PresentedTokens } from './presented-tokens.ts';
-import { decryptSuccessor, outcomeOf, replayed } from './record.ts';
-import { type RecordLifetimes, recordLifetimes } from './record-lifetimes.ts';
-import { isClosed } from './replay-window.ts';
+import { isClosed, PresentedTokens } from './presented-tokens.ts';
+import { decryptSuccessor, type Ended, outcomeOf, replayed } from './record.ts';
 import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
-import { ENDED, isEnded, type ReplayStore, UNREACHABLE } from './store.ts';
+import { type RecordLifetimes, type ReplayStore, recordLifetimes } from './store.ts';
 
 /**
  * A refresh belongs to no single request: it continues when the client that caused it disconnects. For a while after
@@ -36,13 +33,7 @@ export class RefreshCoordinator {
     this.#upstream = upstream;
     this.#clock = clock;
     this.#lifetimes = recordLifetimes(settings);
-    this.#claims = new RefreshClaims({
-      store,
-      upstream,
-      clock,
-      signInMs: settings.timeouts.signInMs,
-      lifetimes: this.#lifetimes,
-    });
+    this.#claims = new RefreshClaims(store, upstream, clock, this.#lifetimes);
     this.#presented = new PresentedTokens(store);
   }
 
@@ -86,9 +77,9 @@ export class RefreshCoordinator {
   /** Removes a sign-out, for a provider that issues the same refresh token at the next sign-in. */
   async begin(refreshToken: string): Promise<void> {
     const key = refreshTokenHash(refreshToken);
-    this.#claims.forgetEnd(key);
+    this.#claims.noteEnd(key, undefined);
     const record = await this.#store.get(key);
-    if (isEnded(record)) await this.#store.replace(key, record, UNREACHABLE, 1);
+    if (record?.kind === 'ended') await this.#store.replace(key, record, { kind: 'unreachable' }, 1);
   }
 
   /**
@@ -96,8 +87,8 @@ export class RefreshCoordinator {
    * response from bringing an older pair back to the browser.
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
-    const { record, successor } = await endOfChain(this.#store, pair.refreshToken);
-    if (isEnded(record)) return undefined;
+    const { record, successor } = await this.#endOfChain(pair.refreshToken);
+    if (record?.kind === 'ended') return undefined;
     return successor ? replayed(successor, this.#clock.now()) : pair;
   }
 
@@ -108,7 +99,7 @@ export class RefreshCoordinator {
    * @returns the newest successor, which only the gateway knows
    */
   async end(refreshToken: string, clearsAfterMs = 0): Promise<TokenPair | undefined> {
-    const ended = ENDED + (this.#clock.now() + clearsAfterMs);
+    const ended: Ended = { kind: 'ended', clearsFrom: this.#clock.now() + clearsAfterMs };
     let newest: KeptPair | undefined;
     for (let token = refreshToken; ; ) {
       const key = refreshTokenHash(token);
@@ -129,16 +120,15 @@ export class RefreshCoordinator {
     const { refreshToken, trace, arrivedAt } = refreshing;
     const seen = new Set<string>();
     for (let token = refreshToken; ; ) {
-      const key = refreshTokenHash(token);
-      const found = await this.#claims.claimOrWait(token, key, refreshing);
-      if (!found) return this.#claims.refresh(token, key, trace);
-      const successor = decryptSuccessor(found.record, token);
-      if (!successor) return outcomeOf(found.record);
+      const turn = await this.#claims.claimOrWait(token, refreshing);
+      if (!turn.found) return this.#claims.refresh(turn.running, trace);
+      const successor = decryptSuccessor(turn.found, token);
+      if (!successor) return outcomeOf(turn.found);
       stopSharing();
       seen.add(token);
       token = successor.refreshToken;
       if (seen.has(token)) return this.#replay(successor, trace);
-      if (!found.hasWaited && this.#isLate(arrivedAt, successor)) return this.#reuse(refreshing, 'late');
+      if (!turn.hasWaited && this.#isLate(arrivedAt, successor)) return this.#reuse(refreshing, 'late');
       const standing = await this.#standingOf(successor, arrivedAt);
       if (standing === 'newest') return this.#replay(successor, trace);
       if (standing === 'presented') return this.#reuse(refreshing, 'presented');
@@ -169,16 +159,30 @@ export class RefreshCoordinator {
    * because a sign-out must find the rest of the chain.
    */
   async #reuse({ refreshToken, trace }: RefreshRequest, why: 'presented' | 'late'): Promise<RefreshOutcome> {
-    const before = await endOfChain(this.#store, refreshToken);
-    if (isEnded(before.record)) return outcomeOf(before.record);
+    const before = await this.#endOfChain(refreshToken);
+    if (before.record?.kind === 'ended') return before.record;
     trace.refreshTokenReused = why;
     trace.refresh = 'renewed';
     const outcome = await this.#upstream.refresh(refreshToken, trace);
     if (outcome.kind !== 'renewed') return outcome;
     await this.#store.markIssued(refreshTokenHash(outcome.pair.refreshToken), this.#lifetimes.issuedMs);
-    const after = await endOfChain(this.#store, refreshToken);
-    if (!isEnded(after.record)) return outcome;
+    const after = await this.#endOfChain(refreshToken);
+    if (after.record?.kind !== 'ended') return outcome;
     await this.#upstream.signOut(outcome.pair, trace).catch(() => {});
-    return outcomeOf(after.record);
+    return after.record;
+  }
+
+  /** Returns the newest pair that follows this refresh token, if any, and the record of the newest token. */
+  async #endOfChain(refreshToken: string) {
+    const seen = new Set<string>();
+    let successor: KeptPair | undefined;
+    for (let token = refreshToken; ; ) {
+      seen.add(token);
+      const record = await this.#store.get(refreshTokenHash(token));
+      const next = decryptSuccessor(record, token);
+      if (!next || seen.has(next.refreshToken)) return { record, successor: next ?? successor };
+      successor = next;
+      token = next.refreshToken;
+    }
   }
 }

@@ -1,50 +1,63 @@
 /** The replay store of a single instance, in the memory of its process. */
 
-import {
-  CLAIMED,
-  ISSUED,
-  isEnded,
-  RENEWED,
-  type ReplayStore,
-  type SignOutLifetimes,
-  timeIn,
-} from './store.ts';
+import type { Ended, TokenRecord } from './record.ts';
+import type { ReplayStore, SignOutLifetimes } from './store.ts';
 
-interface Entry {
-  readonly record: string;
+/** A refresh has issued the token; `presentedAt` is when a client first presented it, if one has. */
+export interface IssuedMark {
+  readonly kind: 'issued';
+  readonly presentedAt: number | undefined;
+}
+
+interface Entry<Value> {
+  readonly value: Value;
   readonly expiresAt: number;
 }
 
 /** Entries in the order of writing. Beyond the limit, a part evicts its oldest entries. */
-class Part {
-  readonly entries = new Map<string, Entry>();
+class Part<Value> {
+  readonly #entries = new Map<string, Entry<Value>>();
   readonly #limit: number;
+  readonly #now: () => number;
   /** The iterator is kept, because a new one would skip all removed entries one by one, which is slow. */
-  #order = this.entries.keys();
+  #order = this.#entries.keys();
   #oldest: string | undefined;
 
-  constructor(limit: number) {
+  constructor(limit: number, now: () => number) {
     this.#limit = limit;
+    this.#now = now;
+  }
+
+  get(key: string): Entry<Value> | undefined {
+    const entry = this.#entries.get(key);
+    return entry && entry.expiresAt > this.#now() ? entry : undefined;
+  }
+
+  *live(): Generator<readonly [string, Value, number]> {
+    for (const [key, { value, expiresAt }] of this.#entries) {
+      const remainingMs = expiresAt - this.#now();
+      if (remainingMs > 0) yield [key, value, remainingMs];
+    }
   }
 
   delete(key: string): void {
-    this.entries.delete(key);
+    this.#entries.delete(key);
     if (key === this.#oldest) this.#oldest = undefined;
   }
 
-  set(key: string, entry: Entry, now: number): void {
+  set(key: string, value: Value, expiresAt: number): void {
     // Deleting first moves the key to the end, which keeps the order of writing, and nearly that of expiry.
     this.delete(key);
-    if (entry.expiresAt > now) this.entries.set(key, entry);
+    if (expiresAt > this.#now()) this.#entries.set(key, { value, expiresAt });
     for (;;) {
-      const oldest = this.#oldest === undefined ? undefined : this.entries.get(this.#oldest);
-      if (oldest && oldest.expiresAt > now && this.entries.size <= this.#limit) return;
-      if (this.#oldest !== undefined) this.entries.delete(this.#oldest);
+      const isLive = this.#oldest !== undefined && this.get(this.#oldest) !== undefined;
+      if (isLive && this.#entries.size <= this.#limit) return;
+      if (this.#oldest !== undefined) this.#entries.delete(this.#oldest);
       this.#oldest = this.#order.next().value;
       if (this.#oldest === undefined) break;
     }
     // The iterator ends only when no entry is left.
-    this.#order = this.entries.keys();
+    this.#order = this.#entries.keys();
   }
 }
 
@@ -60,108 +73,102 @@ const MAX_PASSING = 10_000;
 /** Keeps what anonymous clients can cause in separate parts, so that it evicts nothing else. */
 export class MemoryReplayStore implements ReplayStore {
   readonly lingerMs: number = 0;
-  /** Renewals, and sign-outs of tokens that have worked. */
-  readonly #worked = new Part(MAX_RENEWALS);
-  readonly #unknownSignOuts = new Part(MAX_UNKNOWN_SIGN_OUTS);
-  readonly #passing = new Part(MAX_PASSING);
-  readonly #parts = [this.#worked, this.#unknownSignOuts, this.#passing];
-  readonly #issued = new Part(MAX_ISSUED);
   readonly #now: () => number;
+  /** Renewals, and sign-outs of tokens that have worked. */
+  readonly #worked: Part<TokenRecord>;
+  readonly #unknownSignOuts: Part<TokenRecord>;
+  readonly #passing: Part<TokenRecord>;
+  readonly #issued: Part<IssuedMark>;
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
+    this.#worked = new Part(MAX_RENEWALS, now);
+    this.#unknownSignOuts = new Part(MAX_UNKNOWN_SIGN_OUTS, now);
+    this.#passing = new Part(MAX_PASSING, now);
+    this.#issued = new Part(MAX_ISSUED, now);
   }
 
-  async add(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
-    const existing = this.#read(key)?.record;
+  async add(key: string, record: TokenRecord, lifetimeMs: number): Promise<TokenRecord | undefined> {
+    const existing = this.#read(key)?.value;
     if (existing === undefined) this.#write(key, record, lifetimeMs);
     return existing;
   }
 
-  async replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean> {
-    if (this.#read(key)?.record !== expected) return false;
+  async replace(
+    key: string,
+    expected: TokenRecord,
+    record: TokenRecord,
+    lifetimeMs: number,
+  ): Promise<boolean> {
+    if (!Bun.deepEquals(this.#read(key)?.value, expected)) return false;
     this.#write(key, record, lifetimeMs);
     return true;
   }
 
   async end(
     key: string,
-    ended: string,
+    ended: Ended,
     lifetimes: SignOutLifetimes,
     hasWorked = false,
-  ): Promise<string | undefined> {
-    const existing = this.#read(key)?.record;
-    const record = isEnded(existing) ? existing : ended;
+  ): Promise<TokenRecord | undefined> {
+    const existing = this.#read(key)?.value;
+    const record = existing?.kind === 'ended' ? existing : ended;
     if (hasWorked || this.hasWorked(key)) {
       this.#write(key, record, lifetimes.workedMs, this.#worked);
     } else if (record !== existing) {
-      const lifetimeMs = existing?.startsWith(CLAIMED) ? lifetimes.claimedMs : lifetimes.unknownMs;
+      const lifetimeMs = existing?.kind === 'claimed' ? lifetimes.claimedMs : lifetimes.unknownMs;
       this.#write(key, record, lifetimeMs, this.#unknownSignOuts);
     }
     return existing;
   }
 
   async markIssued(key: string, lifetimeMs: number): Promise<void> {
-    const record = this.#live(this.#issued.entries.get(key))?.record ?? ISSUED;
-    const now = this.#now();
-    this.#issued.set(key, { record, expiresAt: now + lifetimeMs }, now);
+    const presentedAt = this.#issued.get(key)?.value.presentedAt;
+    this.#issued.set(key, { kind: 'issued', presentedAt }, this.#now() + lifetimeMs);
   }
 
   async markPresented(key: string, at: number): Promise<void> {
-    const issued = this.#live(this.#issued.entries.get(key));
-    if (issued?.record !== ISSUED) return;
-    this.#issued.set(key, { record: ISSUED + at, expiresAt: issued.expiresAt }, this.#now());
+    const issued = this.#issued.get(key);
+    if (!issued || issued.value.presentedAt !== undefined) return;
+    this.#issued.set(key, { kind: 'issued', presentedAt: at }, issued.expiresAt);
   }
 
   async presentedAt(key: string): Promise<number | undefined> {
-    return timeIn(this.#live(this.#issued.entries.get(key))?.record.slice(ISSUED.length));
+    return this.#issued.get(key)?.value.presentedAt;
   }
 
-  async get(key: string): Promise<string | undefined> {
-    return this.#read(key)?.record;
+  async get(key: string): Promise<TokenRecord | undefined> {
+    return this.#read(key)?.value;
   }
 
   /** Whether this store knows that a refresh has spent or issued the token. */
   hasWorked(key: string): boolean {
-    return (
-      this.#live(this.#worked.entries.get(key)) !== undefined ||
-      this.#live(this.#issued.entries.get(key)) !== undefined
-    );
+    return this.#worked.get(key) !== undefined || this.#issued.get(key) !== undefined;
   }
 
   remainingMs(key: string): number {
     return Math.max(1, (this.#read(key)?.expiresAt ?? 0) - this.#now());
   }
 
-  /** Yields key, record and remaining lifetime; a mark begins with ISSUED. Sign-outs that may be made up come last. */
-  *entries(): Generator<readonly [string, string, number]> {
-    for (const part of [this.#worked, this.#issued, this.#passing, this.#unknownSignOuts]) {
-      for (const [key, entry] of part.entries) {
-        if (this.#live(entry)) yield [key, entry.record, entry.expiresAt - this.#now()];
-      }
-    }
+  /** Yields key, record or mark, and remaining lifetime. Sign-outs that may be made up come last. */
+  *entries(): Generator<readonly [string, TokenRecord | IssuedMark, number]> {
+    yield* this.#worked.live();
+    yield* this.#issued.live();
+    yield* this.#passing.live();
+    yield* this.#unknownSignOuts.live();
   }
 
-  #read(key: string): Entry | undefined {
-    for (const part of this.#parts) {
-      const entry = this.#live(part.entries.get(key));
-      if (entry) return entry;
-    }
-    return undefined;
-  }
-
-  #live(entry: Entry | undefined): Entry | undefined {
-    return entry && entry.expiresAt > this.#now() ? entry : undefined;
+  #read(key: string): Entry<TokenRecord> | undefined {
+    return this.#worked.get(key) ?? this.#unknownSignOuts.get(key) ?? this.#passing.get(key);
   }
 
   #write(
     key: string,
-    record: string,
+    record: TokenRecord,
     lifetimeMs: number,
-    part = record.startsWith(RENEWED) ? this.#worked : this.#passing,
+    part = record.kind === 'renewed' ? this.#worked : this.#passing,
   ): void {
-    for (const other of this.#parts) other.delete(key);
-    const now = this.#now();
-    part.set(key, { record, expiresAt: now + lifetimeMs }, now);
+    for (const other of [this.#worked, this.#unknownSignOuts, this.#passing]) other.delete(key);
+    part.set(key, record, this.#now() + lifetimeMs);
   }
 }

@@ -1,12 +1,14 @@
-/** Notes in the replay store that a client has presented a refresh token: once, not at each request. */
+/** Notes which refresh tokens a client has presented, which ends the replay of the token before it. */
 
-import { refreshTokenHash } from './sealed-pair.ts';
+import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import type { ReplayStore } from './store.ts';
 
 /** Two sets of this size take about 40 bytes for each token: 2 MB. */
 const MAX_RECENT = 25_000;
+/** Requests that the client sent before it had the new cookies arrive within this time. */
+const PRESENTED_MS = 10_000;
 
-/** Remembers recent tokens by hash. A forgotten token is only noted again. */
+/** Remembers recent tokens by hash, so that each is noted once and not at each request. */
 export class PresentedTokens {
   readonly #store: ReplayStore;
   /** Secret, so that nobody can choose tokens with equal hashes. */
@@ -28,4 +30,21 @@ export class PresentedTokens {
     this.#before = this.#recent;
     this.#recent = new Set();
   }
+}
+
+/**
+ * Whether a client certainly has the successor, so that the spent token can only come from a copy: the successor was
+ * presented more than 10 s before this request, or was renewed after it had been presented.
+ *
+ * @param presentedAt when a client first presented the successor
+ * @param next the pair that the successor was exchanged for
+ * @see RFC 9700 section 4.14.2
+ */
+export function isClosed(
+  arrivedAt: number,
+  presentedAt: number | undefined,
+  next: KeptPair | undefined,
+): boolean {
+  if (presentedAt === undefined) return false;
+  return arrivedAt > presentedAt + PRESENTED_MS || (next !== undefined && arrivedAt > next.renewedAt);
 }

@@ -1,53 +1,71 @@
-/** Converts the outcome of a refresh to the record that a replay store keeps, and back. */
+/** What is on record of a refresh token, made from the outcome of a refresh and read back as one. */
 
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshOutcome } from '../upstream/upstream-api.ts';
 import { decryptPair, encryptPair, type KeptPair } from './sealed-pair.ts';
-import { ENDED, isEnded, REJECTED, RENEWED, UNREACHABLE } from './store.ts';
 
-export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, now: number): string {
+/** Each claim is unique, so that a process can tell its own from another. */
+export interface Claimed {
+  readonly kind: 'claimed';
+  readonly by: string;
+}
+
+/** Requests that arrive at or after `clearsFrom`, in milliseconds since the epoch, get their cookies cleared. */
+export interface Ended {
+  readonly kind: 'ended';
+  readonly clearsFrom: number;
+}
+
+export type TokenRecord =
+  | Claimed
+  | { readonly kind: 'renewed'; readonly sealedPair: string }
+  | { readonly kind: 'rejected' }
+  | { readonly kind: 'unreachable' }
+  | Ended
+  /** Redis has a text here that no version up to this one has written. */
+  | { readonly kind: 'unreadable'; readonly text: string };
+
+export function newClaim(): Claimed {
+  return { kind: 'claimed', by: crypto.randomUUID() };
+}
+
+export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, now: number): TokenRecord {
   switch (outcome.kind) {
     case 'renewed': {
       const { accessToken, refreshToken, expiresInSeconds } = outcome.pair;
-      const kept = {
-        accessToken,
-        refreshToken,
-        expiresAt: now + expiresInSeconds * 1000,
-        renewedAt: now,
-      };
-      return RENEWED + encryptPair(kept, spentRefreshToken);
+      const expiresAt = now + expiresInSeconds * 1000;
+      const kept = { accessToken, refreshToken, expiresAt, renewedAt: now };
+      return { kind: 'renewed', sealedPair: encryptPair(kept, spentRefreshToken) };
     }
-    case 'rejected':
-      return REJECTED;
     case 'unreachable':
-      return UNREACHABLE;
+      return { kind: 'unreachable' };
+    case 'rejected':
     case 'ended':
-      return ENDED + outcome.clearsFrom;
+      return outcome;
   }
 }
 
 /** Decrypts the pair of a `renewed` record; undefined for another record, or one sealed with another token. */
 export function decryptSuccessor(
-  record: string | undefined,
+  record: TokenRecord | undefined,
   spentRefreshToken: string,
 ): KeptPair | undefined {
-  return record?.startsWith(RENEWED)
-    ? decryptPair(record.slice(RENEWED.length), spentRefreshToken)
-    : undefined;
+  return record?.kind === 'renewed' ? decryptPair(record.sealedPair, spentRefreshToken) : undefined;
+}
+
+/** If the upstream does not rotate tokens, the token is not spent and may be refreshed again. */
+export function isSpent(token: string, successor: Pick<KeptPair, 'refreshToken'>): boolean {
+  return successor.refreshToken !== token;
 }
 
 /** The pair with the remaining lifetime of its access token. */
 export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair, now: number): TokenPair {
-  return {
-    accessToken,
-    refreshToken,
-    expiresInSeconds: Math.max(1, Math.floor((expiresAt - now) / 1000)),
-  };
+  const expiresInSeconds = Math.max(1, Math.floor((expiresAt - now) / 1000));
+  return { accessToken, refreshToken, expiresInSeconds };
 }
 
-/** The outcome of a record without a pair. A record that cannot be read is not a verdict of the upstream. */
-export function outcomeOf(record: string): RefreshOutcome {
-  if (isEnded(record)) return { kind: 'ended', clearsFrom: Number(record.slice(ENDED.length)) };
-  if (record === REJECTED) return { kind: 'rejected' };
-  return { kind: 'unreachable', cause: new Error(UNREACHABLE) };
+/** The outcome of a record whose pair cannot be read. Without a verdict of the upstream it is `unreachable`. */
+export function outcomeOf(record: TokenRecord): RefreshOutcome {
+  if (record.kind === 'ended' || record.kind === 'rejected') return record;
+  return { kind: 'unreachable', cause: new Error('unreachable') };
 }

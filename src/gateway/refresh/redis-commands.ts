@@ -1,13 +1,41 @@
-/** The scripts that Redis runs for the replay store, each of them atomic, and their time limit. */
+/** The text of a record in Redis, and the scripts that Redis runs on it, each of them atomic. */
 
 import type { RedisClient } from 'bun';
-import type { Clock } from './clock.ts';
-import { CLAIMED, ENDED, RENEWED } from './store.ts';
+import type { TokenRecord } from './record.ts';
 
 /** A refresh waits for Redis at most three times, so Redis delays a request by at most a quarter of a second. */
 export const COMMAND_TIMEOUT_MS = 80;
 const RECORD_PREFIX = 'music-gateway:refresh:';
 const ISSUED_PREFIX = 'music-gateway:issued:';
+
+/** Instances of different versions share Redis, so these texts stay as they are. */
+export const CLAIMED = 'claimed:';
+export const RENEWED = 'renewed:';
+export const ENDED = 'ended:';
+
+export function encodeRecord(record: TokenRecord): string {
+  switch (record.kind) {
+    case 'claimed':
+      return CLAIMED + record.by;
+    case 'renewed':
+      return RENEWED + record.sealedPair;
+    case 'ended':
+      return ENDED + record.clearsFrom;
+    case 'rejected':
+    case 'unreachable':
+      return record.kind;
+    case 'unreadable':
+      return record.text;
+  }
+}
+
+export function parseRecord(text: string): TokenRecord {
+  if (text.startsWith(CLAIMED)) return { kind: 'claimed', by: text.slice(CLAIMED.length) };
+  if (text.startsWith(RENEWED)) return { kind: 'renewed', sealedPair: text.slice(RENEWED.length) };
+  if (text.startsWith(ENDED)) return { kind: 'ended', clearsFrom: Number(text.slice(ENDED.length)) };
+  if (text === 'rejected' || text === 'unreachable') return { kind: text };
+  return { kind: 'unreadable', text };
+}
 
 /** Reads the current record into `r`. */
 const READ = `local r = redis.call('GET', KEYS[1])`;
@@ -65,32 +93,8 @@ const SCRIPTS = {
 } as const;
 
 export type Script = keyof typeof SCRIPTS;
+export type Command = readonly [script: Script, key: string, values: readonly string[]];
 
-export function run(
-  redis: Pick<RedisClient, 'send'>,
-  script: Script,
-  key: string,
-  values: string[],
-): Promise<unknown> {
+export function run(redis: Pick<RedisClient, 'send'>, ...[script, key, values]: Command): Promise<unknown> {
   return redis.send('EVAL', [SCRIPTS[script], '2', RECORD_PREFIX + key, ISSUED_PREFIX + key, ...values]);
-}
-
-/** Rejects when the promise takes longer, but only after replies that have already arrived were processed. */
-export async function inTime<Result>(
-  promise: Promise<Result>,
-  timeoutMs: number,
-  clock: Clock,
-): Promise<Result> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  // Two half-length timers: if the event loop was blocked, the first fires late and Redis still gets the second half.
-  let halves = 0;
-  const stop = clock.every(timeoutMs / 2, () => {
-    halves++;
-    if (halves === 2) void clock.sleep(0).then(() => reject(new DOMException('', 'TimeoutError')));
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    stop();
-  }
 }

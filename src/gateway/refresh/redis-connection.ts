@@ -2,8 +2,8 @@
 
 import { RedisClient } from 'bun';
 import { describeCause } from '../http/error-summary.ts';
-import { type Clock, systemClock } from './clock.ts';
-import { COMMAND_TIMEOUT_MS, inTime, run, type Script } from './redis-commands.ts';
+import { type Clock, inTime, systemClock } from './clock.ts';
+import { COMMAND_TIMEOUT_MS, type Command, run } from './redis-commands.ts';
 
 const RETRY_MS = 1000;
 
@@ -15,16 +15,8 @@ export interface RedisLink {
   onclose: ((cause: Error) => void) | null;
 }
 
-export type RunScript = (script: Script, key: string, values: string[]) => Promise<unknown>;
-
-/** The part of Redis that a replay store uses. */
-export interface Redis {
-  readonly isUp: boolean;
-  /** Undefined when Redis does not respond in time. It then counts as down until the connection has been restored. */
-  ask(...command: Parameters<RunScript>): Promise<{ readonly value: unknown } | undefined>;
-  /** Sets the work to do after a reconnect, before Redis counts as up. */
-  onReconnect(sendMissed: (run: RunScript) => Promise<void>): void;
-}
+/** Sends these commands in one round trip. Rejects when one of them fails, or Redis does not respond in time. */
+export type SendBatch = (commands: readonly Command[]) => Promise<unknown>;
 
 /** Called when Redis goes down, with the name and code of the error, and when it is up again. */
 export interface RedisObserver {
@@ -32,12 +24,12 @@ export interface RedisObserver {
   onUp(): void;
 }
 
-export class RedisConnection implements Redis {
+export class RedisConnection {
   readonly #url: string;
   readonly #observer: RedisObserver;
   readonly #clock: Clock;
   readonly #open: (url: string) => RedisLink;
-  #sendMissed: (run: RunScript) => Promise<void> = async () => {};
+  #sendMissed: (send: SendBatch) => Promise<void> = async () => {};
   /** Undefined while Redis counts as down. */
   #client: Promise<RedisLink> | undefined;
 
@@ -60,20 +52,18 @@ export class RedisConnection implements Redis {
     return this.#client !== undefined;
   }
 
-  onReconnect(sendMissed: (run: RunScript) => Promise<void>): void {
+  /** Sets the work to do after a reconnect, before Redis counts as up. */
+  onReconnect(sendMissed: (send: SendBatch) => Promise<void>): void {
     this.#sendMissed = sendMissed;
   }
 
-  async ask(...command: Parameters<RunScript>): Promise<{ readonly value: unknown } | undefined> {
+  /** Undefined when Redis does not respond in time. It then counts as down until the connection has been restored. */
+  async ask(...command: Command): Promise<{ readonly value: unknown } | undefined> {
     const client = this.#client;
     if (!client) return undefined;
     try {
-      const value = await inTime(
-        client.then((redis) => run(redis, ...command)),
-        COMMAND_TIMEOUT_MS,
-        this.#clock,
-      );
-      return { value };
+      const reply = client.then((redis) => run(redis, ...command));
+      return { value: await inTime(reply, COMMAND_TIMEOUT_MS, this.#clock) };
     } catch (cause) {
       this.#giveUp(client, cause);
       return undefined;
@@ -96,7 +86,11 @@ export class RedisConnection implements Redis {
     const client = this.#connect();
     try {
       const redis = await inTime(client, RETRY_MS, this.#clock);
-      await this.#sendMissed((...command) => inTime(run(redis, ...command), RETRY_MS, this.#clock));
+      await this.#sendMissed((commands) => {
+        // The client pipelines commands that are sent in the same tick.
+        const replies = Promise.all(commands.map((command) => run(redis, ...command)));
+        return inTime(replies, RETRY_MS, this.#clock);
+      });
       // This probe writes, because a read-only replica would respond to a ping.
       await inTime(run(redis, 'markIssued', 'probe', ['', '1000']), COMMAND_TIMEOUT_MS, this.#clock);
       this.#client = client;

@@ -1,9 +1,10 @@
 /** The store that instances share: Redis, with this process's own memory while Redis is slow or down. */
 
-import { MemoryReplayStore } from './memory-store.ts';
-import type { Redis, RunScript } from './redis-connection.ts';
-import { SignOutPlaces } from './sign-out-places.ts';
-import { ISSUED, isEnded, RENEWED, type ReplayStore, type SignOutLifetimes, timeIn } from './store.ts';
+import { MAX_UNKNOWN_SIGN_OUTS, MemoryReplayStore } from './memory-store.ts';
+import type { Ended, TokenRecord } from './record.ts';
+import { type Command, encodeRecord, parseRecord } from './redis-commands.ts';
+import type { RedisConnection, SendBatch } from './redis-connection.ts';
+import type { ReplayStore, SignOutLifetimes } from './store.ts';
 
 /** How many records one round trip sends to Redis after an outage. */
 const BATCH = 500;
@@ -17,41 +18,47 @@ export class RedisReplayStore implements ReplayStore {
   readonly lingerMs = 500;
   readonly #memory: MemoryReplayStore;
   readonly #places: SignOutPlaces;
-  readonly #redis: Redis;
+  readonly #redis: RedisConnection;
 
-  constructor(redis: Redis, now = Date.now) {
+  constructor(redis: RedisConnection, now = Date.now) {
     this.#redis = redis;
     this.#memory = new MemoryReplayStore(now);
     this.#places = new SignOutPlaces(now);
-    redis.onReconnect((run) => this.#sendMissed(run));
+    redis.onReconnect((send) => this.#sendMissed(send));
   }
 
-  async add(key: string, record: string, lifetimeMs: number): Promise<string | undefined> {
-    const reply = await this.#redis.ask('add', key, [record, ceilMs(lifetimeMs)]);
+  async add(key: string, record: TokenRecord, lifetimeMs: number): Promise<TokenRecord | undefined> {
+    const reply = await this.#redis.ask('add', key, [encodeRecord(record), ceilMs(lifetimeMs)]);
     if (!reply) return this.#memory.add(key, record, lifetimeMs);
     const theirs = recordIn(reply.value);
-    if (isEnded(theirs)) await this.#copyEnd(key, theirs, lifetimeMs);
-    if (isEnded(theirs) || theirs?.startsWith(RENEWED)) return theirs;
+    if (theirs?.kind === 'ended') await this.#copyEnd(key, theirs, lifetimeMs);
+    if (theirs?.kind === 'ended' || theirs?.kind === 'renewed') return theirs;
     const own = await (theirs === undefined
       ? this.#memory.add(key, record, lifetimeMs)
       : this.#memory.get(key));
     // This process may know more than Redis, if Redis was down or has been emptied since.
-    const isNewer = own !== undefined && (theirs === undefined || isEnded(own) || own.startsWith(RENEWED));
-    if (!isNewer) return theirs;
+    const isNewer = theirs === undefined || own?.kind === 'ended' || own?.kind === 'renewed';
+    if (!own || !isNewer) return theirs;
     const remainingMs = this.#memory.remainingMs(key);
     // A sign-out that may be made up stays in Redis no longer than the record that it replaces there.
     const ownMs = this.#memory.hasWorked(key) ? remainingMs : Math.min(remainingMs, lifetimeMs);
-    await this.#redis.ask('replace', key, [own, ceilMs(ownMs), theirs ?? record]);
+    await this.#redis.ask('replace', key, [encodeRecord(own), ceilMs(ownMs), encodeRecord(theirs ?? record)]);
     return own;
   }
 
-  async replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean> {
+  async replace(
+    key: string,
+    expected: TokenRecord,
+    record: TokenRecord,
+    lifetimeMs: number,
+  ): Promise<boolean> {
     const own = await this.#memory.get(key);
     // Redis may have kept this sign-out with another time than this process has.
-    const isSame = own === expected || (isEnded(own) && isEnded(expected));
-    const replaced = isSame && (await this.#memory.replace(key, own, record, lifetimeMs));
-    const reply = await this.#redis.ask('replace', key, [record, ceilMs(lifetimeMs), expected]);
-    return reply ? reply.value === expected : replaced;
+    const ownExpected = own?.kind === 'ended' && expected.kind === 'ended' ? own : expected;
+    const isReplaced = await this.#memory.replace(key, ownExpected, record, lifetimeMs);
+    const text = encodeRecord(expected);
+    const reply = await this.#redis.ask('replace', key, [encodeRecord(record), ceilMs(lifetimeMs), text]);
+    return reply ? reply.value === text : isReplaced;
   }
 
   /**
@@ -60,27 +67,24 @@ export class RedisReplayStore implements ReplayStore {
    */
   async end(
     key: string,
-    ended: string,
+    ended: Ended,
     lifetimes: SignOutLifetimes,
     hasWorked = false,
-  ): Promise<string | undefined> {
+  ): Promise<TokenRecord | undefined> {
     const own = await this.#memory.end(key, ended, lifetimes, hasWorked);
     if (!this.#redis.isUp) return own;
     const { workedMs, claimedMs, unknownMs } = lifetimes;
     const isKnown = this.#memory.hasWorked(key);
     const freePlace = isKnown ? undefined : this.#places.take(Math.max(claimedMs, unknownMs));
     const otherwise = freePlace ? [String(claimedMs), String(unknownMs)] : ['0', '0'];
-    const reply = await this.#redis.ask('end', key, [
-      ended,
-      ceilMs(workedMs),
-      ...otherwise,
-      isKnown ? '1' : '',
-    ]);
+    const values = [encodeRecord(ended), ceilMs(workedMs), ...otherwise, isKnown ? '1' : ''];
+    const reply = await this.#redis.ask('end', key, values);
     if (!reply || !Array.isArray(reply.value)) return own;
-    const [theirs, hasWorkedThere]: unknown[] = reply.value;
-    if (hasWorkedThere === 1 || isEnded(recordIn(theirs))) freePlace?.();
+    const [previous, hasWorkedThere]: unknown[] = reply.value;
+    const theirs = recordIn(previous);
+    if (hasWorkedThere === 1 || theirs?.kind === 'ended') freePlace?.();
     if (hasWorkedThere === 1 && !isKnown) await this.#memory.end(key, ended, lifetimes, true);
-    return recordIn(theirs) ?? own;
+    return theirs ?? own;
   }
 
   async markIssued(key: string, lifetimeMs: number): Promise<void> {
@@ -95,40 +99,85 @@ export class RedisReplayStore implements ReplayStore {
 
   async presentedAt(key: string): Promise<number | undefined> {
     const reply = await this.#redis.ask('presentedAt', key, []);
-    return timeIn(recordIn(reply?.value)) ?? this.#memory.presentedAt(key);
+    return typeof reply?.value === 'string' && reply.value
+      ? Number(reply.value)
+      : this.#memory.presentedAt(key);
   }
 
-  async get(key: string): Promise<string | undefined> {
+  async get(key: string): Promise<TokenRecord | undefined> {
     const reply = await this.#redis.ask('get', key, []);
     return recordIn(reply?.value) ?? this.#memory.get(key);
   }
 
   /** Copies a sign-out from Redis to memory, where it lasts at least as long as the record that it replaces. */
-  async #copyEnd(key: string, ended: string, lifetimeMs: number): Promise<void> {
-    if (isEnded(await this.#memory.get(key))) return;
+  async #copyEnd(key: string, ended: Ended, lifetimeMs: number): Promise<void> {
+    if ((await this.#memory.get(key))?.kind === 'ended') return;
     const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key));
     await this.#memory.end(key, ended, { workedMs: longestMs, claimedMs: longestMs, unknownMs: lifetimeMs });
   }
 
-  /** No request waits for this. The client pipelines commands that are sent in the same tick. */
-  async #sendMissed(run: RunScript): Promise<void> {
-    let batch: Promise<unknown>[] = [];
-    for (const [key, record, lifetimeMs] of this.#memory.entries()) {
-      const isUnknown = isEnded(record) && !this.#memory.hasWorked(key);
-      if (isUnknown && !this.#places.take(lifetimeMs)) break;
-      const isMark = record.startsWith(ISSUED);
-      const values = [isMark ? record.slice(ISSUED.length) : record, ceilMs(lifetimeMs)];
-      batch.push(run(isMark ? 'markIssued' : 'restore', key, values));
-      if (batch.length < BATCH) continue;
-      await Promise.all(batch);
-      batch = [];
+  /** Starts again from the first record after a failure, because Redis may have been emptied meanwhile. */
+  async #sendMissed(send: SendBatch): Promise<void> {
+    const freePlaces: (() => void)[] = [];
+    let batch: Command[] = [];
+    try {
+      for (const command of this.#missed(freePlaces)) {
+        batch.push(command);
+        if (batch.length < BATCH) continue;
+        await send(batch);
+        batch = [];
+      }
+      await send(batch);
+    } catch (cause) {
+      for (const freePlace of freePlaces) freePlace();
+      throw cause;
     }
-    await Promise.all(batch);
+  }
+
+  /** @param freePlaces gets a function for each place that is taken */
+  *#missed(freePlaces: (() => void)[]): Generator<Command> {
+    for (const [key, kept, lifetimeMs] of this.#memory.entries()) {
+      if (kept.kind === 'issued') {
+        yield ['markIssued', key, [String(kept.presentedAt ?? ''), ceilMs(lifetimeMs)]];
+        continue;
+      }
+      if (kept.kind === 'ended' && !this.#memory.hasWorked(key)) {
+        const freePlace = this.#places.take(lifetimeMs);
+        if (!freePlace) return;
+        freePlaces.push(freePlace);
+      }
+      yield ['restore', key, [encodeRecord(kept), ceilMs(lifetimeMs)]];
+    }
   }
 }
 
-function recordIn(reply: unknown): string | undefined {
-  return typeof reply === 'string' ? reply : undefined;
+/**
+ * Bounds how many sign-outs that may be made up this instance keeps in Redis: a ring of places, 80 KB. All are taken
+ * for about equally long, so the next one becomes free first.
+ */
+export class SignOutPlaces {
+  readonly #freeAt = new Float64Array(MAX_UNKNOWN_SIGN_OUTS);
+  readonly #now: () => number;
+  #next = 0;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Takes a place; undefined when none is free. The returned function frees the place early. */
+  take(lifetimeMs: number): (() => void) | undefined {
+    const place = this.#next;
+    if ((this.#freeAt[place] ?? 0) > this.#now()) return undefined;
+    this.#freeAt[place] = this.#now() + lifetimeMs;
+    this.#next = (place + 1) % this.#freeAt.length;
+    return () => {
+      this.#freeAt[place] = 0;
+    };
+  }
+}
+
+function recordIn(reply: unknown): TokenRecord | undefined {
+  return typeof reply === 'string' ? parseRecord(reply) : undefined;
 }
 
 function ceilMs(ms: number): string {

@@ -1,42 +1,31 @@
-/** The interface of the replay store, which remembers refreshes and sign-outs of refresh tokens for a while. */
+/** The interface of the replay store, which remembers refreshes and sign-outs of refresh tokens, and for how long. */
 
-/** A record is a claim, the sealed pair of a renewal, a sign-out, or one of the words below. */
-export const CLAIMED = 'claimed:';
-export const RENEWED = 'renewed:';
-export const REJECTED = 'rejected';
-export const UNREACHABLE = 'unreachable';
-/** Followed by a time in milliseconds since the epoch: requests that arrive from then on get their cookies cleared. */
-export const ENDED = 'ended:';
-/** Marks a token that a refresh has issued. Followed by the time when a client first presented it, if known. */
-export const ISSUED = 'issued:';
-
-export function isEnded(record: string | undefined): record is `${typeof ENDED}${string}` {
-  return record?.startsWith(ENDED) === true;
-}
+import type { Settings } from '../settings/settings.ts';
+import type { Ended, TokenRecord } from './record.ts';
 
 /** Stores records by key, each with a lifetime. Coordination relies on `add` and `replace` being atomic. */
 export interface ReplayStore {
   /** Adds the record unless there is one. Returns the existing record, or undefined when this one was added. */
-  add(key: string, record: string, lifetimeMs: number): Promise<string | undefined>;
+  add(key: string, record: TokenRecord, lifetimeMs: number): Promise<TokenRecord | undefined>;
   /** Replaces the record if it equals `expected`. Returns whether it did. */
-  replace(key: string, expected: string, record: string, lifetimeMs: number): Promise<boolean>;
+  replace(key: string, expected: TokenRecord, record: TokenRecord, lifetimeMs: number): Promise<boolean>;
   /**
    * Records a sign-out unless there is one, and returns the previous record. A token has worked when a refresh has
    * spent or issued it. The number of other sign-outs is bounded, because anybody can send them with made-up tokens.
    */
   end(
     key: string,
-    ended: string,
+    ended: Ended,
     lifetimes: SignOutLifetimes,
     hasWorked?: boolean,
-  ): Promise<string | undefined>;
+  ): Promise<TokenRecord | undefined>;
   /** Marks this token as issued by a refresh, for as long as a response may still bring it to a browser. */
   markIssued(key: string, lifetimeMs: number): Promise<void>;
   /** Records when a client first presented this token, if a refresh has issued it. */
   markPresented(key: string, at: number): Promise<void>;
   /** When a client first presented this token, in milliseconds since the epoch. */
   presentedAt(key: string): Promise<number | undefined>;
-  get(key: string): Promise<string | undefined>;
+  get(key: string): Promise<TokenRecord | undefined>;
   /** How long an outcome must stay for waiting requests of other processes. */
   readonly lingerMs: number;
 }
@@ -48,7 +37,24 @@ export interface SignOutLifetimes {
   readonly unknownMs: number;
 }
 
-/** Undefined for an empty string. */
-export function timeIn(text: string | undefined): number | undefined {
-  return text ? Number(text) : undefined;
+/** A claim is prolonged while its refresh runs, so a crashed process delays others only this long. */
+export const CLAIM_MS = 3000;
+/** Long enough for other requests of the same browser that are in flight. */
+const UNKNOWN_SIGN_OUT_MS = 30_000;
+
+export type RecordLifetimes = ReturnType<typeof recordLifetimes>;
+
+export function recordLifetimes({ refreshReplaySeconds, timeouts }: Settings) {
+  /** The longest that a refresh may take. */
+  const refreshMs = timeouts.signInMs;
+  /** How long a spent refresh token yields its successor. */
+  const replayMs = refreshReplaySeconds * 1000;
+  /** Longer than any call of a request in the replay window, so that its late response still gets the newest pair. */
+  const keepMs = replayMs + timeouts.streamMs;
+  /** Until the response to the last replay of the pair has been sent. */
+  const issuedMs = replayMs + keepMs;
+  const claimedMs = CLAIM_MS + refreshMs;
+  const workedMs = Math.max(claimedMs, CLAIM_MS + keepMs);
+  const unknownMs = Math.min(workedMs, UNKNOWN_SIGN_OUT_MS);
+  return { refreshMs, replayMs, keepMs, issuedMs, signOut: { workedMs, claimedMs, unknownMs } };
 }

@@ -1,6 +1,6 @@
 /** What the checks derive from a history: chains, windows, and what a fault excuses. */
 
-import { recordLifetimes } from '../../../src/gateway/refresh/record-lifetimes.ts';
+import { recordLifetimes } from '../../../src/gateway/refresh/store.ts';
 import { testSettings } from '../../support/world.ts';
 import type { Family, History, Moment, Request, SignOut, Token } from './history.ts';
 

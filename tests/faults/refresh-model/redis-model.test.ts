@@ -1,9 +1,8 @@
 import { expect, it } from 'bun:test';
 import { RedisClient } from 'bun';
 import fc from 'fast-check';
-import { run, type Script } from '../../../src/gateway/refresh/redis-commands.ts';
+import { CLAIMED, ENDED, RENEWED, run, type Script } from '../../../src/gateway/refresh/redis-commands.ts';
 import type { RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
-import { CLAIMED, ENDED, REJECTED, RENEWED, UNREACHABLE } from '../../../src/gateway/refresh/store.ts';
 import { REDIS_SERVER, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { RedisModel } from './redis-model.ts';
@@ -21,8 +20,8 @@ const record = fc.constantFrom(
   `${CLAIMED}a`,
   `${CLAIMED}b`,
   `${RENEWED}1`,
-  REJECTED,
-  UNREACHABLE,
+  'rejected',
+  'unreachable',
   ENDED_1,
   ENDED_2,
 );
