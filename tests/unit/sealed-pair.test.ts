@@ -10,32 +10,32 @@ const PAIR = {
 };
 
 describe('encryptPair', () => {
-  it('gives back the pair to who has the spent refresh token', () => {
-    expect(decryptPair(encryptPair(PAIR, 'spent'), 'spent')).toEqual(PAIR);
+  it('gives back the pair to who has the spent refresh token', async () => {
+    expect(await decryptPair(await encryptPair(PAIR, 'spent'), 'spent')).toEqual(PAIR);
   });
 
-  it('gives nothing to who has another token, the new one included', () => {
-    const sealed = encryptPair(PAIR, 'spent');
+  it('gives nothing to who has another token, the new one included', async () => {
+    const sealed = await encryptPair(PAIR, 'spent');
     for (const token of ['other', PAIR.refreshToken, PAIR.accessToken, '']) {
-      expect(decryptPair(sealed, token)).toBeUndefined();
+      expect(await decryptPair(sealed, token)).toBeUndefined();
     }
   });
 
-  it('opens nothing that was changed, cut or never sealed', () => {
-    const sealed = encryptPair(PAIR, 'spent');
+  it('opens nothing that was changed, cut or never sealed', async () => {
+    const sealed = await encryptPair(PAIR, 'spent');
     const bytes = Buffer.from(sealed, 'base64url');
     for (let at = 0; at < bytes.length; at += 7) {
       const changed = Buffer.from(bytes);
       changed[at] = (changed[at] ?? 0) ^ 1;
-      expect(decryptPair(changed.toString('base64url'), 'spent')).toBeUndefined();
+      expect(await decryptPair(changed.toString('base64url'), 'spent')).toBeUndefined();
     }
     for (const cut of ['', sealed.slice(0, 20), sealed.slice(0, -2), 'nonsense']) {
-      expect(decryptPair(cut, 'spent')).toBeUndefined();
+      expect(await decryptPair(cut, 'spent')).toBeUndefined();
     }
   });
 
-  it('takes its key from the token and not from the hash, which whoever reads the store knows', () => {
-    const bytes = Buffer.from(encryptPair(PAIR, 'spent'), 'base64url');
+  it('takes its key from the token and not from the hash, which whoever reads the store knows', async () => {
+    const bytes = Buffer.from(await encryptPair(PAIR, 'spent'), 'base64url');
     const decryptWith = (secret: string) => {
       const key = hkdfSync('sha256', secret, '', 'music-gateway: successor of a refresh token', 32);
       const decipher = createDecipheriv('aes-256-gcm', new Uint8Array(key), bytes.subarray(0, 12));
@@ -46,9 +46,9 @@ describe('encryptPair', () => {
     expect(() => decryptWith(refreshTokenHash('spent'))).toThrow();
   });
 
-  it('never seals the same pair to the same text, nor shows a token in it', () => {
-    const sealed = encryptPair(PAIR, 'spent');
-    expect(encryptPair(PAIR, 'spent')).not.toBe(sealed);
+  it('never seals the same pair to the same text, nor shows a token in it', async () => {
+    const sealed = await encryptPair(PAIR, 'spent');
+    expect(await encryptPair(PAIR, 'spent')).not.toBe(sealed);
     const bytes = Buffer.from(sealed, 'base64url').toString('latin1');
     for (const secret of ['access-token', 'next-refresh-token', 'spent']) expect(bytes).not.toContain(secret);
   });

@@ -86,7 +86,7 @@ export class RefreshClaims {
           await this.#clock.sleep(POLL_MS);
           continue;
         }
-      } else if (hasWaited || !isRepeatable(found, refreshToken, arrivedAt)) {
+      } else if (hasWaited || !(await isRepeatable(found, refreshToken, arrivedAt))) {
         return { found, hasWaited };
       }
       if (await this.#store.replace(key, found, claim, CLAIM_MS)) return this.#claimed(running);
@@ -129,7 +129,7 @@ export class RefreshClaims {
   async #settle(outcome: RefreshOutcome, running: Running, trace: RequestTrace): Promise<RefreshOutcome> {
     const { refreshToken, key, claim } = running;
     const { keepMs, issuedMs, signOut } = this.#lifetimes;
-    const record = recordOf(outcome, refreshToken, this.#clock.now());
+    const record = await recordOf(outcome, refreshToken, this.#clock.now());
     const pair = outcome.kind === 'renewed' ? outcome.pair : undefined;
     const isRotated = pair !== undefined && isSpent(refreshToken, pair);
     const lifetimeMs = Math.max(isRotated ? keepMs : 0, this.#store.lingerMs);
@@ -149,7 +149,7 @@ export class RefreshClaims {
       }
       return found;
     }
-    const theirs = decryptSuccessor(found, refreshToken);
+    const theirs = await decryptSuccessor(found, refreshToken);
     if (!pair) return theirs ? { kind: 'renewed', pair: replayed(theirs, this.#clock.now()) } : outcome;
     if (found && !theirs) await this.#store.replace(key, found, record, lifetimeMs);
     return outcome;
@@ -157,8 +157,8 @@ export class RefreshClaims {
 }
 
 /** Whether the token may be refreshed again: the upstream was unreachable, or it does not rotate this token. */
-function isRepeatable(record: TokenRecord, token: string, arrivedAt: number): boolean {
-  const successor = decryptSuccessor(record, token);
+async function isRepeatable(record: TokenRecord, token: string, arrivedAt: number): Promise<boolean> {
+  const successor = await decryptSuccessor(record, token);
   if (!successor) return record.kind === 'unreachable';
   return !isSpent(token, successor) && arrivedAt > successor.renewedAt;
 }

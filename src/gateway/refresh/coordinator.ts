@@ -105,7 +105,7 @@ export class RefreshCoordinator {
       const key = refreshTokenHash(token);
       this.#claims.noteEnd(key, ended);
       const previous = await this.#store.end(key, ended, this.#lifetimes.signOut, newest !== undefined);
-      const successor = decryptSuccessor(previous, token);
+      const successor = await decryptSuccessor(previous, token);
       if (!successor) return newest && replayed(newest, this.#clock.now());
       newest = successor;
       token = successor.refreshToken;
@@ -122,7 +122,7 @@ export class RefreshCoordinator {
     for (let token = refreshToken; ; ) {
       const turn = await this.#claims.claimOrWait(token, refreshing);
       if (!turn.found) return this.#claims.refresh(turn.running, trace);
-      const successor = decryptSuccessor(turn.found, token);
+      const successor = await decryptSuccessor(turn.found, token);
       if (!successor) return outcomeOf(turn.found);
       stopSharing();
       seen.add(token);
@@ -150,7 +150,8 @@ export class RefreshCoordinator {
   async #standingOf({ refreshToken, expiresAt }: KeptPair, arrivedAt: number) {
     const key = refreshTokenHash(refreshToken);
     const [record, presentedAt] = await Promise.all([this.#store.get(key), this.#store.presentedAt(key)]);
-    if (isClosed(arrivedAt, presentedAt, decryptSuccessor(record, refreshToken))) return 'presented';
+    const next = await decryptSuccessor(record, refreshToken);
+    if (isClosed(arrivedAt, presentedAt, next)) return 'presented';
     return record === undefined && expiresAt > this.#clock.now() ? 'newest' : 'spent';
   }
 
@@ -179,7 +180,7 @@ export class RefreshCoordinator {
     for (let token = refreshToken; ; ) {
       seen.add(token);
       const record = await this.#store.get(refreshTokenHash(token));
-      const next = decryptSuccessor(record, token);
+      const next = await decryptSuccessor(record, token);
       if (!next || seen.has(next.refreshToken)) return { record, successor: next ?? successor };
       successor = next;
       token = next.refreshToken;

@@ -29,13 +29,17 @@ export function newClaim(): Claimed {
   return { kind: 'claimed', by: crypto.randomUUID() };
 }
 
-export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, now: number): TokenRecord {
+export async function recordOf(
+  outcome: RefreshOutcome,
+  spentRefreshToken: string,
+  now: number,
+): Promise<TokenRecord> {
   switch (outcome.kind) {
     case 'renewed': {
       const { accessToken, refreshToken, expiresInSeconds } = outcome.pair;
       const expiresAt = now + expiresInSeconds * 1000;
       const kept = { accessToken, refreshToken, expiresAt, renewedAt: now };
-      return { kind: 'renewed', sealedPair: encryptPair(kept, spentRefreshToken) };
+      return { kind: 'renewed', sealedPair: await encryptPair(kept, spentRefreshToken) };
     }
     case 'unreachable':
       return { kind: 'unreachable' };
@@ -46,10 +50,10 @@ export function recordOf(outcome: RefreshOutcome, spentRefreshToken: string, now
 }
 
 /** Decrypts the pair of a `renewed` record; undefined for another record, or one sealed with another token. */
-export function decryptSuccessor(
+export async function decryptSuccessor(
   record: TokenRecord | undefined,
   spentRefreshToken: string,
-): KeptPair | undefined {
+): Promise<KeptPair | undefined> {
   return record?.kind === 'renewed' ? decryptPair(record.sealedPair, spentRefreshToken) : undefined;
 }
 

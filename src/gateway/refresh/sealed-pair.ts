@@ -1,13 +1,15 @@
 /** Encrypts a token pair with the refresh token before it, so that only a holder of that token can read it. */
 
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { createHash, hkdfSync } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { FlattenedEncrypt, flattenedDecrypt } from 'jose';
 import { Token } from '../upstream/token-pair.ts';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-const CIPHER = 'aes-256-gcm';
+/** It is not protected, so the ciphertext is AES-GCM without associated data, as earlier versions read and write it. */
+const HEADER = { alg: 'dir', enc: 'A256GCM' };
 
 /** Times are in milliseconds since the epoch: when the access token expires, and when the refresh was made. */
 const Contents = Type.Object({
@@ -24,23 +26,25 @@ export function refreshTokenHash(refreshToken: string): string {
   return createHash('sha256').update(refreshToken).digest('base64url');
 }
 
-/** @see RFC 5869 for the key, NIST SP 800-38D for AES-GCM */
-export function encryptPair(pair: KeptPair, spentRefreshToken: string): string {
-  const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv(CIPHER, keyFrom(spentRefreshToken), iv);
-  const text = Buffer.concat([cipher.update(JSON.stringify(pair), 'utf8'), cipher.final()]);
-  return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64url');
+/** @see RFC 5869 for the key, RFC 7516 and RFC 7518 section 5.3 for the encryption */
+export async function encryptPair(pair: KeptPair, spentRefreshToken: string): Promise<string> {
+  const jwe = await new FlattenedEncrypt(Buffer.from(JSON.stringify(pair)))
+    .setSharedUnprotectedHeader(HEADER)
+    .encrypt(keyFrom(spentRefreshToken));
+  const parts = [jwe.iv ?? '', jwe.tag ?? '', jwe.ciphertext].map((part) => Buffer.from(part, 'base64url'));
+  return Buffer.concat(parts).toString('base64url');
 }
 
 /** Undefined when the pair was sealed with another refresh token, or was modified. */
-export function decryptPair(sealed: string, spentRefreshToken: string): KeptPair | undefined {
+export async function decryptPair(sealed: string, spentRefreshToken: string): Promise<KeptPair | undefined> {
   const bytes = Buffer.from(sealed, 'base64url');
+  const iv = bytes.toString('base64url', 0, IV_BYTES);
+  const tag = bytes.toString('base64url', IV_BYTES, IV_BYTES + TAG_BYTES);
+  const ciphertext = bytes.toString('base64url', IV_BYTES + TAG_BYTES);
   try {
-    const decipher = createDecipheriv(CIPHER, keyFrom(spentRefreshToken), bytes.subarray(0, IV_BYTES));
-    decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
-    const text =
-      decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
-    const contents: unknown = JSON.parse(text);
+    const jwe = { unprotected: HEADER, iv, tag, ciphertext };
+    const { plaintext } = await flattenedDecrypt(jwe, keyFrom(spentRefreshToken));
+    const contents: unknown = JSON.parse(Buffer.from(plaintext).toString());
     return Value.Check(Contents, contents) ? contents : undefined;
   } catch {
     return undefined;

@@ -8,6 +8,22 @@ const START = Date.UTC(2030, 0, 1);
 const MOST_STEPS = 30_000;
 const NOTHING = Promise.resolve();
 
+/** WebCrypto works on other threads, and no scheduler decides when it is done: virtual time stands still until then. */
+const encryptions = new Set<Promise<unknown>>();
+
+function counted<Parameters extends unknown[], Result>(work: (...parameters: Parameters) => Promise<Result>) {
+  return (...parameters: Parameters): Promise<Result> => {
+    const result = work.apply(crypto.subtle, parameters);
+    encryptions.add(result);
+    const done = () => encryptions.delete(result);
+    result.then(done, done);
+    return result;
+  };
+}
+
+crypto.subtle.encrypt = counted(crypto.subtle.encrypt);
+crypto.subtle.decrypt = counted(crypto.subtle.decrypt);
+
 /** Thrown when nothing can happen any more, or when it never ends. */
 export class Stuck extends Error {}
 
@@ -64,7 +80,10 @@ export class VirtualTime {
   async run(isEnough: () => boolean): Promise<void> {
     for (; ; this.#steps++) {
       // Until all that follows from the last event has happened too.
-      await new Promise((resolve) => setImmediate(resolve));
+      do {
+        await Promise.allSettled(encryptions);
+        await new Promise((resolve) => setImmediate(resolve));
+      } while (encryptions.size);
       if (isEnough()) return;
       if (this.#steps > MOST_STEPS) throw new Stuck('it never ends');
       this.#offerToPass();
