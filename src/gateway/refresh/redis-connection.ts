@@ -75,14 +75,11 @@ export class RedisConnection {
     this.#client = undefined;
     this.#observer.onDown(describeCause(cause));
     client.then((redis) => redis.close()).catch(() => {});
-    this.#retryLater();
+    void this.#reconnect();
   }
 
-  #retryLater(): void {
-    void this.#clock.sleep(RETRY_MS).then(() => this.#retry());
-  }
-
-  async #retry(): Promise<void> {
+  async #reconnect(): Promise<void> {
+    await this.#clock.sleep(RETRY_MS);
     const client = this.#connect();
     try {
       const redis = await inTime(client, RETRY_MS, this.#clock);
@@ -97,7 +94,7 @@ export class RedisConnection {
       this.#observer.onUp();
     } catch {
       client.then((redis) => redis.close()).catch(() => {});
-      this.#retryLater();
+      void this.#reconnect();
     }
   }
 
