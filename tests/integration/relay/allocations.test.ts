@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
-import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
-import { describeWith, LINUX } from '../support/requirements.ts';
-import { ORIGIN } from '../support/world.ts';
+import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
+import { describeWith, LINUX } from '../../support/requirements.ts';
+import { ORIGIN } from '../../support/world.ts';
 
 /** 1.8 KB, as a catalogue of models. */
 const CATALOGUE = JSON.stringify({
   data: Array.from({ length: 18 }, (_, at) => ({ id: `model-${at}`, name: 'x'.repeat(60) })),
 });
-const WARM_UP = 3000;
-const REQUESTS = 4000;
+const WARM_UP = 1500;
+const REQUESTS = 1500;
 
 /**
  * Bytes that one request may take, a quarter above what it took when this was written (in brackets). With the garbage

@@ -1,0 +1,146 @@
+import { describe, expect, it, spyOn } from 'bun:test';
+import net from 'node:net';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { messages } from '../../../src/gateway/http/messages.ts';
+import { recordLog } from '../../support/recorded-log.ts';
+import { BUFFERED, GENERATE, PUBLIC, SIGN_IN_ROUTE, TRACK } from '../../support/routes.ts';
+import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { FIRST_PIECE, startTrackUpstream } from '../../support/track-upstream.ts';
+import {
+  ACCESS_ONLY,
+  envelopeMessage,
+  REFRESH_ONLY,
+  request,
+  startWorld,
+  testSettings,
+} from '../../support/world.ts';
+
+/** A response whose headers come at once and whose body never ends. */
+function endlessBody(): Response {
+  return new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('{')) }));
+}
+
+function never(): Promise<Response> {
+  return new Promise(() => {});
+}
+
+// The deadline of the headers, on each route: every-route.test.ts.
+describe('the deadline of a response that is read whole', () => {
+  it.each(BUFFERED)('covers its body: $name', async ({ path, options, calls, late }) => {
+    await using world = startWorld({ TIMEOUT_READ_MS: '200' });
+    world.upstream.on(calls.join(), endlessBody);
+    const response = await world.request(path, options);
+    expect(await envelopeMessage(response, 502)).toBe(late);
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(world.log).toEqual([expect.stringContaining('TimeoutError')]);
+  });
+
+  it('covers the body of the identity provider', async () => {
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    world.upstream.on('POST /oauth/token', endlessBody);
+    await envelopeMessage(await world.request(SIGN_IN_ROUTE.path, SIGN_IN_ROUTE.options), 502);
+    expect(world.upstream.calls).toEqual(['POST /oauth/token']);
+  });
+
+  it.each([
+    ['headers', never],
+    ['body', endlessBody],
+  ])('covers the %s of the upstream sign-in', async (_, respond) => {
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '200' });
+    world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
+    world.upstream.on('POST /v1/auth/idp', respond);
+    await envelopeMessage(await world.request(SIGN_IN_ROUTE.path, SIGN_IN_ROUTE.options), 502);
+    expect(world.upstream.calls).toEqual([...SIGN_IN_ROUTE.calls]);
+  });
+
+  it('covers the body of a refresh', async () => {
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    world.upstream.on('POST /v1/auth/refresh', endlessBody);
+    const response = await world.request('/api/auth/session', { cookie: REFRESH_ONLY });
+    await envelopeMessage(response, 502);
+    expect(response.headers.getSetCookie()).toEqual([]);
+  });
+});
+
+describe('the deadline of a generation', () => {
+  it('covers the wait for the first byte, after a head that came at once', async () => {
+    await using upstream = await startTrackUpstream();
+    await using world = startWorld({ UPSTREAM_URL: upstream.url, TIMEOUT_STREAM_MS: '300' });
+    const ordered = world.request(GENERATE.path, GENERATE.options);
+    await upstream.arrived;
+    upstream.sendHead();
+    const response = await ordered;
+    expect(response.headers.get('proxy-status')).toBe('music-gateway; error=http_response_timeout');
+    expect(await envelopeMessage(response, 502)).toBe(messages.generationTimeout.en);
+    await upstream.closed;
+    const line = await world.line({ route: GENERATE.path });
+    expect(line).toMatchObject({ upstream: [{ call: 'music', outcome: 'http_response_timeout' }] });
+    expect(line['durationMs']).toBeGreaterThanOrEqual(300);
+    expect(world.admission.streams.inUse).toBe(0);
+  });
+});
+
+describe("Bun's own idle timeout", () => {
+  it('is off until the first byte of a generation', async () => {
+    await using upstream = await startTrackUpstream();
+    const settings = testSettings({ UPSTREAM_URL: upstream.url, IDP_URL: upstream.url });
+    const gateway = createGateway({ settings, logger: recordLog().logger });
+    gateway.listen({ port: 0, hostname: '127.0.0.1' });
+    const { server } = gateway;
+    if (!server) throw new Error('it does not listen');
+    using timeout = spyOn(server, 'timeout');
+    const seconds = () => timeout.mock.calls.map(([, each]) => each);
+    const base = `http://127.0.0.1:${server.port}`;
+    const ordered = request(base + GENERATE.path, { cookie: ACCESS_ONLY, json: TRACK });
+    await upstream.arrived;
+    upstream.sendHead();
+    for (let served = 0; served < 3; served++) await request(`${base}/api/health`, {});
+    expect(seconds()).toEqual([0]);
+    upstream.send(FIRST_PIECE);
+    const response = await ordered;
+    expect(response.status).toBe(200);
+    expect(seconds()).toEqual([0, 60]);
+    await response.body?.cancel();
+    await gateway.stop(true);
+  });
+
+  it('does not cut a client that waits for the upstream', async () => {
+    await using upstream = Object.assign(new ScriptedUpstream(), {
+      [Symbol.asyncDispose]: () => upstream.stop(),
+    });
+    const released = Promise.withResolvers<void>();
+    const routes = [GENERATE, PUBLIC, SIGN_IN_ROUTE, ...BUFFERED];
+    const calls = routes.map((route) => route.calls[0] ?? '');
+    for (const call of calls) upstream.on(call, () => released.promise.then(() => new Response('body')));
+    const settings = testSettings({
+      UPSTREAM_URL: upstream.upstreamUrl,
+      IDP_URL: upstream.identityProviderUrl,
+      // Shorter deadlines could not meet Bun's idle timeout of 60 s, so the gateway would not switch it off.
+      TIMEOUT_READ_MS: '60000',
+      TIMEOUT_SIGN_IN_MS: '60000',
+    });
+    const gateway = createGateway({ settings, logger: recordLog().logger });
+    gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });
+    const base = `http://127.0.0.1:${gateway.server?.port}`;
+    const waiting = routes.map(({ path, options }) => request(base + path, options));
+    for (const call of calls) await upstream.arrived(call);
+
+    // A server with the same idle timeout and no such care cuts a connection that began later.
+    await using careless = Object.assign(
+      Bun.serve({ port: 0, hostname: '127.0.0.1', idleTimeout: 1, fetch: never }),
+      { [Symbol.asyncDispose]: () => careless.stop(true) },
+    );
+    const cut = Promise.withResolvers<void>();
+    const socket = net.connect(careless.port ?? 0, '127.0.0.1', () =>
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'),
+    );
+    socket.on('close', () => cut.resolve()).on('error', () => {});
+    await cut.promise;
+
+    released.resolve();
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+    // The identity provider's response has no token.
+    expect(statuses).toEqual([200, 200, 401, 200, 200]);
+    await gateway.stop(true);
+  });
+});

@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'bun:test';
+import { messages } from '../../../src/gateway/http/messages.ts';
+import { startRawUpstream } from '../../support/raw-upstream.ts';
+import { GENERATE, TRACK } from '../../support/routes.ts';
+import { rawCall, sharedWorld, startRawWorld } from '../../support/shared-world.ts';
+import { envelopeMessage, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
+
+const MUSIC = 'POST /v1/music';
+const LIMITS = {
+  'retry-after': '17',
+  ratelimit: '"default";r=0;t=17',
+  'ratelimit-policy': '"default";q=10;w=60',
+  'x-ratelimit-remaining': '0',
+  'x-ratelimit-used': '10',
+};
+const NOT_A_TRACK = 'music-gateway; error=http_protocol_error';
+
+const world = sharedWorld();
+
+function generate(at: World = world): Promise<Response> {
+  return at.request(GENERATE.path, { cookie: SIGNED_IN, json: TRACK });
+}
+
+function randomBytes(length: number): Buffer<ArrayBuffer> {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(length)));
+}
+
+describe('a generated track', () => {
+  it('has the bytes and the headers of the contract, and no other', async () => {
+    const audio = randomBytes(1000);
+    const forwarded = {
+      'content-type': 'audio/wav',
+      'content-disposition': 'attachment; filename="tune.wav"',
+      'x-generation-id': 'generation-1',
+      'x-music-creation-id': 'creation-1',
+    };
+    const dropped = { etag: '"1"', 'x-upstream': 'node-7', 'set-cookie': 'upstream=1' };
+    const replaced = { 'cache-control': 'public, max-age=60', 'access-control-allow-origin': '*' };
+    const headers = { ...forwarded, ...dropped, ...replaced };
+    world.upstream.on(MUSIC, () => new Response(audio, { headers }));
+    const response = await generate();
+    expect(response.status).toBe(200);
+    expect(Buffer.from(await response.bytes()).equals(audio)).toBe(true);
+    expect(Object.fromEntries(response.headers)).toMatchObject({ ...forwarded, 'cache-control': 'no-store' });
+    expect(response.headers.getSetCookie()).toEqual([]);
+    for (const name of Object.keys(dropped)) expect(response.headers.has(name)).toBe(false);
+  });
+
+  it('is audio/mpeg, without any other header, when the upstream sends none', async () => {
+    await using raw = await startRawWorld('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\naudio');
+    const response = await generate(raw);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('audio/mpeg');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    for (const name of ['content-disposition', 'x-generation-id', 'x-music-creation-id']) {
+      expect(response.headers.has(name)).toBe(false);
+    }
+    expect(await response.text()).toBe('audio');
+  });
+
+  it.each([201, 202])('is a 200 for the upstream’s %i', async (status) => {
+    world.upstream.on(MUSIC, () => new Response('audio', { status, headers: { location: '/v1/music/1' } }));
+    const response = await generate();
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe('audio');
+    expect(response.headers.has('location')).toBe(false);
+  });
+
+  it('keeps its Content-Encoding and its bytes when it comes encoded', async () => {
+    const encoded = Bun.gzipSync(randomBytes(1000));
+    world.upstream.on(MUSIC, () => new Response(encoded, { headers: { 'content-encoding': 'gzip' } }));
+    const body = JSON.stringify(TRACK);
+    const lines = ['Content-Type: application/json', `Content-Length: ${body.length}`];
+    const response = await rawCall(world, `POST ${GENERATE.path}`, { lines, body });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-encoding')).toBe('gzip');
+    expect(Buffer.from(response.body, 'latin1').equals(encoded)).toBe(true);
+  });
+
+  it('has every byte of many chunks', async () => {
+    const chunks = Array.from({ length: 40 }, (_, index) => randomBytes(1 + index * 1601));
+    async function* pieces() {
+      yield* chunks;
+    }
+    world.upstream.on(MUSIC, () => new Response(pieces()));
+    const response = await generate();
+    expect(response.status).toBe(200);
+    expect(Buffer.from(await response.bytes()).equals(Buffer.concat(chunks))).toBe(true);
+  });
+});
+
+describe('a refused generation', () => {
+  it.each([
+    ['error.message', { error: { message: 'No credits left.', code: 'x' } }, 'No credits left.'],
+    ['message', { message: 'No credits left.', code: 'x' }, 'No credits left.'],
+    ['error.message before message', { error: { message: 'Inner.' }, message: 'Outer.' }, 'Inner.'],
+    ['message beside a text', { error: 'insufficient', message: 'No credits left.' }, 'No credits left.'],
+    ['message beside a blank text', { error: { message: ' ' }, message: 'No credits.' }, 'No credits.'],
+    ['message beside a number', { error: { message: 7 }, message: 'No credits.' }, 'No credits.'],
+    ['the text unchanged', { message: ' <b>Hakuna</b> \u{1f3b5}\n' }, ' <b>Hakuna</b> \u{1f3b5}\n'],
+  ])('has %s of the upstream, whatever the content type', async (_, body, text) => {
+    world.upstream.on(MUSIC, () => new Response(JSON.stringify(body), { status: 402 }));
+    const response = await generate();
+    expect(response.headers.get('content-type')).toStartWith('application/json');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(await envelopeMessage(response, 402)).toBe(text);
+    expect(world.upstream.calls).toEqual([MUSIC]);
+  });
+
+  it.each([
+    ['neither text', '{"detail":"secret"}'],
+    ['a text where an object should be', '{"error":"secret"}'],
+    ['blank texts', '{"error":{"message":""},"message":" "}'],
+    ['values that are not texts', '{"error":{"message":["secret"]},"message":{"text":"secret"}}'],
+    ['an array', '[{"message":"secret"}]'],
+    ['null', 'null'],
+    ['a string', '"secret"'],
+    ['HTML', '<h1>secret</h1>'],
+    ['JSON that breaks off', '{"message":"secret"'],
+    ['nothing', ''],
+    ['a __proto__ key', '{"__proto__":{"message":"secret"}}'],
+    ['a huge body', JSON.stringify({ message: 'secret', padding: 'x'.repeat(1_000_000) })],
+  ])('has the gateway’s own text when the upstream sends %s', async (_, body) => {
+    const headers = { 'content-type': 'application/json' };
+    world.upstream.on(MUSIC, () => new Response(body, { status: 422, headers }));
+    expect(await envelopeMessage(await generate(), 422)).toBe(messages.generationFailed.en);
+    expect(world.upstream.calls).toEqual([MUSIC]);
+    expect(world.log).toEqual([]);
+  });
+
+  it('does not wait for the rest of a text that never ends', async () => {
+    await using impatient = startWorld({ TIMEOUT_READ_MS: '50' });
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    impatient.upstream.on(MUSIC, () => {
+      writer.write(Buffer.from('{"message":')).catch(() => {});
+      return new Response(readable, { status: 429 });
+    });
+    expect(await envelopeMessage(await generate(impatient), 429)).toBe(messages.generationFailed.en);
+    await writer.abort().catch(() => {});
+  });
+
+  it.each([400, 402, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504])(
+    'keeps the status %i and its rate limits, is not tried again and logs no text of the upstream',
+    async (status) => {
+      await using own = startWorld();
+      const headers = { ...LIMITS, 'set-cookie': 'upstream=1', location: '/v1/elsewhere', 'x-upstream': '7' };
+      own.upstream.on(MUSIC, () => Response.json({ message: 'secret' }, { status, headers }));
+      const response = await generate(own);
+      expect(Object.fromEntries(response.headers)).toMatchObject(LIMITS);
+      expect(response.headers.get('access-control-expose-headers')).toContain('x-ratelimit-used');
+      for (const name of ['set-cookie', 'location', 'x-upstream', 'proxy-status']) {
+        expect(response.headers.has(name)).toBe(false);
+      }
+      expect(await envelopeMessage(response, status)).toBe('secret');
+      expect(own.upstream.calls).toEqual([MUSIC]);
+      expect(own.log).toHaveLength(status >= 500 ? 1 : 0);
+      expect(own.log.join()).not.toMatch(/secret|access-1|refresh-1|taarab/);
+    },
+  );
+});
+
+describe('a success without a track', () => {
+  it.each([204, 205, 206, 300, 302, 304, 307])('is a 502: status %i', async (status) => {
+    await using own = startWorld();
+    const body = [204, 205, 304].includes(status) ? null : 'a part';
+    const headers = { location: '/v1/elsewhere', 'set-cookie': 'upstream=1' };
+    own.upstream.on(MUSIC, () => new Response(body, { status, headers }));
+    const response = await generate(own);
+    expect(response.headers.get('proxy-status')).toBe(NOT_A_TRACK);
+    expect(response.headers.has('location')).toBe(false);
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamInvalid.en);
+    expect(own.upstream.calls).toEqual([MUSIC]);
+    const upstream = [{ call: 'music', outcome: 'http_protocol_error' }];
+    expect(await own.line({ status: 502 })).toMatchObject({
+      level: 'warn',
+      reason: 'upstreamInvalid',
+      upstream,
+    });
+  });
+
+  it.each([
+    ['of no length', 'Content-Length: 0\r\n\r\n'],
+    ['that ends without a byte', 'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
+    ['that ends with the connection', 'Connection: close\r\n\r\n'],
+  ])('is a 502: a body %s', async (_, head) => {
+    await using raw = await startRawWorld(`HTTP/1.1 200 OK\r\n${head}`);
+    const response = await generate(raw);
+    expect(response.headers.get('proxy-status')).toBe(NOT_A_TRACK);
+    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamInvalid.en);
+    expect(raw.connections()).toBe(1);
+    expect(raw.admission.streams.inUse).toBe(0);
+  });
+
+  it('has the body of a redirect cancelled', async () => {
+    const closed = Promise.withResolvers<void>();
+    await using upstream = await startRawUpstream((socket) => {
+      socket.on('close', () => closed.resolve());
+      socket.write('HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 9000000\r\n\r\nendless');
+    });
+    await using own = startWorld({ UPSTREAM_URL: upstream.url });
+    await envelopeMessage(await generate(own), 502);
+    await closed.promise;
+  });
+});

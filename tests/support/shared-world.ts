@@ -1,0 +1,56 @@
+/** Worlds that need fewer lines: one for all tests of a describe, and one in front of an upstream that sends raw bytes. */
+
+import { afterAll, afterEach, beforeEach, expect } from 'bun:test';
+import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
+import { type RawAnswer, rawRequest } from './raw-http.ts';
+import { startRawUpstream } from './raw-upstream.ts';
+import { ORIGIN, SIGNED_IN, startWorld, type World } from './world.ts';
+
+/** Call it in a describe. Each test begins with nothing received; scripted responses stay. */
+export function sharedWorld(environment: Environment = {}): World {
+  const world = startWorld(environment);
+  beforeEach(() => {
+    world.upstream.received.length = 0;
+  });
+  afterEach(() => expect(world.upstream.unexpected.splice(0)).toEqual([]));
+  afterAll(() => world[Symbol.asyncDispose]());
+  return world;
+}
+
+/** Starts a gateway whose upstream and identity provider send these bytes on each connection, and then close it. */
+export async function startRawWorld(bytes: string | Uint8Array, environment: Environment = {}) {
+  const upstream = await startRawUpstream((socket) => void socket.end(bytes));
+  const world = startWorld({ UPSTREAM_URL: upstream.url, IDP_URL: upstream.url, ...environment });
+  return {
+    ...world,
+    upstreamUrl: upstream.url,
+    connections: () => upstream.connections,
+    async [Symbol.asyncDispose]() {
+      await world[Symbol.asyncDispose]();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export interface RawCall {
+  readonly cookie?: string;
+  /** The lines with Host and Origin; each ends with a line break. */
+  readonly host?: string;
+  readonly origin?: string;
+  readonly version?: string;
+  readonly lines?: readonly string[];
+  readonly body?: string;
+}
+
+/** Sends a request such as `GET /api/health` of a signed-in browser, with whatever a client could write. */
+export function rawCall(
+  { port }: Pick<World, 'port'>,
+  start: string,
+  call: RawCall = {},
+): Promise<RawAnswer> {
+  const { cookie = SIGNED_IN, host = 'Host: gateway.test\r\n', version = 'HTTP/1.1' } = call;
+  const { origin = `Origin: ${ORIGIN}\r\n`, lines = [], body = '' } = call;
+  const cookies = cookie === '' ? [] : [`Cookie: ${cookie}`];
+  const head = [...cookies, 'Connection: close', ...lines].join('\r\n');
+  return rawRequest(port, `${start} ${version}\r\n${host}${origin}${head}\r\n\r\n${body}`);
+}

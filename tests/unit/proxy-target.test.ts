@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'bun:test';
+import fc from 'fast-check';
+import { parseTarget } from '../../src/gateway/routes/proxy-target.ts';
+import {
+  FORWARDED_PATHS,
+  NEARLY_PUBLIC_PATHS,
+  PUBLIC_PATHS,
+  REFUSED_PATHS,
+} from '../support/proxied-paths.ts';
+
+const UPSTREAM = 'http://upstream.test/base';
+
+function parse(path: string, upstreamUrl = UPSTREAM) {
+  return parseTarget(`http://gateway.test/api/upstream${path}`, upstreamUrl);
+}
+
+describe('parseTarget()', () => {
+  it.each(FORWARDED_PATHS)('keeps %s', (path) => {
+    expect(parse(path)).toEqual({ url: UPSTREAM + path, isPublic: false });
+  });
+
+  it.each([
+    ['/v1/café', '/v1/caf%C3%A9'],
+    ['/v1/🎵', '/v1/%F0%9F%8E%B5'],
+    ['/v1/"<>`', '/v1/%22%3C%3E%60'],
+  ])('encodes %s', (path, expected) => {
+    expect(parse(path)?.url).toBe(UPSTREAM + expected);
+  });
+
+  it.each(
+    Object.entries({
+      ...REFUSED_PATHS,
+      'what a server would resolve': ['/v1/.', '/v1/./me', '/v1/a/..', '/v1/../v1/me', '/v1/%252e%252e '],
+      'line breaks and tabs': ['/v1/a\nb', '/v1/.\t./admin'],
+    }),
+  )('refuses %s', (_, paths) => {
+    for (const path of paths) expect([path, parse(path)]).toEqual([path, undefined]);
+  });
+
+  it.each(PUBLIC_PATHS)('calls %s public', (path) => {
+    expect(parse(path)).toEqual({ url: UPSTREAM + path, isPublic: true });
+  });
+
+  it.each([...NEARLY_PUBLIC_PATHS, '/v1/music/public/é'])('does not call %s public', (path) => {
+    expect(parse(path)?.isPublic).toBeFalse();
+  });
+
+  it.each([
+    'http://upstream.test',
+    'https://upstream.test:8443',
+    'http://upstream.test/Base',
+    'http://upstream.test/two/parts',
+    'http://upstream.test/a%20b',
+    'http://[::1]:8080/base',
+  ])('puts the path behind the base address %s, and never makes another host of it', (upstreamUrl) => {
+    expect(parse('/v1/me?a=b', upstreamUrl)?.url).toBe(new URL(`${upstreamUrl}/v1/me?a=b`).href);
+    for (const path of Object.values(REFUSED_PATHS).flat()) {
+      // The default port does not make another host.
+      if (path === ':80/v1/me') continue;
+      expect([path, parse(path, upstreamUrl)]).toEqual([path, undefined]);
+    }
+  });
+
+  it.each(['http://x', 'http://a.b.c.gateway.test:8080', 'http://[::1]:4175', 'https://gateway.test'])(
+    'finds the path behind "%s"',
+    (base) => {
+      expect(parseTarget(`${base}/api/upstream/v1/me`, UPSTREAM)?.url).toBe(`${UPSTREAM}/v1/me`);
+    },
+  );
+
+  it.each(['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])('judges 12 KB of "%s" quickly', (piece) => {
+    const startedAt = performance.now();
+    parse(`/v1/${piece.repeat(12_000 / piece.length)}x`);
+    // A quadratic pattern takes a tenth of a second or more.
+    expect(performance.now() - startedAt).toBeLessThan(50);
+  });
+});
+
+const FRAGMENTS = [
+  ...['/', '/', '/', '//', ' ', '\\', '%2f', '%252F', '%25252f', '%5c', '%255C', '%25255c'],
+  ...['.', '..', '..', '...', '%2e', '%2E%2e', '.%2e', '%252e', '%252e%252e', '%25252e', '%2525252e'],
+  ...['%25%32%65', '%%32%65', '%252%65', '%2%35%32e', '%u002e', '%uff0e', '．', '․', '%ef%bc%8f'],
+  ...['..;', '..;x=1', '.;', ';', '%3b', '%253B', '..%3b', '..%253bx'],
+  ...['%00', '%2500', '%09', '%0a', '%0d%0a', '%250a', '%7f', '\t', '\n', '\r', '\0', '%20'],
+  ...['#', '%23', '?', '%3f', '%253f', '&', '=', '%', '%25', '%2525', '%zz', '%2'],
+  ...['%c0%af', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%c1%9c', '%ff', '%ed%a0%80'],
+  ...['@', '@evil.test', ':', ':80', '//evil.test', 'http://evil.test/', '~', '*', '|', '"', '<'],
+  ...['auth', 'auth/', '/auth/refresh', '/auth', ';/auth/x', '%61uth'],
+  ...['v1', 'v1', 'v2', 'admin', 'music', 'public', 'content', 'abc', 'a', '100%25', 'é', '%C3%A9', '🎵'],
+];
+
+/** As a careless server would: what is not an escape stays, and each escape is one character. */
+function decodeLeniently(path: string): string {
+  return path.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+/** The path that a lenient server would serve: with backslashes as slashes, and no parameters or empty segments. */
+function resolveCarelessly(path: string): string {
+  const resolved: string[] = [];
+  for (const segment of path.replaceAll('\\', '/').split('/').slice(1)) {
+    const name = segment.split(';', 1).join().trim();
+    if (name === '..') resolved.pop();
+    else if (name.replaceAll('.', '')) resolved.push(name);
+  }
+  return `/${resolved.join('/')}/`;
+}
+
+/** Which rule a target breaks; undefined when it breaks none. */
+function breach(url: string): string | undefined {
+  const parsed = new URL(url);
+  if (parsed.href !== url) return 'is changed by parsing it again';
+  if (parsed.origin !== 'http://upstream.test') return 'goes to another host';
+  if (parsed.username || parsed.password || parsed.hash) return 'has a user or a fragment';
+  let path = parsed.pathname;
+  for (let round = 0; round <= 4; round++) {
+    if (!path.startsWith('/base/v1/')) return `leaves the base after ${round} rounds of decoding`;
+    if (!resolveCarelessly(path).startsWith('/base/v1/')) return `climbs out after ${round} rounds`;
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+    if (/[\x00-\x1f\x7f]/.test(path)) return `has a control character after ${round} rounds`;
+    if (resolveCarelessly(path.slice('/base'.length)).startsWith('/v1/auth/')) return 'leads to the tokens';
+    path = decodeLeniently(path);
+  }
+  return undefined;
+}
+
+describe('a random target', () => {
+  it('never leaves the base and /v1/', () => {
+    let taken = 0;
+    const start = fc.constantFrom(...Array.from({ length: 9 }, () => '/v1/'), '');
+    const rest = fc.array(fc.constantFrom(...FRAGMENTS), { minLength: 1, maxLength: 6, size: 'max' });
+    fc.assert(
+      fc.property(start, rest, (prefix, fragments) => {
+        const target = parse(prefix + fragments.join(''));
+        if (!target) return;
+        taken++;
+        expect([target.url, breach(target.url)]).toEqual([target.url, undefined]);
+      }),
+      { numRuns: 20_000 },
+    );
+    // Refusing everything would pass as well.
+    expect(taken).toBeGreaterThan(1000);
+  });
+});
