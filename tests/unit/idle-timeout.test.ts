@@ -2,7 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import { IDLE_TIMEOUT_SECONDS, withoutIdleTimeout } from '../../src/gateway/http/idle-timeout.ts';
 
 const request = new Request('http://gateway.test');
-const LONG_MS = 280_000;
+const OFF_AND_ON = [0, IDLE_TIMEOUT_SECONDS];
 
 function recordingServer() {
   const timeouts: number[] = [];
@@ -10,32 +10,26 @@ function recordingServer() {
 }
 
 describe('withoutIdleTimeout()', () => {
-  it('switches the timeout off for the work, and on again before its result leaves', async () => {
+  it.each([
+    [55_000, []],
+    [55_001, OFF_AND_ON],
+    [280_000, OFF_AND_ON],
+  ])('for work of %d ms sets the timeouts %j', async (longestMs, expected) => {
     const { timeouts, server } = recordingServer();
-    const result = await withoutIdleTimeout({ request, server }, LONG_MS, async () => {
-      expect(timeouts).toEqual([0]);
-      return 'result';
-    });
-    expect(result).toBe('result');
-    expect(timeouts).toEqual([0, IDLE_TIMEOUT_SECONDS]);
+    const work = async () => timeouts.length;
+    // The timeout is off during the work, and on again before its result leaves.
+    expect(await withoutIdleTimeout({ request, server }, longestMs, work)).toBe(expected.length / 2);
+    expect(timeouts).toEqual(expected);
   });
 
-  it('switches it on again when the work fails', async () => {
+  it('switches the timeout on again when the work fails', async () => {
     const { timeouts, server } = recordingServer();
-    const work = withoutIdleTimeout({ request, server }, LONG_MS, () => Promise.reject(new Error('no')));
+    const work = withoutIdleTimeout({ request, server }, 280_000, () => Promise.reject(new Error('no')));
     await expect(work).rejects.toThrow('no');
-    expect(timeouts).toEqual([0, IDLE_TIMEOUT_SECONDS]);
-  });
-
-  it('leaves it as it is for work that is over before it', async () => {
-    const { timeouts, server } = recordingServer();
-    expect(await withoutIdleTimeout({ request, server }, 55_000, async () => 'result')).toBe('result');
-    expect(timeouts).toEqual([]);
-    await withoutIdleTimeout({ request, server }, 55_001, async () => 'result');
-    expect(timeouts).toEqual([0, IDLE_TIMEOUT_SECONDS]);
+    expect(timeouts).toEqual(OFF_AND_ON);
   });
 
   it('does the work where there is no server', async () => {
-    expect(await withoutIdleTimeout({ request, server: null }, LONG_MS, async () => 'result')).toBe('result');
+    expect(await withoutIdleTimeout({ request, server: null }, 280_000, async () => 'result')).toBe('result');
   });
 });

@@ -40,32 +40,19 @@ describe('mapLinks()', () => {
   });
 
   it.each([
-    '</admin>; rel=up',
-    '</base>',
-    '</base/v1/../admin>',
-    '<https://upstream.test/base/v1/x>',
+    // The gateway does not serve these.
+    ...['</admin>; rel=up', '</base>', '</base/v1/../admin>', '<https://upstream.test/base/v1/x>'],
+    ...['<//upstream.test/base/v2/x>', '<http://user:secret@upstream.test/base/v1/x>'],
+    // These would reveal the upstream's address.
     '<http://upstream.test/base/v1/x, http://upstream.test/base/v1/y>',
     '<x>; rel=http://upstream.test/relations/next',
     '<http://docs.test/>; rel="next http://upstream.test/relations/next"',
-    '<//upstream.test/base/v2/x>',
-    '<http://user:secret@upstream.test/base/v1/x>',
-    '<http://[not-an-address/>',
-  ])('drops a link to what the gateway does not serve, and keeps the others: %s', (header) => {
-    expect(mapLinks(header, MAPPING)).toBeUndefined();
-    expect(mapLinks(`<x>, ${header}, <y>`, MAPPING)).toBe('</api/upstream/v1/x>, </api/upstream/v1/y>');
-  });
-
-  it.each([
-    'http://upstream.test/base/v1/x; rel=next',
-    'rel=next',
-    '<x> rel=next',
-    '<x>; rel="next"more',
-    '<http://upstream.test/base/v1/a; title=<b>',
-    '<x>; a=b c=d',
-    '<x>; =b',
-    '<x> <y>',
-    '"<x>"',
-  ])('drops a link that cannot be parsed, and keeps the others: %s', (header) => {
+    '<https://docs.test/>; anchor="http://upstr\\eam.test/admin"',
+    // These cannot be parsed.
+    ...['<http://[not-an-address/>', 'http://upstream.test/base/v1/x; rel=next', 'rel=next', '<x> rel=next'],
+    ...['<x>; rel="next"more', '<http://upstream.test/base/v1/a; title=<b>', '<x>; a=b c=d', '<x>; =b'],
+    ...['<x> <y>', '"<x>"'],
+  ])('drops the link %s, and keeps the others', (header) => {
     expect(mapLinks(header, MAPPING)).toBeUndefined();
     expect(mapLinks(`<x>, ${header}, <y>`, MAPPING)).toBe('</api/upstream/v1/x>, </api/upstream/v1/y>');
   });
@@ -87,11 +74,6 @@ describe('mapLinks()', () => {
   ])('maps the anchor %s', (anchor, expected) => {
     const mapped = mapLinks(`<https://docs.test/x>; Anchor=${anchor}; rel=a`, MAPPING);
     expect(mapped).toBe(`<https://docs.test/x>${expected}; rel=a`);
-  });
-
-  it('drops a link whose anchor would give the upstream away', () => {
-    const header = '<https://docs.test/>; anchor="http://upstr\\eam.test/admin", <x>';
-    expect(mapLinks(header, MAPPING)).toBe('</api/upstream/v1/x>');
   });
 
   it('maps the first 50 links, and none of a header of more than 16 KB', () => {

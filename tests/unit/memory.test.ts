@@ -2,7 +2,6 @@ import { describe, expect, it } from 'bun:test';
 import { totalmem } from 'node:os';
 import {
   defaultStreamedBodies,
-  maxCalls,
   memoryLimitBytes,
   memoryWarning,
   promisedBytes,
@@ -25,12 +24,6 @@ describe('requestBodyBudgetBytes()', () => {
     expect(requestBodyBudgetBytes(128 * MiB)).toBe(32 * MiB);
     expect(requestBodyBudgetBytes(256 * MiB)).toBe(64 * MiB);
     expect(requestBodyBudgetBytes(1024 * MiB)).toBe(64 * MiB);
-  });
-});
-
-describe('maxCalls()', () => {
-  it('adds the 1,500 of the short kinds', () => {
-    expect(maxCalls(4000)).toBe(5500);
   });
 });
 

@@ -6,7 +6,7 @@ import { traceOf } from '../../src/gateway/trace/request-trace.ts';
 const KiB = 1024;
 
 describe('ReaderAllowance', () => {
-  /** A reader that takes each piece after so many seconds; tells after how many the allowance is spent. */
+  /** A reader that takes each piece after so many seconds; returns after how many the allowance is spent. */
   function spentAfter(pieceBytes: number, secondsForAPiece: number): number | undefined {
     const allowance = new ReaderAllowance();
     for (let second = 0; second < 3600; second++) {
@@ -44,8 +44,6 @@ describe('ReaderAllowance', () => {
   });
 });
 
-const unserved = (request: Request) => ({ request, server: null, trace: traceOf(request) });
-
 describe('observedBody()', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
@@ -54,132 +52,93 @@ describe('observedBody()', () => {
     for (let turn = 0; turn < 20; turn++) await Promise.resolve();
   }
 
-  it('gives up the upstream and closes the connection of a reader that stops', async () => {
-    let isCancelled = false;
-    const upstream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-      pull: (controller) => controller.enqueue(new Uint8Array(64 * KiB)),
-      cancel: () => {
-        isCancelled = true;
-      },
-    });
-    const timeouts: number[] = [];
-    const request = new Request('http://gateway.test');
-    const server = { timeout: (_: Request, seconds: number) => void timeouts.push(seconds) };
-    const reader = observedBody(upstream, { request, server, trace: traceOf(request) }).getReader();
-    expect((await reader.read()).value?.byteLength).toBe(64 * KiB);
-    const reading = reader.read();
-    await reading;
-    await settle();
-    jest.advanceTimersByTime(65_000);
-    await settle();
-    expect(isCancelled).toBeTrue();
-    expect(timeouts).toEqual([1]);
-    expect(traceOf(request)).toMatchObject({ clientGone: 'streaming', cause: 'slow reader' });
-    await traceOf(request).bodyEnd;
-    await expect(reader.read()).rejects.toBeUndefined();
-    expect(jest.getTimerCount()).toBe(0);
-  });
-
-  /** An upstream that sends what it is given, and says whether it was given up. */
-  function pushedUpstream() {
+  /** A body that is observed while its upstream sends what it is given. A paid one has had its first piece, of 1 KiB. */
+  function observe(kind: 'relayed' | 'paid') {
     let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
-    let isCancelled = false;
-    const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    const seen = { isCancelled: false, hasEnded: false, timeouts: [] as number[] };
+    const upstream = new ReadableStream<Uint8Array<ArrayBuffer>>({
       start: (given) => {
         controller = given;
       },
       cancel: () => {
-        isCancelled = true;
+        seen.isCancelled = true;
       },
     });
+    const request = new Request('http://gateway.test');
+    const server = { timeout: (_: Request, seconds: number) => void seen.timeouts.push(seconds) };
+    const paid = { firstPiece: new Uint8Array(KiB), longestMs: 280_000 };
+    const body = observedBody(upstream, { request, server, trace: traceOf(request) }, kind === 'paid' ? paid : undefined);
+    const trace = traceOf(request);
+    void trace.bodyEnd?.then(() => {
+      seen.hasEnded = true;
+    });
     return {
-      stream,
+      body,
+      trace,
+      seen,
       push: (bytes: number) => controller?.enqueue(new Uint8Array(bytes)),
       close: () => controller?.close(),
-      isCancelled: () => isCancelled,
     };
   }
 
-  const request = () => new Request('http://gateway.test');
-  /** A paid body whose first piece is 1 KiB. */
-  const paid = () => ({ firstPiece: new Uint8Array(KiB), longestMs: 280_000 });
-
-  function endOf(of: Request): () => boolean {
-    let hasEnded = false;
-    void traceOf(of).bodyEnd?.then(() => {
-      hasEnded = true;
-    });
-    return () => hasEnded;
+  async function pass(ms: number): Promise<void> {
+    await settle();
+    jest.advanceTimersByTime(ms);
+    await settle();
   }
 
   it('skips an empty piece', async () => {
-    const upstream = pushedUpstream();
-    for (const bytes of [0, 2, 0, 0, 3, 0]) upstream.push(bytes);
-    upstream.close();
-    const reading = new Response(observedBody(upstream.stream, unserved(request()))).bytes();
-    expect(await reading).toHaveLength(5);
+    const { body, push, close } = observe('relayed');
+    for (const bytes of [0, 2, 0, 0, 3, 0]) push(bytes);
+    close();
+    expect(await new Response(body).bytes()).toHaveLength(5);
   });
 
-  it('reads a paid body to its end when its reader stops', async () => {
-    const upstream = pushedUpstream();
-    const of = request();
-    const timeouts: number[] = [];
-    const server = { timeout: (_: Request, seconds: number) => void timeouts.push(seconds) };
-    const reader = observedBody(
-      upstream.stream,
-      { request: of, server, trace: traceOf(of) },
-      paid(),
-    ).getReader();
-    const hasEnded = endOf(of);
-    await reader.read();
-    upstream.push(64 * KiB);
-    await reader.read();
-    await settle();
-    jest.advanceTimersByTime(65_000);
-    await settle();
-    expect(timeouts).toEqual([1]);
+  it.each([
+    ['cancels the upstream of a relayed body', 'relayed'],
+    ['reads a paid body to its end', 'paid'],
+  ] as const)('%s when its reader stops, and closes the connection', async (_, kind) => {
+    const { body, trace, seen, push, close } = observe(kind);
+    const reader = body.getReader();
+    for (let piece = 0; piece < 2; piece++) {
+      push(64 * KiB);
+      await reader.read();
+    }
+    push(64 * KiB);
+    await pass(65_000);
+    expect(seen.timeouts).toEqual([1]);
     await expect(reader.read()).rejects.toBeUndefined();
-    upstream.push(64 * KiB);
-    await settle();
-    expect(hasEnded()).toBeFalse();
-    upstream.close();
-    await settle();
-    expect(hasEnded()).toBeTrue();
-    expect(upstream.isCancelled()).toBeFalse();
-    expect(traceOf(of)).toMatchObject({ clientGone: 'streaming', cause: 'slow reader', bytes: 65 * KiB });
+    expect(trace).toMatchObject({ clientGone: 'streaming', cause: 'slow reader' });
+    if (kind === 'paid') {
+      push(64 * KiB);
+      await settle();
+      expect(seen).toMatchObject({ hasEnded: false, isCancelled: false });
+      close();
+      await settle();
+    }
+    expect(seen).toMatchObject({ hasEnded: true, isCancelled: kind === 'relayed' });
     expect(jest.getTimerCount()).toBe(0);
   });
 
   it.each([
     ['60 s of silence', 60_000, 0],
     ['longestMs, although it flows', 280_000, 30_000],
-  ])('gives a paid body that was left up after %s', async (_, endsAfterMs, pieceEveryMs) => {
-    const upstream = pushedUpstream();
-    const of = request();
-    const body = observedBody(upstream.stream, unserved(of), paid());
-    const hasEnded = endOf(of);
+  ])('cancels a paid body whose client has disconnected after %s', async (_, endsAfterMs, pieceEveryMs) => {
+    const { body, trace, seen, push } = observe('paid');
     await body.cancel();
-    const lastLook = endsAfterMs - 1000;
-    for (let now = 0; now < lastLook; now += 1000) {
-      if (pieceEveryMs && now % pieceEveryMs === 0) upstream.push(KiB);
-      await settle();
-      jest.advanceTimersByTime(1000);
+    for (let now = 0; now < endsAfterMs - 1000; now += 1000) {
+      if (pieceEveryMs && now % pieceEveryMs === 0) push(KiB);
+      await pass(1000);
     }
-    await settle();
-    expect(upstream.isCancelled()).toBeFalse();
-    expect(hasEnded()).toBeFalse();
-    jest.advanceTimersByTime(1000);
-    await settle();
-    expect(upstream.isCancelled()).toBeTrue();
-    expect(hasEnded()).toBeTrue();
-    expect(traceOf(of)).toMatchObject({ clientGone: 'streaming', brokenBody: false, bytes: KiB });
+    expect(seen).toMatchObject({ isCancelled: false, hasEnded: false });
+    await pass(1000);
+    expect(seen).toMatchObject({ isCancelled: true, hasEnded: true });
+    expect(trace).toMatchObject({ clientGone: 'streaming', brokenBody: false, bytes: KiB });
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('gives a paid body up when its upstream was silent until the connection was cut', async () => {
-    const upstream = pushedUpstream();
-    const of = request();
-    const body = observedBody(upstream.stream, unserved(of), paid());
+  it('cancels a paid body when its upstream was silent until the connection was cut', async () => {
+    const { body, trace, seen } = observe('paid');
     const reader = body.getReader();
     await reader.read();
     const waiting = reader.read();
@@ -188,8 +147,7 @@ describe('observedBody()', () => {
     await reader.cancel();
     await waiting;
     await settle();
-    expect(upstream.isCancelled()).toBeTrue();
-    expect(traceOf(of)).toMatchObject({ brokenBody: true, cause: 'stalled', clientGone: undefined });
-    await traceOf(of).bodyEnd;
+    expect(seen).toMatchObject({ isCancelled: true, hasEnded: true });
+    expect(trace).toMatchObject({ brokenBody: true, cause: 'stalled', clientGone: undefined });
   });
 });

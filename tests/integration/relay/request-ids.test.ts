@@ -81,10 +81,8 @@ describe('traceparent', () => {
   it.each([
     '',
     'no',
-    TRACEPARENT.toUpperCase(),
-    TRACEPARENT.replace('00-', 'ff-'),
-    `${TRACEPARENT}-extra`,
-    TRACEPARENT.slice(0, -1),
+    ...[TRACEPARENT.toUpperCase(), TRACEPARENT.replace('00-', 'ff-')],
+    ...[`${TRACEPARENT}-extra`, TRACEPARENT.slice(0, -1)],
     '00-00000000000000000000000000000000-b7ad6b7169203331-01',
     '00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01',
   ])('is replaced when it is not valid, and tracestate is dropped: %j', async (traceparent) => {
