@@ -1,83 +1,16 @@
 import { describe, expect, it } from 'bun:test';
+import {
+  OWN,
+  REQUEST_DROPPED,
+  REQUEST_PASSES,
+  RESPONSE_DROPPED,
+  RESPONSE_PASSES,
+} from '../../support/header-rules.ts';
 import { PROXIED_PATH, PUBLIC, proxied } from '../../support/routes.ts';
 import { rawCall, sharedWorld, startRawWorld } from '../../support/shared-world.ts';
 import { ORIGIN } from '../../support/world.ts';
 
 const ROUTES = [proxied('GET'), PUBLIC].map((route) => ({ ...route, call: route.calls.join() }));
-
-const REQUEST_PASSES = {
-  accept: 'audio/mpeg;q=0.9',
-  'accept-encoding': 'br;q=0.9, gzip',
-  'accept-language': 'sw, en;q=0.5',
-  'cache-control': 'no-cache, max-age=0',
-  'content-encoding': 'gzip',
-  'content-type': 'text/plain; charset=x',
-  'idempotency-key': '7f0c3c5e-0000-4000-8000-000000000000',
-  'if-match': '"one", "two"',
-  'if-modified-since': 'Wed, 21 Oct 2026 07:28:00 GMT',
-  'if-none-match': 'W/"three"',
-  'if-range': '"four"',
-  'if-unmodified-since': 'Wed, 21 Oct 2026 07:28:01 GMT',
-  pragma: 'no-cache',
-  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
-};
-const REQUEST_DROPPED = [
-  'Authorization: Bearer chosen-by-the-client',
-  ...['Referer: http://studio.test/page', 'User-Agent: a-browser', 'Sec-Fetch-Site: cross-site'],
-  ...['Forwarded: for=10.0.0.1;host=evil.test', 'X-Forwarded-For: 10.0.0.1', 'X-Real-IP: 10.0.0.1'],
-  ...['X-Forwarded-Host: evil.test', 'X-Forwarded-Proto: https', 'X-Original-URL: /admin'],
-  ...['X-HTTP-Method-Override: DELETE', 'X-Api-Key: key', 'X-Random: random'],
-  ...['Keep-Alive: timeout=5', 'Proxy-Authorization: Basic eDp5', 'Proxy-Connection: keep-alive'],
-  ...['TE: trailers', 'Trailer: X-Trailer', 'Max-Forwards: 3'],
-  ...['Connection: upgrade, x-hop', 'Upgrade: h2c', 'HTTP2-Settings: AAMA', 'X-Hop: 1'],
-];
-const RESPONSE_PASSES = {
-  'accept-ranges': 'bytes',
-  age: '12',
-  allow: 'GET, HEAD, OPTIONS',
-  'cache-control': 'private, max-age=60',
-  'content-disposition': 'attachment; filename="a.mp3"',
-  'content-language': 'sw',
-  'content-location': 'https://cdn.test/a.json',
-  'content-range': 'bytes 0-3/10',
-  'content-type': 'audio/mpeg',
-  etag: '"abc"',
-  expires: 'Wed, 21 Oct 2026 07:28:00 GMT',
-  'last-modified': 'Wed, 21 Oct 2026 07:28:01 GMT',
-  link: '<https://docs.test/>; rel="help"',
-  location: 'https://cdn.test/a.mp3',
-  'retry-after': '120',
-  ratelimit: '"default";r=50;t=30',
-  'ratelimit-policy': '"default";q=100;w=60',
-  'ratelimit-limit': '100',
-  'ratelimit-remaining': '50',
-  'ratelimit-reset': '30',
-  'x-ratelimit-limit': '101',
-  'x-ratelimit-remaining': '51',
-  'x-ratelimit-reset': '31',
-  'x-ratelimit-limit-requests': '102',
-  'x-generation-id': 'generation-1',
-  'x-music-creation-id': 'creation-1',
-};
-const RESPONSE_DROPPED = [
-  ...['Set-Cookie: svc_music_access=stolen; Path=/', 'Set-Cookie: other=1', 'Clear-Site-Data: "cookies"'],
-  ...['Access-Control-Allow-Origin: *', 'Access-Control-Allow-Credentials: false'],
-  ...['Access-Control-Allow-Methods: TRACE', 'Access-Control-Allow-Headers: X-Evil'],
-  ...['Access-Control-Expose-Headers: Set-Cookie', 'Access-Control-Max-Age: 999999'],
-  ...['Access-Control-Allow-Private-Network: true', 'Cross-Origin-Resource-Policy: cross-origin'],
-  ...['Content-Security-Policy: default-src *', 'Content-Security-Policy-Report-Only: default-src *'],
-  ...['Keep-Alive: timeout=5', 'NEL: {}', 'Proxy-Authenticate: Basic', 'Proxy-Connection: keep-alive'],
-  ...['Refresh: 0; url=https://evil.test/', 'Report-To: {}', 'Server: upstream/1.0'],
-  ...['Service-Worker-Allowed: /', 'SourceMap: /map', 'Strict-Transport-Security: max-age=1'],
-  ...['Trailer: X-Trailer', 'Upgrade: h2c', 'Via: 1.1 upstream', 'X-Content-Type-Options: off', 'X-Hop: 1'],
-  ...['WWW-Authenticate: Bearer realm="upstream"', 'X-Powered-By: upstream', 'X-Random: random'],
-  'X-Rate-Limit: 1',
-];
-/** What the gateway itself puts on every relayed response. */
-const OWN = [
-  ...['access-control-allow-credentials', 'access-control-allow-origin', 'access-control-expose-headers'],
-  ...['content-length', 'content-security-policy', 'date', 'vary', 'x-content-type-options', 'x-request-id'],
-];
 
 /** The headers that a script may read. */
 function exposed({ headers }: Response): string[] {

@@ -31,18 +31,13 @@ describe('an address of the upstream in Location and Content-Location', () => {
     ['../elsewhere', '/api/upstream/v1/elsewhere'],
     ['?page=2', '/api/upstream/v1/dir/start?page=2'],
     ['/base/v2/../v1/elsewhere', '/api/upstream/v1/elsewhere'],
-  ])('is mapped to the gateway: %s', async (address, expected) => {
+    // Other hosts are kept.
+    ['https://cdn.test/base/v1/track?signature=a%2Bb', 'https://cdn.test/base/v1/track?signature=a%2Bb'],
+    ['http://127.0.0.1.evil.test/base/v1/x', 'http://127.0.0.1.evil.test/base/v1/x'],
+  ])('is mapped to the gateway: %s is %s', async (address, expected) => {
     expect(await relayed('location', address, 302)).toBe(expected);
     expect(await relayed('content-location', address)).toBe(expected);
   });
-
-  it.each(['https://cdn.test/base/v1/track?signature=a%2Bb', 'http://127.0.0.1.evil.test/base/v1/x'])(
-    'is kept when it is on another host: %s',
-    async (address) => {
-      expect(await relayed('location', address, 302)).toBe(address);
-      expect(await relayed('content-location', address)).toBe(address);
-    },
-  );
 
   it.each([
     ...['<base>/v2/elsewhere', '<base>/admin', '<base>/v1', '<base>/v1x/elsewhere', '<base>'],
