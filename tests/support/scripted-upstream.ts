@@ -1,4 +1,4 @@
-/** An upstream and identity provider that answer only what a test has scripted, and remember what they received. */
+/** An upstream and identity provider that respond only as a test has scripted, and remember what they received. */
 
 export interface Received {
   readonly method: string;
@@ -10,7 +10,7 @@ export interface Received {
   readonly signal: AbortSignal;
 }
 
-type Answer = (received: Received) => Response | Promise<Response>;
+type Respond = (received: Received) => Response | Promise<Response>;
 
 /** Both live below a base path, so that every test also shows that a path prefix is kept. */
 const BASE_PATH = /^\/(?:base|idp)(?=\/)/;
@@ -18,7 +18,7 @@ const BASE_PATH = /^\/(?:base|idp)(?=\/)/;
 export class ScriptedUpstream {
   readonly received: Received[] = [];
   readonly unexpected: string[] = [];
-  readonly #answers = new Map<string, Answer>();
+  readonly #responses = new Map<string, Respond>();
   readonly #arrivals = new Set<() => void>();
   readonly #server: Bun.Server<undefined>;
 
@@ -39,9 +39,9 @@ export class ScriptedUpstream {
     return `http://127.0.0.1:${this.#server.port}/idp`;
   }
 
-  /** Scripts the answer to a call such as `GET /v1/me`, for as often as it comes. */
-  on(call: string, answer: Answer): this {
-    this.#answers.set(call, answer);
+  /** Scripts the response to a call such as `GET /v1/me`, for as often as it comes. */
+  on(call: string, respond: Respond): this {
+    this.#responses.set(call, respond);
     return this;
   }
 
@@ -82,8 +82,8 @@ export class ScriptedUpstream {
     for (const arrival of this.#arrivals) arrival();
     this.#arrivals.clear();
     const call = `${request.method} ${target}`;
-    const answer = BASE_PATH.test(url.pathname) ? this.#answers.get(call) : undefined;
-    if (answer) return answer(received);
+    const respond = BASE_PATH.test(url.pathname) ? this.#responses.get(call) : undefined;
+    if (respond) return respond(received);
     this.unexpected.push(`${call} (${url.pathname})`);
     return Response.json({ error: { message: `unexpected ${call}` } }, { status: 599 });
   }

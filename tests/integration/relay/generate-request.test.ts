@@ -102,38 +102,29 @@ describe('the call for a generation', () => {
   );
 });
 
-const NOT_A_TEXT: [what: string, value: unknown][] = [
-  ['missing', undefined],
-  ['empty', ''],
-  ['blank', ' \t\n'],
-  ['null', null],
-  ['a number', 1],
-  ['true', true],
-  ['an array', ['music-1']],
-  ['an object', { length: 1 }],
-];
+describe.each([
+  { key: 'model', limit: 120, rule: 'model must be a string of 1 to 120 characters.' },
+  { key: 'prompt', limit: 4100, rule: 'prompt must be a string of 1 to 4100 characters.' },
+])('an order for a generation', ({ key, limit, rule }) => {
+  it.each([
+    ['missing', undefined],
+    ['empty', ''],
+    ['blank', ' \t\n'],
+    ['null', null],
+    ['a number', 1],
+    ['true', true],
+    ['an array', ['music-1']],
+    ['an object', { length: 1 }],
+    ['too long', 'x'.repeat(limit + 1)],
+  ])(`is refused when its ${key} is %s`, async (_, value) => {
+    const response = await generate({ ...TRACK, [key]: value });
+    expect(await envelopeMessage(response, 400)).toBe(rule);
+    expect(world.upstream.calls).toEqual([]);
+    expect(world.log).toEqual([]);
+  });
+});
 
 describe('an order for a generation', () => {
-  it.each([...NOT_A_TEXT, ['of 121 characters', 'm'.repeat(121)]])(
-    'is refused when its model is %s',
-    async (_, model) => {
-      const response = await generate({ ...TRACK, model });
-      expect(await envelopeMessage(response, 400)).toBe('model must be a string of 1 to 120 characters.');
-      expect(world.upstream.calls).toEqual([]);
-      expect(world.log).toEqual([]);
-    },
-  );
-
-  it.each([...NOT_A_TEXT, ['of 4101 characters', 'p'.repeat(4101)]])(
-    'is refused when its prompt is %s',
-    async (_, prompt) => {
-      const response = await generate({ ...TRACK, prompt });
-      expect(await envelopeMessage(response, 400)).toBe('prompt must be a string of 1 to 4100 characters.');
-      expect(world.upstream.calls).toEqual([]);
-      expect(world.log).toEqual([]);
-    },
-  );
-
   it.each([
     ...['2999', '600001', '3000.5', '2999.9999', '0', '-30000', '1e999'],
     ...['"30000"', '""', 'null', 'true', '[30000]', '{}'],
