@@ -37,7 +37,7 @@ describe('the deadline of a response that is read whole', () => {
     { ...SIGN_IN, call: 'POST /v1/auth/idp', respond: endlessBody },
     { ...SIGN_IN, ...REFRESHED, call: 'POST /v1/auth/refresh', respond: endlessBody },
   ])('covers all of the response to $call', async ({ path, options, call, respond, setting }) => {
-    await using world = startWorld({ [setting]: '100' });
+    await using world = startWorld({ [setting]: '500' });
     world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
     world.upstream.on(call, respond);
     const response = await world.request(path, options);

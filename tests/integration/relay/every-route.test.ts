@@ -74,7 +74,7 @@ describe.each(ROUTES)('$name', (route) => {
   });
 
   it('responds 502 when its server is late, and does not call it again', async () => {
-    await using late = startWorld({ [route.deadline]: '50' });
+    await using late = startWorld({ [route.deadline]: '150' });
     for (const call of calls) late.upstream.on(call, () => new Promise(() => {}));
     const response = await late.request(path, options);
     await expectFailure(response, route, route.late, 'http_response_timeout');

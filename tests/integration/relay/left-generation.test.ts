@@ -81,14 +81,14 @@ describe('a generation whose client disconnects in the middle', () => {
   });
 
   it('is cancelled upstream when it lasts longer than TIMEOUT_STREAM_MS', async () => {
-    await using playing = await startPlaying({ TIMEOUT_STREAM_MS: '300' });
+    await using playing = await startPlaying({ TIMEOUT_STREAM_MS: '1000' });
     const { upstream, world, client } = playing;
     const leftAt = performance.now();
     await disconnect(world, client);
     const dripping = setInterval(() => upstream.send('more'), 10);
     await upstream.closed;
     clearInterval(dripping);
-    expect(performance.now() - leftAt).toBeGreaterThanOrEqual(300);
+    expect(performance.now() - leftAt).toBeGreaterThanOrEqual(1000);
     await expectEnded(world, { clientGone: 'streaming' });
   });
 });
