@@ -30,6 +30,16 @@ describe('a response with renewed cookies', () => {
     expect(storedTokens(response)).toEqual(status === 401 ? NEW_TOKENS : {});
   });
 
+  it('is none when the refresh cannot be made: a generation has the text of its 401', async () => {
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    world.upstream.on('POST /v1/music', () => Response.json({ message: 'expired' }, { status: 401 }));
+    world.upstream.on(REFRESH, () => new Promise(() => {}));
+    const response = await world.request(GENERATE.path, { cookie: SIGNED_IN, json: TRACK });
+    expect(await envelopeMessage(response, 401)).toBe('expired');
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(world.upstream.calls[0]).toBe('POST /v1/music');
+  });
+
   it('is not kept by a cache, unlike the next one', async () => {
     await using world = startRenewing();
     const headers = { 'cache-control': 'public, max-age=3600', vary: 'Accept', 'x-ratelimit-used': '3' };
