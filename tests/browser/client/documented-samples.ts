@@ -1,0 +1,58 @@
+/** The code samples of a page of documentation: each names its file in its first line. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+
+const ROOT = new URL('../../..', import.meta.url).pathname;
+const SAMPLE = /^```ts\n\/\/ (\S+\.ts)\n([\s\S]*?)^```$/gm;
+
+export interface Samples extends AsyncDisposable {
+  /** Where the samples are files. */
+  readonly folder: string;
+  readonly names: readonly string[];
+}
+
+/** @param replacements what stands for the addresses that the samples are written with */
+export async function writeSamples(
+  page: string,
+  replacements: Readonly<Record<string, string>> = {},
+): Promise<Samples> {
+  const folder = await mkdtemp(`${tmpdir()}/documented-samples-`);
+  const text = await Bun.file(ROOT + page).text();
+  const names: string[] = [];
+  // The compiler does not follow a link to the client's folder.
+  const all = Object.entries({ ...replacements, "'./client/": `'${ROOT}src/client/` });
+  for (const [, name = '', code = ''] of text.matchAll(SAMPLE)) {
+    const replaced = all.reduce((before, [from, to]) => before.replaceAll(from, to), code);
+    await Bun.write(`${folder}/${name}`, replaced);
+    names.push(name);
+  }
+  const tsconfig = { extends: `${ROOT}src/demo/studio/tsconfig.json`, include: ['*.ts'] };
+  await Bun.write(`${folder}/tsconfig.json`, JSON.stringify(tsconfig));
+  return { folder, names, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
+}
+
+/** What the compiler has against them; nothing when it accepts all. */
+export async function typeErrors({ folder }: Samples): Promise<string> {
+  const check = Bun.spawn([process.execPath, 'check', '--no-script', '--no-pretty', '-p', folder], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const outputs = [new Response(check.stdout).text(), new Response(check.stderr).text()];
+  const [output, errors] = await Promise.all(outputs);
+  return (await check.exited) === 0 ? '' : `${output}${errors}`;
+}
+
+/** A script that makes everything that these samples export a member of the page's `samples`. */
+export async function scriptOf({ folder }: Samples, names: readonly string[]): Promise<string> {
+  const imports = names.map((name, index) => `import * as s${index} from './${name}';`);
+  const members = names.map((_, index) => `...s${index}`);
+  const entry = `${folder}/entry.ts`;
+  await Bun.write(
+    entry,
+    `${imports.join('\n')}\nObject.assign(window, { samples: { ${members.join(', ')} } });\n`,
+  );
+  const { outputs } = await Bun.build({ entrypoints: [entry], target: 'browser', format: 'iife' });
+  return (await outputs[0]?.text()) ?? '';
+}

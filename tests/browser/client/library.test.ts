@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'bun:test';
+import { createGatewayClient } from '../../../src/client/gateway-client.ts';
+import { startWorld } from '../../support/world.ts';
+import { clientIn, openPage, openSignedIn, recorded, rejection } from './page.ts';
+
+const BASE = 'https://api.studio.test';
+const client = createGatewayClient({ baseUrl: BASE });
+
+describe('the library', () => {
+  it.each([
+    ['under data', { data: [{ id: '1' }], total: 1 }, [{ id: '1' }]],
+    ['bare', [{ id: '1' }], [{ id: '1' }]],
+    ['with data that is null', { data: null }, null],
+    ['with a list of its own', { items: [] }, { items: [] }],
+  ])('gives models, creations and other data %s', async (_, body, data) => {
+    await using world = startWorld();
+    const { client } = await openSignedIn(world);
+    for (const call of ['GET /v1/models', 'GET /v1/music/creations', 'GET /v1/activity?limit=5']) {
+      world.upstream.on(call, () => Response.json(body));
+    }
+    expect(await client.models()).toEqual(data);
+    expect(await client.creations()).toEqual(data);
+    expect(await client.upstreamData('/v1/activity?limit=5')).toEqual(data);
+  });
+
+  it('gives undefined for an answer without content', async () => {
+    await using world = startWorld();
+    const { client } = await openSignedIn(world);
+    world.upstream.on('GET /v1/models', () => new Response(null, { status: 204 }));
+    world.upstream.on('PATCH /v1/music/creations/7', () => new Response(null, { status: 204 }));
+    expect(await client.models()).toBeUndefined();
+    expect(await client.setVisibility('7', true)).toBeUndefined();
+  });
+
+  it.each([true, false])('publishes and unpublishes: %p', async (isPublic) => {
+    await using world = startWorld();
+    const { client } = await openSignedIn(world);
+    const call = 'PATCH /v1/music/creations/7';
+    world.upstream.on(call, () => Response.json({ data: { id: '7', is_public: isPublic } }));
+    expect(await client.setVisibility('7', isPublic)).toEqual({ id: '7', is_public: isPublic });
+    const { body, headers } = world.upstream.last(call);
+    expect(JSON.parse(body)).toEqual({ is_public: isPublic });
+    expect(headers.get('content-type')).toBe('application/json');
+  });
+});
+
+describe('any other path of the upstream', () => {
+  it('gives the answer as it is, with the request as it was', async () => {
+    await using world = startWorld();
+    const { client } = await openSignedIn(world);
+    world.upstream.on('GET /v1/music/creations/7/content', ({ headers }) => {
+      expect(headers.get('range')).toBe('bytes=2-4');
+      const answer = { 'content-range': 'bytes 2-4/9', 'content-type': 'audio/wav' };
+      return new Response('dio', { status: 206, headers: answer });
+    });
+    const headers = { range: 'bytes=2-4' };
+    const response = await client.upstream('/v1/music/creations/7/content', { headers });
+    expect(response.status).toBe(206);
+    expect(response.headers.get('content-range')).toBe('bytes 2-4/9');
+    expect(await response.text()).toBe('dio');
+  });
+
+  it('is sent with the cookies, whatever the request says', async () => {
+    const { fetch, sent } = recorded(async () => new Response());
+    const client = createGatewayClient({ baseUrl: BASE, fetch });
+    await client.upstream('/v1/me', { method: 'DELETE', credentials: 'omit', body: 'x' });
+    expect(sent).toMatchObject([
+      { url: `${BASE}/api/upstream/v1/me`, init: { method: 'DELETE', credentials: 'include', body: 'x' } },
+    ]);
+  });
+
+  it('is aborted with the reason that was given', async () => {
+    await using world = startWorld();
+    const { client } = await openSignedIn(world);
+    const held = Promise.withResolvers<Response>();
+    world.upstream.on('GET /v1/activity', () => held.promise);
+    const abort = new AbortController();
+    const response = client.upstream('/v1/activity', { signal: abort.signal });
+    await world.upstream.arrived('GET /v1/activity');
+    abort.abort();
+    expect(await rejection(response)).toBe(abort.signal.reason);
+    held.resolve(new Response());
+  });
+});
+
+const ODD_IDS = ['a/b', 'a?b', 'a#b', 'a b', 'ä', 'a%2Fb', '..%2F..', '&;=+', '...', '\u{1f3b5}'];
+
+describe('the address of a track', () => {
+  it('is below the gateway, for its owner and for everybody', () => {
+    expect(client.contentUrl('c-7')).toBe(`${BASE}/api/upstream/v1/music/creations/c-7/content`);
+    expect(client.publicContentUrl('c-7')).toBe(`${BASE}/api/upstream/v1/music/public/c-7/content`);
+  });
+
+  it.each(['/', '//'])('has one slash when the base address ends with %p', (slashes) => {
+    const slashed = createGatewayClient({ baseUrl: `${BASE}/gateway${slashes}` });
+    expect(slashed.contentUrl('7')).toBe(`${BASE}/gateway/api/upstream/v1/music/creations/7/content`);
+  });
+
+  it.each(ODD_IDS)('holds the id %p as one segment', (id) => {
+    for (const address of [client.contentUrl(id), client.publicContentUrl(id)]) {
+      const { pathname, search, hash } = new URL(address);
+      expect(search + hash).toBe('');
+      const segments = pathname.split('/');
+      expect(segments).toHaveLength(8);
+      expect(decodeURIComponent(segments[6] ?? '')).toBe(id);
+    }
+  });
+
+  it.each(['.', '..'])('leads nowhere else with the id %p, which a browser would resolve', async (id) => {
+    await using world = startWorld();
+    const { page, client } = await openSignedIn(world);
+    const asked = world.upstream.calls.length;
+    for (const address of [client.contentUrl(id), client.publicContentUrl(id)]) {
+      expect((await page.fetch(address, { credentials: 'include' })).status).toBe(404);
+    }
+    const error = await rejection(client.setVisibility(id, true));
+    expect(error).toMatchObject({ status: 404, retryIsSafe: true });
+    expect(world.upstream.calls).toHaveLength(asked);
+  });
+
+  it.each(ODD_IDS.filter((id) => !/[/%]/.test(id)))('changes the track %p and no other', async (id) => {
+    await using world = startWorld();
+    const { client } = await openSignedIn(world);
+    const path = `/v1/music/creations/${encodeURIComponent(id)}`;
+    world.upstream.on(`PATCH ${path}`, () => Response.json({ id }));
+    expect(await client.setVisibility(id, true)).toEqual({ id });
+  });
+
+  it('plays for its owner with the session, and for a stranger without', async () => {
+    await using world = startWorld();
+    const { page, client } = await openSignedIn(world);
+    const own = 'GET /v1/music/creations/7/content';
+    const shared = 'GET /v1/music/public/7/content';
+    world.upstream.on(own, () => new Response('own')).on(shared, () => new Response('shared'));
+    const mine = await page.fetch(client.contentUrl('7'), { credentials: 'include' });
+    expect(await mine.text()).toBe('own');
+    expect(world.upstream.last(own).headers.get('authorization')).toBe('Bearer access-1');
+    const stranger = openPage();
+    const theirs = clientIn(stranger, world).publicContentUrl('7');
+    expect(await (await stranger.fetch(theirs, { credentials: 'omit' })).text()).toBe('shared');
+    expect(world.upstream.last(shared).headers.has('authorization')).toBe(false);
+  });
+});
+
+describe('the fetch that a client uses', () => {
+  it('is called as a function, as a browser demands, and looked up when it is needed', async () => {
+    const receivers: unknown[] = [];
+    function fetch(this: unknown): Promise<Response> {
+      receivers.push(this);
+      return Promise.resolve(Response.json([]));
+    }
+    await createGatewayClient({ baseUrl: BASE, fetch }).models();
+    const own = globalThis.fetch;
+    const client = createGatewayClient({ baseUrl: BASE });
+    try {
+      globalThis.fetch = Object.assign(fetch.bind(undefined), { preconnect: own.preconnect });
+      expect(await client.models()).toEqual([]);
+    } finally {
+      globalThis.fetch = own;
+    }
+    expect(receivers).toEqual([undefined, undefined]);
+  });
+});

@@ -1,0 +1,88 @@
+import { beforeAll, describe, expect, it } from 'bun:test';
+import type { Window } from 'happy-dom';
+import { startWorld, type World } from '../../support/world.ts';
+import { bundle, CLIENT } from './bundle.ts';
+import { clientIn, openPage, PROVIDER } from './page.ts';
+
+const PAIR = { access_token: 'access-1', refresh_token: 'refresh-1', expires_in: 60 };
+
+let script = '';
+beforeAll(async () => {
+  const entry = `import { createGatewayClient } from '${CLIENT}'; Object.assign(globalThis, { createGatewayClient });`;
+  script = (await bundle(entry)).code;
+});
+
+/**
+ * A tab in which a sign-in was begun, and which has come back with this query and hash; its scripts have run, with
+ * the page's own fetch, storage, location and history.
+ */
+async function comeBack(world: World, path: (state: string) => string): Promise<Window> {
+  world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
+  world.upstream.on('POST /v1/auth/idp', () => Response.json(PAIR));
+  const page = openPage();
+  const address = await clientIn(page, world).beginSignIn(PROVIDER);
+  page.happyDOM.setURL(new URL(path(address.searchParams.get('state') ?? ''), PROVIDER.redirectUri).href);
+  page.eval(`${script}; client = createGatewayClient({ baseUrl: '${world.url}' });`);
+  return page;
+}
+
+/** The outcome of this code in the page: a value, or an error as `name: code`. */
+async function inPage(page: Window, code: string): Promise<unknown> {
+  return page.eval(`(${code}).catch(({ name, code, status }) => name + ': ' + (code ?? status))`);
+}
+
+describe('the address of a page that completes a sign-in', () => {
+  it('loses what the identity provider added, at once, and keeps the rest and the history', async () => {
+    await using world = startWorld();
+    const page = await comeBack(
+      world,
+      (state) =>
+        `/callback?theme=dark&code=c-1&state=${state}&iss=${PROVIDER.issuer}&session_state=s&listen=a%26b#part-2`,
+    );
+    page.eval(`history.replaceState({ scroll: 120 }, '', location.href)`);
+    const entries = page.history.length;
+    const completed = inPage(page, 'client.completeSignIn()');
+    // Before any answer: what the page does meanwhile must not send the code on.
+    expect(page.location.href).toBe(`${PROVIDER.redirectUri}?theme=dark&listen=a%26b#part-2`);
+    expect(await completed).toBe(true);
+    expect(page.location.href).toBe(`${PROVIDER.redirectUri}?theme=dark&listen=a%26b#part-2`);
+    expect(page.history.length).toBe(entries);
+    expect(page.history.state).toEqual({ scroll: 120 });
+    expect(page.sessionStorage.length).toBe(0);
+    expect(await inPage(page, 'client.completeSignIn()')).toBe(false);
+    world.upstream.on('GET /v1/me', () => Response.json({ name: 'Ada' }));
+    expect(await inPage(page, 'client.session().then(({ profile }) => profile.name)')).toBe('Ada');
+    expect(JSON.stringify(world.upstream.last('POST /oauth/token').body)).toContain('code=c-1');
+  });
+
+  it.each([
+    ['a refusal', (state: string) => `?error=access_denied&error_description=d&error_uri=u&state=${state}`],
+    ['a foreign state', () => '?code=c-1&state=foreign'],
+  ])('is cleaned after %s too', async (_, query) => {
+    await using world = startWorld();
+    const page = await comeBack(world, (state) => `/callback${query(state)}`);
+    expect(await inPage(page, 'client.completeSignIn()')).toMatch(/^SignInError: (denied|invalid_response)$/);
+    expect(page.location.href).toBe(PROVIDER.redirectUri);
+    expect(page.sessionStorage.length).toBe(0);
+  });
+
+  it('is left alone when it is no answer', async () => {
+    await using world = startWorld();
+    const page = await comeBack(world, () => '/callback?code=gift&x=a%20b#h');
+    expect(await inPage(page, 'client.completeSignIn()')).toBe(false);
+    expect(page.location.href).toBe(`${PROVIDER.redirectUri}?code=gift&x=a%20b#h`);
+    expect(page.sessionStorage.length).toBe(1);
+  });
+
+  it('is left alone when the answer was given, as by a pop-up', async () => {
+    await using world = startWorld();
+    const states: string[] = [];
+    const page = await comeBack(world, (state) => {
+      states.push(state);
+      return '/library?code=gift';
+    });
+    const answer = `https://elsewhere.test/callback?code=c-1&state=${states[0]}`;
+    expect(await inPage(page, `client.completeSignIn('${answer}')`)).toBe(true);
+    expect(page.location.pathname + page.location.search).toBe('/library?code=gift');
+  });
+});

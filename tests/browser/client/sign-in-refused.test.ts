@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'bun:test';
+import { startWorld, type World } from '../../support/world.ts';
+import { clientIn, fetchOf, openPage, PROVIDER, recorded, rejection } from './page.ts';
+
+const STORAGE_KEY = 'music-gateway.sign-in';
+const CODE = 'the-code-that-nobody-may-see';
+
+/** A tab that has begun a sign-in, and the verifier that it remembers. */
+async function begin(world: Pick<World, 'url'>) {
+  const page = openPage();
+  const { fetch, sent } = recorded(fetchOf(page));
+  const client = clientIn(page, world, { fetch });
+  const state = (await client.beginSignIn(PROVIDER)).searchParams.get('state') ?? '';
+  const { codeVerifier } = JSON.parse(page.sessionStorage.getItem(STORAGE_KEY) ?? '{}');
+  expect(codeVerifier).toMatch(/^[\w-]{43}$/);
+  return { page, client, sent, state, secrets: [CODE, String(codeVerifier)] };
+}
+
+function answerWith(parameters: Record<string, string>): string {
+  return `${PROVIDER.redirectUri}?${new URLSearchParams(parameters)}`;
+}
+
+/** Everything that a log or an error service could find out about an error. */
+function expectNoSecrets(error: unknown, secrets: readonly string[]): void {
+  expect(error).toBeInstanceOf(Error);
+  let told = Bun.inspect(error, { depth: 20 });
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const own = Object.getOwnPropertyNames(each).map((name) => Reflect.get(each, name));
+    told += [each.message, each.stack, String(each), Bun.inspect(own, { depth: 20 })].join('\n');
+  }
+  for (const secret of secrets) expect(told).not.toContain(secret);
+}
+
+/** What an answer may look like that is not to this sign-in. */
+const FOREIGN: [name: string, answer: (state: string) => string][] = [
+  ['a foreign state', () => answerWith({ code: CODE, state: 'somebody-elses' })],
+  ['no more than the start of the state', (state) => answerWith({ code: CODE, state: state.slice(0, -1) })],
+  ['an empty state', () => answerWith({ code: CODE, state: '' })],
+  ['a foreign issuer', (state) => answerWith({ code: CODE, state, iss: 'https://evil.test' })],
+  ['the issuer with a slash', (state) => answerWith({ code: CODE, state, iss: `${PROVIDER.issuer}/` })],
+  ['an error with a foreign state', () => answerWith({ error: 'access_denied', state: 'somebody-elses' })],
+  ['an empty code', (state) => answerWith({ code: '', state })],
+  ['two codes', (state) => `${answerWith({ code: CODE, state })}&code=another`],
+  ['two states', (state) => `${answerWith({ code: CODE, state })}&state=another`],
+  ['tokens of the implicit flow', (state) => answerWith({ code: CODE, state, id_token: 'e.y.J' })],
+];
+
+describe('an answer that is not to the sign-in of this tab', () => {
+  it.each(FOREIGN)('with %s is not used, and ends the sign-in', async (_, answer) => {
+    await using world = startWorld();
+    const { client, page, sent, state, secrets } = await begin(world);
+    const error = await rejection(client.completeSignIn(answer(state)));
+    expect(error).toMatchObject({ name: 'SignInError', code: 'invalid_response' });
+    expectNoSecrets(error, secrets);
+    expect(page.sessionStorage.length).toBe(0);
+    const late = await rejection(client.completeSignIn(answerWith({ code: CODE, state })));
+    expect(late).toMatchObject({ name: 'SignInError', code: 'not_begun' });
+    expect(sent).toEqual([]);
+  });
+
+  it('is denied when the user has said no', async () => {
+    await using world = startWorld();
+    const { client, sent, state, secrets } = await begin(world);
+    const denied = answerWith({ error: 'access_denied', error_description: `not ${CODE}`, state });
+    const error = await rejection(client.completeSignIn(denied));
+    expect(error).toMatchObject({
+      name: 'SignInError',
+      code: 'denied',
+      message: 'The identity provider refused: access_denied',
+    });
+    expectNoSecrets(error, secrets);
+    expect(sent).toEqual([]);
+  });
+
+  it('is refused where no sign-in was begun', async () => {
+    await using world = startWorld();
+    const { fetch, sent } = recorded(fetchOf(openPage()));
+    const client = clientIn(openPage(), world, { fetch });
+    const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state: 'x' })));
+    expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
+    expectNoSecrets(error, [CODE]);
+    expect(sent).toEqual([]);
+  });
+
+  it.each([
+    'no JSON',
+    '',
+    'null',
+    '[]',
+    '"text"',
+    '{}',
+    '{"state":"x","codeVerifier":1,"issuer":"i","clientId":"c"}',
+    '{"codeVerifier":"v","issuer":"i","clientId":"c"}',
+    '{"state":"x","codeVerifier":"v","clientId":"c"}',
+    '{"state":"x","codeVerifier":"v","issuer":"i"}',
+  ])('is refused when the storage holds %p', async (content) => {
+    await using world = startWorld();
+    const page = openPage();
+    page.sessionStorage.setItem(STORAGE_KEY, content);
+    const client = clientIn(page, world);
+    const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state: 'x' })));
+    expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
+    expect(page.sessionStorage.length).toBe(0);
+    expect(world.upstream.received).toEqual([]);
+  });
+});
+
+describe('an address that is no answer', () => {
+  it.each(['', '?code=x', '?state=x', '?error=x', '?listen=1#state=x&code=y'])(
+    'as /%s leaves the sign-in as it is',
+    async (query) => {
+      await using world = startWorld();
+      const { client, page, sent } = await begin(world);
+      expect(await client.completeSignIn(PROVIDER.redirectUri + query)).toBe(false);
+      expect(page.sessionStorage.getItem(STORAGE_KEY)).not.toBeNull();
+      expect(sent).toEqual([]);
+    },
+  );
+
+  it.each([`/callback?code=${CODE}&state=x`, '', `http://[::1?code=${CODE}`])(
+    'is not quoted when it is not absolute: %p',
+    async (address) => {
+      await using world = startWorld();
+      const { client, secrets } = await begin(world);
+      const error = await rejection(client.completeSignIn(address));
+      expect(error).toBeInstanceOf(TypeError);
+      expectNoSecrets(error, secrets);
+    },
+  );
+});
+
+describe('a sign-in that the gateway does not complete', () => {
+  it('tells why, nothing of its secrets, and is over', async () => {
+    await using world = startWorld();
+    world.upstream.on('POST /oauth/token', () => Response.json({ error: 'invalid_grant' }, { status: 400 }));
+    const { client, page, state, secrets } = await begin(world);
+    const answer = answerWith({ code: CODE, state });
+    const error = await rejection(client.completeSignIn(answer));
+    expect(error).toMatchObject({ name: 'GatewayRequestError', status: 400 });
+    expectNoSecrets(error, secrets);
+    expect(await rejection(client.completeSignIn(answer))).toMatchObject({ code: 'not_begun' });
+    expect(page.sessionStorage.length).toBe(0);
+    expect(world.upstream.calls).toEqual(['POST /oauth/token']);
+  });
+
+  it('is used once only when it was completed', async () => {
+    await using world = startWorld();
+    world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
+    world.upstream.on('POST /v1/auth/idp', () =>
+      Response.json({ access_token: 'a', refresh_token: 'r', expires_in: 60 }),
+    );
+    const { client, state } = await begin(world);
+    const answer = answerWith({ code: CODE, state, iss: PROVIDER.issuer });
+    expect(await client.completeSignIn(answer)).toBe(true);
+    expect(await rejection(client.completeSignIn(answer))).toMatchObject({ code: 'not_begun' });
+    expect(world.upstream.calls).toEqual(['POST /oauth/token', 'POST /v1/auth/idp']);
+  });
+
+  it('tells nothing of its secrets when the gateway cannot be reached', async () => {
+    const { client, page, state, secrets } = await begin({ url: 'http://127.0.0.1:1' });
+    const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state })));
+    expect(error).toMatchObject({ name: 'GatewayRequestError', status: 0 });
+    expectNoSecrets(error, secrets);
+    expect(page.sessionStorage.length).toBe(0);
+  });
+});

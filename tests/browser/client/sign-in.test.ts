@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { createHash } from 'node:crypto';
+import { createGatewayClient, type GatewayClient } from '../../../src/client/gateway-client.ts';
+import { CookieJar } from '../../../src/demo/tour/cookie-jar.ts';
+import { navigate, submitForm } from '../../../src/demo/tour/sign-in-through-form.ts';
+import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
+import { type SandboxGateway, startSandboxGateway } from '../../support/sandbox-gateway.ts';
+import { clientIn, fetchOf, openPage, PROVIDER, recorded, rejection } from './page.ts';
+
+let gateway: SandboxGateway;
+beforeAll(async () => {
+  gateway = await startSandboxGateway();
+});
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+function provider() {
+  const issuer = gateway.sandbox.identityProviderUrl;
+  return {
+    issuer,
+    authorizationEndpoint: `${issuer}/oauth/authorize`,
+    clientId: SANDBOX_CLIENT.clientId,
+    redirectUri: gateway.redirectUri,
+  };
+}
+
+/** Goes through the login form, and comes back with the address that the browser would open. */
+async function throughForm(address: URL, name: string): Promise<URL> {
+  const jar = new CookieJar();
+  const end = await submitForm(jar, await navigate(jar, address), { name, password: 'any' });
+  if (end.at === 'page') throw new Error(`stopped at ${end.url}`);
+  return end.redirect;
+}
+
+async function signIn(client: GatewayClient, name: string): Promise<URL> {
+  const answer = await throughForm(await client.beginSignIn(provider()), name);
+  expect(await client.completeSignIn(answer.href)).toBe(true);
+  return answer;
+}
+
+describe('beginning a sign-in', () => {
+  it('asks for a code with PKCE, and keeps the query of the endpoint', async () => {
+    const client = clientIn(openPage(), gateway);
+    const address = await client.beginSignIn({
+      ...PROVIDER,
+      authorizationEndpoint: `${PROVIDER.authorizationEndpoint}?tenant=a%26b&scope=all`,
+    });
+    expect(`${address.origin}${address.pathname}`).toBe(PROVIDER.authorizationEndpoint);
+    expect(address.searchParams.getAll('scope')).toEqual(['openid profile']);
+    const { state, code_challenge, ...parameters } = Object.fromEntries(address.searchParams);
+    expect(parameters).toEqual({
+      tenant: 'a&b',
+      response_type: 'code',
+      client_id: PROVIDER.clientId,
+      redirect_uri: PROVIDER.redirectUri,
+      scope: 'openid profile',
+      code_challenge_method: 'S256',
+    });
+    // 32 bytes each, in base64url.
+    expect(state).toMatch(/^[\w-]{43}$/);
+    expect(code_challenge).toMatch(/^[\w-]{43}$/);
+  });
+
+  it('asks for another scope when given one', async () => {
+    const address = await clientIn(openPage(), gateway).beginSignIn({ ...PROVIDER, scope: 'openid music' });
+    expect(address.searchParams.get('scope')).toBe('openid music');
+  });
+
+  it('uses no state and no challenge twice', async () => {
+    const client = clientIn(openPage(), gateway);
+    const [first, second] = [await client.beginSignIn(PROVIDER), await client.beginSignIn(PROVIDER)];
+    for (const name of ['state', 'code_challenge']) {
+      expect(first.searchParams.get(name)).not.toBe(second.searchParams.get(name));
+    }
+  });
+
+  it('rejects where there is no storage, and does not throw at once', async () => {
+    const client = createGatewayClient({ baseUrl: gateway.url });
+    expect(await rejection(client.beginSignIn(PROVIDER))).toBeInstanceOf(TypeError);
+  });
+});
+
+describe('completing a sign-in with a real identity provider', () => {
+  it('has the gateway exchange the code, and is signed in', async () => {
+    const page = openPage();
+    const client = clientIn(page, gateway);
+    expect(await client.session()).toEqual({ authenticated: false });
+    const answer = await signIn(client, 'Ada');
+    expect(answer.searchParams.get('iss')).toBe(gateway.sandbox.identityProviderUrl);
+    expect(await client.session()).toMatchObject({ authenticated: true, profile: { name: 'Ada' } });
+  });
+
+  it('posts the verifier whose hash was the challenge, and nothing else but the code', async () => {
+    const page = openPage();
+    const { fetch, sent } = recorded(fetchOf(page));
+    const client = clientIn(page, gateway, { fetch });
+    const address = await client.beginSignIn(provider());
+    expect(sent).toEqual([]);
+    const answer = await throughForm(address, 'Bea');
+    await client.completeSignIn(answer.href);
+    expect(sent.map(({ url, init }) => [init.method, url])).toEqual([
+      ['POST', `${gateway.url}/api/auth/idp`],
+    ]);
+    const { code, code_verifier: verifier, ...rest } = JSON.parse(String(sent[0]?.init.body));
+    expect(rest).toEqual({});
+    expect(code).toBe(answer.searchParams.get('code'));
+    expect(verifier).toMatch(/^[\w.~-]{43,128}$/);
+    expect(createHash('sha256').update(verifier).digest('base64url')).toBe(
+      address.searchParams.get('code_challenge') ?? '',
+    );
+  });
+
+  it('leaves no code, verifier or token in storage, cookies or the address of a request', async () => {
+    const page = openPage();
+    const { fetch, sent } = recorded(fetchOf(page));
+    const client = clientIn(page, gateway, { fetch });
+    const answer = await signIn(client, 'Cyd');
+    await client.session();
+    await client.creations();
+    await client.signOut();
+    expect(page.sessionStorage.length + page.localStorage.length).toBe(0);
+    expect(page.document.cookie).toBe('');
+    const { code, code_verifier: verifier } = JSON.parse(String(sent[0]?.init.body));
+    expect(code).toBe(answer.searchParams.get('code'));
+    for (const { url } of sent) {
+      expect(new URL(url).search).toBe('');
+      for (const secret of [code, verifier]) expect(url).not.toContain(secret);
+    }
+    for (const { init } of sent.slice(1)) expect(new Headers(init.headers).has('authorization')).toBe(false);
+  });
+
+  it('is denied when the identity provider sends an error', async () => {
+    const page = openPage();
+    const { fetch, sent } = recorded(fetchOf(page));
+    const client = clientIn(page, gateway, { fetch });
+    const address = await client.beginSignIn(provider());
+    // Without a session there, no answer but an error is possible.
+    address.searchParams.set('prompt', 'none');
+    const landing = await navigate(new CookieJar(), address);
+    const answer = landing.at === 'client' ? landing.redirect.href : '';
+    expect(await rejection(client.completeSignIn(answer))).toMatchObject({
+      name: 'SignInError',
+      code: 'denied',
+      message: expect.stringContaining('login_required'),
+    });
+    expect(sent).toEqual([]);
+    expect(page.sessionStorage.length).toBe(0);
+  });
+
+  it('goes on in the tab where it was begun, with another client of it', async () => {
+    const page = openPage();
+    const address = await clientIn(page, gateway).beginSignIn(provider());
+    const answer = await throughForm(address, 'Dot');
+    expect(await clientIn(page, gateway).completeSignIn(answer.href)).toBe(true);
+  });
+});

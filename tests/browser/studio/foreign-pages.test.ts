@@ -1,0 +1,156 @@
+import { expect, it } from 'bun:test';
+import { describeInChromium, type Visit } from '../../support/chromium.ts';
+import { type DemoWorld, startDemoWorld } from '../../support/demo-world.ts';
+import { openForeignSite } from '../../support/foreign-site.ts';
+import { openSignedIn } from './page.ts';
+
+/** On another port of `localhost` a page is of the studio's own site: its calls carry the cookies. */
+const PLACES = ['127.0.0.1', 'localhost'] as const;
+const ORDER = JSON.stringify({
+  model: 'sandbox-music-1',
+  prompt: 'Nobody else may order this',
+  music_length_ms: 3_000,
+});
+const CALLS = [
+  ['/api/auth/session'],
+  ['/api/music/models'],
+  ['/api/upstream/v1/me'],
+  ['/api/upstream/v1/music/creations'],
+  ['/api/auth/logout', 'POST'],
+  ['/api/music/generate', 'POST', 'application/json', ORDER],
+  ['/api/music/generate', 'POST', 'text/plain', ORDER],
+  ['/api/upstream/v1/music', 'POST', 'text/plain', ORDER],
+] as const;
+
+/** What the browser and the gateway say to what these pages try. */
+const REFUSALS = /CORS policy|status of 40[03]|ERR_FAILED|ERR_BLOCKED/;
+
+/**
+ * The browser of somebody who is signed in and has a private track. No tab of the studio is open: what arrives
+ * upstream after this, somebody else has sent.
+ */
+async function openVictim(visit: Visit, world: DemoWorld) {
+  const visitor = await visit();
+  visitor.tolerateProblem(REFUSALS);
+  const studio = await openSignedIn(visitor, world);
+  const creationId = await studio.evaluate(
+    async ({ url, order }) => {
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(url, { method: 'POST', credentials: 'include', headers, body: order });
+      await answer.arrayBuffer();
+      return answer.headers.get('x-music-creation-id');
+    },
+    { url: `${world.gatewayUrl}/api/music/generate`, order: ORDER },
+  );
+  await studio.close();
+  const contentUrl = `${world.gatewayUrl}/api/upstream/v1/music/creations/${creationId}/content`;
+  const callsBefore = world.gate.calls.length;
+  return { ...visitor, contentUrl, forgedCalls: () => world.gate.calls.slice(callsBefore) };
+}
+
+describeInChromium('a page on a foreign origin', (visit) => {
+  it('reads nothing with fetch, and nothing arrives upstream', async () => {
+    await using world = await startDemoWorld();
+    await using victim = await openVictim(visit, world);
+    for (const place of PLACES) {
+      await using site = openForeignSite(place);
+      const page = await victim.open(`${site.origin}/`);
+      const outcomes = await page.evaluate(
+        ({ base, calls }) =>
+          Promise.all(
+            calls.map(async ([path, method = 'GET', type, body]) => {
+              const headers = type ? { headers: { 'content-type': type }, body } : {};
+              const init = { method, credentials: 'include', ...headers } as const;
+              const rejected = () => 'rejected';
+              // It need not read the answer to do harm.
+              await fetch(base + path, { ...init, mode: 'no-cors' }).catch(rejected);
+              return fetch(base + path, init).then(({ status }) => status, rejected);
+            }),
+          ),
+        { base: world.gatewayUrl, calls: CALLS },
+      );
+      expect([place, ...outcomes]).toEqual([place, ...CALLS.map(() => 'rejected')]);
+    }
+    expect(victim.forgedCalls()).toEqual([]);
+  });
+
+  it('plays and embeds nothing of a private track', async () => {
+    await using world = await startDemoWorld();
+    await using victim = await openVictim(visit, world);
+    for (const place of PLACES) {
+      await using site = openForeignSite(place);
+      const page = await victim.open(`${site.origin}/`);
+      const outcomes = await page.evaluate((url) => {
+        const outcome = (element: HTMLImageElement | HTMLAudioElement) => {
+          const { promise, resolve } = Promise.withResolvers<string>();
+          for (const event of ['error', 'load', 'loadeddata']) {
+            element.addEventListener(event, () => resolve(event));
+          }
+          element.src = url;
+          document.body.append(element);
+          return promise;
+        };
+        const withCookies = Object.assign(new Audio(), { crossOrigin: 'use-credentials' });
+        return Promise.all([withCookies, new Audio(), new Image()].map(outcome));
+      }, victim.contentUrl);
+      expect([place, ...outcomes]).toEqual([place, 'error', 'error', 'error']);
+    }
+    expect(victim.forgedCalls()).toEqual([]);
+  });
+
+  it('neither generates nor signs anybody out with a form', async () => {
+    await using world = await startDemoWorld();
+    await using victim = await openVictim(visit, world);
+    for (const place of PLACES) {
+      await using site = openForeignSite(place);
+      for (const path of ['/api/auth/logout', '/api/music/generate', '/api/upstream/v1/music']) {
+        const page = await victim.open(`${site.origin}/`);
+        const answer = page.waitForResponse(world.gatewayUrl + path);
+        await page.evaluate(
+          ({ action, order }) => {
+            const form = document.createElement('form');
+            Object.assign(form, { action, method: 'post', enctype: 'text/plain' });
+            // Sent as `name=value`, which makes JSON of the order with one field more.
+            const field = document.createElement('input');
+            Object.assign(field, { name: `${order.slice(0, -1)},"more":"`, value: '"}' });
+            form.append(field);
+            document.body.append(form);
+            form.submit();
+          },
+          { action: world.gatewayUrl + path, order: ORDER },
+        );
+        expect([place, path, (await answer).status()]).toEqual([place, path, 403]);
+      }
+    }
+    expect(victim.forgedCalls()).toEqual([]);
+    expect(await victim.context.cookies(world.gatewayUrl)).toHaveLength(2);
+  });
+
+  it('sends no session cookies along when it is of another site', async () => {
+    await using world = await startDemoWorld();
+    await using own = openForeignSite('localhost');
+    await using elsewhere = openForeignSite('127.0.0.1');
+    await using visitor = await visit();
+    await openSignedIn(visitor, world);
+    // Cookies know no ports: what the gateway would get, another server on its host gets.
+    for (const site of [own, elsewhere]) {
+      const page = await visitor.open(`${site.origin}/`);
+      await page.evaluate(
+        async ({ base, from }) => {
+          await fetch(`${base}/fetch-from-${from}`, { mode: 'no-cors', credentials: 'include' });
+          const form = document.createElement('form');
+          Object.assign(form, { action: `${base}/form-from-${from}`, method: 'post' });
+          document.body.append(form);
+          form.submit();
+        },
+        { base: own.origin, from: new URL(site.origin).hostname },
+      );
+      await page.waitForURL('**/form-from-*');
+    }
+    const session = ['svc_music_access', 'svc_music_refresh'];
+    expect(own.cookies.get('/fetch-from-localhost')).toEqual(session);
+    expect(own.cookies.get('/form-from-localhost')).toEqual(session);
+    expect(own.cookies.get('/fetch-from-127.0.0.1')).toEqual([]);
+    expect(own.cookies.get('/form-from-127.0.0.1')).toEqual([]);
+  });
+});

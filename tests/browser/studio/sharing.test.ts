@@ -1,0 +1,72 @@
+import { expect, it } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { english } from '../../../src/demo/studio/english.ts';
+import { describeInChromium } from '../../support/chromium.ts';
+import { startDemoWorld } from '../../support/demo-world.ts';
+import { button, generate, openSignedIn, playedBeyond, sharedLink, tracks } from './page.ts';
+
+const PROMPT = 'A slow waltz for two';
+
+/** Publishes the newest track and gives the link that Share shows. */
+async function share(page: Page): Promise<string> {
+  await button(tracks(page).first(), 'Publish').click();
+  return sharedLink(page);
+}
+
+describeInChromium('sharing a track', (visit) => {
+  it('plays for somebody without cookies, by the link that was copied', async () => {
+    await using world = await startDemoWorld();
+    await using owner = await visit({ permissions: ['clipboard-read', 'clipboard-write'] });
+    const studio = await openSignedIn(owner, world);
+    await generate(studio, { prompt: PROMPT });
+    const link = await share(studio);
+    await studio.getByText(english.linkCopied).waitFor();
+    expect(await studio.evaluate(() => navigator.clipboard.readText())).toBe(link);
+    expect(new URL(link).origin).toBe(world.studioUrl);
+
+    await using stranger = await visit();
+    const page = await stranger.open(link);
+    await page.getByText(PROMPT).first().waitFor();
+    await button(page, english.listen).click();
+    await playedBeyond(page, 0.3);
+    expect(await stranger.context.cookies()).toEqual([]);
+    expect(await button(page, 'Generate').isVisible()).toBe(false);
+  });
+
+  it('is shown as a link to copy where the clipboard is refused', async () => {
+    await using world = await startDemoWorld();
+    await using owner = await visit();
+    const studio = await openSignedIn(owner, world);
+    await generate(studio);
+    await studio.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new DOMException('', 'NotAllowedError'));
+    });
+    await share(studio);
+    await studio.getByText(english.linkShown).waitFor();
+  });
+
+  it('ends with Unpublish: the link says that the track is not there', async () => {
+    await using world = await startDemoWorld();
+    await using owner = await visit();
+    const studio = await openSignedIn(owner, world);
+    await generate(studio, { prompt: PROMPT });
+    const link = await share(studio);
+    await button(tracks(studio).first(), 'Unpublish').click();
+    await button(tracks(studio).first(), 'Publish').waitFor();
+
+    await using stranger = await visit();
+    stranger.expectProblem(/status of 404/);
+    const page = await stranger.open(link);
+    await page.getByText(english.sharedGone).waitFor();
+    expect(await page.getByText(PROMPT).count()).toBe(0);
+  });
+
+  it('can be chosen before a track is made', async () => {
+    await using world = await startDemoWorld();
+    await using owner = await visit();
+    const studio = await openSignedIn(owner, world);
+    await generate(studio, { isPublic: true });
+    await button(tracks(studio).first(), 'Unpublish').waitFor();
+    await button(tracks(studio).first(), 'Share').waitFor();
+  });
+});

@@ -1,0 +1,92 @@
+/** The studio's page in happy-dom, without its script: what the tests of its parts have in common. */
+
+import { jest, onTestFinished } from 'bun:test';
+import { Window as HappyWindow } from 'happy-dom';
+import { createText, type Text } from '../../../src/demo/studio/text.ts';
+
+export const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
+
+/** What the clock shows in a test with {@link fakeTime}. */
+export const NOW = new Date('2026-03-04T05:06:07Z');
+
+export interface HappyPage {
+  readonly document: Document;
+  /** Its texts, in English unless it was opened with another language. */
+  readonly text: Text;
+  /** What it remembers for the next visit. */
+  readonly storage: Storage;
+}
+
+/** Opens the page; it is closed when the test has ended. */
+export function openPage(languages: readonly string[] = ['en-GB']): HappyPage {
+  const window = new HappyWindow({
+    url: 'https://studio.test/',
+    settings: { disableCSSFileLoading: true, handleDisabledFileLoadingAsSuccess: true },
+  });
+  onTestFinished(() => window.happyDOM.close());
+  window.document.write(MARKUP);
+  const document = asDocument(window.document);
+  const storage = viewOf(document).localStorage;
+  return { document, storage, text: createText({ document, languages, storage }) };
+}
+
+/** happy-dom declares classes of its own, which are no part of the compiler's library for pages. */
+function asDocument(document: HappyWindow['document']): Document {
+  return document as unknown as Document;
+}
+
+export function viewOf(document: Document): Window & typeof globalThis {
+  if (!document.defaultView) throw new Error('The document has no window');
+  return document.defaultView;
+}
+
+/** The button with this text. */
+export function button(root: ParentNode, name: string): HTMLButtonElement {
+  const found = [...root.querySelectorAll('button')].find(({ textContent }) => textContent.trim() === name);
+  if (!found) throw new Error(`There is no button "${name}"`);
+  return found;
+}
+
+/** The field with this label. */
+export function field<E extends HTMLElement = HTMLInputElement>(root: ParentNode, name: string): E {
+  const label = [...root.querySelectorAll('label')].find(({ textContent }) => textContent.trim() === name);
+  const found = label?.htmlFor
+    ? root.querySelector<E>(`#${label.htmlFor}`)
+    : label?.querySelector<E>('input');
+  if (!found) throw new Error(`There is no field "${name}"`);
+  return found;
+}
+
+/** Types a value in place of the one that the field has. */
+export function enter(input: HTMLInputElement | HTMLTextAreaElement, value: string): void {
+  input.value = value;
+  fire(input, 'input');
+}
+
+export function fire(target: Element | Document, type: string): void {
+  const view = viewOf('defaultView' in target ? target : target.ownerDocument);
+  target.dispatchEvent(new view.Event(type, { bubbles: true }));
+}
+
+/** The text that is not in a hidden element. Styles are not looked at. */
+export function shownText(element: HTMLElement): string {
+  if (element.hidden) return '';
+  const copy = element.ownerDocument.importNode(element, true);
+  for (const hidden of copy.querySelectorAll('[hidden]')) hidden.remove();
+  return copy.textContent.replace(/\s+/g, ' ').trim();
+}
+
+/** Time that stands still; what is returned moves it on, and lets what that sets off take effect. */
+export function fakeTime(): (milliseconds: number) => Promise<void> {
+  jest.useFakeTimers({ now: NOW });
+  onTestFinished(() => void jest.useRealTimers());
+  return async (milliseconds) => {
+    jest.advanceTimersByTime(milliseconds);
+    await settle();
+  };
+}
+
+/** Lets everything take effect that waits for nothing any more. */
+export function settle(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
+}
