@@ -5,28 +5,17 @@ const ENTRY = `${ROOT}entry.ts`;
 
 export const CLIENT = './src/client/gateway-client.ts';
 
-/** The code, and the files of which something is in it. */
-export interface Bundle {
-  readonly code: string;
-  readonly files: readonly string[];
-}
-
-export interface BundleOptions {
-  readonly minify?: boolean;
-  /** A classic script unless given. */
-  readonly format?: 'iife' | 'esm';
-}
-
-/** The entry is TypeScript in the project's root; it is not written to disk. */
-export async function bundle(
-  entry: string,
-  { minify = false, format = 'iife' }: BundleOptions = {},
-): Promise<Bundle> {
+/**
+ * Bundles TypeScript as if it stood in the project's root; it is not written to disk.
+ *
+ * @returns the code as a classic script, and the files that have a part in it
+ */
+export async function bundle(entry: string, { minify = false } = {}) {
   const { outputs, metafile } = await Bun.build({
     entrypoints: [ENTRY],
     files: { [ENTRY]: entry },
     target: 'browser',
-    format,
+    format: 'iife',
     minify,
     metafile: true,
   });

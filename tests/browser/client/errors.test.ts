@@ -1,36 +1,36 @@
 import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
-import { createGatewayClient, type GatewayClient } from '../../../src/client/gateway-client.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { startWorld } from '../../support/world.ts';
-import { clientIn, fetchOf, openPage, openSignedIn, rejection } from './page.ts';
+import {
+  clientIn,
+  failWith,
+  fetchOf,
+  openPage,
+  openSignedIn,
+  rejection,
+  respondWith,
+  shareSignedIn,
+} from './page.ts';
 
-const ORDER = { model: 'm', prompt: 'p', music_length_ms: 3000 };
-
-/** A client whose gateway always gives this answer. */
-function answeredWith(body: BodyInit | null, init: ResponseInit): GatewayClient {
-  return createGatewayClient({ baseUrl: 'http://gateway.test', fetch: async () => new Response(body, init) });
-}
+const CREATIONS = 'GET /v1/music/creations';
+const UNKNOWN = 'The gateway responded with 429.';
 
 const failed = (message: string, status: number) => ({ name: 'GatewayRequestError', message, status });
 
 describe('the message of an error', () => {
-  it("is the gateway's own", async () => {
+  const signedIn = shareSignedIn();
+
+  it("is the gateway's own, in the language that the client has at that moment", async () => {
     await using world = startWorld();
-    const client = clientIn(openPage(), world);
-    for (const request of [client.models(), client.generate(ORDER), client.creations()]) {
+    let language: string | undefined;
+    const client = clientIn(openPage(), world, { language: () => language });
+    const order = { model: 'm', prompt: 'p', music_length_ms: 3000 };
+    for (const request of [client.models(), client.generate(order), client.creations()]) {
       expect(await rejection(request)).toMatchObject(failed('You are not signed in.', 401));
     }
-  });
-
-  it('is in the language that the client is in at that moment', async () => {
-    await using world = startWorld();
-    let language: string | undefined = 'sw';
-    const client = clientIn(openPage(), world, { language: () => language });
-    const swahili = await rejection(client.models());
-    expect(swahili).toMatchObject(failed('Hujaingia kwenye akaunti.', 401));
+    language = 'sw';
+    expect(await rejection(client.models())).toMatchObject(failed('Hujaingia kwenye akaunti.', 401));
     language = 'en-GB';
-    expect(await rejection(client.models())).toMatchObject(failed('You are not signed in.', 401));
-    language = undefined;
     expect(await rejection(client.models())).toMatchObject(failed('You are not signed in.', 401));
   });
 
@@ -39,26 +39,22 @@ describe('the message of an error', () => {
     ['its message', { message: 'Too many tracks' }, 'Too many tracks'],
     ['its message beside an error that is a text', { error: 'limit', message: 'Too many' }, 'Too many'],
     ['its message beside a blank error', { error: { message: ' ' }, message: 'Too many' }, 'Too many'],
-    ['the status when it has none', { detail: 'x' }, 'The gateway responded with 429.'],
-    ['the status when it is no text', { message: { en: 'x' } }, 'The gateway responded with 429.'],
-    ['the status when it is blank', { message: '' }, 'The gateway responded with 429.'],
-    ['the status when it is a list', [{ message: 'x' }], 'The gateway responded with 429.'],
-    ['the status when it is null', null, 'The gateway responded with 429.'],
+    ['the status when it has none', { detail: 'x' }, UNKNOWN],
+    ['the status when it is no text', { message: { en: 'x' } }, UNKNOWN],
+    ['the status when it is blank', { message: '' }, UNKNOWN],
+    ['the status when it is a list', [{ message: 'x' }], UNKNOWN],
+    ['the status when it is null', null, UNKNOWN],
   ])('of the upstream is %s', async (_, body, message) => {
-    await using world = startWorld();
-    const { client } = await openSignedIn(world);
-    world.upstream.on('GET /v1/music/creations', () => Response.json(body, { status: 429 }));
-    expect(await rejection(client.creations())).toMatchObject(failed(message, 429));
+    const { world, client } = signedIn();
+    world.upstream.on(CREATIONS, () => Response.json(body, { status: 429, headers: { 'retry-after': '7' } }));
+    const error = await rejection(client.creations());
+    expect(error).toMatchObject({ ...failed(message, 429), retryAfterSeconds: 7 });
   });
 
-  it.each(['<html>Bad Gateway</html>', '', '{"message":"cut o'])(
-    'names the status when the answer is %p',
-    async (body) => {
-      expect(await rejection(answeredWith(body, { status: 502 }).models())).toMatchObject(
-        failed('The gateway responded with 502.', 502),
-      );
-    },
-  );
+  it.each(['<html>Bad Gateway</html>', '', '{"message":"cut o'])('names the status for %p', async (body) => {
+    const error = await rejection(respondWith(body, { status: 502 }).models());
+    expect(error).toMatchObject(failed('The gateway responded with 502.', 502));
+  });
 });
 
 describe('retryAfterSeconds', () => {
@@ -75,61 +71,40 @@ describe('retryAfterSeconds', () => {
     ['', undefined],
     ['soon', undefined],
     ['Fri, 45 Nov 2026 20:00:30 GMT', undefined],
+    [undefined, undefined],
   ])('of %p is %p', async (retryAfter, seconds) => {
     setSystemTime(new Date('2026-11-20T20:00:00.000Z'));
-    const client = answeredWith(null, { status: 503, headers: { 'retry-after': retryAfter } });
-    expect(await rejection(client.models())).toHaveProperty('retryAfterSeconds', seconds);
-  });
-
-  it('is undefined without the header', async () => {
-    const error = await rejection(answeredWith(null, { status: 503 }).models());
-    expect(error).toHaveProperty('retryAfterSeconds', undefined);
-  });
-
-  it('comes from the upstream too', async () => {
-    await using world = startWorld();
-    const { client } = await openSignedIn(world);
-    world.upstream.on(
-      'GET /v1/music/creations',
-      () => new Response('', { status: 429, headers: { 'retry-after': '7' } }),
-    );
-    expect(await rejection(client.creations())).toMatchObject({ status: 429, retryAfterSeconds: 7 });
+    const headers: HeadersInit = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
+    const error = await rejection(respondWith(null, { status: 503, headers }).models());
+    expect(error).toHaveProperty('retryAfterSeconds', seconds);
   });
 });
 
 describe('requestId', () => {
-  it("is the one in the gateway's log", async () => {
+  it("is the one in the gateway's log, also of a response that is not JSON; without a response there is none", async () => {
     await using world = startWorld();
     const error = await rejection(clientIn(openPage(), world).models());
     const { requestId } = world.lines.find(({ method }) => method === 'GET') ?? {};
     expect(requestId).toBeString();
     expect(error).toHaveProperty('requestId', requestId);
-  });
-
-  it('is there when the answer is not JSON, and not when there is none', async () => {
-    const broken = answeredWith('{', { status: 200, headers: { 'x-request-id': 'r-1' } });
+    const broken = respondWith('{', { headers: { 'x-request-id': 'r-1' } });
     expect(await rejection(broken.models())).toHaveProperty('requestId', 'r-1');
-    const lost = createGatewayClient({
-      baseUrl: 'http://gateway.test',
-      fetch: () => Promise.reject(new TypeError('gone')),
-    });
-    expect(await rejection(lost.models())).toHaveProperty('requestId', undefined);
+    expect(await rejection(failWith('lost').models())).toHaveProperty('requestId', undefined);
   });
 });
 
-describe('an answer that is not whole or not JSON', () => {
-  it('is an error with the status when it is not JSON, and quotes nothing of it', async () => {
-    const client = answeredWith('<html>secret</html>', { status: 200 });
-    for (const request of [client.models(), client.upstreamData('/v1/me'), client.setVisibility('1', true)]) {
+describe('a response', () => {
+  it('that is not JSON is an error with its status, which quotes nothing of it', async () => {
+    const client = respondWith('<html>secret</html>');
+    const requests = [client.models(), client.upstreamData('/v1/me'), client.setVisibility('1', true)];
+    for (const [index, request] of requests.entries()) {
       const error = await rejection(request);
-      expect(error).toMatchObject(failed('The response is not JSON.', 200));
+      expect(error).toMatchObject({ ...failed('The response is not JSON.', 200), retryIsSafe: index < 2 });
       expect(error).toHaveProperty('cause', undefined);
     }
-    expect(await rejection(client.models())).toMatchObject({ retryIsSafe: true });
-    expect(await rejection(client.setVisibility('1', true))).toMatchObject({ retryIsSafe: false });
   });
 
-  it('is an error without a status when it breaks off', async () => {
+  it('that breaks off is an error without a status', async () => {
     const sockets: { destroy(): void }[] = [];
     await using upstream = await startRawUpstream((socket, request) => {
       const json = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
@@ -141,19 +116,18 @@ describe('an answer that is not whole or not JSON', () => {
         socket.write(`${json}Transfer-Encoding: chunked\r\n\r\n2\r\n[1\r\n`);
       }
     });
-    await using world = startWorld({ UPSTREAM_URL: upstream.url });
-    const { page } = await openSignedIn(world);
-    let answers = 0;
-    const client = clientIn(page, world, {
+    await using opened = await openSignedIn({ UPSTREAM_URL: upstream.url });
+    let responses = 0;
+    const client = clientIn(opened.page, opened.world, {
       async fetch(url, init) {
-        const answer = await fetchOf(page)(url, init);
-        answers++;
+        const response = await fetchOf(opened.page)(url, init);
+        responses++;
         for (const socket of sockets) socket.destroy();
-        return answer;
+        return response;
       },
     });
     const error = await rejection(client.creations());
-    expect(answers).toBe(1);
+    expect(responses).toBe(1);
     expect(error).toMatchObject({ ...failed('The connection to the gateway failed.', 0), retryIsSafe: true });
     expect(error).toHaveProperty('cause.message');
   });

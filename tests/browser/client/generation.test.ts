@@ -1,22 +1,20 @@
 import { describe, expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import type { GenerationProgress } from '../../../src/client/generation.ts';
-import { startWorld, type World } from '../../support/world.ts';
-import { openSignedIn, recorded, rejection } from './page.ts';
+import type { World } from '../../support/world.ts';
+import { recorded, rejection, respondWith, shareSignedIn } from './page.ts';
 
 const CALL = 'POST /v1/music';
 const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_ms: 30_000 };
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** An upstream that gives a piece of audio whenever it is told to. */
+/** An upstream that sends a piece of audio whenever the test gives one. */
 function scriptAudio(world: World, headers: Record<string, string> = { 'content-type': 'audio/wav' }) {
   const audio = new TransformStream<Uint8Array, Uint8Array>();
   const writer = audio.writable.getWriter();
-  // It fails when the reader goes away, as some tests want.
-  writer.closed.catch(() => {});
   world.upstream.on(CALL, () => new Response(audio.readable, { headers }));
   return {
-    give: (bytes: number) => writer.write(new Uint8Array(bytes)).catch(() => {}),
+    give: (bytes: number) => writer.write(new Uint8Array(bytes)),
     end: () => writer.close(),
   };
 }
@@ -25,10 +23,11 @@ async function readAll(body: ReadableStream<Uint8Array>): Promise<number> {
   return (await new Response(body).bytes()).length;
 }
 
-describe('ordering a track', () => {
-  it('sends the order as JSON, and tells whose the audio is', async () => {
-    await using world = startWorld();
-    const { client } = await openSignedIn(world);
+describe('an order', () => {
+  const signedIn = shareSignedIn();
+
+  it('is sent as JSON, and its response says whose the audio is', async () => {
+    const { world, client } = signedIn();
     const headers = { 'content-type': 'audio/wav', 'x-music-creation-id': 'c-7', 'x-generation-id': 'g-9' };
     world.upstream.on(CALL, () => new Response('audio', { headers }));
     const order = { ...ORDER, force_instrumental: true, is_public: true };
@@ -38,9 +37,8 @@ describe('ordering a track', () => {
     expect(JSON.parse(world.upstream.last(CALL).body)).toEqual(order);
   });
 
-  it('has no ids, and MPEG audio, when the upstream does not tell', async () => {
-    await using world = startWorld();
-    const { client } = await openSignedIn(world);
+  it('yields MPEG audio without ids when the upstream does not say more', async () => {
+    const { world, client } = signedIn();
     const audio = scriptAudio(world, {});
     audio.give(1);
     audio.end();
@@ -49,16 +47,14 @@ describe('ordering a track', () => {
     expect(await readAll(body)).toBe(1);
   });
 
-  it('has an empty body when the answer has none', async () => {
-    const fetch = async () => new Response(null, { status: 204 });
-    const { body, contentType } = await createGatewayClient({ baseUrl: '', fetch }).generate(ORDER);
+  it('yields an empty body when the response has none', async () => {
+    const { body, contentType } = await respondWith(null, { status: 204 }).generate(ORDER);
     expect(await readAll(body)).toBe(0);
     expect(contentType).toBe('audio/mpeg');
   });
 
-  it('takes a new Idempotency-Key each time, and the one that it is given', async () => {
-    await using world = startWorld();
-    const { client } = await openSignedIn(world);
+  it('has a new Idempotency-Key each time, or the one that it is given', async () => {
+    const { world, client } = signedIn();
     world.upstream.on(CALL, () => new Response('audio'));
     const keys: string[] = [];
     for (const options of [undefined, {}, { idempotencyKey: 'mine' }, { idempotencyKey: 'mine' }]) {
@@ -72,7 +68,7 @@ describe('ordering a track', () => {
     expect(given).toEqual(['mine', 'mine']);
   });
 
-  it('sends nothing that is not part of an order', async () => {
+  it('is sent without what is not part of an order', async () => {
     const { fetch, sent } = recorded(async () => new Response('audio'));
     const client = createGatewayClient({ baseUrl: 'http://gateway.test', fetch });
     const form = { ...ORDER, is_public: false, note: 'private', token: 't', toJSON: () => 'mine' };
@@ -82,9 +78,8 @@ describe('ordering a track', () => {
     expect(JSON.parse(String(sent[1]?.init.body))).toEqual(ORDER);
   });
 
-  it('tells why it was refused', async () => {
-    await using world = startWorld();
-    const { client } = await openSignedIn(world);
+  it('fails with the reason for which it was refused', async () => {
+    const { world, client } = signedIn();
     world.upstream.on(CALL, () =>
       Response.json({ error: { message: 'Insufficient credits' } }, { status: 402 }),
     );
@@ -97,10 +92,11 @@ describe('ordering a track', () => {
   });
 });
 
-describe('progress', () => {
+describe('the progress of a generation', () => {
+  const signedIn = shareSignedIn();
+
   it('begins with the headers, grows with each piece, and keeps the time of the first byte', async () => {
-    await using world = startWorld();
-    const { client } = await openSignedIn(world);
+    const { world, client } = signedIn();
     const audio = scriptAudio(world);
     const seen: GenerationProgress[] = [];
     audio.give(1000);
@@ -128,27 +124,23 @@ describe('progress', () => {
 
   it('counts each byte once, however the audio is cut', async () => {
     const pieces = [1, 0, 700, 65_536, 3].map((length) => new Uint8Array(length));
-    const fetch = async () =>
-      new Response(
-        new ReadableStream({
-          pull(controller) {
-            const piece = pieces.shift();
-            if (piece) controller.enqueue(piece);
-            else controller.close();
-          },
-        }),
-      );
+    const audio = new ReadableStream({
+      pull(controller) {
+        const piece = pieces.shift();
+        if (piece) controller.enqueue(piece);
+        else controller.close();
+      },
+    });
     const seen: GenerationProgress[] = [];
-    const client = createGatewayClient({ baseUrl: '', fetch });
+    const client = respondWith(audio);
     const { body } = await client.generate(ORDER, { onProgress: (progress) => seen.push(progress) });
     expect(await readAll(body)).toBe(66_240);
     expect(seen.at(-1)?.bytes).toBe(66_240);
   });
 
   it('that cannot be shown fails the body with its own error, not as a broken connection', async () => {
-    const client = createGatewayClient({ baseUrl: '', fetch: async () => new Response('audio') });
     const bug = new TypeError('no such element');
-    const { body } = await client.generate(ORDER, {
+    const { body } = await respondWith('audio').generate(ORDER, {
       onProgress({ bytes }) {
         if (bytes) throw bug;
       },

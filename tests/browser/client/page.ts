@@ -1,16 +1,17 @@
 /** A page of a web app in happy-dom, and the gateway's client in it. */
 
-import { afterEach } from 'bun:test';
+import { afterAll, beforeAll } from 'bun:test';
 import { Window } from 'happy-dom';
 import {
   createGatewayClient,
   type GatewayClient,
   type GatewayClientOptions,
 } from '../../../src/client/gateway-client.ts';
-import { ORIGIN, type World } from '../../support/world.ts';
+import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
+import { ORIGIN, startWorld, type World } from '../../support/world.ts';
 
 const windows: Window[] = [];
-afterEach(async () => {
+afterAll(async () => {
   for (const window of windows.splice(0)) await window.happyDOM.close();
 });
 
@@ -105,13 +106,56 @@ export const PROVIDER = {
   redirectUri: `${ORIGIN}/callback`,
 };
 
-/** A page whose user has signed in at the scripted upstream with the client. */
-export async function openSignedIn(world: World, options: PageOptions = {}) {
-  world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
-  world.upstream.on('POST /v1/auth/idp', () => Response.json(PAIR));
+export interface SignedIn extends AsyncDisposable {
+  readonly world: World;
+  readonly page: Window;
+  readonly client: GatewayClient;
+}
+
+/** Lets everybody sign in at the scripted upstream. */
+export function scriptSignIn({ upstream }: World): void {
+  upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
+  upstream.on('POST /v1/auth/idp', () => Response.json(PAIR));
+}
+
+/** A page whose user has signed in with the client, in a world of its own. */
+export async function openSignedIn(
+  environment: Environment = {},
+  options: PageOptions = {},
+): Promise<SignedIn> {
+  const world = startWorld(environment);
+  scriptSignIn(world);
   const page = openPage();
   const client = clientIn(page, world, options);
   const state = (await client.beginSignIn(PROVIDER)).searchParams.get('state');
   await client.completeSignIn(`${PROVIDER.redirectUri}?code=a-code&state=${state}`);
-  return { page, client };
+  return { world, page, client, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() };
+}
+
+/** The same for all tests of a describe: what they script must not disturb each other. */
+export function shareSignedIn(): () => SignedIn {
+  let signedIn: SignedIn | undefined;
+  beforeAll(async () => {
+    signedIn = await openSignedIn();
+  });
+  afterAll(() => signedIn?.[Symbol.asyncDispose]());
+  return () => {
+    if (!signedIn) throw new Error('Nobody is signed in before the tests begin');
+    return signedIn;
+  };
+}
+
+/** A client whose gateway always gives this response. */
+export function respondWith(
+  body: BodyInit | null,
+  init: ResponseInit = {},
+  options: PageOptions = {},
+): GatewayClient {
+  const fetch = async () => new Response(body, init);
+  return createGatewayClient({ baseUrl: 'http://gateway.test', fetch, ...options });
+}
+
+/** A client whose gateway cannot be reached. */
+export function failWith(cause: unknown): GatewayClient {
+  return createGatewayClient({ baseUrl: 'http://gateway.test', fetch: () => Promise.reject(cause) });
 }

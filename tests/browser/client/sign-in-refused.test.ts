@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'bun:test';
+import { afterAll, describe, expect, it } from 'bun:test';
 import { startWorld, type World } from '../../support/world.ts';
-import { clientIn, fetchOf, openPage, PROVIDER, recorded, rejection } from './page.ts';
+import { clientIn, fetchOf, openPage, PROVIDER, recorded, rejection, scriptSignIn } from './page.ts';
 
 const STORAGE_KEY = 'music-gateway.sign-in';
 const CODE = 'the-code-that-nobody-may-see';
@@ -20,7 +20,7 @@ function answerWith(parameters: Record<string, string>): string {
   return `${PROVIDER.redirectUri}?${new URLSearchParams(parameters)}`;
 }
 
-/** Everything that a log or an error service could find out about an error. */
+/** Looks through everything that a log or an error service could read of an error. */
 function expectNoSecrets(error: unknown, secrets: readonly string[]): void {
   expect(error).toBeInstanceOf(Error);
   let told = Bun.inspect(error, { depth: 20 });
@@ -31,7 +31,7 @@ function expectNoSecrets(error: unknown, secrets: readonly string[]): void {
   for (const secret of secrets) expect(told).not.toContain(secret);
 }
 
-/** What an answer may look like that is not to this sign-in. */
+/** Responses that do not belong to the sign-in. */
 const FOREIGN: [name: string, answer: (state: string) => string][] = [
   ['a foreign state', () => answerWith({ code: CODE, state: 'somebody-elses' })],
   ['no more than the start of the state', (state) => answerWith({ code: CODE, state: state.slice(0, -1) })],
@@ -45,9 +45,15 @@ const FOREIGN: [name: string, answer: (state: string) => string][] = [
   ['tokens of the implicit flow', (state) => answerWith({ code: CODE, state, id_token: 'e.y.J' })],
 ];
 
-describe('an answer that is not to the sign-in of this tab', () => {
+/** No request of these tests may reach it. */
+const world = startWorld();
+afterAll(async () => {
+  expect(world.upstream.received).toEqual([]);
+  await world[Symbol.asyncDispose]();
+});
+
+describe('a response to no sign-in of this tab', () => {
   it.each(FOREIGN)('with %s is not used, and ends the sign-in', async (_, answer) => {
-    await using world = startWorld();
     const { client, page, sent, state, secrets } = await begin(world);
     const error = await rejection(client.completeSignIn(answer(state)));
     expect(error).toMatchObject({ name: 'SignInError', code: 'invalid_response' });
@@ -58,8 +64,7 @@ describe('an answer that is not to the sign-in of this tab', () => {
     expect(sent).toEqual([]);
   });
 
-  it('is denied when the user has said no', async () => {
-    await using world = startWorld();
+  it('is reported as denied when the user has said no', async () => {
     const { client, sent, state, secrets } = await begin(world);
     const denied = answerWith({ error: 'access_denied', error_description: `not ${CODE}`, state });
     const error = await rejection(client.completeSignIn(denied));
@@ -73,7 +78,6 @@ describe('an answer that is not to the sign-in of this tab', () => {
   });
 
   it('is refused where no sign-in was begun', async () => {
-    await using world = startWorld();
     const { fetch, sent } = recorded(fetchOf(openPage()));
     const client = clientIn(openPage(), world, { fetch });
     const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state: 'x' })));
@@ -94,22 +98,19 @@ describe('an answer that is not to the sign-in of this tab', () => {
     '{"state":"x","codeVerifier":"v","clientId":"c"}',
     '{"state":"x","codeVerifier":"v","issuer":"i"}',
   ])('is refused when the storage holds %p', async (content) => {
-    await using world = startWorld();
     const page = openPage();
     page.sessionStorage.setItem(STORAGE_KEY, content);
     const client = clientIn(page, world);
     const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state: 'x' })));
     expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
     expect(page.sessionStorage.length).toBe(0);
-    expect(world.upstream.received).toEqual([]);
   });
 });
 
-describe('an address that is no answer', () => {
+describe('an address that is no response', () => {
   it.each(['', '?code=x', '?state=x', '?error=x', '?listen=1#state=x&code=y'])(
     'as /%s leaves the sign-in as it is',
     async (query) => {
-      await using world = startWorld();
       const { client, page, sent } = await begin(world);
       expect(await client.completeSignIn(PROVIDER.redirectUri + query)).toBe(false);
       expect(page.sessionStorage.getItem(STORAGE_KEY)).not.toBeNull();
@@ -120,7 +121,6 @@ describe('an address that is no answer', () => {
   it.each([`/callback?code=${CODE}&state=x`, '', `http://[::1?code=${CODE}`])(
     'is not quoted when it is not absolute: %p',
     async (address) => {
-      await using world = startWorld();
       const { client, secrets } = await begin(world);
       const error = await rejection(client.completeSignIn(address));
       expect(error).toBeInstanceOf(TypeError);
@@ -129,8 +129,8 @@ describe('an address that is no answer', () => {
   );
 });
 
-describe('a sign-in that the gateway does not complete', () => {
-  it('tells why, nothing of its secrets, and is over', async () => {
+describe('a sign-in at the gateway', () => {
+  it('fails with the reason, without its secrets, and is over', async () => {
     await using world = startWorld();
     world.upstream.on('POST /oauth/token', () => Response.json({ error: 'invalid_grant' }, { status: 400 }));
     const { client, page, state, secrets } = await begin(world);
@@ -143,12 +143,9 @@ describe('a sign-in that the gateway does not complete', () => {
     expect(world.upstream.calls).toEqual(['POST /oauth/token']);
   });
 
-  it('is used once only when it was completed', async () => {
+  it('is not repeated once it was completed', async () => {
     await using world = startWorld();
-    world.upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
-    world.upstream.on('POST /v1/auth/idp', () =>
-      Response.json({ access_token: 'a', refresh_token: 'r', expires_in: 60 }),
-    );
+    scriptSignIn(world);
     const { client, state } = await begin(world);
     const answer = answerWith({ code: CODE, state, iss: PROVIDER.issuer });
     expect(await client.completeSignIn(answer)).toBe(true);
@@ -156,7 +153,7 @@ describe('a sign-in that the gateway does not complete', () => {
     expect(world.upstream.calls).toEqual(['POST /oauth/token', 'POST /v1/auth/idp']);
   });
 
-  it('tells nothing of its secrets when the gateway cannot be reached', async () => {
+  it('fails without its secrets when the gateway cannot be reached', async () => {
     const { client, page, state, secrets } = await begin({ url: 'http://127.0.0.1:1' });
     const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state })));
     expect(error).toMatchObject({ name: 'GatewayRequestError', status: 0 });

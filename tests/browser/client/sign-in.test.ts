@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { createHash } from 'node:crypto';
-import { createGatewayClient, type GatewayClient } from '../../../src/client/gateway-client.ts';
+import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { CookieJar } from '../../../src/demo/tour/cookie-jar.ts';
 import { navigate, submitForm } from '../../../src/demo/tour/sign-in-through-form.ts';
 import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
@@ -31,13 +31,7 @@ async function throughForm(address: URL, name: string): Promise<URL> {
   return end.redirect;
 }
 
-async function signIn(client: GatewayClient, name: string): Promise<URL> {
-  const answer = await throughForm(await client.beginSignIn(provider()), name);
-  expect(await client.completeSignIn(answer.href)).toBe(true);
-  return answer;
-}
-
-describe('beginning a sign-in', () => {
+describe('the beginning of a sign-in', () => {
   it('asks for a code with PKCE, and keeps the query of the endpoint', async () => {
     const client = clientIn(openPage(), gateway);
     const address = await client.beginSignIn({
@@ -60,67 +54,57 @@ describe('beginning a sign-in', () => {
     expect(code_challenge).toMatch(/^[\w-]{43}$/);
   });
 
-  it('asks for another scope when given one', async () => {
-    const address = await clientIn(openPage(), gateway).beginSignIn({ ...PROVIDER, scope: 'openid music' });
-    expect(address.searchParams.get('scope')).toBe('openid music');
-  });
-
-  it('uses no state and no challenge twice', async () => {
+  it('asks for another scope when given one, and uses no state and no challenge twice', async () => {
     const client = clientIn(openPage(), gateway);
-    const [first, second] = [await client.beginSignIn(PROVIDER), await client.beginSignIn(PROVIDER)];
+    const first = await client.beginSignIn({ ...PROVIDER, scope: 'openid music' });
+    const second = await client.beginSignIn(PROVIDER);
+    expect(first.searchParams.get('scope')).toBe('openid music');
     for (const name of ['state', 'code_challenge']) {
       expect(first.searchParams.get(name)).not.toBe(second.searchParams.get(name));
     }
   });
 
-  it('rejects where there is no storage, and does not throw at once', async () => {
+  it('fails outside of a page, as in a worker, unless storage and address are given', async () => {
     const client = createGatewayClient({ baseUrl: gateway.url });
-    expect(await rejection(client.beginSignIn(PROVIDER))).toBeInstanceOf(TypeError);
+    for (const attempt of [client.beginSignIn(PROVIDER), client.completeSignIn()]) {
+      expect(await rejection(attempt)).toBeInstanceOf(TypeError);
+    }
   });
 });
 
-describe('completing a sign-in with a real identity provider', () => {
-  it('has the gateway exchange the code, and is signed in', async () => {
+describe('a sign-in at a real identity provider', () => {
+  it('has the gateway exchange the code, also with another client of the same tab', async () => {
     const page = openPage();
     const client = clientIn(page, gateway);
     expect(await client.session()).toEqual({ authenticated: false });
-    const answer = await signIn(client, 'Ada');
+    const answer = await throughForm(await client.beginSignIn(provider()), 'Ada');
+    expect(await clientIn(page, gateway).completeSignIn(answer.href)).toBe(true);
     expect(answer.searchParams.get('iss')).toBe(gateway.sandbox.identityProviderUrl);
     expect(await client.session()).toMatchObject({ authenticated: true, profile: { name: 'Ada' } });
   });
 
-  it('posts the verifier whose hash was the challenge, and nothing else but the code', async () => {
+  it('posts the code and the verifier of the challenge once, and leaves no secret behind', async () => {
     const page = openPage();
     const { fetch, sent } = recorded(fetchOf(page));
     const client = clientIn(page, gateway, { fetch });
     const address = await client.beginSignIn(provider());
     expect(sent).toEqual([]);
-    const answer = await throughForm(address, 'Bea');
-    await client.completeSignIn(answer.href);
+    const response = await throughForm(address, 'Bea');
+    await client.completeSignIn(response.href);
     expect(sent.map(({ url, init }) => [init.method, url])).toEqual([
       ['POST', `${gateway.url}/api/auth/idp`],
     ]);
     const { code, code_verifier: verifier, ...rest } = JSON.parse(String(sent[0]?.init.body));
-    expect(rest).toEqual({});
-    expect(code).toBe(answer.searchParams.get('code'));
+    expect([code, rest]).toEqual([response.searchParams.get('code'), {}]);
     expect(verifier).toMatch(/^[\w.~-]{43,128}$/);
-    expect(createHash('sha256').update(verifier).digest('base64url')).toBe(
-      address.searchParams.get('code_challenge') ?? '',
-    );
-  });
+    const hash = createHash('sha256').update(verifier).digest('base64url');
+    expect(address.searchParams.get('code_challenge')).toBe(hash);
 
-  it('leaves no code, verifier or token in storage, cookies or the address of a request', async () => {
-    const page = openPage();
-    const { fetch, sent } = recorded(fetchOf(page));
-    const client = clientIn(page, gateway, { fetch });
-    const answer = await signIn(client, 'Cyd');
     await client.session();
     await client.creations();
     await client.signOut();
     expect(page.sessionStorage.length + page.localStorage.length).toBe(0);
     expect(page.document.cookie).toBe('');
-    const { code, code_verifier: verifier } = JSON.parse(String(sent[0]?.init.body));
-    expect(code).toBe(answer.searchParams.get('code'));
     for (const { url } of sent) {
       expect(new URL(url).search).toBe('');
       for (const secret of [code, verifier]) expect(url).not.toContain(secret);
@@ -144,12 +128,5 @@ describe('completing a sign-in with a real identity provider', () => {
     });
     expect(sent).toEqual([]);
     expect(page.sessionStorage.length).toBe(0);
-  });
-
-  it('goes on in the tab where it was begun, with another client of it', async () => {
-    const page = openPage();
-    const address = await clientIn(page, gateway).beginSignIn(provider());
-    const answer = await throughForm(address, 'Dot');
-    expect(await clientIn(page, gateway).completeSignIn(answer.href)).toBe(true);
   });
 });

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
 import { startDemoWorld } from '../../support/demo-world.ts';
-import { alertText, button, generate, openSignedIn, order, sharedLink } from './page.ts';
+import { alertText, button, generate, openStudio, order, sharedLink } from './page.ts';
 
 declare const window: Window & { readonly axe: { run(options: RunOptions): Promise<AxeResults> } };
 
@@ -43,9 +43,8 @@ describeInChromium('everybody can use the studio', (visit) => {
   });
 
   it('signed in, with a track that has been generated, and with an error', async () => {
-    await using world = await startDemoWorld({ startingBalance: 10 });
-    await using visitor = await visit(WITH_AXE);
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit, { startingBalance: 10 }, WITH_AXE);
+    const { visitor, page } = studio;
     await page.getByText(english.libraryEmpty).waitFor();
     expect(await findings(page)).toEqual([]);
     await generate(page, { prompt: 'Anunusuallylongwordthatnobodywouldeverwrite'.repeat(4), isPublic: true });
@@ -59,9 +58,8 @@ describeInChromium('everybody can use the studio', (visit) => {
   });
 
   it('as somebody with whom a track was shared', async () => {
-    await using world = await startDemoWorld();
-    await using owner = await visit(WITH_AXE);
-    const studio = await openSignedIn(owner, world);
+    await using owner = await openStudio(visit, {}, WITH_AXE);
+    const { page: studio } = owner;
     await generate(studio, { isPublic: true });
     const link = await sharedLink(studio);
     await using stranger = await visit(WITH_AXE);

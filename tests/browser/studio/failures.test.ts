@@ -1,13 +1,13 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
+import type { LiveMessage } from '../../../src/demo/studio/live-audio.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
 import {
   alertText,
   button,
   ENOUGH_TO_PLAY,
   generate,
-  openSignedIn,
+  openStudio,
   order,
   playedBeyond,
   said,
@@ -25,9 +25,8 @@ const REFUSALS = [
 
 describeInChromium('when something fails, the studio', (visit) => {
   it('says that the connection is gone, and the retry after it is the same attempt', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, visitor, page } = studio;
     const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
     await order(page, { seconds: 10 });
     await playedBeyond(page, 0.3);
@@ -58,14 +57,14 @@ describeInChromium('when something fails, the studio', (visit) => {
   });
 
   it('stops waiting with Cancel, and the track that was begun lands in the library', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, page } = studio;
     const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
     await order(page, { seconds: 10 });
     await playedBeyond(page, 0.3);
     await button(page, 'Cancel').click();
     await said(page, english.cancelled);
+    await page.getByText(english.nothingToPlay).waitFor();
     expect(await button(page, 'Cancel').isVisible()).toBe(false);
     audio.release();
     await tracks(page).first().waitFor();
@@ -75,20 +74,20 @@ describeInChromium('when something fails, the studio', (visit) => {
   });
 
   it('says what a track costs and what is left, and what to do', async () => {
-    await using world = await startDemoWorld({ startingBalance: 5 });
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit, { startingBalance: 5 });
+    const { visitor, page } = studio;
     visitor.expectProblem(/status of 402/);
     await order(page, { seconds: 30 });
     const text = await alertText(page);
     expect(text).toMatch(/costs \d+ credits; 5 are left/);
     expect(text).toContain(english.noCredits);
+    expect(await page.getByRole('status').filter({ hasText: /\S/ }).count()).toBe(0);
+    expect(await page.getByText(english.sameAttempt).count()).toBe(0);
   });
 
   it('tells what the upstream says when it refuses, and what to do', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, visitor, page } = studio;
     for (const [status, message, advice] of REFUSALS) {
       const fault = world.gate.replace(GENERATION, () => Response.json({ error: { message } }, { status }));
       visitor.expectProblem(new RegExp(`status of ${status}`));
@@ -103,25 +102,59 @@ describeInChromium('when something fails, the studio', (visit) => {
   });
 
   it('tells when a track broke off, and that it is paid for', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, visitor, page } = studio;
     const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
     await order(page, { seconds: 10 });
     await playedBeyond(page, 0.3);
     visitor.expectProblem(/ERR_INCOMPLETE_CHUNKED_ENCODING/);
+    const steps = await page.evaluateHandle(() => {
+      const kinds: string[] = [];
+      const worker = navigator.serviceWorker.controller;
+      const post = worker?.postMessage.bind(worker);
+      Object.assign(worker ?? {}, {
+        postMessage(message: LiveMessage) {
+          kinds.push(message.kind);
+          post?.(message);
+        },
+      });
+      return kinds;
+    });
     world.upstreamNetwork.break();
     await said(page, english.broken);
     expect(await alertText(page)).toContain(english.interrupted);
+    await page.getByText(english.nothingToPlay).waitFor();
+    expect((await steps.jsonValue()).at(-1)).toBe('break');
     audio.release();
     await button(tracks(page).first(), 'Play').click();
     await playedBeyond(page, 0.3);
   });
 
+  it('receives a track that the upstream gives no id, which is in the library only', async () => {
+    await using studio = await openStudio(visit);
+    const { world, page } = studio;
+    world.gate.replace(GENERATION, async (forward) => {
+      const response = await forward();
+      response.headers.delete('x-music-creation-id');
+      return response;
+    });
+    await generate(page);
+    expect(await page.getByText(english.nothingToPlay).isVisible()).toBe(true);
+  });
+
+  it('stays signed in when the sign-out does not reach the gateway', async () => {
+    await using studio = await openStudio(visit);
+    const { world, visitor, page } = studio;
+    visitor.expectProblem(/ERR_/);
+    world.network.cut();
+    await button(page, english.signOut).click();
+    expect(await alertText(page)).toContain(english.unreachable);
+    expect(await button(page, english.signOut).isVisible()).toBe(true);
+  });
+
   it('says that the upstream cannot be reached, without its address', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, visitor, page } = studio;
     await world.upstreamNetwork[Symbol.asyncDispose]();
     visitor.expectProblem(/status of 502/);
     await order(page);
@@ -131,9 +164,8 @@ describeInChromium('when something fails, the studio', (visit) => {
   });
 
   it('advises to look before trying again when the upstream has failed in the middle', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, visitor, page } = studio;
     world.gate.replace(GENERATION, () => Response.json({ error: { message: 'Crashed' } }, { status: 500 }));
     visitor.expectProblem(/status of 500/);
     await order(page);
@@ -141,9 +173,8 @@ describeInChromium('when something fails, the studio', (visit) => {
   });
 
   it('advises to look before trying again when the generation took too long', async () => {
-    await using world = await startDemoWorld({ environment: { TIMEOUT_STREAM_MS: '400' } });
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit, { environment: { TIMEOUT_STREAM_MS: '400' } });
+    const { world, visitor, page } = studio;
     world.gate.replace(GENERATION, () => new Promise(() => {}));
     visitor.expectProblem(/status of 502/);
     await order(page);

@@ -11,7 +11,7 @@ import {
   ENOUGH_TO_PLAY,
   ended,
   loaded,
-  openSignedIn,
+  openStudio,
   order,
   playedBeyond,
   region,
@@ -104,9 +104,8 @@ describeInChromium('somebody without a mouse, or without eyes,', (visit) => {
   );
 
   it('gets the errors of the gateway in Swahili too', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit({ locale: 'sw-KE' });
-    const page = await openSignedIn(visitor, world, swahili);
+    await using studio = await openStudio(visit, { texts: swahili }, { locale: 'sw-KE' });
+    const { world, visitor, page } = studio;
     await world.upstreamNetwork[Symbol.asyncDispose]();
     visitor.expectProblem(/status of 502/);
     await type(page, page.getByRole('textbox', { name: swahili.prompt }), 'Mvua juu ya paa');
@@ -116,9 +115,8 @@ describeInChromium('somebody without a mouse, or without eyes,', (visit) => {
   });
 
   it('hears of a generation in a few sentences, however many pieces it comes in', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, page } = studio;
     const heard = await listen(page);
     const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
     await order(page, { seconds: 20 });

@@ -2,7 +2,7 @@ import { expect, it } from 'bun:test';
 import { describeInChromium } from '../../support/chromium.ts';
 import { startDemoWorld } from '../../support/demo-world.ts';
 import { openForeignSite } from '../../support/foreign-site.ts';
-import { openSignedIn } from './page.ts';
+import { openStudio } from './page.ts';
 
 /** The policy as directives; the nonce is another one each time. */
 function directives(policy: string): Record<string, string> {
@@ -41,9 +41,8 @@ describeInChromium('the page of the studio', (visit) => {
   });
 
   it('runs no script that somebody gets into it, and tells nobody', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, visitor, page } = studio;
     for (const directive of ['script-src', 'connect-src', 'img-src', 'form-action']) {
       visitor.expectProblem(new RegExp(`CSP violation: ${directive}`));
     }

@@ -2,8 +2,8 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { english, type TextKey } from '../../../src/demo/studio/english.ts';
-import type { Visitor } from '../../support/chromium.ts';
-import type { DemoWorld } from '../../support/demo-world.ts';
+import type { Visit, Visitor } from '../../support/chromium.ts';
+import { type DemoWorld, type DemoWorldOptions, startDemoWorld } from '../../support/demo-world.ts';
 
 /** Six seconds of the sandbox's audio. Chromium wants some 240 kB of a WAV before it plays the first of it. */
 export const ENOUGH_TO_PLAY = 6 * 48_000;
@@ -44,6 +44,26 @@ export async function openSignedIn(
   await region(page, texts.session).getByText('Ada').waitFor();
   await loaded(page, texts);
   return page;
+}
+
+export interface Studio extends AsyncDisposable {
+  readonly world: DemoWorld;
+  readonly visitor: Visitor;
+  readonly page: Page;
+}
+
+/** The studio of Ada, who has signed in before, with a browser and a world of its own. */
+export async function openStudio(
+  visit: Visit,
+  { texts, ...options }: DemoWorldOptions & { readonly texts?: Texts } = {},
+  browser: Parameters<Visit>[0] = {},
+): Promise<Studio> {
+  await using stack = new AsyncDisposableStack();
+  const world = stack.use(await startDemoWorld(options));
+  const visitor = stack.use(await visit(browser));
+  const page = await openSignedIn(visitor, world, texts);
+  const opened = stack.move();
+  return { world, visitor, page, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** Waits until all that belongs to the session is there, and the service worker that plays what still arrives. */
@@ -114,6 +134,16 @@ export async function hurry(page: Page): Promise<void> {
   await page.locator('audio').evaluate((audio: HTMLAudioElement) => {
     audio.playbackRate = 16;
   });
+}
+
+/** What the audio element loads from now on. */
+export async function loads(page: Page): Promise<() => Promise<readonly string[]>> {
+  const sources = await page.locator('audio').evaluateHandle((audio: HTMLAudioElement) => {
+    const found: string[] = [];
+    audio.addEventListener('loadstart', () => found.push(new URL(audio.src).pathname));
+    return found;
+  });
+  return () => sources.jsonValue();
 }
 
 export async function ended(page: Page): Promise<void> {

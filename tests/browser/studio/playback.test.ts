@@ -2,14 +2,13 @@ import { expect, it } from 'bun:test';
 import type { Page, Response } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
 import {
   button,
   ENOUGH_TO_PLAY,
   ended,
   generate,
   hurry,
-  openSignedIn,
+  openStudio,
   order,
   playedBeyond,
   said,
@@ -18,7 +17,7 @@ import {
 
 const SILENCE = 0.01;
 /** Too long for the browser to have all of it before it is asked for the middle. */
-const LONG_SECONDS = 60;
+const LONG_SECONDS = 150;
 
 /** Waits until what the element plays is louder than silence. It is heard as it is: nothing is rerouted. */
 function heard(page: Page): Promise<number> {
@@ -52,9 +51,8 @@ async function seekToMiddle(page: Page, from: RegExp): Promise<Response> {
 
 describeInChromium('playing in the studio', (visit) => {
   it('is heard while the rest of the track is still being made', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, page } = studio;
     const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
     await order(page, { seconds: 10 });
     await playedBeyond(page, 0.5);
@@ -71,9 +69,8 @@ describeInChromium('playing in the studio', (visit) => {
   });
 
   it('seeks to the middle after the end, and goes on from there', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { page } = studio;
     await generate(page, { seconds: 10 });
     await hurry(page);
     await ended(page);
@@ -81,14 +78,14 @@ describeInChromium('playing in the studio', (visit) => {
     expect(response.status()).toBe(206);
     const position = await page.locator('audio').evaluate((audio: HTMLAudioElement) => audio.currentTime);
     expect(Math.round(position)).toBe(5);
+    expect(await page.locator('audio').evaluate((audio: HTMLAudioElement) => audio.paused)).toBe(true);
     await button(page, english.listen).click();
     await playedBeyond(page, position + 0.3);
   });
 
   it('seeks in a long track while it plays by asking for the rest of it alone', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { page } = studio;
     await generate(page, { seconds: LONG_SECONDS });
     await playedBeyond(page, 0.1);
     const response = await seekToMiddle(page, /^bytes=[1-9]\d*-$/);
@@ -101,9 +98,8 @@ describeInChromium('playing in the studio', (visit) => {
   });
 
   it('plays a track of the library as samples that are no silence', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { page } = studio;
     await generate(page);
     await page.reload();
     await button(tracks(page).first(), 'Play').click();

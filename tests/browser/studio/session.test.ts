@@ -2,14 +2,13 @@ import { expect, it } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
 import {
   alertText,
   button,
   ENOUGH_TO_PLAY,
   generate,
   loaded,
-  openSignedIn,
+  openStudio,
   order,
   playedBeyond,
   region,
@@ -24,9 +23,8 @@ function renewals(page: Page) {
 
 describeInChromium('a session in the studio', (visit) => {
   it('generates with an expired access token after one refresh, and says so', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, page } = studio;
     expect(await renewals(page).count()).toBe(0);
     world.upstream.expireAccessTokens();
     await generate(page);
@@ -37,9 +35,8 @@ describeInChromium('a session in the studio', (visit) => {
   });
 
   it('lets a track arrive whose access token expires, then refreshes once for all that it loads', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, page } = studio;
     const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
     await order(page, { seconds: 10 });
     await playedBeyond(page, 0.3);
@@ -54,9 +51,8 @@ describeInChromium('a session in the studio', (visit) => {
   });
 
   it('is refreshed once for two tabs that load everything at once with an expired pair', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const first = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, visitor, page: first } = studio;
     const second = await visitor.open(world.studioUrl);
     await loaded(second);
     world.upstream.expireAccessTokens();
@@ -78,9 +74,8 @@ describeInChromium('a session in the studio', (visit) => {
   });
 
   it('ends in the other tab too after Sign out, as its next call finds', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const first = await openSignedIn(visitor, world);
+    await using studio = await openStudio(visit);
+    const { world, visitor, page: first } = studio;
     const second = await visitor.open(world.studioUrl);
     await button(second, 'Generate').waitFor();
     await button(first, 'Sign out').click();

@@ -2,8 +2,7 @@ import { expect, it } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
-import { button, generate, openSignedIn, playedBeyond, sharedLink, tracks } from './page.ts';
+import { button, generate, openStudio, playedBeyond, sharedLink, tracks } from './page.ts';
 
 const PROMPT = 'A slow waltz for two';
 
@@ -15,9 +14,8 @@ async function share(page: Page): Promise<string> {
 
 describeInChromium('sharing a track', (visit) => {
   it('plays for somebody without cookies, by the link that was copied', async () => {
-    await using world = await startDemoWorld();
-    await using owner = await visit({ permissions: ['clipboard-read', 'clipboard-write'] });
-    const studio = await openSignedIn(owner, world);
+    await using owner = await openStudio(visit, {}, { permissions: ['clipboard-read', 'clipboard-write'] });
+    const { world, page: studio } = owner;
     await generate(studio, { prompt: PROMPT });
     const link = await share(studio);
     await studio.getByText(english.linkCopied).waitFor();
@@ -29,14 +27,17 @@ describeInChromium('sharing a track', (visit) => {
     await page.getByText(PROMPT).first().waitFor();
     await button(page, english.listen).click();
     await playedBeyond(page, 0.3);
+    expect(page.url()).toBe(link);
+    expect(await page.locator('audio').evaluate((audio: HTMLAudioElement) => audio.crossOrigin)).toBe(
+      'anonymous',
+    );
     expect(await stranger.context.cookies()).toEqual([]);
     expect(await button(page, 'Generate').isVisible()).toBe(false);
   });
 
   it('is shown as a link to copy where the clipboard is refused', async () => {
-    await using world = await startDemoWorld();
-    await using owner = await visit();
-    const studio = await openSignedIn(owner, world);
+    await using owner = await openStudio(visit);
+    const { page: studio } = owner;
     await generate(studio);
     await studio.evaluate(() => {
       navigator.clipboard.writeText = () => Promise.reject(new DOMException('', 'NotAllowedError'));
@@ -46,25 +47,32 @@ describeInChromium('sharing a track', (visit) => {
   });
 
   it('ends with Unpublish: the link says that the track is not there', async () => {
-    await using world = await startDemoWorld();
-    await using owner = await visit();
-    const studio = await openSignedIn(owner, world);
+    await using owner = await openStudio(visit);
+    const { page: studio } = owner;
     await generate(studio, { prompt: PROMPT });
     const link = await share(studio);
     await button(tracks(studio).first(), 'Unpublish').click();
-    await button(tracks(studio).first(), 'Publish').waitFor();
+    const publish = button(tracks(studio).first(), 'Publish');
+    await publish.waitFor();
+    const shownLink = tracks(studio).first().getByRole('link');
+    expect(await shownLink.count()).toBe(0);
+    await publish.click();
+    await button(tracks(studio).first(), 'Unpublish').waitFor();
+    expect(await shownLink.count()).toBe(0);
+    await button(tracks(studio).first(), 'Unpublish').click();
+    await publish.waitFor();
 
     await using stranger = await visit();
     stranger.expectProblem(/status of 404/);
     const page = await stranger.open(link);
     await page.getByText(english.sharedGone).waitFor();
+    await page.getByText(english.sharedGoneText).waitFor();
     expect(await page.getByText(PROMPT).count()).toBe(0);
   });
 
   it('can be chosen before a track is made', async () => {
-    await using world = await startDemoWorld();
-    await using owner = await visit();
-    const studio = await openSignedIn(owner, world);
+    await using owner = await openStudio(visit);
+    const { page: studio } = owner;
     await generate(studio, { isPublic: true });
     await button(tracks(studio).first(), 'Unpublish').waitFor();
     await button(tracks(studio).first(), 'Share').waitFor();

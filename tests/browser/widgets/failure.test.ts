@@ -1,95 +1,66 @@
 import { describe, expect, it } from 'bun:test';
 import { GatewayRequestError } from '../../../src/client/gateway-request.ts';
 import { SignInError } from '../../../src/client/sign-in.ts';
-import { describeFailure, isSessionEnd } from '../../../src/demo/studio/failure.ts';
-
-interface Answer {
-  readonly retryIsSafe?: boolean;
-  readonly retryAfterSeconds?: number;
-}
-
-function refusal(status: number, { retryIsSafe = true, ...rest }: Answer = {}) {
-  return new GatewayRequestError('The gateway said no.', { status, retryIsSafe, ...rest });
-}
+import { type Doing, describeFailure, isSessionEnd } from '../../../src/demo/studio/failure.ts';
+import type { Message } from '../../../src/demo/studio/notice.ts';
 
 const said = 'The gateway said no.';
-const NO_ANSWER = refusal(0);
 
-describe('what a failure is told as', () => {
-  it('is the gateway’s message, and advice by status', () => {
-    expect(describeFailure(refusal(402), 'ordering', true)).toEqual({ said, advice: 'noCredits' });
-    expect(describeFailure(refusal(404), 'changing', true)).toEqual({ said, advice: 'gone' });
-    expect(describeFailure(refusal(400), 'ordering', true)).toEqual({ said, advice: 'later' });
+function refusal(status: number, details: { retryIsSafe?: boolean; retryAfterSeconds?: number } = {}) {
+  return new GatewayRequestError(said, { status, retryIsSafe: true, ...details });
+}
+
+const UNSAFE = { retryIsSafe: false };
+const wait = (retryAfterSeconds: number) => ({ retryAfterSeconds });
+const busy = (seconds: number): Message => ({ said, advice: 'busy', values: { seconds } });
+
+describe('the advice after a failure', () => {
+  it.each<[what: string, error: unknown, doing: Doing, isOnline: boolean, message: Message]>([
+    ['402', refusal(402), 'ordering', true, { said, advice: 'noCredits' }],
+    ['404', refusal(404), 'changing', true, { said, advice: 'gone' }],
+    ['400', refusal(400), 'ordering', true, { said, advice: 'later' }],
+    ['a change that may have been made', refusal(502, UNSAFE), 'changing', true, { said, advice: 'later' }],
+    ['a failed load', refusal(502), 'loading', true, { said, advice: 'retrying' }],
+    ['a load of what is gone', refusal(404), 'loading', true, { said, advice: 'retrying' }],
+    ['a load without a response', refusal(0), 'loading', true, { advice: 'notReached' }],
+    ['a load offline', refusal(0), 'loading', false, { advice: 'offline' }],
+    ['a change without a response', refusal(0), 'changing', true, { advice: 'unreachable' }],
+    ['a change offline', refusal(0), 'changing', false, { advice: 'offline' }],
+    [
+      'a response, though the browser says offline',
+      refusal(500),
+      'changing',
+      false,
+      { said, advice: 'later' },
+    ],
+    ['an order without a response', refusal(0, UNSAFE), 'ordering', true, { advice: 'uncertain' }],
+    ['an order that failed with 500', refusal(500, UNSAFE), 'ordering', true, { advice: 'uncertain' }],
+    ['an order that failed with 502', refusal(502, UNSAFE), 'ordering', true, { advice: 'uncertain' }],
+    ['a broken track', refusal(0, UNSAFE), 'receiving', true, { advice: 'interrupted' }],
+    ['a broken track offline', refusal(0, UNSAFE), 'receiving', false, { advice: 'interrupted' }],
+    ['the end of the session', refusal(401, UNSAFE), 'receiving', false, { advice: 'sessionEnded' }],
+    ['a refused sign-in', refusal(401), 'signing-in', true, { said, advice: 'signInAgain' }],
+    ['a denied sign-in', new SignInError('denied', 'no'), 'changing', true, { advice: 'signInDenied' }],
+    ['a stale sign-in', new SignInError('not_begun', 'no'), 'changing', true, { advice: 'signInStale' }],
+    [
+      'a foreign one',
+      new SignInError('invalid_response', 'no'),
+      'changing',
+      true,
+      { advice: 'signInInvalid' },
+    ],
+    ['a request to wait', refusal(503, wait(5)), 'ordering', true, busy(5)],
+    ['a request to come at once', refusal(503, wait(0)), 'ordering', true, busy(0)],
+    ['a bug', new TypeError('x is not a function'), 'ordering', true, { advice: 'unexpected' }],
+    ['a thrown string', 'text', 'loading', false, { advice: 'unexpected' }],
+  ])('fits %s', (_what, error, doing, isOnline, message) => {
+    expect(describeFailure(error, doing, isOnline)).toEqual(message);
   });
 
-  it('tells how long to wait when the gateway does', () => {
-    const busy = refusal(503, { retryAfterSeconds: 5 });
-    expect(describeFailure(busy, 'ordering', true)).toEqual({
-      said,
-      advice: 'busy',
-      values: { seconds: 5 },
-    });
-    const atOnce = refusal(503, { retryAfterSeconds: 0 });
-    expect(describeFailure(atOnce, 'ordering', true)).toMatchObject({ advice: 'busy' });
-  });
-
-  it('warns of a second track after an order whose outcome is not known, whatever the status', () => {
-    for (const status of [0, 500, 502, 504]) {
-      const unclear = refusal(status, { retryIsSafe: false });
-      expect(describeFailure(unclear, 'ordering', true)).toEqual({ advice: 'uncertain' });
-    }
-  });
-
-  it('does not warn of it when something else than an order was under way', () => {
-    const unclear = refusal(502, { retryIsSafe: false });
-    expect(describeFailure(unclear, 'changing', true)).toEqual({ said, advice: 'later' });
-  });
-
-  it('says of a track that broke off that it will be in the library, whatever broke it', () => {
-    const broken = refusal(0, { retryIsSafe: false });
-    expect(describeFailure(broken, 'receiving', true)).toEqual({ advice: 'interrupted' });
-    expect(describeFailure(broken, 'receiving', false)).toEqual({ advice: 'interrupted' });
-  });
-
-  it('says that the page tries again by itself where it does', () => {
-    expect(describeFailure(refusal(502), 'loading', true)).toEqual({ said, advice: 'retrying' });
-    expect(describeFailure(refusal(404), 'loading', true)).toEqual({ said, advice: 'retrying' });
-    expect(describeFailure(NO_ANSWER, 'loading', true)).toEqual({ advice: 'notReached' });
-  });
-
-  it('tells an unreachable gateway from a browser that is offline', () => {
-    expect(describeFailure(NO_ANSWER, 'changing', true)).toEqual({ advice: 'unreachable' });
-    expect(describeFailure(NO_ANSWER, 'changing', false)).toEqual({ advice: 'offline' });
-    expect(describeFailure(NO_ANSWER, 'loading', false)).toEqual({ advice: 'offline' });
-    expect(describeFailure(refusal(500), 'changing', false)).toEqual({ said, advice: 'later' });
-  });
-
-  it('is the end of the session for a 401, before anything else', () => {
-    const ended = refusal(401, { retryIsSafe: false });
-    expect(isSessionEnd(ended, 'receiving')).toBe(true);
-    expect(describeFailure(ended, 'receiving', false)).toEqual({ advice: 'sessionEnded' });
+  it('ends a session for a 401, except while signing in, when there is none', () => {
+    expect(isSessionEnd(refusal(401), 'receiving')).toBe(true);
     expect(isSessionEnd(refusal(403), 'loading')).toBe(false);
+    expect(isSessionEnd(refusal(401), 'signing-in')).toBe(false);
     expect(isSessionEnd(new SignInError('denied', 'no'), 'changing')).toBe(false);
-  });
-
-  it('is no end of a session while signing in, when there is none: the gateway’s message tells more', () => {
-    const refused = refusal(401);
-    expect(isSessionEnd(refused, 'signing-in')).toBe(false);
-    expect(describeFailure(refused, 'signing-in', true)).toEqual({ said, advice: 'signInAgain' });
-  });
-
-  it.each([
-    ['denied', 'signInDenied'],
-    ['not_begun', 'signInStale'],
-    ['invalid_response', 'signInInvalid'],
-  ] as const)('of a sign-in that was %s says how to begin again', (code, advice) => {
-    expect(describeFailure(new SignInError(code, 'no'), 'changing', true)).toEqual({ advice });
-  });
-
-  it('is never the message of an error that nobody has foreseen', () => {
-    expect(describeFailure(new TypeError('x is not a function'), 'ordering', true)).toEqual({
-      advice: 'unexpected',
-    });
-    expect(describeFailure('a string', 'loading', false)).toEqual({ advice: 'unexpected' });
   });
 });

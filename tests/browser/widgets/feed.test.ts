@@ -2,187 +2,110 @@ import { describe, expect, it, mock } from 'bun:test';
 import { createFeed, type FeedOptions } from '../../../src/demo/studio/feed.ts';
 import { fakeTime, settle } from './page.ts';
 
-/** A feed whose answers the test gives, each to the oldest question without one. */
+/** A feed whose responses the test gives, each to the oldest request without one; time stands still. */
 function openFeed(options: Partial<FeedOptions<string>> = {}) {
-  const questions: PromiseWithResolvers<string>[] = [];
+  const advance = fakeTime();
+  const requests: PromiseWithResolvers<string>[] = [];
   const shown: string[] = [];
-  const onFailure = mock((_error: unknown) => {});
-  const onRecovery = mock(() => {});
-  const asked = mock(() => {
-    const question = Promise.withResolvers<string>();
-    questions.push(question);
-    return question.promise;
+  const events = { onFailure: mock((_error: unknown) => {}), onRecovery: mock(() => {}) };
+  const load = mock(() => {
+    const request = Promise.withResolvers<string>();
+    requests.push(request);
+    return request.promise;
   });
+  const show = (value: string) => void shown.push(value);
   const feed = createFeed({
-    load: asked,
-    show: (value) => void shown.push(value),
+    load,
+    show,
     isUnsettled: (value) => value === 'unsettled',
-    onFailure,
-    onRecovery,
+    ...events,
     ...options,
   });
-  const take = () => {
-    const question = questions.shift();
-    if (!question) throw new Error('The feed has not asked');
-    return question;
+  const give = (value: string | Error, request = requests.shift()) => {
+    if (value instanceof Error) request?.reject(value);
+    else request?.resolve(value);
+    return settle();
   };
-  return {
-    feed,
-    shown,
-    asked,
-    onFailure,
-    onRecovery,
-    take,
-    answer: (value: string) => {
-      take().resolve(value);
-      return settle();
-    },
-    fail: (error: unknown = new Error('no answer')) => {
-      take().reject(error);
-      return settle();
-    },
-  };
+  return { feed, advance, requests, shown, give, asked: () => load.mock.calls.length, ...events };
 }
 
+const LOST = new Error('no response');
+
 describe('a feed', () => {
-  it('shows what it has loaded, and leaves it at that', async () => {
-    const advance = fakeTime();
-    const { feed, shown, asked, answer } = openFeed();
+  it('asks again every three seconds until what it has loaded is settled', async () => {
+    const { feed, advance, shown, asked, give } = openFeed();
     feed.refresh();
-    await answer('settled');
-    expect(shown).toEqual(['settled']);
     await advance(60_000);
-    expect(asked).toHaveBeenCalledTimes(1);
-  });
-
-  it('looks again every three seconds as long as what it has will change by itself', async () => {
-    const advance = fakeTime();
-    const { feed, shown, asked, answer } = openFeed();
-    feed.refresh();
-    await answer('unsettled');
+    expect(asked()).toBe(1);
+    await give('unsettled');
     await advance(2_999);
-    expect(asked).toHaveBeenCalledTimes(1);
+    expect(asked()).toBe(1);
     await advance(1);
-    expect(asked).toHaveBeenCalledTimes(2);
-    await answer('unsettled');
+    await give('settled');
+    await advance(60_000);
+    expect([shown, asked()]).toEqual([['unsettled', 'settled'], 2]);
+  });
+
+  it.each(['older', LOST])(
+    'ignores the response %p to a request that a newer one has overtaken',
+    async (late) => {
+      const { feed, advance, requests, shown, asked, onFailure, give } = openFeed();
+      feed.refresh();
+      feed.refresh();
+      await give('newer', requests.pop());
+      await give(late);
+      await advance(60_000);
+      expect([shown, asked(), onFailure.mock.calls]).toEqual([['newer'], 2, []]);
+    },
+  );
+
+  it('has one timer, however often it is refreshed', async () => {
+    const { feed, advance, asked, give } = openFeed();
+    for (let time = 0; time < 2; time++) {
+      feed.refresh();
+      await give('unsettled');
+    }
     await advance(3_000);
-    await answer('settled');
-    await advance(60_000);
-    expect(shown).toEqual(['unsettled', 'unsettled', 'settled']);
-    expect(asked).toHaveBeenCalledTimes(3);
+    expect(asked()).toBe(3);
   });
 
-  it('does not look again before an answer has come', async () => {
-    const advance = fakeTime();
-    const { feed, asked } = openFeed();
+  it('reports the first of several failures, retries every ten seconds, and reports the recovery', async () => {
+    const { feed, advance, shown, asked, onFailure, onRecovery, give } = openFeed();
     feed.refresh();
-    await advance(60_000);
-    expect(asked).toHaveBeenCalledTimes(1);
-  });
-
-  it('shows the newest answer, in whatever order they come', async () => {
-    const { feed, shown, take } = openFeed();
-    feed.refresh();
-    feed.refresh();
-    const [older, newer] = [take(), take()];
-    newer.resolve('newer');
-    await settle();
-    older.resolve('older');
-    await settle();
-    expect(shown).toEqual(['newer']);
-  });
-
-  it('says nothing of a failure that a newer question has overtaken', async () => {
-    const advance = fakeTime();
-    const { feed, asked, onFailure, fail, answer } = openFeed();
-    feed.refresh();
-    feed.refresh();
-    await fail();
-    await answer('settled');
-    await advance(60_000);
-    expect(onFailure).not.toHaveBeenCalled();
-    expect(asked).toHaveBeenCalledTimes(2);
-  });
-
-  it('has one timer, however often it is asked', async () => {
-    const advance = fakeTime();
-    const { feed, asked, answer } = openFeed();
-    feed.refresh();
-    await answer('unsettled');
-    feed.refresh();
-    await answer('unsettled');
-    await advance(3_000);
-    expect(asked).toHaveBeenCalledTimes(3);
-  });
-});
-
-describe('a feed that fails', () => {
-  it('tells so once, tries again every ten seconds, and tells when it works again', async () => {
-    const advance = fakeTime();
-    const { feed, shown, asked, onFailure, onRecovery, fail, answer } = openFeed();
-    feed.refresh();
-    const error = new Error('no answer');
-    await fail(error);
-    expect(onFailure).toHaveBeenCalledWith(error);
+    await give(LOST);
+    expect(onFailure.mock.calls).toEqual([[LOST]]);
     await advance(9_999);
-    expect(asked).toHaveBeenCalledTimes(1);
+    expect(asked()).toBe(1);
     await advance(1);
-    expect(asked).toHaveBeenCalledTimes(2);
-    await fail();
+    await give(LOST);
     await advance(10_000);
-    expect(onFailure).toHaveBeenCalledTimes(1);
-    expect(onRecovery).not.toHaveBeenCalled();
-    await answer('settled');
-    expect(onRecovery).toHaveBeenCalledTimes(1);
-    expect(shown).toEqual(['settled']);
-  });
-
-  it('tells so again after it has worked in between, and tells of no recovery without a failure', async () => {
-    const { feed, onFailure, onRecovery, fail, answer } = openFeed();
+    expect([onFailure.mock.calls.length, onRecovery.mock.calls.length]).toEqual([1, 0]);
+    await give('settled');
+    expect([onRecovery.mock.calls.length, shown]).toEqual([1, ['settled']]);
     feed.refresh();
-    await answer('settled');
-    expect(onRecovery).not.toHaveBeenCalled();
-    feed.refresh();
-    await fail();
-    feed.refresh();
-    await answer('settled');
-    feed.refresh();
-    await fail();
+    await give(LOST);
     expect(onFailure).toHaveBeenCalledTimes(2);
-    expect(onRecovery).toHaveBeenCalledTimes(1);
   });
 
-  it('may be stopped by whom it tells', async () => {
-    const advance = fakeTime();
-    const { feed, asked, fail } = openFeed({ onFailure: () => feed.stop() });
+  it('may be stopped by the function that it reports a failure to', async () => {
+    const { feed, advance, asked, give } = openFeed({ onFailure: () => feed.stop() });
     feed.refresh();
-    await fail();
+    await give(LOST);
     await advance(60_000);
-    expect(asked).toHaveBeenCalledTimes(1);
+    expect(asked()).toBe(1);
   });
-});
 
-describe('a feed that is stopped', () => {
-  it('shows no answer that was under way, and asks no more', async () => {
-    const advance = fakeTime();
-    const { feed, shown, asked, answer } = openFeed();
+  it('asks no more after it was stopped, and has forgotten its failure', async () => {
+    const { feed, advance, shown, asked, onRecovery, give } = openFeed();
     feed.refresh();
-    await answer('unsettled');
+    await give(LOST);
     feed.refresh();
     feed.stop();
-    await answer('late');
+    await give('late');
     await advance(60_000);
-    expect(shown).toEqual(['unsettled']);
-    expect(asked).toHaveBeenCalledTimes(2);
-  });
-
-  it('has forgotten its failure: begun again, it tells of no recovery', async () => {
-    const { feed, onRecovery, fail, answer } = openFeed();
+    expect([shown, asked()]).toEqual([[], 2]);
     feed.refresh();
-    await fail();
-    feed.stop();
-    feed.refresh();
-    await answer('settled');
-    expect(onRecovery).not.toHaveBeenCalled();
+    await give('settled');
+    expect([shown, onRecovery.mock.calls]).toEqual([['settled'], []]);
   });
 });

@@ -1,14 +1,50 @@
-import { describe, expect, it } from 'bun:test';
-import { part } from '../../../src/demo/studio/parts.ts';
-import { MODELS, openFilled, openForm, press } from './order-form.ts';
-import { enter, field, fire, shownText } from './page.ts';
+import { describe, expect, it, mock } from 'bun:test';
+import type { GenerationOrder } from '../../../src/client/generation.ts';
+import { english } from '../../../src/demo/studio/english.ts';
+import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
+import { button, enter, field, fire, openPart, settle } from './page.ts';
+
+const MODELS = [
+  { id: 'music-1', name: 'One', creditsPerSecond: 0.5 },
+  { id: 'music-2', name: 'Two', creditsPerSecond: undefined },
+];
+
+/** The form with models and a prompt. The test ends each attempt to generate. */
+function openForm() {
+  const { document, root, text, shown } = openPart('order');
+  const onGenerate = mock((_order: GenerationOrder, _key: string, _signal: AbortSignal) => outcome.promise);
+  let outcome = Promise.withResolvers<Outcome>();
+  const form = createGenerateForm(root, { text, onGenerate });
+  const generate = button(root, 'Generate');
+  const prompt = field<HTMLTextAreaElement>(root, 'Prompt');
+  form.showModels(MODELS);
+  enter(prompt, ' Rain ');
+  const press = () => {
+    outcome = Promise.withResolvers();
+    generate.click();
+    const [order, key = '', signal] = onGenerate.mock.lastCall ?? [];
+    return { order, key, signal };
+  };
+  const end = (reached: Outcome) => {
+    outcome.resolve(reached);
+    return settle();
+  };
+  return {
+    ...{ document, root, form, generate, prompt, shown, press, end },
+    cancel: button(root, 'Cancel'),
+    length: field(root, 'Length'),
+    model: field<HTMLSelectElement>(root, 'Model'),
+    attempts: () => onGenerate.mock.calls.length,
+    isReady: () => generate.getAttribute('aria-disabled') === 'false',
+  };
+}
 
 describe('an order', () => {
   it('is what the form holds', () => {
-    const opened = openFilled();
-    enter(field(opened.root, 'Length'), '45');
-    field(opened.root, 'Instrumental').click();
-    expect(press(opened).order).toEqual({
+    const { root, length, press } = openForm();
+    enter(length, '45');
+    field(root, 'Instrumental').click();
+    expect(press().order).toEqual({
       model: 'music-1',
       prompt: 'Rain',
       music_length_ms: 45_000,
@@ -17,106 +53,101 @@ describe('an order', () => {
     });
   });
 
-  it('is for the model that was chosen, also after the models were loaded again', () => {
-    const opened = openFilled();
-    field<HTMLSelectElement>(opened.root, 'Model').value = 'music-2';
-    opened.form.showModels([{ id: 'music-0', name: 'New', creditsPerSecond: 1 }, ...MODELS]);
-    expect(press(opened).order.model).toBe('music-2');
+  it('keeps the chosen model when the models are loaded again', () => {
+    const { form, model, press } = openForm();
+    model.value = 'music-2';
+    form.showModels([{ id: 'music-0', name: 'New', creditsPerSecond: 1 }, ...MODELS]);
+    expect(press().order?.model).toBe('music-2');
   });
 
-  it('is not sent as long as something in it is wrong, which then has the focus', () => {
-    const { document, root, generate, attempts } = openFilled();
-    const [prompt, length] = [field<HTMLTextAreaElement>(root, 'Prompt'), field(root, 'Length')];
+  it('is not sent while a field is wrong; the first such field has the focus', () => {
+    const { document, shown, prompt, length, press, attempts } = openForm();
     enter(length, '601');
-    generate.click();
+    press();
     expect(document.activeElement === length).toBe(true);
     enter(prompt, ' ');
-    generate.click();
+    press();
     expect(document.activeElement === prompt).toBe(true);
-    expect(shownText(root)).toContain('Describe the music first.');
-    expect(shownText(root)).toContain('Choose a whole number of seconds from 3 to 600.');
-    expect(attempts).toEqual([]);
+    expect(shown('prompt-problem')).toBe('Describe the music first.');
+    expect(shown('length-problem')).toBe('Choose a whole number of seconds from 3 to 600.');
+    expect(attempts()).toBe(0);
   });
 
   it('is not sent without a model', () => {
-    const { root, form, generate, attempts } = openForm();
-    enter(field<HTMLTextAreaElement>(root, 'Prompt'), 'Rain');
+    const { form, model, press, attempts, isReady } = openForm();
     for (const models of [undefined, []]) {
       form.showModels(models);
-      generate.click();
-      expect(generate.getAttribute('aria-disabled')).toBe('true');
+      press();
+      expect([isReady(), attempts()]).toEqual([false, 0]);
     }
-    expect(attempts).toEqual([]);
-    expect(field<HTMLSelectElement>(root, 'Model').textContent).toBe('No music model');
+    expect(model.textContent).toBe('No music model');
     form.showModels(MODELS);
-    expect(generate.getAttribute('aria-disabled')).toBe('false');
+    expect(isReady()).toBe(true);
   });
 
-  it('is not sent twice while it is under way', async () => {
-    const opened = openFilled();
-    const attempt = press(opened);
-    expect(opened.generate.getAttribute('aria-disabled')).toBe('true');
-    opened.generate.click();
-    fire(part(opened.root, 'form'), 'submit');
-    expect(opened.attempts).toHaveLength(1);
-    await attempt.end('done');
-    expect(opened.generate.getAttribute('aria-disabled')).toBe('false');
-    press(opened);
+  it('can be cancelled while it is in flight, and is not sent twice at the same time', async () => {
+    const { document, length, generate, cancel, press, end, attempts, isReady } = openForm();
+    expect(cancel.hidden).toBe(true);
+    const { signal } = press();
+    generate.click();
+    expect([attempts(), isReady(), cancel.hidden, signal?.aborted]).toEqual([1, false, false, false]);
+    cancel.focus();
+    cancel.click();
+    expect(signal?.aborted).toBe(true);
+    await end('done');
+    expect([isReady(), cancel.hidden, document.activeElement === generate]).toEqual([true, true, true]);
+    expect(press().signal?.aborted).toBe(false);
+    length.focus();
+    await end('done');
+    expect(document.activeElement === length).toBe(true);
   });
 });
 
-describe('Cancel', () => {
-  it('is there as long as an order is under way, and ends the wait for it', async () => {
-    const opened = openFilled();
-    expect(opened.cancel.hidden).toBe(true);
-    const attempt = press(opened);
-    expect(opened.cancel.hidden).toBe(false);
-    expect(attempt.signal.aborted).toBe(false);
-    opened.cancel.click();
-    expect(attempt.signal.aborted).toBe(true);
-    await attempt.end('done');
-    expect(opened.cancel.hidden).toBe(true);
+describe('the Idempotency-Key', () => {
+  it.each<[outcome: Outcome, isKept: boolean, hint: string]>([
+    ['done', false, ''],
+    ['refused', true, ''],
+    ['uncertain', true, english.sameAttempt],
+  ])('of the same order after it was %s is kept: %p', async (outcome, isKept, hint) => {
+    const { press, end, prompt, shown } = openForm();
+    const first = press();
+    expect(first.key).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    await end(outcome);
+    expect(shown('attempt')).toBe(hint);
+    for (const words of ['Snow', 'Rain']) enter(prompt, words);
+    const second = press();
+    expect(shown('attempt')).toBe('');
+    await end(outcome);
+    const third = press();
+    expect([second.key === first.key, third.key === second.key]).toEqual([isKept, isKept]);
+    await end('done');
+    expect(press().key).not.toBeOneOf([first.key, third.key]);
   });
 
-  it('gives the focus to Generate when it goes away, and takes it from nothing else', async () => {
-    const opened = openFilled();
-    const first = press(opened);
-    opened.cancel.focus();
-    await first.end('done');
-    expect(opened.document.activeElement === opened.generate).toBe(true);
-    const second = press(opened);
-    const length = field(opened.root, 'Length');
-    length.focus();
-    await second.end('done');
-    expect(opened.document.activeElement === length).toBe(true);
-  });
-
-  it('does not reach the next order', async () => {
-    const opened = openFilled();
-    const first = press(opened);
-    opened.cancel.click();
-    await first.end('done');
-    expect(press(opened).signal.aborted).toBe(false);
+  it('is a new one for another order, and for the first one after that', async () => {
+    const { root, press, end } = openForm();
+    const first = press();
+    await end('uncertain');
+    field(root, 'Public').click();
+    const other = press();
+    expect(other.order).toMatchObject({ prompt: 'Rain', is_public: true });
+    await end('uncertain');
+    field(root, 'Public').click();
+    expect(new Set([first.key, other.key, press().key]).size).toBe(3);
   });
 });
 
 describe('the price', () => {
-  const price = (root: HTMLElement) => part(root, 'price').textContent;
-
-  it('follows length and model, in whole credits', () => {
-    const { root } = openFilled();
-    expect(price(root)).toBe('Costs 15 credits');
-    enter(field(root, 'Length'), '31');
-    expect(price(root)).toBe('Costs 16 credits');
-    const model = field<HTMLSelectElement>(root, 'Model');
+  it('follows length and model in whole credits, and is not shown where it is not known', () => {
+    const { length, model, shown } = openForm();
+    expect(shown('price')).toBe('Costs 15 credits');
+    enter(length, '31');
+    expect(shown('price')).toBe('Costs 16 credits');
+    enter(length, '601');
+    expect(shown('price')).toBe('');
+    enter(length, '30');
     model.value = 'music-2';
     fire(model, 'input');
-    expect(price(root)).toBe('');
-  });
-
-  it('is not told for a length that cannot be ordered', () => {
-    const { root } = openFilled();
-    enter(field(root, 'Length'), '601');
-    expect(price(root)).toBe('');
+    expect(shown('price')).toBe('');
   });
 });

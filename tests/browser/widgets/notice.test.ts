@@ -1,67 +1,38 @@
 import { describe, expect, it } from 'bun:test';
 import { createNotice } from '../../../src/demo/studio/notice.ts';
-import { part } from '../../../src/demo/studio/parts.ts';
-import { button, openPage, shownText } from './page.ts';
+import { button, openPart } from './page.ts';
 
-function openNotice(languages?: readonly string[]) {
-  const { document, text } = openPage(languages);
-  const root = part(document, 'notice');
-  return { root, text, alert: part(root, 'alert'), notice: createNotice(root, { text }) };
+function openNotice() {
+  const { root, text, shown } = openPart('notice');
+  return { root, text, notice: createNotice(root, { text }), alert: () => !root.hidden && shown('alert') };
 }
 
 describe('the notice', () => {
-  it('says what the gateway said, and below it what to do, in an alert', () => {
-    const { root, alert, notice } = openNotice();
-    expect(root.hidden).toBe(true);
+  it('shows the latest message in the language of the page until it is dismissed', () => {
+    const { root, text, alert, notice } = openNotice();
+    expect(alert()).toBe(false);
     notice.show({ said: 'No credits.', advice: 'noCredits' });
-    expect(root.hidden).toBe(false);
-    expect(alert.getAttribute('role')).toBe('alert');
-    expect(shownText(alert)).toBe('No credits. Choose a shorter length or a cheaper model.');
-  });
-
-  it('leaves out what was said before when it has nothing but advice', () => {
-    const { alert, notice } = openNotice();
-    notice.show({ said: 'No credits.', advice: 'noCredits' });
+    expect(alert()).toBe('No credits. Choose a shorter length or a cheaper model.');
     notice.show({ advice: 'busy', values: { seconds: 5 } });
-    expect(shownText(alert)).toBe('Try again in 5 seconds.');
-  });
-
-  it('goes away with its texts when it is dismissed, and can come again', () => {
-    const { root, alert, notice } = openNotice();
-    notice.show({ said: 'No credits.', advice: 'noCredits' });
-    button(root, 'Dismiss').click();
-    expect(root.hidden).toBe(true);
-    expect(shownText(alert)).toBe('');
-    notice.show({ advice: 'later' });
-    expect(shownText(alert)).toBe('Try again in a moment.');
-  });
-
-  it('speaks the language that is chosen while it is shown', () => {
-    const { alert, notice, text } = openNotice();
-    notice.show({ advice: 'busy', values: { seconds: 5 } });
+    expect(alert()).toBe('Try again in 5 seconds.');
     text.choose('sw');
-    expect(shownText(alert)).toBe('Jaribu tena baada ya sekunde 5.');
+    expect(alert()).toBe('Jaribu tena baada ya sekunde 5.');
+    button(root, 'Ondoa').click();
+    expect([alert(), root.querySelector('[role=alert]')?.textContent.trim()]).toEqual([false, '']);
   });
 
-  it('shows what passes only where nothing lasting is', () => {
+  it('keeps a lasting message when a passing one is shown or cleared', () => {
     const { alert, notice } = openNotice();
     notice.showPassing({ advice: 'retrying' });
-    expect(shownText(alert)).toBe('Trying again by itself.');
-    notice.show({ advice: 'uncertain' });
+    expect(alert()).toBe('Trying again by itself.');
+    notice.clearPassing();
+    expect(alert()).toBe(false);
+    notice.show({ advice: 'later' });
     notice.showPassing({ advice: 'retrying' });
-    expect(shownText(alert)).toStartWith('There was no clear answer');
+    notice.clearPassing();
+    expect(alert()).toBe('Try again in a moment.');
     notice.clear();
     notice.showPassing({ advice: 'notReached' });
-    expect(shownText(alert)).toStartWith('The gateway does not answer.');
-  });
-
-  it('takes back what has passed, and nothing else', () => {
-    const { root, alert, notice } = openNotice();
-    notice.showPassing({ advice: 'retrying' });
-    notice.clearPassing();
-    expect(root.hidden).toBe(true);
-    notice.show({ advice: 'later' });
-    notice.clearPassing();
-    expect(shownText(alert)).toBe('Try again in a moment.');
+    expect(alert()).toStartWith('The gateway does not answer.');
   });
 });

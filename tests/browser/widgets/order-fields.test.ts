@@ -1,131 +1,68 @@
 import { describe, expect, it } from 'bun:test';
 import { createLengthField, createPromptField } from '../../../src/demo/studio/order-fields.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { enter, field, openPage } from './page.ts';
+import { enter, field, openPart } from './page.ts';
 
-function openPrompt() {
-  const { document, text } = openPage();
-  const root = part(document, 'order');
-  const input = field<HTMLTextAreaElement>(root, 'Prompt');
-  return { text, input, ...promptParts(root), prompt: createPromptField(root, text) };
-}
-
-function promptParts(root: HTMLElement) {
-  return { counter: part(root, 'prompt-count'), problem: part(root, 'prompt-problem') };
-}
-
-function openLength() {
-  const { document, text } = openPage();
-  const root = part(document, 'order');
-  const input = field(root, 'Length');
-  return { text, input, problem: part(root, 'length-problem'), length: createLengthField(root, text) };
-}
+const openPrompt = () => {
+  const { root, text, shown } = openPart('order');
+  return {
+    root,
+    shown,
+    input: field<HTMLTextAreaElement>(root, 'Prompt'),
+    prompt: createPromptField(root, text),
+  };
+};
 
 describe('the prompt', () => {
   it.each([
-    ['', false],
-    [' \n\t ', false],
-    ['x', true],
-    ['x'.repeat(4_100), true],
-    [` ${'x'.repeat(4_100)} `, true],
-    ['x'.repeat(4_101), false],
-    ['🎵'.repeat(2_050), true],
-    [`${'🎵'.repeat(2_050)}x`, false],
-  ])('is right or not as the gateway counts it (%#)', (value, isRight) => {
-    const { input, problem, prompt } = openPrompt();
+    ['', '0', 'Describe the music first.'],
+    [' \n\t ', '0', 'Describe the music first.'],
+    [' rain\n on a roof ', '15', ''],
+    [` ${'x'.repeat(4_100)} `, '4100', ''],
+    ['x'.repeat(4_101), '4101', 'Use at most 4,100 characters.'],
+    ['🎵'.repeat(2_050), '4100', ''],
+    [`${'🎵'.repeat(2_050)}x`, '4101', 'Use at most 4,100 characters.'],
+  ])('is counted and judged as the gateway does (%#)', (value, count, expected) => {
+    const { root, shown, input, prompt } = openPrompt();
+    expect(shown('prompt-count')).toBe('0/4100');
     enter(input, value);
-    expect(prompt.check()).toBe(isRight);
-    expect(input.getAttribute('aria-invalid')).toBe(String(!isRight));
-    expect(problem.textContent === '').toBe(isRight);
+    expect(shown('prompt-count')).toBe(`${count}/4100`);
+    expect(part(root, 'prompt-count').dataset['state']).toBe(Number(count) > 4_100 ? 'over' : 'within');
+    expect(shown('prompt-problem')).toBe('');
+    expect([prompt.check(), shown('prompt-problem')]).toEqual([expected === '', expected]);
+    expect(input.getAttribute('aria-invalid')).toBe(String(expected !== ''));
+    expect(prompt.value()).toBe(value.trim());
   });
 
-  it('is sent without the space around it', () => {
-    const { input, prompt } = openPrompt();
-    enter(input, '  rain on\n a roof \n');
-    expect(prompt.value()).toBe('rain on\n a roof');
-  });
-
-  it('is counted from the start and with every letter, without the space around it', () => {
-    const { input, counter } = openPrompt();
-    expect(counter.textContent).toBe('0/4100');
-    enter(input, ' rain ');
-    expect(counter.textContent).toBe('4/4100');
-  });
-
-  it('marks its counter from the first letter too many', () => {
-    const { input, counter } = openPrompt();
-    enter(input, 'x'.repeat(4_100));
-    expect(counter.dataset['state']).toBe('within');
-    enter(input, 'x'.repeat(4_101));
-    expect(counter.textContent).toBe('4101/4100');
-    expect(counter.dataset['state']).toBe('over');
-  });
-
-  it('is described by its counter and by what is wrong with it', () => {
-    const { input, counter, problem } = openPrompt();
-    const described = input.getAttribute('aria-describedby')?.split(' ') ?? [];
-    expect(described).toEqual(expect.arrayContaining([counter.id, problem.id]));
-  });
-
-  it('says what is wrong only when it is asked, and as soon as it is mended no more', () => {
-    const { input, problem, prompt } = openPrompt();
+  it('loses its problem as soon as it is right, and shows no other one before it is checked', () => {
+    const { shown, input, prompt } = openPrompt();
     enter(input, 'x');
     enter(input, '');
-    expect(problem.textContent).toBe('');
+    expect(shown('prompt-problem')).toBe('');
     prompt.check();
-    expect(problem.textContent).toBe('Describe the music first.');
     enter(input, 'x'.repeat(4_101));
-    expect(problem.textContent).toBe('Use at most 4,100 characters.');
+    expect(shown('prompt-problem')).toBe('Use at most 4,100 characters.');
     enter(input, 'rain');
-    expect(problem.textContent).toBe('');
-    expect(input.getAttribute('aria-invalid')).toBe('false');
+    expect([shown('prompt-problem'), input.getAttribute('aria-invalid')]).toEqual(['', 'false']);
+    expect(input.getAttribute('aria-describedby')).toBe('prompt-count prompt-problem');
   });
 });
 
 describe('the length', () => {
-  it.each([
-    ['2', false],
-    ['3', true],
-    ['600', true],
-    ['601', false],
-    ['', false],
-    ['-30', false],
-    ['3.5', false],
-    ['599.5', false],
-    ['30', true],
-    ['0', false],
-  ])('of %j seconds is right: %p', (value, isRight) => {
-    const { input, length, problem } = openLength();
-    enter(input, value);
-    expect(length.isRight()).toBe(isRight);
-    expect(length.check()).toBe(isRight);
-    expect(input.getAttribute('aria-invalid')).toBe(String(!isRight));
-    expect(problem.textContent).toBe(isRight ? '' : 'Choose a whole number of seconds from 3 to 600.');
-  });
-
-  it('is half a minute at first, and has its limits in the field as well', () => {
-    const { input, length } = openLength();
-    expect(length.milliseconds()).toBe(30_000);
-    expect([input.min, input.max, input.step]).toEqual(['3', '600', '1']);
-  });
-
-  it('is told in milliseconds', () => {
-    const { input, length } = openLength();
-    enter(input, '3');
-    expect(length.milliseconds()).toBe(3_000);
-  });
-
-  it('says what is wrong in the language of the page, which may change meanwhile', () => {
-    const { input, length, problem, text } = openLength();
-    enter(input, '2');
-    length.check();
-    text.choose('sw');
-    expect(problem.textContent).toStartWith('Chagua idadi kamili');
-  });
-
-  it('can be given the focus', () => {
-    const { input, length } = openLength();
-    length.focus();
-    expect(input.ownerDocument.activeElement === input).toBe(true);
-  });
+  it.each(['2', '3', '600', '601', '', '-30', '3.5', '599.5', '0'])(
+    'of %j seconds is judged, in either language',
+    (value) => {
+      const { root, text, shown } = openPart('order');
+      const [input, length] = [field(root, 'Length'), createLengthField(root, text)];
+      const isRight = ['3', '600'].includes(value);
+      expect([input.min, input.max, input.step, length.milliseconds()]).toEqual(['3', '600', '1', 30_000]);
+      enter(input, value);
+      expect([length.isRight(), length.check()]).toEqual([isRight, isRight]);
+      expect(input.getAttribute('aria-invalid')).toBe(String(!isRight));
+      expect(shown('length-problem')).toBe(isRight ? '' : 'Choose a whole number of seconds from 3 to 600.');
+      expect(length.milliseconds()).toBe(Number(value) * 1_000);
+      text.choose('sw');
+      expect(shown('length-problem')).toStartWith(isRight ? '' : 'Chagua idadi kamili');
+    },
+  );
 });

@@ -1,19 +1,18 @@
-/** The studio's page in happy-dom, without its script: what the tests of its parts have in common. */
+/** The page of the Studio in happy-dom without its script, for the tests of single widgets. */
 
 import { jest, onTestFinished } from 'bun:test';
 import { Window as HappyWindow } from 'happy-dom';
+import { part } from '../../../src/demo/studio/parts.ts';
 import { createText, type Text } from '../../../src/demo/studio/text.ts';
 
 export const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
 
-/** What the clock shows in a test with {@link fakeTime}. */
+/** The time of day in a test with {@link fakeTime}. */
 export const NOW = new Date('2026-03-04T05:06:07Z');
 
 export interface HappyPage {
   readonly document: Document;
-  /** Its texts, in English unless it was opened with another language. */
   readonly text: Text;
-  /** What it remembers for the next visit. */
   readonly storage: Storage;
 }
 
@@ -28,6 +27,14 @@ export function openPage(languages: readonly string[] = ['en-GB']): HappyPage {
   const document = asDocument(window.document);
   const storage = viewOf(document).localStorage;
   return { document, storage, text: createText({ document, languages, storage }) };
+}
+
+/** Opens the page, with what the tests of one of its parts need. `shown` is the text of a part within that part. */
+export function openPart(name: string) {
+  const page = openPage();
+  const root = part(page.document, name);
+  const shown = (inner: string) => shownText(part(root, inner));
+  return { ...page, root, shown };
 }
 
 /** happy-dom declares classes of its own, which are no part of the compiler's library for pages. */
@@ -68,15 +75,15 @@ export function fire(target: Element | Document, type: string): void {
   target.dispatchEvent(new view.Event(type, { bubbles: true }));
 }
 
-/** The text that is not in a hidden element. Styles are not looked at. */
-export function shownText(element: HTMLElement): string {
-  if (element.hidden) return '';
+/** The text outside hidden elements, whatever the styles say. */
+export function shownText(element: Element): string {
+  if (element.hasAttribute('hidden')) return '';
   const copy = element.ownerDocument.importNode(element, true);
   for (const hidden of copy.querySelectorAll('[hidden]')) hidden.remove();
   return copy.textContent.replace(/\s+/g, ' ').trim();
 }
 
-/** Time that stands still; what is returned moves it on, and lets what that sets off take effect. */
+/** Stops the clock until the test ends. The returned function moves it on and waits for the effects. */
 export function fakeTime(): (milliseconds: number) => Promise<void> {
   jest.useFakeTimers({ now: NOW });
   onTestFinished(() => void jest.useRealTimers());
@@ -86,7 +93,7 @@ export function fakeTime(): (milliseconds: number) => Promise<void> {
   };
 }
 
-/** Lets everything take effect that waits for nothing any more. */
+/** Lets every promise that is already resolved take effect. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }

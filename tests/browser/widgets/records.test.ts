@@ -10,30 +10,36 @@ import {
   readName,
   readSummary,
 } from '../../../src/demo/studio/records.ts';
+import { shareAddress, sharedId } from '../../../src/demo/studio/shared-track.ts';
 
-/** What an upstream may answer in place of a record or a list. */
-const ODD = [undefined, null, 0, true, 'music', {}, [], [null], [[]], ['music'], { data: null }];
+const NO_FIELDS = { id: '', prompt: '', seconds: 0, createdAt: undefined };
+const NOTHING = { ...NO_FIELDS, isGenerating: false, isPublic: false };
+const AT = '2026-03-04T05:06:07Z';
 
-describe('what the upstream tells', () => {
-  it.each(ODD.map((value) => [value]))('never breaks the page: %j', (value) => {
+describe('a record of the upstream', () => {
+  it.each([
+    [undefined],
+    [null],
+    [0],
+    [true],
+    ['music'],
+    [{}],
+    [[]],
+    [[null]],
+    [[[]]],
+    [['music']],
+    [{ data: null }],
+  ])('never breaks the page, whatever stands in its place: %j', (value) => {
     expect(readMusicModels(value)).toEqual([]);
     expect(readCreations(value)).toEqual([]);
-    for (const { credits, at } of readActivity(value))
-      expect({ credits, at }).toEqual({ credits: 0, at: undefined });
+    for (const activity of readActivity(value)) expect(activity).toMatchObject({ credits: 0, at: undefined });
     expect(readBalance(value)).toBeUndefined();
     expect(readSummary(value)).toEqual({ tracks: 0, seconds: 0, credits: 0 });
     expect(readName(value)).toBe('');
-    expect(readCreation(value)).toEqual({
-      id: '',
-      prompt: '',
-      seconds: 0,
-      isGenerating: false,
-      isPublic: false,
-      createdAt: undefined,
-    });
+    expect(readCreation(value)).toEqual(NOTHING);
   });
 
-  it('may be a list inside an object', () => {
+  it('may be in a list inside an object', () => {
     expect(readCreations({ total: 1, items: [{ id: 'c1' }] })).toHaveLength(1);
     expect(readActivity({ activity: [{ type: 'x' }, { type: 'y' }] })).toHaveLength(2);
   });
@@ -41,18 +47,18 @@ describe('what the upstream tells', () => {
 
 describe('a model', () => {
   it.each([
-    ['its modalities', { modalities: ['text', 'music'] }, true],
-    ['its capabilities', { capabilities: ['music_generation'] }, true],
-    ['one capability that is no list', { capabilities: 'Music' }, true],
-    ['its id', { id: 'acme-music-2' }, true],
-    ['its name', { name: 'Lyra Music' }, true],
-    ['nothing', { id: 'acme-voice', name: 'Voice', modalities: ['audio'], capabilities: [7] }, false],
-    ['its description alone', { id: 'a', description: 'no music' }, false],
-  ])('is one of music by %s', (_by, model, expected) => {
+    [{ modalities: ['text', 'music'] }, true],
+    [{ capabilities: ['music_generation'] }, true],
+    [{ capabilities: 'Music' }, true],
+    [{ id: 'acme-music-2' }, true],
+    [{ name: 'Lyra Music' }, true],
+    [{ id: 'acme-voice', name: 'Voice', modalities: ['audio'], capabilities: [7] }, false],
+    [{ id: 'a', description: 'no music' }, false],
+  ])('described as %j makes music: %p', (model, expected) => {
     expect(isMusicModel(model)).toBe(expected);
   });
 
-  it('has its id for a name where it has none, and no price where that is no number', () => {
+  it('has its id for a missing name, and no price that is not a number', () => {
     const models = readMusicModels([
       { id: 'music-1', name: 'One', credits_per_second: 0.5 },
       { id: 'music-2', credits_per_second: 'much' },
@@ -68,77 +74,60 @@ describe('a model', () => {
 
 describe('a creation', () => {
   it('is read with what the studio shows of it', () => {
-    const creation = readCreation({
-      id: 'c1',
-      prompt: 'Rain',
-      music_length_ms: 30_000,
-      status: 'ready',
-      is_public: true,
-      created_at: '2026-03-04T05:06:07Z',
-    });
-    expect(creation).toEqual({
-      id: 'c1',
+    const record = { id: 7, prompt: 'Rain', music_length_ms: 30_000, is_public: true, created_at: AT };
+    const creation = {
+      ...NOTHING,
+      id: '7',
       prompt: 'Rain',
       seconds: 30,
-      isGenerating: false,
       isPublic: true,
-      createdAt: new Date('2026-03-04T05:06:07Z'),
-    });
+      createdAt: new Date(AT),
+    };
+    expect(readCreation(record)).toEqual(creation);
+    expect(readCreation({ title: 'Rain' }).prompt).toBe('Rain');
+    for (const is_public of ['true', 1, 'yes']) expect(readCreation({ is_public }).isPublic).toBe(false);
+  });
+
+  it('is being made when its status says so in one of four words', () => {
+    const statuses = ['generating', 'processing', 'pending', 'queued', 'ready', 'failed'];
+    const made = statuses.filter((status) => readCreation({ status }).isGenerating);
+    expect(made).toEqual(statuses.slice(0, 4));
   });
 
   it('without an id is left out of the list, because nothing can be done with it', () => {
     expect(readCreations([{ prompt: 'lost' }, { id: 7 }]).map(({ id }) => id)).toEqual(['7']);
   });
-
-  it('may call its prompt a title', () => {
-    expect(readCreation({ id: 'c1', title: 'Rain' }).prompt).toBe('Rain');
-  });
-
-  it.each(['generating', 'processing', 'pending', 'queued'])('is being made when it is %s', (status) => {
-    expect(readCreation({ id: 'c1', status }).isGenerating).toBe(true);
-  });
-
-  it.each([['ready'], ['failed'], [undefined]])('is not being made when its status is %j', (status) => {
-    expect(readCreation({ id: 'c1', status }).isGenerating).toBe(false);
-  });
-
-  it.each(['true', 1, 'yes'])('is not public for a value that only resembles a yes: %j', (is_public) => {
-    expect(readCreation({ id: 'c1', is_public }).isPublic).toBe(false);
-  });
 });
 
-describe('the account', () => {
-  it('has a balance of 0 when it says so, which is not the same as unknown', () => {
+describe('an account', () => {
+  it('is read with its balance, month and activity', () => {
     expect(readBalance({ balance: 0, unit: 'credits' })).toBe(0);
-    expect(readBalance({ balance: '12' })).toBeUndefined();
-    expect(readBalance({ balance: Number.NaN })).toBeUndefined();
-  });
-
-  it('has its month in tracks, seconds and credits', () => {
+    for (const balance of ['12', Number.NaN]) expect(readBalance({ balance })).toBeUndefined();
     const summary = readSummary({ generations: 2, music_length_ms: 90_000, credits_spent: 9 });
     expect(summary).toEqual({ tracks: 2, seconds: 90, credits: 9 });
+    const activity = { type: 'generation', description: 'Rain', credits: 3 };
+    expect(readActivity([{ ...activity, created_at: AT }])).toEqual([{ ...activity, at: new Date(AT) }]);
   });
 
-  it('has its activity with time and cost', () => {
-    const [activity] = readActivity([
-      { type: 'generation', description: 'Rain', credits: 3, created_at: '2026-03-04T05:06:07Z' },
-    ]);
-    expect(activity).toEqual({
-      type: 'generation',
-      description: 'Rain',
-      credits: 3,
-      at: new Date('2026-03-04T05:06:07Z'),
-    });
-  });
-
-  it('is a person’s by name, or else by address', () => {
+  it('has the name of its user, or the address where there is none', () => {
     expect(readName({ name: 'Ada', email: 'ada@example.test' })).toBe('Ada');
     expect(readName({ name: '', email: 'ada@example.test' })).toBe('ada@example.test');
   });
+
+  it('has no date where the upstream sends none', () => {
+    for (const text of ['', 'yesterday', null]) expect(readDate(text)).toBeUndefined();
+  });
 });
 
-describe('a date', () => {
-  it.each(['', 'yesterday', null])('that is none is not known: %j', (text) => {
-    expect(readDate(text)).toBeUndefined();
+describe('the address of a shared track', () => {
+  it.each(['c1', 'a b&c=d', 'ümläut/../x', '#'])('leads to that track and to no other: %s', (id) => {
+    const address = shareAddress('https://studio.test', id);
+    expect(address).toStartWith('https://studio.test/?listen=');
+    expect(sharedId(address)).toBe(id);
+  });
+
+  it('is no address without an id', () => {
+    for (const path of ['/', '/?listen=', '/?code=x#listen=c1'])
+      expect(sharedId(`https://studio.test${path}`)).toBeUndefined();
   });
 });

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'bun:test';
+import { openMemory } from '../../../src/demo/studio/browser-memory.ts';
 import { english } from '../../../src/demo/studio/english.ts';
+import { formatText, type Values } from '../../../src/demo/studio/formats.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { swahili } from '../../../src/demo/studio/swahili.ts';
 import { connectLanguageSelect, createText } from '../../../src/demo/studio/text.ts';
-import { button, fire, MARKUP, openPage, viewOf } from './page.ts';
+import { button, fire, MARKUP, NOW, openPage, viewOf } from './page.ts';
 
 const SOURCES = ['data-text', 'data-label', 'data-placeholder'];
 
@@ -11,60 +13,72 @@ function placeholders(text: string): string[] {
   return [...text.matchAll(/\{[^}]*\}/g)].map(([whole]) => whole).sort();
 }
 
-/** The page's body, and what is in its templates. */
-function rootsOf(document: Document): ParentNode[] {
-  return [document.body, ...[...document.querySelectorAll('template')].map(({ content }) => content)];
+/** The elements of the page's body, and of its templates. */
+function elementsOf(document: Document): Element[] {
+  const templates = [...document.querySelectorAll('template')].map(({ content }) => content);
+  return [document.body, ...templates].flatMap((root) => [...root.querySelectorAll('*')]);
 }
 
-function words(element: Element): string {
-  return element.textContent.replace(/\s+/g, ' ');
-}
-
-/** What stands in the element itself, and in none below it. */
+/** The text of the element itself, without that of its children. */
 function ownText({ childNodes }: Element): string {
   const texts = [...childNodes].filter(({ nodeType }) => nodeType === 3);
   return texts.map(({ textContent }) => textContent).join('');
 }
 
+const words = ({ textContent }: Element) => textContent.replace(/\s+/g, ' ');
+
 describe('the texts', () => {
-  it('are the same in both languages: keys, placeholders and kinds; and none is empty', () => {
-    expect(Object.keys(swahili).sort()).toEqual(Object.keys(english).sort());
-    for (const [key, text] of Object.entries(english)) {
-      const other = Object.entries(swahili).find(([name]) => name === key)?.[1] ?? '';
-      expect({ key, in: placeholders(other) }).toEqual({ key, in: placeholders(text) });
-      expect(text.trim()).not.toBe('');
-      expect(other.trim()).not.toBe('');
-    }
+  it('have the same keys and placeholders in both languages, and none is empty', () => {
+    const shapes = (texts: Readonly<Record<string, string>>) =>
+      Object.entries(texts)
+        .map(([key, text]) => `${key}: ${placeholders(text)} ${text.trim() !== ''}`)
+        .sort();
+    expect(shapes(swahili)).toEqual(shapes(english));
+    expect(shapes(english).filter((shape) => shape.endsWith('false'))).toEqual([]);
   });
 
-  it('have every key that the page names', () => {
-    const keys = rootsOf(openPage().document).flatMap((root) =>
-      SOURCES.flatMap((source) =>
-        [...root.querySelectorAll(`[${source}]`)].map((element) => element.getAttribute(source)),
-      ),
-    );
-    expect(keys).toContainValues(['signIn', 'position', 'promptExample', 'play']);
-    expect(keys.filter((key) => key === null || !Object.hasOwn(english, key))).toEqual([]);
-  });
-
-  it('stand in the markup in English, for as long as no script has run', () => {
+  it('are all that the page says, and stand in its markup in English', () => {
     const { document } = openPage();
+    const elements = elementsOf(document);
+    const keys = elements.flatMap((element) => SOURCES.map((source) => element.getAttribute(source)));
+    expect(keys).toContainValues(['signIn', 'position', 'promptExample', 'play']);
+    expect(keys.filter((key) => key !== null && !Object.hasOwn(english, key))).toEqual([]);
+    const unnamed = elements.filter(
+      (element) => !element.hasAttribute('data-text') && /\p{L}/u.test(ownText(element)),
+    );
+    expect(unnamed.map(({ textContent }) => textContent)).toEqual(['English', 'Kiswahili']);
     const asItCame = new (viewOf(document).DOMParser)().parseFromString(MARKUP, 'text/html');
     expect(words(document.body)).toBe(words(asItCame.body));
   });
+});
 
-  it('are all that the page says: no word of it is without a key', () => {
-    const { document } = openPage();
-    const unnamed = rootsOf(document).flatMap((root) =>
-      [...root.querySelectorAll('*')].filter(
-        (element) => !element.hasAttribute('data-text') && /\p{L}/u.test(ownText(element)),
-      ),
-    );
-    expect(unnamed.map(({ textContent }) => textContent)).toEqual(['English', 'Kiswahili']);
+describe('a value in a text', () => {
+  it.each<[text: string, values: Values, expected: string, language?: string]>([
+    ['{n:number}', { n: 4_100 }, '4,100'],
+    ['{n:number}', { n: 4_100.5 }, '4.100,5', 'de'],
+    ['{t:date}', { t: NOW }, '4 Mac 2026, 05:06', 'sw'],
+    ['{n}', { n: 4_100 }, '4100'],
+    ['{s:seconds}', { s: 1_260 }, '1.3s'],
+    ['{s:seconds}', { s: 0 }, '0.0s'],
+    ['{s:milliseconds}', { s: 123.4 }, '123ms'],
+    ['{b:bytes}', { b: 0 }, '0 kB'],
+    ['{b:bytes}', { b: 999_499 }, '999 kB'],
+    ['{b:bytes}', { b: 1_000_000 }, '1 MB'],
+    ['{b:bytes}', { b: 1_440_044 }, '1.4 MB'],
+    ['{c:clock}', { c: 0 }, '0:00'],
+    ['{c:clock}', { c: 59.9 }, '0:59'],
+    ['{c:clock}', { c: 60 }, '1:00'],
+    ['{c:clock}', { c: 600 }, '10:00'],
+    ['{t:time}', { t: NOW }, '05:06:07'],
+    ['{t:date}', { t: NOW }, '4 Mar 2026, 05:06'],
+    ['{a} {b} {a}', { a: 1 }, '1 {b} 1'],
+    ['{a}{b}', { a: '{b}', b: '$&' }, '{b}$&'],
+  ])('turns %s with %j into %s', (text, values, expected, language = 'en-GB') => {
+    expect(formatText(text, values, language)).toBe(expected);
   });
 });
 
-describe('the language', () => {
+describe('the language of the page', () => {
   it.each([
     [['sw-KE', 'en'], 'sw'],
     [['en-GB', 'sw'], 'en'],
@@ -72,63 +86,56 @@ describe('the language', () => {
     [['de', 'fr-CA'], 'en'],
     [[], 'en'],
     [['__proto__', 'toString'], 'en'],
-  ])('of a browser that prefers %j is %s, and the page says so', (languages, expected) => {
+  ])('for a browser that prefers %j is %s', (languages, expected) => {
     const { document } = openPage(languages);
     expect(document.documentElement.lang).toBe(expected);
     expect(button(document, expected === 'sw' ? 'Ingia' : 'Sign in').isConnected).toBe(true);
   });
 
-  it('that was chosen is remembered, and counts before what the browser prefers', () => {
+  it('is the remembered choice, unless that is not a language any more', () => {
     const { document, storage, text } = openPage(['en']);
     text.choose('sw');
     expect(createText({ document, storage, languages: ['en'] }).language).toBe('sw');
-  });
-
-  it('that is remembered and not known any more is as if there was none', () => {
-    const { document, storage, text } = openPage(['en']);
-    text.choose('sw');
     for (const key of Object.keys(storage)) storage.setItem(key, 'tlh');
     expect(createText({ document, storage, languages: ['en'] }).language).toBe('en');
   });
 
-  it('is changed with the select, which shows the one that is spoken', () => {
+  it('is changed with the select, which shows the present one', () => {
     const { document, text } = openPage(['sw']);
     const select = part<HTMLSelectElement>(document, 'language');
     connectLanguageSelect(select, text);
     expect(select.value).toBe('sw');
     select.value = 'en';
     fire(select, 'change');
-    expect(document.documentElement.lang).toBe('en');
-    expect(document.title).toBe('Music Studio');
+    expect([document.documentElement.lang, document.title]).toEqual(['en', 'Music Studio']);
   });
-});
 
-describe('a change of language', () => {
-  it('reaches texts, labels and placeholders, those that a part has written too', () => {
+  it('reaches texts, labels, placeholders and the latest values, but no text that was removed', () => {
     const { document, text } = openPage();
-    text.write(part(document, 'said'), 'busy', { seconds: 1_234 });
+    const [said, advice] = [part(document, 'said'), part(document, 'advice')];
+    for (const seconds of [5, 1_234]) text.write(said, 'busy', { seconds });
+    text.write(advice, 'later');
+    text.write(advice, undefined);
     text.choose('sw');
-    expect(document.documentElement.lang).toBe('sw');
-    expect(part(document, 'said').textContent).toBe('Jaribu tena baada ya sekunde 1,234.');
+    expect(said.textContent).toBe('Jaribu tena baada ya sekunde 1,234.');
+    expect(advice.textContent).toBe('');
     expect(part(document, 'position').getAttribute('aria-label')).toBe('Mahali');
     expect(part(document, 'prompt').getAttribute('placeholder')).toStartWith('Jioni tulivu');
   });
+});
 
-  it('does not bring back a text that was taken away', () => {
-    const { document, text } = openPage();
-    const element = part(document, 'said');
-    text.write(element, 'later');
-    text.write(element, undefined);
-    text.choose('sw');
-    expect(element.textContent).toBe('');
-  });
-
-  it('writes the values of the last time', () => {
-    const { document, text } = openPage();
-    const element = part(document, 'said');
-    text.write(element, 'busy', { seconds: 5 });
-    text.write(element, 'busy', { seconds: 6 });
-    text.choose('sw');
-    expect(element.textContent).toBe('Jaribu tena baada ya sekunde 6.');
+describe('the memory of the browser', () => {
+  it('is its storage, or lasts for this visit where storage is not allowed', () => {
+    const { storage } = openPage();
+    openMemory({ localStorage: storage }).setItem('key', 'value');
+    expect(storage.getItem('key')).toBe('value');
+    const memory = openMemory({
+      get localStorage(): Storage {
+        throw new DOMException('not allowed', 'SecurityError');
+      },
+    });
+    expect(memory.getItem('key')).toBeNull();
+    memory.setItem('key', 'value');
+    expect(memory.getItem('key')).toBe('value');
   });
 });

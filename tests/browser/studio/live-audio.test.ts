@@ -1,0 +1,103 @@
+import { expect, it } from 'bun:test';
+import type { LiveMessage } from '../../../src/demo/studio/live-audio.ts';
+import { describeInChromium, type Visit } from '../../support/chromium.ts';
+import { startDemoWorld } from '../../support/demo-world.ts';
+
+/** The page of the studio with `post`, which posts a message to its service worker. */
+async function openWorker(visit: Visit) {
+  await using stack = new AsyncDisposableStack();
+  const world = stack.use(await startDemoWorld());
+  const visitor = stack.use(await visit());
+  const page = await visitor.open(world.studioUrl);
+  // The first visit: a worker that waited for the next one would leave the page without a controller.
+  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+  await page.evaluate(() => {
+    const post = (message: object) => navigator.serviceWorker.controller?.postMessage(message);
+    Object.assign(window, { post });
+  });
+  const opened = stack.move();
+  return { visitor, page, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+declare const post: (message: LiveMessage) => void;
+
+describeInChromium('the service worker of the studio', (visit) => {
+  it('serves each piece of a track as it comes, to one request, uncached', async () => {
+    await using opened = await openWorker(visit);
+    opened.visitor.expectProblem(/status of 404/);
+    const outcome = await opened.page.evaluate(async () => {
+      for (const id of ['one', 'other']) post({ id, kind: 'begin', contentType: 'audio/wav' });
+      const response = await fetch('/live/one');
+      const { status } = await fetch('/live/one');
+      const reader = response.body?.getReader();
+      const pieces: string[] = [];
+      post({ id: 'other', kind: 'piece', piece: new Uint8Array([9]) });
+      for (const values of [[1, 2], [3]]) {
+        post({ id: 'one', kind: 'piece', piece: new Uint8Array(values) });
+        pieces.push(String((await reader?.read())?.value));
+      }
+      for (const id of ['one', 'other']) post({ id, kind: 'end' });
+      const { done } = (await reader?.read()) ?? {};
+      const late = String(await (await fetch('/live/other')).bytes());
+      const headers = ['content-type', 'cache-control'].map((name) => response.headers.get(name));
+      return { headers, pieces, done, late, secondStatus: status };
+    });
+    expect(outcome).toEqual({
+      headers: ['audio/wav', 'no-store'],
+      pieces: ['1,2', '3'],
+      done: true,
+      late: '9',
+      secondStatus: 404,
+    });
+  });
+
+  it('fails the body of a track that breaks off, which must not look complete', async () => {
+    await using opened = await openWorker(visit);
+    opened.visitor.tolerateProblem(/ERR_FAILED|\/live\//);
+    const outcome = await opened.page.evaluate(async () => {
+      post({ id: 'broken', kind: 'begin', contentType: 'audio/wav' });
+      const response = await fetch('/live/broken');
+      post({ id: 'broken', kind: 'piece', piece: new Uint8Array([1]) });
+      post({ id: 'broken', kind: 'break' });
+      return response.arrayBuffer().then(
+        () => 'complete',
+        () => 'broken',
+      );
+    });
+    expect(outcome).toBe('broken');
+  });
+
+  it('keeps a request waiting for its track, but not for ever', async () => {
+    await using opened = await openWorker(visit);
+    opened.visitor.expectProblem(/status of 404/);
+    const outcome = await opened.page.evaluate(async () => {
+      const finished: string[] = [];
+      const ask = async (id: string) => {
+        const response = await fetch(`/live/${id}`);
+        finished.push(`${id} ${response.status} ${new Uint8Array(await response.arrayBuffer())}`);
+      };
+      post({ id: 'unknown', kind: 'piece', piece: new Uint8Array([1]) });
+      const asked = [ask('unknown'), ask('early')];
+      await new Promise(requestAnimationFrame);
+      post({ id: 'early', kind: 'begin', contentType: 'audio/wav' });
+      post({ id: 'early', kind: 'piece', piece: new Uint8Array([1]) });
+      post({ id: 'early', kind: 'end' });
+      await Promise.all(asked);
+      return finished;
+    });
+    expect(outcome).toEqual(['early 200 1', 'unknown 404 ']);
+  });
+
+  it('leaves every other request to the network', async () => {
+    await using opened = await openWorker(visit);
+    opened.visitor.expectProblem(/status of 404/);
+    const servers = await opened.page.evaluate(() =>
+      Promise.all(
+        ['/', '/config.json', '/live', '/alive/x'].map(async (path) =>
+          (await fetch(path)).headers.has('referrer-policy'),
+        ),
+      ),
+    );
+    expect(servers).toEqual([true, true, true, true]);
+  });
+});
