@@ -102,7 +102,7 @@ const OK = '200 {"ok":true}';
 const SIGNED_OUT = '200 {"authenticated":false}';
 
 describeInChromium('cookies that another host of the site sets', (visit) => {
-  it('serve nobody who is signed in from an account of the attacker', async () => {
+  it('never make a signed-in user work in the attacker’s account', async () => {
     await using browsing = await browse(visit);
     const { world, call } = browsing;
     expect(await signIn(browsing, 'ada')).toBe(OK);
@@ -124,7 +124,7 @@ describeInChromium('cookies that another host of the site sets', (visit) => {
     );
   });
 
-  it('are not touched by a sign-out, which tells the upstream nothing', async () => {
+  it('are not touched by a sign-out, which does not reach the upstream', async () => {
     await using browsing = await browse(visit);
     const { world, call, gatewayHost, cookieNames } = browsing;
     await signIn(browsing, 'ada');

@@ -1,4 +1,4 @@
-/** A real Chromium, started by the tests and gone after them; a page in which something goes wrong fails its test. */
+/** Tests in a real Chromium. A page in which something goes wrong fails its test. */
 
 import { afterAll, beforeAll, expect, onTestFinished } from 'bun:test';
 import {
@@ -9,6 +9,7 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
+import { eventually } from './eventually.ts';
 import { describeWith, program } from './requirements.ts';
 
 const CHROMIUM = program('chromium');
@@ -27,17 +28,14 @@ const TIMEOUT_MS = 15_000;
 const LATE_PROBLEM_MS = 5_000;
 const PROBLEMS = ['error', 'warning', 'assert'];
 
-/** Somebody with a browser of their own: no cookies, no cache, no service worker from another test. */
+/** A person with a fresh browser, without cookies, cache or service worker of another test. */
 export interface Visitor extends AsyncDisposable {
   readonly context: BrowserContext;
   /** Opens a tab. */
   open(address: string): Promise<Page>;
-  /**
-   * Something that this test makes go wrong, as the console tells it. It must occur; whatever goes wrong beyond it
-   * fails the test.
-   */
+  /** Expects a problem in the console. It must occur, and any other problem fails the test. */
   expectProblem(text: RegExp): void;
-  /** Something that may or may not go wrong in this test. */
+  /** Allows a problem that may or may not occur. */
   tolerateProblem(text: RegExp): void;
 }
 
@@ -83,29 +81,28 @@ async function visit(browser: Browser, options: BrowserContextOptions = {}): Pro
     expectProblem: (text) => void expected.push(text),
     tolerateProblem: (text) => void tolerated.push(text),
     async [Symbol.asyncDispose]() {
-      // The console's messages come on their own way.
-      const deadline = performance.now() + LATE_PROBLEM_MS;
-      while (missing().length > 0 && performance.now() < deadline) await Bun.sleep(10);
-      // What breaks off because the browser closes is no problem of the page.
+      // Messages of the console arrive late. What is still missing then fails the test when it has finished.
+      await eventually(() => missing().length === 0, 'expected problems', LATE_PROBLEM_MS).catch(() => {});
+      // Requests that break off because the browser closes are not a problem of the page.
       found = [...problems];
       await context.close();
     },
   };
 }
 
-/** Tells of console errors and warnings, exceptions, violations of the CSP and failed requests, from all tabs and workers. */
-async function watch(context: BrowserContext, tell: (problem: string) => void): Promise<void> {
+/** Reports console errors and warnings, exceptions, CSP violations and failed requests of all tabs and workers. */
+async function watch(context: BrowserContext, report: (problem: string) => void): Promise<void> {
   const listen = (message: ConsoleMessage) => {
     const { url } = message.location();
-    if (PROBLEMS.includes(message.type())) tell(`console: ${message.text()} (${url})`);
+    if (PROBLEMS.includes(message.type())) report(`console: ${message.text()} (${url})`);
   };
   context.on('console', listen);
   context.on('serviceworker', (worker) => worker.on('console', listen));
-  context.on('weberror', (error) => tell(`exception: ${error.error().stack}`));
+  context.on('weberror', (error) => report(`exception: ${error.error().stack}`));
   context.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
     // Ended by the page itself: a cancelled wait, a player that has enough, a tab that goes elsewhere.
-    if (reason !== 'net::ERR_ABORTED') tell(`request: ${reason} (${request.method()} ${request.url()})`);
+    if (reason !== 'net::ERR_ABORTED') report(`request: ${reason} (${request.method()} ${request.url()})`);
   });
   await context.addInitScript({
     content: `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>

@@ -1,4 +1,4 @@
-/** What the demo is, in this process: sandbox, gateway and studio on free ports; what lies between them can be broken. */
+/** The demo in this process: sandbox, gateway and Studio on free ports, with networks between them that can be broken. */
 
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { startStudio } from '../../src/demo/studio-server.ts';
@@ -24,7 +24,7 @@ export interface DemoWorld extends AsyncDisposable {
   readonly upstreamNetwork: BreakableNetwork;
   readonly gate: UpstreamGate;
   readonly upstream: Sandbox['upstream'];
-  /** Signs in as a browser does, only without one; gives the cookies that the browser would hold then. */
+  /** Signs in without a browser, and returns the cookies that a browser would have then. */
   signIn(name: string): Promise<Bun.Cookie[]>;
 }
 
@@ -33,7 +33,7 @@ export interface DemoWorldOptions extends Pick<SandboxOptions, 'startingBalance'
   readonly environment?: Environment;
 }
 
-/** Generation is as fast as it can be: a test that wants it slow holds the audio at the gate. */
+/** Generation is as fast as possible; a test that needs it slow holds the audio back at the gate. */
 export async function startDemoWorld({
   environment = {},
   ...behaviour
@@ -90,12 +90,12 @@ export async function startDemoWorld({
     async signIn(name) {
       const { identityProviderUrl } = sandbox;
       const grant = await signInThroughForm({ identityProviderUrl, clientId: CLIENT_ID, redirectUri, name });
-      const answer = await postJson(
+      const response = await postJson(
         `${gatewayUrl}/api/auth/idp`,
         { code: grant.code, code_verifier: grant.codeVerifier },
         { origin: studioUrl },
       );
-      return answer.headers.getSetCookie().map((header) => Bun.Cookie.parse(header));
+      return response.headers.getSetCookie().map((header) => Bun.Cookie.parse(header));
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

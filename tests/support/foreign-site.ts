@@ -1,14 +1,14 @@
-/** A site that is not the studio: an empty page for a test's scripts, and a memory of the cookies that come with each call. */
+/** A site other than the Studio: an empty page for a test's scripts, which records the cookies of each request. */
 
 export interface ForeignSite extends AsyncDisposable {
   readonly origin: string;
-  /** The paths that were asked for, each with the names of the cookies that came along. */
+  /** The names of the cookies that arrived with a request, by path. */
   readonly cookies: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
- * On `localhost` it is of the studio's own site, whose cookies it gets; on `127.0.0.1` it is not. Browsers find names
- * below `localhost` on this machine: `a.music.localhost` and `b.music.localhost` are hosts of one site.
+ * `localhost` is the Studio's own site, whose cookies this server receives; `127.0.0.1` is another site. Browsers find
+ * names below `localhost` on this machine, so `a.music.localhost` and `b.music.localhost` are hosts of one site.
  */
 export function openForeignSite(hostname: string): ForeignSite {
   const cookies = new Map<string, readonly string[]>();

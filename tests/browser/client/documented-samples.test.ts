@@ -117,7 +117,7 @@ describeInChromium('the code samples for web-app developers', (visit) => {
     expect(await page.evaluate(() => samples.begin())).toBeUndefined();
   });
 
-  it('order again with the same key when the gateway had too much under way', async () => {
+  it('retry an order with the same key when the gateway was overloaded', async () => {
     await using visitor = await visit();
     visitor.expectProblem(/status of 503/);
     await using opened = await openSamples(visitor, WITH_CLIENT);
@@ -172,7 +172,7 @@ describeInChromium('the code samples for web-app developers', (visit) => {
     expect(await page.evaluate(() => samples.session())).toEqual({ authenticated: false });
   });
 
-  it('complete no sign-in that this tab has not begun', async () => {
+  it('do not complete a sign-in that this tab has not begun', async () => {
     await using visitor = await visit();
     await using opened = await openSamples(visitor, BY_HAND);
     const { page, origin, gateway } = opened;

@@ -31,15 +31,15 @@ export function fetchOf(page: Window): (url: string, init: RequestInit) => Promi
     const abort = new page.AbortController();
     signal?.addEventListener('abort', () => abort.abort(signal.reason), { once: true });
     if (signal?.aborted) abort.abort(signal.reason);
-    const answer = await page.fetch(url, {
+    const response = await page.fetch(url, {
       method,
       credentials,
       headers: Object.fromEntries(new Headers(headers)),
       signal: abort.signal,
       ...(typeof body === 'string' && { body }),
     });
-    const { status, headers: answered } = answer;
-    return new Response(streamOf(answer.body), { status, headers: Object.fromEntries(answered) });
+    const { status, headers: received } = response;
+    return new Response(streamOf(response.body), { status, headers: Object.fromEntries(received) });
   };
 }
 

@@ -41,7 +41,7 @@ describe('the address of a page that completes a sign-in', () => {
     page.eval(`history.replaceState({ scroll: 120 }, '', location.href)`);
     const entries = page.history.length;
     const completed = inPage(page, 'client.completeSignIn()');
-    // Before any answer: what the page does meanwhile must not send the code on.
+    // Before any response, because a request of the page could send the code on.
     expect(page.location.href).toBe(cleaned);
     expect(await completed).toBe(true);
     expect(page.location.href).toBe(cleaned);
@@ -65,7 +65,7 @@ describe('the address of a page that completes a sign-in', () => {
     expect(page.sessionStorage.length).toBe(0);
   });
 
-  it('is left alone when it is no answer', async () => {
+  it('is left alone when it is not a response', async () => {
     await using world = startWorld();
     const page = await comeBack(world, () => '/callback?code=gift&x=a%20b#h');
     expect(await inPage(page, 'client.completeSignIn()')).toBe(false);
@@ -73,15 +73,15 @@ describe('the address of a page that completes a sign-in', () => {
     expect(page.sessionStorage.length).toBe(1);
   });
 
-  it('is left alone when the answer was given, as by a pop-up', async () => {
+  it('is left alone when the response came another way, as from a pop-up', async () => {
     await using world = startWorld();
     const states: string[] = [];
     const page = await comeBack(world, (state) => {
       states.push(state);
       return '/library?code=gift';
     });
-    const answer = `https://elsewhere.test/callback?code=c-1&state=${states[0]}`;
-    expect(await inPage(page, `client.completeSignIn('${answer}')`)).toBe(true);
+    const response = `https://elsewhere.test/callback?code=c-1&state=${states[0]}`;
+    expect(await inPage(page, `client.completeSignIn('${response}')`)).toBe(true);
     expect(page.location.pathname + page.location.search).toBe('/library?code=gift');
   });
 });

@@ -16,33 +16,33 @@ async function begin(world: Pick<World, 'url'>) {
   return { page, client, sent, state, secrets: [CODE, String(codeVerifier)] };
 }
 
-function answerWith(parameters: Record<string, string>): string {
+function redirectWith(parameters: Record<string, string>): string {
   return `${PROVIDER.redirectUri}?${new URLSearchParams(parameters)}`;
 }
 
 /** Looks through everything that a log or an error service could read of an error. */
 function expectNoSecrets(error: unknown, secrets: readonly string[]): void {
   expect(error).toBeInstanceOf(Error);
-  let told = Bun.inspect(error, { depth: 20 });
+  let text = Bun.inspect(error, { depth: 20 });
   for (let each = error; each instanceof Error; each = each.cause) {
     const own = Object.getOwnPropertyNames(each).map((name) => Reflect.get(each, name));
-    told += [each.message, each.stack, String(each), Bun.inspect(own, { depth: 20 })].join('\n');
+    text += [each.message, each.stack, String(each), Bun.inspect(own, { depth: 20 })].join('\n');
   }
-  for (const secret of secrets) expect(told).not.toContain(secret);
+  for (const secret of secrets) expect(text).not.toContain(secret);
 }
 
 /** Responses that do not belong to the sign-in. */
-const FOREIGN: [name: string, answer: (state: string) => string][] = [
-  ['a foreign state', () => answerWith({ code: CODE, state: 'somebody-elses' })],
-  ['no more than the start of the state', (state) => answerWith({ code: CODE, state: state.slice(0, -1) })],
-  ['an empty state', () => answerWith({ code: CODE, state: '' })],
-  ['a foreign issuer', (state) => answerWith({ code: CODE, state, iss: 'https://evil.test' })],
-  ['the issuer with a slash', (state) => answerWith({ code: CODE, state, iss: `${PROVIDER.issuer}/` })],
-  ['an error with a foreign state', () => answerWith({ error: 'access_denied', state: 'somebody-elses' })],
-  ['an empty code', (state) => answerWith({ code: '', state })],
-  ['two codes', (state) => `${answerWith({ code: CODE, state })}&code=another`],
-  ['two states', (state) => `${answerWith({ code: CODE, state })}&state=another`],
-  ['tokens of the implicit flow', (state) => answerWith({ code: CODE, state, id_token: 'e.y.J' })],
+const FOREIGN: [name: string, response: (state: string) => string][] = [
+  ['a foreign state', () => redirectWith({ code: CODE, state: 'somebody-elses' })],
+  ['no more than the start of the state', (state) => redirectWith({ code: CODE, state: state.slice(0, -1) })],
+  ['an empty state', () => redirectWith({ code: CODE, state: '' })],
+  ['a foreign issuer', (state) => redirectWith({ code: CODE, state, iss: 'https://evil.test' })],
+  ['the issuer with a slash', (state) => redirectWith({ code: CODE, state, iss: `${PROVIDER.issuer}/` })],
+  ['an error with a foreign state', () => redirectWith({ error: 'access_denied', state: 'somebody-elses' })],
+  ['an empty code', (state) => redirectWith({ code: '', state })],
+  ['two codes', (state) => `${redirectWith({ code: CODE, state })}&code=another`],
+  ['two states', (state) => `${redirectWith({ code: CODE, state })}&state=another`],
+  ['tokens of the implicit flow', (state) => redirectWith({ code: CODE, state, id_token: 'e.y.J' })],
 ];
 
 /** No request of these tests may reach it. */
@@ -53,20 +53,20 @@ afterAll(async () => {
 });
 
 describe('a response to no sign-in of this tab', () => {
-  it.each(FOREIGN)('with %s is not used, and ends the sign-in', async (_, answer) => {
+  it.each(FOREIGN)('with %s is not used, and ends the sign-in', async (_, response) => {
     const { client, page, sent, state, secrets } = await begin(world);
-    const error = await rejection(client.completeSignIn(answer(state)));
+    const error = await rejection(client.completeSignIn(response(state)));
     expect(error).toMatchObject({ name: 'SignInError', code: 'invalid_response' });
     expectNoSecrets(error, secrets);
     expect(page.sessionStorage.length).toBe(0);
-    const late = await rejection(client.completeSignIn(answerWith({ code: CODE, state })));
+    const late = await rejection(client.completeSignIn(redirectWith({ code: CODE, state })));
     expect(late).toMatchObject({ name: 'SignInError', code: 'not_begun' });
     expect(sent).toEqual([]);
   });
 
   it('is reported as denied when the user has said no', async () => {
     const { client, sent, state, secrets } = await begin(world);
-    const denied = answerWith({ error: 'access_denied', error_description: `not ${CODE}`, state });
+    const denied = redirectWith({ error: 'access_denied', error_description: `not ${CODE}`, state });
     const error = await rejection(client.completeSignIn(denied));
     expect(error).toMatchObject({
       name: 'SignInError',
@@ -80,7 +80,7 @@ describe('a response to no sign-in of this tab', () => {
   it('is refused where no sign-in was begun', async () => {
     const { fetch, sent } = recorded(fetchOf(openPage()));
     const client = clientIn(openPage(), world, { fetch });
-    const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state: 'x' })));
+    const error = await rejection(client.completeSignIn(redirectWith({ code: CODE, state: 'x' })));
     expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
     expectNoSecrets(error, [CODE]);
     expect(sent).toEqual([]);
@@ -101,13 +101,13 @@ describe('a response to no sign-in of this tab', () => {
     const page = openPage();
     page.sessionStorage.setItem(STORAGE_KEY, content);
     const client = clientIn(page, world);
-    const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state: 'x' })));
+    const error = await rejection(client.completeSignIn(redirectWith({ code: CODE, state: 'x' })));
     expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
     expect(page.sessionStorage.length).toBe(0);
   });
 });
 
-describe('an address that is no response', () => {
+describe('an address that is not a response', () => {
   it.each(['', '?code=x', '?state=x', '?error=x', '?listen=1#state=x&code=y'])(
     'as /%s leaves the sign-in as it is',
     async (query) => {
@@ -134,11 +134,11 @@ describe('a sign-in at the gateway', () => {
     await using world = startWorld();
     world.upstream.on('POST /oauth/token', () => Response.json({ error: 'invalid_grant' }, { status: 400 }));
     const { client, page, state, secrets } = await begin(world);
-    const answer = answerWith({ code: CODE, state });
-    const error = await rejection(client.completeSignIn(answer));
+    const response = redirectWith({ code: CODE, state });
+    const error = await rejection(client.completeSignIn(response));
     expect(error).toMatchObject({ name: 'GatewayRequestError', status: 400 });
     expectNoSecrets(error, secrets);
-    expect(await rejection(client.completeSignIn(answer))).toMatchObject({ code: 'not_begun' });
+    expect(await rejection(client.completeSignIn(response))).toMatchObject({ code: 'not_begun' });
     expect(page.sessionStorage.length).toBe(0);
     expect(world.upstream.calls).toEqual(['POST /oauth/token']);
   });
@@ -147,15 +147,15 @@ describe('a sign-in at the gateway', () => {
     await using world = startWorld();
     scriptSignIn(world);
     const { client, state } = await begin(world);
-    const answer = answerWith({ code: CODE, state, iss: PROVIDER.issuer });
-    expect(await client.completeSignIn(answer)).toBe(true);
-    expect(await rejection(client.completeSignIn(answer))).toMatchObject({ code: 'not_begun' });
+    const response = redirectWith({ code: CODE, state, iss: PROVIDER.issuer });
+    expect(await client.completeSignIn(response)).toBe(true);
+    expect(await rejection(client.completeSignIn(response))).toMatchObject({ code: 'not_begun' });
     expect(world.upstream.calls).toEqual(['POST /oauth/token', 'POST /v1/auth/idp']);
   });
 
   it('fails without its secrets when the gateway cannot be reached', async () => {
     const { client, page, state, secrets } = await begin({ url: 'http://127.0.0.1:1' });
-    const error = await rejection(client.completeSignIn(answerWith({ code: CODE, state })));
+    const error = await rejection(client.completeSignIn(redirectWith({ code: CODE, state })));
     expect(error).toMatchObject({ name: 'GatewayRequestError', status: 0 });
     expectNoSecrets(error, secrets);
     expect(page.sessionStorage.length).toBe(0);

@@ -77,9 +77,9 @@ describe('a sign-in at a real identity provider', () => {
     const page = openPage();
     const client = clientIn(page, gateway);
     expect(await client.session()).toEqual({ authenticated: false });
-    const answer = await throughForm(await client.beginSignIn(provider()), 'Ada');
-    expect(await clientIn(page, gateway).completeSignIn(answer.href)).toBe(true);
-    expect(answer.searchParams.get('iss')).toBe(gateway.sandbox.identityProviderUrl);
+    const response = await throughForm(await client.beginSignIn(provider()), 'Ada');
+    expect(await clientIn(page, gateway).completeSignIn(response.href)).toBe(true);
+    expect(response.searchParams.get('iss')).toBe(gateway.sandbox.identityProviderUrl);
     expect(await client.session()).toMatchObject({ authenticated: true, profile: { name: 'Ada' } });
   });
 
@@ -117,11 +117,11 @@ describe('a sign-in at a real identity provider', () => {
     const { fetch, sent } = recorded(fetchOf(page));
     const client = clientIn(page, gateway, { fetch });
     const address = await client.beginSignIn(provider());
-    // Without a session there, no answer but an error is possible.
+    // Without a session there, the response must be an error.
     address.searchParams.set('prompt', 'none');
     const landing = await navigate(new CookieJar(), address);
-    const answer = landing.at === 'client' ? landing.redirect.href : '';
-    expect(await rejection(client.completeSignIn(answer))).toMatchObject({
+    const response = landing.at === 'client' ? landing.redirect.href : '';
+    expect(await rejection(client.completeSignIn(response))).toMatchObject({
       name: 'SignInError',
       code: 'denied',
       message: expect.stringContaining('login_required'),

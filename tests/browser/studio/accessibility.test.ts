@@ -33,8 +33,8 @@ async function findings(page: Page): Promise<readonly string[]> {
   return found;
 }
 
-describeInChromium('everybody can use the studio', (visit) => {
-  it('signed out', async () => {
+describeInChromium('the studio has no accessibility problem', (visit) => {
+  it('for a person who is signed out', async () => {
     await using world = await startDemoWorld();
     await using visitor = await visit(WITH_AXE);
     const page = await visitor.open(world.studioUrl);
@@ -42,7 +42,7 @@ describeInChromium('everybody can use the studio', (visit) => {
     expect(await findings(page)).toEqual([]);
   });
 
-  it('signed in, with a track that has been generated, and with an error', async () => {
+  it('for a person who is signed in, with a generated track, and with an error', async () => {
     await using studio = await openStudio(visit, { startingBalance: 10 }, WITH_AXE);
     const { visitor, page } = studio;
     await page.getByText(english.libraryEmpty).waitFor();
@@ -57,7 +57,7 @@ describeInChromium('everybody can use the studio', (visit) => {
     expect(await findings(page)).toEqual([]);
   });
 
-  it('as somebody with whom a track was shared', async () => {
+  it('for a person who opens a shared track', async () => {
     await using owner = await openStudio(visit, {}, WITH_AXE);
     const { page: studio } = owner;
     await generate(studio, { isPublic: true });

@@ -1,6 +1,7 @@
 import { expect, it } from 'bun:test';
+import type { Page } from 'playwright-core';
 import { describeInChromium, type Visit } from '../../support/chromium.ts';
-import { type DemoWorld, startDemoWorld } from '../../support/demo-world.ts';
+import { startDemoWorld } from '../../support/demo-world.ts';
 import { openForeignSite } from '../../support/foreign-site.ts';
 import { openSignedIn } from './page.ts';
 
@@ -20,41 +21,53 @@ const CALLS = [
   ['/api/music/generate', 'POST', 'application/json', ORDER],
   ['/api/music/generate', 'POST', 'text/plain', ORDER],
   ['/api/upstream/v1/music', 'POST', 'text/plain', ORDER],
+  ['/api/upstream/v1/music/creations/7', 'PATCH', 'application/json', '{"is_public":true}'],
 ] as const;
 
 /** What the browser and the gateway say to what these pages try. */
 const REFUSALS = /CORS policy|status of 40[03]|ERR_FAILED|ERR_BLOCKED/;
 
 /**
- * The browser of somebody who is signed in and has a private track. No tab of the studio is open: what arrives
- * upstream after this, somebody else has sent.
+ * The browser of a signed-in user with a private track, and a foreign page at each place. No tab of the studio is
+ * open: whatever arrives upstream from now on was sent by a foreign page.
  */
-async function openVictim(visit: Visit, world: DemoWorld) {
-  const visitor = await visit();
+async function openVictim(visit: Visit) {
+  await using stack = new AsyncDisposableStack();
+  const world = stack.use(await startDemoWorld());
+  const visitor = stack.use(await visit());
   visitor.tolerateProblem(REFUSALS);
   const studio = await openSignedIn(visitor, world);
   const creationId = await studio.evaluate(
     async ({ url, order }) => {
       const headers = { 'content-type': 'application/json' };
-      const answer = await fetch(url, { method: 'POST', credentials: 'include', headers, body: order });
-      await answer.arrayBuffer();
-      return answer.headers.get('x-music-creation-id');
+      const response = await fetch(url, { method: 'POST', credentials: 'include', headers, body: order });
+      await response.arrayBuffer();
+      return response.headers.get('x-music-creation-id');
     },
     { url: `${world.gatewayUrl}/api/music/generate`, order: ORDER },
   );
   await studio.close();
   const contentUrl = `${world.gatewayUrl}/api/upstream/v1/music/creations/${creationId}/content`;
   const callsBefore = world.gate.calls.length;
-  return { ...visitor, contentUrl, forgedCalls: () => world.gate.calls.slice(callsBefore) };
+  const places: [place: string, page: Page][] = [];
+  for (const place of PLACES) {
+    const site = stack.use(openForeignSite(place));
+    places.push([place, await visitor.open(`${site.origin}/`)]);
+  }
+  const { context } = visitor;
+  const { gatewayUrl } = world;
+  const opened = stack.move();
+  return {
+    ...{ places, context, gatewayUrl, contentUrl },
+    forgedCalls: () => world.gate.calls.slice(callsBefore),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
 }
 
 describeInChromium('a page on a foreign origin', (visit) => {
   it('reads nothing with fetch, and nothing arrives upstream', async () => {
-    await using world = await startDemoWorld();
-    await using victim = await openVictim(visit, world);
-    for (const place of PLACES) {
-      await using site = openForeignSite(place);
-      const page = await victim.open(`${site.origin}/`);
+    await using victim = await openVictim(visit);
+    for (const [place, page] of victim.places) {
       const outcomes = await page.evaluate(
         ({ base, calls }) =>
           Promise.all(
@@ -62,12 +75,12 @@ describeInChromium('a page on a foreign origin', (visit) => {
               const headers = type ? { headers: { 'content-type': type }, body } : {};
               const init = { method, credentials: 'include', ...headers } as const;
               const rejected = () => 'rejected';
-              // It need not read the answer to do harm.
+              // A page can do harm without reading the response.
               await fetch(base + path, { ...init, mode: 'no-cors' }).catch(rejected);
               return fetch(base + path, init).then(({ status }) => status, rejected);
             }),
           ),
-        { base: world.gatewayUrl, calls: CALLS },
+        { base: victim.gatewayUrl, calls: CALLS },
       );
       expect([place, ...outcomes]).toEqual([place, ...CALLS.map(() => 'rejected')]);
     }
@@ -75,11 +88,8 @@ describeInChromium('a page on a foreign origin', (visit) => {
   });
 
   it('plays and embeds nothing of a private track', async () => {
-    await using world = await startDemoWorld();
-    await using victim = await openVictim(visit, world);
-    for (const place of PLACES) {
-      await using site = openForeignSite(place);
-      const page = await victim.open(`${site.origin}/`);
+    await using victim = await openVictim(visit);
+    for (const [place, page] of victim.places) {
       const outcomes = await page.evaluate((url) => {
         const outcome = (element: HTMLImageElement | HTMLAudioElement) => {
           const { promise, resolve } = Promise.withResolvers<string>();
@@ -98,14 +108,13 @@ describeInChromium('a page on a foreign origin', (visit) => {
     expect(victim.forgedCalls()).toEqual([]);
   });
 
-  it('neither generates nor signs anybody out with a form', async () => {
-    await using world = await startDemoWorld();
-    await using victim = await openVictim(visit, world);
-    for (const place of PLACES) {
-      await using site = openForeignSite(place);
+  it('neither generates nor signs a user out with a form', async () => {
+    await using victim = await openVictim(visit);
+    for (const [place, home] of victim.places) {
       for (const path of ['/api/auth/logout', '/api/music/generate', '/api/upstream/v1/music']) {
-        const page = await victim.open(`${site.origin}/`);
-        const answer = page.waitForResponse(world.gatewayUrl + path);
+        const page = await victim.context.newPage();
+        await page.goto(home.url());
+        const response = page.waitForResponse(victim.gatewayUrl + path);
         await page.evaluate(
           ({ action, order }) => {
             const form = document.createElement('form');
@@ -117,13 +126,13 @@ describeInChromium('a page on a foreign origin', (visit) => {
             document.body.append(form);
             form.submit();
           },
-          { action: world.gatewayUrl + path, order: ORDER },
+          { action: victim.gatewayUrl + path, order: ORDER },
         );
-        expect([place, path, (await answer).status()]).toEqual([place, path, 403]);
+        expect([place, path, (await response).status()]).toEqual([place, path, 403]);
       }
     }
     expect(victim.forgedCalls()).toEqual([]);
-    expect(await victim.context.cookies(world.gatewayUrl)).toHaveLength(2);
+    expect(await victim.context.cookies(victim.gatewayUrl)).toHaveLength(2);
   });
 
   it('sends no session cookies along when it is of another site', async () => {

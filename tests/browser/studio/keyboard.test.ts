@@ -55,7 +55,7 @@ async function type(page: Page, field: Locator, text: string): Promise<void> {
   await page.keyboard.type(text);
 }
 
-/** Collects from now on what the live region of the form says; it has to be there before it speaks. */
+/** Collects what the live region of the form says from now on. */
 async function listen(page: Page): Promise<() => Promise<readonly string[]>> {
   const liveRegion = region(page, english.newTrack).getByRole('status');
   const heard = await liveRegion.evaluateHandle((element) => {
@@ -70,7 +70,7 @@ async function listen(page: Page): Promise<() => Promise<readonly string[]>> {
   return () => heard.jsonValue();
 }
 
-describeInChromium('somebody without a mouse, or without eyes,', (visit) => {
+describeInChromium('a person with a keyboard and a screen reader', (visit) => {
   it.each(LANGUAGES)(
     'signs in, generates, plays, seeks and signs out in %s',
     async (locale, language, texts) => {

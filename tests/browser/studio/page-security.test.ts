@@ -16,9 +16,9 @@ function directives(policy: string): Record<string, string> {
 describeInChromium('the page of the studio', (visit) => {
   it.each(['/', '/callback', '/?listen=none'])('comes with a strict policy at %s', async (path) => {
     await using world = await startDemoWorld();
-    const answer = await fetch(world.studioUrl + path);
+    const response = await fetch(world.studioUrl + path);
     const again = await fetch(world.studioUrl + path);
-    const policy = directives(answer.headers.get('content-security-policy') ?? '');
+    const policy = directives(response.headers.get('content-security-policy') ?? '');
     const [, nonce] = /'nonce-([\w+/=-]{22,})'/.exec(policy['style-src'] ?? '') ?? [];
     expect(nonce).toBeString();
     expect(policy).toEqual({
@@ -34,13 +34,13 @@ describeInChromium('the page of the studio', (visit) => {
       'frame-ancestors': "'none'",
     });
     expect(again.headers.get('content-security-policy')).not.toContain(`${nonce}`);
-    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
-    expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
-    expect(answer.headers.get('cross-origin-opener-policy')).toBe('same-origin');
-    expect(await answer.text()).not.toMatch(/<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style/);
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(response.headers.get('referrer-policy')).toBe('no-referrer');
+    expect(response.headers.get('cross-origin-opener-policy')).toBe('same-origin');
+    expect(await response.text()).not.toMatch(/<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style/);
   });
 
-  it('runs no script that somebody gets into it, and tells nobody', async () => {
+  it('runs no injected script, and sends nothing to another server', async () => {
     await using studio = await openStudio(visit);
     const { world, visitor, page } = studio;
     for (const directive of ['script-src', 'connect-src', 'img-src', 'form-action']) {
@@ -73,7 +73,7 @@ describeInChromium('the page of the studio', (visit) => {
     expect(page.url()).toStartWith(world.studioUrl);
   });
 
-  it('is framed by nobody', async () => {
+  it('cannot be framed by another site', async () => {
     await using world = await startDemoWorld();
     await using site = openForeignSite('localhost');
     await using visitor = await visit();

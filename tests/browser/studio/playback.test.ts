@@ -16,10 +16,10 @@ import {
 } from './page.ts';
 
 const SILENCE = 0.01;
-/** Too long for the browser to have all of it before it is asked for the middle. */
+/** So long that the browser cannot have loaded its middle when a person seeks there. */
 const LONG_SECONDS = 150;
 
-/** Waits until what the element plays is louder than silence. It is heard as it is: nothing is rerouted. */
+/** Waits until the element plays something louder than silence. */
 function heard(page: Page): Promise<number> {
   return page
     .locator('audio')
@@ -39,18 +39,18 @@ function heard(page: Page): Promise<number> {
     }, SILENCE);
 }
 
-/** Clicks in the middle of the waveform, and gives the answer with the part of the file that begins where it says. */
+/** Clicks in the middle of the waveform, and returns the response to a request for that range of the file. */
 async function seekToMiddle(page: Page, from: RegExp): Promise<Response> {
-  const answer = page.waitForResponse(
+  const response = page.waitForResponse(
     (response) =>
       response.url().endsWith('/content') && from.test(response.request().headers()['range'] ?? ''),
   );
   await page.getByRole('slider', { name: english.position }).click();
-  return answer;
+  return response;
 }
 
-describeInChromium('playing in the studio', (visit) => {
-  it('is heard while the rest of the track is still being made', async () => {
+describeInChromium('a track in the studio', (visit) => {
+  it('is heard while the rest of it is still being made', async () => {
     await using studio = await openStudio(visit);
     const { world, page } = studio;
     const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
@@ -68,7 +68,7 @@ describeInChromium('playing in the studio', (visit) => {
     expect(world.upstream.counts().generations).toBe(1);
   });
 
-  it('seeks to the middle after the end, and goes on from there', async () => {
+  it('can be played from its middle after the end', async () => {
     await using studio = await openStudio(visit);
     const { page } = studio;
     await generate(page, { seconds: 10 });
@@ -83,7 +83,7 @@ describeInChromium('playing in the studio', (visit) => {
     await playedBeyond(page, position + 0.3);
   });
 
-  it('seeks in a long track while it plays by asking for the rest of it alone', async () => {
+  it('is requested from the middle on when a person seeks in it while it plays', async () => {
     await using studio = await openStudio(visit);
     const { page } = studio;
     await generate(page, { seconds: LONG_SECONDS });
@@ -97,7 +97,7 @@ describeInChromium('playing in the studio', (visit) => {
     await playedBeyond(page, LONG_SECONDS / 2 + 1);
   });
 
-  it('plays a track of the library as samples that are no silence', async () => {
+  it('from the library is played as samples that are not silence', async () => {
     await using studio = await openStudio(visit);
     const { page } = studio;
     await generate(page);
@@ -105,8 +105,10 @@ describeInChromium('playing in the studio', (visit) => {
     await button(tracks(page).first(), 'Play').click();
     await playedBeyond(page, 0.3);
     const loudest = await page.locator('audio').evaluate(async (audio: HTMLAudioElement) => {
-      const answer = await fetch(audio.src, { credentials: 'include' });
-      const decoded = await new OfflineAudioContext(1, 1, 24_000).decodeAudioData(await answer.arrayBuffer());
+      const response = await fetch(audio.src, { credentials: 'include' });
+      const decoded = await new OfflineAudioContext(1, 1, 24_000).decodeAudioData(
+        await response.arrayBuffer(),
+      );
       return decoded.getChannelData(0).reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
     });
     expect(loudest).toBeGreaterThan(0.1);

@@ -5,10 +5,9 @@ import type { Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
 import { startDemoWorld } from '../../support/demo-world.ts';
-import { openForeignSite } from '../../support/foreign-site.ts';
 import { button, generate, signIn, tracks } from './page.ts';
 
-/** To look at; the README's are made anew with UPDATE_SCREENSHOTS=1. */
+/** For a look at them. UPDATE_SCREENSHOTS=1 also replaces those of the README. */
 const FOLDER = `${tmpdir()}/music-studio-screenshots`;
 const README_FOLDER = new URL('../screenshots', import.meta.url).pathname;
 const MOST_BYTES = 200_000;
@@ -27,8 +26,8 @@ const PROMPTS = [
 ] as const;
 
 /** From 0, black, to 1, white: what a person sees of it on the whole. */
-async function brightness(picture: Buffer, blank: Page): Promise<number> {
-  return blank.evaluate(async (base64) => {
+async function brightness(picture: Buffer, page: Page): Promise<number> {
+  return page.evaluate(async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
     const bitmap = await createImageBitmap(new Blob([bytes]));
     const canvas = new OffscreenCanvas(1, 1).getContext('2d');
@@ -38,32 +37,25 @@ async function brightness(picture: Buffer, blank: Page): Promise<number> {
   }, picture.toString('base64'));
 }
 
-describeInChromium('pictures of the studio', (visit) => {
-  async function fill(page: Page): Promise<void> {
-    for (const [index, prompt] of PROMPTS.entries())
-      await generate(page, { prompt, seconds: 40 + 20 * index, isPublic: index === 1 });
-    // A part of it is heard then, and none of it moves.
-    await button(page, english.pause).click();
-    await page.getByRole('slider', { name: english.position }).click();
-    await button(tracks(page).first(), english.play).waitFor();
-  }
-
-  it('are light or dark as the person likes it, and small', async () => {
+describeInChromium('the studio on a picture', (visit) => {
+  it('is light or dark as the person prefers, and small', async () => {
     await using world = await startDemoWorld();
-    await using site = openForeignSite('127.0.0.1');
     await using visitor = await visit();
     const page = await visitor.open(world.studioUrl);
     await signIn(page, 'Ada Lovelace');
-    await fill(page);
-    await using other = await visit();
-    const blank = await other.open(site.origin);
+    for (const [index, prompt] of PROMPTS.entries())
+      await generate(page, { prompt, seconds: 40 + 20 * index, isPublic: index === 1 });
+    // The waveform shows a part as heard, and nothing moves.
+    await button(page, english.pause).click();
+    await page.getByRole('slider', { name: english.position }).click();
+    await button(tracks(page).first(), english.play).waitFor();
     await mkdir(FOLDER, { recursive: true });
     for (const { colorScheme, width, height } of VIEWS) {
       await page.setViewportSize({ width, height });
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       const picture = await page.screenshot({ fullPage: true, animations: 'disabled' });
       await Bun.write(`${FOLDER}/${colorScheme}-${width}.png`, picture);
-      const light = await brightness(picture, blank);
+      const light = await brightness(picture, page);
       if (colorScheme === 'light') expect(light).toBeGreaterThan(0.7);
       else expect(light).toBeLessThan(0.3);
       if (width !== 1440) continue;

@@ -16,7 +16,7 @@ import {
   tracks,
 } from './page.ts';
 
-/** The lines that tell of renewals, in the region Session. */
+/** The lines about renewals, in the region Session. */
 function renewals(page: Page) {
   return region(page, english.session).getByText(/^Refreshed at \d/);
 }
@@ -34,7 +34,7 @@ describeInChromium('a session in the studio', (visit) => {
     expect(world.upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0, generations: 1 });
   });
 
-  it('lets a track arrive whose access token expires, then refreshes once for all that it loads', async () => {
+  it('lasts while a track arrives whose access token expires, and is refreshed once after it', async () => {
     await using studio = await openStudio(visit);
     const { world, page } = studio;
     const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);

@@ -12,7 +12,7 @@ async function share(page: Page): Promise<string> {
   return sharedLink(page);
 }
 
-describeInChromium('sharing a track', (visit) => {
+describeInChromium('a shared track', (visit) => {
   it('plays for somebody without cookies, by the link that was copied', async () => {
     await using owner = await openStudio(visit, {}, { permissions: ['clipboard-read', 'clipboard-write'] });
     const { world, page: studio } = owner;
@@ -35,7 +35,7 @@ describeInChromium('sharing a track', (visit) => {
     expect(await button(page, 'Generate').isVisible()).toBe(false);
   });
 
-  it('is shown as a link to copy where the clipboard is refused', async () => {
+  it('has a link to copy by hand where the clipboard is refused', async () => {
     await using owner = await openStudio(visit);
     const { page: studio } = owner;
     await generate(studio);
@@ -46,7 +46,7 @@ describeInChromium('sharing a track', (visit) => {
     await studio.getByText(english.linkShown).waitFor();
   });
 
-  it('ends with Unpublish: the link says that the track is not there', async () => {
+  it('is not found by its link after Unpublish', async () => {
     await using owner = await openStudio(visit);
     const { page: studio } = owner;
     await generate(studio, { prompt: PROMPT });
@@ -70,7 +70,7 @@ describeInChromium('sharing a track', (visit) => {
     expect(await page.getByText(PROMPT).count()).toBe(0);
   });
 
-  it('can be chosen before a track is made', async () => {
+  it('can be made public before it is generated', async () => {
     await using owner = await openStudio(visit);
     const { page: studio } = owner;
     await generate(studio, { isPublic: true });

@@ -6,8 +6,8 @@ import { alertText, button, openStudio, region, signIn, tracks } from './page.ts
 
 const COOKIES = ['svc_music_access', 'svc_music_refresh'];
 
-describeInChromium('signing in and out of the studio', (visit) => {
-  it('goes through the real form; cookies are out of reach of scripts, and no code stays behind', async () => {
+describeInChromium('a sign-in to the studio', (visit) => {
+  it('leaves cookies out of reach of scripts, and no code behind', async () => {
     await using world = await startDemoWorld();
     await using visitor = await visit();
     const page = await visitor.open(world.studioUrl);
@@ -31,7 +31,7 @@ describeInChromium('signing in and out of the studio', (visit) => {
     expect(history.join()).not.toContain('code=');
   });
 
-  it('keeps the session over a reload, and loads what belongs to it', async () => {
+  it('lasts over a reload, which loads what belongs to the session', async () => {
     await using studio = await openStudio(visit, { startingBalance: 1_234 });
     const { page } = studio;
     await page.reload();
@@ -42,7 +42,7 @@ describeInChromium('signing in and out of the studio', (visit) => {
     expect(await tracks(page).count()).toBe(0);
   });
 
-  it('says so when the sign-in was declined, and lets one begin again', async () => {
+  it('can be repeated after it was declined', async () => {
     await using world = await startDemoWorld();
     await using visitor = await visit();
     const page = await visitor.open(world.studioUrl);
@@ -58,7 +58,7 @@ describeInChromium('signing in and out of the studio', (visit) => {
     await signIn(page, 'Ada');
   });
 
-  it('takes no answer to a sign-in that somebody else has begun', async () => {
+  it('does not accept a response to a sign-in that somebody else has begun', async () => {
     await using world = await startDemoWorld();
     await using visitor = await visit();
     const page = await visitor.open(`${world.studioUrl}/callback?code=somebody-elses&state=theirs`);
@@ -68,7 +68,7 @@ describeInChromium('signing in and out of the studio', (visit) => {
     expect(world.upstream.counts().signIns).toBe(0);
   });
 
-  it('ends the session with Sign out, at the upstream too', async () => {
+  it('ends with Sign out, at the upstream too', async () => {
     await using studio = await openStudio(visit);
     const { world, visitor, page } = studio;
     await button(page, 'Sign out').click();

@@ -22,8 +22,9 @@ function openFeed(options: Partial<FeedOptions<string>> = {}) {
     ...options,
   });
   const give = (value: string | Error, request = requests.shift()) => {
-    if (value instanceof Error) request?.reject(value);
-    else request?.resolve(value);
+    if (!request) throw new Error('The feed has not asked');
+    if (value instanceof Error) request.reject(value);
+    else request.resolve(value);
     return settle();
   };
   return { feed, advance, requests, shown, give, asked: () => load.mock.calls.length, ...events };

@@ -2,7 +2,8 @@ import { describe, expect, it, mock } from 'bun:test';
 import type { GenerationOrder } from '../../../src/client/generation.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
-import { button, enter, field, fire, openPart, settle } from './page.ts';
+import { part } from '../../../src/demo/studio/parts.ts';
+import { enter, fire, openPart, settle } from './page.ts';
 
 const MODELS = [
   { id: 'music-1', name: 'One', creditsPerSecond: 0.5 },
@@ -15,8 +16,8 @@ function openForm() {
   const onGenerate = mock((_order: GenerationOrder, _key: string, _signal: AbortSignal) => outcome.promise);
   let outcome = Promise.withResolvers<Outcome>();
   const form = createGenerateForm(root, { text, onGenerate });
-  const generate = button(root, 'Generate');
-  const prompt = field<HTMLTextAreaElement>(root, 'Prompt');
+  const generate = part(root, 'generate');
+  const prompt = part<HTMLTextAreaElement>(root, 'prompt');
   form.showModels(MODELS);
   enter(prompt, ' Rain ');
   const press = () => {
@@ -31,9 +32,9 @@ function openForm() {
   };
   return {
     ...{ document, root, form, generate, prompt, shown, press, end },
-    cancel: button(root, 'Cancel'),
-    length: field(root, 'Length'),
-    model: field<HTMLSelectElement>(root, 'Model'),
+    cancel: part(root, 'cancel'),
+    length: part<HTMLInputElement>(root, 'length'),
+    model: part<HTMLSelectElement>(root, 'model'),
     attempts: () => onGenerate.mock.calls.length,
     isReady: () => generate.getAttribute('aria-disabled') === 'false',
   };
@@ -43,7 +44,7 @@ describe('an order', () => {
   it('is what the form holds', () => {
     const { root, length, press } = openForm();
     enter(length, '45');
-    field(root, 'Instrumental').click();
+    part<HTMLInputElement>(root, 'instrumental').click();
     expect(press().order).toEqual({
       model: 'music-1',
       prompt: 'Rain',
@@ -128,11 +129,11 @@ describe('the Idempotency-Key', () => {
     const { root, press, end } = openForm();
     const first = press();
     await end('uncertain');
-    field(root, 'Public').click();
+    part<HTMLInputElement>(root, 'public').click();
     const other = press();
     expect(other.order).toMatchObject({ prompt: 'Rain', is_public: true });
     await end('uncertain');
-    field(root, 'Public').click();
+    part<HTMLInputElement>(root, 'public').click();
     expect(new Set([first.key, other.key, press().key]).size).toBe(3);
   });
 });

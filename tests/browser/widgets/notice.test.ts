@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { createNotice } from '../../../src/demo/studio/notice.ts';
-import { button, openPart } from './page.ts';
+import { part } from '../../../src/demo/studio/parts.ts';
+import { openPart } from './page.ts';
 
 function openNotice() {
   const { root, text, shown } = openPart('notice');
@@ -17,7 +18,7 @@ describe('the notice', () => {
     expect(alert()).toBe('Try again in 5 seconds.');
     text.choose('sw');
     expect(alert()).toBe('Jaribu tena baada ya sekunde 5.');
-    button(root, 'Ondoa').click();
+    part(root, 'dismiss').click();
     expect([alert(), root.querySelector('[role=alert]')?.textContent.trim()]).toEqual([false, '']);
   });
 

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'bun:test';
 import { createLengthField, createPromptField } from '../../../src/demo/studio/order-fields.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { enter, field, openPart } from './page.ts';
+import { enter, openPart } from './page.ts';
 
 const openPrompt = () => {
   const { root, text, shown } = openPart('order');
   return {
     root,
     shown,
-    input: field<HTMLTextAreaElement>(root, 'Prompt'),
+    input: part<HTMLTextAreaElement>(root, 'prompt'),
     prompt: createPromptField(root, text),
   };
 };
@@ -53,7 +53,7 @@ describe('the length', () => {
     'of %j seconds is judged, in either language',
     (value) => {
       const { root, text, shown } = openPart('order');
-      const [input, length] = [field(root, 'Length'), createLengthField(root, text)];
+      const [input, length] = [part<HTMLInputElement>(root, 'length'), createLengthField(root, text)];
       const isRight = ['3', '600'].includes(value);
       expect([input.min, input.max, input.step, length.milliseconds()]).toEqual(['3', '600', '1', 30_000]);
       enter(input, value);

@@ -3,21 +3,15 @@
 import { jest, onTestFinished } from 'bun:test';
 import { Window as HappyWindow } from 'happy-dom';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { createText, type Text } from '../../../src/demo/studio/text.ts';
+import { createText } from '../../../src/demo/studio/text.ts';
 
 export const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
 
 /** The time of day in a test with {@link fakeTime}. */
 export const NOW = new Date('2026-03-04T05:06:07Z');
 
-export interface HappyPage {
-  readonly document: Document;
-  readonly text: Text;
-  readonly storage: Storage;
-}
-
 /** Opens the page; it is closed when the test has ended. */
-export function openPage(languages: readonly string[] = ['en-GB']): HappyPage {
+export function openPage(languages: readonly string[] = ['en-GB']) {
   const window = new HappyWindow({
     url: 'https://studio.test/',
     settings: { disableCSSFileLoading: true, handleDisabledFileLoadingAsSuccess: true },
@@ -45,23 +39,6 @@ function asDocument(document: HappyWindow['document']): Document {
 export function viewOf(document: Document): Window & typeof globalThis {
   if (!document.defaultView) throw new Error('The document has no window');
   return document.defaultView;
-}
-
-/** The button with this text. */
-export function button(root: ParentNode, name: string): HTMLButtonElement {
-  const found = [...root.querySelectorAll('button')].find(({ textContent }) => textContent.trim() === name);
-  if (!found) throw new Error(`There is no button "${name}"`);
-  return found;
-}
-
-/** The field with this label. */
-export function field<E extends HTMLElement = HTMLInputElement>(root: ParentNode, name: string): E {
-  const label = [...root.querySelectorAll('label')].find(({ textContent }) => textContent.trim() === name);
-  const found = label?.htmlFor
-    ? root.querySelector<E>(`#${label.htmlFor}`)
-    : label?.querySelector<E>('input');
-  if (!found) throw new Error(`There is no field "${name}"`);
-  return found;
 }
 
 /** Types a value in place of the one that the field has. */
