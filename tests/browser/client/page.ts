@@ -25,7 +25,7 @@ export function openPage(url = `${ORIGIN}/`): Window {
   return window;
 }
 
-/** The page's fetch, which knows cookies and CORS; it takes and gives nothing but classes of its own window. */
+/** The page's fetch, which applies cookies and CORS, with the classes of this process instead of the window's. */
 export function fetchOf(page: Window): (url: string, init: RequestInit) => Promise<Response> {
   return async (url, { method = 'GET', headers, body, credentials = 'same-origin', signal }) => {
     const abort = new page.AbortController();
@@ -58,14 +58,9 @@ function streamOf(
   });
 }
 
-interface Sent {
-  readonly url: string;
-  readonly init: RequestInit;
-}
-
-/** The same fetch, and what it was called with. */
+/** Records what a fetch is called with. */
 export function recorded(send: (url: string, init: RequestInit) => Promise<Response>) {
-  const sent: Sent[] = [];
+  const sent: { readonly url: string; readonly init: RequestInit }[] = [];
   const fetch = (url: string, init: RequestInit): Promise<Response> => {
     sent.push({ url, init });
     return send(url, init);
@@ -73,7 +68,7 @@ export function recorded(send: (url: string, init: RequestInit) => Promise<Respo
   return { sent, fetch };
 }
 
-/** What the promise is rejected with; it fails the test when it is not. */
+/** The reason for which the promise is rejected. A promise that is not rejected fails the test. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   const settled = await promise.then(
     (value) => ({ value }),
@@ -106,12 +101,6 @@ export const PROVIDER = {
   redirectUri: `${ORIGIN}/callback`,
 };
 
-export interface SignedIn extends AsyncDisposable {
-  readonly world: World;
-  readonly page: Window;
-  readonly client: GatewayClient;
-}
-
 /** Lets everybody sign in at the scripted upstream. */
 export function scriptSignIn({ upstream }: World): void {
   upstream.on('POST /oauth/token', () => Response.json({ access_token: 'identity' }));
@@ -119,10 +108,7 @@ export function scriptSignIn({ upstream }: World): void {
 }
 
 /** A page whose user has signed in with the client, in a world of its own. */
-export async function openSignedIn(
-  environment: Environment = {},
-  options: PageOptions = {},
-): Promise<SignedIn> {
+export async function openSignedIn(environment: Environment = {}, options: PageOptions = {}) {
   const world = startWorld(environment);
   scriptSignIn(world);
   const page = openPage();
@@ -133,8 +119,8 @@ export async function openSignedIn(
 }
 
 /** The same for all tests of a describe: what they script must not disturb each other. */
-export function shareSignedIn(): () => SignedIn {
-  let signedIn: SignedIn | undefined;
+export function shareSignedIn() {
+  let signedIn: Awaited<ReturnType<typeof openSignedIn>> | undefined;
   beforeAll(async () => {
     signedIn = await openSignedIn();
   });

@@ -46,18 +46,12 @@ export async function openSignedIn(
   return page;
 }
 
-export interface Studio extends AsyncDisposable {
-  readonly world: DemoWorld;
-  readonly visitor: Visitor;
-  readonly page: Page;
-}
-
 /** The studio of Ada, who has signed in before, with a browser and a world of its own. */
 export async function openStudio(
   visit: Visit,
   { texts, ...options }: DemoWorldOptions & { readonly texts?: Texts } = {},
   browser: Parameters<Visit>[0] = {},
-): Promise<Studio> {
+) {
   await using stack = new AsyncDisposableStack();
   const world = stack.use(await startDemoWorld(options));
   const visitor = stack.use(await visit(browser));

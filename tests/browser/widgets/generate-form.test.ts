@@ -41,24 +41,19 @@ function openForm() {
 }
 
 describe('an order', () => {
-  it('is what the form holds', () => {
-    const { root, length, press } = openForm();
+  it('is what the form holds, with the chosen model after the models are loaded again', () => {
+    const { root, form, length, model, press } = openForm();
+    model.value = 'music-2';
+    form.showModels([{ id: 'music-0', name: 'New', creditsPerSecond: 1 }, ...MODELS]);
     enter(length, '45');
-    part<HTMLInputElement>(root, 'instrumental').click();
+    part(root, 'instrumental').click();
     expect(press().order).toEqual({
-      model: 'music-1',
+      model: 'music-2',
       prompt: 'Rain',
       music_length_ms: 45_000,
       force_instrumental: true,
       is_public: false,
     });
-  });
-
-  it('keeps the chosen model when the models are loaded again', () => {
-    const { form, model, press } = openForm();
-    model.value = 'music-2';
-    form.showModels([{ id: 'music-0', name: 'New', creditsPerSecond: 1 }, ...MODELS]);
-    expect(press().order?.model).toBe('music-2');
   });
 
   it('is not sent while a field is wrong; the first such field has the focus', () => {
