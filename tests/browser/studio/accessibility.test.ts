@@ -1,4 +1,4 @@
-import { expect, it } from 'bun:test';
+import { expect, it, setDefaultTimeout } from 'bun:test';
 import axe, { type AxeResults, type RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
@@ -32,6 +32,9 @@ async function findings(page: Page): Promise<readonly string[]> {
   }
   return found;
 }
+
+// The checks of axe keep a processor busy for many seconds, and more when others need it too.
+setDefaultTimeout(90_000);
 
 describeInChromium('the studio has no accessibility problem', (visit) => {
   it('for a person who is signed out', async () => {

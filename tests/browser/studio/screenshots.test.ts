@@ -1,4 +1,4 @@
-import { expect, it } from 'bun:test';
+import { expect, it, setDefaultTimeout } from 'bun:test';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import type { Page } from 'playwright-core';
@@ -36,6 +36,9 @@ async function brightness(picture: Buffer, page: Page): Promise<number> {
     return (red + green + blue) / 3 / 255;
   }, picture.toString('base64'));
 }
+
+// Full-page pictures keep a processor busy for many seconds, and more when others need it too.
+setDefaultTimeout(90_000);
 
 describeInChromium('the studio on a picture', (visit) => {
   it('is light or dark as the person prefers, and small', async () => {
