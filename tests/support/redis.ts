@@ -2,6 +2,8 @@
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { RedisClient } from 'bun';
+import { refreshTokenHash } from '../../src/gateway/refresh/sealed-pair.ts';
 import { freePorts } from './free-ports.ts';
 import { program } from './requirements.ts';
 
@@ -52,4 +54,23 @@ export async function startRedis(): Promise<Redis> {
   };
   await redis.start();
   return redis;
+}
+
+const RECORD_PREFIX = 'music-gateway:refresh:';
+
+/** Looks at Redis, and changes it, behind the gateway's back. */
+export class RedisAdmin extends RedisClient implements Disposable {
+  /** What is left of the lives of all keys, or of a token's record, in milliseconds. */
+  async lifetimes(token?: string): Promise<number[]> {
+    const keys = token === undefined ? await this.keys('*') : [RECORD_PREFIX + refreshTokenHash(token)];
+    return Promise.all(keys.map((key) => this.pttl(key)));
+  }
+
+  record(token: string): Promise<string | null> {
+    return this.get(RECORD_PREFIX + refreshTokenHash(token));
+  }
+
+  [Symbol.dispose]() {
+    this.close();
+  }
 }

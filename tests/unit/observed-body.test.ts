@@ -67,7 +67,11 @@ describe('observedBody()', () => {
     const request = new Request('http://gateway.test');
     const server = { timeout: (_: Request, seconds: number) => void seen.timeouts.push(seconds) };
     const paid = { firstPiece: new Uint8Array(KiB), longestMs: 280_000 };
-    const body = observedBody(upstream, { request, server, trace: traceOf(request) }, kind === 'paid' ? paid : undefined);
+    const body = observedBody(
+      upstream,
+      { request, server, trace: traceOf(request) },
+      kind === 'paid' ? paid : undefined,
+    );
     const trace = traceOf(request);
     void trace.bodyEnd?.then(() => {
       seen.hasEnded = true;

@@ -1,28 +1,34 @@
 import { describe, expect, it } from 'bun:test';
 import { SignOutPlaces } from '../../src/gateway/refresh/redis-store.ts';
-import { TextMemoryStore as MemoryReplayStore } from '../support/text-store.ts';
+import { CLAIM, LIFETIMES, RENEWAL, SIGN_OUT } from '../support/refresh-coordinator.ts';
+import { TextMemoryStore } from '../support/text-store.ts';
 
-const LIFETIMES = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
-
-function storeAt(time: { now: number }): MemoryReplayStore {
-  return new MemoryReplayStore(() => time.now);
+/** A store whose clock a test sets. */
+function start() {
+  const time = { now: 0 };
+  const store = new TextMemoryStore(() => time.now);
+  const keys = () => [...store.entries()].map(([key]) => key);
+  return { time, store, keys };
 }
 
-/** Ends that many tokens of which nothing is known. */
-async function endMadeUp(store: MemoryReplayStore, count: number): Promise<void> {
-  for (let index = 0; index < count; index++) await store.end(`made-up-${index}`, 'ended:1', LIFETIMES);
+/** Adds `<name>-0` and so on, or ends them where there is no record. */
+async function fill(store: TextMemoryStore, name: string, count: number, record?: string): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    const key = `${name}-${index}`;
+    await (record === undefined ? store.end(key, SIGN_OUT, LIFETIMES) : store.add(key, record, 60_000));
+  }
 }
 
 describe('MemoryReplayStore', () => {
   it('adds a record only where there is none', async () => {
-    const store = new MemoryReplayStore();
+    const { store } = start();
     expect(await store.add('key', 'first', 1000)).toBeUndefined();
     expect(await store.add('key', 'second', 1000)).toBe('first');
     expect(await store.get('key')).toBe('first');
   });
 
   it('replaces a record only when it is the expected one', async () => {
-    const store = new MemoryReplayStore();
+    const { store } = start();
     await store.add('key', 'first', 1000);
     expect(await store.replace('key', 'other', 'second', 1000)).toBe(false);
     expect(await store.replace('absent', 'first', 'second', 1000)).toBe(false);
@@ -31,8 +37,7 @@ describe('MemoryReplayStore', () => {
   });
 
   it('forgets a record when its lifetime is over, and at once when it has none', async () => {
-    const time = { now: 0 };
-    const store = storeAt(time);
+    const { time, store, keys } = start();
     await store.add('key', 'record', 1000);
     await store.add('short', 'record', 0);
     expect(await store.get('short')).toBeUndefined();
@@ -40,135 +45,115 @@ describe('MemoryReplayStore', () => {
     expect(await store.get('key')).toBe('record');
     time.now = 1000;
     expect(await store.get('key')).toBeUndefined();
-    expect([...store.entries()]).toEqual([]);
+    expect(keys()).toEqual([]);
+  });
+
+  it('frees the memory of what has expired', async () => {
+    const { time, store, keys } = start();
+    await fill(store, 'key', 1000, 'record');
+    time.now = 60_000;
+    await store.add('new', 'record', 1000);
+    time.now = 0;
+    expect(keys()).toEqual(['new']);
   });
 
   it.each([
-    ['renewed:', 50_000],
-    ['claimed:', 10_000],
+    [RENEWAL, 50_000],
+    [CLAIM, 10_000],
     ['rejected', 10_000],
     ['unreachable', 10_000],
-  ])('keeps no more than so many records "%s": %i', async (record, most) => {
-    const store = new MemoryReplayStore();
-    for (let index = 0; index <= most; index++) await store.add(`key-${index}`, record, 60_000);
-    expect([...store.entries()]).toHaveLength(most);
+    [undefined, 10_000],
+  ])('keeps the newest of the records %p: %i', async (record, most) => {
+    const { store, keys } = start();
+    await fill(store, 'key', most + 1, record);
+    expect(keys()).toHaveLength(most);
     expect(await store.get('key-0')).toBeUndefined();
-    expect(await store.get(`key-${most}`)).toBe(record);
+    expect(await store.get(`key-${most}`)).toBe(record ?? SIGN_OUT);
   });
 
   it('counts a record that is written again as the newest', async () => {
-    const store = new MemoryReplayStore();
-    for (let index = 0; index < 50_000; index++) await store.add(`key-${index}`, 'renewed:a', 60_000);
-    await store.replace('key-0', 'renewed:a', 'renewed:b', 60_000);
-    for (const key of ['new', 'newer']) await store.add(key, 'renewed:a', 60_000);
+    const { store } = start();
+    await fill(store, 'key', 50_000, RENEWAL);
+    await store.replace('key-0', RENEWAL, 'renewed:b', 60_000);
+    await fill(store, 'new', 2, RENEWAL);
     expect(await store.get('key-0')).toBe('renewed:b');
     expect(await store.get('key-1')).toBeUndefined();
     expect(await store.get('key-2')).toBeUndefined();
-    expect(await store.get('key-3')).toBe('renewed:a');
+    expect(await store.get('key-3')).toBe(RENEWAL);
   });
 
-  it('lets go of the memory of what has expired', async () => {
-    const time = { now: 0 };
-    const store = storeAt(time);
-    for (let index = 0; index < 1000; index++) await store.add(`key-${index}`, 'record', 1000);
-    time.now = 2000;
-    await store.add('new', 'record', 1000);
-    time.now = 0;
-    expect([...store.entries()].map(([key]) => key)).toEqual(['new']);
+  it('lists sign-outs that may be made up after what is known to have worked', async () => {
+    const { store, keys } = start();
+    await store.end('made-up', SIGN_OUT, LIFETIMES);
+    await store.markIssued('issued', 1000);
+    await store.add('renewed', RENEWAL, 1000);
+    expect(keys()).toEqual(['renewed', 'issued', 'made-up']);
   });
 });
 
 describe('the sign-out of a token', () => {
-  it.each<[string, number, (store: MemoryReplayStore) => Promise<unknown>]>([
+  it.each<[string, number, (store: TextMemoryStore) => Promise<unknown>]>([
     ['of which nothing is known', 30_000, async () => {}],
     ['that the upstream has refused', 30_000, (store) => store.add('key', 'rejected', 60_000)],
     ['whose refresh got no response', 30_000, (store) => store.add('key', 'unreachable', 60_000)],
-    ['that is being refreshed', 23_000, (store) => store.add('key', 'claimed:x', 60_000)],
-    ['that was renewed', 283_000, (store) => store.add('key', 'renewed:x', 60_000)],
+    ['that is being refreshed', 23_000, (store) => store.add('key', CLAIM, 60_000)],
+    ['that was renewed', 283_000, (store) => store.add('key', RENEWAL, 60_000)],
     ['that a refresh has issued', 283_000, (store) => store.markIssued('key', 60_000)],
-    [
-      'that the caller knows to have worked',
-      283_000,
-      (store) => store.end('key', 'ended:1', LIFETIMES, true),
-    ],
+    ['that the caller knows to have worked', 283_000, (store) => store.end('key', SIGN_OUT, LIFETIMES, true)],
   ])('%s is kept for %i ms', async (_, lifetimeMs, prepare) => {
-    const time = { now: 0 };
-    const store = storeAt(time);
+    const { time, store } = start();
     await prepare(store);
     const before = await store.get('key');
-    expect(await store.end('key', 'ended:1', LIFETIMES)).toBe(before);
+    expect(await store.end('key', SIGN_OUT, LIFETIMES)).toBe(before);
     time.now = lifetimeMs - 1;
-    expect(await store.get('key')).toStartWith('ended:');
+    expect(await store.get('key')).toBe(SIGN_OUT);
     time.now = lifetimeMs;
     expect(await store.get('key')).toBeUndefined();
   });
 
   it('of which nothing is known lives no longer when it is repeated', async () => {
-    const time = { now: 0 };
-    const store = storeAt(time);
-    await store.end('key', 'ended:1', LIFETIMES);
+    const { time, store } = start();
+    await store.end('key', SIGN_OUT, LIFETIMES);
     time.now = 29_999;
-    expect(await store.end('key', 'ended:1', LIFETIMES)).toStartWith('ended:');
+    expect(await store.end('key', SIGN_OUT, LIFETIMES)).toBe(SIGN_OUT);
     time.now = 30_000;
     expect(await store.get('key')).toBeUndefined();
   });
 
-  it('of which nothing is known makes room for a newer one beyond 10,000', async () => {
-    const store = storeAt({ now: 0 });
-    await endMadeUp(store, 10_001);
-    expect([...store.entries()]).toHaveLength(10_000);
-    expect(await store.get('made-up-0')).toBeUndefined();
-    expect(await store.get('made-up-10000')).toStartWith('ended:');
-  });
-
   it('that has worked outlives more made-up sign-outs and refreshes than fit', async () => {
-    const store = storeAt({ now: 0 });
-    await store.add('renewed', 'renewed:x', 280_000);
-    await store.add('spent', 'renewed:x', 280_000);
-    await store.end('spent', 'ended:1', LIFETIMES);
+    const { store, keys } = start();
+    await store.add('renewed', RENEWAL, 280_000);
+    await store.add('spent', RENEWAL, 280_000);
     await store.markIssued('successor', 280_000);
-    await store.end('successor', 'ended:1', LIFETIMES);
+    for (const key of ['spent', 'successor']) await store.end(key, SIGN_OUT, LIFETIMES);
     await store.markIssued('issued', 280_000);
-    await endMadeUp(store, 60_000);
-    for (let index = 0; index < 60_000; index++) {
-      const record = ['claimed:x', 'rejected', 'unreachable'][index % 3] ?? '';
-      await store.add(`refresh-${index}`, record, 60_000);
-    }
-    expect(await store.get('renewed')).toBe('renewed:x');
-    expect(await store.get('spent')).toStartWith('ended:');
-    expect(await store.get('successor')).toStartWith('ended:');
+    await fill(store, 'made-up', 60_000);
+    for (const record of [CLAIM, 'rejected', 'unreachable']) await fill(store, record, 20_000, record);
+    expect(await store.get('renewed')).toBe(RENEWAL);
+    expect(await store.get('spent')).toBe(SIGN_OUT);
+    expect(await store.get('successor')).toBe(SIGN_OUT);
     expect(store.hasWorked('issued')).toBe(true);
-    expect([...store.entries()].length).toBe(5 + 10_000 + 10_000);
+    expect(keys()).toHaveLength(5 + 10_000 + 10_000);
   });
 
   it('outlives made-up claims, refusals and failures although nothing is known of it', async () => {
-    const store = storeAt({ now: 0 });
-    await store.end('key', 'ended:1', LIFETIMES);
-    for (let index = 0; index < 20_000; index++) await store.add(`refresh-${index}`, 'claimed:x', 60_000);
-    expect(await store.get('key')).toStartWith('ended:');
-  });
-
-  it('is listed after what is known to have worked', async () => {
-    const store = storeAt({ now: 0 });
-    await store.end('made-up', 'ended:1', LIFETIMES);
-    await store.markIssued('issued', 1000);
-    await store.add('renewed', 'renewed:x', 1000);
-    expect([...store.entries()].map(([key]) => key)).toEqual(['renewed', 'issued', 'made-up']);
+    const { store } = start();
+    await store.end('key', SIGN_OUT, LIFETIMES);
+    await fill(store, 'refresh', 20_000, CLAIM);
+    expect(await store.get('key')).toBe(SIGN_OUT);
   });
 });
 
-describe('SignOutPlaces', () => {
-  it('has 10,000 places, each free again after its time or when it is given back', () => {
-    const time = { now: 0 };
-    const places = new SignOutPlaces(() => time.now);
-    const first = places.take(30_000);
-    for (let index = 1; index < 10_000; index++) expect(places.take(30_000)).toBeDefined();
-    expect(places.take(30_000)).toBeUndefined();
-    first?.();
-    expect(places.take(30_000)).toBeDefined();
-    time.now = 29_999;
-    expect(places.take(30_000)).toBeUndefined();
-    time.now = 30_000;
-    expect(places.take(30_000)).toBeDefined();
-  });
+it('SignOutPlaces has 10,000 places, each free again after its time or when it is given back', () => {
+  const time = { now: 0 };
+  const places = new SignOutPlaces(() => time.now);
+  const first = places.take(30_000);
+  for (let index = 1; index < 10_000; index++) expect(places.take(30_000)).toBeDefined();
+  expect(places.take(30_000)).toBeUndefined();
+  first?.();
+  expect(places.take(30_000)).toBeDefined();
+  time.now = 29_999;
+  expect(places.take(30_000)).toBeUndefined();
+  time.now = 30_000;
+  expect(places.take(30_000)).toBeDefined();
 });

@@ -2,20 +2,13 @@ import { describe, expect, it } from 'bun:test';
 import { createDecipheriv, hkdfSync } from 'node:crypto';
 import { decryptPair, encryptPair, refreshTokenHash } from '../../src/gateway/refresh/sealed-pair.ts';
 
-const PAIR = {
-  accessToken: 'access-token',
-  refreshToken: 'next-refresh-token',
-  expiresAt: 1_700_000_000_000,
-  renewedAt: 1_700_000_000_000,
-};
+const TIMES = { expiresAt: 1_700_000_000_000, renewedAt: 1_700_000_000_000 };
+const PAIR = { accessToken: 'access-token', refreshToken: 'next-refresh-token', ...TIMES };
 
 describe('encryptPair', () => {
-  it('gives back the pair to who has the spent refresh token', async () => {
-    expect(await decryptPair(await encryptPair(PAIR, 'spent'), 'spent')).toEqual(PAIR);
-  });
-
-  it('gives nothing to who has another token, the new one included', async () => {
+  it('gives the pair back to a holder of the spent refresh token only', async () => {
     const sealed = await encryptPair(PAIR, 'spent');
+    expect(await decryptPair(sealed, 'spent')).toEqual(PAIR);
     for (const token of ['other', PAIR.refreshToken, PAIR.accessToken, '']) {
       expect(await decryptPair(sealed, token)).toBeUndefined();
     }
@@ -34,7 +27,7 @@ describe('encryptPair', () => {
     }
   });
 
-  it('takes its key from the token and not from the hash, which whoever reads the store knows', async () => {
+  it('takes its key from the token and not from the hash, which every reader of the store knows', async () => {
     const bytes = Buffer.from(await encryptPair(PAIR, 'spent'), 'base64url');
     const decryptWith = (secret: string) => {
       const key = hkdfSync('sha256', secret, '', 'music-gateway: successor of a refresh token', 32);
@@ -54,10 +47,8 @@ describe('encryptPair', () => {
   });
 });
 
-describe('refreshTokenHash', () => {
-  it('is the same for the same token only, and does not show it', () => {
-    expect(refreshTokenHash('token')).toBe(refreshTokenHash('token'));
-    expect(refreshTokenHash('token')).not.toBe(refreshTokenHash('Token'));
-    expect(refreshTokenHash('token')).toMatch(/^[\w-]{43}$/);
-  });
+it('refreshTokenHash is the same for the same token only, and does not show it', () => {
+  expect(refreshTokenHash('token')).toBe(refreshTokenHash('token'));
+  expect(refreshTokenHash('token')).not.toBe(refreshTokenHash('Token'));
+  expect(refreshTokenHash('token')).toMatch(/^[\w-]{43}$/);
 });

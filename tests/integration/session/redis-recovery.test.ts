@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'bun:test';
 import net from 'node:net';
-import { systemClock } from '../../src/gateway/refresh/clock.ts';
-import { RedisConnection } from '../../src/gateway/refresh/redis-connection.ts';
-import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
-import { eventually } from '../support/eventually.ts';
+import { systemClock } from '../../../src/gateway/refresh/clock.ts';
+import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
+import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const BATCH = 500;
 const LIFETIMES = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };

@@ -7,18 +7,20 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { decodeProtectedHeader, importJWK, jwtVerify } from 'jose';
-import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
-import { requestAuthorization, signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
-import { clientKeyPair } from '../support/client-keys.ts';
-import { readDocument, section } from '../support/documents.ts';
-import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
-import { rawRequest } from '../support/raw-http.ts';
-import { type RecordingProxy, startRecordingProxy } from '../support/recording-proxy.ts';
-import { exchangeCode, SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
-import { envelopeMessage, ORIGIN, type RequestOptions, request } from '../support/world.ts';
+import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
+import { requestAuthorization, signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
+import { clientKeyPair } from '../../support/client-keys.ts';
+import { readDocument, section } from '../../support/documents.ts';
+import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
+import { rawRequest } from '../../support/raw-http.ts';
+import { type RecordingProxy, startRecordingProxy } from '../../support/recording-proxy.ts';
+import { exchangeCode, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
+import { sentBack } from '../../support/session-calls.ts';
+import { envelopeMessage, ORIGIN, type RequestOptions, request } from '../../support/world.ts';
 
 const PREFIX = '__Host-Http-';
 const NAMES = [`${PREFIX}svc_music_access`, `${PREFIX}svc_music_refresh`];
+const ATTRIBUTES = NAMES.map((name) => `${name}; Path=/; Max-Age; Secure; HttpOnly; SameSite=Strict`);
 const { publicJwk, privateJwk } = clientKeyPair('ES256');
 /** As the operating page has it, with keys where it has none. */
 const HARDENED_SET = settingsIn(section(await readDocument('deploy/README.md'), '### The hardened set'), {
@@ -31,6 +33,8 @@ let sandbox: Sandbox;
 let tokenEndpoint: RecordingProxy;
 let upstream: RecordingProxy;
 let gateway: GatewayProcess;
+/** The session of most tests. */
+let signedIn: Awaited<ReturnType<typeof signIn>>;
 
 beforeAll(async () => {
   sandbox = await startTestSandbox({
@@ -53,6 +57,7 @@ beforeAll(async () => {
     // Not part of the set: with it a test can end a session by a spent token.
     REFRESH_REPLAY_SECONDS: '0',
   });
+  signedIn = await signIn('Amina');
 });
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
@@ -67,8 +72,12 @@ function settingsIn(text: string, others: Readonly<Record<string, string>>): Rec
   return Object.fromEntries(lines.map(([, name = '', value]) => [name, others[name] ?? value ?? '']));
 }
 
-function send(path: string, options?: RequestOptions): Promise<Response> {
-  return request(gateway.url + path, options ?? {});
+function send(path: string, options: RequestOptions = {}): Promise<Response> {
+  return request(gateway.url + path, options);
+}
+
+function models(cookie: string): Promise<Response> {
+  return send('/api/music/models', { cookie });
 }
 
 async function grantFor(name: string) {
@@ -77,18 +86,13 @@ async function grantFor(name: string) {
   return { code, code_verifier: codeVerifier };
 }
 
-/** The response to a sign-in, and what the browser then sends back. */
+/** What a sign-in got and sent, and what the browser then sends back. */
 async function signIn(name: string) {
-  const response = await send('/api/auth/idp', { json: await grantFor(name) });
+  const grant = await grantFor(name);
+  const response = await send('/api/auth/idp', { json: grant });
   expect(response.status).toBe(200);
-  return { response, cookie: cookiesOf(response) };
-}
-
-function cookiesOf(response: Response): string {
-  return response.headers
-    .getSetCookie()
-    .map((header) => header.slice(0, header.indexOf(';')))
-    .join('; ');
+  const form = new URLSearchParams(tokenEndpoint.exchanges.at(-1)?.body);
+  return { grant, response, form, body: await response.text(), cookie: sentBack(response) };
 }
 
 /** Names and attributes; the lifetimes belong to the contract. */
@@ -97,8 +101,6 @@ function attributesOf(response: Response): string[] {
     .getSetCookie()
     .map((header) => header.replace(/=[^;]*/, '').replace(/Max-Age=\d+/, 'Max-Age'));
 }
-
-const ATTRIBUTES = NAMES.map((name) => `${name}; Path=/; Max-Age; Secure; HttpOnly; SameSite=Strict`);
 
 /** The tokens that the upstream has issued so far. */
 function issuedTokens(): string[] {
@@ -116,37 +118,29 @@ async function expectNoCall(run: () => Promise<void>): Promise<void> {
 
 describe('6.1.3.1 The Authorization Code Grant', () => {
   it('the gateway is a confidential client: its key signs an assertion for this provider alone', async () => {
-    const { response } = await signIn('Confidential');
-    expect(await response.text()).toBe('{"ok":true}');
-    const received = tokenEndpoint.exchanges.at(-1);
-    const form = new URLSearchParams(received?.body);
+    const { form } = signedIn;
     const key = await importJWK(publicJwk, 'ES256');
-    const assertion = await jwtVerify(form.get('client_assertion') ?? '', key, {
-      issuer: SANDBOX_CLIENT.clientId,
-      subject: SANDBOX_CLIENT.clientId,
-      audience: sandbox.identityProviderUrl,
-      maxTokenAge: '60s',
-      requiredClaims: ['exp', 'jti'],
+    const { clientId } = SANDBOX_CLIENT;
+    const { payload } = await jwtVerify(form.get('client_assertion') ?? '', key, {
+      ...{ issuer: clientId, subject: clientId, audience: sandbox.identityProviderUrl },
+      ...{ maxTokenAge: '60s', requiredClaims: ['exp', 'jti'] },
     });
-    expect(assertion.payload.aud).toBe(sandbox.identityProviderUrl);
+    expect(payload.aud).toBe(sandbox.identityProviderUrl);
     expect(form.has('client_secret')).toBe(false);
   });
 
   it('code and verifier are worth nothing to somebody who has no credential', async () => {
-    const { code, code_verifier: verifier } = await grantFor('Stolen');
-    const stolen = await exchangeCode(sandbox, code, verifier);
+    const grant = await grantFor('Stolen');
+    const stolen = await exchangeCode(sandbox, grant.code, grant.code_verifier);
     expect(stolen.status).toBe(401);
     expect(await stolen.json()).toMatchObject({ error: 'invalid_client' });
-    expect((await send('/api/auth/idp', { json: { code, code_verifier: verifier } })).status).toBe(200);
+    expect((await send('/api/auth/idp', { json: grant })).status).toBe(200);
   });
 
   it('the authorization code grant is used, with PKCE', async () => {
-    const grant = await grantFor('Grant');
-    expect((await send('/api/auth/idp', { json: grant })).status).toBe(200);
-    const form = new URLSearchParams(tokenEndpoint.exchanges.at(-1)?.body);
-    expect(form.get('grant_type')).toBe('authorization_code');
-    expect(form.get('code')).toBe(grant.code);
-    expect(form.get('code_verifier')).toBe(grant.code_verifier);
+    const { form, grant } = signedIn;
+    const { grant_type, code, code_verifier } = Object.fromEntries(form);
+    expect({ grant_type, code, code_verifier }).toEqual({ grant_type: 'authorization_code', ...grant });
     const another = { ...(await grantFor('Verifier')), code_verifier: 'w'.repeat(43) };
     expect((await send('/api/auth/idp', { json: another })).status).toBe(400);
     const { identityProviderUrl } = sandbox;
@@ -157,42 +151,25 @@ describe('6.1.3.1 The Authorization Code Grant', () => {
 });
 
 describe('6.1.3.2 Cookie Security', () => {
-  it('Secure, HttpOnly, SameSite=Strict, path /, no Domain and a prefix: at sign-in', async () => {
-    const { response } = await signIn('Cookies');
+  it('cookies are Secure, HttpOnly and SameSite=Strict, with path / and a prefix, from sign-in to sign-out', async () => {
+    const { response, cookie } = await signIn('Cookies');
     expect(attributesOf(response)).toEqual(ATTRIBUTES);
-  });
-
-  it('... at a refresh', async () => {
-    const { cookie } = await signIn('Refreshed');
     sandbox.upstream.expireAccessTokens();
-    const response = await send('/api/music/models', { cookie });
-    expect(response.status).toBe(200);
-    expect(attributesOf(response)).toEqual(ATTRIBUTES);
-    expect((await send('/api/music/models', { cookie: cookiesOf(response) })).status).toBe(200);
-  });
-
-  it('... and at sign-out', async () => {
-    const { cookie } = await signIn('Leaving');
-    const response = await send('/api/auth/logout', { method: 'POST', cookie });
-    expect(await response.text()).toBe('{"ok":true}');
-    expect(response.headers.getSetCookie()).toEqual(
-      NAMES.map((name) => `${name}=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict`),
-    );
+    const refreshed = await models(cookie);
+    expect(refreshed.status).toBe(200);
+    expect(attributesOf(refreshed)).toEqual(ATTRIBUTES);
+    expect((await models(sentBack(refreshed))).status).toBe(200);
+    const signedOut = await send('/api/auth/logout', { method: 'POST', cookie: sentBack(refreshed) });
+    expect(await signedOut.text()).toBe('{"ok":true}');
+    expect(attributesOf(signedOut)).toEqual(ATTRIBUTES);
+    expect(sentBack(signedOut)).toBe(`${NAMES[0]}=; ${NAMES[1]}=`);
     expect(upstream.exchanges.at(-1)?.target).toBe('/v1/auth/logout');
-    const after = await send('/api/music/models', { cookie });
-    expect(after.status).toBe(401);
+    expect((await models(sentBack(refreshed))).status).toBe(401);
+    signedIn = await signIn('Amina');
   });
 
-  it('cookies without the prefix are ignored', async () => {
-    const { cookie } = await signIn('Unprefixed');
-    await expectNoCall(async () => {
-      const response = await send('/api/music/models', { cookie: cookie.replaceAll(PREFIX, '') });
-      expect(response.status).toBe(401);
-    });
-  });
-
-  it('the contents are encrypted, and a token alone is no session', async () => {
-    const { response, cookie } = await signIn('Encrypted');
+  it('the contents are encrypted, and neither a token nor a name without the prefix is a session', async () => {
+    const { response, cookie } = signedIn;
     const values = response.headers.getSetCookie().map((header) => Bun.Cookie.parse(header).value);
     for (const value of values) expect(decodeProtectedHeader(value)).toMatchObject({ enc: 'A256GCM' });
     const tokens = issuedTokens();
@@ -200,43 +177,32 @@ describe('6.1.3.2 Cookie Security', () => {
     for (const token of tokens) expect(cookie).not.toContain(token);
     await expectNoCall(async () => {
       const plain = NAMES.map((name, index) => `${name}=${tokens.at(index - 2)}`).join('; ');
-      expect((await send('/api/music/models', { cookie: plain })).status).toBe(401);
+      for (const each of [plain, cookie.replaceAll(PREFIX, '')])
+        expect((await models(each)).status).toBe(401);
     });
   });
 });
 
 describe('6.1.3.3 Cross-Site Request Forgery Protections', () => {
-  const ROUTES: [method: string, path: string][] = [
+  const PROXIED = '/api/upstream/v1/library';
+  const FOREIGN = [null, 'null', 'http://evil.test', `${ORIGIN}.evil.test`, 'http://blog.studio.test'];
+
+  it.each([
     ['GET', '/api/auth/session'],
     ['POST', '/api/auth/idp'],
     ['POST', '/api/auth/logout'],
     ['GET', '/api/music/models'],
     ['POST', '/api/music/generate'],
-    ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method): [string, string] => [
-      method,
-      '/api/upstream/v1/library',
-    ]),
-  ];
-
-  it.each(ROUTES)(
+    ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, PROXIED]),
+  ])(
     '%s %s needs an allowed origin, also where a browser sends no preflight',
-    async (method, path) => {
-      const { cookie } = await signIn('Forged');
+    async (method = '', path = '') => {
+      const { cookie } = signedIn;
       await expectNoCall(async () => {
-        for (const origin of [
-          null,
-          'null',
-          'http://evil.test',
-          `${ORIGIN}.evil.test`,
-          'http://blog.studio.test',
-        ]) {
+        for (const origin of FOREIGN) {
           for (const contentType of ['text/plain', 'application/x-www-form-urlencoded']) {
-            const response = await send(path, {
-              method,
-              origin,
-              cookie,
-              headers: { 'content-type': contentType },
-            });
+            const headers = { 'content-type': contentType };
+            const response = await send(path, { method, origin, cookie, headers });
             expect(response.status).toBe(403);
             expect(response.headers.get('access-control-allow-origin')).toBeNull();
             expect(response.headers.getSetCookie()).toEqual([]);
@@ -248,67 +214,55 @@ describe('6.1.3.3 Cross-Site Request Forgery Protections', () => {
 
   it('a preflight of another origin is not approved', async () => {
     const headers = { 'access-control-request-method': 'PATCH' };
-    const options = { method: 'OPTIONS', origin: 'http://evil.test', headers };
-    const response = await send('/api/upstream/v1/library', options);
+    const response = await send(PROXIED, { method: 'OPTIONS', origin: 'http://evil.test', headers });
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
   });
 });
 
 describe('6.1.3.6 Proxy Restrictions', () => {
   it.each([
-    '/api/upstream/http://evil.test/v1/me',
-    '/api/upstream//evil.test/v1/me',
-    '/api/upstream/v2/me',
-    '/api/upstream/v1/../v2/me',
-    '/api/upstream/v1/%2e%2e/v2/me',
-    '/api/upstream/v1/..%2f..%2fadmin',
-    '/api/upstream/v1/%252e%252e%252fadmin',
-    '/api/upstream/v1/..%5cadmin',
-    '/api/upstream/v1/auth/refresh',
-    '/api/upstream/v1/auth/idp',
+    ...['http://evil.test/v1/me', '/evil.test/v1/me', 'v2/me', 'v1/../v2/me', 'v1/%2e%2e/v2/me'],
+    ...['v1/..%2f..%2fadmin', 'v1/%252e%252e%252fadmin', 'v1/..%5cadmin', 'v1/auth/refresh', 'v1/auth/idp'],
   ])('%s is not a permitted destination', async (target) => {
-    const { cookie } = await signIn('Proxied');
+    const { cookie } = signedIn;
+    const head = `POST /api/upstream/${target} HTTP/1.1\r\nHost: evil.test\r\nOrigin: ${ORIGIN}\r\n`;
+    const rest = `Cookie: ${cookie}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`;
     await expectNoCall(async () => {
-      const head = `POST ${target} HTTP/1.1\r\nHost: evil.test\r\nOrigin: ${ORIGIN}\r\nCookie: ${cookie}\r\n`;
-      const rest = 'Content-Length: 0\r\nConnection: close\r\n\r\n';
       expect((await rawRequest(Number(new URL(gateway.url).port), head + rest)).status).toBe(404);
     });
   });
 
   it('a permitted request gets the token, and neither cookie nor Origin', async () => {
-    const { cookie } = await signIn('Permitted');
-    const response = await send('/api/upstream/v1/billing/balance', { cookie });
+    const response = await send('/api/upstream/v1/billing/balance', { cookie: signedIn.cookie });
     expect(response.status).toBe(200);
     const received = upstream.exchanges.at(-1);
     expect(received?.target).toBe('/v1/billing/balance');
-    expect(issuedTokens().map((token) => `Bearer ${token}`)).toContain(
-      received?.headers.get('authorization') ?? '',
-    );
+    const bearer = received?.headers.get('authorization') ?? '';
+    expect(issuedTokens().map((token) => `Bearer ${token}`)).toContain(bearer);
     expect(received?.headers.get('cookie')).toBeNull();
     expect(received?.headers.get('origin')).toBeNull();
   });
 });
 
 describe('6.1.2 Implementation Details', () => {
-  it('session and OAuth endpoints: the session check says who is signed in, and no body has a token', async () => {
+  it('the session check says who is signed in, and no body has a token', async () => {
     expect(await (await send('/api/auth/session')).json()).toEqual({ authenticated: false });
-    const { response, cookie } = await signIn('Amina');
-    const session = await send('/api/auth/session', { cookie });
+    const session = await send('/api/auth/session', { cookie: signedIn.cookie });
     expect(session.status).toBe(200);
     const profile = await session.text();
     expect(profile).toContain('Amina');
-    const bodies = (await response.text()) + profile + JSON.stringify([...session.headers]);
+    const bodies = signedIn.body + profile + JSON.stringify([...session.headers]);
     for (const token of issuedTokens()) expect(bodies).not.toContain(token);
   });
 
-  it('refresh tokens: a session ends with its refresh token', async () => {
+  it('a session ends with its refresh token', async () => {
     const { cookie } = await signIn('Ended');
     sandbox.upstream.expireAccessTokens();
-    expect((await send('/api/music/models', { cookie })).status).toBe(200);
+    expect((await models(cookie)).status).toBe(200);
     // The token is spent and there is no replay, so the upstream sees a reuse.
-    const response = await send('/api/music/models', { cookie });
+    const response = await models(cookie);
     await envelopeMessage(response, 401);
     expect(attributesOf(response)).toEqual(ATTRIBUTES);
-    expect(cookiesOf(response)).toBe(`${NAMES[0]}=; ${NAMES[1]}=`);
+    expect(sentBack(response)).toBe(`${NAMES[0]}=; ${NAMES[1]}=`);
   });
 });

@@ -1,0 +1,124 @@
+import { expect, it } from 'bun:test';
+import { eventually } from '../../support/eventually.ts';
+import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
+import { LIFETIMES, RENEWAL, redisStoreAt, SIGN_OUT } from '../../support/refresh-coordinator.ts';
+import { describeWith } from '../../support/requirements.ts';
+import { TextStore } from '../../support/text-store.ts';
+
+describeWith([REDIS_SERVER], 'a Redis store', () => {
+  /** Two instances, and a look into their Redis. */
+  async function start() {
+    const redis = await startRedis();
+    let [downs, ups] = [0, 0];
+    const store = () =>
+      new TextStore(
+        redisStoreAt(redis.url, {
+          onDown: () => void downs++,
+          onUp: () => void (downs > 0 && ups++),
+        }),
+      );
+    const [a, b] = [store(), store()];
+    return {
+      ...{ redis, a, b },
+      /** Runs one command with a connection of its own, so that an outage does not break it. */
+      async admin(command: string, ...values: string[]): Promise<unknown> {
+        using client = new RedisAdmin(redis.url);
+        return await client.send(command, values);
+      },
+      back: () => eventually(() => ups >= 2, 'both instances to reconnect'),
+      [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose](),
+    };
+  }
+  const key = (name: string) => `music-gateway:refresh:${name}`;
+
+  it.each([true, false])(
+    'restores a sign-out after an outage, whoever of two reconnects first: %p',
+    async (byA) => {
+      await using world = await start();
+      const { redis, a, b, admin, back } = world;
+      await redis.stop();
+      await Promise.all([
+        (byA ? a : b).end('k', SIGN_OUT, LIFETIMES),
+        (byA ? b : a).add('k', RENEWAL, 280_000),
+      ]);
+      await redis.start();
+      await back();
+      expect(await admin('GET', key('k'))).toBe(SIGN_OUT);
+      // For as long as the instance that has renewed the token would replay its pair.
+      expect(await admin('PTTL', key('k'))).toBeGreaterThan(200_000);
+    },
+  );
+
+  it('restores an outcome over a claim, no outcome over another, and a sign-out over any', async () => {
+    await using world = await start();
+    const { redis, a, b, admin, back } = world;
+    await redis.stop();
+    await Promise.all([a.add('claimed', RENEWAL, 60_000), a.add('known', RENEWAL, 60_000), b.get('x')]);
+    await a.add('ended', RENEWAL, 280_000);
+    await b.end('renewed', SIGN_OUT, LIFETIMES);
+    await redis.start();
+    await admin('SET', key('claimed'), 'claimed:c');
+    await admin('SET', key('known'), 'renewed:c');
+    await admin('SET', key('ended'), SIGN_OUT, 'PX', '30000');
+    await admin('SET', key('renewed'), RENEWAL, 'PX', '280000');
+    await back();
+    for (const name of ['ended', 'renewed']) {
+      expect(await admin('GET', key(name))).toBe(SIGN_OUT);
+      expect(await admin('PTTL', key(name))).toBeGreaterThan(200_000);
+    }
+    expect(await admin('GET', key('claimed'))).toBe(RENEWAL);
+    expect(await admin('GET', key('known'))).toBe('renewed:c');
+  });
+
+  it('goes by its own memory for what Redis has lost, and by Redis for what it has not', async () => {
+    await using world = await start();
+    const { a, b, admin } = world;
+    for (const name of ['add', 'end', 'get']) await a.add(name, RENEWAL, 60_000);
+    expect(await b.add('add', 'renewed:b', 60_000)).toBe(RENEWAL);
+    await admin('FLUSHALL');
+    expect(await a.get('get')).toBe(RENEWAL);
+    expect(await a.end('end', SIGN_OUT, LIFETIMES)).toBe(RENEWAL);
+    expect(await a.add('add', 'claimed:a', 3000)).toBe(RENEWAL);
+    expect(await admin('GET', key('add'))).toBe(RENEWAL);
+  });
+
+  it('forgets a sign-out in memory too, although its time in Redis is another', async () => {
+    await using world = await start();
+    const { a, admin } = world;
+    await a.end('k', SIGN_OUT, LIFETIMES);
+    await admin('SET', key('k'), 'ended:2');
+    expect(await a.replace('k', 'ended:2', 'unreachable', 1)).toBe(true);
+    await eventually(async () => !(await admin('GET', key('k'))), 'the record to expire');
+    expect(await a.get('k')).toBeUndefined();
+  });
+
+  it('waits only a moment for a Redis that does not respond', async () => {
+    await using world = await start();
+    const { redis, a } = world;
+    await a.get('warm');
+    redis.stall();
+    const begun = performance.now();
+    await a.add('k', 'claimed:a', 3000);
+    await a.replace('k', 'claimed:a', RENEWAL, 60_000);
+    // 80 ms on an idle machine; without a limit it would wait for ever.
+    expect(performance.now() - begun).toBeLessThan(1500);
+    redis.resume();
+  });
+
+  it('does not take its own stall for one of Redis', async () => {
+    await using world = await start();
+    const { a, admin } = world;
+    await a.get('warm');
+    for (const stall of [(work: () => void) => work(), setImmediate]) {
+      const asked = a.add(crypto.randomUUID(), 'claimed:a', 3000);
+      stall(() => {
+        const end = performance.now() + 200;
+        while (performance.now() < end);
+      });
+      await asked;
+      await a.add('k', RENEWAL, 60_000);
+      expect(await admin('GET', key('k'))).toBe(RENEWAL);
+      await admin('DEL', key('k'));
+    }
+  });
+});

@@ -1,0 +1,248 @@
+import { describe, expect, it, setSystemTime } from 'bun:test';
+import type { Clock } from '../../../src/gateway/refresh/clock.ts';
+import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
+import { MemoryReplayStore } from '../../../src/gateway/refresh/memory-store.ts';
+import { refreshTokenHash } from '../../../src/gateway/refresh/sealed-pair.ts';
+import type { ReplayStore } from '../../../src/gateway/refresh/store.ts';
+import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
+import type { RefreshOutcome } from '../../../src/gateway/upstream/upstream-api.ts';
+import { eventually } from '../../support/eventually.ts';
+import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
+import {
+  CLAIM,
+  ManualClock,
+  newTrace,
+  PATIENT,
+  redisStoreAt,
+  refreshCoordinatorOver,
+} from '../../support/refresh-coordinator.ts';
+import { describeWith } from '../../support/requirements.ts';
+import { SharedUpstream } from '../../support/rotating-upstream.ts';
+import { LOGOUT, REFRESH, reply, silence } from '../../support/session-calls.ts';
+import { TextStore } from '../../support/text-store.ts';
+
+const PAIR = { access_token: 'a2', refresh_token: 't2' };
+
+/** Keeps outcomes for a while, as a store does that processes share. */
+class LingeringStore extends MemoryReplayStore {
+  override readonly lingerMs = 500;
+}
+
+interface Stores extends AsyncDisposable {
+  readonly first: ReplayStore;
+  readonly second: ReplayStore;
+}
+
+type StartStores = (clock: Clock) => Promise<Stores>;
+
+async function inMemory(clock: Clock): Promise<Stores> {
+  const store = new LingeringStore(() => clock.now());
+  return { first: store, second: store, [Symbol.asyncDispose]: async () => {} };
+}
+
+async function inRedis(): Promise<Stores> {
+  const redis = await startRedis();
+  const [first, second] = [redisStoreAt(redis.url, {}, PATIENT), redisStoreAt(redis.url, {}, PATIENT)];
+  return { first, second, [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose]() };
+}
+
+async function startTwo(startStores: StartStores, environment: Environment = {}) {
+  const clock = new ManualClock();
+  const stores = await startStores(clock);
+  const upstream = new SharedUpstream();
+  const response = Promise.withResolvers<Response>();
+  upstream.on(REFRESH, () => response.promise).on(LOGOUT, reply(204));
+  const [a, b] = [stores.first, stores.second].map((store) =>
+    refreshCoordinatorOver(store, upstream, environment, clock),
+  );
+  if (!a || !b) throw new Error('there are two stores');
+  const traces = [newTrace(), newTrace()] as const;
+  return {
+    ...{ upstream, response, stores, clock, traces, a, b },
+    /** Both need the refresh of one token, and time passes until both have its outcome. */
+    async outcomes(stepMs = 40) {
+      let hasSettled = false;
+      const both = Promise.all([
+        a.refresh('t1', traces[0], clock.now()),
+        b.refresh('t1', traces[1], clock.now()),
+      ]);
+      void both.finally(() => {
+        hasSettled = true;
+      });
+      await eventually(() => clock.advance(stepMs).then(() => hasSettled), 'both outcomes');
+      return (await both).map(({ kind }) => kind);
+    },
+    async [Symbol.asyncDispose]() {
+      await stores[Symbol.asyncDispose]();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function coordinationOver(startStores: StartStores): void {
+  it('makes one refresh however long it takes, and prolongs its claim no longer than that', async () => {
+    await using two = await startTwo(startStores, { TIMEOUT_SIGN_IN_MS: '120000' });
+    const { upstream, clock } = two;
+    const outcomes = two.outcomes(200);
+    await upstream.arrived(REFRESH);
+    // Several times as long as a claim lives that is not prolonged.
+    const laterThan = clock.now() + 12_000;
+    await eventually(() => clock.now() > laterThan, 'the claim to need its prolongation');
+    two.response.resolve(Response.json(PAIR));
+    expect(await outcomes).toEqual(['renewed', 'renewed']);
+    expect(upstream.calls).toEqual([REFRESH]);
+    expect(two.traces.map(({ refresh }) => refresh).toSorted()).toEqual(['renewed', 'shared']);
+    expect(clock.running).toBe(0);
+  });
+
+  it('takes over a claim that nobody holds, and makes one refresh', async () => {
+    await using two = await startTwo(startStores, { TIMEOUT_SIGN_IN_MS: '1500' });
+    await new TextStore(two.stores.first).add(refreshTokenHash('t1'), CLAIM, 60_000);
+    const begun = two.clock.now();
+    two.upstream.on(REFRESH, () => {
+      expect(two.clock.now()).toBeGreaterThan(begun + 1500);
+      return Response.json(PAIR);
+    });
+    expect(await two.outcomes()).toEqual(['renewed', 'renewed']);
+    expect(two.upstream.calls).toEqual([REFRESH]);
+    expect(two.upstream.last(REFRESH).body).toBe('{"refresh_token":"t1"}');
+    expect(two.traces.map(({ refresh }) => refresh).toSorted()).toEqual(['renewed', 'shared']);
+  });
+
+  it.each<[what: string, RefreshOutcome['kind'], timeoutMs: number, () => Response | Promise<Response>]>([
+    ['a refusal', 'rejected', 20_000, reply(401)],
+    ['no response', 'unreachable', 500, silence],
+  ])('makes one call for both when there is %s', async (_, kind, timeoutMs, respond) => {
+    await using two = await startTwo(startStores, { TIMEOUT_SIGN_IN_MS: String(timeoutMs) });
+    two.upstream.on(REFRESH, respond);
+    // In small steps, so that the claim is not taken over before the timeout, which takes real time.
+    expect(await two.outcomes(2)).toEqual([kind, kind]);
+    expect(two.upstream.calls).toEqual([REFRESH]);
+  });
+
+  it('takes a record that does not open for no verdict', async () => {
+    await using two = await startTwo(startStores);
+    await new TextStore(two.stores.first).add(refreshTokenHash('t1'), 'renewed:nonsense', 60_000);
+    expect(await two.outcomes()).toEqual(['unreachable', 'unreachable']);
+    expect(two.upstream.calls).toEqual([]);
+  });
+
+  it('closes the window for both 10 s after the successor was presented to one', async () => {
+    await using two = await startTwo(startStores);
+    const { a, b, upstream, clock } = two;
+    upstream.on(REFRESH, reply(200, PAIR));
+    const presentedAt = clock.now();
+    expect((await a.refresh('t1', newTrace(), presentedAt)).kind).toBe('renewed');
+    b.present('t2', presentedAt);
+    upstream.on(REFRESH, reply(401));
+    for (const each of [a, b]) {
+      expect((await each.refresh('t1', newTrace(), presentedAt + 10_000)).kind).toBe('renewed');
+    }
+    expect(upstream.calls).toHaveLength(1);
+    const trace = newTrace();
+    expect((await a.refresh('t1', trace, presentedAt + 10_001)).kind).toBe('rejected');
+    expect(trace.refreshTokenReused).toBe('presented');
+    expect(upstream.last(REFRESH).body).toBe('{"refresh_token":"t1"}');
+    expect(upstream.calls).toHaveLength(2);
+  });
+}
+
+describe('coordination over a shared memory', () => coordinationOver(inMemory));
+describeWith([REDIS_SERVER], 'coordination over Redis', () => coordinationOver(inRedis));
+
+/** Sign-outs with tokens that never existed: anybody can send them. */
+async function flood(coordinator: RefreshCoordinator, count: number): Promise<void> {
+  for (let done = 0; done < count; done += 100) {
+    await Promise.all(Array.from({ length: 100 }, (_, index) => coordinator.end(`made-up-${done + index}`)));
+  }
+}
+
+describe('a flood of made-up sign-outs', () => {
+  function start() {
+    const upstream = new SharedUpstream();
+    upstream.on(REFRESH, reply(200, PAIR)).on(LOGOUT, reply(204));
+    const coordinator = refreshCoordinatorOver(new MemoryReplayStore(), upstream);
+    const outcome = async (token: string) => (await coordinator.refresh(token, newTrace(), Date.now())).kind;
+    return { upstream, coordinator, outcome, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
+  }
+
+  it.each(['t1', 't2'])('does not bring back a session that was signed out with %s', async (token) => {
+    await using world = start();
+    await world.outcome('t1');
+    await world.coordinator.end(token);
+    await flood(world.coordinator, 60_000);
+    for (const late of ['t1', 't2']) expect(await world.outcome(late)).toBe('ended');
+    expect(world.upstream.calls).toEqual([REFRESH]);
+  });
+
+  it('does not let a refresh bring back a session that was signed out meanwhile', async () => {
+    await using world = start();
+    const { upstream, coordinator, outcome } = world;
+    const response = Promise.withResolvers<Response>();
+    upstream.on(REFRESH, () => response.promise);
+    const refreshing = outcome('t1');
+    await upstream.arrived(REFRESH);
+    await coordinator.end('t1');
+    await flood(coordinator, 60_000);
+    response.resolve(Response.json(PAIR));
+    expect(await refreshing).toBe('ended');
+    expect(upstream.last(LOGOUT).body).toBe('{"refresh_token":"t2"}');
+    await flood(coordinator, 60_000);
+    expect(await outcome('t1')).toBe('ended');
+    expect(upstream.calls).toEqual([REFRESH, LOGOUT]);
+  });
+});
+
+describeWith([REDIS_SERVER], 'a flood of made-up sign-outs with Redis', () => {
+  const MOST_UNKNOWN = 10_000;
+
+  it('takes bounded room, and brings no session back: not what has worked, nor what is refreshed elsewhere', async () => {
+    await using redis = await startRedis();
+    await using upstream = new SharedUpstream();
+    upstream.on(REFRESH, reply(200, PAIR)).on(LOGOUT, reply(204));
+    const start = () => refreshCoordinatorOver(redisStoreAt(redis.url, {}, PATIENT), upstream);
+    const [here, elsewhere] = [start(), start()];
+    using admin = new RedisAdmin(redis.url);
+    const kind = async (at: RefreshCoordinator, token: string) =>
+      (await at.refresh(token, newTrace(), Date.now())).kind;
+    expect(await kind(elsewhere, 't1')).toBe('renewed');
+    const response = Promise.withResolvers<Response>();
+    upstream.on(REFRESH, () => response.promise);
+    const refreshing = kind(elsewhere, 'claimed');
+    await upstream.arrived(REFRESH, 2);
+
+    await flood(here, MOST_UNKNOWN + 2000);
+    await here.end('t2');
+    await here.end('claimed');
+    // Beside the made-up ones: the pair, the mark of its token, two sign-outs.
+    expect(Number(await admin.send('DBSIZE', []))).toBeLessThanOrEqual(MOST_UNKNOWN + 4);
+    expect((await admin.lifetimes()).filter((lifetimeMs) => lifetimeMs > 30_000)).toHaveLength(3);
+    expect(await admin.record('t2')).toStartWith('ended:');
+    for (const token of ['t1', 't2']) expect(await kind(elsewhere, token)).toBe('ended');
+    // In the place of the claim and no longer than it. The instance that refreshes has seen it by then.
+    expect(await admin.record('claimed')).toStartWith('ended:');
+    expect(Math.max(...(await admin.lifetimes('claimed')))).toBeLessThanOrEqual(3000);
+    await eventually(async () => (await admin.record('claimed')) === null, 'the sign-out to expire in Redis');
+    // The memory of the other instance has forgotten the record too.
+    setSystemTime(Date.now() + 10_000);
+    response.resolve(Response.json({ access_token: 'a2', refresh_token: 'claimed-2' }));
+    expect(await refreshing).toBe('ended');
+    expect(upstream.last(LOGOUT).body).toBe('{"refresh_token":"claimed-2"}');
+    setSystemTime();
+    await redis.stop();
+    for (const token of ['t1', 't2']) expect(await kind(elsewhere, token)).toBe('ended');
+  });
+
+  it('writes a sign-out again to a Redis that was emptied, but no longer than for the time of a claim', async () => {
+    await using redis = await startRedis();
+    await using upstream = new SharedUpstream();
+    const here = refreshCoordinatorOver(redisStoreAt(redis.url, {}, PATIENT), upstream);
+    await here.end('made-up');
+    using admin = new RedisAdmin(redis.url);
+    await admin.send('FLUSHALL', []);
+    expect((await here.refresh('made-up', newTrace(), Date.now())).kind).toBe('ended');
+    const lifetimes = await admin.lifetimes();
+    expect(lifetimes).toHaveLength(1);
+    expect(Math.max(...lifetimes)).toBeLessThanOrEqual(3000);
+  });
+});

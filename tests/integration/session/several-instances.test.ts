@@ -1,0 +1,142 @@
+import { expect, it } from 'bun:test';
+import { decryptPair } from '../../../src/gateway/refresh/sealed-pair.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startGatewayProcess } from '../../support/gateway-process.ts';
+import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
+import { describeWith } from '../../support/requirements.ts';
+import { Rotation, SharedUpstream } from '../../support/rotating-upstream.ts';
+import { checkSession, cookies, ME, REFRESH, refreshes } from '../../support/session-calls.ts';
+import { request, startWorld, storedTokens } from '../../support/world.ts';
+
+/** The refreshes that `startTwo` makes. */
+const WARM_UP = 1;
+
+async function startTwo() {
+  await using stack = new AsyncDisposableStack();
+  const redis = stack.use(await startRedis());
+  const upstream = stack.use(new SharedUpstream());
+  const rotation = new Rotation(upstream);
+  const settings = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
+  const [first, second] = [stack.use(startWorld(settings)), stack.use(startWorld(settings))];
+  // The first command on a connection waits for it, perhaps longer than Redis is given.
+  for (const each of [first, second]) await checkSession(each, 'svc_music_refresh=warm-1');
+  const admin = stack.use(new RedisAdmin(redis.url));
+  const started = stack.move();
+  const dispose = () => started.disposeAsync();
+  return { redis, upstream, rotation, settings, first, second, admin, [Symbol.asyncDispose]: dispose };
+}
+
+function processSession(gateway: { readonly url: string }, cookie = cookies(1)): Promise<Response> {
+  return request(`${gateway.url}/api/auth/session`, { cookie });
+}
+
+describeWith([REDIS_SERVER], 'two instances with Redis', () => {
+  it('make one refresh for 200 parallel requests with one expired pair, and clear no cookie', async () => {
+    await using two = await startTwo();
+    const { first, second, upstream } = two;
+    const responses = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => checkSession(index % 2 ? first : second, cookies(1))),
+    );
+    for (const response of responses) {
+      expect(response.status).toBe(200);
+      expect(storedTokens(response)).toEqual({
+        svc_music_access: 'access-2',
+        svc_music_refresh: 'refresh-2',
+      });
+    }
+    expect(refreshes({ upstream })).toBe(WARM_UP + 1);
+    expect([...first.log, ...second.log]).toEqual([]);
+  });
+
+  it('recover when the one that refreshes is killed in the middle', async () => {
+    await using two = await startTwo();
+    const { second, upstream, rotation } = two;
+    await using killed = await startGatewayProcess(two.settings);
+    const never = Promise.withResolvers<Response>();
+    upstream.on(REFRESH, () => never.promise);
+    const lost = processSession(killed);
+    await upstream.arrived(REFRESH, WARM_UP + 1);
+    upstream.on(REFRESH, (received) => rotation.refresh(received));
+    const waiting = checkSession(second, cookies(1));
+    await upstream.arrived(ME, 2 * WARM_UP + 2);
+    killed.kill('SIGKILL');
+    await expect(lost).rejects.toThrow();
+    const response = await waiting;
+    expect(response.status).toBe(200);
+    expect(storedTokens(response)['svc_music_refresh']).toBe('refresh-2');
+    expect(refreshes({ upstream })).toBe(WARM_UP + 2);
+  });
+
+  it('keep nothing in Redis that is a token or that opens without one', async () => {
+    await using two = await startTwo();
+    const { first, admin } = two;
+    await checkSession(first, cookies(1));
+    await checkSession(first, 'svc_music_refresh=refresh-2');
+    const keys = await eventually(async () => {
+      const found = await admin.keys('*');
+      return found.length >= 2 * (WARM_UP + 2) ? found : undefined;
+    }, 'a pair and a mark of each refresh');
+    const values = await Promise.all(keys.map(async (key) => (await admin.get(key)) ?? ''));
+    // Beside each pair, the mark that its refresh token was issued, and when it was presented.
+    const marks = values.filter((_, index) => keys[index]?.startsWith('music-gateway:issued:'));
+    const records = values.filter((value) => value.startsWith('renewed:')).map((value) => value.slice(8));
+    expect(records).toHaveLength(WARM_UP + 2);
+    expect(marks.map((value) => /^\d+$/.test(value)).toSorted()).toEqual([false, false, true]);
+    const decoded = records.map((value) => Buffer.from(value, 'base64url').toString('latin1'));
+    const dump = [...keys, ...values, ...decoded].join('\n').replaceAll('music-gateway:refresh:', '');
+    for (const token of ['access-', 'refresh-']) expect(dump).not.toContain(token);
+    expect(records.filter((value) => decryptPair(value, 'refresh-1'))).toHaveLength(1);
+    expect(records.filter((value) => decryptPair(value, 'access-1') || decryptPair(value, ''))).toEqual([]);
+  });
+});
+
+/** Every user comes twice at once, to one instance, with an expired pair. */
+async function visit(gateway: { readonly url: string }, name: string): Promise<void> {
+  const users = Array.from({ length: 40 }, (_, index) => `${name}${index % 20}`);
+  await Promise.all(
+    users.map(async (user) => {
+      const response = await processSession(gateway, `svc_music_access=old; svc_music_refresh=${user}-1`);
+      expect(response.status).toBe(200);
+    }),
+  );
+}
+
+describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
+  it('serves every request while Redis is stopped, stalled and back again, and logs each change once', async () => {
+    await using redis = await startRedis();
+    await using upstream = new SharedUpstream();
+    const rotation = new Rotation(upstream);
+    const settings = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
+    await using gateway = await startGatewayProcess(settings);
+    const again = (times: number) =>
+      eventually(() => gateway.said('Redis answers again') >= times, `Redis to be back ${times} times`);
+    await visit(gateway, 'up');
+    await redis.stop();
+    await visit(gateway, 'stopped');
+    // What was refreshed while Redis was up, and while it was down, is still known.
+    await visit(gateway, 'up');
+    await redis.start();
+    await again(1);
+    await visit(gateway, 'stopped');
+    using admin = new RedisAdmin(redis.url);
+    expect((await admin.keys('*')).length).toBeGreaterThanOrEqual(40);
+    redis.stall();
+    await visit(gateway, 'stalled');
+    redis.resume();
+    await again(2);
+    await visit(gateway, 'resumed');
+    expect(rotation.hasSeenReuse).toBe(false);
+    expect(gateway.said('Redis does not answer')).toBe(2);
+  });
+
+  it('starts and works when Redis is not there at all', async () => {
+    await using upstream = new SharedUpstream();
+    const rotation = new Rotation(upstream);
+    const settings = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: 'redis://127.0.0.1:1' };
+    await using gateway = await startGatewayProcess(settings);
+    await visit(gateway, 'alone');
+    expect(refreshes({ upstream })).toBe(20);
+    expect(rotation.hasSeenReuse).toBe(false);
+    expect(gateway.said('Redis does not answer')).toBe(1);
+  });
+});

@@ -1,0 +1,44 @@
+/** An upstream that rotates refresh tokens: `refresh-1` gives `access-2` and `refresh-2`, `ben-1` gives `access-ben-2`. */
+
+import { type Received, ScriptedUpstream } from './scripted-upstream.ts';
+import { LOGOUT, ME, REFRESH, reply } from './session-calls.ts';
+
+export class Rotation {
+  /** The access tokens that the upstream accepts. */
+  readonly live = new Set<string>();
+  /** Whether a spent refresh token came again. */
+  hasSeenReuse = false;
+  readonly #spent = new Set<string>();
+  readonly #expiresIn: number;
+
+  constructor(upstream: ScriptedUpstream, expiresIn = 600) {
+    this.#expiresIn = expiresIn;
+    upstream.on(REFRESH, (received) => this.refresh(received)).on(LOGOUT, reply(204));
+    upstream.on(ME, ({ headers }) => {
+      const token = headers.get('authorization')?.slice('Bearer '.length) ?? '';
+      return this.live.has(token) ? Response.json({ token }) : new Response('', { status: 401 });
+    });
+  }
+
+  refresh({ body }: Received): Response {
+    const spent: string = JSON.parse(body).refresh_token;
+    this.hasSeenReuse ||= this.#spent.has(spent);
+    if (this.#spent.has(spent)) return Response.json({ error: { message: 'reused' } }, { status: 401 });
+    this.#spent.add(spent);
+    const [, name = '', generation = ''] = /^(.*-)(\d+)$/.exec(spent) ?? [];
+    const accessName = name === 'refresh-' ? 'access-' : `access-${name}`;
+    this.live.delete(accessName + generation);
+    const next = Number(generation) + 1;
+    this.live.add(accessName + next);
+    const pair = { access_token: accessName + next, refresh_token: name + next };
+    return Response.json({ ...pair, expires_in: this.#expiresIn });
+  }
+}
+
+/** For several gateways; it is stopped when the test ends. */
+export class SharedUpstream extends ScriptedUpstream implements AsyncDisposable {
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    if (this.unexpected.length) throw new Error(`not scripted: ${this.unexpected.join()}`);
+  }
+}
