@@ -78,9 +78,9 @@ export async function startPrometheus(options: PrometheusOptions): Promise<Prome
 
   async function ask<Schema extends TSchema>(path: string, schema: Schema, parameters = {}) {
     const url = `http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters)}`;
-    const answer = await fetch(url);
-    if (!answer.ok) throw new Error(`${await answer.text()} (${JSON.stringify(parameters)})`);
-    const { data } = Value.Parse(Type.Object({ data: Type.Unknown() }), await answer.json());
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`${await response.text()} (${JSON.stringify(parameters)})`);
+    const { data } = Value.Parse(Type.Object({ data: Type.Unknown() }), await response.json());
     return Value.Parse(schema, data);
   }
 

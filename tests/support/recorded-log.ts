@@ -11,7 +11,7 @@ export interface RecordedLog {
   readonly lines: readonly LogLine[];
   /** As they were written: what somebody should look at. */
   readonly warnings: readonly string[];
-  /** Waits for a line with these values: that of a streamed answer comes when its body has ended. */
+  /** Waits for a line with these values; that of a streamed response is written when its body has ended. */
   line(values: LogLine): Promise<LogLine>;
 }
 

@@ -47,7 +47,7 @@ export function readTokens(response: Response): Promise<Tokens> {
   return readJson(response, TOKENS);
 }
 
-/** The JSON of a successful answer; further properties are let through. */
+/** The JSON of a successful response, which may have further properties. */
 export async function readJson<Schema extends TSchema>(
   response: Response,
   schema: Schema,

@@ -12,9 +12,13 @@ export interface SandboxGateway extends AsyncDisposable {
   readonly redirectUri: string;
 }
 
-export async function startSandboxGateway(origin = ORIGIN): Promise<SandboxGateway> {
+/** @param pace how many times faster than it plays a track is generated */
+export async function startSandboxGateway(
+  origin = ORIGIN,
+  pace = Number.POSITIVE_INFINITY,
+): Promise<SandboxGateway> {
   const redirectUri = `${origin}/callback`;
-  const sandbox = await startTestSandbox({ redirectUris: [redirectUri] });
+  const sandbox = await startTestSandbox({ redirectUris: [redirectUri], pace });
   const settings = testSettings({
     UPSTREAM_URL: sandbox.upstream.url,
     IDP_URL: sandbox.identityProviderUrl,

@@ -1,14 +1,18 @@
-/** Signed-in users who check their sessions all the time, as browsers would: the cookies follow every answer. */
+/** Signed-in users who check their sessions all the time, with the cookies of every response as in a browser. */
 
 import { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
+import { eventually } from './eventually.ts';
 import { ORDER, SANDBOX_CLIENT } from './sandbox-account.ts';
 import type { TwoInstances } from './two-instances.ts';
 import { ORIGIN } from './world.ts';
 
-export class Visitor {
-  /** How each session check ended: its status, `other` when it was 200 and not this user's profile, or `no answer`. */
-  readonly outcomes: (number | 'other' | 'no answer')[] = [];
+/** For a busy machine, on which two dozen users take turns. */
+const DEADLINE_MS = 60_000;
+
+export class User {
+  /** How each session check ended: its status, `other` for another user's profile, or `no response`. */
+  readonly outcomes: (number | 'other' | 'no response')[] = [];
   readonly #name: string;
   readonly #base: URL;
   readonly #jar = new CookieJar();
@@ -19,32 +23,32 @@ export class Visitor {
   }
 
   /** Goes through the login form; rejects unless that ends in a session whose cookies are Secure. */
-  static async signIn({ base, sandbox }: TwoInstances, name: string): Promise<Visitor> {
-    const visitor = new Visitor(name, base);
+  static async signIn({ base, sandbox }: TwoInstances, name: string): Promise<User> {
+    const user = new User(name, base);
     const { identityProviderUrl } = sandbox;
     const grant = await signInThroughForm({
       ...SANDBOX_CLIENT,
       identityProviderUrl,
       name,
-      jar: visitor.#jar,
+      jar: user.#jar,
     });
-    const answer = await visitor.#post('/api/auth/idp', {
+    const response = await user.#post('/api/auth/idp', {
       code: grant.code,
       code_verifier: grant.codeVerifier,
     });
-    const cookies = answer.headers.getSetCookie();
+    const cookies = response.headers.getSetCookie();
     if (cookies.length !== 2 || !cookies.every((cookie) => cookie.includes('; Secure')))
-      throw new Error(`sign-in: ${answer.status} with the cookies ${cookies}`);
-    return visitor;
+      throw new Error(`sign-in: ${response.status} with the cookies ${cookies}`);
+    return user;
   }
 
   async check(): Promise<void> {
     try {
-      const answer = await this.#fetch('/api/auth/session', {});
-      const isOwn = (await answer.text()).includes(`"${this.#name}"`);
-      this.outcomes.push(answer.status === 200 && !isOwn ? 'other' : answer.status);
+      const response = await this.#fetch('/api/auth/session', {});
+      const isOwn = (await response.text()).includes(`"${this.#name}"`);
+      this.outcomes.push(response.status === 200 && !isOwn ? 'other' : response.status);
     } catch {
-      this.outcomes.push('no answer');
+      this.outcomes.push('no response');
     }
   }
 
@@ -60,43 +64,44 @@ export class Visitor {
     const options: BunFetchRequestInit = {
       ...init,
       headers: { origin: ORIGIN, 'content-type': 'application/json' },
-      // On a connection that it has used before, Bun sends a GET again that got no answer, and no failure would be seen.
+      // On a reused connection Bun repeats a GET that had no response, which would hide the failure.
       keepalive: false,
-      // The certificate is the example's own.
+      // The example makes its own certificate.
       tls: { rejectUnauthorized: false },
     };
     return this.#jar.fetch(new URL(path, this.#base), options);
   }
 }
 
-/** So many visitors, who check their sessions without a pause until they are stopped. */
+/** Users who check their sessions without a pause until they are stopped. */
 export class Crowd implements Disposable {
   readonly #example: TwoInstances;
-  readonly #visitors: Visitor[];
+  readonly #users: User[];
   readonly #ended: Promise<unknown>;
   #isStopped = false;
 
-  private constructor(example: TwoInstances, visitors: Visitor[]) {
+  private constructor(example: TwoInstances, users: User[]) {
     this.#example = example;
-    this.#visitors = visitors;
-    this.#ended = Promise.all(visitors.map((visitor) => this.#keepChecking(visitor)));
+    this.#users = users;
+    this.#ended = Promise.all(users.map((user) => this.#keepChecking(user)));
   }
 
   static async arrive(example: TwoInstances, size: number): Promise<Crowd> {
-    const names = Array.from({ length: size }, (_, index) => `Visitor ${index}`);
-    return new Crowd(example, await Promise.all(names.map((name) => Visitor.signIn(example, name))));
+    const names = Array.from({ length: size }, (_, index) => `User ${index}`);
+    return new Crowd(example, await Promise.all(names.map((name) => User.signIn(example, name))));
   }
 
-  /** Waits until each has had so many more answers. */
+  /** Waits until each has had this many more responses. */
   async goesOn(checks: number): Promise<void> {
-    const before = this.#visitors.map(({ outcomes }) => outcomes.length);
-    while (this.#visitors.some(({ outcomes }, index) => outcomes.length < (before[index] ?? 0) + checks))
-      await Bun.sleep(5);
+    const targets = this.#users.map(({ outcomes }) => outcomes.length + checks);
+    const areReached = () =>
+      this.#users.every(({ outcomes }, index) => outcomes.length >= (targets[index] ?? 0));
+    await eventually(areReached, `${checks} more session checks of every user`, DEADLINE_MS);
   }
 
   /**
-   * Every access token expires, and everybody goes on; so many times. Nobody may be refreshing when it begins: a token
-   * that expires between the refresh and the call that follows is a 401 of the upstream's, and not the end of a session.
+   * Lets every access token expire, this many times, and waits for the checks that follow. No refresh may be under way
+   * at the start: a token that expires between its refresh and the call that follows is a 401 of the upstream's.
    */
   async renews(rounds: number): Promise<void> {
     for (let round = 0; round < rounds; round++) {
@@ -105,13 +110,14 @@ export class Crowd implements Disposable {
     }
   }
 
-  /** Waits for something that cannot come about any more when a check has failed. */
-  async until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) {
+  /** Like `eventually`, but gives up as soon as a session check has failed. */
+  async until(condition: () => boolean, what: string): Promise<void> {
+    const checked = () => {
       const { '200': _, ...failed } = this.outcomes();
       if (Object.keys(failed).length) throw new Error(`session checks: ${JSON.stringify(failed)}`);
-      await Bun.sleep(5);
-    }
+      return condition();
+    };
+    await eventually(checked, what, DEADLINE_MS);
   }
 
   async leave(): Promise<void> {
@@ -119,7 +125,6 @@ export class Crowd implements Disposable {
     await this.#ended;
   }
 
-  /** Lets nobody begin another check. */
   [Symbol.dispose](): void {
     this.#isStopped = true;
   }
@@ -127,12 +132,12 @@ export class Crowd implements Disposable {
   /** How many checks have ended each way. */
   outcomes(): Record<string, number> {
     const counts: Record<string, number> = {};
-    for (const outcome of this.#visitors.flatMap(({ outcomes }) => outcomes))
+    for (const outcome of this.#users.flatMap(({ outcomes }) => outcomes))
       counts[outcome] = (counts[outcome] ?? 0) + 1;
     return counts;
   }
 
-  async #keepChecking(visitor: Visitor): Promise<void> {
-    while (!this.#isStopped) await visitor.check();
+  async #keepChecking(user: User): Promise<void> {
+    while (!this.#isStopped) await user.check();
   }
 }

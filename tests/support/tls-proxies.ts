@@ -3,20 +3,21 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 
-/** What nginx takes a client's address from when a test sends it: this machine has only one IPv6 address for sure. */
+/** In tests nginx reads a client's address from this header, because the machine may have only one IPv6 address. */
 export const CLIENT_ADDRESS_HEADER = 'x-test-address';
 
 const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url));
 
 export interface TlsProxy extends AsyncDisposable {
   readonly port: number;
-  /** What a client must trust. */
+  /** Clients must trust it. */
   readonly certificate: string;
 }
 
-/** What it takes to run a proxy in a folder that is its own: the command, and its environment. */
+/** How a proxy is run in a folder of its own. */
 interface Start {
   readonly command: string[];
   readonly environment: Record<string, string>;
@@ -25,11 +26,27 @@ interface Start {
 const MOST_LOG_CHARACTERS = 10_000;
 
 type Prepare = (folder: string, port: number, gatewayPort: number) => Promise<Start>;
+/** Texts of a configuration file, and what a test needs instead. */
+type Changes = Readonly<Record<string, string>>;
 
+/** `prepareHasty`: the same with one second instead of ten for a request's body. */
 export const TLS_PROXIES = [
-  { program: 'nginx', file: `${DEPLOY}/nginx.conf`, prepare: prepareNginx },
-  { program: 'haproxy', file: `${DEPLOY}/two-instances/haproxy.cfg`, prepare: prepareHaproxy },
+  {
+    program: 'nginx',
+    file: `${DEPLOY}/nginx.conf`,
+    prepare: nginxWith({}),
+    prepareHasty: nginxWith({ 'client_body_timeout 10s': 'client_body_timeout 1s' }),
+  },
+  {
+    program: 'haproxy',
+    file: `${DEPLOY}/two-instances/haproxy.cfg`,
+    prepare: haproxyWith({}),
+    prepareHasty: haproxyWith({ 'wait-for-body time 10s': 'wait-for-body time 1s' }),
+  },
 ] as const;
+
+/** HAProxy that waits one second for a client that stalls, so that a test can wait for it. */
+export const prepareImpatientHaproxy = haproxyWith({ 'timeout client 60s': 'timeout client 1s' });
 
 export async function startTlsProxy(prepare: Prepare, gatewayPort: number): Promise<TlsProxy> {
   const folder = await mkdtemp(`${tmpdir()}/tls-proxy-`);
@@ -40,7 +57,7 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number): Prom
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  // Read all the time: a proxy whose log nobody takes stands still.
+  // Read all the time, because a proxy stalls when nothing reads its log.
   let errors = '';
   void (async () => {
     for await (const text of proxy.stderr.pipeThrough(new TextDecoderStream())) {
@@ -48,10 +65,11 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number): Prom
     }
   })();
   const health = `https://127.0.0.1:${port}/api/health`;
-  while (!(await fetch(health, { tls: { ca: certificate } }).catch(() => undefined))?.ok) {
+  const isUp = async () => {
     if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${errors}`);
-    await Bun.sleep(20);
-  }
+    return (await fetch(health, { tls: { ca: certificate } }).catch(() => undefined))?.ok;
+  };
+  await eventually(isUp, `${command[0]} to pass requests on`);
   return {
     port,
     certificate,
@@ -78,52 +96,50 @@ async function makeCertificate(folder: string): Promise<string> {
   return text;
 }
 
-/** The file is for nginx's `conf.d`: names of the machine that it is written for are changed, and nothing else. */
-async function prepareNginx(folder: string, port: number, gatewayPort: number): Promise<Start> {
-  const changes = {
-    'listen 443 ': `listen 127.0.0.1:${port} `,
-    'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
-    '/etc/letsencrypt/live/api.studio.example/fullchain.pem': `${folder}/certificate.pem`,
-    '/etc/letsencrypt/live/api.studio.example/privkey.pem': `${folder}/key.pem`,
-    'server 127.0.0.1:4175 ': `server 127.0.0.1:${gatewayPort} `,
-  };
-  let site = await Bun.file(`${DEPLOY}/nginx.conf`).text();
+async function changed(file: string, changes: Changes): Promise<string> {
+  let text = await Bun.file(file).text();
   for (const [from, to] of Object.entries(changes)) {
-    if (!site.includes(from)) throw new Error(`nginx.conf has no ${from}`);
-    site = site.replace(from, to);
+    if (!text.includes(from)) throw new Error(`${file} has no ${from}`);
+    text = text.replace(from, to);
   }
-  await Bun.write(`${folder}/site.conf`, site);
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (kind) => `${kind}_temp_path ${folder}/${kind};`,
-  );
-  const address = `set_real_ip_from 127.0.0.0/8; real_ip_header ${CLIENT_ADDRESS_HEADER};`;
-  const http = `http { access_log off; ${address} ${paths.join(' ')} include ${folder}/site.conf; }`;
-  const main = `user root; daemon off; pid ${folder}/pid; error_log stderr; events { worker_connections 16384; } ${http}`;
-  await Bun.write(`${folder}/nginx.conf`, main);
-  return { command: ['nginx', '-c', `${folder}/nginx.conf`], environment: {} };
+  return text;
 }
 
-async function prepareHaproxy(folder: string, port: number, gatewayPort: number): Promise<Start> {
-  const environment = {
-    CERTIFICATE: `${folder}/both.pem`,
-    LISTEN: `127.0.0.1:${port}`,
-    GATEWAY_A: `127.0.0.1:${gatewayPort}`,
-    GATEWAY_B: `127.0.0.1:${gatewayPort}`,
-    STATISTICS: `127.0.0.1:${port + 1}`,
-    ADMIN_SOCKET: `${folder}/admin.sock`,
+/** The file is for nginx's `conf.d`: only the names of the machine that it was written for are changed. */
+function nginxWith(changes: Changes): Prepare {
+  return async (folder, port, gatewayPort) => {
+    const site = await changed(`${DEPLOY}/nginx.conf`, {
+      'listen 443 ': `listen 127.0.0.1:${port} `,
+      'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
+      '/etc/letsencrypt/live/api.studio.example/fullchain.pem': `${folder}/certificate.pem`,
+      '/etc/letsencrypt/live/api.studio.example/privkey.pem': `${folder}/key.pem`,
+      'server 127.0.0.1:4175 ': `server 127.0.0.1:${gatewayPort} `,
+      ...changes,
+    });
+    await Bun.write(`${folder}/site.conf`, site);
+    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (kind) => `${kind}_temp_path ${folder}/${kind};`,
+    );
+    const address = `set_real_ip_from 127.0.0.0/8; real_ip_header ${CLIENT_ADDRESS_HEADER};`;
+    const http = `http { access_log off; ${address} ${paths.join(' ')} include ${folder}/site.conf; }`;
+    const main = `user root; daemon off; pid ${folder}/pid; error_log stderr; events { worker_connections 16384; } ${http}`;
+    await Bun.write(`${folder}/nginx.conf`, main);
+    return { command: ['nginx', '-c', `${folder}/nginx.conf`], environment: {} };
   };
-  return { command: ['haproxy', '-f', `${DEPLOY}/two-instances/haproxy.cfg`], environment };
 }
 
-/** HAProxy whose patience with a client is one second, so that a test can wait for it. */
-export async function prepareImpatientHaproxy(
-  folder: string,
-  port: number,
-  gatewayPort: number,
-): Promise<Start> {
-  const { environment } = await prepareHaproxy(folder, port, gatewayPort);
-  const file = `${folder}/haproxy.cfg`;
-  const text = await Bun.file(`${DEPLOY}/two-instances/haproxy.cfg`).text();
-  await Bun.write(file, text.replace(/^( *timeout client) .*/m, '$1 1s'));
-  return { command: ['haproxy', '-f', file], environment };
+function haproxyWith(changes: Changes): Prepare {
+  return async (folder, port, gatewayPort) => {
+    const file = `${folder}/haproxy.cfg`;
+    await Bun.write(file, await changed(`${DEPLOY}/two-instances/haproxy.cfg`, changes));
+    const environment = {
+      CERTIFICATE: `${folder}/both.pem`,
+      LISTEN: `127.0.0.1:${port}`,
+      GATEWAY_A: `127.0.0.1:${gatewayPort}`,
+      GATEWAY_B: `127.0.0.1:${gatewayPort}`,
+      STATISTICS: `127.0.0.1:${port + 1}`,
+      ADMIN_SOCKET: `${folder}/admin.sock`,
+    };
+    return { command: ['haproxy', '-f', file], environment };
+  };
 }

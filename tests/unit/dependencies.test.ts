@@ -7,13 +7,13 @@ import benchManifest from '../bench/package.json';
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const { dependencies, devDependencies } = manifest;
 
-describe('what is installed', () => {
+describe('the installation', () => {
   it.each(Object.entries({ ...dependencies, ...devDependencies, ...benchManifest.dependencies }))(
-    'is one version of %s, not a range',
+    'has one version of %s, not a range',
     (_, version) => expect(version).toMatch(/^\d+\.\d+\.\d+$/),
   );
 
-  it.each(['bun.lock', 'tests/bench/bun.lock'])('is known by its content: %s', async (lock) => {
+  it.each(['bun.lock', 'tests/bench/bun.lock'])('checks the content of every package in %s', async (lock) => {
     const packages = [
       ...(await readFile(`${PROJECT}/${lock}`, 'utf8')).matchAll(/^ {4}"\S+": \[(.*)\],?$/gm),
     ];
@@ -24,7 +24,7 @@ describe('what is installed', () => {
   });
 
   it.each(['package.json', 'Containerfile', 'deploy/music-gateway.service'])(
-    'is what the lock file says: %s',
+    'follows the lock file in %s',
     async (file) => {
       const installs = (await readFile(`${PROJECT}/${file}`, 'utf8')).match(/bun install.*/g) ?? [];
       expect(installs.length).toBeGreaterThan(0);
@@ -32,7 +32,7 @@ describe('what is installed', () => {
     },
   );
 
-  it('is the Bun of .bun-version, and no other, in these tests and in the types', async () => {
+  it('has the Bun of .bun-version in these tests and in the types', async () => {
     const version = await readFile(`${PROJECT}/.bun-version`, 'utf8');
     expect({ tests: `${Bun.version}\n`, types: `${devDependencies['bun-types']}\n` }).toEqual({
       tests: version,
@@ -47,7 +47,7 @@ describe('what is installed', () => {
     ['CONTRIBUTING.md', 0],
     ['.ci/run', 0],
     ['.github/workflows/ci.yml', 0],
-  ])('is the Bun of .bun-version wherever %s names a version', async (file, times) => {
+  ])('has the Bun of .bun-version wherever %s names a version', async (file, times) => {
     const version = (await readFile(`${PROJECT}/.bun-version`, 'utf8')).trim();
     const text = await readFile(`${PROJECT}/${file}`, 'utf8');
     const named = [...text.matchAll(/\bbun\b\S*?[:@ ](\d[\d.]*\d)/gi)].map(([, found]) => found);

@@ -54,7 +54,7 @@ describe('the README', () => {
     expect(paths.filter((path) => !text.includes(path))).toEqual([]);
   });
 
-  it('shows in its example environment each setting', async () => {
+  it('has beside it an .env.example with each setting', async () => {
     const example = await Bun.file(new URL('../../.env.example', import.meta.url)).text();
     const shown = [...example.matchAll(/^(?:# )?([A-Z_]+)=/gm)].map(([, name = '']) => name);
     expect(shown.toSorted()).toEqual(SETTING_NAMES);
@@ -62,7 +62,7 @@ describe('the README', () => {
 });
 
 describe.each(DOCUMENTS)('$path', (document) => {
-  it('links to what is there', async () => {
+  it('has no broken links', async () => {
     const relative = linksIn(document).filter((link) => !/^[a-z]+:/.test(link));
     const broken: string[] = [];
     for (const link of relative) {
@@ -73,14 +73,14 @@ describe.each(DOCUMENTS)('$path', (document) => {
     expect(broken).toEqual([]);
   });
 
-  it('names files that are there', () => {
+  it('names no file that does not exist', () => {
     const named = [...document.text.matchAll(/`((?:src|tests|deploy)\/[\w./-]+)`/g)].map(
       ([, path = '']) => path,
     );
     expect(named.filter((path) => !exists(path))).toEqual([]);
   });
 
-  it('names tests that are there', () => {
+  it('names no test that does not exist', () => {
     const pattern = /`((?:unit|integration|faults|browser|container|monitoring)\/[\w./-]+)`/g;
     const named = [...document.text.matchAll(pattern)].map(([, name = '']) => `tests/${name}`);
     expect(named.filter((path) => !exists(path) && !exists(`${path}.test.ts`))).toEqual([]);

@@ -10,7 +10,7 @@ import { testSettings } from '../support/world.ts';
 const OPERATING = await readDocument('deploy/README.md');
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 
-/** A request to which everything has happened of which there is something to tell. */
+/** Observes a request with every fact that the log and the metrics can have. */
 function observeEverything() {
   const { logger, lines } = recordLog();
   const metrics = new Metrics();

@@ -25,14 +25,14 @@ const leaves = mapped.filter(
 );
 
 describe('the file map', () => {
-  it('has a place for each source file', () => {
+  it('names each source file or its folder', () => {
     const isMapped = (path: string) =>
       mapped.includes(path) || leaves.some((folder) => path.startsWith(folder));
     expect(sources.length).toBeGreaterThan(100);
     expect(sources.filter((path) => !isMapped(path))).toEqual([]);
   });
 
-  it('shows nothing that is not there', async () => {
+  it('names no file that does not exist', async () => {
     const files = await projectFiles();
     const isThere = (path: string) =>
       files.some((file) => (path.endsWith('/') ? file.startsWith(path) : file === path));
@@ -42,7 +42,7 @@ describe('the file map', () => {
 });
 
 describe.each(sources.filter((path) => path.endsWith('.ts')))('%s', (path) => {
-  it('says its job first, and is short', async () => {
+  it('begins with its job and has at most 200 lines', async () => {
     const text = await Bun.file(ROOT + path).text();
     expect(text).toStartWith('/**');
     expect(text.split('\n').length).toBeLessThanOrEqual(MOST_LINES);

@@ -1,97 +1,97 @@
-/** For each operation of the document a request that succeeds, and what it makes the gateway ask for. */
+/** A request that succeeds, for each operation of the OpenAPI document. */
 
-import type { RequestOptions } from '../../support/world.ts';
-
-export interface Call {
-  readonly operation: string;
-  readonly path: string;
-  readonly options?: RequestOptions;
-  /** The call to the upstream whose answer decides this one; none for what the gateway answers by itself. */
-  readonly upstream?: string;
-  /** The keys of its documented answers. */
-  readonly statuses: readonly string[];
-  readonly hasSession?: boolean;
-  readonly hasBody?: boolean;
-  /** Passes on whatever the upstream answers. */
-  readonly relays?: boolean;
-}
+import { rawRequest } from '../../support/raw-http.ts';
+import { ORIGIN, type RequestOptions, SIGNED_IN, type World } from '../../support/world.ts';
+import type { DocumentedOperation } from './document.ts';
 
 export const TRACK = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 export const GRANT = { code: 'c', code_verifier: 'v'.repeat(43) };
+/** Sign-in reads a token pair, a refresh too, and the other calls relay it. */
+export const PAIR = { access_token: 'access-2', refresh_token: 'refresh-2' };
 
-const RELAYED_WHOLE = ['200', '400', '401', '403', '429', '502', '503', 'default'];
-const PROXIED = ['2XX', '400', '401', '403', '404', '429', '502', '503', 'default'];
-const session = { hasSession: true } as const;
+export interface Call {
+  /** Such as `GET /api/health`, as in the document. */
+  readonly operation: string;
+  readonly method: string;
+  readonly path: string;
+  readonly documented: readonly string[];
+  readonly json?: unknown;
+  /** The call to the upstream that decides the response; none for what the gateway responds by itself. */
+  readonly upstream?: string;
+  readonly isSignOut: boolean;
+  readonly isProxied: boolean;
+  readonly isPlayback: boolean;
+  /** Whether it is made with the session's tokens. */
+  readonly hasSession: boolean;
+  readonly hasBody: boolean;
+  /** Whether the upstream's own body is passed on, an error's too. */
+  readonly relays: boolean;
+}
 
-function get(path: string, call: Omit<Call, 'operation' | 'path'>): Call[] {
-  return ['GET', 'HEAD'].map((method) => ({
-    ...call,
-    operation: `${method} ${path}`,
+/** The upstream's path and the JSON body of the gateway's own routes. */
+const OWN_ROUTES: Readonly<Record<string, { upstream?: string; json?: unknown }>> = {
+  '/api/health': {},
+  '/api/auth/idp': { upstream: '/v1/auth/idp', json: GRANT },
+  '/api/auth/session': { upstream: '/v1/me' },
+  '/api/auth/logout': { upstream: '/v1/auth/logout' },
+  '/api/music/models': { upstream: '/v1/models' },
+  '/api/music/generate': { upstream: '/v1/music', json: TRACK },
+};
+
+export function callOf(operation: string, { responses }: DocumentedOperation): Call {
+  const [method = '', template = ''] = operation.split(' ');
+  const path = template.replace('{rest}', 'library/1').replace('{creation_id}', 'abc');
+  const isProxied = path.startsWith('/api/upstream');
+  const isPlayback = path.includes('/public/');
+  const isSignOut = path === '/api/auth/logout';
+  const own = OWN_ROUTES[path];
+  const upstreamPath = isProxied ? path.replace('/api/upstream', '') : own?.upstream;
+  // Session check and models send GET for HEAD too.
+  const upstreamMethod = isProxied || method === 'POST' ? method : 'GET';
+  const isRead = method === 'GET' || method === 'HEAD';
+  return {
+    operation,
+    method,
     path,
-    options: { method },
-  }));
-}
-
-function proxied(method: string, statuses: readonly string[]): Call {
-  const hasBody = statuses.includes('413');
-  return {
-    operation: `${method} /api/upstream/v1/{rest}`,
-    path: '/api/upstream/v1/library/1',
-    options: { method, ...(hasBody ? { body: '{}' } : {}) },
-    upstream: `${method} /v1/library/1`,
-    statuses,
-    hasBody,
-    relays: true,
-    ...session,
+    documented: Object.keys(responses),
+    json: own?.json ?? (isProxied && !isRead ? {} : undefined),
+    ...(upstreamPath && { upstream: `${upstreamMethod} ${upstreamPath}` }),
+    isSignOut,
+    isProxied,
+    isPlayback,
+    hasSession: path !== '/api/health' && path !== '/api/auth/idp' && !isSignOut && !isPlayback,
+    hasBody: !isRead && !isSignOut,
+    relays: isProxied || (isRead && path !== '/api/health'),
   };
 }
 
-function playback(rest: string): Call {
-  return {
-    operation: `GET /api/upstream/v1/music/public/{creation_id}${rest}`,
-    path: `/api/upstream/v1/music/public/abc${rest}`,
-    upstream: `GET /v1/music/public/abc${rest}`,
-    statuses: PROXIED,
-    relays: true,
-  };
+export function request(
+  world: World,
+  call: Call,
+  options: RequestOptions = {},
+  path = call.path,
+): Promise<Response> {
+  const body = call.json === undefined ? {} : { json: call.json };
+  const cookie = call.hasSession ? { cookie: SIGNED_IN } : {};
+  return world.request(path, { ...cookie, ...body, method: call.method, ...options });
 }
 
-export const CALLS: readonly Call[] = [
-  ...get('/api/health', { statuses: ['200'] }),
-  {
-    operation: 'POST /api/auth/idp',
-    path: '/api/auth/idp',
-    options: { json: GRANT },
-    upstream: 'POST /v1/auth/idp',
-    statuses: ['200', '400', '401', '403', '408', '413', '502', '503', 'default'],
-    hasBody: true,
-  },
-  ...get('/api/auth/session', { upstream: 'GET /v1/me', statuses: RELAYED_WHOLE, relays: true, ...session }),
-  {
-    operation: 'POST /api/auth/logout',
-    path: '/api/auth/logout',
-    options: { method: 'POST' },
-    upstream: 'POST /v1/auth/logout',
-    statuses: ['200', '400', '403'],
-  },
-  ...get('/api/music/models', {
-    upstream: 'GET /v1/models',
-    statuses: RELAYED_WHOLE,
-    relays: true,
-    ...session,
-  }),
-  {
-    operation: 'POST /api/music/generate',
-    path: '/api/music/generate',
-    options: { json: TRACK },
-    upstream: 'POST /v1/music',
-    statuses: ['200', '400', '401', '403', '408', '413', '429', '502', '503', 'default'],
-    hasBody: true,
-    ...session,
-  },
-  playback(''),
-  playback('/content'),
-  proxied('GET', PROXIED),
-  proxied('HEAD', PROXIED),
-  ...['POST', 'PUT', 'PATCH', 'DELETE'].map((method) => proxied(method, [...PROXIED, '408', '413'])),
-];
+export async function raw(world: World, { method, path }: Call, head: string, body = ''): Promise<Response> {
+  const start = `${method} ${path} ${head}\r\nOrigin: ${ORIGIN}\r\nCookie: ${SIGNED_IN}\r\nConnection: close\r\n`;
+  const response = await rawRequest(world.port, `${start}\r\n${body}`);
+  return new Response(response.body || null, { status: response.status, headers: response.headers });
+}
+
+/** The response that follows from the upstream's to the call, and to a refresh if one is needed. */
+export function whenUpstream(
+  world: World,
+  call: Call,
+  respond: () => Response,
+  { refreshed = (): Response | Promise<Response> => Response.json(PAIR) } = {},
+): Promise<Response> {
+  world.upstream
+    .on('POST /oauth/token', () => Response.json({ access_token: 'identity' }))
+    .on('POST /v1/auth/refresh', refreshed);
+  if (call.upstream) world.upstream.on(call.upstream, respond);
+  return request(world, call);
+}

@@ -5,12 +5,15 @@ import { REQUEST_HEADERS } from '../../../src/gateway/http/forwarded-headers.ts'
 import { rawRequest } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { envelopeMessage, ORIGIN, startWorld, testSettings } from '../../support/world.ts';
+import { GRANT } from './calls.ts';
 import { fetchDocument, operationsOf, readDocument } from './document.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND'];
 
 const document = await fetchDocument();
-const operations = operationsOf(readDocument(document));
+const read = await readDocument();
+const operations = operationsOf(read);
+const paths = [...new Set([...operations.keys()].map((name) => name.split(' ')[1] ?? ''))];
 
 describe('the OpenAPI document', () => {
   it('is valid OpenAPI 3.1', async () => {
@@ -28,7 +31,7 @@ describe('the OpenAPI document', () => {
     expect(await written.exited).toBe(0);
   });
 
-  it('keeps to itself by which message a field is refused', () => {
+  it('does not say which message refuses a field', () => {
     expect(JSON.stringify(document)).not.toMatch(/codeInvalid|promptInvalid|bodyNotAnObject/);
   });
 
@@ -58,40 +61,30 @@ describe('the OpenAPI document', () => {
   });
 
   it('has the routes of the gateway, and no others', () => {
-    const gateway = createGateway({
-      logger: recordLog().logger,
-      settings: testSettings({
-        UPSTREAM_URL: 'http://u.test',
-        IDP_URL: 'http://i.test',
-        NODE_ENV: 'production',
-      }),
-    });
-    const paths = new Set(
-      [...operations.keys()].map((name) => name.split(' ')[1]?.replace(/\/v1\/.*/, '/*')),
-    );
+    const addresses = { UPSTREAM_URL: 'http://u.test', IDP_URL: 'http://i.test' };
+    const settings = testSettings({ ...addresses, NODE_ENV: 'production' });
+    const gateway = createGateway({ logger: recordLog().logger, settings });
+    const documented = new Set(paths.map((path) => path.replace(/\/v1\/.*/, '/*')));
     const routes = gateway.routes.filter(({ method }) => method !== 'OPTIONS');
-    expect([...paths].toSorted()).toEqual(routes.map(({ path }) => path).toSorted());
+    expect([...documented].toSorted()).toEqual(routes.map(({ path }) => path).toSorted());
   });
 
-  it('has every method of a path: any other is answered with 405 and those that it has', async () => {
+  it('has every method of a path: the gateway refuses others with 405 and names those', async () => {
     await using world = startWorld();
-    const paths = new Set([...operations.keys()].map((name) => name.split(' ')[1] ?? ''));
-    for (const path of paths) {
-      // With other methods it is one of the proxied paths.
-      if (path.includes('{creation_id}')) continue;
+    // With other methods, public playback is one of the proxied paths.
+    for (const path of paths.filter((each) => !each.includes('{creation_id}'))) {
       const has = METHODS.filter((method) => operations.has(`${method} ${path}`));
       for (const method of METHODS.filter((each) => !has.includes(each))) {
-        const answer = await rawRequest(
-          world.port,
-          `${method} ${path.replace('{rest}', 'x')} HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nConnection: close\r\n\r\n`,
-        );
-        expect([path, method, answer.status]).toEqual([path, method, 405]);
-        expect(answer.headers.get('allow')).toBe(has.join(', '));
+        const head = `Host: x\r\nOrigin: ${ORIGIN}\r\nConnection: close\r\n\r\n`;
+        const target = path.replace('{rest}', 'x');
+        const { status, headers } = await rawRequest(world.port, `${method} ${target} HTTP/1.1\r\n${head}`);
+        expect([path, method, status]).toEqual([path, method, 405]);
+        expect(headers.get('allow')).toBe(has.join(', '));
       }
     }
   });
 
-  it('names the headers that the proxy looks at, and no others', () => {
+  it('names the headers that the proxy reads, and no others', () => {
     const { parameters = [] } = operations.get('POST /api/upstream/v1/{rest}') ?? {};
     const headers = parameters
       .filter((parameter) => parameter.in === 'header')
@@ -102,7 +95,7 @@ describe('the OpenAPI document', () => {
     expect(headers.toSorted()).toEqual(['accept-encoding', 'origin', 'via', ...named].toSorted());
   });
 
-  it('asks for an Origin wherever the gateway does', () => {
+  it('requires an Origin wherever the gateway does', () => {
     for (const [name, { parameters = [] }] of operations) {
       const asksFor = parameters.some((parameter) => parameter.name === 'Origin' && parameter.required);
       expect([name, asksFor]).toEqual([name, !name.endsWith('/api/health')]);
@@ -114,12 +107,9 @@ describe('the OpenAPI document', () => {
     world.upstream
       .on('POST /oauth/token', () => Response.json({ access_token: 'identity' }))
       .on('POST /v1/auth/idp', () => Response.json({ access_token: 'a', refresh_token: 'r' }));
-    const response = await world.request('/api/auth/idp', {
-      json: { code: 'c', code_verifier: 'v'.repeat(43) },
-    });
+    const response = await world.request('/api/auth/idp', { json: GRANT });
     const cookies = response.headers.getSetCookie().map((cookie) => Bun.Cookie.parse(cookie).name);
-    const { securitySchemes } = readDocument(document).components;
-    expect(Object.values(securitySchemes).map(({ name }) => name)).toEqual(cookies);
+    expect(Object.values(read.components.securitySchemes).map(({ name }) => name)).toEqual(cookies);
   });
 });
 
@@ -132,14 +122,10 @@ describe('GET /api/openapi.json', () => {
     expect(await envelopeMessage(studio, 404)).toBe('There is nothing at this address.');
   });
 
-  it('opens nothing else to those without an Origin', async () => {
+  it('is the only path but health that needs no Origin', async () => {
     await using world = startWorld();
-    for (const path of [
-      '/api/openapi.json/',
-      '/api/openapi.jsonx',
-      '/api/OpenAPI.json',
-      '/api/auth/session',
-    ]) {
+    const others = ['/api/openapi.json/', '/api/openapi.jsonx', '/api/OpenAPI.json', '/api/auth/session'];
+    for (const path of others) {
       expect((await world.request(path, { origin: null })).status).toBe(403);
     }
   });

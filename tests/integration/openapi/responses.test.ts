@@ -1,32 +1,28 @@
 import { describe, expect, it } from 'bun:test';
 import { Ajv2020 } from 'ajv/dist/2020';
+import { EXPOSED_HEADERS } from '../../../src/gateway/http/forwarded-headers.ts';
 import { SIGNED_IN, startWorld } from '../../support/world.ts';
-import { fetchDocument, operationsOf, readDocument } from './document.ts';
-import { SCENARIOS } from './scenarios.ts';
+import { operationsOf, readDocument } from './document.ts';
+import { scenariosOf } from './scenarios.ts';
 
 /** Of the connection, or in places of their own in OpenAPI, or of CORS, which the document describes as a whole. */
 const NOT_DESCRIBED = /^(?:connection|content-length|content-type|date|transfer-encoding|access-control-.*)$/;
 
-const document = readDocument(await fetchDocument());
+const document = await readDocument();
 const operations = operationsOf(document);
+const scenarios = scenariosOf(operations);
 
 function namesOf(names: Iterable<string>): string[] {
   return [...names].map((name) => name.toLowerCase()).filter((name) => !NOT_DESCRIBED.test(name));
 }
 
-function answersOf(operation: string) {
-  const { responses } = operations.get(operation) ?? {};
-  if (!responses) throw new Error(`${operation} is not documented`);
-  return responses;
-}
-
-/** The answer with this status, or of its class, or else the one for all the rest. */
-function documentedAnswer(operation: string, status: number) {
-  const responses = answersOf(operation);
+/** The documented response with this status, or of its class, or else the one for all the rest. */
+function documentedResponse(operation: string, status: number) {
+  const responses = operations.get(operation)?.responses ?? {};
   const key = [String(status), `${String(status)[0]}XX`].find((each) => each in responses) ?? 'default';
-  const answer = responses[key];
-  if (!answer) throw new Error(`${operation} has no ${status}`);
-  return { key, ...answer };
+  const response = responses[key];
+  if (!response) throw new Error(`${operation} has no ${status}`);
+  return { key, ...response };
 }
 
 /** True, or what is wrong. */
@@ -35,21 +31,21 @@ function agrees(schema: object, body: string): unknown {
   return ajv.validate(schema, JSON.parse(body)) || ajv.errors;
 }
 
-describe('the documented answers', () => {
-  it('are those of the scenarios, each at least once', () => {
+describe('the OpenAPI document', () => {
+  it('has the responses of the scenarios, and no others', () => {
     const documented = [...operations].flatMap(([operation, { responses }]) =>
       Object.keys(responses).map((status) => `${operation} ${status}`),
     );
-    const seen = new Set(SCENARIOS.map(({ operation, status }) => `${operation} ${status}`));
+    const seen = new Set(scenarios.map(({ operation, status }) => `${operation} ${status}`));
     expect([...seen].toSorted()).toEqual(documented.toSorted());
   });
 
-  it.each([...SCENARIOS])(
-    'are given: $operation $status $what',
-    async ({ operation, status, environment, headers: expected = {}, isOwn, send }) => {
+  it.each(scenarios)(
+    'describes the response of $operation, $status $what',
+    async ({ operation, status, environment, headers: expected, isOwn, send }) => {
       await using world = startWorld(environment);
       const response = await send(world);
-      const { key, headers, content } = documentedAnswer(operation, response.status);
+      const { key, headers, content } = documentedResponse(operation, response.status);
       expect(key).toBe(status);
 
       const known = namesOf(Object.keys(headers));
@@ -68,12 +64,13 @@ describe('the documented answers', () => {
     },
   );
 
-  it('of the proxy have every header that is passed on, and none that is not', async () => {
+  it('has every header that the proxy relays, and none that it does not', async () => {
     await using world = startWorld();
-    const { headers } = documentedAnswer('GET /api/upstream/v1/{rest}', 200);
+    const { headers } = documentedResponse('GET /api/upstream/v1/{rest}', 200);
     const ofTheGateway = ['set-cookie', 'server-timing', 'proxy-status'];
     const documented = namesOf(Object.keys(headers)).filter((name) => !ofTheGateway.includes(name));
-    const sent = Object.fromEntries(documented.map((name) => [name, name === 'link' ? '<x>' : 'x']));
+    const names = [...documented, ...namesOf(EXPOSED_HEADERS)];
+    const sent = Object.fromEntries(names.map((name) => [name, name === 'link' ? '<x>' : 'x']));
     const secret = { 'set-cookie': 'a=b', server: 'x', 'x-powered-by': 'x', 'proxy-status': 'x', via: 'x' };
     world.upstream.on('GET /v1/library', () => new Response('x', { headers: { ...sent, ...secret } }));
     const response = await world.request('/api/upstream/v1/library', { cookie: SIGNED_IN });

@@ -1,17 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test';
-import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../src/gateway/settings/memory.ts';
-import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
-import { samplesOf } from '../support/metrics.ts';
-import { ACCESS_ONLY, startWorld, type World } from '../support/world.ts';
+import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../../src/gateway/settings/memory.ts';
+import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
+import { samplesOf } from '../../support/metrics.ts';
+import { ACCESS_ONLY, startWorld, type World } from '../../support/world.ts';
 
-const LIMITS = {
-  MAX_IN_FLIGHT_REQUESTS: '7',
-  MAX_IN_FLIGHT_PER_SESSION: '2',
-  MAX_STREAMED_BODIES: '5',
-};
+const LIMITS = { MAX_IN_FLIGHT_REQUESTS: '7', MAX_IN_FLIGHT_PER_SESSION: '2', MAX_STREAMED_BODIES: '5' };
 const POOLS = ['identity_provider', 'session', 'sign_out', 'read', 'public', 'stream', 'streamed_body'];
 
-describe('the metrics of what is admitted', () => {
+describe('the metrics of admission', () => {
   let metrics: Metrics;
   let world: World;
   beforeEach(() => {
@@ -65,7 +61,7 @@ describe('the metrics of what is admitted', () => {
     }
   });
 
-  it('sum up what memory is promised, and what there is', async () => {
+  it('sum up the memory that is promised, and name its limit', async () => {
     const { streams, streamedBodies, requestBodies, memoryLimitBytes } = world.admission;
     const promised = async () => (await sample('memory_promised_bytes')) ?? 0;
     const before = await promised();

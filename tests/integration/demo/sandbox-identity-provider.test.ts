@@ -1,67 +1,59 @@
-/** The sandbox's identity provider, used as a browser and a gateway use it. */
+/** The contract of the sandbox's OAuth server, used as a browser and a gateway use it. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { Type } from '@sinclair/typebox';
-import { startIdentityProvider } from '../../src/demo/sandbox/identity-provider/identity-provider.ts';
-import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
-import type { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
+import { startIdentityProvider } from '../../../src/demo/sandbox/identity-provider/identity-provider.ts';
+import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
+import type { CookieJar } from '../../../src/demo/tour/cookie-jar.ts';
 import {
   type Landing,
   requestAuthorization,
   signInThroughForm,
   submitForm,
-} from '../../src/demo/tour/sign-in-through-form.ts';
-import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
+} from '../../../src/demo/tour/sign-in-through-form.ts';
+import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
 
 let sandbox: Sandbox;
+let client: typeof SANDBOX_CLIENT & { identityProviderUrl: string };
 beforeAll(async () => {
   sandbox = await startTestSandbox();
+  client = { ...SANDBOX_CLIENT, identityProviderUrl: sandbox.identityProviderUrl };
 });
 afterAll(() => sandbox.stop());
 
 function authorize(parameters: Record<string, string | undefined> = {}, jar?: CookieJar) {
-  const { identityProviderUrl } = sandbox;
-  return requestAuthorization({
-    ...SANDBOX_CLIENT,
-    identityProviderUrl,
-    parameters,
-    ...(jar && { jar }),
-  });
+  return requestAuthorization({ ...client, parameters, ...(jar && { jar }) });
 }
 
 function errorAt(landing: Landing): string | null {
   return landing.at === 'client' ? landing.redirect.searchParams.get('error') : `a page: ${landing.status}`;
 }
 
-describe('identity provider, /oauth/authorize', () => {
+/** Asserts that the browser is still at the identity provider. */
+function pageAt(landing: Landing) {
+  if (landing.at !== 'page') throw new Error(`The browser was sent on to ${landing.redirect}`);
+  return landing;
+}
+
+describe('the sandbox’s /oauth/authorize', () => {
   it('returns to the client with a code and the state once the form is sent', async () => {
     const { jar, landing, state } = await authorize();
     const end = await submitForm(jar, landing, { name: 'Amina' });
-
     if (end.at !== 'client') throw new Error(end.html);
     expect(end.redirect.href).toStartWith(`${SANDBOX_CLIENT.redirectUri}?`);
     expect(end.redirect.searchParams.get('code')).toMatch(/^[\w-]{20,}$/);
     expect(end.redirect.searchParams.get('state')).toBe(state);
   });
 
-  it('asks a browser that is signed in for nothing', async () => {
-    const { jar, landing } = await authorize();
-    await submitForm(jar, landing, {});
-
-    const again = await authorize({}, jar);
-
-    expect(again.landing).toMatchObject({ at: 'client' });
-    expect(errorAt(again.landing)).toBeNull();
-  });
-
-  it('lets another person sign in when the client asks with prompt=login', async () => {
+  it('asks nothing of a browser that is signed in, unless the client asks with prompt=login', async () => {
     const { jar, landing } = await authorize();
     await submitForm(jar, landing, { name: 'Amina' });
-
+    const again = await authorize({}, jar);
+    expect(again.landing).toMatchObject({ at: 'client' });
+    expect(errorAt(again.landing)).toBeNull();
     const login = await authorize({ prompt: 'login' }, jar);
     const switching = await submitForm(jar, login.landing, { name: 'Baraka' });
-
     // A browser sends this page's form by its script: it ends the first person's session.
     expect(errorAt(await submitForm(jar, switching, {}))).toBeNull();
   });
@@ -71,14 +63,11 @@ describe('identity provider, /oauth/authorize', () => {
     expect(errorAt(await submitForm(jar, landing, {}))).toBeNull();
   });
 
-  it('refuses a request without a code challenge', async () => {
-    const { landing } = await authorize({ code_challenge: undefined, code_challenge_method: undefined });
-    expect(errorAt(landing)).toBe('invalid_request');
-  });
-
-  it('refuses the plain challenge method', async () => {
-    const { landing } = await authorize({ code_challenge_method: 'plain' });
-    expect(errorAt(landing)).toBe('invalid_request');
+  it.each([
+    ['no code challenge', { code_challenge: undefined, code_challenge_method: undefined }],
+    ['the plain challenge method', { code_challenge_method: 'plain' }],
+  ])('refuses a request with %s', async (_, parameters) => {
+    expect(errorAt((await authorize(parameters)).landing)).toBe('invalid_request');
   });
 
   it('shows a page, and redirects nowhere, for a redirect URI that is not registered', async () => {
@@ -87,13 +76,10 @@ describe('identity provider, /oauth/authorize', () => {
   });
 });
 
-describe('identity provider, login form', () => {
-  it('comes again with a clear message for an empty name, and then goes on', async () => {
+describe('the sandbox’s login form', () => {
+  it('asks for a name that is not blank, and then continues', async () => {
     const { jar, landing } = await authorize();
-
-    const again = await submitForm(jar, landing, { name: '  ' });
-
-    if (again.at !== 'page') throw new Error('The form was accepted');
+    const again = pageAt(await submitForm(jar, landing, { name: '  ' }));
     expect(again.status).toBe(422);
     expect(again.html).toContain('<p id="problem" role="alert">Enter a name.</p>');
     expect(again.html).toMatch(/<input id="name" [^>]*aria-invalid="true" aria-describedby="problem">/);
@@ -102,25 +88,22 @@ describe('identity provider, login form', () => {
 
   it('asks for a password, and keeps and escapes the name', async () => {
     const { jar, landing } = await authorize();
-    const again = await submitForm(jar, landing, { name: '"><script>alert(1)</script>', password: '' });
-
-    if (again.at !== 'page') throw new Error('The form was accepted');
-    expect(again.html).toContain('Enter a password.');
-    expect(again.html).toMatch(/<input id="password" [^>]*aria-invalid="true" aria-describedby="problem">/);
-    expect(again.html).toContain('value="&quot;&gt;&lt;script&gt;');
-    expect(again.html).not.toContain('<script');
+    const name = '"><script>alert(1)</script>';
+    const { html } = pageAt(await submitForm(jar, landing, { name, password: '' }));
+    expect(html).toContain('Enter a password.');
+    expect(html).toMatch(/<input id="password" [^>]*aria-invalid="true" aria-describedby="problem">/);
+    expect(html).toContain('value="&quot;&gt;&lt;script&gt;');
+    expect(html).not.toContain('<script');
   });
 
   it('allows its own style by hash, no script, and the form only to itself and the client', async () => {
-    const { landing } = await authorize();
-
-    if (landing.at !== 'page') throw new Error('There is no form');
-    const [, style = ''] = /<style>(.*)<\/style>/s.exec(landing.html) ?? [];
-    expect(landing.headers.get('content-security-policy')).toBe(
+    const { html, headers } = pageAt((await authorize()).landing);
+    const [, style = ''] = /<style>(.*)<\/style>/s.exec(html) ?? [];
+    expect(headers.get('content-security-policy')).toBe(
       `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; ` +
         "form-action 'self' http://localhost:5173; base-uri 'none'; frame-ancestors 'none'",
     );
-    expect(landing.headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('cache-control')).toBe('no-store');
   });
 
   it('says so when the sign-in is not known', async () => {
@@ -130,30 +113,20 @@ describe('identity provider, login form', () => {
   });
 });
 
-describe('identity provider, /oauth/token and /oauth/userinfo', () => {
-  it('exchanges the code once, for a token that tells the name', async () => {
-    const { identityProviderUrl } = sandbox;
-    const { code, codeVerifier } = await signInThroughForm({
-      ...SANDBOX_CLIENT,
-      identityProviderUrl,
-      name: 'Zoë',
-    });
-
+describe('the sandbox’s /oauth/token', () => {
+  it('exchanges a code once, for a token with which /oauth/userinfo returns the name', async () => {
+    const { code, codeVerifier } = await signInThroughForm({ ...client, name: 'Zoë' });
     const response = await exchangeCode(sandbox, code, codeVerifier);
     const token = await readJson(response, Type.Object({ access_token: Type.String() }));
     expect(token).toMatchObject({ token_type: 'Bearer' });
-    const userinfo = await fetch(`${identityProviderUrl}/oauth/userinfo`, {
-      headers: { Authorization: `Bearer ${token.access_token}` },
-    });
+    const headers = { Authorization: `Bearer ${token.access_token}` };
+    const userinfo = await fetch(`${sandbox.identityProviderUrl}/oauth/userinfo`, { headers });
     expect(await userinfo.json()).toMatchObject({ name: 'Zoë', preferred_username: 'Zoë' });
-
-    const second = await exchangeCode(sandbox, code, codeVerifier);
-    expect(second.status).toBe(400);
+    expect((await exchangeCode(sandbox, code, codeVerifier)).status).toBe(400);
   });
 
   it('refuses a wrong code verifier', async () => {
-    const { identityProviderUrl } = sandbox;
-    const { code } = await signInThroughForm({ ...SANDBOX_CLIENT, identityProviderUrl });
+    const { code } = await signInThroughForm(client);
     const response = await exchangeCode(sandbox, code, 'x'.repeat(43));
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: 'invalid_grant' });
@@ -164,12 +137,7 @@ describe('startIdentityProvider()', () => {
   it('rejects with EADDRINUSE when the port is taken', async () => {
     const { clientId, redirectUri } = SANDBOX_CLIENT;
     const port = Number(new URL(sandbox.identityProviderUrl).port);
-    const start = startIdentityProvider({
-      port,
-      hostname: '127.0.0.1',
-      clientId,
-      redirectUris: [redirectUri],
-    });
-    expect(start).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    const options = { port, hostname: '127.0.0.1', clientId, redirectUris: [redirectUri] };
+    await expect(startIdentityProvider(options)).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 });

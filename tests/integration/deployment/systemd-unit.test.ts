@@ -2,14 +2,14 @@ import { expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import manifest from '../../package.json';
-import { describeWith, program } from '../support/requirements.ts';
-import { runToEnd } from '../support/run-to-end.ts';
-import { testSettings } from '../support/world.ts';
+import manifest from '../../../package.json';
+import { describeWith, program } from '../../support/requirements.ts';
+import { runToEnd } from '../../support/run-to-end.ts';
+import { testSettings } from '../../support/world.ts';
 
-const UNIT = fileURLToPath(new URL('../../deploy/music-gateway.service', import.meta.url));
+const UNIT = fileURLToPath(new URL('../../../deploy/music-gateway.service', import.meta.url));
 const BUN = 'ExecStart=/usr/local/bin/bun';
-/** What systemd makes of it, 0 to 10: what is left is the network, the host's files to read, and code made at run time. */
+/** Of 10, as systemd rates it: the rest is the network, reading the host's files, and code made at run time. */
 const MOST_EXPOSURE = 1.1;
 
 /** Runs systemd-analyze on a copy of the unit that is changed; Bun is where it is on this machine. */
@@ -28,7 +28,7 @@ async function analyze(command: string[], line = '', instead = '') {
 const security = ['security', '--offline=true', `--threshold=${MOST_EXPOSURE * 10}`];
 
 describeWith([program('systemd-analyze')], 'deploy/music-gateway.service', () => {
-  it('is understood by systemd, every line of it', async () => {
+  it('is understood by systemd in every line', async () => {
     expect(await analyze(['verify'])).toEqual({ status: 0, output: '', errors: '' });
   });
 
@@ -39,7 +39,7 @@ describeWith([program('systemd-analyze')], 'deploy/music-gateway.service', () =>
     expect((await analyze(['verify'], line, instead)).errors).toContain(instead.replace('=', ''));
   });
 
-  it('leaves little that it could do to the machine', async () => {
+  it('leaves the gateway little access to the machine', async () => {
     const { status, output } = await analyze(security);
     console.log(`systemd unit: ${/exposure level.*: ([\d.]+)/.exec(output)?.[0]}`);
     expect(status).toBe(0);
@@ -51,11 +51,11 @@ describeWith([program('systemd-analyze')], 'deploy/music-gateway.service', () =>
     'PrivateDevices=yes',
     'PrivateUsers=yes',
     'RestrictAddressFamilies=AF_INET AF_INET6',
-  ])('leaves too much without %s', async (line) => {
+  ])('leaves it too much access without %s', async (line) => {
     expect((await analyze(security, `\n${line}\n`, '\n')).status).not.toBe(0);
   });
 
-  it('gives it longer to stop than the longest call may take', async () => {
+  it('gives the gateway longer to stop than the longest call may take', async () => {
     const { timeouts } = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' });
     const seconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(await Bun.file(UNIT).text())?.[1]);
     expect(seconds * 1000).toBeGreaterThan(Math.max(...Object.values(timeouts)));

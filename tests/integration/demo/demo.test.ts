@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import type { Subprocess } from 'bun';
-import { describeWav } from '../../src/demo/tour/wav-description.ts';
-import { freePorts } from '../support/free-ports.ts';
+import { describeWav } from '../../../src/demo/tour/wav-description.ts';
+import { freePorts } from '../../support/free-ports.ts';
 
-const root = new URL('../..', import.meta.url).pathname;
-/** What Bun says when there is a .env. */
+const root = new URL('../../..', import.meta.url).pathname;
+/** Bun prints this when there is a .env. */
 const DOT_ENV_NOTE = /^\[[\d.]+ms\] ".env"\n/;
 let port = 0;
 let folder = '';
@@ -24,9 +24,7 @@ function run(script: string, environment: Record<string, string> = {}) {
       DEMO_ACCESS_TOKEN_SECONDS: '5',
       ...environment,
     },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
 
@@ -53,7 +51,7 @@ describe('bun run demo', () => {
     expect(greeting).toContain(`PORT=${port} npx --yes bun@${Bun.version} run tour`);
   });
 
-  // A second demo, shifted so that the one port of it is one of the first demo's.
+  // A second demo, shifted so that one of its ports is one of the first demo's.
   it.each([
     ['gateway', 2, 2],
     ['identity provider', -1, 0],
@@ -66,7 +64,7 @@ describe('bun run demo', () => {
 });
 
 describe('bun run tour', () => {
-  it('walks the demo, every step right, and saves a track that plays', async () => {
+  it('walks through the demo, finds every step right, and saves a track that plays', async () => {
     const tour = run('tour');
     const [output, errors] = await Promise.all([tour.stdout.text(), tour.stderr.text()]);
     expect(errors.replace(DOT_ENV_NOTE, '')).toBe('');
@@ -86,16 +84,15 @@ describe('bun run tour', () => {
   });
 
   it('exits with 1 at the step that is wrong', async () => {
-    const elsewhere = Bun.serve({ port: 0, fetch: () => new Response('no gateway', { status: 500 }) });
+    await using elsewhere = Bun.serve({ port: 0, fetch: () => new Response('no gateway', { status: 500 }) });
     const tour = run('tour', { PORT: String(elsewhere.port) });
     expect(await tour.exited).toBe(1);
     expect(await tour.stderr.text()).toContain('WRONG');
-    await elsewhere.stop(true);
   });
+});
 
-  it('leaves a demo that stops cleanly on Ctrl-C', async () => {
-    demo.kill('SIGINT');
-    expect(await demo.exited).toBe(0);
-    expect((await demo.stderr.text()).replace(DOT_ENV_NOTE, '')).toBe('');
-  });
+it('bun run demo stops cleanly on Ctrl-C after a tour', async () => {
+  demo.kill('SIGINT');
+  expect(await demo.exited).toBe(0);
+  expect((await demo.stderr.text()).replace(DOT_ENV_NOTE, '')).toBe('');
 });

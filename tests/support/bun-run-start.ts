@@ -1,0 +1,70 @@
+/** `bun run start` as an operator would run it: with these settings and no others. */
+
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import type { Subprocess } from 'bun';
+import { settingNames } from '../../src/gateway/settings/settings.ts';
+import { type Ended, runToEnd } from './run-to-end.ts';
+import { ORIGIN } from './world.ts';
+
+const COMMAND = [process.execPath, 'run', '--silent', 'start'];
+const PROJECT = new URL('../..', import.meta.url).pathname;
+/** Empty counts as not set, so that a developer's own .env has no effect. */
+const NO_SETTINGS = Object.fromEntries(Array.from(settingNames(), (name) => [name, '']));
+
+export const SETTINGS = {
+  PORT: '0',
+  HOST: '127.0.0.1',
+  UPSTREAM_URL: 'http://127.0.0.1:1',
+  IDP_URL: 'http://127.0.0.1:1',
+  IDP_CLIENT_ID: 'studio',
+  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
+  ALLOWED_ORIGINS: ORIGIN,
+};
+
+export interface Started extends AsyncDisposable {
+  readonly child: Subprocess<'ignore', 'pipe', 'pipe'>;
+  readonly url: string;
+  /** Every line of the log so far; complete once `ended` has resolved. */
+  readonly lines: readonly unknown[];
+  readonly ended: Promise<void>;
+}
+
+/** Resolves when the gateway listens. The child leads a process group of its own. */
+export async function start(settings: Record<string, string> = {}): Promise<Started> {
+  const child = Bun.spawn(COMMAND, {
+    cwd: PROJECT,
+    env: { ...NO_SETTINGS, PATH: process.env['PATH'], ...SETTINGS, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const lines: unknown[] = [];
+  const listening = Promise.withResolvers<string>();
+  const ended = Promise.withResolvers<void>();
+  createInterface({ input: Readable.fromWeb(child.stdout) })
+    .on('line', (line) => {
+      lines.push(JSON.parse(line));
+      const url = /listens on (http:\/\/[\w.:]+)/.exec(line)?.[1];
+      if (url) listening.resolve(url);
+    })
+    .on('close', () => {
+      ended.resolve();
+      listening.reject(new Error(`the gateway did not start: ${JSON.stringify(lines)}`));
+    });
+  return {
+    child,
+    url: await listening.promise,
+    lines,
+    ended: ended.promise,
+    async [Symbol.asyncDispose]() {
+      // SIGKILL would end `bun run` and leave the gateway that it has started.
+      child.kill('SIGTERM');
+      await child.exited;
+    },
+  };
+}
+
+/** For settings with which the gateway does not start. */
+export function startInVain(settings: Record<string, string>): Promise<Ended> {
+  return runToEnd(COMMAND, { cwd: PROJECT, environment: { ...NO_SETTINGS, ...settings } });
+}
