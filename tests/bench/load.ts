@@ -1,86 +1,47 @@
-/** One spell of load with wrk, and what came of it. */
+/** Some seconds of load with wrk. */
 
-import { writeFile } from 'node:fs/promises';
-import { Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
-import { endWithThisProgram, REST_CORE } from './running.ts';
-import type { Work } from './work.ts';
+import { OTHER_CORE, spawnOn } from './processes.ts';
+import { EXPIRED_COOKIES, type Row } from './rows.ts';
 
-const Report = Type.Object({
-  requests: Type.Integer(),
-  bytes: Type.Integer(),
-  seconds: Type.Number(),
-  p50Ms: Type.Number(),
-  p99Ms: Type.Number(),
-  /** Answers with a status above 399. */
-  refused: Type.Integer(),
-  /** Connections that failed, broke, or waited too long. */
-  broken: Type.Integer(),
-});
-
-export interface Spell {
+/** What `wrk.lua` prints. */
+interface Report {
+  /** Of a track, the bytes divided by its size: those under way at the end count too. */
   readonly requests: number;
   readonly bytes: number;
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+  /** Responses with a status above 399. */
+  readonly errorStatuses: number;
+  /** Connections that failed, broke, or waited too long. */
+  readonly broken: number;
 }
 
-let salt = 0;
+const SCRIPT = new URL('wrk.lua', import.meta.url).pathname;
 
-/** @throws Error when an answer was not what the work says, or a connection failed */
-export async function load(work: Work, url: string, seconds: number, folder: string): Promise<Spell> {
-  const script = `${folder}/${work.id}.lua`;
-  await writeFile(script, lua(work, `${process.pid}-${++salt}`));
-  const options = ['-t1', `-c${work.connections}`, `-d${seconds}s`, '--timeout', '20s', '--latency'];
-  const wrk = Bun.spawn(['taskset', '-c', `${REST_CORE}`, 'wrk', ...options, '-s', script, url + work.path], {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'inherit',
-    timeout: (seconds + 60) * 1000,
-    killSignal: 'SIGKILL',
-  });
-  endWithThisProgram(wrk);
-  const output = await wrk.stdout.text();
-  const [, json = 'null'] = /^RESULT (.*)$/m.exec(output) ?? [];
-  const { refused, broken, ...spell } = Value.Parse(Report, JSON.parse(json));
-  const wrong = work.status > 399 ? spell.requests - refused : refused;
-  if (wrong || broken) {
-    throw new Error(`${work.id}: ${wrong} of ${spell.requests} answers wrong, ${broken} connections broken`);
-  }
-  if (spell.bytes === 0) throw new Error(`${work.id}: nothing was answered within ${spell.seconds} s`);
-  return spell;
-}
-
-function lua({ method, headers, body, eachRequest }: Work, salt: string): string {
-  const lines = [
-    `wrk.method = ${JSON.stringify(method)}`,
-    ...Object.entries(headers).map(
-      ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`,
-    ),
+/** @throws Error when a response has not the row's status, a connection fails, or nothing arrives */
+export async function load(row: Row, url: string, seconds: number): Promise<Report> {
+  const headers = Object.entries(row.headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
+  const cookies = row.needsRefresh ? `${EXPIRED_COOKIES}-${crypto.randomUUID()}-` : '';
+  const options = [
+    '-t1',
+    `-c${row.connections}`,
+    `-d${seconds}s`,
+    '--timeout',
+    '20s',
+    '-s',
+    SCRIPT,
+    ...headers,
   ];
-  if (body !== undefined) lines.push(`wrk.body = ${JSON.stringify(body)}`);
-  if (eachRequest !== undefined) {
-    lines.push(
-      'local count = 0',
-      `local salt = ${JSON.stringify(salt)}`,
-      'local headers = wrk.headers',
-      'request = function()',
-      '  count = count + 1',
-      `  ${eachRequest}`,
-      '  return wrk.format()',
-      'end',
-    );
-  }
-  lines.push(
-    'done = function(summary, latency)',
-    '  local errors = summary.errors',
-    '  print(string.format(',
-    `    'RESULT {"requests":%d,"bytes":%d,"seconds":%f,"p50Ms":%f,"p99Ms":%f,"refused":%d,"broken":%d}',`,
-    '    summary.requests, summary.bytes, summary.duration / 1e6,',
-    '    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,',
-    '    errors.status, errors.connect + errors.read + errors.write + errors.timeout))',
-    'end',
-  );
-  return `${lines.join('\n')}\n`;
+  const wrk = spawnOn(OTHER_CORE, ['wrk', ...options, url + row.path, '--', row.body, cookies]);
+  const [output, errors] = await Promise.all([wrk.stdout.text(), wrk.stderr.text()]);
+  const json = /^RESULT (.*)$/m.exec(output)?.[1];
+  if (json === undefined) throw new Error(`${row.id}: wrk failed: ${output}${errors}`);
+  const report: Report = JSON.parse(json);
+  const { bytes, broken, errorStatuses } = report;
+  const wrong = row.status > 399 ? report.requests - errorStatuses : errorStatuses;
+  if (wrong || broken) throw new Error(`${row.id}: ${wrong} responses wrong, ${broken} connections broken`);
+  const requests = row.trackBytes ? bytes / row.trackBytes : report.requests;
+  if (requests === 0) throw new Error(`${row.id}: no response within ${seconds} s`);
+  return { ...report, requests };
 }

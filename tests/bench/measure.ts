@@ -1,124 +1,58 @@
-/** Times one work with its contenders in turn, over and over, so that whatever disturbs the machine meets all alike. */
+/** Times one row with its contenders in turn, over and over, so that whatever disturbs the machine affects all alike. */
 
-import { accountOf, forgetPeak } from './accounting.ts';
+import { accountOf, resetPeak } from './accounting.ts';
+import type { Contender } from './contenders.ts';
 import { load } from './load.ts';
-import type { Running } from './running.ts';
-import { type Figure, figureOf } from './statistics.ts';
-import type { Work } from './work.ts';
+import type { Running } from './processes.ts';
+import type { Row } from './rows.ts';
 
-export interface Pace {
-  readonly rounds: number;
-  readonly seconds: number;
-  /** So that compilers have done their work. */
-  readonly warmUpSeconds: number;
-}
+export type Measurement = Awaited<ReturnType<typeof measure>>[number];
 
-export interface Measurement {
-  readonly work: string;
-  readonly contender: string;
-  /** CPU time of the contender for one request, user and system. */
-  readonly cpuMicroseconds: Figure;
-  readonly requestsPerSecond: Figure;
-  readonly p50Ms: Figure;
-  readonly p99Ms: Figure;
-  /** The part of its core that it used: less than 1 means that load or upstream were the limit. */
-  readonly busy: Figure;
-  readonly megabytesPerCpuSecond: Figure;
-  /** The most during this work, in any round. */
-  readonly peakMb: number;
-}
+/** Runs a step; an error becomes a problem of the run. */
+export type Attempt = (name: string, step: () => Promise<void>) => Promise<void>;
 
-/** Of the contender, by its id. */
-export type RunningContenders = ReadonlyMap<string, Running>;
-
-type Round = Readonly<Record<'cpu' | 'rate' | 'p50' | 'p99' | 'busy' | 'megabytes' | 'peakMb', number>>;
-
-export function measurementOf(
-  measurements: readonly Measurement[],
-  work: string,
-  contender: string,
-): Measurement | undefined {
-  return measurements.find((each) => each.work === work && each.contender === contender);
-}
-
-export interface Measured {
-  readonly measurements: readonly Measurement[];
-  /** Contenders that failed under load, and how. */
-  readonly problems: readonly string[];
-}
-
+/** Leaves out a contender that fails in any round. */
 export async function measure(
-  work: Work,
-  contenders: RunningContenders,
-  { rounds, seconds, warmUpSeconds }: Pace,
-  folder: string,
-): Promise<Measured> {
-  const participants = new Map(
-    [...contenders].filter(([id]) => !work.contenders || work.contenders.includes(id)),
-  );
-  const results = new Map<string, Round[]>();
-  const problems: string[] = [];
-  const unlessItFails = async (id: string, step: () => Promise<void>) => {
-    try {
-      await step();
-    } catch (error) {
-      problems.push(`${id}: ${error instanceof Error ? error.message : error}`);
-      participants.delete(id);
-      results.delete(id);
-    }
-  };
-  for (const [id, { url, pid }] of [...participants]) {
-    await unlessItFails(id, async () => {
-      if (warmUpSeconds) await load(work, url, warmUpSeconds, folder);
-      await forgetPeak(pid);
-      results.set(id, []);
-    });
-  }
-  for (let round = 0; round < rounds; round++) {
-    for (const [id, running] of rotated([...participants], round)) {
-      await unlessItFails(id, async () => {
-        results.get(id)?.push(await oneRound(work, running, seconds, folder));
+  row: Row,
+  entrants: ReadonlyMap<Contender, Running>,
+  times: { readonly rounds: number; readonly seconds: number },
+  attempt: Attempt,
+) {
+  const results = [...entrants]
+    .filter(([{ id }]) => row.contenders?.includes(id) ?? true)
+    .map(([contender, running]) => ({ row, contender, running, rounds: Array.of<Round>() }));
+  for (let round = 0; round < times.rounds; round++) {
+    // Another contender begins each round, so that none always follows the same other.
+    const first = round % results.length;
+    for (const { contender, running, rounds } of [...results.slice(first), ...results.slice(0, first)]) {
+      if (rounds.length < round) continue;
+      await attempt(contender.title, async () => {
+        // The compilers have done their work before the first of several rounds.
+        if (round === 0 && times.rounds > 1) await load(row, running.url, times.seconds);
+        if (round === 0) await resetPeak(running.pid);
+        rounds.push(await measureRound(row, running, times.seconds));
       });
     }
   }
-  const measurements = [...results].map(([id, each]) => summaryOf(work.id, id, each));
-  return { measurements, problems };
+  return results.filter(({ rounds }) => rounds.length === times.rounds);
 }
 
-function summaryOf(work: string, contender: string, rounds: readonly Round[]): Measurement {
-  const figure = (name: keyof Round) => figureOf(rounds.map((round) => round[name]));
-  return {
-    work,
-    contender,
-    cpuMicroseconds: figure('cpu'),
-    requestsPerSecond: figure('rate'),
-    p50Ms: figure('p50'),
-    p99Ms: figure('p99'),
-    busy: figure('busy'),
-    megabytesPerCpuSecond: figure('megabytes'),
-    peakMb: figure('peakMb').most,
-  };
-}
+export type Round = Awaited<ReturnType<typeof measureRound>>;
 
-async function oneRound(work: Work, { url, pid }: Running, seconds: number, folder: string): Promise<Round> {
+async function measureRound(row: Row, { url, pid }: Running, seconds: number) {
   const before = await accountOf(pid);
-  const spell = await load(work, url, seconds, folder);
+  const result = await load(row, url, seconds);
   const after = await accountOf(pid);
   const cpuSeconds = after.cpuSeconds - before.cpuSeconds;
-  const count = work.countedByBytes ? spell.bytes / work.bodyBytes : spell.requests;
   return {
-    cpu: (cpuSeconds / count) * 1e6,
-    rate: count / spell.seconds,
-    p50: spell.p50Ms,
-    p99: spell.p99Ms,
-    busy: cpuSeconds / spell.seconds,
-    megabytes: spell.bytes / 1e6 / cpuSeconds,
+    cpuMicroseconds: (cpuSeconds / result.requests) * 1e6,
+    requestsPerSecond: result.requests / result.seconds,
+    /** Well below 100, load generator and upstream were the limit. */
+    busyPercent: (cpuSeconds / result.seconds) * 100,
+    p50Ms: result.p50Ms,
+    p99Ms: result.p99Ms,
+    megabytesPerCpuSecond: result.bytes / 1e6 / cpuSeconds,
+    /** Since the row began. */
     peakMb: after.peakMb,
   };
-}
-
-/** Nobody is always the one after the same other. */
-function rotated<Item>(items: readonly Item[], by: number): Item[] {
-  const start = by % Math.max(1, items.length);
-  return [...items.slice(start), ...items.slice(0, start)];
 }

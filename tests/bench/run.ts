@@ -1,98 +1,115 @@
-/** The whole run: the line-up row by row, then what needs processes of its own. */
+/** A whole run: starts and checks the contenders, measures the rows, then what needs processes of its own. */
 
 import { cpus, loadavg, release } from 'node:os';
-import { freePorts } from '../support/free-ports.ts';
-import { HELD_CONTENDERS, type Held, measureHeld } from './held.ts';
-import { startLineUp } from './line-up.ts';
-import { type Measurement, measure } from './measure.ts';
-import type { Options } from './options.ts';
-import { type Plan, planOf } from './plan.ts';
-import type { Results } from './results.ts';
-import { measureStarts, START_CONTENDERS, type Start } from './starts.ts';
-import { startUpstream, type Upstream } from './upstream.ts';
+import { checkResponses } from './check.ts';
+import { CONTENDERS, type Contender } from './contenders.ts';
+import { IN_FLIGHT } from './in-flight.ts';
+import { type Attempt, measure } from './measure.ts';
+import { type Place, type Running, start } from './processes.ts';
+import { ALL_ROWS, COMMON_ROWS, type Row } from './rows.ts';
+import { STARTS } from './starts.ts';
+import { startUpstream } from './upstream.ts';
 import { versions } from './versions.ts';
 
-interface Setting {
-  readonly plan: Plan;
-  readonly upstream: Upstream;
+/** Without ids of contenders or rows, all take part. */
+interface Options {
+  readonly isQuick: boolean;
+  readonly only: readonly string[];
+  readonly rows: readonly string[];
   readonly folder: string;
-  /** The first of as many as contenders, or starts of one of them. */
-  readonly firstPort: number;
-  readonly problems: string[];
-  readonly log: (line: string) => void;
 }
 
-export async function run(options: Options, folder: string, log: (line: string) => void): Promise<Results> {
+const SEPARATE_TABLES = [IN_FLIGHT, STARTS];
+
+export type Results = Awaited<ReturnType<typeof run>>;
+
+/** @throws Error for an unknown contender or row, and without the packages of the contenders */
+export async function run({ isQuick, only, rows, folder }: Options) {
   const [loadBefore = 0] = loadavg();
-  const plan = planOf(options);
-  const port = await freePorts(1 + Math.max(plan.contenders.length, plan.starts));
-  await using upstream = await startUpstream(`${folder}/upstream`, port);
-  const setting = { plan, upstream, folder, firstPort: port + 1, problems: [], log };
-  const { measurements, leftOut } = await measureLineUp(setting);
-  const { held, starts } = await measureAlone(setting);
-  return {
-    date: new Date().toISOString().slice(0, 10),
-    machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores, Linux ${release()}`,
-    loadBefore,
-    quick: options.quick,
-    rounds: plan.common.pace.rounds,
-    versions: versions(),
-    leftOut,
-    problems: setting.problems,
-    measurements,
-    held,
-    starts,
-  };
-}
-
-async function measureLineUp({ plan, upstream, folder, firstPort, problems, log }: Setting) {
-  const { contenders, common, side } = plan;
-  const works = [...common.works, ...side.works];
-  const measurements: Measurement[] = [];
-  if (!works.length) return { measurements, leftOut: [] };
-  await using lineUp = await startLineUp({ contenders, upstream, folder, firstPort, works });
-  for (const line of [...lineUp.missing, ...lineUp.wrong]) log(`left out: ${line}`);
-  problems.push(...lineUp.wrong);
-  for (const stage of [common, side]) {
-    for (const work of stage.works) {
-      const measured = await measure(work, lineUp.running, stage.pace, folder);
-      measurements.push(...measured.measurements);
-      problems.push(...measured.problems);
-      const costs = measured.measurements.map(
-        ({ contender, cpuMicroseconds }) => `${contender} ${Math.round(cpuMicroseconds.median)}`,
-      );
-      log(`${work.title}, CPU us: ${costs.join(', ')}`);
-    }
+  const chosenRows = choose([...ALL_ROWS, ...SEPARATE_TABLES], rows);
+  const chosen = choose(CONTENDERS, only);
+  const contenders = chosen.filter(({ program }) => Bun.which(program));
+  const leftOut = chosen.filter((contender) => !contenders.includes(contender));
+  if (contenders.some(({ needsPackages }) => needsPackages)) {
+    const install = [process.execPath, 'install', '--frozen-lockfile', '--silent'];
+    const { success } = Bun.spawnSync(install, { cwd: import.meta.dir, stderr: 'inherit' });
+    if (!success) throw new Error('the packages of tests/bench/package.json cannot be installed');
   }
-  return { measurements, leftOut: lineUp.missing };
-}
-
-async function measureAlone({ plan, upstream, folder, firstPort, problems, log }: Setting) {
-  const held: Held[] = [];
-  const starts: Start[] = [];
-  const unlessItFails = async (name: string, step: () => Promise<void>) => {
-    log(name);
+  const problems: string[] = [];
+  const attempt: Attempt = async (name, step) => {
     try {
       await step();
     } catch (error) {
       problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
     }
   };
-  const { heldGenerations, starts: times, idleMs } = plan;
-  for (const contender of plan.contenders) {
-    if (heldGenerations && HELD_CONTENDERS.includes(contender.id)) {
-      await unlessItFails(`${contender.id}, ${heldGenerations} held generations`, async () => {
-        const { seconds } = plan.common.pace;
-        const options = { generations: heldGenerations, port: firstPort, folder, seconds };
-        held.push(await measureHeld(contender, options));
+  const rounds = isQuick ? 1 : 5;
+  await using upstream = await startUpstream(folder);
+  const place = { folder, upstream: new URL(upstream.url).host };
+
+  const loadRows = ALL_ROWS.filter((row) => chosenRows.includes(row));
+  const measurements = await measureRows(loadRows, contenders, place, rounds, attempt);
+  const separateTables = [];
+  for (const table of SEPARATE_TABLES.filter((each) => chosenRows.includes(each))) {
+    const { title, columns, contenders: ids, line } = table;
+    console.log(`measuring: ${title}`);
+    const lines: string[][] = [];
+    for (const contender of contenders.filter((each) => ids.includes(each.id))) {
+      await attempt(`${title}, ${contender.title}`, async () => {
+        lines.push(await line(contender, place, isQuick));
       });
     }
-    if (times && START_CONTENDERS.includes(contender.id)) {
-      await unlessItFails(`${contender.id}, ${times} starts`, async () => {
-        const options = { upstreamPort: upstream.port, firstPort, folder, times, idleMs };
-        starts.push(await measureStarts(contender, options));
-      });
-    }
+    separateTables.push({ title, columns, lines });
   }
-  return { held, starts };
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores, Linux ${release()}`,
+    /** Processes that wanted a core before the run began: the system's one-minute average. */
+    loadBefore,
+    isQuick,
+    rounds,
+    versions: versions(),
+    leftOut: leftOut.map(({ title, program }) => `${title}: ${program} is not installed`),
+    problems,
+    measurements,
+    separateTables,
+  };
+}
+
+function choose<Item extends { readonly id: string }>(
+  items: readonly Item[],
+  ids: readonly string[],
+): Item[] {
+  const known = items.map(({ id }) => id);
+  const unknown = ids.filter((id) => !known.includes(id));
+  if (unknown.length) throw new Error(`${unknown.join(', ')} is not among ${known.join(', ')}`);
+  return items.filter(({ id }) => !ids.length || ids.includes(id));
+}
+
+/** All contenders run at the same time; one with a wrong response is not measured. */
+async function measureRows(
+  rows: readonly Row[],
+  contenders: readonly Contender[],
+  place: Place,
+  rounds: number,
+  attempt: Attempt,
+) {
+  await using stack = new AsyncDisposableStack();
+  const running = new Map<Contender, Running>();
+  for (const contender of rows.length ? contenders : []) {
+    await attempt(contender.title, async () => {
+      const started = stack.use(await start(contender, place));
+      for (const row of rows.filter((each) => each.contenders?.includes(contender.id) ?? true)) {
+        await checkResponses(row, started.url, `http://${place.upstream}`);
+      }
+      running.set(contender, started);
+    });
+  }
+  const measurements = [];
+  for (const row of rows) {
+    console.log(`measuring: ${row.title}`);
+    const seconds = COMMON_ROWS.includes(row) && rounds > 1 ? 2 : 1;
+    measurements.push(...(await measure(row, running, { rounds, seconds }, attempt)));
+  }
+  return measurements;
 }

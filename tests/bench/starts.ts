@@ -1,42 +1,27 @@
-/** From the command to the first answer, and what a process holds that has done nothing yet. */
+/** How long a contender takes from the command to its first response, and its memory before it has done any work. */
 
 import { accountOf } from './accounting.ts';
-import type { Contender } from './contender.ts';
-import { start } from './line-up.ts';
-import { type Figure, figureOf } from './statistics.ts';
+import type { Contender } from './contenders.ts';
+import { type Place, start } from './processes.ts';
+import { figure } from './statistics.ts';
 
-export interface Start {
-  readonly contender: string;
-  readonly firstAnswerMs: Figure;
-  readonly idleMb: Figure;
-}
+export const STARTS = {
+  id: 'starts',
+  title: 'Start',
+  columns: ['', 'first response after ms', 'idle MB'],
+  contenders: ['gateway', 'floor', 'elysia'],
+  line: measureStarts,
+};
 
-export interface StartOptions {
-  readonly upstreamPort: number;
-  readonly firstPort: number;
-  readonly folder: string;
-  readonly times: number;
-  /** How long it stands idle before its memory is read. */
-  readonly idleMs: number;
-}
-
-export const START_CONTENDERS = ['gateway', 'floor', 'elysia'];
-
-/** One after another; those that have started stand idle while others start. */
-export async function measureStarts(contender: Contender, options: StartOptions): Promise<Start> {
+/** One start after another; those that have started stay idle meanwhile. */
+async function measureStarts(contender: Contender, place: Place, isQuick: boolean): Promise<string[]> {
   await using stack = new AsyncDisposableStack();
   const startMs: number[] = [];
   const idleMb: Promise<number>[] = [];
-  for (let time = 0; time < options.times; time++) {
-    const running = stack.use(
-      await start(contender, options.upstreamPort, options.firstPort + time, options.folder),
-    );
+  for (let each = 0; each < (isQuick ? 2 : 10); each++) {
+    const running = stack.use(await start(contender, place));
     startMs.push(running.startMs);
-    idleMb.push(Bun.sleep(options.idleMs).then(async () => (await accountOf(running.pid)).rssMb));
+    idleMb.push(Bun.sleep(isQuick ? 500 : 5000).then(async () => (await accountOf(running.pid)).rssMb));
   }
-  return {
-    contender: contender.id,
-    firstAnswerMs: figureOf(startMs),
-    idleMb: figureOf(await Promise.all(idleMb)),
-  };
+  return [contender.title, figure(startMs), figure(await Promise.all(idleMb))];
 }

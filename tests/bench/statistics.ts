@@ -1,12 +1,6 @@
-/** Median and spread of a few repetitions. */
+/** Median and spread of a few repetitions, and how figures are written. */
 
-export interface Figure {
-  readonly median: number;
-  readonly least: number;
-  readonly most: number;
-}
-
-export function figureOf(values: readonly number[]): Figure {
+export function summarize(values: readonly number[]) {
   const sorted = values.toSorted((one, other) => one - other);
   const at = (index: number) => sorted[index] ?? Number.NaN;
   const middle = (sorted.length - 1) / 2;
@@ -15,4 +9,14 @@ export function figureOf(values: readonly number[]): Figure {
     least: at(0),
     most: at(sorted.length - 1),
   };
+}
+
+/** The median, and ± half of the range from the least to the most. */
+export function figure(values: readonly number[]): string {
+  const { median, least, most } = summarize(values);
+  return least === most ? number(median) : `${number(median)} ± ${number((most - least) / 2)}`;
+}
+
+export function number(value: number): string {
+  return value.toFixed(Math.abs(value) < 9.95 ? 1 : 0);
 }

@@ -1,150 +1,87 @@
-/** The results as Markdown tables. */
+/** The results as Markdown. */
 
-import type { Contender } from './contender.ts';
-import { CONTENDERS } from './contenders.ts';
-import { type Measurement, measurementOf } from './measure.ts';
-import type { Results } from './results.ts';
-import type { Figure } from './statistics.ts';
-import { COMMON_WORK, CONNECTION_WORK, GATEWAY_WORK, SIZE_WORK, type Work } from './work.ts';
+import { CONTENDERS, type Contender } from './contenders.ts';
+import type { Measurement, Round } from './measure.ts';
+import { BODY_ROWS, COMMON_ROWS, CONNECTION_ROWS, GATEWAY_ROWS, type Row } from './rows.ts';
+import type { Results } from './run.ts';
+import { figure, number } from './statistics.ts';
 
-const MISSING = '–';
+type Measurements = Results['measurements'];
+type Table = Results['separateTables'][number];
 
-/** What the README shows. */
-export function costTable(results: Results): string {
-  const works = COMMON_WORK.filter(({ id }) => results.measurements.some(({ work }) => work === id));
-  if (!works.length) return '';
-  const rows = contendersIn(results).map(({ id, title }) => {
-    const measurements = works.map((work) => measurementOf(results.measurements, work.id, id));
-    // Of these rows only: some contenders have others besides.
-    const peakMb = Math.max(...measurements.map((each) => each?.peakMb ?? 0));
-    return [title, ...works.map((work, index) => cost(work, measurements[index])), number(peakMb)];
-  });
-  return table(['CPU time of one', ...works.map((work) => `${work.title}, ${unit(work)}`), 'peak MB'], rows);
-}
-
-export function allTables(results: Results): string {
-  const sections: [string, string][] = [
-    ['CPU time', costTable(results)],
-    ...COMMON_WORK.map(({ id, title }): [string, string] => [`Under load: ${title}`, loadTable(results, id)]),
-    ['How cost grows with the body: CPU µs', growthTable(results, SIZE_WORK)],
-    ['How cost grows with the connections: CPU µs', growthTable(results, CONNECTION_WORK)],
-    ...CONNECTION_WORK.map(({ id, title }): [string, string] => [
-      `Under load: ${title}`,
-      loadTable(results, id),
-    ]),
-    ['What a proxy alone does not do: CPU µs', growthTable(results, GATEWAY_WORK)],
-    ['Held generations', heldTable(results)],
-    ['Start', startTable(results)],
-  ];
-  return [
-    header(results),
-    ...sections.filter(([, body]) => body).map(([title, body]) => `## ${title}\n\n${body}`),
-  ]
-    .join('\n\n')
-    .concat('\n');
-}
-
-function header({ date, machine, loadBefore, rounds, versions, leftOut, problems, quick }: Results): string {
-  const lines = [
-    `# ${quick ? 'A quick run: figures to look at, not to quote' : 'Results'}`,
-    '',
+export function page(results: Results): string {
+  const { measurements: all, isQuick, date, machine, rounds, loadBefore, versions } = results;
+  const tables = [
+    costTable(all),
+    ...COMMON_ROWS.map((row) => loadTable(all, row)),
+    growthTable('How cost grows with the body: CPU µs', all, BODY_ROWS),
+    growthTable('How cost grows with the connections: CPU µs', all, CONNECTION_ROWS),
+    ...CONNECTION_ROWS.map((row) => loadTable(all, row)),
+    growthTable('What a proxy alone does not do: CPU µs', all, GATEWAY_ROWS),
+    ...results.separateTables,
+  ].filter(({ lines }) => lines.length);
+  const sections = [
+    `# ${isQuick ? 'A quick run: figures to look at, not to quote' : 'Results'}`,
     `${date}; ${machine}; medians of ${rounds} and ± half of their range; load before the run ${loadBefore.toFixed(1)}.`,
-    '',
-    Object.entries(versions)
-      .map(([name, version]) => `${name} ${version}`)
-      .join(', '),
+    versions,
+    ...results.leftOut.map((reason) => `- left out: ${reason}`),
+    ...results.problems.map((problem) => `- failed: ${problem}`),
+    ...tables.map((table) => `## ${table.title}\n\n${markdown(table)}`),
   ];
-  if (leftOut.length) lines.push('', ...leftOut.map((line) => `- left out: ${line}`));
-  if (problems.length) lines.push('', ...problems.map((line) => `- failed: ${line}`));
-  return lines.join('\n');
+  return `${sections.join('\n\n')}\n`;
 }
 
-function loadTable(results: Results, work: string): string {
-  const rows = contendersIn(results).flatMap(({ id, title }) => {
-    const each = measurementOf(results.measurements, work, id);
-    if (!each) return [];
-    return [
-      [
-        title,
-        figure(each.requestsPerSecond),
-        figure(scaled(each.busy, 100)),
-        figure(each.p50Ms),
-        figure(each.p99Ms),
-        figure(each.megabytesPerCpuSecond),
-        number(each.peakMb),
-      ],
-    ];
+/** A line for each contender. */
+export function costTable(all: Measurements): Table {
+  const [rows, contenders] = measured(all, COMMON_ROWS);
+  const titles = rows.map(({ title, trackBytes }) => `${title}, ${trackBytes ? 'ms' : 'µs'}`);
+  const lines = contenders.map((contender) => {
+    const own = all.filter((each) => each.contender === contender && rows.includes(each.row));
+    return [contender.title, ...rows.map((row) => cost(own, row, contender)), peak(own)];
   });
-  return table(['', 'a second', '% of its core', 'p50 ms', 'p99 ms', 'MB per CPU second', 'peak MB'], rows);
+  return { title: 'CPU time', columns: ['CPU time of one', ...titles, 'peak MB'], lines };
 }
 
-function growthTable(results: Results, works: readonly Work[]): string {
-  const contenders = contendersIn(results).filter(({ id }) =>
-    works.some((work) => measurementOf(results.measurements, work.id, id)),
-  );
-  const rows = works
-    .filter((work) => contenders.some(({ id }) => measurementOf(results.measurements, work.id, id)))
-    .map((work) => [
-      work.title,
-      ...contenders.map(({ id }) => cost(work, measurementOf(results.measurements, work.id, id))),
-    ]);
-  return table(['', ...contenders.map(({ title }) => title)], rows);
+/** A line for each row, because its contenders are few. */
+function growthTable(title: string, all: Measurements, group: readonly Row[]): Table {
+  const [rows, contenders] = measured(all, group);
+  const lines = rows.map((row) => [row.title, ...contenders.map((each) => cost(all, row, each))]);
+  return { title, columns: ['', ...contenders.map((contender) => contender.title)], lines };
 }
 
-function heldTable({ held }: Results): string {
-  const rows = held.map((each) => [
-    titleOf(each.contender),
-    `${each.generations}`,
-    number(each.kilobytesEach),
-    `${number(each.p50MsBefore)} / ${number(each.p99MsBefore)}`,
-    `${number(each.p50MsHeld)} / ${number(each.p99MsHeld)}`,
-  ]);
-  return table(['', 'held', 'KB each', 'session check before, p50 / p99 ms', 'meanwhile'], rows);
+function loadTable(all: Measurements, row: Row): Table {
+  const names = ['requestsPerSecond', 'busyPercent', 'p50Ms', 'p99Ms', 'megabytesPerCpuSecond'] as const;
+  const columns = ['', 'a second', '% of its core', 'p50 ms', 'p99 ms', 'MB per CPU second', 'peak MB'];
+  const lines = all
+    .filter((each) => each.row === row)
+    .map((each) => [each.contender.title, ...names.map((name) => figureOf(each, name)), peak([each])]);
+  return { title: `Under load: ${row.title}`, columns, lines };
 }
 
-function startTable({ starts }: Results): string {
-  const rows = starts.map((each) => [
-    titleOf(each.contender),
-    figure(each.firstAnswerMs),
-    figure(each.idleMb),
-  ]);
-  return table(['', 'first answer after ms', 'idle MB'], rows);
-}
-
-function contendersIn({ measurements }: Results): Contender[] {
-  return CONTENDERS.filter(({ id }) => measurements.some(({ contender }) => contender === id));
-}
-
-function titleOf(id: string): string {
-  return CONTENDERS.find((contender) => contender.id === id)?.title ?? id;
+function measured(all: Measurements, group: readonly Row[]): [Row[], Contender[]] {
+  const own = all.filter(({ row }) => group.includes(row));
+  return [
+    group.filter((each) => own.some(({ row }) => row === each)),
+    CONTENDERS.filter((each) => own.some(({ contender }) => contender === each)),
+  ];
 }
 
 /** In microseconds, of a track in milliseconds. */
-function cost(work: Work, measurement: Measurement | undefined): string {
-  if (!measurement) return MISSING;
-  return figure(scaled(measurement.cpuMicroseconds, work.countedByBytes ? 1e-3 : 1));
+function cost(all: Measurements, row: Row, contender: Contender): string {
+  const measurement = all.find((each) => each.row === row && each.contender === contender);
+  return measurement ? figureOf(measurement, 'cpuMicroseconds', row.trackBytes ? 1000 : 1) : '–';
 }
 
-function unit({ countedByBytes }: Work): string {
-  return countedByBytes ? 'ms' : 'µs';
+function figureOf({ rounds }: Measurement, name: keyof Round, divisor = 1): string {
+  return figure(rounds.map((round) => round[name] / divisor));
 }
 
-function scaled({ median, least, most }: Figure, by: number): Figure {
-  return { median: median * by, least: least * by, most: most * by };
+function peak(measurements: Measurements): string {
+  return number(Math.max(...measurements.flatMap(({ rounds }) => rounds.map(({ peakMb }) => peakMb))));
 }
 
-function figure({ median, least, most }: Figure): string {
-  return least === most ? number(median) : `${number(median)} ± ${number((most - least) / 2)}`;
-}
-
-function number(value: number): string {
-  return value.toFixed(Math.abs(value) < 9.95 ? 1 : 0);
-}
-
-/** Empty without rows. */
-function table(columns: readonly string[], rows: readonly (readonly string[])[]): string {
-  if (!rows.length) return '';
+export function markdown({ columns, lines }: Table): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   const rule = columns.map((_, index) => (index === 0 ? '---' : '--:'));
-  return [line(columns), line(rule), ...rows.map(line)].join('\n');
+  return [columns, rule, ...lines].map(line).join('\n');
 }

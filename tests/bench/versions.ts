@@ -3,25 +3,16 @@
 import manifest from '../../package.json' with { type: 'json' };
 import bench from './package.json' with { type: 'json' };
 
-export const benchPackages: Readonly<Record<string, string>> = bench.dependencies;
+const COMMANDS = ['node --version', 'caddy version', 'haproxy -v', 'nginx -v', 'wrk -v'];
 
-/** How each program is asked; some answer on stderr. */
-const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  node: ['node', '--version'],
-  caddy: ['caddy', 'version'],
-  haproxy: ['haproxy', '-v'],
-  nginx: ['nginx', '-v'],
-  wrk: ['wrk', '-v'],
-};
-
-/** By name; what is not installed is not in it. */
-export function versions(): Record<string, string> {
-  const found: Record<string, string> = { bun: Bun.version, ...manifest.dependencies, ...benchPackages };
-  for (const [name, command] of Object.entries(PROGRAMS)) {
-    if (!Bun.which(name)) continue;
-    const { stdout, stderr } = Bun.spawnSync([...command]);
-    const [version] = /\d+(?:\.\d+)+/.exec(`${stdout}${stderr}`) ?? [];
-    if (version !== undefined) found[name] = version;
-  }
-  return found;
+/** Leaves out what is not installed. */
+export function versions(): string {
+  const packages = { bun: Bun.version, ...manifest.dependencies, ...bench.dependencies };
+  const programs = COMMANDS.map((command) => command.split(' '))
+    .filter(([program = '']) => Bun.which(program))
+    .map(([program = '', option = '']) => {
+      const { stdout, stderr } = Bun.spawnSync([program, option]);
+      return [program, /\d+(?:\.\d+)+/.exec(`${stdout}${stderr}`)?.[0]];
+    });
+  return [...Object.entries(packages), ...programs].map((pair) => pair.join(' ')).join(', ');
 }

@@ -6,15 +6,15 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import {
   accessToken,
   corsHeaders,
-  isListed,
+  isForwardedResponseHeader,
   ORIGINS,
   PATHS,
   PORT,
   PROXY_PREFIX,
   requestHeaders,
-  TIMEOUT_MS,
+  STREAM_TIMEOUT_MS,
   UPSTREAM_URL,
-} from './mapping-main.mjs';
+} from './mapping.mjs';
 
 const KEPT = new Set(['host', 'connection', 'content-length', 'transfer-encoding']);
 
@@ -33,20 +33,23 @@ app.use(
     target: UPSTREAM_URL,
     agent: new http.Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: 600 }),
     changeOrigin: true,
-    proxyTimeout: TIMEOUT_MS,
+    proxyTimeout: STREAM_TIMEOUT_MS,
     pathFilter: (path) => PATHS[path] !== undefined || path.startsWith(`${PROXY_PREFIX}/v1/`),
     pathRewrite: (path) => PATHS[path] ?? path.slice(PROXY_PREFIX.length),
     on: {
       proxyReq: (outgoing, request) => {
-        const passed = requestHeaders(request.headers, accessToken(request.headers.cookie));
+        const forwarded = requestHeaders(
+          (name) => request.headers[name],
+          accessToken(request.headers.cookie),
+        );
         for (const name of outgoing.getHeaderNames()) {
-          if (!KEPT.has(name) && passed[name] === undefined) outgoing.removeHeader(name);
+          if (!KEPT.has(name) && forwarded[name] === undefined) outgoing.removeHeader(name);
         }
-        outgoing.setHeader('authorization', passed.authorization);
+        outgoing.setHeader('authorization', forwarded.authorization);
       },
       proxyRes: (incoming) => {
         for (const name of Object.keys(incoming.headers)) {
-          if (!isListed(name) && !KEPT.has(name)) delete incoming.headers[name];
+          if (!isForwardedResponseHeader(name) && !KEPT.has(name)) delete incoming.headers[name];
         }
       },
     },

@@ -5,15 +5,15 @@ import fastify from 'fastify';
 import {
   accessToken,
   corsHeaders,
+  isForwardedResponseHeader,
   ORIGINS,
   PATHS,
   PORT,
   PROXY_PREFIX,
   requestHeaders,
-  responseHeaders,
-  TIMEOUT_MS,
+  STREAM_TIMEOUT_MS,
   UPSTREAM_URL,
-} from './mapping-main.mjs';
+} from './mapping.mjs';
 
 const server = fastify({ logger: false, keepAliveTimeout: 3_600_000 });
 
@@ -25,6 +25,14 @@ server.addHook('onRequest', (request, reply, done) => {
   else done();
 });
 
+function forwardedHeaders(headers) {
+  const forwarded = {};
+  for (const name of Object.keys(headers)) {
+    if (isForwardedResponseHeader(name)) forwarded[name] = headers[name];
+  }
+  return forwarded;
+}
+
 const prefixes = { ...PATHS, [`${PROXY_PREFIX}/v1`]: '/v1' };
 for (const [prefix, rewritePrefix] of Object.entries(prefixes)) {
   server.register(httpProxy, {
@@ -32,14 +40,19 @@ for (const [prefix, rewritePrefix] of Object.entries(prefixes)) {
     prefix,
     rewritePrefix,
     disableRequestLogging: true,
-    // As many as there are clients: each of its default 128 would wait its turn.
-    undici: { connections: 600, pipelining: 1, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS },
+    // As many as there are clients: with the default, requests would wait for a connection.
+    undici: {
+      connections: 600,
+      pipelining: 1,
+      headersTimeout: STREAM_TIMEOUT_MS,
+      bodyTimeout: STREAM_TIMEOUT_MS,
+    },
     replyOptions: {
       rewriteRequestHeaders: (request, headers) => ({
-        ...requestHeaders(headers, accessToken(request.headers.cookie)),
+        ...requestHeaders((name) => headers[name], accessToken(request.headers.cookie)),
         ...(headers['content-length'] === undefined ? {} : { 'content-length': headers['content-length'] }),
       }),
-      rewriteHeaders: responseHeaders,
+      rewriteHeaders: forwardedHeaders,
     },
   });
 }

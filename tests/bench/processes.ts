@@ -1,0 +1,84 @@
+/** Starts a program on a core of its own, and ends it with this process at the latest. */
+
+import type { Subprocess } from 'bun';
+import { freePorts } from '../support/free-ports.ts';
+import mapping from './mapping.json' with { type: 'json' };
+
+/** One core for the contender, and one for the load generator, the upstream and this process. */
+export const CONTENDER_CORE = 0;
+export const OTHER_CORE = 1;
+
+const START_LIMIT_MS = 20_000;
+/** A whole run takes 17 minutes. */
+const LIMIT_MS = 40 * 60_000;
+
+export interface Place {
+  /** In it, each program gets a folder of its own for its configuration and temporary files. */
+  readonly folder: string;
+  /** Host and port. */
+  readonly upstream: string;
+}
+
+/** In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `port` or `upstream`. */
+export interface Program {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Becomes the file `configuration` in its folder. */
+  readonly template?: string;
+  readonly values?: Readonly<Record<string, string>>;
+}
+
+export type Running = Awaited<ReturnType<typeof start>>;
+
+const children = new Set<Subprocess>();
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+export function spawnOn(core: number, command: readonly string[], env = {}) {
+  const child = Bun.spawn(['taskset', '-c', `${core}`, ...command], {
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: LIMIT_MS,
+    killSignal: 'SIGKILL',
+  });
+  children.add(child);
+  void child.exited.then(() => children.delete(child));
+  return child;
+}
+
+/** @throws Error when the program ends, or does not respond in time */
+export async function start(launched: Program, place: Place, core = CONTENDER_CORE) {
+  const { program, args, env = {}, template, values } = launched;
+  const port = await freePorts(1);
+  const folder = `${place.folder}/${port}`;
+  const known = new Map(Object.entries({ ...mapping, ...values, folder, port, upstream: place.upstream }));
+  const fillIn = (text: string) => text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => `${known.get(name)}`);
+  const configuration = template ? await Bun.file(new URL(template, import.meta.url)).text() : '';
+  await Bun.write(`${folder}/configuration`, fillIn(configuration));
+  const command = [program, ...args.map(fillIn)];
+  const environment = Object.entries(env).map(([name, value]) => [name, fillIn(value)]);
+  const startedAt = performance.now();
+  const child = spawnOn(core, command, Object.fromEntries(environment));
+  let output = '';
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const chunk of stream) output = (output + Buffer.from(chunk).toString()).slice(-4000);
+  };
+  const outputRead = Promise.all([read(child.stdout), read(child.stderr)]);
+  const stop = async () => {
+    child.kill('SIGKILL');
+    await Promise.all([child.exited, outputRead]);
+  };
+  const url = `http://127.0.0.1:${port}`;
+  const responds = () => fetch(`${url}/api/health`, { keepalive: false }).then(Boolean, () => false);
+  // `eventually` checks too rarely to measure a start of a few milliseconds.
+  while (!(await responds())) {
+    if (child.exitCode !== null || performance.now() - startedAt > START_LIMIT_MS) {
+      await stop();
+      throw new Error(`${command.join(' ')} did not start:\n${output}`);
+    }
+    await Bun.sleep(1);
+  }
+  return { url, pid: child.pid, startMs: performance.now() - startedAt, [Symbol.asyncDispose]: stop };
+}

@@ -1,0 +1,114 @@
+/** What is asked of the contenders, one row each. A path that is new here needs its place in `upstream.conf`. */
+
+import mapping from './mapping.json' with { type: 'json' };
+import { ACCESS_TOKEN, BODIES, TRACK_BYTES } from './upstream.ts';
+
+export interface Row {
+  readonly id: string;
+  readonly title: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Empty for a GET; with a body it is a POST. */
+  readonly body: string;
+  readonly connections: number;
+  readonly status: number;
+  /** Given where the cost is counted by bytes: few responses this large end within a round. */
+  readonly trackBytes?: number;
+  /** Whether each request brings an expired access token and a refresh token of its own. */
+  readonly needsRefresh?: true;
+  /** Ids; all unless given. */
+  readonly contenders?: readonly string[];
+}
+
+export const FOREIGN_ORIGIN = 'https://elsewhere.example';
+export const EXPIRED_COOKIES = cookies(ACCESS_TOKEN.replace('fresh', 'expired'));
+const FEW = ['gateway', 'floor', 'nginx'];
+const TRACK = `${mapping.proxyPrefix}/v1/files/track.mp3`;
+
+const get = {
+  headers: { origin: mapping.origin, cookie: cookies(ACCESS_TOKEN), accept: 'application/json' },
+  body: '',
+  connections: 64,
+  status: 200,
+};
+const json = { origin: mapping.origin, 'content-type': 'application/json' };
+const track = { connections: 16, trackBytes: TRACK_BYTES };
+
+const models: Row = { ...get, id: 'models', title: 'models', path: '/api/music/models' };
+export const SESSION_ROW: Row = { ...get, id: 'session', title: 'session check', path: '/api/auth/session' };
+export const GENERATE_ROW: Row = {
+  ...get,
+  ...track,
+  id: 'generate',
+  title: 'generate, 10 MB',
+  path: '/api/music/generate',
+  headers: { ...get.headers, ...json, 'idempotency-key': 'attempt-1' },
+  body: JSON.stringify({ model: 'composer-1', prompt: 'a calm evening', music_length_ms: 30_000 }),
+};
+
+/** For every contender. */
+export const COMMON_ROWS: readonly Row[] = [
+  models,
+  SESSION_ROW,
+  { ...get, id: 'proxy', title: 'proxied, 1.8 KB', path: `${mapping.proxyPrefix}/v1/models` },
+  range('range', '64 KB', 64 * 1024),
+  GENERATE_ROW,
+  { ...get, ...track, id: 'stream', title: 'proxied, 10 MB', path: TRACK },
+];
+
+export const BODY_ROWS: readonly Row[] = BODIES.map(({ size, file }) => ({
+  ...get,
+  id: `proxy-${file.replace('.bin', '')}`,
+  title: `proxied, ${size}`,
+  path: `${mapping.proxyPrefix}/v1/files/${file}`,
+  contenders: FEW,
+}));
+
+export const CONNECTION_ROWS: readonly Row[] = [1, 64, 512].map((connections) => ({
+  ...models,
+  id: `models-${connections}`,
+  title: `models, ${connections} connections`,
+  connections,
+  contenders: FEW,
+}));
+
+/** What a proxy alone does not do. */
+export const GATEWAY_ROWS: readonly Row[] = [
+  {
+    ...models,
+    id: 'refused-origin',
+    title: 'refused origin',
+    headers: { ...get.headers, origin: FOREIGN_ORIGIN },
+    status: 403,
+    contenders: FEW,
+  },
+  {
+    ...get,
+    id: 'sign-in',
+    title: 'sign-in',
+    path: '/api/auth/idp',
+    headers: json,
+    body: JSON.stringify({ code: 'code-1', code_verifier: 'v'.repeat(43) }),
+    contenders: ['gateway'],
+  },
+  {
+    ...models,
+    id: 'refresh',
+    title: 'refresh and retry',
+    headers: { ...get.headers, cookie: EXPIRED_COOKIES },
+    needsRefresh: true,
+    contenders: ['gateway'],
+  },
+];
+
+export const ALL_ROWS = [...COMMON_ROWS, ...BODY_ROWS, ...CONNECTION_ROWS, ...GATEWAY_ROWS];
+
+/** They end with the refresh token, so that a row can append to it. */
+export function cookies(accessToken: string): string {
+  return `${mapping.accessCookie}=${accessToken}; ${mapping.refreshCookie}=refresh`;
+}
+
+function range(id: string, size: string, bytes: number): Row {
+  const headers = { ...get.headers, range: `bytes=1000000-${1_000_000 + bytes - 1}` };
+  return { ...get, id, title: `${size} range`, path: TRACK, headers, status: 206 };
+}
