@@ -42,10 +42,10 @@ if (writesReadme) {
   const source = `${date}, ${machine}; medians of ${rounds} rounds and ± half of their range.`;
   const image = '![CPU time of a request, by contender and by size of the body](results/cost.svg)';
   const content = [markdown(costTable(measurements)), source, image].join('\n\n');
-  const text = (await Bun.file(README).text()).replace(
-    /(?<=<!-- bench -->\n).*(?=<!-- \/bench -->)/s,
-    () => `\n${content}\n\n`,
+  const between = /(?<=<!-- bench -->\n).*(?=<!-- \/bench -->)/s;
+  await Bun.write(
+    README,
+    (await Bun.file(README).text()).replace(between, () => `\n${content}\n\n`),
   );
-  await Bun.write(README, text);
 }
 process.exit(results.problems.length ? 1 : 0);

@@ -6,11 +6,8 @@ import type { Program } from './processes.ts';
 export interface Contender extends Program {
   readonly id: string;
   readonly title: string;
-  /** Whether it needs the packages of this folder. */
-  readonly needsPackages?: true;
 }
 
-const BUN = process.execPath;
 const ENVIRONMENT = {
   NODE_ENV: 'production',
   BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',
@@ -18,13 +15,22 @@ const ENVIRONMENT = {
   UPSTREAM_URL: 'http://{{upstream}}',
 };
 
+export const NGINX = {
+  program: 'nginx',
+  args: ['-p', '{{folder}}', '-c', '{{folder}}/configuration', '-e', 'stderr'],
+};
+
+const NGINX_LINES = mapping.requestHeaders.map(
+  (name) => `proxy_set_header ${name} $http_${name.replaceAll('-', '_')};`,
+);
+
 function script(id: string, title: string, program: string, file: string): Contender {
   return { id, title, program, args: [new URL(file, import.meta.url).pathname], env: ENVIRONMENT };
 }
 
 export const CONTENDERS: readonly Contender[] = [
   {
-    ...script('gateway', 'this gateway', BUN, '../../src/index.ts'),
+    ...script('gateway', 'this gateway', process.execPath, '../../src/index.ts'),
     env: {
       ...ENVIRONMENT,
       HOST: '127.0.0.1',
@@ -36,18 +42,12 @@ export const CONTENDERS: readonly Contender[] = [
       MAX_IN_FLIGHT_PER_SESSION: '60000',
     },
   },
-  script('floor', 'by hand: `Bun.serve` and `fetch`', BUN, 'contenders/floor.mjs'),
-  script('elysia', 'Elysia alone', BUN, 'contenders/elysia.mjs'),
-  { ...script('hono-bun', 'Hono proxy helper, Bun', BUN, 'contenders/hono.mjs'), needsPackages: true },
-  { ...script('hono-node', 'Hono proxy helper, Node', 'node', 'contenders/hono.mjs'), needsPackages: true },
-  {
-    ...script('fastify', 'Fastify with @fastify/http-proxy, Node', 'node', 'contenders/fastify.mjs'),
-    needsPackages: true,
-  },
-  {
-    ...script('express', 'Express with http-proxy-middleware, Node', 'node', 'contenders/express.mjs'),
-    needsPackages: true,
-  },
+  script('floor', 'by hand: `Bun.serve` and `fetch`', process.execPath, 'contenders/floor.mjs'),
+  script('elysia', 'Elysia alone', process.execPath, 'contenders/elysia.mjs'),
+  script('hono-bun', 'Hono proxy helper, Bun', process.execPath, 'contenders/hono.mjs'),
+  script('hono-node', 'Hono proxy helper, Node', 'node', 'contenders/hono.mjs'),
+  script('fastify', 'Fastify with @fastify/http-proxy, Node', 'node', 'contenders/fastify.mjs'),
+  script('express', 'Express with http-proxy-middleware, Node', 'node', 'contenders/express.mjs'),
   {
     id: 'caddy',
     title: 'Caddy',
@@ -70,13 +70,8 @@ export const CONTENDERS: readonly Contender[] = [
   {
     id: 'nginx',
     title: 'nginx',
-    program: 'nginx',
-    args: ['-p', '{{folder}}', '-c', '{{folder}}/configuration', '-e', 'stderr'],
+    ...NGINX,
     template: 'contenders/nginx.conf',
-    values: {
-      requestHeaderLines: mapping.requestHeaders
-        .map((name) => `proxy_set_header ${name} $http_${name.replaceAll('-', '_')};`)
-        .join('\n    '),
-    },
+    values: { requestHeaderLines: NGINX_LINES.join('\n    ') },
   },
 ];

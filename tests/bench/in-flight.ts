@@ -31,7 +31,7 @@ async function measureInFlight(contender: Contender, place: Place, isQuick: bool
       return new Response(headers.get('idempotency-key'));
     },
   });
-  await using running = await start(contender, { ...place, upstream: upstream.url.host });
+  await using running = await start(contender, { ...place, upstreamHost: upstream.url.host });
   const checkSession = async () => {
     const { p50Ms, p99Ms } = await load({ ...SESSION_ROW, connections: 1 }, running.url, isQuick ? 1 : 2);
     return `${number(p50Ms)} / ${number(p99Ms)}`;
@@ -59,6 +59,6 @@ async function measureInFlight(contender: Contender, place: Place, isQuick: bool
 function generate(url: string, key: string): Promise<string> {
   const { path, body, headers } = GENERATE_ROW;
   const own = { ...headers, cookie: cookies(key), 'idempotency-key': key };
-  const response = fetch(url + path, { method: 'POST', body, headers: own, keepalive: false });
-  return response.then((each) => each.text()).catch(String);
+  const sent = fetch(url + path, { method: 'POST', body, headers: own, keepalive: false });
+  return sent.then((response) => response.text()).catch(String);
 }

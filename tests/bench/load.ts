@@ -11,8 +11,7 @@ interface Report {
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Responses with a status above 399. */
-  readonly errorStatuses: number;
+  readonly statusesAbove399: number;
   /** Connections that failed, broke, or waited too long. */
   readonly broken: number;
 }
@@ -34,12 +33,12 @@ export async function load(row: Row, url: string, seconds: number): Promise<Repo
     ...headers,
   ];
   const wrk = spawnOn(OTHER_CORE, ['wrk', ...options, url + row.path, '--', row.body, cookies]);
-  const [output, errors] = await Promise.all([wrk.stdout.text(), wrk.stderr.text()]);
+  const [output, warnings] = await Promise.all([wrk.stdout.text(), wrk.stderr.text()]);
   const json = /^RESULT (.*)$/m.exec(output)?.[1];
-  if (json === undefined) throw new Error(`${row.id}: wrk failed: ${output}${errors}`);
+  if (json === undefined) throw new Error(`${row.id}: wrk failed: ${output}${warnings}`);
   const report: Report = JSON.parse(json);
-  const { bytes, broken, errorStatuses } = report;
-  const wrong = row.status > 399 ? report.requests - errorStatuses : errorStatuses;
+  const { bytes, broken, statusesAbove399: errors } = report;
+  const wrong = row.status > 399 ? report.requests - errors : errors;
   if (wrong || broken) throw new Error(`${row.id}: ${wrong} responses wrong, ${broken} connections broken`);
   const requests = row.trackBytes ? bytes / row.trackBytes : report.requests;
   if (requests === 0) throw new Error(`${row.id}: no response within ${seconds} s`);

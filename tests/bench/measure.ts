@@ -47,12 +47,10 @@ async function measureRound(row: Row, { url, pid }: Running, seconds: number) {
   return {
     cpuMicroseconds: (cpuSeconds / result.requests) * 1e6,
     requestsPerSecond: result.requests / result.seconds,
-    /** Well below 100, load generator and upstream were the limit. */
     busyPercent: (cpuSeconds / result.seconds) * 100,
     p50Ms: result.p50Ms,
     p99Ms: result.p99Ms,
     megabytesPerCpuSecond: result.bytes / 1e6 / cpuSeconds,
-    /** Since the row began. */
     peakMb: after.peakMb,
   };
 }

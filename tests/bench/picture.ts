@@ -41,6 +41,5 @@ export function picture(measurements: readonly Measurement[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" role="img" aria-label="${LABEL}">
 <style>${STYLE}</style>
 ${elements.join('\n')}
-</svg>
-`;
+</svg>\n`;
 }

@@ -1,6 +1,5 @@
 /** Starts a program on a core of its own, and ends it with this process at the latest. */
 
-import type { Subprocess } from 'bun';
 import { freePorts } from '../support/free-ports.ts';
 import mapping from './mapping.json' with { type: 'json' };
 
@@ -9,14 +8,11 @@ export const CONTENDER_CORE = 0;
 export const OTHER_CORE = 1;
 
 const START_LIMIT_MS = 20_000;
-/** A whole run takes 17 minutes. */
-const LIMIT_MS = 40 * 60_000;
 
 export interface Place {
   /** In it, each program gets a folder of its own for its configuration and temporary files. */
   readonly folder: string;
-  /** Host and port. */
-  readonly upstream: string;
+  readonly upstreamHost: string;
 }
 
 /** In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `port` or `upstream`. */
@@ -31,21 +27,17 @@ export interface Program {
 
 export type Running = Awaited<ReturnType<typeof start>>;
 
-const children = new Set<Subprocess>();
-process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
-});
+const ended = new AbortController();
+process.on('exit', () => ended.abort());
 
 export function spawnOn(core: number, command: readonly string[], env = {}) {
-  const child = Bun.spawn(['taskset', '-c', `${core}`, ...command], {
+  return Bun.spawn(['taskset', '-c', `${core}`, ...command], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: LIMIT_MS,
+    timeout: 40 * 60_000,
+    signal: ended.signal,
     killSignal: 'SIGKILL',
   });
-  children.add(child);
-  void child.exited.then(() => children.delete(child));
-  return child;
 }
 
 /** @throws Error when the program ends, or does not respond in time */
@@ -53,7 +45,9 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
   const { program, args, env = {}, template, values } = launched;
   const port = await freePorts(1);
   const folder = `${place.folder}/${port}`;
-  const known = new Map(Object.entries({ ...mapping, ...values, folder, port, upstream: place.upstream }));
+  const known = new Map(
+    Object.entries({ ...mapping, ...values, folder, port, upstream: place.upstreamHost }),
+  );
   const fillIn = (text: string) => text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => `${known.get(name)}`);
   const configuration = template ? await Bun.file(new URL(template, import.meta.url)).text() : '';
   await Bun.write(`${folder}/configuration`, fillIn(configuration));

@@ -11,7 +11,6 @@ import { STARTS } from './starts.ts';
 import { startUpstream } from './upstream.ts';
 import { versions } from './versions.ts';
 
-/** Without ids of contenders or rows, all take part. */
 interface Options {
   readonly isQuick: boolean;
   readonly only: readonly string[];
@@ -23,18 +22,13 @@ const SEPARATE_TABLES = [IN_FLIGHT, STARTS];
 
 export type Results = Awaited<ReturnType<typeof run>>;
 
-/** @throws Error for an unknown contender or row, and without the packages of the contenders */
+/** @throws Error for an unknown contender or row */
 export async function run({ isQuick, only, rows, folder }: Options) {
   const [loadBefore = 0] = loadavg();
   const chosenRows = choose([...ALL_ROWS, ...SEPARATE_TABLES], rows);
   const chosen = choose(CONTENDERS, only);
   const contenders = chosen.filter(({ program }) => Bun.which(program));
   const leftOut = chosen.filter((contender) => !contenders.includes(contender));
-  if (contenders.some(({ needsPackages }) => needsPackages)) {
-    const install = [process.execPath, 'install', '--frozen-lockfile', '--silent'];
-    const { success } = Bun.spawnSync(install, { cwd: import.meta.dir, stderr: 'inherit' });
-    if (!success) throw new Error('the packages of tests/bench/package.json cannot be installed');
-  }
   const problems: string[] = [];
   const attempt: Attempt = async (name, step) => {
     try {
@@ -45,21 +39,20 @@ export async function run({ isQuick, only, rows, folder }: Options) {
   };
   const rounds = isQuick ? 1 : 5;
   await using upstream = await startUpstream(folder);
-  const place = { folder, upstream: new URL(upstream.url).host };
+  const place = { folder, upstreamHost: new URL(upstream.url).host };
 
   const loadRows = ALL_ROWS.filter((row) => chosenRows.includes(row));
   const measurements = await measureRows(loadRows, contenders, place, rounds, attempt);
   const separateTables = [];
   for (const table of SEPARATE_TABLES.filter((each) => chosenRows.includes(each))) {
-    const { title, columns, contenders: ids, line } = table;
-    console.log(`measuring: ${title}`);
+    console.log(`measuring: ${table.title}`);
     const lines: string[][] = [];
-    for (const contender of contenders.filter((each) => ids.includes(each.id))) {
-      await attempt(`${title}, ${contender.title}`, async () => {
-        lines.push(await line(contender, place, isQuick));
+    for (const contender of contenders.filter(({ id }) => table.contenders.includes(id))) {
+      await attempt(`${table.title}, ${contender.title}`, async () => {
+        lines.push(await table.line(contender, place, isQuick));
       });
     }
-    separateTables.push({ title, columns, lines });
+    separateTables.push({ title: table.title, columns: table.columns, lines });
   }
   return {
     date: new Date().toISOString().slice(0, 10),
@@ -76,10 +69,7 @@ export async function run({ isQuick, only, rows, folder }: Options) {
   };
 }
 
-function choose<Item extends { readonly id: string }>(
-  items: readonly Item[],
-  ids: readonly string[],
-): Item[] {
+function choose<Item extends { id: string }>(items: readonly Item[], ids: readonly string[]): Item[] {
   const known = items.map(({ id }) => id);
   const unknown = ids.filter((id) => !known.includes(id));
   if (unknown.length) throw new Error(`${unknown.join(', ')} is not among ${known.join(', ')}`);
@@ -100,7 +90,7 @@ async function measureRows(
     await attempt(contender.title, async () => {
       const started = stack.use(await start(contender, place));
       for (const row of rows.filter((each) => each.contenders?.includes(contender.id) ?? true)) {
-        await checkResponses(row, started.url, `http://${place.upstream}`);
+        await checkResponses(row, started.url, `http://${place.upstreamHost}`);
       }
       running.set(contender, started);
     });

@@ -60,10 +60,8 @@ function loadTable(all: Measurements, row: Row): Table {
 
 function measured(all: Measurements, group: readonly Row[]): [Row[], Contender[]] {
   const own = all.filter(({ row }) => group.includes(row));
-  return [
-    group.filter((each) => own.some(({ row }) => row === each)),
-    CONTENDERS.filter((each) => own.some(({ contender }) => contender === each)),
-  ];
+  const contenders = CONTENDERS.filter((each) => own.some(({ contender }) => contender === each));
+  return [group.filter((each) => own.some(({ row }) => row === each)), contenders];
 }
 
 /** In microseconds, of a track in milliseconds. */

@@ -1,6 +1,7 @@
 /** The upstream: an nginx with files of known sizes. */
 
 import { randomBytes } from 'node:crypto';
+import { NGINX } from './contenders.ts';
 import { OTHER_CORE, type Running, start } from './processes.ts';
 
 export const TRACK_BYTES = 10 * 1000 * 1000;
@@ -25,11 +26,6 @@ export async function startUpstream(folder: string): Promise<Running> {
     `${folder}/files/me.json`,
     JSON.stringify({ data: { id: 'user-1', name: 'x'.repeat(266) } }),
   );
-  const nginx = {
-    program: 'nginx',
-    args: ['-p', '{{folder}}', '-c', '{{folder}}/configuration', '-e', 'stderr'],
-    template: 'upstream.conf',
-    values: { accessToken: ACCESS_TOKEN, files: `${folder}/files` },
-  };
-  return start(nginx, { folder, upstream: '' }, OTHER_CORE);
+  const values = { accessToken: ACCESS_TOKEN, files: `${folder}/files` };
+  return start({ ...NGINX, template: 'upstream.conf', values }, { folder, upstreamHost: '' }, OTHER_CORE);
 }

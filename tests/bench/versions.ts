@@ -8,11 +8,11 @@ const COMMANDS = ['node --version', 'caddy version', 'haproxy -v', 'nginx -v', '
 /** Leaves out what is not installed. */
 export function versions(): string {
   const packages = { bun: Bun.version, ...manifest.dependencies, ...bench.dependencies };
-  const programs = COMMANDS.map((command) => command.split(' '))
-    .filter(([program = '']) => Bun.which(program))
-    .map(([program = '', option = '']) => {
-      const { stdout, stderr } = Bun.spawnSync([program, option]);
-      return [program, /\d+(?:\.\d+)+/.exec(`${stdout}${stderr}`)?.[0]];
-    });
+  const programs = COMMANDS.flatMap((command) => {
+    const [program = '', option = ''] = command.split(' ');
+    if (!Bun.which(program)) return [];
+    const { stdout, stderr } = Bun.spawnSync([program, option]);
+    return [[program, /\d+(?:\.\d+)+/.exec(`${stdout}${stderr}`)?.[0]]];
+  });
   return [...Object.entries(packages), ...programs].map((pair) => pair.join(' ')).join(', ');
 }
