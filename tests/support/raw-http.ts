@@ -1,42 +1,159 @@
-/** Sends bytes that no HTTP client would send, and gives back all that comes. */
+/** HTTP/1.1 on a raw socket: sends bytes that no HTTP client would send, and parses what comes back. */
+
+import net from 'node:net';
+
+/** The name is in lower case. */
+export type HeaderLine = readonly [name: string, value: string];
+
+export interface ParsedResponse {
+  readonly status: number;
+  readonly headers: readonly HeaderLine[];
+  /** Without its chunks; one character per byte. */
+  readonly body: string;
+  /** The response as it was received. */
+  readonly bytes: string;
+}
 
 export interface RawAnswer {
-  /** 0 when the connection was closed without an answer. */
+  /** 0 when the connection was closed without a response. */
   readonly status: number;
   readonly headers: Headers;
+  /** All that followed the headers, with its chunks. */
   readonly body: string;
 }
 
+export class MalformedHttp extends Error {}
+
 /** The request must ask for the connection to be closed; the promise settles when it is. */
-export function rawRequest(port: number, bytes: string): Promise<RawAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
-  let received = '';
-  Bun.connect({
-    hostname: '127.0.0.1',
-    port,
-    socket: {
-      open: (socket) => void socket.write(Buffer.from(bytes, 'latin1')),
-      data: (_, data) => {
-        received += data.toString('latin1');
-      },
-      close: () => resolve(parse(received)),
-      error: (_, error) => reject(error),
-    },
-  }).catch(reject);
-  return promise;
+export async function rawRequest(port: number, bytes: string): Promise<RawAnswer> {
+  const connection = new RawConnection(port);
+  await connection.send(bytes);
+  await connection.closed;
+  const head = parseHead(connection.received);
+  if (!head) return { status: 0, headers: new Headers(), body: '' };
+  const headers = new Headers();
+  for (const [name, value] of head.headers) headers.append(name, value);
+  return { status: head.status, headers, body: connection.received.slice(head.length) };
 }
 
-function parse(text: string): RawAnswer {
-  const end = text.indexOf('\r\n\r\n');
-  const [statusLine = '', ...lines] = text.slice(0, end < 0 ? text.length : end).split('\r\n');
-  const headers = new Headers();
-  for (const line of lines) {
-    const colon = line.indexOf(':');
-    if (colon > 0) headers.append(line.slice(0, colon), line.slice(colon + 1).trim());
+/** A connection to a server on this machine. All text has one character per byte. */
+export class RawConnection {
+  readonly closed: Promise<void>;
+  isClosed = false;
+  /** What has been received since it was last set. */
+  received = '';
+  readonly #socket: net.Socket;
+  #notify = () => {};
+
+  constructor(port: number) {
+    this.#socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
+    // The server may reset the connection; the `close` event follows.
+    this.#socket.on('error', () => {});
+    this.#socket.on('data', (data) => {
+      this.received += data.toString('latin1');
+      this.#notify();
+    });
+    this.closed = new Promise((resolve) =>
+      this.#socket.on('close', () => {
+        this.isClosed = true;
+        this.#notify();
+        resolve();
+      }),
+    );
   }
-  return {
-    status: Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1] ?? 0),
-    headers,
-    body: end < 0 ? '' : text.slice(end + 4),
-  };
+
+  /** @param cuts where the bytes are split, so that the server receives them in several reads */
+  async send(bytes: string, cuts: readonly number[] = []): Promise<void> {
+    let start = 0;
+    for (const cut of [...cuts, bytes.length]) {
+      if (this.isClosed) return;
+      this.#socket.write(bytes.slice(start, cut), 'latin1');
+      start = cut;
+      if (start < bytes.length) await Bun.sleep(1);
+    }
+  }
+
+  /** Resolves when bytes have been received, when the connection is closed, or after `timeoutMs`. */
+  async changed(timeoutMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#notify = resolve;
+    const timer = setTimeout(resolve, timeoutMs);
+    await promise;
+    clearTimeout(timer);
+  }
+
+  reset(): void {
+    this.#socket.resetAndDestroy();
+  }
+}
+
+/**
+ * Parses the complete responses, without interim ones (1xx), and returns the rest of the text.
+ *
+ * @param isHead the first response has no body
+ * @throws MalformedHttp for a chunk without a valid size
+ */
+export function parseResponses(received: string, isHead: boolean) {
+  const responses: ParsedResponse[] = [];
+  let rest = received;
+  for (;;) {
+    const response = parseResponse(rest, isHead && responses.length === 0);
+    if (!response) return { responses, rest };
+    rest = rest.slice(response.bytes.length);
+    if (response.status >= 200) responses.push(response);
+  }
+}
+
+function parseResponse(received: string, isHead: boolean): ParsedResponse | undefined {
+  const head = parseHead(received);
+  if (!head) return undefined;
+  const { status, headers, length } = head;
+  const body = parseBody(status, isHead, headers, received.slice(length));
+  return body && { status, headers, body: body.text, bytes: received.slice(0, length + body.length) };
+}
+
+/** Undefined until the headers are complete. */
+function parseHead(received: string) {
+  const end = received.indexOf('\r\n\r\n');
+  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1] ?? 0);
+  if (end < 0 || status === 0) return undefined;
+  const headers = received.slice(0, end).split('\r\n').slice(1).map(headerLine);
+  return { status, headers, length: end + 4 };
+}
+
+export function headerLine(line: string): HeaderLine {
+  const colon = line.indexOf(':');
+  return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+}
+
+function parseBody(status: number, isHead: boolean, headers: readonly HeaderLine[], after: string) {
+  if (isHead || status < 200 || status === 204 || status === 304) return { text: '', length: 0 };
+  const fields = new Map(headers);
+  if (fields.get('transfer-encoding') === 'chunked') return parseChunks(after);
+  const declared = fields.get('content-length');
+  // To an HTTP/1.0 client a streamed body ends with the connection.
+  if (declared === undefined && status < 300) return { text: after, length: after.length };
+  const length = Number(declared ?? 0);
+  return after.length < length ? undefined : { text: after.slice(0, length), length };
+}
+
+/**
+ * Returns the bytes of all chunks, and how long they are with their sizes; undefined until the last one is complete.
+ *
+ * @throws MalformedHttp for a chunk without a valid size
+ */
+export function parseChunks(text: string): { readonly text: string; readonly length: number } | undefined {
+  let bytes = '';
+  for (let at = 0; ; ) {
+    const lineEnd = text.indexOf('\r\n', at);
+    if (lineEnd < 0 && text.length - at <= 10) return undefined;
+    const line = text.slice(at, Math.max(lineEnd, 0));
+    if (!/^[0-9a-f]{1,8}$/i.test(line)) throw new MalformedHttp('chunk size');
+    const size = Number.parseInt(line, 16);
+    const start = lineEnd + 2;
+    if (text.length < start + size + 2) return undefined;
+    bytes += text.slice(start, start + size);
+    at = start + size + 2;
+    if (size === 0) return { text: bytes, length: at };
+  }
 }

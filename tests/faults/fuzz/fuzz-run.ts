@@ -1,216 +1,153 @@
-/** One run: a gateway process before a recording upstream, and batches of requests that are judged one by one. */
+/** One run: fast-check generates batches of requests, and shrinks the first one that something is wrong with. */
 
+import fc from 'fast-check';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
-import { ORIGIN } from '../../support/world.ts';
-import type { Call } from './call-reader.ts';
-import { Connection, type Exchange } from './connection.ts';
-import { Figures } from './figures.ts';
-import { Findings } from './findings.ts';
-import type { FuzzRequest } from './fuzz-request.ts';
-import { BATCH, isForbiddenBatch, requestAt } from './generator.ts';
-import { problemWithExchange } from './judge-answer.ts';
-import { problemWithCall, problemWithOwner } from './judge-call.ts';
-import type { Transaction } from './judge-relay.ts';
-import { problemWithCause, problemWithResponses } from './judge-rules.ts';
-import { markerOf } from './marker.ts';
-import { type ProcessSize, processSize } from './process-size.ts';
+import { memoryOf, openFilesOf } from '../../support/process-status.ts';
+import { BatchRun, printable } from './batch-run.ts';
+import type { Call } from './call-parser.ts';
+import { type Batch, batch } from './grammar/requests.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
-import type { UpstreamResponse } from './upstream-answers.ts';
+import { BASE_PATH, type UpstreamResponse } from './upstream-responses.ts';
 
 export interface FuzzOptions {
   readonly seed: number;
+  /** Batches are sent until there have been so many. */
   readonly requests: number;
-  readonly connections: number;
-  /** The first request's index: with `requests: 1` a single one is repeated. */
-  readonly from?: number;
+  /** As a failure has printed it: only that batch is sent. */
+  readonly path?: string;
   readonly progress?: (text: string) => void;
 }
 
-export interface FuzzOutcome {
-  readonly findings: readonly string[];
-  readonly figures: string;
-}
-
-/** After so many requests the gateway has grown to its working size; from then on it may not grow by more than this. */
-const WARM_UP = 10_000;
-const MOST_GROWTH_MIB = 150;
+/** After so many requests the gateway has grown to its working size; from then on it may grow by this much. */
+const WARM_UP_REQUESTS = 10_000;
+const MOST_GROWTH_MB = 150;
 /** Open files that a connection being closed may still hold. */
 const MOST_OPEN_FILES = 40;
-/** A connection carries so many requests at most. */
-const MOST_USES = 20;
-const CONTROL_TOKEN = 'acc.control.ok';
+/** How long a failure is shrunk. */
+const SHRINK_MS = 60_000;
 
-export async function fuzz(options: FuzzOptions): Promise<FuzzOutcome> {
-  const run = new Run(options);
-  await using upstream = await startRecordingUpstream(run);
-  await using gateway = await startGatewayProcess({
-    UPSTREAM_URL: upstream.upstreamUrl,
-    IDP_URL: upstream.identityProviderUrl,
-  });
-  return await run.execute(gateway, upstream);
+/** @returns what is wrong, with the smallest batch that shows it and how to send it again; undefined if nothing is */
+export async function fuzz(options: FuzzOptions): Promise<string | undefined> {
+  await using run = await Run.start();
+  return await run.check(options);
 }
 
-class Run {
-  readonly #options: FuzzOptions;
-  readonly #findings: Findings;
-  readonly #figures = new Figures();
-  /** Those of this batch and of the one before, by their markers. */
-  #current = new Map<string, FuzzRequest>();
-  #previous: ReadonlyMap<string, FuzzRequest> = new Map();
-  readonly #transactions = new WeakMap<FuzzRequest, readonly Transaction[]>();
-  #upstreamHost = '';
-  #isForbidden = false;
-  #isAlive = true;
+class Run implements AsyncDisposable {
+  readonly #stack: AsyncDisposableStack;
+  readonly #upstream: RecordingUpstream;
+  #gateway: GatewayProcess | undefined;
+  #batch: BatchRun | undefined;
+  #requests = 0;
+  #warmMb: number | undefined;
+  #shrinksUntil: number | undefined;
 
-  constructor(options: FuzzOptions) {
-    this.#options = options;
-    this.#findings = new Findings(options.seed);
+  private constructor(stack: AsyncDisposableStack, upstream: RecordingUpstream) {
+    this.#stack = stack;
+    this.#upstream = upstream;
   }
 
-  async execute(gateway: GatewayProcess, upstream: RecordingUpstream): Promise<FuzzOutcome> {
-    const { requests, from = 0, progress = () => {} } = this.#options;
-    void gateway.exited.then(() => {
-      this.#isAlive = false;
-    });
-    this.#upstreamHost = new URL(upstream.upstreamUrl).host;
-    const before = await processSize(gateway.pid);
-    let warm = before;
-    for (let index = from; index < from + requests && this.#goesOn; ) {
-      const next = Math.min(from + requests, index - (index % BATCH) + BATCH);
-      await this.#batch(gateway, index, next);
-      if (Math.floor(next / WARM_UP) > Math.floor(index / WARM_UP)) {
-        const size = await processSize(gateway.pid);
-        if (next <= from + WARM_UP) warm = size;
-        progress(`${next - from} requests, ${upstream.calls} upstream calls, ${size?.residentMiB} MiB`);
-      }
-      index = next;
-    }
-    upstream.dropConnections();
-    const sizes = await this.#judgeSize(gateway, warm);
-    const warnings = gateway.errors().match(/^\{"level":"error".*$/gm) ?? [];
-    if (warnings.length) this.#findings.add(`the gateway logged: ${warnings[0]}`, undefined);
-    return { findings: this.#findings.texts, figures: `${this.#figures}\n${sized(before, warm, sizes)}` };
-  }
-
-  call(call: Call, answer: UpstreamResponse): void {
-    if (call.headers.get('authorization') === `Bearer ${CONTROL_TOKEN}`) return;
-    const find = (marker: string) => this.#current.get(marker) ?? this.#previous.get(marker);
-    const { owner, problem } = problemWithOwner(call, this.#options.seed, find);
-    this.#figures.countCall(call, owner !== undefined);
-    if (owner) this.#transactions.set(owner, [...this.#caused(owner), { call, answer }]);
-    const isUnaccounted = this.#isForbidden && !owner;
-    const found =
-      problemWithCall(call) ??
-      problem ??
-      problemWithCause(call, owner) ??
-      (isUnaccounted ? 'a call, although no request has an allowed Origin' : undefined);
-    if (found !== undefined) this.#findings.add(found, owner, written(call));
-  }
-
-  malformed(problem: string, received: string): void {
-    this.#findings.add(`a call that is not HTTP: ${problem}`, undefined, received);
-  }
-
-  #caused(request: FuzzRequest): readonly Transaction[] {
-    return this.#transactions.get(request) ?? [];
-  }
-
-  get #goesOn(): boolean {
-    return this.#isAlive && !this.#findings.isFull;
-  }
-
-  async #batch(gateway: GatewayProcess, start: number, end: number): Promise<void> {
-    this.#previous = this.#current;
-    this.#current = new Map();
-    this.#isForbidden = isForbiddenBatch(start);
-    let next = start;
-    const worker = async () => {
-      let connection: Connection | undefined;
-      while (next < end && this.#goesOn) {
-        connection = await this.#send(gateway, requestAt(this.#options.seed, next++), connection);
-      }
-      connection?.close();
+  static async start(): Promise<Run> {
+    const listener = {
+      call: (call: Call) => run.#call(call),
+      malformed: (...what: [string, string]) => run.#malformed(...what),
     };
-    await Promise.all(Array.from({ length: this.#options.connections }, worker));
-    if (!this.#isAlive)
-      this.#findings.add(`the gateway died:\n${gateway.errors()}`, undefined, this.#batchText());
-    else await this.#control(gateway);
+    const stack = new AsyncDisposableStack();
+    const run = new Run(stack, stack.use(await startRecordingUpstream(listener)));
+    return run;
   }
 
-  /** @returns the connection, if the next request may go over it */
-  async #send(gateway: GatewayProcess, request: FuzzRequest, used: Connection | undefined) {
-    const { seed } = this.#options;
-    this.#current.set(request.marker, request);
-    const port = Number(new URL(gateway.url).port);
-    let connection = used ?? new Connection(port);
-    let exchange = await connection.exchange(request);
-    if (used && exchange.end === 'closed' && exchange.rest === '') {
-      // The gateway may have closed it before the request came.
-      connection = new Connection(port);
-      exchange = await connection.exchange(request);
+  async check({ seed, requests, path = '', progress }: FuzzOptions): Promise<string | undefined> {
+    const property = fc.asyncProperty(batch(), async (each) => {
+      const until = this.#shrinksUntil;
+      const isOver = until === undefined ? this.#requests >= requests : performance.now() > until;
+      if (isOver) throw new fc.PreconditionFailure(true);
+      const findings = await this.#send(each);
+      if (findings.length === 0) return progress?.(`${this.#requests} requests`);
+      this.#shrinksUntil ??= performance.now() + SHRINK_MS;
+      throw new Error(findings.slice(0, 3).join('\n'));
+    });
+    const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(property, {
+      seed,
+      path,
+      numRuns: path ? 1 : requests,
+      endOnFailure: path !== '',
+      unbiased: true,
+    });
+    if (!failed) return await this.#problemWithSize();
+    const what = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
+    const [shrunk] = counterexample ?? [];
+    return `${what}\n${shrunk ? described(shrunk) : ''}\nFUZZ_SEED=${seed} FUZZ_PATH=${counterexamplePath} bun run fuzz`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#gateway?.[Symbol.asyncDispose]();
+    await this.#stack.disposeAsync();
+  }
+
+  /** @returns what is wrong */
+  async #send(each: Batch): Promise<readonly string[]> {
+    this.#gateway ??= await startGatewayProcess({
+      UPSTREAM_URL: `http://${this.#upstream.host}${BASE_PATH}`,
+      IDP_URL: `http://${this.#upstream.host}/idp`,
+    });
+    const gateway = this.#gateway;
+    const loggedBefore = errorsIn(gateway).length;
+    const run = new BatchRun(each, gateway.url, this.#upstream.host, this.#batch);
+    this.#batch = run;
+    const findings = await run.findings();
+    this.#requests += run.size;
+    const isWarm = this.#requests > WARM_UP_REQUESTS;
+    if (isWarm && !this.#shrinksUntil) this.#warmMb ??= await residentMb(gateway);
+    const logged = errorsIn(gateway).slice(loggedBefore);
+    const died = await Promise.race([gateway.exited, Bun.sleep(0)]);
+    if (died !== undefined) {
+      await gateway[Symbol.asyncDispose]();
+      this.#gateway = undefined;
+      return [`the gateway died with ${died}:\n${gateway.errors()}`];
     }
-    this.#figures.countExchange(request, exchange);
-    const problem = this.#isAlive
-      ? (problemWithExchange(request, exchange, seed) ??
-        problemWithResponses(request, exchange.answers, {
-          transactions: this.#caused(request),
-          upstreamHost: this.#upstreamHost,
-          wasSentOnce: !used || connection === used,
-        }))
-      : undefined;
-    if (problem !== undefined) this.#findings.add(problem, request, received(exchange), connection.carried);
-    if (connection.isReusable(exchange) && request.isFramed && connection.carried.length < MOST_USES)
-      return connection;
-    connection.close();
-    return undefined;
+    return logged.length ? [...findings, `the gateway logged: ${logged[0]}`] : findings;
   }
 
-  /** What a signed-in user would see; also waits for what the batch may have left under way. */
-  async #control(gateway: GatewayProcess): Promise<void> {
-    const headers = { origin: ORIGIN, cookie: `svc_music_access=${CONTROL_TOKEN}` };
-    for (let round = 0; round < 2; round++) {
-      const response = await fetch(`${gateway.url}/api/auth/session`, { headers, keepalive: false }).catch(
-        String,
-      );
-      const isWell =
-        typeof response !== 'string' &&
-        response.status === 200 &&
-        (await response.text()).includes('upstream');
-      if (!isWell) this.#findings.add('a session check fails', undefined, this.#batchText());
-      await Bun.sleep(10);
-    }
+  #call(call: Call): UpstreamResponse {
+    return this.#batch?.call(call) ?? { dies: 'before' };
   }
 
-  async #judgeSize(gateway: GatewayProcess, warm: ProcessSize | undefined): Promise<ProcessSize | undefined> {
+  #malformed(problem: string, received: string): void {
+    this.#batch?.add(`a call that is not HTTP: ${problem}`, undefined, received);
+  }
+
+  async #problemWithSize(): Promise<string | undefined> {
+    const gateway = this.#gateway;
+    if (!gateway) return undefined;
+    this.#upstream.dropConnections();
     await Bun.sleep(300);
-    const size = await processSize(gateway.pid);
-    if (!size || !warm) return size;
-    const growthMiB = size.residentMiB - warm.residentMiB;
-    if (growthMiB > MOST_GROWTH_MIB)
-      this.#findings.add(`grew by ${growthMiB} MiB after the first ${WARM_UP} requests`, undefined);
-    if (size.openFiles > MOST_OPEN_FILES)
-      this.#findings.add(`${size.openFiles} files are still open`, undefined);
-    return size;
-  }
-
-  /** The requests of the batch, any of which may be at fault. */
-  #batchText(): string {
-    const indexes = [...this.#current.values()].map(({ index }) => index);
-    return `requests ${Math.min(...indexes)} to ${Math.max(...indexes)} (markers like ${markerOf(this.#options.seed, indexes[0] ?? 0)})`;
+    const openFiles = await openFilesOf(gateway.pid).catch(() => 0);
+    if (openFiles > MOST_OPEN_FILES) return `${openFiles} files are still open`;
+    const growthMb = ((await residentMb(gateway)) ?? 0) - (this.#warmMb ?? Number.POSITIVE_INFINITY);
+    return growthMb > MOST_GROWTH_MB
+      ? `grew by ${growthMb} MB after ${WARM_UP_REQUESTS} requests`
+      : undefined;
   }
 }
 
-function sized(...sizes: readonly (ProcessSize | undefined)[]): string {
-  const texts = sizes.map((size) =>
-    size ? `${size.residentMiB} MiB and ${size.openFiles} open files` : 'unknown',
-  );
-  return `gateway at the start: ${texts[0]}; after the warm-up: ${texts[1]}; at the end: ${texts[2]}`;
+/** Undefined where there is no /proc. */
+async function residentMb({ pid }: GatewayProcess): Promise<number | undefined> {
+  return (await memoryOf(pid).catch(() => undefined))?.rssMb;
 }
 
-function written({ method, target, headers, body }: Call): string {
-  return `${method} ${target}\n${[...headers].map(([name, value]) => `${name}: ${value}`).join('\n')}\n\n${body}`;
+function errorsIn(gateway: GatewayProcess): readonly string[] {
+  return gateway.errors().match(/^\{"level":"error".*$/gm) ?? [];
 }
 
-function received({ answers, rest }: Exchange): string {
-  return answers.map(({ bytes }) => bytes).join('') + rest;
+/** The requests of a batch as they are sent, by their connections. */
+function described({ connections }: Batch): string {
+  return connections
+    .map((requests, index) => {
+      const lines = requests.map(
+        ({ bytes, cuts }) => `  ${printable(bytes)}${cuts.length ? `, cut at ${cuts}` : ''}`,
+      );
+      return [`connection ${index + 1}:`, ...lines].join('\n');
+    })
+    .slice(0, 5)
+    .join('\n');
 }

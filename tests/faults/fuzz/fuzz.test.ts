@@ -5,13 +5,16 @@ import { fuzz } from './fuzz-run.ts';
 
 const FIXED_SEED = 20_260;
 
-describe('the gateway, under requests that nobody would write', () => {
+describe('the gateway, under requests that nobody would write,', () => {
   it.each([
     ['a fixed seed', FIXED_SEED],
     ['a new seed', Number(process.env['FUZZ_SEED'] || Math.floor(Math.random() * 2 ** 31))],
-  ])('lives, and keeps its promises: %s (%i)', async (_, seed) => {
-    console.log(`FUZZ_SEED=${seed}`);
-    const { findings } = await fuzz({ seed, requests: 3000, connections: 48 });
-    expect(findings).toEqual([]);
-  });
+  ])(
+    'lives and keeps its promises: %s (%i)',
+    async (_, seed) => {
+      console.log(`FUZZ_SEED=${seed}`);
+      expect(await fuzz({ seed, requests: 3000 })).toBeUndefined();
+    },
+    120_000,
+  );
 });

@@ -1,18 +1,25 @@
-/** Judges a response beside what the upstream had said. */
+/** Judges a response by what the upstream had responded, and by what the gateway must refuse by itself. */
 
-import type { Answer } from './answer-reader.ts';
-import type { Call } from './call-reader.ts';
-import { joined, membersOf, valuesOf } from './header-lines.ts';
+import type { ParsedResponse } from '../../support/raw-http.ts';
+import type { Call } from './call-parser.ts';
+import { type Expected, expectedAddress, parseLinks } from './expected-addresses.ts';
 import { isOwnEndpoint } from './judge-call.ts';
-import { readLinks } from './link-reader.ts';
-import { expectedAddress } from './mapped-address.ts';
-import { isProxied, type ReadRequest } from './request-reader.ts';
-import type { UpstreamResponse } from './upstream-answers.ts';
+import {
+  hasForbiddenPath,
+  hasTwinCookies,
+  isProxied,
+  isPublic,
+  joined,
+  membersOf,
+  type ParsedRequest,
+  valuesOf,
+} from './parsed-request.ts';
+import type { UpstreamResponse } from './upstream-responses.ts';
 
-/** A call and what it got. */
+/** A call and how the upstream responded. */
 export interface Transaction {
   readonly call: Call;
-  readonly answer: UpstreamResponse;
+  readonly said: UpstreamResponse;
 }
 
 type Relayed = Exclude<UpstreamResponse, { dies: unknown }>;
@@ -31,51 +38,50 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** `transactions` are all that the request has caused, in their order. */
 export function problemWithRelay(
-  response: Answer,
-  request: ReadRequest,
+  response: ParsedResponse,
+  request: ParsedRequest,
   transactions: readonly Transaction[],
 ): string | undefined {
-  const { call, answer } = transactions.at(-1) ?? {};
+  const { call, said } = transactions.at(-1) ?? {};
   // After a call that broke, or a 401 with a refresh that failed, the response is not the upstream's.
-  if (!call || !answer || 'dies' in answer || answer.status === 401 || isOwnEndpoint(call.target))
-    return undefined;
-  if (isProxied(request)) return problemWithProxied(response, { call, answer });
+  if (!call || !said || 'dies' in said || said.status === 401 || isOwnEndpoint(call.target)) return undefined;
+  if (isProxied(request)) return problemWithProxied(response, call, said);
   if (request.target.startsWith('/api/music/generate') && call.method === 'POST')
-    return problemWithGeneration(response, answer);
-  const isWhole =
+    return problemWithGeneration(response, said);
+  const isBuffered =
     call.method === 'GET' && /^\/api\/(?:auth\/session|music\/models)(?:\?|$)/.test(request.target);
-  return isWhole ? problemWithLimits(response, answer) : undefined;
+  return isBuffered ? problemWithLimits(response, said) : undefined;
 }
 
-function problemWithGeneration(response: Answer, answer: Relayed): string | undefined {
-  const { status } = answer;
+function problemWithGeneration(response: ParsedResponse, relayed: Relayed): string | undefined {
+  const { status } = relayed;
   const isNoTrack = (status >= 300 && status < 400) || [204, 205, 206].includes(status);
   if (isNoTrack)
     return response.status === 502 ? undefined : `${response.status} for a generation that got ${status}`;
   if (status >= 400 && response.status !== status)
     return `${response.status} for a generation that got ${status}`;
-  return problemWithLimits(response, answer);
+  return problemWithLimits(response, relayed);
 }
 
-function problemWithLimits(response: Answer, answer: Relayed): string | undefined {
-  if (answer.status < 400 || response.status !== answer.status) return undefined;
-  return problemWithPassed(response, answer, LIMITS);
+function problemWithLimits(response: ParsedResponse, relayed: Relayed): string | undefined {
+  if (relayed.status < 400 || response.status !== relayed.status) return undefined;
+  return problemWithPassed(response, relayed, LIMITS);
 }
 
-function problemWithProxied(response: Answer, { call, answer }: { call: Call; answer: Relayed }) {
-  if (response.status !== answer.status) return `${response.status} for an upstream's ${answer.status}`;
+function problemWithProxied(response: ParsedResponse, call: Call, relayed: Relayed): string | undefined {
+  if (response.status !== relayed.status) return `${response.status} for an upstream's ${relayed.status}`;
   const host = call.headers.get('host') ?? '';
   return (
-    problemWithNamed(response, answer) ??
-    problemWithPassed(response, answer, PASSED) ??
-    problemWithVary(response, answer, call.headers.has('authorization')) ??
+    problemWithNamed(response, relayed) ??
+    problemWithPassed(response, relayed, PASSED) ??
+    problemWithVary(response, relayed, call.headers.has('authorization')) ??
     problemWithAddress('location') ??
     problemWithAddress('content-location') ??
-    problemWithLinks(response, answer, host, (written) => expectedAddress(written, host, call.target))
+    problemWithLinks(response, relayed, host, (written) => expectedAddress(written, host, call.target))
   );
 
   function problemWithAddress(name: string): string | undefined {
-    const [written, ...others] = said(answer, name);
+    const [written, ...others] = linesOf(relayed, name);
     if (written === undefined || others.length) return undefined;
     const expected = expectedAddress(written, host, call.target);
     const [value] = valuesOf(response.headers, name);
@@ -86,33 +92,41 @@ function problemWithProxied(response: Answer, { call, answer }: { call: Call; an
 }
 
 /** Nothing when the upstream's Connection names it. */
-function said({ headers }: Relayed, name: string): string[] {
+function linesOf({ headers }: Relayed, name: string): string[] {
   const isNamed = membersOf(headers, 'connection').some((member) => member.toLowerCase() === name);
   return isNamed ? [] : valuesOf(headers, name);
 }
 
-function problemWithNamed(response: Answer, answer: Relayed): string | undefined {
+function problemWithNamed(response: ParsedResponse, relayed: Relayed): string | undefined {
   // Of Vary and Link the members count.
   const leaked = PASSED.concat('cache-control', 'location', 'content-location').find((name) => {
-    const isNamed = said(answer, name).length === 0;
+    const isNamed = linesOf(relayed, name).length === 0;
     return (
       isNamed &&
-      valuesOf(answer.headers, name).some((value) => valuesOf(response.headers, name).includes(value))
+      valuesOf(relayed.headers, name).some((value) => valuesOf(response.headers, name).includes(value))
     );
   });
   return leaked && `${leaked} passed, although the upstream's Connection names it`;
 }
 
-function problemWithPassed(response: Answer, answer: Relayed, names: readonly string[]): string | undefined {
+function problemWithPassed(
+  response: ParsedResponse,
+  relayed: Relayed,
+  names: readonly string[],
+): string | undefined {
   const lost = names.find((name) => {
-    const [value, ...others] = said(answer, name);
+    const [value, ...others] = linesOf(relayed, name);
     return value !== undefined && !others.length && joined(response.headers, name) !== value;
   });
   return lost && `${lost} did not pass as it was`;
 }
 
-function problemWithVary(response: Answer, answer: Relayed, hasSession: boolean): string | undefined {
-  const valid = said(answer, 'vary')
+function problemWithVary(
+  response: ParsedResponse,
+  relayed: Relayed,
+  hasSession: boolean,
+): string | undefined {
+  const valid = linesOf(relayed, 'vary')
     .flatMap((value) => value.split(','))
     .map((member) => member.trim().toLowerCase())
     .filter((member) => TOKEN.test(member));
@@ -125,13 +139,13 @@ function problemWithVary(response: Answer, answer: Relayed, hasSession: boolean)
 }
 
 function problemWithLinks(
-  response: Answer,
-  answer: Relayed,
+  response: ParsedResponse,
+  relayed: Relayed,
   host: string,
-  expect: (written: string) => ReturnType<typeof expectedAddress>,
+  expect: (written: string) => Expected | undefined,
 ): string | undefined {
-  const written = readLinks(said(answer, 'link').join(', '));
-  const passed = readLinks(joined(response.headers, 'link') ?? '');
+  const written = parseLinks(linesOf(relayed, 'link').join(', '));
+  const passed = parseLinks(joined(response.headers, 'link') ?? '');
   if (!passed) return 'Link is no list of links';
   if (!written || written.length > MOST_LINKS) return undefined;
   // How many of those at the client the members so far may have become.
@@ -147,4 +161,34 @@ function problemWithLinks(
     if (!taken.size) return `Link <${target}>${parameters}: no <${value}> in its place`;
   }
   return taken.has(passed.length) ? undefined : 'Link has a member that came from nowhere';
+}
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** For requests from an allowed origin. That they caused no call is judged with the calls. */
+export function problemWithRefusal(
+  { status, body }: ParsedResponse,
+  request: ParsedRequest,
+): string | undefined {
+  if (!METHODS.has(request.method)) return undefined;
+  if (hasForbiddenPath(request)) return status === 404 ? undefined : `${status} for a path that must be 404`;
+  if (status >= 400 && status < 500) return undefined;
+  if (isReadWithBody(request)) return `${status} for a ${request.method} with a body`;
+  if (!hasTwinCookies(request)) return undefined;
+  const isAnonymous = isSessionCheck(request) && (body === '{"authenticated":false}' || body === '');
+  return needsSession(request) && !isAnonymous ? `${status} for two cookies of one session name` : undefined;
+}
+
+function isReadWithBody(request: ParsedRequest): boolean {
+  return request.hasBody && ['GET', 'HEAD'].includes(request.method) && isProxied(request);
+}
+
+function isSessionCheck({ target }: ParsedRequest): boolean {
+  return target === '/api/auth/session';
+}
+
+function needsSession(request: ParsedRequest): boolean {
+  return isProxied(request)
+    ? !isPublic(request)
+    : isSessionCheck(request) || /^\/api\/music\/(?:models|generate)$/.test(request.target);
 }

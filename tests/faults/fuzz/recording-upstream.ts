@@ -1,69 +1,53 @@
-/** Upstream and identity provider on a raw socket: reports each call byte for byte, and answers it. */
+/** Upstream and identity provider on a raw socket: reports each call byte for byte, and responds to it. */
 
 import net from 'node:net';
-import { type Call, MalformedCall, readCall } from './call-reader.ts';
-import { answerTo, BASE_PATH, type UpstreamResponse } from './upstream-answers.ts';
-
-export interface RecordingUpstream extends AsyncDisposable {
-  readonly upstreamUrl: string;
-  readonly identityProviderUrl: string;
-  /** How many calls have come. */
-  readonly calls: number;
-  /** Closes the connections that the gateway keeps for later. */
-  dropConnections(): void;
-}
+import { MalformedHttp } from '../../support/raw-http.ts';
+import { type Call, parseCall } from './call-parser.ts';
+import type { UpstreamResponse } from './upstream-responses.ts';
 
 interface Listener {
-  call(call: Call, answer: UpstreamResponse): void;
+  /** @returns how the upstream responds */
+  call(call: Call): UpstreamResponse;
   malformed(problem: string, received: string): void;
 }
 
-export async function startRecordingUpstream(listener: Listener): Promise<RecordingUpstream> {
+export type RecordingUpstream = Awaited<ReturnType<typeof startRecordingUpstream>>;
+
+export async function startRecordingUpstream(listener: Listener) {
   const sockets = new Set<net.Socket>();
   let calls = 0;
   const server = net.createServer((socket) => {
     let received = '';
     sockets.add(socket);
     socket.setNoDelay(true);
+    // The gateway may reset the connection; the `close` event follows.
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
     socket.on('data', (data) => {
       received += data.toString('latin1');
-      received = takeCalls(received, socket);
+      try {
+        for (let parsed = parseCall(received); parsed; parsed = parseCall(received)) {
+          calls++;
+          received = parsed.rest;
+          respond(socket, listener.call(parsed.call));
+        }
+      } catch (error) {
+        if (!(error instanceof MalformedHttp)) throw error;
+        listener.malformed(error.message, received);
+        socket.destroy();
+      }
     });
   });
-
-  function takeCalls(received: string, socket: net.Socket): string {
-    let rest = received;
-    try {
-      for (let read = readCall(rest); read; read = readCall(rest)) {
-        calls++;
-        rest = read.rest;
-        const answer = answerTo(read.call);
-        listener.call(read.call, answer);
-        respond(socket, answer);
-      }
-      return rest;
-    } catch (error) {
-      if (!(error instanceof MalformedCall)) throw error;
-      listener.malformed(error.message, rest);
-      socket.destroy();
-      return '';
-    }
-  }
-
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
-  const origin = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
+  const host = `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
   const dropConnections = () => {
     for (const socket of sockets) socket.destroy();
   };
   return {
-    upstreamUrl: origin + BASE_PATH,
-    identityProviderUrl: `${origin}/idp`,
-    get calls() {
-      return calls;
-    },
+    host,
+    callCount: () => calls,
+    /** Closes the connections that the gateway keeps open. */
     dropConnections,
     async [Symbol.asyncDispose]() {
       dropConnections();
@@ -72,8 +56,8 @@ export async function startRecordingUpstream(listener: Listener): Promise<Record
   };
 }
 
-function respond(socket: net.Socket, answer: UpstreamResponse): void {
-  if ('bytes' in answer) socket.write(answer.bytes);
-  else if (answer.dies === 'before') socket.destroy();
+function respond(socket: net.Socket, response: UpstreamResponse): void {
+  if ('bytes' in response) socket.write(response.bytes);
+  else if (response.dies === 'before') socket.destroy();
   else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this');
 }

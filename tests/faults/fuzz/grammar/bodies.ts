@@ -1,122 +1,180 @@
 /** Request bodies: JSON near the schemas and far from them, forms, and bytes that are neither. */
 
-import type { Random } from '../random.ts';
-import { FORMS, LENGTHS, ODD_TEXTS, ODD_TYPES, ODD_VALUES } from './odd-texts.ts';
+import fc, { type Arbitrary } from 'fast-check';
+import { maybe, pick, rarely, words } from './choices.ts';
+import { PLACEHOLDER } from './marker.ts';
 
 export interface Body {
-  /** One character a byte. */
+  /** One character per byte. */
   readonly bytes: string;
   readonly contentType: string | undefined;
 }
 
-/** What the recording identity provider and upstream do with a code that ends so. */
-const CODE_FLAVOURS = [
-  'ok',
-  'ok',
-  'ok',
-  'no',
-  'bad',
-  'list',
-  'crlf',
-  'semi',
-  'big',
-  'data',
-  'reset',
-  'refused',
-  '503',
-];
-const VERIFIER = 'v'.repeat(43);
-const JSON_TYPES = [
-  'application/json',
-  'application/json',
-  'application/json',
-  'application/json; charset=utf-8',
-  'APPLICATION/JSON',
-];
-
-export function body(random: Random, target: string, marker: string, oddity: number): Body {
-  const fields = target.includes('/auth/') ? signInFields(random, marker) : generationFields(random, marker);
-  if (!random.chance(oddity)) return { bytes: object(fields), contentType: random.pick(JSON_TYPES) };
-  const contentType = random.chance(0.5) ? random.pick(JSON_TYPES) : random.pick(ODD_TYPES);
-  return random.make<Body>(
-    () => ({ bytes: object(changed(random, fields)), contentType }),
-    () => ({ bytes: object(changed(random, fields)), contentType: 'application/json' }),
-    () => ({ bytes: random.pick(ODD_TEXTS), contentType: 'application/json' }),
-    () => ({ bytes: random.pick(ODD_TEXTS), contentType: random.chance(0.3) ? undefined : contentType }),
-    () => ({ bytes: form(random, fields), contentType: 'application/x-www-form-urlencoded' }),
-    () => ({ bytes: random.bytes(random.below(300)), contentType }),
-    () => ({ bytes: large(random, fields), contentType: 'application/json' }),
-    () => ({
-      bytes: `--b\r\nContent-Disposition: form-data; name="code"\r\n\r\nx\r\n--b--`,
-      contentType: ODD_TYPES[3],
-    }),
-  );
-}
-
+/** The names and JSON values that the route at the target expects. */
 type Fields = readonly (readonly [name: string, json: string])[];
+type FieldsOf = (target: string) => Fields;
 
-function signInFields(random: Random, marker: string): Fields {
-  return [
-    ['code', `"code.${marker}.${random.pick(CODE_FLAVOURS)}"`],
-    ['code_verifier', `"${VERIFIER}"`],
-  ];
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+/** How the recording identity provider and upstream respond to a code that ends so. */
+const CODE_FLAVOURS = words('ok ok ok no bad list crlf semi big data reset refused 503');
+const LENGTHS = words(
+  '3000 600000 30000 2999 600001 30000.0 3e4 3e400 -0 1e999 "30000" 30000.5 9007199254740993',
+);
+const JSON_TYPES = [JSON_TYPE, JSON_TYPE, JSON_TYPE, 'application/json; charset=utf-8', 'APPLICATION/JSON'];
+const ODD_TYPES = [
+  ...words(`text/plain ${FORM_TYPE} application/json/ application/jsonx ; json text/html \xff __proto__ */*`),
+  ...words('application/json;charset=utf-16 application/octet-stream'),
+  ...['', 'multipart/form-data; boundary=b', 'application/json, text/plain'],
+];
+const ODD_VALUES = [
+  ...words(
+    'null true false 0 -1 1e999 -1e999 1e-999 "" "x" [] {} [[]] {"a":{}} "\\u0000" "\\ud800" "\\u2028"',
+  ),
+  ...words('{"__proto__":{"is_public":true}} {"toString":1} {"length":43} ["a"] 99999999999999999999 " "'),
+  '"\xf0\x9f\x8e\xb5"',
+];
+const ODD_NAMES = [...words('__proto__ constructor prototype a\\u0000 data'), ''];
+const ODD_TEXTS = [
+  ...words(`null [] [1] "x" 0 true { } {} [ {"a" {"a":} {"a":1,} {'a':1} NaN undefined {}{} [null] \x00`),
+  ...words('\xef\xbb\xbf{} \xff\xfe{\x00}\x00 \xc0\xaf "\xed\xa0\x80" {"__proto__":[]}'),
+  ...['', ' ', '{"constructor":{"prototype":{}}}', '{} x', '/* */{}'],
+];
+const FORMS = words('a=b & = &&&= % %zz=%zz __proto__=x __proto__[is_public]=true a[]=1 \xff=\xff code +=+');
+const MULTIPART = '--b\r\nContent-Disposition: form-data; name="code"\r\n\r\nx\r\n--b--';
+const LIMIT_BYTES = 2 * 1024 * 1024;
+
+export function body(oddity: number): Arbitrary<(target: string) => Body> {
+  const odd = fc.oneof(
+    typed(changed().map(objectOf), oddType()),
+    typed(changed().map(objectOf), fc.constant(JSON_TYPE)),
+    typed(fixed(pick(ODD_TEXTS)), fc.constant(JSON_TYPE)),
+    typed(fixed(pick(ODD_TEXTS)), rarely(0.7, oddType(), fc.constant(undefined))),
+    typed(form(), fc.constant(FORM_TYPE)),
+    typed(
+      fixed(
+        fc.array(fc.nat(255), { maxLength: 300, size: 'max' }).map((codes) => String.fromCharCode(...codes)),
+      ),
+      oddType(),
+    ),
+    typed(rarely(0.03, nearLimit(), deep()), fc.constant(JSON_TYPE)),
+    typed(fixed(fc.constant(MULTIPART)), fc.constant('multipart/form-data; boundary=b')),
+  );
+  return rarely(oddity, odd, typed(fields().map(objectOf), pick(JSON_TYPES)));
 }
 
-function generationFields(random: Random, marker: string): Fields {
-  const fields: [string, string][] = [
-    ['model', '"sandbox-music-1"'],
-    ['prompt', `"Rain ${marker}"`],
-    ['music_length_ms', random.chance(0.2) ? random.pick(LENGTHS) : '30000'],
-  ];
-  if (random.chance(0.3)) fields.push(['is_public', random.pick(['true', '"true"', '1', 'false'])]);
-  return fields;
+type Text = Arbitrary<(target: string) => string>;
+
+function typed(text: Text, contentType: Arbitrary<string | undefined>): Arbitrary<(target: string) => Body> {
+  return fc.tuple(text, contentType).map(([text, contentType]) => (target) => ({
+    bytes: text(target),
+    contentType,
+  }));
 }
 
-function changed(random: Random, fields: Fields): Fields {
-  const result = [...fields];
-  for (let left = random.between(1, 3); left > 0; left--) {
-    const index = random.below(fields.length);
-    const name = result[index]?.[0] ?? 'code';
-    random.make<unknown>(
-      () => result.splice(index, 1),
-      () => result.splice(index, 1, [name, random.pick(ODD_VALUES)]),
-      () => result.push([name, random.pick(ODD_VALUES)]),
-      () =>
-        result.unshift([
-          random.pick(['__proto__', 'constructor', 'prototype', '', 'a\\u0000', 'data']),
-          random.pick(ODD_VALUES),
-        ]),
-      () =>
-        result.splice(index, 1, [name, `"${'y'.repeat(random.pick([42, 43, 119, 120, 121, 4100, 4101]))}"`]),
-    );
-  }
-  return result;
+function oddType(): Arbitrary<string> {
+  return fc.oneof(pick(JSON_TYPES), pick(ODD_TYPES));
 }
 
-function object(fields: Fields): string {
+function fixed(text: Arbitrary<string>): Text {
+  return text.map((each) => () => each);
+}
+
+function fields(): Arbitrary<FieldsOf> {
+  const isPublic = maybe(0.3, pick(words('true "true" 1 false')));
+  return fc
+    .tuple(pick(CODE_FLAVOURS), rarely(0.2, pick(LENGTHS), fc.constant('30000')), isPublic)
+    .map(([flavour, length, [isPublic]]) => (target) => {
+      if (target.includes('/auth/')) {
+        return [
+          ['code', `"code.${PLACEHOLDER}.${flavour}"`],
+          ['code_verifier', `"${'v'.repeat(43)}"`],
+        ];
+      }
+      const generation: Fields = [
+        ['model', '"sandbox-music-1"'],
+        ['prompt', `"Rain ${PLACEHOLDER}"`],
+        ['music_length_ms', length],
+      ];
+      return isPublic === undefined ? generation : [...generation, ['is_public', isPublic]];
+    });
+}
+
+/** Up to three fields are removed, replaced, repeated, added, or given a length at a limit. */
+function changed(): Arbitrary<FieldsOf> {
+  type Change = (name: string) => Fields;
+  const value = pick(ODD_VALUES);
+  const change = fc.oneof(
+    fc.constant<Change>(() => []),
+    value.map(
+      (json): Change =>
+        (name) => [[name, json]],
+    ),
+    fc.tuple(value, value).map(
+      ([first, second]): Change =>
+        (name) => [
+          [name, first],
+          [name, second],
+        ],
+    ),
+    fc.tuple(pick(ODD_NAMES), value).map(
+      (field): Change =>
+        () => [field],
+    ),
+    pick([42, 43, 119, 120, 121, 4100, 4101]).map(
+      (length): Change =>
+        (name) => [[name, `"${'y'.repeat(length)}"`]],
+    ),
+  );
+  const changes = fc.array(fc.tuple(fc.nat(3), change), { minLength: 1, maxLength: 3 });
+  return fc.tuple(fields(), changes).map(([fieldsOf, changes]) => (target) => {
+    const result = [...fieldsOf(target)];
+    for (const [at, change] of changes) {
+      const index = at % (result.length || 1);
+      result.splice(index, 1, ...change(result[index]?.[0] ?? 'code'));
+    }
+    return result;
+  });
+}
+
+function objectOf(fieldsOf: FieldsOf): (target: string) => string {
+  return (target) => objectText(fieldsOf(target));
+}
+
+function objectText(fields: Fields): string {
   return `{${fields.map(([name, json]) => `"${name}":${json}`).join(',')}}`;
 }
 
-function form(random: Random, fields: Fields): string {
-  const pairs = fields.map(([name, json]) => `${name}=${json.replaceAll('"', '')}`);
-  if (random.chance(0.5)) pairs.push(random.pick(FORMS));
-  if (random.chance(0.05))
-    pairs.push(...Array.from({ length: random.pick([999, 1001, 5000]) }, (_, index) => `f${index}=1`));
-  return pairs.join('&');
+function form(): Text {
+  const many = pick([999, 1001, 5000]).map((count) => '&f=1'.repeat(count));
+  return fc
+    .tuple(fields(), maybe(0.5, pick(FORMS)), maybe(0.05, many))
+    .map(([fieldsOf, others, [many = '']]) => (target) => {
+      const pairs = fieldsOf(target).map(([name, json]) => `${name}=${json.replaceAll('"', '')}`);
+      return [...pairs, ...others].join('&') + many;
+    });
 }
 
-/** Deep, wide or close to the limit of 2 MiB. */
-function large(random: Random, fields: Fields): string {
-  if (random.chance(0.03)) {
-    const padding = 2 * 1024 * 1024 - object(fields).length + random.between(-30, 30);
-    return object([...fields, ['pad', `"${'p'.repeat(padding)}"`]]);
-  }
-  const depth = random.pick([50, 500, 5000, 20_000]);
-  return random.make(
-    () => '['.repeat(depth) + ']'.repeat(depth),
-    () => '{"a":'.repeat(depth) + '}'.repeat(depth),
-    () => object([...fields, ['deep', '['.repeat(depth) + ']'.repeat(depth)]]),
-    () => object([...fields, ['digits', '9'.repeat(depth)]]),
-    () => `[${'0,'.repeat(depth)}0]`,
+function nearLimit(): Text {
+  return fc.tuple(fields(), fc.integer({ min: -40, max: 20 })).map(([fieldsOf, beyond]) => (target) => {
+    const fields = fieldsOf(target);
+    const padding = LIMIT_BYTES - objectText(fields).length + beyond;
+    return objectText([...fields, ['pad', `"${'p'.repeat(padding)}"`]]);
+  });
+}
+
+/** Nested, wide, or with a long number. */
+function deep(): Text {
+  const shapes: readonly ((depth: number, fields: Fields) => string)[] = [
+    (depth) => '['.repeat(depth) + ']'.repeat(depth),
+    (depth) => '{"a":'.repeat(depth) + '}'.repeat(depth),
+    (depth, fields) => objectText([...fields, ['deep', '['.repeat(depth) + ']'.repeat(depth)]]),
+    (depth, fields) => objectText([...fields, ['digits', '9'.repeat(depth)]]),
+    (depth) => `[${'0,'.repeat(depth)}0]`,
+  ];
+  return fc.tuple(pick(shapes), pick([50, 500, 5000, 20_000]), fields()).map(
+    ([shape, depth, fieldsOf]) =>
+      (target) =>
+        shape(depth, fieldsOf(target)),
   );
 }

@@ -1,81 +1,124 @@
-/** Header lines: host, origin, and everything a client may or should not send. */
+/** Header lines: host, origin, and everything that a client may or should not send. */
 
+import fc, { type Arbitrary } from 'fast-check';
 import { ORIGIN } from '../../../support/world.ts';
-import type { Random } from '../random.ts';
-import {
-  CONNECTION_OPTIONS,
-  HOSTS,
-  ODD_LINES,
-  ODD_ORIGIN_LINES,
-  ODD_ORIGINS,
-  RELAYED_LINES,
-} from './odd-lines.ts';
-import { cookieLines } from './session-cookies.ts';
+import { few, lines, maybe, pick, rarely, words } from './choices.ts';
+import { cookieLines } from './cookies.ts';
+import { PLACEHOLDER } from './marker.ts';
+import { HOSTS, ODD_LINES, ODD_ORIGIN_LINES, ODD_ORIGINS } from './odd-lines.ts';
 
-export interface HeaderWishes {
-  readonly marker: string;
-  readonly oddity: number;
-  /** Never the allowed origin. */
-  readonly isForbidden: boolean;
-  /** A host that may be no host at all. */
-  readonly hasOddHost: boolean;
-}
+/** What a browser or a player may well send. */
+const RELAYED_LINES = lines(`Accept: application/json
+  Accept: audio/*;q=0.9, */*
+  Accept-Language: sw, en;q=0.5
+  Accept-Encoding: br
+  Accept-Encoding: gzip, deflate
+  Cache-Control: no-cache
+  Pragma: no-cache
+  Content-Encoding: identity
+  Range: bytes=0-99
+  Range: bytes=100-
+  If-Range: "a"
+  If-None-Match: W/"a", "b"
+  If-Match: "a"
+  If-Modified-Since: Tue, 01 Sep 2026 10:00:00 GMT
+  If-Unmodified-Since: Tue, 01 Sep 2026 10:00:00 GMT
+  traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+  tracestate: a=b`);
+const CONNECTION_OPTIONS = [
+  ...words(
+    'keep-alive close X-Absent "range" range;x host content-length transfer-encoding authorization via',
+  ),
+  ...words('x-request-id traceparent accept accept-encoding user-agent *'),
+  '',
+];
+/** More than any request without an excess of headers has. */
+const MOST_LINES = 30;
 
-/** Every line but the ones that say where the body ends. */
+/**
+ * Every line but the ones that say where the body ends.
+ *
+ * @param isForbidden the allowed origin is never sent
+ * @param host how likely the host is odd
+ */
 export function headerLines(
-  random: Random,
-  { marker, oddity, isForbidden, hasOddHost }: HeaderWishes,
-): string[] {
-  const lines = [`Host: ${hasOddHost ? oddHost(random) : 'gateway.test'}`];
-  if (random.chance(oddity / 20)) lines.pop();
-  lines.push(...originLines(random, isForbidden || random.chance(oddity / 2)));
-  lines.push(...cookieLines(random, marker, oddity));
-  if (random.chance(0.3)) lines.push(`Idempotency-Key: ${marker}`);
-  while (random.chance(0.3)) lines.push(random.pick(RELAYED_LINES));
-  while (random.chance(oddity)) lines.push(random.pick(ODD_LINES));
-  if (random.chance(oddity)) lines.push(connectionLine(random, lines));
-  if (random.chance(oddity / 50)) lines.push(...manyLines(random));
-  if (random.chance(oddity / 50)) lines.push(`X-Long: ${'x'.repeat(random.pick([8000, 17_000, 70_000]))}`);
-  return random.chance(oddity) ? shuffled(random, lines) : lines;
-}
-
-/** Names some of what is there, what a gateway needs itself, and what is not there. */
-function connectionLine(random: Random, lines: readonly string[]): string {
-  // With a name of its own, because a request may have no header lines.
-  const present = ['Host', ...lines.map((line) => line.split(':', 1)[0] ?? '')];
-  const names = Array.from({ length: random.between(1, 4) }, () =>
-    random.make(
-      () => random.pick(present),
-      () => random.pick(present).toUpperCase(),
-      () => random.pick(CONNECTION_OPTIONS),
-    ),
+  oddity: number,
+  isForbidden: boolean,
+  host: number,
+): Arbitrary<readonly string[]> {
+  const key = fc.constant(`Idempotency-Key: ${PLACEHOLDER}`);
+  const many = pick([60, 150, 300, 2000]).map((count) =>
+    Array.from({ length: count }, (_, index) => `X-${index}: y`),
   );
-  return `${random.pick(['Connection', 'connection', 'CONNECTION'])}: ${names.join(random.pick([', ', ',', ' ,\t']))}`;
+  const long = pick([8000, 17_000, 70_000]).map((length) => `X-Long: ${'x'.repeat(length)}`);
+  const parts = fc.tuple(
+    rarely(oddity / 20, fc.constant([]), hostLine(host)),
+    rarely(isForbidden ? 1 : oddity / 2, oddOrigin(), usualOrigin()),
+    cookieLines(oddity),
+    maybe(0.3, key),
+    few(0.3, pick(RELAYED_LINES)),
+    few(oddity, pick(ODD_LINES)),
+    maybe(oddity / 50, many).map((each) => each.flat()),
+    maybe(oddity / 50, long),
+  );
+  return fc
+    .tuple(parts, maybe(oddity, connection()), maybe(oddity, ranks()))
+    .map(([parts, [nameConnection], [ranks]]) => {
+      const all = parts.flat();
+      const named = nameConnection ? [...all, nameConnection(all)] : all;
+      return ranks ? shuffled(named, ranks) : named;
+    });
 }
 
-/** Often one of which no address can be made: then the gateway does not see an absolute URL. */
-function oddHost(random: Random): string {
-  return random.chance(0.4) ? random.pick(['', 'a b', '/']) : random.pick(HOSTS);
+function hostLine(odd: number): Arbitrary<readonly string[]> {
+  // Of the first ones no address can be made, so that the gateway does not see an absolute URL.
+  const hosts = rarely(0.6, pick(HOSTS), pick(['', 'a b', '/']));
+  return rarely(odd, hosts, fc.constant('gateway.test')).map((host) => [`Host: ${host}`]);
 }
 
-function originLines(random: Random, isOdd: boolean): string[] {
-  if (!isOdd)
-    return [
-      `${random.pick(['Origin', 'Origin', 'origin', 'ORIGIN'])}:${random.pick([' ', ' ', '', '\t '])}${ORIGIN}`,
-    ];
-  return random.make<string[]>(
-    () => [],
-    () => [`Origin: ${random.pick(ODD_ORIGINS)}`],
-    () => [`Origin: ${random.pick(ODD_ORIGINS)}`],
-    () => [random.pick(ODD_ORIGIN_LINES)],
+function usualOrigin(): Arbitrary<readonly string[]> {
+  const names = pick(words('Origin Origin origin ORIGIN'));
+  return fc.tuple(names, pick([' ', ' ', '', '\t '])).map(([name, space]) => [`${name}:${space}${ORIGIN}`]);
+}
+
+function oddOrigin(): Arbitrary<readonly string[]> {
+  return fc.oneof(
+    fc.constant([]),
+    pick(ODD_ORIGINS).map((origin) => [`Origin: ${origin}`]),
+    pick(ODD_ORIGINS).map((origin) => [`Origin: ${origin}`]),
+    pick(ODD_ORIGIN_LINES).map((line) => [line]),
   );
 }
 
-function manyLines(random: Random): string[] {
-  return Array.from({ length: random.pick([60, 150, 300, 2000]) }, (_, index) => `X-${index}: ${index}`);
+/** Names some of the headers that are there, some that the gateway needs itself, and some that are absent. */
+function connection(): Arbitrary<(lines: readonly string[]) => string> {
+  const present = (spell: (name: string) => string) =>
+    fc.nat(MOST_LINES).map((at) => (names: readonly string[]) => spell(names[at % names.length] ?? ''));
+  const name = fc.oneof(
+    present((each) => each),
+    present((each) => each.toUpperCase()),
+    pick(CONNECTION_OPTIONS).map((option) => () => option),
+  );
+  return fc
+    .tuple(
+      pick(words('Connection connection CONNECTION')),
+      fc.array(name, { minLength: 1, maxLength: 4 }),
+      pick([', ', ',', ' ,\t']),
+    )
+    .map(([header, named, separator]) => (lines) => {
+      // A request may have no header lines, so `Host` is always among the names.
+      const names = ['Host', ...lines.map((line) => line.split(':', 1)[0] ?? '')];
+      return `${header}: ${named.map((each) => each(names)).join(separator)}`;
+    });
 }
 
-function shuffled(random: Random, lines: readonly string[]): string[] {
-  const rest = [...lines];
-  return lines.flatMap(() => rest.splice(random.below(rest.length), 1));
+function ranks(): Arbitrary<readonly number[]> {
+  return fc.array(fc.nat(MOST_LINES), { minLength: MOST_LINES, maxLength: MOST_LINES });
+}
+
+function shuffled(lines: readonly string[], ranks: readonly number[]): string[] {
+  return lines
+    .map((line, index) => ({ line, rank: ranks[index % ranks.length] ?? 0 }))
+    .toSorted((first, second) => first.rank - second.rank)
+    .map(({ line }) => line);
 }

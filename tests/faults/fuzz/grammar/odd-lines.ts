@@ -1,235 +1,104 @@
 /** Origins, hosts and header lines that no browser sends. */
 
 import { ORIGIN } from '../../../support/world.ts';
+import { lines, words } from './choices.ts';
 
 export const ODD_ORIGINS = [
-  ...[
-    '',
-    'null',
-    '*',
-    'constructor',
-    '__proto__',
-    'file://',
-    'studio.test',
-    `${ORIGIN}/`,
-    `${ORIGIN}:80`,
-    `${ORIGIN}.`,
-    `${ORIGIN}.evil.test`,
-  ],
-  ...[
-    'HTTP://studio.test',
-    'http://STUDIO.test',
-    'https://studio.test',
-    'http://studio.tes',
-    'http://xstudio.test',
-    `${ORIGIN}@evil.test`,
-  ],
-  ...[
-    `${ORIGIN}, http://evil.test`,
-    `http://evil.test, ${ORIGIN}`,
-    `${ORIGIN} http://evil.test`,
-    `${ORIGIN},`,
-    `${ORIGIN},${ORIGIN}`,
-    `"${ORIGIN}"`,
-  ],
-  ...[
-    `${ORIGIN}\x0b`,
-    `\xa0${ORIGIN}`,
-    `${ORIGIN}\x00`,
-    `${ORIGIN}\xa0`,
-    `\x0c${ORIGIN}`,
-    `${ORIGIN}\\`,
-    `${ORIGIN}?`,
-    `${ORIGIN}#`,
-    'http://studio%2etest',
-  ],
-  ...[
-    'http://evil.test',
-    'http://127.0.0.1',
-    'http://gateway.test',
-    'chrome-extension://x',
-    'http://[::1]',
-    '\xff',
-  ],
+  ...words(`null * constructor __proto__ file:// studio.test ${ORIGIN}/ ${ORIGIN}:80 ${ORIGIN}. ${ORIGIN},`),
+  ...words(`${ORIGIN}.evil.test HTTP://studio.test http://STUDIO.test https://studio.test http://studio.tes`),
+  ...words(`http://xstudio.test ${ORIGIN}@evil.test ${ORIGIN},${ORIGIN} "${ORIGIN}" ${ORIGIN}\x0b`),
+  ...[`${ORIGIN}, http://evil.test`, `http://evil.test, ${ORIGIN}`, `${ORIGIN} http://evil.test`, ''],
+  ...[`\xa0${ORIGIN}`, `${ORIGIN}\x00`, `${ORIGIN}\xa0`, `\x0c${ORIGIN}`, `${ORIGIN}\\`, '\xff'],
+  ...words(
+    `${ORIGIN}? ${ORIGIN}# http://studio%2etest http://evil.test http://127.0.0.1 http://gateway.test`,
+  ),
+  ...words('chrome-extension://x http://[::1]'),
 ];
+
 export const ODD_ORIGIN_LINES = [
-  ...[
-    `Origin : ${ORIGIN}`,
-    `Origin\t: ${ORIGIN}`,
-    `X-Origin: ${ORIGIN}`,
-    `Origin\x00: ${ORIGIN}`,
-    `Referer: ${ORIGIN}/`,
-    ` Origin: ${ORIGIN}`,
-  ],
-  ...[
-    `Origin: http://evil.test\r\nOrigin: ${ORIGIN}`,
-    `Origin: ${ORIGIN}\r\nOrigin: http://evil.test`,
-    `Origin: ${ORIGIN}\r\norigin: ${ORIGIN}`,
-  ],
-  ...[
-    `Origin:\r\n ${ORIGIN}`,
-    `Origin: ${ORIGIN}\r\n x`,
-    `Origin ${ORIGIN}`,
-    `:Origin: ${ORIGIN}`,
-    `Origin;: ${ORIGIN}`,
-    `Sec-Fetch-Site: same-origin`,
-  ],
-  ...[
-    `X: a\rOrigin: ${ORIGIN}`,
-    `X: a\x00Origin: ${ORIGIN}`,
-    `X-Forwarded-Origin: ${ORIGIN}`,
-    `Access-Control-Allow-Origin: ${ORIGIN}`,
-  ],
+  ...lines(`Origin : ${ORIGIN}
+    Origin\t: ${ORIGIN}
+    X-Origin: ${ORIGIN}
+    Origin\x00: ${ORIGIN}
+    Referer: ${ORIGIN}/
+    Origin: http://evil.test\r\nOrigin: ${ORIGIN}
+    Origin: ${ORIGIN}\r\nOrigin: http://evil.test
+    Origin: ${ORIGIN}\r\norigin: ${ORIGIN}
+    Origin:\r\n ${ORIGIN}
+    Origin: ${ORIGIN}\r\n x
+    Origin ${ORIGIN}
+    :Origin: ${ORIGIN}
+    Origin;: ${ORIGIN}
+    Sec-Fetch-Site: same-origin
+    X: a\rOrigin: ${ORIGIN}
+    X: a\x00Origin: ${ORIGIN}
+    X-Forwarded-Origin: ${ORIGIN}
+    Access-Control-Allow-Origin: ${ORIGIN}`),
+  ` Origin: ${ORIGIN}`,
 ];
+
 export const HOSTS = [
-  ...[
-    'a',
-    'gateway.test:4175',
-    '127.0.0.1',
-    '[::1]:80',
-    'evil.test',
-    'x/api/health?',
-    'x/api/health#',
-    'x/api/health',
-    '/api/health',
-    '',
-    ' ',
-    'a b',
-  ],
-  ...[
-    'a@b',
-    'a\\b',
-    'x:99999',
-    'x:-1',
-    '[::1',
-    '%00',
-    '\xff',
-    'a,b',
-    'http://x',
-    '..',
-    '?',
-    '#',
-    'x/../',
-    'x?/api/health',
-    `${'h'.repeat(300)}.test`,
-  ],
+  ...words('a gateway.test:4175 127.0.0.1 [::1]:80 evil.test x/api/health? x/api/health# x/api/health'),
+  ...words('/api/health a@b a\\b x:99999 x:-1 [::1 %00 \xff a,b http://x .. ? # x/../ x?/api/health'),
+  ...['', ' ', 'a b', `${'h'.repeat(300)}.test`],
 ];
-/** What a browser or a player may well send. */
-export const RELAYED_LINES = [
-  ...[
-    'Accept: application/json',
-    'Accept: audio/*;q=0.9, */*',
-    'Accept-Language: sw, en;q=0.5',
-    'Accept-Encoding: br',
-  ],
-  ...[
-    'Accept-Encoding: gzip, deflate',
-    'Cache-Control: no-cache',
-    'Pragma: no-cache',
-    'Content-Encoding: identity',
-  ],
-  ...[
-    'Range: bytes=0-99',
-    'Range: bytes=100-',
-    'If-Range: "a"',
-    'If-None-Match: W/"a", "b"',
-    'If-Match: "a"',
-  ],
-  ...[
-    'If-Modified-Since: Tue, 01 Sep 2026 10:00:00 GMT',
-    'If-Unmodified-Since: Tue, 01 Sep 2026 10:00:00 GMT',
-  ],
-  ...['traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'tracestate: a=b'],
-];
-/** Names for a `Connection` header. */
-export const CONNECTION_OPTIONS = [
-  ...[
-    'keep-alive',
-    'close',
-    '',
-    'X-Absent',
-    '"range"',
-    'range;x',
-    'host',
-    'content-length',
-    'transfer-encoding',
-  ],
-  ...['authorization', 'via', 'x-request-id', 'traceparent', 'accept', 'accept-encoding', 'user-agent', '*'],
-];
+
 export const ODD_LINES = [
-  ...[
-    'Idempotency-Key: a, b',
-    'Idempotency-Key: ',
-    'Idempotency-Key: \xff\xfe',
-    'Idempotency-Key: a\tb',
-    'Range: bytes=0-1',
-    'Range: bytes=-',
-    'Range: x',
-  ],
-  ...[
-    'Accept-Language: sw',
-    'Accept-Language: sw;q=0.5, en;q=0.4',
-    'Accept-Language: ;q=',
-    'Accept-Language: sw;q=1e999,*',
-    'Accept-Language: ,,,;;;',
-  ],
-  ...[
-    'Accept: */*',
-    'Accept: \x01',
-    'If-None-Match: "a"',
-    'If-Match: *',
-    'If-Range: x',
-    'traceparent: 00-x',
-    'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
-    'X-Request-Id: a b',
-    `X-Request-Id: ${'i'.repeat(65)}`,
-    'X-Request-Id: {"level":"error"}',
-    'tracestate: a=b',
-    'Accept-Encoding: gzip, br',
-  ],
-  ...[
-    'Authorization: Bearer mine',
-    'Authorization: Basic eDp5',
-    'Proxy-Authorization: x',
-    'X-Forwarded-Host: evil.test',
-    'X-Forwarded-For: 127.0.0.1',
-  ],
-  ...[
-    'X-Original-URL: /api/health',
-    'X-Rewrite-URL: /v1/admin',
-    'X-HTTP-Method-Override: DELETE',
-    'Forwarded: host=evil.test',
-    'Via: 1.1 x',
-  ],
-  ...[
-    'Connection: close',
-    'Connection: keep-alive, Origin',
-    'Connection: cookie',
-    'Connection: upgrade\r\nUpgrade: websocket',
-    'Keep-Alive: x',
-    'TE: trailers',
-  ],
-  ...[
-    'Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk',
-    'Expect: 100-continue',
-    'Expect: x',
-    'Trailer: Origin',
-    'Max-Forwards: 0',
-    'Content-Encoding: gzip',
-  ],
-  ...[
-    'Access-Control-Request-Method: POST',
-    'Access-Control-Request-Headers: x\xff',
-    'Host: second.test',
-    ': empty',
-    'no colon',
-    'X: \x00',
-    '__proto__: x',
-  ],
-  ...[
-    'constructor: x',
-    'Content-Disposition: x',
-    'Set-Cookie: a=b',
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13',
-  ],
+  ...lines(`Idempotency-Key: a, b
+    Idempotency-Key: \xff\xfe
+    Idempotency-Key: a\tb
+    Range: bytes=0-1
+    Range: bytes=-
+    Range: x
+    Accept-Language: sw
+    Accept-Language: sw;q=0.5, en;q=0.4
+    Accept-Language: ;q=
+    Accept-Language: sw;q=1e999,*
+    Accept-Language: ,,,;;;
+    Accept: */*
+    Accept: \x01
+    If-None-Match: "a"
+    If-Match: *
+    If-Range: x
+    traceparent: 00-x
+    traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+    tracestate: a=b
+    X-Request-Id: a b
+    X-Request-Id: ${'i'.repeat(65)}
+    X-Request-Id: {"level":"error"}
+    Accept-Encoding: gzip, br
+    Authorization: Bearer mine
+    Authorization: Basic eDp5
+    Proxy-Authorization: x
+    X-Forwarded-Host: evil.test
+    X-Forwarded-For: 127.0.0.1
+    X-Original-URL: /api/health
+    X-Rewrite-URL: /v1/admin
+    X-HTTP-Method-Override: DELETE
+    Forwarded: host=evil.test
+    Via: 1.1 x
+    Connection: close
+    Connection: keep-alive, Origin
+    Connection: cookie
+    Connection: upgrade\r\nUpgrade: websocket
+    Keep-Alive: x
+    TE: trailers
+    Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk
+    Expect: 100-continue
+    Expect: x
+    Trailer: Origin
+    Max-Forwards: 0
+    Content-Encoding: gzip
+    Access-Control-Request-Method: POST
+    Access-Control-Request-Headers: x\xff
+    Host: second.test
+    : empty
+    no colon
+    X: \x00
+    __proto__: x
+    constructor: x
+    Content-Disposition: x
+    Set-Cookie: a=b
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13`),
+  'Idempotency-Key: ',
 ];

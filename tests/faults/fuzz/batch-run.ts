@@ -1,0 +1,163 @@
+/** Sends one batch of requests and judges all responses, and all calls that they cause. */
+
+import { RawConnection } from '../../support/raw-http.ts';
+import { ORIGIN } from '../../support/world.ts';
+import type { Call } from './call-parser.ts';
+import { type Exchange, exchange, isReusable, marked, type SentRequest } from './exchange.ts';
+import { markerOf, markersIn } from './grammar/marker.ts';
+import type { Batch, FuzzRequest } from './grammar/requests.ts';
+import { problemWithCall, problemWithForwarding } from './judge-call.ts';
+import { problemWithRefusal, problemWithRelay, type Transaction } from './judge-relay.ts';
+import { isBare, problemWithExchange, problemWithLeaks } from './judge-response.ts';
+import { parseRequest, valuesOf } from './parsed-request.ts';
+import { responseTo, type UpstreamResponse } from './upstream-responses.ts';
+
+/** The token of the control, a session check that has to succeed after each batch. */
+const CONTROL_TOKEN = 'acc.control.ok';
+let sentSoFar = 0;
+
+export class BatchRun {
+  readonly #batch: Batch;
+  readonly #gatewayUrl: string;
+  readonly #upstreamHost: string;
+  #previous: BatchRun | undefined;
+  readonly #sent = new Map<string, SentRequest>();
+  readonly #transactions = new Map<SentRequest, Transaction[]>();
+  readonly #findings: string[] = [];
+
+  /** @param previous the batch whose calls may still arrive */
+  constructor(batch: Batch, gatewayUrl: string, upstreamHost: string, previous: BatchRun | undefined) {
+    this.#batch = batch;
+    this.#gatewayUrl = gatewayUrl;
+    this.#upstreamHost = upstreamHost;
+    this.#previous = previous;
+    if (previous) previous.#previous = undefined;
+  }
+
+  get size(): number {
+    return this.#sent.size;
+  }
+
+  /** @returns what is wrong, with the requests that it was found with */
+  async findings(): Promise<readonly string[]> {
+    await Promise.all(this.#batch.connections.map((requests) => this.#sendAll(requests)));
+    await this.#control();
+    return this.#findings;
+  }
+
+  add(problem: string, request?: SentRequest, evidence = ''): void {
+    const about = request ? [`${request.kind} request: ${printable(request.bytes)}`] : [];
+    const seen = evidence ? [`evidence: ${printable(evidence)}`] : [];
+    this.#findings.push([problem, ...about, ...seen].join('\n  '));
+  }
+
+  /** Judges a call that has reached the upstream, and responds to it. */
+  call(call: Call): UpstreamResponse {
+    const said = responseTo(call, (marker) => this.sent(marker)?.response);
+    if (call.headers.get('authorization') === `Bearer ${CONTROL_TOKEN}`) return said;
+    const text = [call.target, ...call.headers.values(), call.body].join('\n');
+    const [marker, ...others] = markersIn(text);
+    const owner = marker === undefined ? undefined : this.sent(marker);
+    if (owner) this.#transactions.set(owner, [...this.causedBy(owner), { call, said }]);
+    const parsed = owner && parseRequest(owner);
+    const problem =
+      problemWithCall(call) ??
+      (marker !== undefined && !owner ? 'the call belongs to no request in flight' : undefined) ??
+      (others.length ? `the call mixes requests: ${[marker, ...others].join(', ')}` : undefined) ??
+      (owner && !owner.mayPass ? 'a request without an allowed Origin caused a call' : undefined) ??
+      (parsed && problemWithForwarding(call, parsed)) ??
+      (this.#batch.isForbidden && !owner ? 'a call, although no request has an allowed Origin' : undefined);
+    if (problem !== undefined) this.add(problem, owner, written(call));
+    return said;
+  }
+
+  /** The request of that marker, in this batch or the one before. */
+  sent(marker: string): SentRequest | undefined {
+    return this.#sent.get(marker) ?? this.#previous?.sent(marker);
+  }
+
+  causedBy(request: SentRequest): readonly Transaction[] {
+    return this.#transactions.get(request) ?? this.#previous?.causedBy(request) ?? [];
+  }
+
+  async #sendAll(requests: readonly FuzzRequest[]): Promise<void> {
+    const port = Number(new URL(this.#gatewayUrl).port);
+    let connection: RawConnection | undefined;
+    for (const each of requests) {
+      const request = marked(each, markerOf(sentSoFar++));
+      this.#sent.set(request.marker, request);
+      const used = connection;
+      connection ??= new RawConnection(port);
+      let done = await exchange(connection, request);
+      if (used && done.end === 'closed' && done.rest === '') {
+        // The gateway may have closed the connection before the request arrived.
+        connection = new RawConnection(port);
+        done = await exchange(connection, request);
+      }
+      const problem =
+        problemWithExchange(request, done) ?? this.#problemWith(request, done, !used || connection === used);
+      if (problem !== undefined) this.add(problem, request, received(done));
+      if (isReusable(connection, request, done)) continue;
+      connection.reset();
+      connection = undefined;
+    }
+    connection?.reset();
+  }
+
+  /** @param wasSentOnce only then the last call belongs to the response */
+  #problemWith(request: SentRequest, { responses }: Exchange, wasSentOnce: boolean): string | undefined {
+    const ours = responses.filter((response) => !isBare(response));
+    const transactions = this.causedBy(request);
+    const fromUpstream = transactions.map(({ said }) => said);
+    const leak = firstProblem(ours, (response) =>
+      problemWithLeaks(response, this.#upstreamHost, fromUpstream),
+    );
+    if (leak !== undefined) return leak;
+    const [first] = ours;
+    const parsed = wasSentOnce ? parseRequest(request) : undefined;
+    if (!first || !parsed || valuesOf(parsed.headers, 'origin').join() !== ORIGIN) return undefined;
+    return problemWithRefusal(first, parsed) ?? problemWithRelay(first, parsed, transactions);
+  }
+
+  /** What a signed-in user sees. Also waits for the calls that the batch may have left in flight. */
+  async #control(): Promise<void> {
+    const headers = { origin: ORIGIN, cookie: `svc_music_access=${CONTROL_TOKEN}` };
+    for (let round = 0; round < 2; round++) {
+      const response = await fetch(`${this.#gatewayUrl}/api/auth/session`, {
+        headers,
+        keepalive: false,
+      }).catch(String);
+      const text = typeof response === 'string' ? response : `${response.status} ${await response.text()}`;
+      if (!text.startsWith('200 {"upstream"')) this.add(`a session check fails: ${text}`);
+      await Bun.sleep(10);
+    }
+  }
+}
+
+function firstProblem<Item>(
+  items: readonly Item[],
+  judge: (item: Item) => string | undefined,
+): string | undefined {
+  for (const item of items) {
+    const problem = judge(item);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** The bytes in a form that can be pasted into a test: a JSON string, one character per byte. */
+export function printable(bytes: string, limit = 4000): string {
+  const shown = bytes.length > limit ? `${bytes.slice(0, limit)}...(${bytes.length} bytes)` : bytes;
+  return JSON.stringify(shown).replace(
+    /[\x7f-\xff]/g,
+    (byte) => `\\u00${byte.charCodeAt(0).toString(16).padStart(2, '0')}`,
+  );
+}
+
+function written({ method, target, headers, body }: Call): string {
+  return `${method} ${target}\n${[...headers].map(([name, value]) => `${name}: ${value}`).join('\n')}\n\n${body}`;
+}
+
+function received({ responses, rest }: Exchange): string {
+  return responses.map(({ bytes }) => bytes).join('') + rest;
+}

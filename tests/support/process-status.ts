@@ -1,0 +1,24 @@
+/** What Linux reports about a process. Every function rejects where there is no /proc, and when the process has ended. */
+
+import { readdir, readFile } from 'node:fs/promises';
+
+const CLOCK_TICKS_PER_SECOND = 100;
+
+/** The resident memory, now and at its peak. @see proc_pid_status(5): VmRSS and VmHWM, in kB */
+export async function memoryOf(pid: number): Promise<{ readonly rssMb: number; readonly peakMb: number }> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const megabytes = (name: string) =>
+    Math.round(Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 102.4) / 10;
+  return { rssMb: megabytes('VmRSS'), peakMb: megabytes('VmHWM') };
+}
+
+export async function openFilesOf(pid: number): Promise<number> {
+  return (await readdir(`/proc/${pid}/fd`)).length;
+}
+
+/** @see proc_pid_stat(5): utime and stime, the 12th and 13th field after the name in parentheses */
+export async function cpuSecondsOf(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+}
