@@ -1,54 +1,46 @@
 import { describe, expect, it, jest } from 'bun:test';
-import net from 'node:net';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import { rawRequest } from '../support/raw-http.ts';
+import { TRACK } from '../support/long-calls.ts';
+import { RawConnection, rawRequest } from '../support/raw-http.ts';
 import { recordLog } from '../support/recorded-log.ts';
-import { ORIGIN, startWorld, testSettings, type World } from '../support/world.ts';
+import { ACCESS_ONLY, ORIGIN, startWorld, testSettings, type World } from '../support/world.ts';
 
-function get(world: World, headers: string) {
-  return rawRequest(
-    world.port,
-    `GET /api/auth/session HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nConnection: close\r\n${headers}\r\n`,
-  );
+const NOBODY = 'http://127.0.0.1:9';
+const GENERATION = JSON.stringify(TRACK);
+
+/** The request that asks for the connection to be closed, from an allowed origin. */
+function send({ port }: World, start: string, headers: string, body = '') {
+  const fixed = `Host: x\r\nOrigin: ${ORIGIN}\r\nConnection: close\r\n`;
+  return rawRequest(port, `${start} HTTP/1.1\r\n${fixed}${headers}\r\n${body}`);
 }
 
 async function expectServed(world: World): Promise<void> {
   expect((await world.request('/api/auth/session')).status).toBe(200);
 }
 
-describe('a request head that is too large', () => {
-  it('is refused with 431 beyond 16 KiB in one header', async () => {
+describe('a request head', () => {
+  const many = Array.from({ length: 5000 }, (_, index) => `X-${index}: y\r\n`).join('');
+  it.each([
+    ['is served with 8 KB in one header', `X: ${'a'.repeat(8000)}\r\n`, [200]],
+    ['is refused beyond 16 KiB in one header', `X: ${'a'.repeat(20_000)}\r\n`, [431]],
+    ['is refused with far too many headers', many, [400, 431]],
+  ])('%s', async (_, headers, statuses) => {
     await using world = startWorld();
-    expect((await get(world, `X: ${'a'.repeat(20_000)}\r\n`)).status).toBe(431);
-    expect((await get(world, `X: ${'a'.repeat(8000)}\r\n`)).status).toBe(200);
+    expect((await send(world, 'GET /api/auth/session', headers)).status).toBeOneOf(statuses);
     await expectServed(world);
   });
 
-  it('is refused with far too many headers', async () => {
-    await using world = startWorld();
-    const many = Array.from({ length: 5000 }, (_, index) => `X-${index}: y\r\n`).join('');
-    expect((await get(world, many)).status).toBeOneOf([400, 431]);
-    await expectServed(world);
-  });
-});
-
-describe('a request head that does not come to its end', () => {
   it.each([
     ['stops', ''],
     ['drips', 'a'],
-  ])('is cut off by the idle timeout when it %s', async (_, more) => {
-    const gateway = createGateway({
-      settings: testSettings({ UPSTREAM_URL: 'http://127.0.0.1:9', IDP_URL: 'http://127.0.0.1:9' }),
-      logger: recordLog().logger,
-    });
+  ])('is cut off by the idle timeout when it %s before its end', async (_, more) => {
+    const settings = testSettings({ UPSTREAM_URL: NOBODY, IDP_URL: NOBODY });
+    const gateway = createGateway({ settings, logger: recordLog().logger });
     gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });
-    const closed = Promise.withResolvers<void>();
-    const socket = net.connect(gateway.server?.port ?? 0, '127.0.0.1', () =>
-      socket.write('GET /api/health HTTP/1.1\r\nHost: x\r\nX: '),
-    );
-    const drip = setInterval(() => more && socket.write(more), 100);
-    socket.on('error', () => {}).on('close', () => closed.resolve());
-    await closed.promise;
+    const connection = new RawConnection(gateway.server?.port ?? 0);
+    await connection.send('GET /api/health HTTP/1.1\r\nHost: x\r\nX: ');
+    const drip = setInterval(() => more && connection.send(more), 100);
+    await connection.closed;
     clearInterval(drip);
     await gateway.stop(true);
   });
@@ -61,27 +53,23 @@ describe('a request body that does not come to its end', () => {
     ['in chunks, and drips', 'Transfer-Encoding: chunked', '1\r\nx\r\n'],
   ])('%s: is 408 after 25 s, and the connection ends at once', async (_, length, more) => {
     await using world = startWorld();
-    const closed = Promise.withResolvers<void>();
-    let received = '';
+    const { requestBodies } = world.admission;
+    const connection = new RawConnection(world.port);
     jest.useFakeTimers();
     try {
-      const socket = net.connect(world.port, '127.0.0.1');
-      socket.on('data', (data) => {
-        received += data;
-      });
-      socket.on('error', () => {}).on('close', () => closed.resolve());
-      socket.write(`POST /api/auth/idp HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\n${length}\r\n\r\n${more}`);
-      const { requestBodies } = world.admission;
+      await connection.send(
+        `POST /api/auth/idp HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\n${length}\r\n\r\n${more}`,
+      );
       while (!requestBodies.usedBytes) await new Promise(setImmediate);
       for (let second = 0; second < 25; second++) {
-        expect(received).toBe('');
-        socket.write(more);
+        expect(connection.received).toBe('');
+        await connection.send(more);
         jest.advanceTimersByTime(1000);
         await new Promise(setImmediate);
       }
-      await closed.promise;
-      expect(received).toStartWith('HTTP/1.1 408 ');
-      expect(received).toMatch(/\r\nconnection: close\r\n/i);
+      await connection.closed;
+      expect(connection.received).toStartWith('HTTP/1.1 408 ');
+      expect(connection.received).toMatch(/\r\nconnection: close\r\n/i);
       expect(requestBodies.usedBytes).toBe(0);
     } finally {
       jest.useRealTimers();
@@ -94,11 +82,8 @@ describe('CONNECT', () => {
     'to %s is refused and the connection closed, because Bun takes what follows for a tunnel',
     async (target) => {
       await using world = startWorld();
-      const { status } = await rawRequest(
-        world.port,
-        `CONNECT ${target} HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\n\r\n`,
-      );
-      expect(status).toBeOneOf([404, 405]);
+      const head = `CONNECT ${target} HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\n\r\n`;
+      expect((await rawRequest(world.port, head)).status).toBeOneOf([404, 405]);
       await expectServed(world);
     },
   );
@@ -106,20 +91,12 @@ describe('CONNECT', () => {
 
 describe('a control character in a forwarded header', () => {
   it.each([
-    ['GET /api/upstream/v1/x', 'If-None-Match: a\x7fb\r\n'],
-    [
-      'POST /api/music/generate',
-      'Idempotency-Key: \x7f\r\nContent-Type: application/json\r\nContent-Length: 48\r\n',
-    ],
-  ])('is refused: %s', async (start, headers) => {
+    ['GET /api/upstream/v1/x', 'If-None-Match: a\x7fb\r\n', ''],
+    ['POST /api/music/generate', 'Idempotency-Key: \x7f\r\nContent-Type: application/json\r\n', GENERATION],
+  ])('is refused: %s', async (start, headers, body) => {
     await using world = startWorld();
-    const body = start.startsWith('POST')
-      ? '{"model":"m","prompt":"p","music_length_ms":3000}'.slice(0, 49)
-      : '';
-    const { status } = await rawRequest(
-      world.port,
-      `${start} HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nCookie: svc_music_access=a\r\nConnection: close\r\n${headers.replace('48', String(body.length))}\r\n${body}`,
-    );
+    const length = body ? `Content-Length: ${body.length}\r\n` : '';
+    const { status } = await send(world, start, `Cookie: ${ACCESS_ONLY}\r\n${headers}${length}`, body);
     expect(status).toBe(400);
     expect(world.upstream.received).toEqual([]);
   });
