@@ -1,8 +1,8 @@
 /** `bun tests/faults/costly-bodies.ts [part of a kind]`: the gateway's CPU time for each body that is made to cost it. */
 
-import { accountOf } from '../bench/accounting.ts';
 import { COSTLY_BODIES, type CostlyBody, PLAIN_FORM, PLAIN_JSON } from '../support/costly-bodies.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
+import { cpuSecondsOf } from '../support/process-status.ts';
 import { request, SIGNED_IN } from '../support/world.ts';
 
 const ROUTES = ['/api/auth/idp', '/api/music/generate'];
@@ -22,10 +22,10 @@ async function send(gateway: GatewayProcess, path: string, type: string, body: B
 async function costOf(gateway: GatewayProcess, path: string, { type, bytes }: CostlyBody) {
   const body = bytes();
   const statuses = new Set([await send(gateway, path, type, body)]);
-  const before = await accountOf(gateway.pid);
+  const before = await cpuSecondsOf(gateway.pid);
   for (let sent = 0; sent < REQUESTS; sent++) statuses.add(await send(gateway, path, type, body));
-  const after = await accountOf(gateway.pid);
-  return { cpuMs: ((after.cpuSeconds - before.cpuSeconds) * 1000) / REQUESTS, statuses };
+  const after = await cpuSecondsOf(gateway.pid);
+  return { cpuMs: ((after - before) * 1000) / REQUESTS, statuses };
 }
 
 async function main(part: string): Promise<void> {

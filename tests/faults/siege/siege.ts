@@ -1,22 +1,17 @@
 /** A gateway with the memory of its container, an upstream, attackers and users, each a process of its own. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { eventually } from '../../support/eventually.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
+import { TRACK } from '../../support/long-calls.ts';
+import { memoryOf } from '../../support/process-status.ts';
 import { request } from '../../support/world.ts';
-import { seededBlocks } from '../soak/content.ts';
-import { type Outcome, Problems, percentile } from '../soak/outcome.ts';
-import { memoryOf } from '../soak/process-status.ts';
 import { openMemoryCgroup } from './memory-cgroup.ts';
-import { paidAudio } from './paid-audio.ts';
 
-const PUBLIC_TRACK_BYTES = 40_000_000;
-const GENERATIONS = 20;
+export const GENERATIONS = 20;
+const PIECES = 40;
+const PIECE_BYTES = 10_000;
 /** Between two session checks: a user may ask the proxies for 50 a second. */
 const PAUSE_MS = 40;
-const RECOVERY_MS = 30_000;
-/** Of a process that has ended. */
-const GONE = { rssMb: Number.NaN, peakMb: Number.NaN };
 
 /** Where the users and the attackers send, and what the users must trust. */
 export interface Way {
@@ -24,98 +19,59 @@ export interface Way {
   readonly certificate: string | undefined;
 }
 
-export interface Siege extends AsyncDisposable {
-  readonly gateway: GatewayProcess;
-  /** Ends with the siege, before the gateway. */
-  readonly stack: AsyncDisposableStack;
-  endure(way: Way, seconds: number): Promise<Outcome<Record<string, number>>>;
-}
-
-export async function startSiege(): Promise<Siege> {
-  await using starting = new AsyncDisposableStack();
-  const folder = await mkdtemp(`${tmpdir()}/siege-`);
-  starting.defer(() => rm(folder, { recursive: true, force: true }));
-  await Bun.write(`${folder}/track`, Buffer.concat([...seededBlocks('track', PUBLIC_TRACK_BYTES)]));
-  const upstream = starting.use(startProgram('upstream-main.ts', folder));
+/** Everything that is used ends before the gateway. */
+export async function startBesieged(stack: AsyncDisposableStack): Promise<GatewayProcess> {
+  const upstream = stack.use(startProgram('upstream-main.ts'));
   const UPSTREAM_URL = await upstream.firstLine;
   const cgroup = await openMemoryCgroup();
   if (!cgroup) throw new Error('no memory cgroup can be made');
-  starting.use(cgroup);
+  stack.use(cgroup);
   const settings = { UPSTREAM_URL, IDP_URL: UPSTREAM_URL, MAX_IN_FLIGHT_PER_SESSION: '10' };
-  const gateway = starting.use(await startGatewayProcess(settings, undefined, cgroup.prefix));
-  const started = starting.move();
-  const stack = started.use(new AsyncDisposableStack());
-  return {
-    gateway,
-    stack,
-    endure: (way, seconds) => endure(gateway, way, seconds),
-    [Symbol.asyncDispose]: () => started.disposeAsync(),
-  };
+  return stack.use(await startGatewayProcess(settings, undefined, cgroup.prefix));
 }
 
-async function endure(
-  gateway: GatewayProcess,
-  way: Way,
-  seconds: number,
-): Promise<Outcome<Record<string, number>>> {
-  const problems = new Problems();
-  let isOver = false;
-  void gateway.exited.then((code) => {
-    if (!isOver) problems.add(`the gateway ended with ${code}`);
-  });
+/** @returns what the users met while the attackers were there, and the first problems */
+export async function endure(gateway: GatewayProcess, way: Way, seconds: number, calmMb: number) {
+  const problems: string[] = [];
+  const during = (name: string, work: Promise<unknown>) =>
+    work.catch((error: Error) => problems.length < 10 && problems.push(`${name}: ${error.message}`));
   for (let count = 0; count < 20; count++) await checkSession(way);
-  const before = await memoryOf(gateway.pid);
   await using attackers = startProgram('attackers-main.ts', way.url, String(seconds));
-  const siege = attackers.exited.then(() => {
+  await attackers.firstLine;
+  let isOver = false;
+  void Promise.race([attackers.exited, gateway.exited]).then(() => {
     isOver = true;
   });
-  await attackers.firstLine;
-  let whole = 0;
+  let complete = 0;
   const apartMs = ((seconds - 15) * 1000) / GENERATIONS;
   const paying = Array.from({ length: GENERATIONS }, async (_, index) => {
     await Bun.sleep(index * apartMs);
-    await problems.during(
-      `generation ${index}`,
-      generate(way, index).then(() => whole++),
-    );
+    const paid = generate(way, `paid-${index}`).then(() => complete++);
+    await during(`generation ${index}`, paid);
   });
   const durations: number[] = [];
   while (!isOver) {
     const since = performance.now();
-    await problems.during('a session check', checkSession(way));
+    await during('a session check', checkSession(way));
     durations.push(performance.now() - since);
     await Bun.sleep(PAUSE_MS);
   }
-  await Promise.all([siege, ...paying]);
-  const { peakMb } = await memoryOf(gateway.pid).catch(() => GONE);
-  // The users go on.
-  for (const until = performance.now() + RECOVERY_MS; performance.now() < until; ) {
-    await problems.during('a session check afterwards', checkSession(way));
-    await Bun.sleep(PAUSE_MS);
-  }
-  const after = await memoryOf(gateway.pid).catch(() => GONE);
-  return {
-    figures: {
-      'paid generations whole': whole,
-      'session checks': durations.length,
-      'p50 ms': percentile(durations, 0.5),
-      'p99 ms': percentile(durations, 0.99),
-      'MB before': before.rssMb,
-      'MB at peak': peakMb,
-      'MB after 30 s': after.rssMb,
-    },
-    problems: problems.list(),
+  await Promise.all(paying);
+  const isCalm = async () => {
+    await during('a session check afterwards', checkSession(way));
+    return (await memoryOf(gateway.pid)).rssMb < calmMb;
   };
+  await during('the memory afterwards', eventually(isCalm, `less than ${calmMb} MB`, 30_000));
+  const sorted = Float64Array.from(durations).sort();
+  const p99Ms = sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN;
+  return { complete, checks: durations.length, p99Ms, problems };
 }
 
-/** Of a user whom no attacker shares a session with. */
-function send({ url, certificate }: Way, path: string, user: string, json?: unknown, key = '') {
-  return request(url + path, {
-    cookie: `svc_music_access=${user}; svc_music_refresh=${user}-refresh`,
-    headers: key ? { 'idempotency-key': key } : {},
-    ...(json === undefined ? {} : { json }),
-    ...(certificate === undefined ? {} : { tls: { ca: certificate } }),
-  });
+/** From a user with whom no attacker shares a session. */
+function send({ url, certificate }: Way, path: string, user: string, generation = {}) {
+  const tls = certificate === undefined ? {} : { tls: { ca: certificate } };
+  const cookie = `svc_music_access=${user}; svc_music_refresh=${user}-refresh`;
+  return request(url + path, { cookie, ...generation, ...tls });
 }
 
 async function checkSession(way: Way): Promise<void> {
@@ -125,17 +81,18 @@ async function checkSession(way: Way): Promise<void> {
     throw new Error(`${response.status} ${text}`);
 }
 
-async function generate(way: Way, index: number): Promise<void> {
-  const key = `paid-${index}`;
-  const order = { model: 'm', prompt: 'track', music_length_ms: 3000 };
-  const response = await send(way, '/api/music/generate', `payer-${index}`, order, key);
-  const audio = Buffer.from(await response.arrayBuffer());
-  if (response.status !== 200 || !audio.equals(paidAudio(key))) {
-    throw new Error(`${response.status}, ${audio.length} bytes: ${audio.toString('latin1', 0, 100)}`);
-  }
+async function generate(way: Way, key: string): Promise<void> {
+  const order = { headers: { 'idempotency-key': key }, json: { ...TRACK, prompt: 'track' } };
+  const response = await send(way, '/api/music/generate', `${key}-payer`, order);
+  const audio = await response.bytes();
+  const pieces = Array.from({ length: PIECES }, (_, piece) =>
+    Buffer.alloc(PIECE_BYTES, `${key}, piece ${piece}; `),
+  );
+  if (response.status !== 200 || !Buffer.concat(pieces).equals(audio))
+    throw new Error(`${response.status} with ${audio.length} bytes`);
 }
 
-/** One of the programs in this folder; it ends with the siege. */
+/** One of the programs in this folder; its stdin ends with this process. */
 function startProgram(file: string, ...words: string[]) {
   const program = new URL(file, import.meta.url).pathname;
   const child = Bun.spawn([process.execPath, program, ...words], {
@@ -143,13 +100,9 @@ function startProgram(file: string, ...words: string[]) {
     stdout: 'pipe',
     stderr: 'inherit',
   });
-  const { promise: firstLine, resolve } = Promise.withResolvers<string>();
-  void (async () => {
-    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) resolve(text.trim());
-    resolve('');
-  })();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   return {
-    firstLine,
+    firstLine: reader.read().then(({ value = '' }) => value.trim()),
     exited: child.exited,
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL');

@@ -1,33 +1,25 @@
-/**
- * The upstream and identity provider of a gateway under siege: `upstream-main.ts <folder>`, with a public track `track`
- * in the folder; ends with its stdin.
- */
+/** The upstream and identity provider of a gateway under siege. It prints its address, and ends with its stdin. */
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { PIECES, paidAudio } from './paid-audio.ts';
 
-const [folder = ''] = process.argv.slice(2);
 const Order = Type.Object({ prompt: Type.String() });
+const track = new Blob([Buffer.alloc(40_000_000, 'a public track; ')]);
+const PIECES = 40;
+const PIECE_BYTES = 10_000;
 /** Between two pieces, so that a generation streams for some seconds. */
 const PIECE_MS = 100;
-let ordered = 0;
 
 function never(request: Request, server: Bun.Server<undefined>): Promise<Response> {
   server.timeout(request, 0);
   return new Promise(() => {});
 }
 
-function paid(key: string): Response {
-  const audio = paidAudio(key);
-  const size = Math.ceil(audio.length / PIECES);
-  const pieces = (async function* () {
-    for (let start = 0; start < audio.length; start += size) {
-      await Bun.sleep(PIECE_MS);
-      yield audio.subarray(start, start + size);
-    }
-  })();
-  return new Response(pieces, { headers: { 'content-type': 'audio/mpeg' } });
+async function* paidAudio(idempotencyKey: string) {
+  for (let piece = 0; piece < PIECES; piece++) {
+    await Bun.sleep(PIECE_MS);
+    yield Buffer.alloc(PIECE_BYTES, `${idempotencyKey}, piece ${piece}; `);
+  }
 }
 
 const server = Bun.serve({
@@ -38,15 +30,13 @@ const server = Bun.serve({
     '/v1/me': (request) => Response.json({ token: request.headers.get('authorization') }),
     '/v1/music': {
       POST: async (request, server) => {
-        ordered++;
         const { prompt } = Value.Parse(Order, await request.json());
         if (prompt === 'never') return never(request, server);
-        return paid(request.headers.get('idempotency-key') ?? '');
+        return new Response(paidAudio(request.headers.get('idempotency-key') ?? ''));
       },
     },
-    '/v1/music/public/:id/content': () => new Response(Bun.file(`${folder}/track`)),
+    '/v1/music/public/:id/content': () => new Response(track),
     '/oauth/token': never,
-    '/control/ordered': () => Response.json(ordered),
   },
   fetch: () => new Response(null, { status: 404 }),
 });

@@ -39,7 +39,7 @@ export function words(text: string): string[] {
   return text.trim().split(/[ \n]+/);
 }
 
-/** The lines of a text, without their indentation. */
-export function lines(text: string): string[] {
-  return text.trim().split(/(?<!\r)\n */);
+/** The items of a text, separated by ` | ` or by line ends without a carriage return. */
+export function items(text: string): string[] {
+  return text.split(/ \| |(?<!\r)\n */);
 }

@@ -2,29 +2,19 @@
 
 import fc, { type Arbitrary } from 'fast-check';
 import { ORIGIN } from '../../../support/world.ts';
-import { few, lines, maybe, pick, rarely, words } from './choices.ts';
+import { few, items, maybe, pick, rarely, words } from './choices.ts';
 import { cookieLines } from './cookies.ts';
 import { PLACEHOLDER } from './marker.ts';
 import { HOSTS, ODD_LINES, ODD_ORIGIN_LINES, ODD_ORIGINS } from './odd-lines.ts';
 
 /** What a browser or a player may well send. */
-const RELAYED_LINES = lines(`Accept: application/json
-  Accept: audio/*;q=0.9, */*
-  Accept-Language: sw, en;q=0.5
-  Accept-Encoding: br
-  Accept-Encoding: gzip, deflate
-  Cache-Control: no-cache
-  Pragma: no-cache
-  Content-Encoding: identity
-  Range: bytes=0-99
-  Range: bytes=100-
-  If-Range: "a"
-  If-None-Match: W/"a", "b"
-  If-Match: "a"
-  If-Modified-Since: Tue, 01 Sep 2026 10:00:00 GMT
+const RELAYED_LINES =
+  items(`Accept: application/json | Accept: audio/*;q=0.9, */* | Accept-Language: sw, en;q=0.5
+  Accept-Encoding: br | Accept-Encoding: gzip, deflate | Cache-Control: no-cache | Pragma: no-cache
+  Content-Encoding: identity | Range: bytes=0-99 | Range: bytes=100- | If-Range: "a"
+  If-None-Match: W/"a", "b" | If-Match: "a" | If-Modified-Since: Tue, 01 Sep 2026 10:00:00 GMT
   If-Unmodified-Since: Tue, 01 Sep 2026 10:00:00 GMT
-  traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
-  tracestate: a=b`);
+  traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 | tracestate: a=b`);
 const CONNECTION_OPTIONS = [
   ...words(
     'keep-alive close X-Absent "range" range;x host content-length transfer-encoding authorization via',

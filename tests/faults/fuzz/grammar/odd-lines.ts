@@ -1,7 +1,7 @@
 /** Origins, hosts and header lines that no browser sends. */
 
 import { ORIGIN } from '../../../support/world.ts';
-import { lines, words } from './choices.ts';
+import { items, words } from './choices.ts';
 
 export const ODD_ORIGINS = [
   ...words(`null * constructor __proto__ file:// studio.test ${ORIGIN}/ ${ORIGIN}:80 ${ORIGIN}. ${ORIGIN},`),
@@ -16,24 +16,12 @@ export const ODD_ORIGINS = [
 ];
 
 export const ODD_ORIGIN_LINES = [
-  ...lines(`Origin : ${ORIGIN}
-    Origin\t: ${ORIGIN}
-    X-Origin: ${ORIGIN}
-    Origin\x00: ${ORIGIN}
-    Referer: ${ORIGIN}/
-    Origin: http://evil.test\r\nOrigin: ${ORIGIN}
-    Origin: ${ORIGIN}\r\nOrigin: http://evil.test
-    Origin: ${ORIGIN}\r\norigin: ${ORIGIN}
-    Origin:\r\n ${ORIGIN}
-    Origin: ${ORIGIN}\r\n x
-    Origin ${ORIGIN}
-    :Origin: ${ORIGIN}
-    Origin;: ${ORIGIN}
-    Sec-Fetch-Site: same-origin
-    X: a\rOrigin: ${ORIGIN}
-    X: a\x00Origin: ${ORIGIN}
-    X-Forwarded-Origin: ${ORIGIN}
-    Access-Control-Allow-Origin: ${ORIGIN}`),
+  ...items(`Origin : ${ORIGIN} | Origin\t: ${ORIGIN} | X-Origin: ${ORIGIN} | Origin\x00: ${ORIGIN}
+  Referer: ${ORIGIN}/ | Origin: http://evil.test\r\nOrigin: ${ORIGIN}
+  Origin: ${ORIGIN}\r\nOrigin: http://evil.test | Origin: ${ORIGIN}\r\norigin: ${ORIGIN}
+  Origin:\r\n ${ORIGIN} | Origin: ${ORIGIN}\r\n x | Origin ${ORIGIN} | :Origin: ${ORIGIN}
+  Origin;: ${ORIGIN} | Sec-Fetch-Site: same-origin | X: a\rOrigin: ${ORIGIN}
+  X: a\x00Origin: ${ORIGIN} | X-Forwarded-Origin: ${ORIGIN} | Access-Control-Allow-Origin: ${ORIGIN}`),
   ` Origin: ${ORIGIN}`,
 ];
 
@@ -44,61 +32,21 @@ export const HOSTS = [
 ];
 
 export const ODD_LINES = [
-  ...lines(`Idempotency-Key: a, b
-    Idempotency-Key: \xff\xfe
-    Idempotency-Key: a\tb
-    Range: bytes=0-1
-    Range: bytes=-
-    Range: x
-    Accept-Language: sw
-    Accept-Language: sw;q=0.5, en;q=0.4
-    Accept-Language: ;q=
-    Accept-Language: sw;q=1e999,*
-    Accept-Language: ,,,;;;
-    Accept: */*
-    Accept: \x01
-    If-None-Match: "a"
-    If-Match: *
-    If-Range: x
-    traceparent: 00-x
-    traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
-    tracestate: a=b
-    X-Request-Id: a b
-    X-Request-Id: ${'i'.repeat(65)}
-    X-Request-Id: {"level":"error"}
-    Accept-Encoding: gzip, br
-    Authorization: Bearer mine
-    Authorization: Basic eDp5
-    Proxy-Authorization: x
-    X-Forwarded-Host: evil.test
-    X-Forwarded-For: 127.0.0.1
-    X-Original-URL: /api/health
-    X-Rewrite-URL: /v1/admin
-    X-HTTP-Method-Override: DELETE
-    Forwarded: host=evil.test
-    Via: 1.1 x
-    Connection: close
-    Connection: keep-alive, Origin
-    Connection: cookie
-    Connection: upgrade\r\nUpgrade: websocket
-    Keep-Alive: x
-    TE: trailers
-    Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk
-    Expect: 100-continue
-    Expect: x
-    Trailer: Origin
-    Max-Forwards: 0
-    Content-Encoding: gzip
-    Access-Control-Request-Method: POST
-    Access-Control-Request-Headers: x\xff
-    Host: second.test
-    : empty
-    no colon
-    X: \x00
-    __proto__: x
-    constructor: x
-    Content-Disposition: x
-    Set-Cookie: a=b
-    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13`),
+  ...items(`Idempotency-Key: a, b | Idempotency-Key: \xff\xfe | Idempotency-Key: a\tb | Range: bytes=0-1
+  Range: bytes=- | Range: x | Accept-Language: sw | Accept-Language: sw;q=0.5, en;q=0.4
+  Accept-Language: ;q= | Accept-Language: sw;q=1e999,* | Accept-Language: ,,,;;; | Accept: */*
+  Accept: \x01 | If-None-Match: "a" | If-Match: * | If-Range: x | traceparent: 00-x
+  traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 | tracestate: a=b
+  X-Request-Id: a b | X-Request-Id: ${'i'.repeat(65)} | X-Request-Id: {"level":"error"}
+  Accept-Encoding: gzip, br | Authorization: Bearer mine | Authorization: Basic eDp5
+  Proxy-Authorization: x | X-Forwarded-Host: evil.test | X-Forwarded-For: 127.0.0.1
+  X-Original-URL: /api/health | X-Rewrite-URL: /v1/admin | X-HTTP-Method-Override: DELETE
+  Forwarded: host=evil.test | Via: 1.1 x | Connection: close | Connection: keep-alive, Origin
+  Connection: cookie | Connection: upgrade\r\nUpgrade: websocket | Keep-Alive: x | TE: trailers
+  Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk | Expect: 100-continue | Expect: x | Trailer: Origin
+  Max-Forwards: 0 | Content-Encoding: gzip | Access-Control-Request-Method: POST
+  Access-Control-Request-Headers: x\xff | Host: second.test | : empty | no colon | X: \x00
+  __proto__: x | constructor: x | Content-Disposition: x | Set-Cookie: a=b
+  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13`),
   'Idempotency-Key: ',
 ];

@@ -1,7 +1,7 @@
 /** Responses of the upstream: links, addresses, Vary, limits, and headers that must not pass. */
 
 import fc, { type Arbitrary } from 'fast-check';
-import { few, lines, maybe, pick, rarely, words } from './choices.ts';
+import { few, items, maybe, pick, rarely, words } from './choices.ts';
 
 /** `{host}` and `{port}` in its lines stand for the upstream's. */
 export interface RichResponse {
@@ -29,42 +29,19 @@ const VARIES = [
   ],
   'Access-Control-Request-Headers',
 ];
-const PASSING = lines(`Content-Type: audio/mpeg
-  Content-Type: application/json
-  Content-Type: text/html
-  Content-Language: sw
-  Content-Disposition: attachment; filename="a.mp3"
-  Accept-Ranges: bytes
-  ETag: W/"a"
-  Last-Modified: Tue, 01 Sep 2026 10:00:00 GMT
-  Expires: 0
-  Age: 7
-  Allow: GET, PUT
-  Cache-Control: public, max-age=60
-  X-Generation-Id: gen-7
-  X-Music-Creation-Id: creation-7`);
-const LIMITS = lines(`Retry-After: 120
-  Retry-After: Tue, 01 Sep 2026 10:00:00 GMT
-  RateLimit: "day";r=0;t=3600
-  RateLimit-Policy: "day";q=10;w=86400
-  RateLimit-Remaining: 3
-  X-RateLimit-Remaining: 4`);
-const ENDING = lines(`Keep-Alive: timeout=77
-  Proxy-Authenticate: Basic realm="up"
-  Proxy-Connection: keep-alive
-  TE: gzip
-  Trailer: X-Sum
-  Upgrade: h2c
-  Proxy-Authentication-Info: nextnonce="n"
-  Set-Cookie: up=1; Path=/
-  Server: up/1
-  Via: 1.1 up
-  Refresh: 5; url=http://evil.test/
-  Alt-Svc: h3=":443"
-  Clear-Site-Data: "cookies"
-  X-Internal: node-7
-  Access-Control-Allow-Origin: http://evil.test
-  Content-Security-Policy: default-src http:
+const PASSING = items(`Content-Type: audio/mpeg | Content-Type: application/json | Content-Type: text/html
+  Content-Language: sw | Content-Disposition: attachment; filename="a.mp3" | Accept-Ranges: bytes
+  ETag: W/"a" | Last-Modified: Tue, 01 Sep 2026 10:00:00 GMT | Expires: 0 | Age: 7 | Allow: GET, PUT
+  Cache-Control: public, max-age=60 | X-Generation-Id: gen-7 | X-Music-Creation-Id: creation-7`);
+const LIMITS =
+  items(`Retry-After: 120 | Retry-After: Tue, 01 Sep 2026 10:00:00 GMT | RateLimit: "day";r=0;t=3600
+  RateLimit-Policy: "day";q=10;w=86400 | RateLimit-Remaining: 3 | X-RateLimit-Remaining: 4`);
+const ENDING =
+  items(`Keep-Alive: timeout=77 | Proxy-Authenticate: Basic realm="up" | Proxy-Connection: keep-alive
+  TE: gzip | Trailer: X-Sum | Upgrade: h2c | Proxy-Authentication-Info: nextnonce="n"
+  Set-Cookie: up=1; Path=/ | Server: up/1 | Via: 1.1 up | Refresh: 5; url=http://evil.test/
+  Alt-Svc: h3=":443" | Clear-Site-Data: "cookies" | X-Internal: node-7
+  Access-Control-Allow-Origin: http://evil.test | Content-Security-Policy: default-src http:
   X-Content-Type-Options: other`);
 const OTHER_ADDRESSES = [
   ...words('https://cdn.test/a http://evil.test/base/v1/x https://cdn.test/?u=/base/v1/ //cdn.test/a'),

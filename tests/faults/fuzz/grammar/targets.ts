@@ -1,7 +1,7 @@
 /** Methods and request targets: the gateway's routes, and proxied paths with every escape. */
 
 import fc, { type Arbitrary } from 'fast-check';
-import { lines, maybe, pick, rarely, words } from './choices.ts';
+import { items, maybe, pick, rarely, words } from './choices.ts';
 import { PLACEHOLDER } from './marker.ts';
 import {
   AUTH_PATHS,
@@ -19,15 +19,9 @@ export interface Aim {
 
 const METHODS = words('GET HEAD POST PUT PATCH DELETE');
 const ODD_METHODS = [...words('OPTIONS TRACE CONNECT PROPFIND get GETT QUERY PRI M-SEARCH G\0T'), ''];
-const ROUTES = lines(`GET /api/auth/session
-  GET /api/music/models
-  POST /api/auth/idp
-  POST /api/auth/idp
-  POST /api/auth/logout
-  POST /api/music/generate
-  POST /api/music/generate
-  POST /api/music/generate
-  GET /api/health`);
+const ROUTES = items(`GET /api/auth/session | GET /api/music/models | POST /api/auth/idp | POST /api/auth/idp
+  POST /api/auth/logout | POST /api/music/generate | POST /api/music/generate
+  POST /api/music/generate | GET /api/health`);
 const PROXY = '/api/upstream/v1/';
 const PREFIXES = words('/api/upstream/v1 /api/upstream/ /api/upstream /api/upstream/v2/ /api/upstream//v1/');
 const PLAIN_SEGMENTS = words("me music creations billing a%20b x.y ~u a:b a@b (a)'!* %C3%A9");
