@@ -10,9 +10,10 @@ export interface Body {
   readonly contentType: string | undefined;
 }
 
-/** The names and JSON values that the route at the target expects. */
+/** Names and JSON values. */
 type Fields = readonly (readonly [name: string, json: string])[];
-type FieldsOf = (target: string) => Fields;
+/** Which route the body is for. */
+export type Purpose = 'sign-in' | 'generation';
 
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
@@ -44,127 +45,83 @@ const FORMS = words('a=b & = &&&= % %zz=%zz __proto__=x __proto__[is_public]=tru
 const MULTIPART = '--b\r\nContent-Disposition: form-data; name="code"\r\n\r\nx\r\n--b--';
 const LIMIT_BYTES = 2 * 1024 * 1024;
 
-export function body(oddity: number): Arbitrary<(target: string) => Body> {
+export function body(oddity: number, purpose: Purpose): Arbitrary<Body> {
+  const usual = fields(purpose);
+  const bytes = fc.array(fc.nat(255), { maxLength: 300, size: 'max' });
   const odd = fc.oneof(
-    typed(changed().map(objectOf), oddType()),
-    typed(changed().map(objectOf), fc.constant(JSON_TYPE)),
-    typed(fixed(pick(ODD_TEXTS)), fc.constant(JSON_TYPE)),
-    typed(fixed(pick(ODD_TEXTS)), rarely(0.7, oddType(), fc.constant(undefined))),
-    typed(form(), fc.constant(FORM_TYPE)),
+    typed(changed(usual).map(objectText), fc.oneof(pick(JSON_TYPES), pick(ODD_TYPES))),
+    typed(changed(usual).map(objectText), fc.constant(JSON_TYPE)),
+    typed(pick(ODD_TEXTS), fc.constant(JSON_TYPE)),
+    typed(pick(ODD_TEXTS), fc.oneof(pick(ODD_TYPES), fc.constant(undefined))),
+    typed(form(usual), fc.constant(FORM_TYPE)),
     typed(
-      fixed(
-        fc.array(fc.nat(255), { maxLength: 300, size: 'max' }).map((codes) => String.fromCharCode(...codes)),
-      ),
-      oddType(),
+      bytes.map((codes) => String.fromCharCode(...codes)),
+      fc.oneof(pick(JSON_TYPES), pick(ODD_TYPES)),
     ),
-    typed(rarely(0.03, nearLimit(), deep()), fc.constant(JSON_TYPE)),
-    typed(fixed(fc.constant(MULTIPART)), fc.constant('multipart/form-data; boundary=b')),
+    typed(rarely(0.03, nearLimit(usual), deep(usual)), fc.constant(JSON_TYPE)),
+    typed(fc.constant(MULTIPART), fc.constant('multipart/form-data; boundary=b')),
   );
-  return rarely(oddity, odd, typed(fields().map(objectOf), pick(JSON_TYPES)));
+  return rarely(oddity, odd, typed(usual.map(objectText), pick(JSON_TYPES)));
 }
 
-type Text = Arbitrary<(target: string) => string>;
-
-function typed(text: Text, contentType: Arbitrary<string | undefined>): Arbitrary<(target: string) => Body> {
-  return fc.tuple(text, contentType).map(([text, contentType]) => (target) => ({
-    bytes: text(target),
-    contentType,
-  }));
+function typed(bytes: Arbitrary<string>, contentType: Arbitrary<string | undefined>): Arbitrary<Body> {
+  return fc.record({ bytes, contentType });
 }
 
-function oddType(): Arbitrary<string> {
-  return fc.oneof(pick(JSON_TYPES), pick(ODD_TYPES));
-}
-
-function fixed(text: Arbitrary<string>): Text {
-  return text.map((each) => () => each);
-}
-
-function fields(): Arbitrary<FieldsOf> {
-  const isPublic = maybe(0.3, pick(words('true "true" 1 false')));
+function fields(purpose: Purpose): Arbitrary<Fields> {
+  if (purpose === 'sign-in') {
+    return pick(CODE_FLAVOURS).map((flavour) => [
+      ['code', `"code.${PLACEHOLDER}.${flavour}"`],
+      ['code_verifier', `"${'v'.repeat(43)}"`],
+    ]);
+  }
   return fc
-    .tuple(pick(CODE_FLAVOURS), rarely(0.2, pick(LENGTHS), fc.constant('30000')), isPublic)
-    .map(([flavour, length, [isPublic]]) => (target) => {
-      if (target.includes('/auth/')) {
-        return [
-          ['code', `"code.${PLACEHOLDER}.${flavour}"`],
-          ['code_verifier', `"${'v'.repeat(43)}"`],
-        ];
-      }
-      const generation: Fields = [
-        ['model', '"sandbox-music-1"'],
-        ['prompt', `"Rain ${PLACEHOLDER}"`],
-        ['music_length_ms', length],
-      ];
-      return isPublic === undefined ? generation : [...generation, ['is_public', isPublic]];
-    });
+    .tuple(rarely(0.2, pick(LENGTHS), fc.constant('30000')), maybe(0.3, pick(words('true "true" 1 false'))))
+    .map(([length, isPublic]) => [
+      ['model', '"sandbox-music-1"'],
+      ['prompt', `"Rain ${PLACEHOLDER}"`],
+      ['music_length_ms', length],
+      ...isPublic.map((each) => ['is_public', each] as const),
+    ]);
 }
 
 /** Up to three fields are removed, replaced, repeated, added, or given a length at a limit. */
-function changed(): Arbitrary<FieldsOf> {
-  type Change = (name: string) => Fields;
-  const value = pick(ODD_VALUES);
-  const change = fc.oneof(
-    fc.constant<Change>(() => []),
-    value.map(
-      (json): Change =>
-        (name) => [[name, json]],
-    ),
-    fc.tuple(value, value).map(
-      ([first, second]): Change =>
-        (name) => [
-          [name, first],
-          [name, second],
-        ],
-    ),
-    fc.tuple(pick(ODD_NAMES), value).map(
-      (field): Change =>
-        () => [field],
-    ),
-    pick([42, 43, 119, 120, 121, 4100, 4101]).map(
-      (length): Change =>
-        (name) => [[name, `"${'y'.repeat(length)}"`]],
-    ),
-  );
-  const changes = fc.array(fc.tuple(fc.nat(3), change), { minLength: 1, maxLength: 3 });
-  return fc.tuple(fields(), changes).map(([fieldsOf, changes]) => (target) => {
-    const result = [...fieldsOf(target)];
-    for (const [at, change] of changes) {
+function changed(usual: Arbitrary<Fields>): Arbitrary<Fields> {
+  const limits = pick([42, 43, 119, 120, 121, 4100, 4101]).map((length) => `"${'y'.repeat(length)}"`);
+  const values = fc.array(fc.oneof({ weight: 3, arbitrary: pick(ODD_VALUES) }, limits), { maxLength: 2 });
+  const change = fc.tuple(fc.nat(3), values, maybe(0.2, pick(ODD_NAMES)));
+  return fc.tuple(usual, fc.array(change, { minLength: 1, maxLength: 3 })).map(([fields, changes]) => {
+    const result = [...fields];
+    for (const [at, values, [otherName]] of changes) {
       const index = at % (result.length || 1);
-      result.splice(index, 1, ...change(result[index]?.[0] ?? 'code'));
+      const name = otherName ?? result[index]?.[0] ?? 'code';
+      result.splice(index, 1, ...values.map((json) => [name, json] as const));
     }
     return result;
   });
-}
-
-function objectOf(fieldsOf: FieldsOf): (target: string) => string {
-  return (target) => objectText(fieldsOf(target));
 }
 
 function objectText(fields: Fields): string {
   return `{${fields.map(([name, json]) => `"${name}":${json}`).join(',')}}`;
 }
 
-function form(): Text {
+function form(usual: Arbitrary<Fields>): Arbitrary<string> {
   const many = pick([999, 1001, 5000]).map((count) => '&f=1'.repeat(count));
-  return fc
-    .tuple(fields(), maybe(0.5, pick(FORMS)), maybe(0.05, many))
-    .map(([fieldsOf, others, [many = '']]) => (target) => {
-      const pairs = fieldsOf(target).map(([name, json]) => `${name}=${json.replaceAll('"', '')}`);
-      return [...pairs, ...others].join('&') + many;
-    });
+  return fc.tuple(usual, maybe(0.5, pick(FORMS)), maybe(0.05, many)).map(([fields, others, [many = '']]) => {
+    const pairs = fields.map(([name, json]) => `${name}=${json.replaceAll('"', '')}`);
+    return [...pairs, ...others].join('&') + many;
+  });
 }
 
-function nearLimit(): Text {
-  return fc.tuple(fields(), fc.integer({ min: -40, max: 20 })).map(([fieldsOf, beyond]) => (target) => {
-    const fields = fieldsOf(target);
+function nearLimit(usual: Arbitrary<Fields>): Arbitrary<string> {
+  return fc.tuple(usual, fc.integer({ min: -40, max: 20 })).map(([fields, beyond]) => {
     const padding = LIMIT_BYTES - objectText(fields).length + beyond;
     return objectText([...fields, ['pad', `"${'p'.repeat(padding)}"`]]);
   });
 }
 
 /** Nested, wide, or with a long number. */
-function deep(): Text {
+function deep(usual: Arbitrary<Fields>): Arbitrary<string> {
   const shapes: readonly ((depth: number, fields: Fields) => string)[] = [
     (depth) => '['.repeat(depth) + ']'.repeat(depth),
     (depth) => '{"a":'.repeat(depth) + '}'.repeat(depth),
@@ -172,9 +129,7 @@ function deep(): Text {
     (depth, fields) => objectText([...fields, ['digits', '9'.repeat(depth)]]),
     (depth) => `[${'0,'.repeat(depth)}0]`,
   ];
-  return fc.tuple(pick(shapes), pick([50, 500, 5000, 20_000]), fields()).map(
-    ([shape, depth, fieldsOf]) =>
-      (target) =>
-        shape(depth, fieldsOf(target)),
-  );
+  return fc
+    .tuple(pick(shapes), pick([50, 500, 5000, 20_000]), usual)
+    .map(([shape, depth, fields]) => shape(depth, fields));
 }

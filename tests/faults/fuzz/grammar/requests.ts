@@ -101,21 +101,23 @@ function written(oddity: number, isForbidden: boolean): Arbitrary<Pick<FuzzReque
       // An odd host and this path have together led to the wrong route before.
       linesWithHost(0.4),
       maybe(oddity / 4, fc.constant(true)),
-      fc.tuple(body(oddity), framing(oddity)),
+      fc.tuple(body(oddity, 'sign-in'), body(oddity, 'generation'), framing(oddity)),
       rarely(oddity / 20, pick(VERSIONS), fc.constant('HTTP/1.1')),
     )
-    .map(([{ method, target }, lines, linesForHealth, [alwaysBody], [bodyFor, frame], version]) => {
-      const all = [...(target.includes('/api/health') ? linesForHealth : lines)];
-      const { contentType, bytes: content } = bodyFor(target);
-      const framed = frame(content);
-      const hasBody = alwaysBody === true || ['POST', 'PUT', 'PATCH'].includes(method);
-      if (hasBody && contentType !== undefined) all.push(`Content-Type: ${contentType}`);
-      if (hasBody) all.push(...framed.lines);
-      return {
-        bytes: `${method} ${target} ${version}\r\n${all.join('\r\n')}\r\n\r\n${hasBody ? framed.bytes : ''}`,
-        isFramed: ANSWERED_METHODS.test(method) && (!hasBody || framed.isHonest),
-      };
-    });
+    .map(
+      ([{ method, target }, lines, linesForHealth, [alwaysBody], [signIn, generation, frame], version]) => {
+        const all = [...(target.includes('/api/health') ? linesForHealth : lines)];
+        const { contentType, bytes: content } = target.includes('/auth/') ? signIn : generation;
+        const framed = frame(content);
+        const hasBody = alwaysBody === true || ['POST', 'PUT', 'PATCH'].includes(method);
+        if (hasBody && contentType !== undefined) all.push(`Content-Type: ${contentType}`);
+        if (hasBody) all.push(...framed.lines);
+        return {
+          bytes: `${method} ${target} ${version}\r\n${all.join('\r\n')}\r\n\r\n${hasBody ? framed.bytes : ''}`,
+          isFramed: ANSWERED_METHODS.test(method) && (!hasBody || framed.isHonest),
+        };
+      },
+    );
 }
 
 /** Whether there is one line for the origin, and it is the allowed one. */
