@@ -5,7 +5,7 @@ import { ORIGIN } from '../../support/world.ts';
 import type { Call } from './call-parser.ts';
 import { type Exchange, exchange, isReusable, marked, type SentRequest } from './exchange.ts';
 import { markerOf, markersIn } from './grammar/marker.ts';
-import type { Batch, FuzzRequest } from './grammar/requests.ts';
+import type { FuzzRequest } from './grammar/requests.ts';
 import { problemWithCall, problemWithForwarding } from './judge-call.ts';
 import { problemWithRefusal, problemWithRelay, type Transaction } from './judge-relay.ts';
 import { isBare, problemWithExchange, problemWithLeaks } from './judge-response.ts';
@@ -17,17 +17,28 @@ const CONTROL_TOKEN = 'acc.control.ok';
 let sentSoFar = 0;
 
 export class BatchRun {
-  readonly #batch: Batch;
+  readonly #isForbidden: boolean;
   readonly #gatewayUrl: string;
   readonly #upstreamHost: string;
   #previous: BatchRun | undefined;
   readonly #sent = new Map<string, SentRequest>();
   readonly #transactions = new Map<SentRequest, Transaction[]>();
-  readonly #findings: string[] = [];
+  readonly findings: string[] = [];
+  /** The indexes of the connections with which something was wrong. */
+  readonly suspects = new Set<number>();
+  readonly #connectionOf = new Map<string, number>();
 
-  /** @param previous the batch whose calls may still arrive */
-  constructor(batch: Batch, gatewayUrl: string, upstreamHost: string, previous: BatchRun | undefined) {
-    this.#batch = batch;
+  /**
+   * @param isForbidden whether no request has the allowed origin, so that not one call may reach the upstream
+   * @param previous the batch whose calls may still arrive
+   */
+  constructor(
+    isForbidden: boolean,
+    gatewayUrl: string,
+    upstreamHost: string,
+    previous: BatchRun | undefined,
+  ) {
+    this.#isForbidden = isForbidden;
     this.#gatewayUrl = gatewayUrl;
     this.#upstreamHost = upstreamHost;
     this.#previous = previous;
@@ -38,17 +49,18 @@ export class BatchRun {
     return this.#sent.size;
   }
 
-  /** @returns what is wrong, with the requests that it was found with */
-  async findings(): Promise<readonly string[]> {
-    await Promise.all(this.#batch.connections.map((requests) => this.#sendAll(requests)));
+  /** The requests of a connection are sent one after another, those of different connections at the same time. */
+  async send(connections: readonly (readonly FuzzRequest[])[]): Promise<void> {
+    await Promise.all(connections.map((requests, index) => this.#sendAll(requests, index)));
     await this.#control();
-    return this.#findings;
   }
 
   add(problem: string, request?: SentRequest, evidence = ''): void {
     const about = request ? [`${request.kind} request: ${printable(request.bytes)}`] : [];
     const seen = evidence ? [`evidence: ${printable(evidence)}`] : [];
-    this.#findings.push([problem, ...about, ...seen].join('\n  '));
+    const connection = request && this.#connectionOf.get(request.marker);
+    if (connection !== undefined) this.suspects.add(connection);
+    this.findings.push([problem, ...about, ...seen].join('\n  '));
   }
 
   /** Judges a call that has reached the upstream, and responds to it. */
@@ -66,7 +78,7 @@ export class BatchRun {
       (others.length ? `the call mixes requests: ${[marker, ...others].join(', ')}` : undefined) ??
       (owner && !owner.mayPass ? 'a request without an allowed Origin caused a call' : undefined) ??
       (parsed && problemWithForwarding(call, parsed)) ??
-      (this.#batch.isForbidden && !owner ? 'a call, although no request has an allowed Origin' : undefined);
+      (this.#isForbidden && !owner ? 'a call, although no request has an allowed Origin' : undefined);
     if (problem !== undefined) this.add(problem, owner, written(call));
     return said;
   }
@@ -80,12 +92,13 @@ export class BatchRun {
     return this.#transactions.get(request) ?? this.#previous?.causedBy(request) ?? [];
   }
 
-  async #sendAll(requests: readonly FuzzRequest[]): Promise<void> {
+  async #sendAll(requests: readonly FuzzRequest[], index: number): Promise<void> {
     const port = Number(new URL(this.#gatewayUrl).port);
     let connection: RawConnection | undefined;
     for (const each of requests) {
       const request = marked(each, markerOf(sentSoFar++));
       this.#sent.set(request.marker, request);
+      this.#connectionOf.set(request.marker, index);
       const used = connection;
       connection ??= new RawConnection(port);
       let done = await exchange(connection, request);
@@ -109,9 +122,9 @@ export class BatchRun {
     const ours = responses.filter((response) => !isBare(response));
     const transactions = this.causedBy(request);
     const fromUpstream = transactions.map(({ said }) => said);
-    const leak = firstProblem(ours, (response) =>
-      problemWithLeaks(response, this.#upstreamHost, fromUpstream),
-    );
+    const leak = ours
+      .map((response) => problemWithLeaks(response, this.#upstreamHost, fromUpstream))
+      .find((problem) => problem !== undefined);
     if (leak !== undefined) return leak;
     const [first] = ours;
     const parsed = wasSentOnce ? parseRequest(request) : undefined;
@@ -132,17 +145,6 @@ export class BatchRun {
       await Bun.sleep(10);
     }
   }
-}
-
-function firstProblem<Item>(
-  items: readonly Item[],
-  judge: (item: Item) => string | undefined,
-): string | undefined {
-  for (const item of items) {
-    const problem = judge(item);
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
 }
 
 /** The bytes in a form that can be pasted into a test: a JSON string, one character per byte. */

@@ -17,7 +17,7 @@ export interface Exchange {
 }
 
 /** A complete request must get its response within this. */
-const RESPONSE_MS = 5000;
+const RESPONSE_MS = 20_000;
 /** Nobody knows whether the gateway waits for the rest of an incomplete one. */
 const SILENCE_MS = 60;
 /** For a second response, to what may have become two requests. */

@@ -1,11 +1,11 @@
-/** One run: fast-check generates batches of requests, and shrinks the first one that something is wrong with. */
+/** One run: fast-check generates the requests of each connection, and shrinks the first that something is wrong with. */
 
-import fc from 'fast-check';
+import fc, { type Arbitrary } from 'fast-check';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
 import { memoryOf, openFilesOf } from '../../support/process-status.ts';
 import { BatchRun, printable } from './batch-run.ts';
 import type { Call } from './call-parser.ts';
-import { type Batch, batch } from './grammar/requests.ts';
+import { type FuzzRequest, requestsOfConnection } from './grammar/requests.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
 import { BASE_PATH, type UpstreamResponse } from './upstream-responses.ts';
 
@@ -13,7 +13,7 @@ export interface FuzzOptions {
   readonly seed: number;
   /** Batches are sent until there have been so many. */
   readonly requests: number;
-  /** As a failure has printed it: only that batch is sent. */
+  /** As a failure has printed it: only those requests are sent. */
   readonly path?: string;
   readonly progress?: (text: string) => void;
 }
@@ -23,10 +23,17 @@ const WARM_UP_REQUESTS = 10_000;
 const MOST_GROWTH_MB = 150;
 /** Open files that a connection being closed may still hold. */
 const MOST_OPEN_FILES = 40;
+/** As many findings are shown. */
+const MOST_FINDINGS = 3;
+/** A batch has so many connections, which are used at the same time. Each is generated from a seed of its own. */
+const CONNECTIONS = 128;
+const ONCE = { numRuns: 1, unbiased: true };
+const ANY_REQUESTS = requestsOfConnection(false);
+const FORBIDDEN_REQUESTS = requestsOfConnection(true);
 /** How long a failure is shrunk. */
 const SHRINK_MS = 60_000;
 
-/** @returns what is wrong, with the smallest batch that shows it and how to send it again; undefined if nothing is */
+/** @returns what is wrong, with the fewest requests that show it and how to send them again; undefined if nothing is */
 export async function fuzz(options: FuzzOptions): Promise<string | undefined> {
   await using run = await Run.start();
   return await run.check(options);
@@ -39,7 +46,6 @@ class Run implements AsyncDisposable {
   #batch: BatchRun | undefined;
   #requests = 0;
   #warmMb: number | undefined;
-  #shrinksUntil: number | undefined;
 
   private constructor(stack: AsyncDisposableStack, upstream: RecordingUpstream) {
     this.#stack = stack;
@@ -56,27 +62,46 @@ class Run implements AsyncDisposable {
     return run;
   }
 
-  async check({ seed, requests, path = '', progress }: FuzzOptions): Promise<string | undefined> {
-    const property = fc.asyncProperty(batch(), async (each) => {
-      const until = this.#shrinksUntil;
-      const isOver = until === undefined ? this.#requests >= requests : performance.now() > until;
-      if (isOver) throw new fc.PreconditionFailure(true);
-      const findings = await this.#send(each);
-      if (findings.length === 0) return progress?.(`${this.#requests} requests`);
-      this.#shrinksUntil ??= performance.now() + SHRINK_MS;
-      throw new Error(findings.slice(0, 3).join('\n'));
+  async check({ seed, requests, path, progress }: FuzzOptions): Promise<string | undefined> {
+    if (path !== undefined) return await this.#shrink(seed, path);
+    for (let first = seed - (seed % CONNECTIONS); this.#requests < requests; first += CONNECTIONS) {
+      const seeds = Array.from({ length: CONNECTIONS }, (_, index) => first + index);
+      const run = await this.#send(
+        isForbidden(first),
+        seeds.flatMap((each) => fc.sample(requestsOf(each), { ...ONCE, seed: each })),
+      );
+      if (run.findings.length > 0) return await this.#shrinkAny(run, seeds);
+      progress?.(`${this.#requests} requests`);
+    }
+    return await this.#problemWithSize();
+  }
+
+  /** Repeats the connections of a batch alone, those first with which something was wrong. */
+  async #shrinkAny({ findings, suspects }: BatchRun, seeds: readonly number[]): Promise<string> {
+    const ordered = [...[...suspects].map((index) => seeds[index] ?? 0), ...seeds];
+    for (const seed of new Set(ordered)) {
+      const problem = await this.#shrink(seed);
+      if (problem !== undefined) return problem;
+    }
+    const what = findings.slice(0, MOST_FINDINGS).join('\n');
+    return `${what}\nNo connection shows this alone. FUZZ_SEED=${seeds[0]} bun run fuzz`;
+  }
+
+  /** @param path as a failure has printed it: only those requests are sent */
+  async #shrink(seed: number, path = ''): Promise<string | undefined> {
+    const until = performance.now() + SHRINK_MS;
+    const property = fc.asyncProperty(requestsOf(seed), async (requests) => {
+      if (performance.now() > until) throw new fc.PreconditionFailure(true);
+      const { findings } = await this.#send(isForbidden(seed), [requests]);
+      if (findings.length > 0) throw new Error(findings.slice(0, MOST_FINDINGS).join('\n'));
     });
-    const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(property, {
-      seed,
-      path,
-      numRuns: path ? 1 : requests,
-      endOnFailure: path !== '',
-      unbiased: true,
-    });
-    if (!failed) return await this.#problemWithSize();
+    const settings = { ...ONCE, seed, path, endOnFailure: path !== '' };
+    const { counterexample, counterexamplePath, errorInstance } = await fc.check(property, settings);
+    if (!counterexample) return undefined;
     const what = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
-    const [shrunk] = counterexample ?? [];
-    return `${what}\n${shrunk ? described(shrunk) : ''}\nFUZZ_SEED=${seed} FUZZ_PATH=${counterexamplePath} bun run fuzz`;
+    const sent = counterexample[0].map(({ bytes, cuts }) => `  ${printable(bytes)}, cut at [${cuts}]`);
+    const again = `FUZZ_SEED=${seed} FUZZ_PATH=${counterexamplePath} bun run fuzz`;
+    return [what, 'shrunk to:', ...sent, again].join('\n');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -84,28 +109,27 @@ class Run implements AsyncDisposable {
     await this.#stack.disposeAsync();
   }
 
-  /** @returns what is wrong */
-  async #send(each: Batch): Promise<readonly string[]> {
+  async #send(forbidden: boolean, connections: readonly (readonly FuzzRequest[])[]): Promise<BatchRun> {
     this.#gateway ??= await startGatewayProcess({
       UPSTREAM_URL: `http://${this.#upstream.host}${BASE_PATH}`,
       IDP_URL: `http://${this.#upstream.host}/idp`,
     });
     const gateway = this.#gateway;
     const loggedBefore = errorsIn(gateway).length;
-    const run = new BatchRun(each, gateway.url, this.#upstream.host, this.#batch);
+    const run = new BatchRun(forbidden, gateway.url, this.#upstream.host, this.#batch);
     this.#batch = run;
-    const findings = await run.findings();
+    await run.send(connections);
     this.#requests += run.size;
-    const isWarm = this.#requests > WARM_UP_REQUESTS;
-    if (isWarm && !this.#shrinksUntil) this.#warmMb ??= await residentMb(gateway);
-    const logged = errorsIn(gateway).slice(loggedBefore);
+    if (this.#requests > WARM_UP_REQUESTS) this.#warmMb ??= await residentMb(gateway);
     const died = await Promise.race([gateway.exited, Bun.sleep(0)]);
+    const [logged] = errorsIn(gateway).slice(loggedBefore);
+    if (logged !== undefined) run.add(`the gateway logged: ${logged}`);
     if (died !== undefined) {
+      run.add(`the gateway died with ${died}:\n${gateway.errors()}`);
       await gateway[Symbol.asyncDispose]();
       this.#gateway = undefined;
-      return [`the gateway died with ${died}:\n${gateway.errors()}`];
     }
-    return logged.length ? [...findings, `the gateway logged: ${logged[0]}`] : findings;
+    return run;
   }
 
   #call(call: Call): UpstreamResponse {
@@ -139,15 +163,11 @@ function errorsIn(gateway: GatewayProcess): readonly string[] {
   return gateway.errors().match(/^\{"level":"error".*$/gm) ?? [];
 }
 
-/** The requests of a batch as they are sent, by their connections. */
-function described({ connections }: Batch): string {
-  return connections
-    .map((requests, index) => {
-      const lines = requests.map(
-        ({ bytes, cuts }) => `  ${printable(bytes)}${cuts.length ? `, cut at ${cuts}` : ''}`,
-      );
-      return [`connection ${index + 1}:`, ...lines].join('\n');
-    })
-    .slice(0, 5)
-    .join('\n');
+/** In every third batch no request has the allowed origin, so that not one call may reach the upstream. */
+function isForbidden(seed: number): boolean {
+  return Math.floor(seed / CONNECTIONS) % 3 === 2;
+}
+
+function requestsOf(seed: number): Arbitrary<readonly FuzzRequest[]> {
+  return isForbidden(seed) ? FORBIDDEN_REQUESTS : ANY_REQUESTS;
 }

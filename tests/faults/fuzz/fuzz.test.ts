@@ -8,7 +8,7 @@ const FIXED_SEED = 20_260;
 describe('the gateway, under requests that nobody would write,', () => {
   it.each([
     ['a fixed seed', FIXED_SEED],
-    ['a new seed', Number(process.env['FUZZ_SEED'] || Math.floor(Math.random() * 2 ** 31))],
+    ['a new seed', Number(process.env['FUZZ_SEED'] || Math.floor(Math.random() * 2 ** 30))],
   ])(
     'lives and keeps its promises: %s (%i)',
     async (_, seed) => {

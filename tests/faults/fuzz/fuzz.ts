@@ -2,11 +2,11 @@
 
 import { fuzz } from './fuzz-run.ts';
 
-const { FUZZ_SEED, FUZZ_REQUESTS, FUZZ_PATH = '' } = process.env;
-const seed = Number(FUZZ_SEED || Math.floor(Math.random() * 2 ** 31));
+const { FUZZ_SEED, FUZZ_REQUESTS, FUZZ_PATH } = process.env;
+const seed = Number(FUZZ_SEED || Math.floor(Math.random() * 2 ** 30));
 const requests = Number(FUZZ_REQUESTS || 200_000);
 
-console.log(`FUZZ_SEED=${seed} FUZZ_REQUESTS=${requests} FUZZ_PATH=${FUZZ_PATH}`);
+console.log(`FUZZ_SEED=${seed} FUZZ_REQUESTS=${requests}`);
 const start = performance.now();
 let reported = start;
 const progress = (text: string) => {
@@ -14,6 +14,6 @@ const progress = (text: string) => {
   reported = performance.now();
   console.log(text);
 };
-const problem = await fuzz({ seed, requests, path: FUZZ_PATH, progress });
+const problem = await fuzz({ seed, requests, ...(FUZZ_PATH && { path: FUZZ_PATH }), progress });
 console.log(`${problem ?? 'no findings'}\n${Math.round((performance.now() - start) / 1000)} s`);
 process.exit(problem === undefined ? 0 : 1);

@@ -45,11 +45,9 @@ export function problemWithExchange(request: SentRequest, exchange: Exchange): s
   const received = responses.map(({ bytes }) => bytes).join('') + rest;
   const stranger = markersIn(received).find((marker) => marker !== request.marker);
   if (stranger !== undefined) return `the response belongs to another request (${stranger})`;
-  for (const response of responses) {
-    const problem = problemWithResponse(response, request);
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
+  return responses
+    .map((response) => problemWithResponse(response, request))
+    .find((problem) => problem !== undefined);
 }
 
 /** When the upstream dies within its response, or an early response is lost by a reset while more was being sent. */

@@ -1,4 +1,4 @@
-/** Puts requests together from the parts of the grammar, and batches from requests. */
+/** Puts the requests of a connection together from the parts of the grammar. */
 
 import fc, { type Arbitrary } from 'fast-check';
 import { ORIGIN } from '../../../support/world.ts';
@@ -24,16 +24,7 @@ export interface FuzzRequest {
   readonly response: RichResponse;
 }
 
-export interface Batch {
-  /** Whether no request has the allowed origin, so that not one call may reach the upstream. */
-  readonly isForbidden: boolean;
-  /** Sent at the same time; the requests of a connection one after another. */
-  readonly connections: readonly (readonly FuzzRequest[])[];
-}
-
-const MOST_CONNECTIONS = 255;
 const MOST_GRAMMAR_REQUESTS = 4;
-
 const VERSIONS = ['HTTP/1.0', 'HTTP/1.2', 'HTTP/2.0', 'HTTP/0.9', 'http/1.1', 'HTTP/1.1 ', 'HTTP/11', ''];
 /** Bun closes the connection on a method that it does not know, and sometimes on a CONNECT, without a response. */
 const ANSWERED_METHODS = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|PROPFIND)$/;
@@ -42,31 +33,20 @@ const ALLOWED_LINE = new RegExp(
   'i',
 );
 
-export function batch(): Arbitrary<Batch> {
-  return fc.oneof({ weight: 2, arbitrary: batchOf(false) }, { weight: 1, arbitrary: batchOf(true) });
-}
-
-function batchOf(isForbidden: boolean): Arbitrary<Batch> {
+/** @param isForbidden whether no request may have the allowed origin */
+export function requestsOfConnection(isForbidden: boolean): Arbitrary<readonly FuzzRequest[]> {
   const mayBeSent = ({ mayPass }: FuzzRequest) => !(isForbidden && mayPass);
-  const fromGrammar = fc
-    .oneof(
-      { weight: 1, arbitrary: grammarRequest(0, isForbidden) },
-      { weight: 2, arbitrary: grammarRequest(0.1, isForbidden) },
-      { weight: 2, arbitrary: grammarRequest(0.25, isForbidden) },
-      { weight: 1, arbitrary: grammarRequest(0.5, isForbidden) },
-    )
-    .filter(mayBeSent);
-  // A mutated request is the last one, because nobody knows what it leaves behind on its connection.
-  const connection = fc
+  const oddities = [0, 0.1, 0.1, 0.25, 0.25, 0.5];
+  const fromGrammar = fc.oneof(
+    ...oddities.map((oddity) => grammarRequest(oddity, isForbidden).filter(mayBeSent)),
+  );
+  // A mutated request comes last, because nobody knows what it leaves behind on its connection.
+  return fc
     .tuple(
       fc.array(fromGrammar, { maxLength: MOST_GRAMMAR_REQUESTS }),
-      maybe(1, mutatedRequest(isForbidden).filter(mayBeSent)),
+      maybe(0.9, mutatedRequest(isForbidden).filter(mayBeSent)),
     )
     .map((each) => each.flat());
-  return fc.record({
-    isForbidden: fc.constant(isForbidden),
-    connections: fc.array(connection, { minLength: 1, maxLength: MOST_CONNECTIONS, size: 'max' }),
-  });
 }
 
 function grammarRequest(oddity: number, isForbidden: boolean): Arbitrary<FuzzRequest> {
