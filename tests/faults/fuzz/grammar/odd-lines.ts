@@ -32,8 +32,8 @@ export const HOSTS = [
 ];
 
 export const ODD_LINES = [
-  ...items(`Idempotency-Key: a, b | Idempotency-Key: \xff\xfe | Idempotency-Key: a\tb | Range: bytes=0-1
-  Range: bytes=- | Range: x | Accept-Language: sw | Accept-Language: sw;q=0.5, en;q=0.4
+  ...items(`Idempotency-Key: a, b | Idempotency-Key: \xff\xfe | Idempotency-Key: a\tb | If-Match: a\x7fb
+  Range: bytes=0-1 | Range: bytes=- | Range: x | Accept-Language: sw | Accept-Language: sw;q=0.5, en;q=0.4
   Accept-Language: ;q= | Accept-Language: sw;q=1e999,* | Accept-Language: ,,,;;; | Accept: */*
   Accept: \x01 | If-None-Match: "a" | If-Match: * | If-Range: x | traceparent: 00-x
   traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 | tracestate: a=b
