@@ -1,4 +1,4 @@
-/** Starts the sandbox: an identity provider and an upstream API on this machine, instead of a production account. */
+/** Starts the sandbox: a local identity provider and upstream API, so that nobody needs a production account. */
 
 import {
   type IdentityProviderOptions,
@@ -9,9 +9,9 @@ import { startUpstream, type Upstream, type UpstreamOptions } from './music-api/
 export interface SandboxOptions
   extends Pick<IdentityProviderOptions, 'clientId' | 'credentials' | 'redirectUris'>,
     Pick<UpstreamOptions, 'accessTokenSeconds' | 'pace' | 'startingBalance' | 'now'> {
-  /** Any free port unless given. */
+  /** By default, any free port. */
   identityProviderPort?: number;
-  /** Any free port unless given. */
+  /** By default, any free port. */
   upstreamPort?: number;
 }
 
@@ -22,10 +22,10 @@ export interface Sandbox {
   stop(): Promise<void>;
 }
 
-// Loopback only; by address, so that a studio on "localhost" is another site, as it is in production.
+// The loopback address makes the sandbox cross-site for a Studio on "localhost", as it is in production.
 const HOSTNAME = '127.0.0.1';
 
-/** A taken port rejects with the EADDRINUSE error, and leaves nothing running. */
+/** Rejects with the EADDRINUSE error if a port is taken, and leaves nothing running. */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const {
     identityProviderPort = 0,

@@ -1,6 +1,6 @@
-/** Turns a prompt into a tune, as plain data: tempo, key, chords and a pattern for every part. */
+/** Composes a tune from a prompt, as plain data: tempo, key, chords, and patterns for each part. */
 
-/** What a track is made from; nothing else is stored of it. */
+/** These values determine a track completely, so nothing else about it is stored. */
 export interface TrackRequest {
   prompt: string;
   model: string;
@@ -10,22 +10,22 @@ export interface TrackRequest {
 export type Part = 'pad' | 'bass' | 'arpeggio' | 'melody' | 'kick' | 'snare' | 'hat';
 
 /**
- * One bar of sixteen steps. A dot is a rest; a digit starts a note that many scale steps above the root of the
- * bar's chord (a drum has no pitch: its digit only says that it sounds).
+ * One bar of sixteen steps. A dot is a rest. A digit starts a note that is this many scale steps above the root
+ * of the bar's chord; a drum has no pitch, so any digit makes it sound.
  */
 export type Pattern = string;
 
 export interface Composition {
   lengthMs: number;
-  /** A sixteenth note. */
+  /** The length of a sixteenth note. */
   stepMs: number;
-  /** MIDI note number of the key. */
+  /** The MIDI note number of the tonic. */
   tonic: number;
-  /** Semitones above the tonic, seven in an octave. */
+  /** The seven notes of an octave, in semitones above the tonic. */
   scale: readonly number[];
-  /** The scale step on which each bar's chord is built; the progression repeats. */
+  /** The scale step of the root of each bar's chord; the progression repeats. */
   chords: readonly number[];
-  /** Each part's bars; they repeat. */
+  /** The bars of each part; they repeat. */
   parts: Record<Part, readonly Pattern[]>;
   /** The parts that play in each section of four bars; the sections repeat. */
   sections: readonly (readonly Part[])[];
@@ -37,7 +37,7 @@ export const BARS_PER_SECTION = 4;
 const STEP_MS = [110, 118, 125, 132, 140, 150, 160, 170];
 const TONICS = [53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64];
 
-// Every progression keeps clear of its mode's diminished chord.
+// No progression uses its mode's diminished chord, because it sounds dissonant.
 const MODES = {
   ionian: {
     scale: [0, 2, 4, 5, 7, 9, 11],
@@ -84,7 +84,7 @@ const FORMS = [
   [BREAK, FULL, FULL, STEADY, QUIET, FULL],
 ];
 
-/** The same prompt and model always give the same tune; the length only says where it ends. */
+/** The same prompt and model always give the same tune; the length only sets where it ends. */
 export function composeTrack({ prompt, model, lengthMs }: TrackRequest): Composition {
   const choose: Choose = (name, options) => {
     const hash = Bun.hash.xxHash32(JSON.stringify([model, prompt, name]));
@@ -116,7 +116,7 @@ function mapDrums(drums: Record<'kick' | 'snare' | 'hat', Pattern>) {
   return { kick: [drums.kick], snare: [drums.snare], hat: [drums.hat] };
 }
 
-/** Chord tones on the half bars, and between them steps to a neighbouring note of the scale. */
+/** The half bars have chord tones; the notes between them move by one or two steps of the scale. */
 function composeMotif(motif: string, choose: Choose): Pattern {
   if (motif === 'rest') return `${choose('last note', [0, 2, 4])}...............`;
   let height = choose(`${motif} start`, [2, 4, 7]);

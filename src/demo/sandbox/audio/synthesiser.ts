@@ -1,24 +1,24 @@
-/** Plays a composition: renders any range of its samples, each sample from its index alone. */
+/** Renders any range of a composition's samples. A sample depends on its index alone. */
 
 import { BARS_PER_SECTION, type Composition, type Part, STEPS_PER_BAR } from './composition.ts';
 
 export const SAMPLE_RATE = 24_000;
 const SAMPLES_PER_MS = SAMPLE_RATE / 1_000;
 
-/** A voice reads one table: in a loop at the note's pitch, or once through if it is a drum. */
+/** How a part sounds. A pitched voice loops its table at the note's pitch; a drum plays its table once. */
 interface Voice {
   table: Float32Array;
   /** Semitones from the key; absent for a drum. */
   transpose?: number;
-  /** Scale steps, from the note written, that sound together. */
+  /** The notes that sound together, in scale steps above the written note. */
   stack: readonly number[];
-  /** Pitch ratios of the oscillators; two that differ a little beat like an ensemble. */
+  /** The pitch ratios of the oscillators: two slightly different ones sound like an ensemble. */
   oscillators: readonly number[];
-  /** Gains of the note and of its echoes, three steps apart. */
+  /** The gains of the note and its echoes. */
   gains: readonly number[];
-  /** After 1 / fall seconds a note has a quarter of its amplitude. */
+  /** After 1 / `fall` seconds, a note has a quarter of its amplitude. */
   envelope: { attackMs: number; fall: number; releaseMs: number };
-  /** A note lasts until its part's next note, and at least this many steps; a drum, as long as its table. */
+  /** A pitched note lasts until the next note of its part, but at least this many steps. */
   ringSteps: number;
 }
 
@@ -26,14 +26,14 @@ interface Note {
   voice: Voice;
   start: number;
   length: number;
-  /** Table positions a sample. */
+  /** The number of table positions per sample. */
   stride: number;
   gain: number;
 }
 
 const TABLE_SIZE = 8_192;
 const ECHO_STEPS = 3;
-// Longer than any note with its release and its echo.
+// No note lasts longer than this, even with its release and echo.
 const LOOK_BACK_STEPS = 2 * STEPS_PER_BAR;
 const FADE_IN = 20 * SAMPLES_PER_MS;
 const FADE_OUT = 2_000 * SAMPLES_PER_MS;
@@ -81,12 +81,11 @@ const VOICES: Record<Part, Voice> = {
   hat: drum(0.24, 30, (_, n) => (noise(n) - noise(n - 1)) / 2),
 };
 
-/** Samples in a track of this length; every whole millisecond is a whole number of them. */
 export function sampleCount(lengthMs: number): number {
   return Math.round(lengthMs * SAMPLES_PER_MS);
 }
 
-/** Renders the samples from `from` up to, and without, `to`. Any division of a range gives the same samples. */
+/** Renders the samples from `from` up to `to`, exclusive. Splitting a range does not change its samples. */
 export function renderSamples(composition: Composition, from: number, to: number): Int16Array<ArrayBuffer> {
   const mix = new Float32Array(to - from);
   const stepLength = composition.stepMs * SAMPLES_PER_MS;
@@ -102,7 +101,7 @@ function notesAt(composition: Composition, step: number): Note[] {
   return cycle(composition.sections, section).flatMap((part) => notesOf(composition, part, step));
 }
 
-/** The notes that one part starts at a step: a chord, an ensemble and an echo are several. */
+/** The notes that a part starts at a step: one for each note of a chord, oscillator and echo. */
 function notesOf(composition: Composition, part: Part, step: number): Note[] {
   const bar = Math.floor(step / STEPS_PER_BAR);
   const stepInBar = step % STEPS_PER_BAR;
@@ -134,7 +133,7 @@ function notesOf(composition: Composition, part: Part, step: number): Note[] {
 function strideOf({ chords, scale, tonic }: Composition, voice: Voice, bar: number, height: number): number {
   if (voice.transpose === undefined) return 1;
   const root = cycle(chords, bar);
-  // A root in the upper half of the octave goes below the tonic: the chords stay close together.
+  // A root in the upper half of the octave moves below the tonic, so that the chords stay close together.
   const degree = (root > 3 ? root - scale.length : root) + height;
   const octave = Math.floor(degree / scale.length);
   const key = tonic + voice.transpose + 12 * octave + cycle(scale, degree - octave * scale.length);
@@ -157,20 +156,20 @@ function addNote(mix: Float32Array, from: number, { voice, start, length, stride
   }
 }
 
-/** Fades the track's ends and rounds peaks off below the ceiling, so that nothing clips. */
+/** Fades the track in and out, and limits peaks softly, so that nothing clips. */
 function master(mix: Float32Array, from: number, total: number): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(mix.length);
   const fadeOut = Math.min(FADE_OUT, total / 4);
   for (let i = 0; i < mix.length; i++) {
     const fade = Math.min(1, (from + i) / FADE_IN, (total - from - i) / fadeOut);
     const x = Math.max(-3, Math.min(3, (mix[i] ?? 0) * fade));
-    // The Padé approximation of tanh, which reaches 1 at 3.
+    // This is the Padé approximation of tanh, which reaches 1 at 3.
     samples[i] = Math.round((CEILING * 32_767 * x * (27 + x * x)) / (27 + 9 * x * x));
   }
   return samples;
 }
 
-/** One cycle of a tone, from the amplitudes of its harmonics; a sum of sines has no DC offset. */
+/** One cycle of a tone, made from the amplitudes of its harmonics. */
 function harmonics(amplitudes: readonly number[]): Float32Array {
   return Float32Array.from({ length: TABLE_SIZE }, (_, n) =>
     amplitudes.reduce((sum, a, i) => sum + a * Math.sin((2 * Math.PI * (i + 1) * n) / TABLE_SIZE), 0),
@@ -187,7 +186,7 @@ function noise(n: number): number {
   return Bun.hash.xxHash32(`noise ${n}`) / 2 ** 31 - 1;
 }
 
-/** The item at an index that may run past the end: the list repeats. */
+/** The item at an index that may be past the end, because the list repeats. */
 function cycle<Item>(items: readonly Item[], index: number): Item {
   const item = items[index % items.length];
   if (item === undefined) throw new Error('A composition has an empty list');

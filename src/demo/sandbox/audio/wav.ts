@@ -1,4 +1,4 @@
-/** Writes a composition as a WAV file, any range of its bytes at a time. */
+/** Renders any range of the bytes of a composition's WAV file. */
 
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import type { Composition } from './composition.ts';
@@ -10,14 +10,14 @@ const BYTES_PER_SECOND = SAMPLE_RATE * SAMPLE_BYTES;
 const CHUNK_BYTES = BYTES_PER_SECOND / 2;
 
 export interface StreamOptions {
-  /** How many times faster than it plays the audio is produced; infinite: as fast as it can be. */
+  /** The speed of the stream as a multiple of playback speed. Infinity streams as fast as possible. */
   pace: number;
-  /** The range of the file's bytes, without `toByte` itself; the whole file unless given. */
+  /** The first byte and the end (exclusive) of a range. By default, the whole file is streamed. */
   fromByte?: number;
   toByte?: number;
 }
 
-/** The whole file's size in bytes, header included. */
+/** The size of the file in bytes, including the header. */
 export function wavSize(lengthMs: number): number {
   return HEADER_BYTES + sampleCount(lengthMs) * SAMPLE_BYTES;
 }
@@ -40,7 +40,7 @@ export function wavHeader(lengthMs: number): Uint8Array {
   return header;
 }
 
-/** Renders the file's bytes from `fromByte` up to, and without, `toByte`, at most to the file's end. */
+/** Renders the file's bytes from `fromByte` up to `toByte`, exclusive, or up to the end of the file. */
 export function renderWav(
   composition: Composition,
   fromByte: number,
@@ -56,13 +56,13 @@ export function renderWav(
 
   const firstSample = Math.floor(audioFrom / SAMPLE_BYTES);
   const samples = renderSamples(composition, firstSample, Math.ceil(audioTo / SAMPLE_BYTES));
-  // Bun runs on little-endian machines only: a sample's bytes are in the file's order already.
+  // Bun runs only on little-endian machines, so the samples already have the file's byte order.
   const audio = new Uint8Array(samples.buffer, audioFrom - firstSample * SAMPLE_BYTES, audioTo - audioFrom);
   bytes.set(audio, header.length);
   return bytes;
 }
 
-/** Streams the file, half a second of audio a chunk, each rendered only when its reader asks for more. */
+/** Streams the file in chunks of half a second, each rendered when the reader asks for it. */
 export function streamWav(composition: Composition, options: StreamOptions): ReadableStream<Uint8Array> {
   const { pace, fromByte = 0, toByte = Number.POSITIVE_INFINITY } = options;
   const end = Math.min(toByte, wavSize(composition.lengthMs));
@@ -75,7 +75,7 @@ export function streamWav(composition: Composition, options: StreamOptions): Rea
     async pull(controller) {
       const dueAt = startedAt + ((position - fromByte) / BYTES_PER_SECOND / pace) * 1_000;
       const waitMs = dueAt - performance.now();
-      // Even a chunk that is due waits for a turn of the event loop: no stream holds up other requests.
+      // Even a chunk that is due waits for a turn of the event loop, so that no stream delays other requests.
       if (waitMs <= 0) await turn(undefined, { signal });
       else await wait(waitMs, undefined, { signal });
       const next = Math.min(position + CHUNK_BYTES, end);

@@ -1,4 +1,4 @@
-/** The sandbox's identity provider: a certified OAuth server whose login form accepts anybody. */
+/** The sandbox's identity provider: a certified OAuth server whose login form accepts any name. */
 
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
@@ -6,25 +6,25 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ClientMetadata, Configuration } from 'oidc-provider';
 import { createMemoryAdapter } from 'oidc-provider/lib/adapters/memory_adapter.js';
-// Not from 'oidc-provider': its index prints "Unsupported runtime" under Bun.
+// The package's index is not imported, because it prints "Unsupported runtime" under Bun.
 import { Provider } from 'oidc-provider/lib/provider.js';
 import { messagePage, pagePolicy } from './login-page.ts';
-import { accountClaims, answerSignIn, SIGN_IN_PATH } from './sign-in-form.ts';
+import { accountClaims, handleSignIn, SIGN_IN_PATH } from './sign-in-form.ts';
 
-/** What makes the client a confidential one. */
+/** The metadata that makes the client a confidential one. */
 export type ClientCredentials = Pick<
   ClientMetadata,
   'token_endpoint_auth_method' | 'token_endpoint_auth_signing_alg' | 'client_secret' | 'jwks'
 >;
 
 export interface IdentityProviderOptions {
-  /** 0: any free port. */
+  /** 0 picks any free port. */
   port: number;
   hostname: string;
-  /** The one client: authorization code with PKCE S256; public unless credentials are given. */
+  /** The only client. It uses authorization codes with PKCE S256, and is public unless it has credentials. */
   clientId: string;
   credentials?: ClientCredentials;
-  /** Accepted exactly as written. */
+  /** A redirect URI must match one of these exactly. */
   redirectUris: readonly string[];
 }
 
@@ -39,7 +39,7 @@ const SCOPES = ['openid', 'profile'];
 
 /**
  * Starts an identity provider with `/oauth/authorize`, `/oauth/token` and `/oauth/userinfo`.
- * Consent is granted without asking. A taken port rejects with the EADDRINUSE error.
+ * It grants consent without asking. Rejects with the EADDRINUSE error if the port is taken.
  */
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
   const server = createServer();
@@ -51,11 +51,11 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   const provider = new Provider(url, configuration(options, policy));
   provider.use(async (ctx, next) => {
     if (!ctx.path.startsWith(SIGN_IN_PATH)) return next();
-    const answer = await answerSignIn(provider, ctx.req, ctx.res);
-    ctx.status = answer.status;
+    const signInResponse = await handleSignIn(provider, ctx.req, ctx.res);
+    ctx.status = signInResponse.status;
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Security-Policy': policy });
-    if (answer.status === 303) ctx.redirect(answer.location);
-    else ctx.body = answer.html;
+    if (signInResponse.status === 303) ctx.redirect(signInResponse.location);
+    else ctx.body = signInResponse.html;
   });
   provider.on('server_error', (_ctx, error) => console.error('Sandbox identity provider:', error));
   server.on('request', provider.callback());
@@ -79,7 +79,7 @@ function portOf(address: AddressInfo | string | null): number {
 function configuration(options: IdentityProviderOptions, policy: string): Configuration {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {
-    // The package's own, passed on purpose: with none it warns that everything is lost at the end.
+    // This is the default adapter. It is passed explicitly, because otherwise the package warns about data loss.
     adapter: createMemoryAdapter(),
     clients: [
       {
@@ -90,7 +90,7 @@ function configuration(options: IdentityProviderOptions, policy: string): Config
         ...options.credentials,
       },
     ],
-    // No cookie keys: the cookies hold nothing but unguessable ids, and checking signatures prints a deprecation
+    // Cookies are not signed: they contain only unguessable ids, and checking a signature prints a deprecation
     // warning under Bun.
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig' }] },
     routes: { authorization: '/oauth/authorize', token: '/oauth/token', userinfo: '/oauth/userinfo' },
@@ -104,7 +104,7 @@ function configuration(options: IdentityProviderOptions, policy: string): Config
       resourceIndicators: { enabled: false },
       rpInitiatedLogout: { enabled: false },
     },
-    // Only the gateway calls the token endpoint, never a page.
+    // No page calls the token endpoint, only the gateway does.
     clientBasedCORS: () => false,
     ttl: {
       AccessToken: 300,

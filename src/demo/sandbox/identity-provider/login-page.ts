@@ -1,8 +1,8 @@
-/** The pages of the sandbox's identity provider: the login form and a plain message, both as HTML. */
+/** Renders the pages of the sandbox's identity provider: the login form, and a message. */
 
 import { createHash } from 'node:crypto';
 
-/** In UTF-16 code units; keeps the account id made from a name below the 255 characters of a subject. */
+/** In UTF-16 code units. The account id encodes the name, and a subject may have at most 255 characters. */
 export const MAX_NAME_LENGTH = 60;
 
 const style = `
@@ -22,9 +22,10 @@ button:hover { background: #312e81 }
 const styleHash = `'sha256-${createHash('sha256').update(style).digest('base64')}'`;
 
 /**
- * The Content-Security-Policy that belongs to these pages.
- * `formTargets` are the origins of the redirect URIs: browsers apply `form-action` to the whole chain of
- * redirects that starts with the form, and that chain ends at the client.
+ * The Content-Security-Policy of these pages.
+ *
+ * @param formTargets the origins of the redirect URIs: browsers apply `form-action` to each redirect after the
+ * form, and the last one goes to the client
  */
 export function pagePolicy(formTargets: readonly string[]): string {
   return [
@@ -37,7 +38,7 @@ export function pagePolicy(formTargets: readonly string[]): string {
 }
 
 export interface LoginPage {
-  /** Path that receives the form, URL-encoded, with the fields `name` and `password`. */
+  /** The path to which the browser posts the fields `name` and `password`, URL-encoded. */
   action: string;
   name: string;
   /** What was wrong with the previous attempt. */
@@ -49,12 +50,11 @@ export interface Problem {
   message: string;
 }
 
-/** The login form as an HTML document. */
 export function loginPage({ action, name, problem }: LoginPage): string {
   const alert = problem ? `<p id="problem" role="alert">${Bun.escapeHTML(problem.message)}</p>` : '';
   const blame = (field: Problem['field']) =>
     problem?.field === field ? ' aria-invalid="true" aria-describedby="problem"' : '';
-  // novalidate: the server words the message, and a person sees the same one in every browser.
+  // `novalidate` lets the server word the message, so that it is the same in every browser.
   return page(
     'Sign in',
     `<p>This is the sandbox: any name and any password will do.</p>
@@ -69,7 +69,7 @@ ${alert}
   );
 }
 
-/** A message without a form, for a sign-in that cannot go on. */
+/** A page without a form, for a sign-in that cannot continue. */
 export function messagePage(heading: string, message: string): string {
   return page(heading, `<p>${Bun.escapeHTML(message)}</p>`);
 }

@@ -1,4 +1,4 @@
-/** Types of the two inner modules of oidc-provider that the sandbox imports; identity-provider.ts says why. */
+/** Declares the two internal modules of oidc-provider that identity-provider.ts imports. */
 
 declare module 'oidc-provider/lib/provider.js' {
   import Provider from 'oidc-provider';

@@ -1,25 +1,25 @@
-/** Answers the login form of the sandbox's identity provider: shows it, judges it, and goes on to the client. */
+/** Handles the login form of the sandbox's identity provider: shows it, checks it, and redirects to the client. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccountClaims } from 'oidc-provider';
 import type { Provider } from 'oidc-provider/lib/provider.js';
 import { loginPage, MAX_NAME_LENGTH, messagePage, type Problem } from './login-page.ts';
 
-/** Requests below this path are answered by `answerSignIn`; the rest of it names the sign-in under way. */
+/** `handleSignIn` gets the requests below this path; the rest of the path identifies the sign-in. */
 export const SIGN_IN_PATH = '/sign-in/';
 
 const MAX_FORM_BYTES = 4096;
 
-export type SignInAnswer =
+export type SignInResponse =
   | { status: 200 | 400 | 413 | 422; html: string }
   | { status: 303; location: string };
 
-/** POST judges the form, any other method shows it. */
-export async function answerSignIn(
+/** POST checks the form; any other method shows it. */
+export async function handleSignIn(
   provider: Provider,
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<SignInAnswer> {
+): Promise<SignInResponse> {
   let interaction: Awaited<ReturnType<Provider['interactionDetails']>>;
   try {
     interaction = await provider.interactionDetails(request, response);
@@ -27,7 +27,7 @@ export async function answerSignIn(
     if (!(error instanceof Error && error.name === 'SessionNotFound')) throw error;
     return refuse(400, 'It has expired, or was begun in another browser. Go back and sign in again.');
   }
-  // Only a client that asks with prompt=consent gets here a second time, already signed in.
+  // A sign-in with prompt=consent comes here a second time, after the login.
   if (interaction.prompt.name === 'consent') {
     return { status: 303, location: await provider.interactionResult(request, response, { consent: {} }) };
   }
@@ -45,18 +45,18 @@ export async function answerSignIn(
   return { status: 303, location: await provider.interactionResult(request, response, { login }) };
 }
 
-/** The account id is the name in another alphabet: the identity provider needs to remember nobody. */
+/** The account id encodes the name, so that the identity provider needs no list of accounts. */
 function accountIdOf(name: string): string {
   return Buffer.from(name).toString('base64url');
 }
 
-/** What the identity provider tells about an account made by this form. */
+/** The claims of an account, decoded from its id. */
 export function accountClaims(accountId: string): AccountClaims {
   const name = Buffer.from(accountId, 'base64url').toString();
   return { sub: accountId, name, preferred_username: name };
 }
 
-function refuse(status: 400 | 413, message: string): SignInAnswer {
+function refuse(status: 400 | 413, message: string): SignInResponse {
   return { status, html: messagePage('This sign-in cannot go on', message) };
 }
 

@@ -1,4 +1,4 @@
-/** The upstream's profile, balance, activity and monthly summary of an account. */
+/** The upstream's routes for an account's profile, activity, balance and monthly summary. */
 
 import { ApiError } from './api-error.ts';
 import { dataResponse, methods, type RequireAccount } from './route.ts';

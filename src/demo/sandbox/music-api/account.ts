@@ -1,4 +1,4 @@
-/** One account of the sandbox's upstream: its credits, its recent activity and what each month cost. */
+/** One account of the sandbox's upstream: its credits, its recent activity, and its totals for each month. */
 
 import { randomUUID } from 'node:crypto';
 import { ApiError } from './api-error.ts';
@@ -11,7 +11,7 @@ export interface Activity {
   /** Milliseconds since the epoch. */
   at: number;
   creationId?: string;
-  /** What it cost; 0 unless given. */
+  /** The price. By default, 0. */
   credits?: number;
 }
 
@@ -26,9 +26,9 @@ export class Account {
   readonly name: string;
   readonly createdAt: number;
   #credits: number;
-  /** Newest first, in the form it is sent. */
+  /** Newest first, in the form that the API sends. */
   readonly #activity: object[] = [];
-  /** By `YYYY-MM`, in UTC. */
+  /** The keys are months in UTC, as `YYYY-MM`. */
   readonly #months = new Map<string, MonthTotals>();
 
   constructor(identity: { id: string; name: string }, createdAt: number, credits: number) {
@@ -38,7 +38,7 @@ export class Account {
     this.#credits = credits;
   }
 
-  /** Takes the price of a generation, or throws 402 and takes nothing. */
+  /** Deducts the price of a generation. If too few credits are left, throws 402 and deducts nothing. */
   charge(credits: number, musicLengthMs: number, at: number): void {
     if (credits > this.#credits) {
       throw new ApiError(402, `This costs ${credits} credits; ${this.#credits} are left`);
@@ -77,7 +77,7 @@ export class Account {
     return this.#activity;
   }
 
-  /** `month` as `YYYY-MM`. */
+  /** @param month as `YYYY-MM`, in UTC */
   summary(month: string) {
     const { generations, musicLengthMs, credits } = this.#totals(month);
     return { month, generations, music_length_ms: musicLengthMs, credits_spent: credits };

@@ -1,6 +1,6 @@
-/** How the sandbox's upstream API refuses: an error with a status, and its JSON form. */
+/** The errors of the sandbox's upstream API: a status, a message, and their JSON form. */
 
-/** The message is for the caller. */
+/** The caller receives the message. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-/** `{"error":{"message":"..."}}`; what is not an `ApiError` is a fault of the sandbox, and printed. */
+/** Makes `{"error":{"message":"..."}}`. Any error but an `ApiError` is a bug of the sandbox, and is printed. */
 export function errorResponse(error: unknown): Response {
   const known = error instanceof ApiError;
   if (!known) console.error('Sandbox upstream API:', error);

@@ -2,13 +2,14 @@
 
 export interface ByteRange {
   fromByte: number;
-  /** Without this byte itself. */
+  /** The range ends before this byte. */
   toByte: number;
 }
 
 /**
- * A single satisfiable range; `unsatisfiable` for one that starts past the end; `undefined` for no range and
- * for what may be ignored: other units, several ranges, nonsense.
+ * Returns a single satisfiable range, or `unsatisfiable` if it starts past the end. Returns `undefined` if there is
+ * no range, or if it may be ignored because it has another unit, several ranges or wrong syntax.
+ *
  * @see RFC 9110 section 14.1.2
  */
 export function parseRange(header: string | null, size: number): ByteRange | 'unsatisfiable' | undefined {

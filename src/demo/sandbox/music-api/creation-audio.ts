@@ -1,4 +1,4 @@
-/** Answers with a creation's audio: as it is generated, and later as a file with ranges and validators. */
+/** Makes the responses with a creation's audio: a stream during generation, and a file with ranges afterwards. */
 
 import { composeTrack } from '../audio/composition.ts';
 import { renderWav, streamWav, wavSize } from '../audio/wav.ts';
@@ -6,10 +6,10 @@ import { ApiError } from './api-error.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
 import type { Creation, MusicOrder } from './library.ts';
 
-// Bun sends a streamed body in chunks and drops its Content-Length, so what is small is sent in one piece.
+// Bun sends a streamed body in chunks and drops its Content-Length, so small bodies are not streamed.
 const MAX_BYTES_IN_ONE_PIECE = 256 * 1_024;
 
-/** Streams the audio at the pace it is generated; `onEnd` is called when the last of it is on its way. */
+/** Streams the audio at `pace`, and calls `onEnd` after the last chunk. */
 export function streamGeneration(creation: Creation, pace: number, onEnd: () => void): Response {
   const audio = streamWav(compose(creation.order), { pace });
   return new Response(audio.pipeThrough(new TransformStream({ flush: onEnd })), {
@@ -23,10 +23,11 @@ export function streamGeneration(creation: Creation, pace: number, onEnd: () => 
 }
 
 /**
- * Answers GET and HEAD for the finished file: one range, If-Range, If-None-Match.
+ * The response to GET or HEAD of the finished file. Understands one range, If-Range and If-None-Match.
+ *
  * @see RFC 9110 sections 13 and 14
  */
-export function answerContent(request: Request, creation: Creation): Response {
+export function contentResponse(request: Request, creation: Creation): Response {
   const size = wavSize(creation.order.music_length_ms);
   const etag = `"${Bun.hash.xxHash64(JSON.stringify(creation.order)).toString(16)}"`;
   const headers = { 'Accept-Ranges': 'bytes', 'Cache-Control': 'no-cache', ETag: etag };
@@ -67,7 +68,7 @@ function compose({ prompt, model, music_length_ms: lengthMs }: MusicOrder) {
   return composeTrack({ prompt, model, lengthMs });
 }
 
-/** @see RFC 9110 section 13.1.2: If-None-Match compares weakly. */
+/** If-None-Match uses the weak comparison (RFC 9110 section 13.1.2). */
 function matches(header: string | null, etag: string): boolean {
   const tags = header?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? [];
   return tags.includes('*') || tags.includes(etag);

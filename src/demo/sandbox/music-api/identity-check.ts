@@ -1,4 +1,4 @@
-/** The upstream asks the identity provider whom an identity access token belongs to. */
+/** Asks the identity provider which person an access token belongs to. */
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -9,7 +9,7 @@ const TIMEOUT_MS = 10_000;
 const userinfo = Type.Object({ sub: Type.String({ minLength: 1 }), name: Type.String() });
 
 /**
- * Throws 401 for a token that the identity provider does not know, 502 when it cannot be asked.
+ * @throws ApiError 401 if the identity provider rejects the token, 502 if it does not respond with JSON
  * @see OpenID Connect Core 1.0 section 5.3
  */
 export async function checkIdentity(

@@ -4,7 +4,7 @@ import type { Static, TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ApiError } from './api-error.ts';
 
-/** Throws 400 for a body that is not JSON, 422 for JSON that does not fit, naming the first misfit. */
+/** @throws ApiError 400 if the body is not JSON, 422 with the first mismatch if it does not match the schema */
 export async function readJson<Schema extends TSchema>(
   request: Request,
   schema: Schema,
@@ -16,6 +16,6 @@ export async function readJson<Schema extends TSchema>(
     throw new ApiError(400, 'The body is not JSON');
   }
   if (Value.Check(schema, body)) return body;
-  const misfit = Value.Errors(schema, body).First();
-  throw new ApiError(422, `${misfit?.path || 'body'}: ${misfit?.message ?? 'unexpected value'}`);
+  const mismatch = Value.Errors(schema, body).First();
+  throw new ApiError(422, `${mismatch?.path || 'body'}: ${mismatch?.message ?? 'unexpected value'}`);
 }

@@ -1,4 +1,4 @@
-/** The music creations of all accounts, kept as what they are made from; their audio is rendered when asked for. */
+/** Stores the creations of all accounts, without their audio, which is rendered on request. */
 
 import { randomUUID } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
@@ -9,7 +9,7 @@ import { findMusicModel } from './model-catalog.ts';
 
 const MAX_CREATIONS_PER_ACCOUNT = 200;
 
-/** The body of `POST /v1/music`: exactly these five keys. */
+/** The body of `POST /v1/music`. All five keys are required, and no others are allowed. */
 export const musicOrder = Type.Object(
   {
     model: Type.String({ minLength: 1, maxLength: 120 }),
@@ -30,13 +30,13 @@ export interface Creation {
   readonly credits: number;
   readonly idempotencyKey: string | null;
   readonly createdAt: number;
-  /** The generation goes on by the clock, whether or not its caller still listens. */
+  /** The time at which the generation is complete, even if its client has disconnected. */
   readyAt: number;
   isPublic: boolean;
 }
 
 export interface LibraryOptions {
-  /** How many times faster than it plays a track is generated. */
+  /** The speed of a generation as a multiple of playback speed. */
   pace: number;
   /** Milliseconds since the epoch. */
   now: () => number;
@@ -45,7 +45,7 @@ export interface LibraryOptions {
 export class Library {
   readonly pace: number;
   readonly #now: () => number;
-  /** By id, oldest first. */
+  /** The keys are ids; the oldest creation is first. */
   readonly #creations = new Map<string, Creation>();
   #accepted = 0;
 
@@ -54,14 +54,14 @@ export class Library {
     this.#now = now;
   }
 
-  /** How many orders became a creation so far. */
+  /** The number of creations since the start. */
   get accepted(): number {
     return this.#accepted;
   }
 
   /**
-   * Accepts an order and charges the account for it. The same idempotency key gives the earlier creation again
-   * and charges nothing; with another order it is refused.
+   * Creates a track and charges the account for it. If the account used the idempotency key before, returns the
+   * earlier creation and charges nothing; throws 422 if the order was a different one.
    */
   accept(account: Account, order: MusicOrder, idempotencyKey: string | null): Creation {
     const earlier = this.list(account);
@@ -106,14 +106,14 @@ export class Library {
     return [...this.#creations.values()].filter(({ accountId }) => accountId === account.id).reverse();
   }
 
-  /** Throws 404 unless the account has such a creation. */
+  /** @throws ApiError 404 if the account has no such creation */
   find(account: Account, id: string): Creation {
     const creation = this.#creations.get(id);
     if (creation?.accountId !== account.id) throw new ApiError(404, 'There is no such creation');
     return creation;
   }
 
-  /** Throws 404 unless anybody may hear this creation. */
+  /** @throws ApiError 404 if there is no such public creation */
   findPublic(id: string): Creation {
     const creation = this.#creations.get(id);
     if (!creation?.isPublic) throw new ApiError(404, 'There is no such public creation');
@@ -134,12 +134,12 @@ export class Library {
     return this.#now() >= creation.readyAt;
   }
 
-  /** For when the last byte is out: a stream may be done a little before the clock says so. */
+  /** Marks a creation as ready once it is fully streamed, which may be slightly before `readyAt`. */
   finish(creation: Creation): void {
     creation.readyAt = Math.min(creation.readyAt, this.#now());
   }
 
-  /** The creation as the API shows it. */
+  /** The form in which the API sends a creation. */
   describe(creation: Creation) {
     const { order } = creation;
     return {

@@ -5,7 +5,7 @@ export interface Model {
   name: string;
   modalities: readonly string[];
   capabilities: readonly string[];
-  /** What a second of output costs. */
+  /** The price of a second of output. */
   credits_per_second: number;
 }
 

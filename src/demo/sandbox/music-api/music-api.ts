@@ -8,36 +8,36 @@ import { createSessions, type SessionCounts } from './session-routes.ts';
 import { TokenFamilies } from './token-families.ts';
 
 export interface UpstreamOptions {
-  /** 0: any free port. */
+  /** 0 picks any free port. */
   port: number;
   hostname: string;
   identityProviderUrl: string;
-  /** How long an access token lives; 60 unless given. */
+  /** The lifetime of an access token. By default, 60. */
   accessTokenSeconds?: number;
-  /** How many times faster than it plays a track is generated; 10 unless given. */
+  /** The speed of a generation as a multiple of playback speed. By default, 10. */
   pace?: number;
-  /** Credits of a new account; 5,000 unless given. */
+  /** The credits of a new account. By default, 5,000. */
   startingBalance?: number;
-  /** Milliseconds since the epoch; the system's clock unless given. */
+  /** Milliseconds since the epoch. By default, the system's clock. */
   now?: () => number;
 }
 
 export interface Upstream {
   /** Without a trailing slash. */
   url: string;
-  /** What has happened since the start. */
+  /** The counts since the start. */
   counts(): UpstreamCounts;
-  /** Lets every access token run out now; refresh tokens stay good. */
+  /** Makes every access token expire now; refresh tokens stay valid. */
   expireAccessTokens(): void;
   stop(): Promise<void>;
 }
 
 export interface UpstreamCounts extends SessionCounts {
-  /** Creations accepted; the replays of an Idempotency-Key do not count. */
+  /** The number of creations. A repeated Idempotency-Key does not count. */
   generations: number;
 }
 
-/** A taken port rejects with the EADDRINUSE error. */
+/** Rejects with the EADDRINUSE error if the port is taken. */
 export async function startUpstream(options: UpstreamOptions): Promise<Upstream> {
   const { port, hostname, identityProviderUrl } = options;
   const { accessTokenSeconds = 60, pace = 10, startingBalance = 5_000, now = Date.now } = options;
@@ -49,9 +49,9 @@ export async function startUpstream(options: UpstreamOptions): Promise<Upstream>
     port,
     hostname,
     development: false,
-    // Its default is true once `development` is false: two sandboxes would share a port in silence.
+    // With `development: false`, Bun reuses ports by default: two sandboxes would silently share one.
     reusePort: false,
-    // A slow pace leaves long gaps between two pieces of a track.
+    // With a slow pace, the gaps between the chunks of a track are long.
     idleTimeout: 255,
     routes: {
       ...sessions.routes,

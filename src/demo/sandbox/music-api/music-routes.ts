@@ -1,8 +1,8 @@
-/** The upstream's models, generation and library, and what anybody may hear of it. */
+/** The upstream's routes for models, generation, the library, and public creations. */
 
 import { Type } from '@sinclair/typebox';
 import { ApiError } from './api-error.ts';
-import { answerContent, streamGeneration } from './creation-audio.ts';
+import { contentResponse, streamGeneration } from './creation-audio.ts';
 import { readJson } from './json-body.ts';
 import { type Creation, type Library, musicOrder } from './library.ts';
 import { MODELS } from './model-catalog.ts';
@@ -16,7 +16,7 @@ export function musicRoutes(library: Library, requireAccount: RequireAccount) {
   const generate = async (request: Request) => {
     const account = requireAccount(request);
     const order = await readJson(request, musicOrder);
-    // From here to the stored creation nothing is awaited: two requests with one key cannot both be the first.
+    // Accepting is synchronous, so that two requests with the same key cannot both create a track.
     const creation = library.accept(account, order, request.headers.get('idempotency-key'));
     const pace = library.isReady(creation) ? Number.POSITIVE_INFINITY : library.pace;
     return streamGeneration(creation, pace, () => library.finish(creation));
@@ -33,7 +33,7 @@ export function musicRoutes(library: Library, requireAccount: RequireAccount) {
   const ownCreation = (request: RequestWithId) => library.find(requireAccount(request), request.params.id);
   const content = (request: Request, creation: Creation) => {
     if (!library.isReady(creation)) throw new ApiError(409, 'This creation is still being generated');
-    return answerContent(request, creation);
+    return contentResponse(request, creation);
   };
 
   return {

@@ -1,16 +1,16 @@
-/** What the routes of the sandbox's upstream API share: methods, the wrapper of answers, the caller's account. */
+/** The helpers that the routes of the sandbox's upstream API share. */
 
 import type { Account } from './account.ts';
 import { ApiError } from './api-error.ts';
 
 type Handler<R extends Request> = (request: R) => Response | Promise<Response>;
 
-/** The account whose access token the request bears; throws 401 without a valid one. */
+/** @throws ApiError 401 unless the request bears a valid access token */
 export type RequireAccount = (request: Request) => Account;
 
 /**
- * One handler for a path. Bun's own table of methods lets an unknown method fall through to the 404; GET
- * answers HEAD too.
+ * Combines the handlers of a path into one that responds to other methods with 405; Bun's own routing would
+ * respond with 404. The GET handler also handles HEAD.
  */
 export function methods<R extends Request>(
   handlers: Partial<Record<Bun.Serve.HTTPMethod, Handler<R>>>,
@@ -25,7 +25,7 @@ export function methods<R extends Request>(
   };
 }
 
-/** `{"data":...}`, as every answer but a token pair and audio is sent. */
+/** Wraps data as `{"data":...}`, like every successful response except token pairs and audio. */
 export function dataResponse(data: unknown): Response {
   return Response.json({ data }, { headers: { 'Cache-Control': 'no-store' } });
 }

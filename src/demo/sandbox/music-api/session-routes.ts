@@ -1,4 +1,4 @@
-/** The upstream's sign-in, refresh and logout. */
+/** The upstream's routes for sign-in, refresh and logout. */
 
 import { Type } from '@sinclair/typebox';
 import { Account } from './account.ts';
@@ -11,16 +11,16 @@ import type { TokenFamilies, TokenPair } from './token-families.ts';
 export interface SessionOptions {
   identityProviderUrl: string;
   families: TokenFamilies;
-  /** Credits of a new account. */
+  /** The credits of a new account. */
   startingBalance: number;
   now: () => number;
 }
 
 export interface SessionCounts {
   signIns: number;
-  /** Refresh tokens exchanged for a new pair. */
+  /** The number of refresh tokens exchanged for a new pair. */
   refreshes: number;
-  /** Refresh tokens refused: unknown, revoked or spent. */
+  /** The number of refresh tokens refused because they were unknown, revoked or spent. */
   refusedRefreshes: number;
   logouts: number;
 }

@@ -1,8 +1,8 @@
-/** The upstream's sessions: opaque access tokens, and refresh tokens that rotate and betray their reuse. */
+/** The upstream's sessions: opaque access tokens, and rotating refresh tokens whose reuse ends the session. */
 
 import { randomBytes } from 'node:crypto';
 
-/** As it goes over the wire. */
+/** The form in which the API sends a pair. */
 export interface TokenPair {
   access_token: string;
   refresh_token: string;
@@ -10,10 +10,10 @@ export interface TokenPair {
   expires_in: number;
 }
 
-/** All the tokens that descend from one sign-in. */
+/** All the tokens issued since one sign-in. */
 interface Family {
   readonly accountId: string;
-  /** Access token to the time it expires. */
+  /** The keys are access tokens, the values their expiry times. */
   readonly accessTokens: Map<string, number>;
   refreshToken: string;
   readonly spentRefreshTokens: Set<string>;
@@ -37,7 +37,7 @@ export class TokenFamilies {
     this.#options = options;
   }
 
-  /** Begins a family for a new sign-in. */
+  /** Starts the family of a new sign-in. */
   begin(accountId: string): TokenPair {
     const id = String(++this.#lastId);
     const refreshToken = drawToken(id);
@@ -53,8 +53,9 @@ export class TokenFamilies {
   }
 
   /**
-   * Spends a refresh token for a new pair. One that is spent already revokes its whole family: two holders of
-   * one token mean that one of them stole it.
+   * Exchanges a refresh token for a new pair. A token that is already spent revokes its whole family, because one
+   * of the two clients that used it must have stolen it.
+   *
    * @see RFC 9700 section 4.14.2
    */
   rotate(refreshToken: string): TokenPair | undefined {
@@ -69,14 +70,14 @@ export class TokenFamilies {
     return this.#grant(id, family);
   }
 
-  /** The account that an access token stands for, while it is valid. */
+  /** The account id of an access token, or undefined if the token is not valid. */
   accountOf(accessToken: string): string | undefined {
     const family = this.#families.get(idOf(accessToken));
     const expiresAt = family?.accessTokens.get(accessToken);
     return expiresAt !== undefined && this.#options.now() < expiresAt ? family?.accountId : undefined;
   }
 
-  /** Ends the family of a token: all its access and refresh tokens are refused from now on. */
+  /** Revokes the family of a token, with all its access and refresh tokens. */
   revoke(token: string): void {
     const id = idOf(token);
     const family = this.#families.get(id);
@@ -87,7 +88,7 @@ export class TokenFamilies {
     if (belongs) this.#families.delete(id);
   }
 
-  /** Lets every access token run out now; the refresh tokens stay good. */
+  /** Makes every access token expire now; the refresh tokens stay valid. */
   expireAccessTokens(): void {
     for (const family of this.#families.values()) family.accessTokens.clear();
   }
@@ -104,7 +105,7 @@ export class TokenFamilies {
   }
 }
 
-/** Drawn again until it holds `+`, `/` and `=`: a gateway that alters such tokens in its cookies is found out. */
+/** Every token contains `+`, `/` and `=`, so that a gateway that alters these characters in its cookies fails. */
 function drawToken(id: string): string {
   const secret = randomBytes(32).toString('base64');
   return /\+.*\/|\/.*\+/.test(secret) ? `${id}|${secret}` : drawToken(id);
@@ -114,7 +115,7 @@ function idOf(token: string): string {
   return token.slice(0, token.indexOf('|'));
 }
 
-/** Maps and sets keep the order of insertion. */
+/** Maps and sets iterate in insertion order, so the first key is the oldest. */
 function forgetOldest(entries: Map<string, unknown> | Set<string>, limit: number): void {
   for (const key of entries.keys()) {
     if (entries.size <= limit) return;
