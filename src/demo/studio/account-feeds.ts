@@ -1,4 +1,4 @@
-/** Loads what the page shows of an account, for as long as somebody is signed in. */
+/** Loads the models, tracks and figures of an account while its owner is signed in. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
 import type { AccountPanel } from './account-panel.ts';
@@ -15,11 +15,11 @@ import {
 } from './records.ts';
 
 export interface AccountFeeds {
-  /** Loads everything, at once. */
+  /** Starts to load everything. */
   begin(): void;
-  /** Loads again what a generation or a change of visibility touches. */
+  /** Reloads what a generation or a change of visibility may have changed. */
   refreshAccount(): void;
-  /** Forgets everything: the next person may be another one. */
+  /** Stops loading and clears the page, because another person may sign in next. */
   end(): void;
 }
 
@@ -87,7 +87,7 @@ export function createAccountFeeds(
   };
 }
 
-/** `YYYY-MM`, in UTC as the upstream counts. */
+/** The month as `YYYY-MM`, in UTC because the upstream uses UTC. */
 function thisMonth(): string {
   return new Date().toISOString().slice(0, 7);
 }

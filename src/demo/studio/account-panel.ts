@@ -1,11 +1,11 @@
-/** What the account has left, what it did lately, and what this month came to. */
+/** Shows the account's balance, its recent activity, and this month's totals. */
 
 import { fromTemplate, part } from './parts.ts';
 import type { Activity, Summary } from './records.ts';
 import type { Text } from './text.ts';
 
 export interface AccountPanel {
-  /** Undefined, here and below, as long as it is not known. */
+  /** Here and below, undefined means that the value is not known yet. */
   showBalance(credits: number | undefined): void;
   /** Newest first. */
   showActivity(activity: readonly Activity[]): void;

@@ -1,4 +1,4 @@
-/** What the browser keeps for the next visit, or for this one only where a person does not allow more. */
+/** Opens `localStorage`, or a storage that lasts only for this visit if the browser blocks `localStorage`. */
 
 export type Memory = Pick<Storage, 'getItem' | 'setItem'>;
 

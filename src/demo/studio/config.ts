@@ -1,4 +1,4 @@
-/** What the studio's server tells its page, at `/config.json`. */
+/** The configuration that the Studio's page fetches from `/config.json`. */
 
 import type { IdentityProvider } from '../../client/sign-in.ts';
 

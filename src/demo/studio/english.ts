@@ -1,4 +1,4 @@
-/** What the studio says, in English. `{name:kind}` is a value; the kinds are in `formats.ts`. */
+/** The Studio's texts in English. `{name:kind}` inserts a value; `formats.ts` defines the kinds. */
 
 export const english = {
   title: 'Music Studio',
@@ -17,7 +17,7 @@ export const english = {
   signedInSince: 'Signed in',
   lastChecked: 'Last checked',
   renewals: 'Renewals',
-  noRenewals: 'None yet. When the access runs out, the gateway renews it.',
+  noRenewals: 'None yet. When the access token expires, the gateway renews it.',
   refreshedAt: 'Refreshed at {at:time}',
   at: '{at:time}',
   on: '{at:date}',
@@ -40,10 +40,10 @@ export const english = {
   promptMissing: 'Describe the music first.',
   promptTooLong: 'Use at most {limit:number} characters.',
   lengthWrong: 'Choose a whole number of seconds from {least:number} to {most:number}.',
-  sameAttempt: 'Generate with the same order repeats this attempt: it is not charged a second time.',
+  sameAttempt: 'Generate the same order again to repeat this attempt: it is not charged a second time.',
 
   asking: 'Your track is on its way.',
-  arriving: 'The first of it is here: listen while the rest is being made.',
+  arriving: 'The beginning is here: listen while the rest is being made.',
   complete: 'Your track is complete, and in your library.',
   cancelled: 'Cancelled. A track that was begun is paid for: it still lands in your library.',
   broken: 'The track did not arrive completely.',
@@ -109,13 +109,14 @@ export const english = {
   retrying: 'Trying again by itself.',
   uncertain:
     'There was no clear answer, so the track may be made all the same: check your recent activity before you try again.',
-  interrupted: 'The connection broke while the track arrived. It is paid for, and will be in your library.',
+  interrupted:
+    'The connection broke while the track was arriving. It is paid for, and will be in your library.',
   gone: 'It may have been removed: load the page again.',
-  unexpected: 'Something went wrong in this page. Load it again; if that does not help, try later.',
+  unexpected: 'Something went wrong in this page. Load it again; if that does not help, try again later.',
   signInAgain: 'Press Sign in to try again.',
   signInDenied: 'You were not signed in: the sign-in was declined. Press Sign in to try again.',
-  signInStale: 'This sign-in was not begun in this tab, or is already used. Press Sign in to begin again.',
-  signInInvalid: 'The answer to the sign-in was not complete. Press Sign in to try again.',
+  signInStale: 'This sign-in was not started in this tab, or was already used. Press Sign in to start again.',
+  signInInvalid: 'The response to the sign-in was not complete. Press Sign in to try again.',
 } as const;
 
 export type TextKey = keyof typeof english;

@@ -1,4 +1,4 @@
-/** What to tell a person about a failure: what the server said, and what to do next. */
+/** Describes a failure to a person: what the server said, and what to do next. */
 
 import { GatewayRequestError } from '../../client/gateway-request.ts';
 import { SignInError } from '../../client/sign-in.ts';
@@ -6,8 +6,11 @@ import type { TextKey } from './english.ts';
 import type { Message } from './notice.ts';
 
 /**
- * What was being done. `ordering`: a generation that fails without a clear no may go on at the upstream. `receiving`:
- * one that has begun. `loading`: what the page tries again by itself. `signing-in`: there is no session to end.
+ * What the page was doing when it failed:
+ * - `ordering`: the order was sent. Unless it was clearly refused, the upstream may still generate the track.
+ * - `receiving`: the track has begun to arrive.
+ * - `loading`: the page itself tries again.
+ * - `signing-in`: there is no session yet that could end.
  */
 export type Doing = 'ordering' | 'receiving' | 'loading' | 'signing-in' | 'changing';
 

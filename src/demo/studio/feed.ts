@@ -1,4 +1,4 @@
-/** Something that the page shows and loads again: when asked to, when it will change by itself, and after a failure. */
+/** Loads a value for the page, and reloads it on request, while it may still change, and after a failure. */
 
 export interface Feed {
   refresh(): void;
@@ -8,9 +8,9 @@ export interface Feed {
 export interface FeedOptions<T> {
   readonly load: () => Promise<T>;
   readonly show: (value: T) => void;
-  /** Whether it will change by itself, so that it is worth another look. */
+  /** Whether the value may change soon, so that the feed reloads it. */
   readonly isUnsettled?: (value: T) => boolean;
-  /** Called for the first of several failures in a row. */
+  /** Called only for the first of several failures in a row. */
   readonly onFailure: (error: unknown) => void;
   readonly onRecovery: () => void;
 }
@@ -22,7 +22,7 @@ export function createFeed<T>(options: FeedOptions<T>): Feed {
   const { load, show, isUnsettled = () => false, onFailure, onRecovery } = options;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let hasFailed = false;
-  /** An answer counts only as long as nothing newer was asked for. */
+  /** A response is ignored if there was a newer request, or if the feed was stopped. */
   let turn = 0;
 
   function refreshAfter(milliseconds: number): void {
@@ -45,7 +45,7 @@ export function createFeed<T>(options: FeedOptions<T>): Feed {
       const isFirst = !hasFailed;
       hasFailed = true;
       refreshAfter(FAILED_MS);
-      // It may stop the feed.
+      // This is the last step, because the callback may stop the feed.
       if (isFirst) onFailure(error);
     }
   }

@@ -1,4 +1,4 @@
-/** Values inside a text, by kind: `{bytes:bytes}` becomes "1.4 MB". */
+/** Formats the values inside a text by their kind: `{bytes:bytes}` becomes "1.4 MB". */
 
 export type Value = string | number | Date;
 export type Values = Readonly<Record<string, Value>>;
@@ -7,7 +7,7 @@ const PLACEHOLDER = /\{(\w+)(?::(\w+))?\}/g;
 
 const formats: Readonly<Record<string, (value: Value, language: string) => string>> = {
   number: (value, language) => new Intl.NumberFormat(language).format(Number(value)),
-  /** Milliseconds. */
+  /** The value is in milliseconds. */
   seconds: (value, language) =>
     new Intl.NumberFormat(language, {
       style: 'unit',
@@ -29,7 +29,7 @@ const formats: Readonly<Record<string, (value: Value, language: string) => strin
       unit: Number(value) < 1e6 ? 'kilobyte' : 'megabyte',
       maximumFractionDigits: Number(value) < 1e6 ? 0 : 1,
     }).format(Number(value) / (Number(value) < 1e6 ? 1e3 : 1e6)),
-  /** Seconds. */
+  /** The value is in seconds. */
   clock: (value) => {
     const seconds = Math.floor(Number(value));
     return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
@@ -40,7 +40,7 @@ const formats: Readonly<Record<string, (value: Value, language: string) => strin
     new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(value)),
 };
 
-/** The text with its values put in, as the language writes them. */
+/** Inserts the values into the text, in the format of the language. */
 export function formatText(text: string, values: Values, language: string): string {
   return text.replace(PLACEHOLDER, (whole, name: string, kind = '') => {
     const value = values[name];

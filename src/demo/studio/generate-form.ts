@@ -1,4 +1,4 @@
-/** The form that orders a track. It knows which Idempotency-Key belongs to the order that it holds. */
+/** The form that orders a track. It reuses the Idempotency-Key when a failed order is sent again unchanged. */
 
 import type { GenerationOrder } from '../../client/generation.ts';
 import { createLengthField, createPromptField } from './order-fields.ts';
@@ -6,17 +6,17 @@ import { part } from './parts.ts';
 import type { Model } from './records.ts';
 import type { Text } from './text.ts';
 
-/** `refused`: there is no track. `uncertain`: there may be one. After both, the same order is the same attempt. */
+/** `refused` means that there is no track, `uncertain` that there may be one. */
 export type Outcome = 'done' | 'refused' | 'uncertain';
 
 export interface GenerateForm {
-  /** Undefined as long as they are not known. */
+  /** Undefined means that they are not known yet. */
   showModels(models: readonly Model[] | undefined): void;
 }
 
 export interface GenerateFormOptions {
   readonly text: Text;
-  /** The same key as before means the same attempt once more. Must not reject. */
+  /** Gets the same key when the same attempt is repeated. Must not reject. */
   readonly onGenerate: (
     order: GenerationOrder,
     idempotencyKey: string,
@@ -39,7 +39,7 @@ export function createGenerateForm(
   let failed: { readonly order: string; readonly key: string; readonly outcome: Outcome } | undefined;
   let underWay: AbortController | undefined;
 
-  /** Undefined when something in it has to be mended first; what, is shown, and focused. */
+  /** Undefined if a field is wrong. Then its problem is shown, and the first wrong field has the focus. */
   function readOrder(): GenerationOrder | undefined {
     const wrong = [prompt, length].filter((field) => !field.check());
     wrong[0]?.focus();
@@ -71,7 +71,7 @@ export function createGenerateForm(
   function showState(): void {
     if (!underWay && root.ownerDocument.activeElement === cancel) generate.focus();
     form.setAttribute('aria-busy', String(underWay !== undefined));
-    // Not `disabled`: the keyboard's focus would be lost.
+    // `disabled` is not used, because the button would lose the keyboard focus.
     generate.setAttribute('aria-disabled', String(underWay !== undefined || model.value === ''));
     cancel.hidden = underWay === undefined;
     text.write(part(root, 'attempt'), failed?.outcome === 'uncertain' ? 'sameAttempt' : undefined);

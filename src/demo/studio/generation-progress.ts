@@ -1,4 +1,4 @@
-/** How far a generation is: in figures for the eye, and for a screen reader in a few sentences. */
+/** Shows the progress of a generation as figures, and announces it to screen readers in a few sentences. */
 
 import type { GenerationProgress as Progress } from '../../client/generation.ts';
 import type { TextKey } from './english.ts';
@@ -9,7 +9,7 @@ export interface GenerationProgress {
   begin(): void;
   update(progress: Progress): void;
   end(outcome: 'complete' | 'cancelled' | 'broken'): void;
-  /** For when the order was refused: there is nothing to tell. */
+  /** Hides the progress of an order that was refused. */
   hide(): void;
 }
 
@@ -19,7 +19,7 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
   let clock: ReturnType<typeof setInterval> | undefined;
   let begunAt = 0;
 
-  /** In the live region, which speaks when its text becomes another one, if it was in the page before. */
+  /** Writes to the live region only when the text changes, because screen readers announce each write. */
   function say(key: TextKey | undefined): void {
     const status = part(root, 'status');
     if (status.dataset['text'] !== key) text.write(status, key);

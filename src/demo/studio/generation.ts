@@ -1,4 +1,4 @@
-/** Generates a track: what arrives is heard at once, and kept for the waveform. */
+/** Generates a track, plays it while it arrives, and keeps its bytes for the waveform. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
 import { GatewayRequestError } from '../../client/gateway-request.ts';
@@ -17,7 +17,7 @@ export interface GeneratorParts {
   readonly player: Pick<Player, 'openArriving' | 'complete' | 'breakOff' | 'drawPeaks'>;
   readonly peaks: Pick<TrackPeaks, 'keep'>;
   readonly progress: GenerationProgress;
-  /** Called when the account has changed: the track is in the library, or it is complete there. */
+  /** Called when the account may have changed: when a generation begins, and when it ends. */
   readonly onChange: () => void;
   readonly onFailure: (error: unknown, doing: Doing) => void;
 }
@@ -66,7 +66,7 @@ async function generate(
 ): Promise<void> {
   const { creationId, contentType, body } = await client.generate(order, options);
   onBegun();
-  // Without its id nothing can be said of it but that it arrives; the library has it.
+  // Without an id the track cannot be opened here; it appears in the library.
   if (creationId === null) return drain(body, () => {});
 
   const creation = { id: creationId, prompt: order.prompt, seconds: order.music_length_ms / 1_000 };

@@ -1,4 +1,4 @@
-/** One track in the library: what it is, and what can be done with it. */
+/** One track in the library, with its buttons. */
 
 import { fromTemplate, part } from './parts.ts';
 import type { Creation } from './records.ts';
@@ -12,7 +12,7 @@ export interface LibraryItem {
 export interface LibraryItemOptions {
   readonly text: Text;
   readonly onPlay: (creation: Creation) => void;
-  /** Resolves when it is done, or the failure is told. Must not reject. */
+  /** Resolves when the change is done or its failure is shown. Must not reject. */
   readonly onSetVisibility: (creation: Creation, isPublic: boolean) => Promise<void>;
   readonly shareUrl: (creation: Creation) => string;
   readonly copy: (text: string) => Promise<void>;
@@ -32,7 +32,7 @@ export function createLibraryItem(
   let creation = first;
   let isChanging = false;
 
-  // All items have the same buttons: the title tells whose they are.
+  // All items have the same buttons, so the title says which track a button is for.
   title.id = `track-${crypto.randomUUID()}`;
   for (const button of [play, publish, share]) button.setAttribute('aria-describedby', title.id);
 

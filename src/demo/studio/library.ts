@@ -1,13 +1,13 @@
-/** The list of a person's tracks. */
+/** Shows the list of a person's tracks. */
 
 import { createLibraryItem, type LibraryItem, type LibraryItemOptions } from './library-item.ts';
 import { part } from './parts.ts';
 import type { Creation } from './records.ts';
 
 export interface Library {
-  /** Newest first; undefined as long as they are not known. */
+  /** Newest first. Undefined means that they are not known yet. */
   show(creations: readonly Creation[] | undefined): void;
-  /** Marks the track that the player has. */
+  /** Marks the track that is open in the player. */
   markPlaying(id: string | undefined): void;
 }
 
@@ -33,7 +33,7 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
     items.set(creation.id, item);
     item.update(creation);
     const inPlace = list.children[index] ?? null;
-    // What is in its place already keeps the keyboard's focus.
+    // Moving an element would take the keyboard focus from it.
     if (item.element !== inPlace) list.insertBefore(item.element, inPlace);
   }
 

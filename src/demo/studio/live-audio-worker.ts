@@ -1,11 +1,11 @@
 /**
- * The service worker that lets an `audio` element play a track while it arrives: the page posts the pieces, and a
- * request for `/live/<id>` is answered with them. It touches no other request.
+ * The service worker that lets an `audio` element play a track while it arrives. The page posts the pieces, and the
+ * response to `/live/<id>` streams them. The worker ignores all other requests.
  */
 
 import { LIVE_PATH, type LiveMessage } from './live-audio.ts';
 
-/** What of `ServiceWorkerGlobalScope` is used here: the compiler's library for workers excludes the one for pages. */
+/** The used part of `ServiceWorkerGlobalScope`: TypeScript cannot load its library together with that for pages. */
 interface WorkerScope {
   addEventListener(type: 'install' | 'activate', listener: (event: LifetimeEvent) => void): void;
   addEventListener(type: 'message', listener: (event: MessageEvent<LiveMessage>) => void): void;
@@ -18,7 +18,7 @@ interface LifetimeEvent {
 }
 interface RequestEvent {
   readonly request: Request;
-  respondWith(answer: Response | Promise<Response>): void;
+  respondWith(response: Response | Promise<Response>): void;
 }
 declare const self: WorkerScope;
 
@@ -26,26 +26,26 @@ interface LiveTrack {
   readonly contentType: string;
   readonly audio: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
-  isAnswered: boolean;
+  isServed: boolean;
   isOver: boolean;
 }
 
-/** How long a request waits for its track: the two come on ways of their own, in any order. */
+/** How long a request waits for the first message about its track, because the two may arrive in any order. */
 const EARLY_REQUEST_MS = 5_000;
 
 const tracks = new Map<string, LiveTrack>();
-/** The tracks that were played or left, by id. */
+/** The ids of the tracks that are finished. */
 const over = new Set<string>();
-/** The requests that came before their track, by its id. */
+/** The requests that arrived before their track, by track id. */
 const early = new Map<string, () => void>();
 
 self.addEventListener('install', (event) => event.waitUntil(self.skipWaiting()));
-// The page that registers the worker is served by it at once, not only when it is loaded again.
+// The worker then controls the page that registers it without a reload.
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener('message', ({ data }) => take(data));
 self.addEventListener('fetch', (event) => {
   const { pathname } = new URL(event.request.url);
-  if (pathname.startsWith(LIVE_PATH)) event.respondWith(answer(pathname.slice(LIVE_PATH.length)));
+  if (pathname.startsWith(LIVE_PATH)) event.respondWith(respond(pathname.slice(LIVE_PATH.length)));
 });
 
 function take(message: LiveMessage): void {
@@ -57,7 +57,7 @@ function take(message: LiveMessage): void {
       contentType: message.contentType,
       audio: readable,
       writer,
-      isAnswered: false,
+      isServed: false,
       isOver: false,
     });
     early.get(id)?.();
@@ -71,37 +71,37 @@ function take(message: LiveMessage): void {
 }
 
 function deliver({ writer }: LiveTrack, message: Exclude<LiveMessage, { kind: 'begin' }>): void {
-  // It fails when the element has stopped listening, which it may.
+  // A write fails when the element has stopped listening, which is not an error.
   const listenerGone = () => {};
   if (message.kind === 'piece') writer.write(message.piece).catch(listenerGone);
   else if (message.kind === 'end') writer.close().catch(listenerGone);
   else writer.abort().catch(listenerGone);
 }
 
-function answer(id: string): Response | Promise<Response> {
-  if (tracks.has(id) || over.has(id)) return answerNow(id);
+function respond(id: string): Response | Promise<Response> {
+  if (tracks.has(id) || over.has(id)) return respondNow(id);
   const { promise, resolve } = Promise.withResolvers<void>();
   early.set(id, resolve);
   setTimeout(resolve, EARLY_REQUEST_MS);
   return promise.then(() => {
     early.delete(id);
-    return answerNow(id);
+    return respondNow(id);
   });
 }
 
-/** A stream can be read once, so a second request finds nothing. */
-function answerNow(id: string): Response {
+/** A stream can be read only once, so a second request gets 404. */
+function respondNow(id: string): Response {
   const track = tracks.get(id);
-  if (!track || track.isAnswered) return new Response(null, { status: 404 });
-  track.isAnswered = true;
+  if (!track || track.isServed) return new Response(null, { status: 404 });
+  track.isServed = true;
   forgetWhenDone(id, track);
   return new Response(track.audio, {
     headers: { 'content-type': track.contentType, 'cache-control': 'no-store' },
   });
 }
 
-function forgetWhenDone(id: string, { isAnswered, isOver }: LiveTrack): void {
-  if (!isAnswered || !isOver) return;
+function forgetWhenDone(id: string, { isServed, isOver }: LiveTrack): void {
+  if (!isServed || !isOver) return;
   tracks.delete(id);
   over.add(id);
 }

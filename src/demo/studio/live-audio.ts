@@ -1,42 +1,42 @@
 /**
- * Plays audio while it arrives, whatever its format: an `audio` element takes a response's stream, and a service
- * worker (`live-audio-worker.ts`) answers with the one that the page has.
+ * Plays audio of any format while it arrives: an `audio` element can play a streamed response, and a service worker
+ * (`live-audio-worker.ts`) makes one from the stream that the page receives.
  */
 
 export const LIVE_PATH = '/live/';
 const WORKER = '/live-audio-worker.js';
 
-/** What the page posts to the worker. */
+/** The messages that the page posts to the worker. */
 export type LiveMessage = { readonly id: string } & (
   | { readonly kind: 'begin'; readonly contentType: string }
   | { readonly kind: 'piece'; readonly piece: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'end' | 'break' }
 );
 
-/** One track on its way to an `audio` element. */
+/** A track that an `audio` element can play while it arrives. */
 export interface LiveTrack {
   /** The element's `src`. */
   readonly url: string;
   add(piece: Uint8Array<ArrayBuffer>): void;
   end(): void;
-  /** The track will not be complete. */
+  /** Ends the stream of a track that will not be complete. */
   break(): void;
 }
 
 export interface LiveAudio {
-  /** Undefined where no service worker serves this page: then the track plays when it is complete. */
+  /** Undefined if no service worker controls this page; the track can then only play when it is complete. */
   begin(contentType: string): LiveTrack | undefined;
 }
 
-/** What of `ServiceWorkerContainer` is used here. */
+/** The used part of `ServiceWorkerContainer`. */
 interface Workers {
   readonly controller: { postMessage(message: LiveMessage): void } | null;
   register(url: string): Promise<unknown>;
 }
 
-/** `workers` is `navigator.serviceWorker`, which some browsers have not, or not in private windows. */
+/** @param workers `navigator.serviceWorker`, which some browsers lack, or lack in private windows */
 export function createLiveAudio(workers: Workers | undefined): LiveAudio {
-  // Without a worker the page works all the same.
+  // A failure is ignored, because the page also works without the worker.
   workers?.register(WORKER).catch(() => {});
   return {
     begin(contentType) {

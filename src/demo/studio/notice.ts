@@ -1,4 +1,4 @@
-/** The one place where the page says that something did not work, and what to do next. */
+/** Shows that something did not work, and what to do next. The page has one notice. */
 
 import type { TextKey } from './english.ts';
 import type { Values } from './formats.ts';
@@ -6,7 +6,7 @@ import { part } from './parts.ts';
 import type { Text } from './text.ts';
 
 export interface Message {
-  /** What happened, in somebody else's words: the gateway's or the upstream's. */
+  /** What happened, in the words of the gateway or the upstream. */
   readonly said?: string;
   /** What to do next. */
   readonly advice: TextKey;
@@ -15,7 +15,7 @@ export interface Message {
 
 export interface Notice {
   show(message: Message): void;
-  /** What goes away by itself: it is shown only where nothing else is. */
+  /** Shows a problem that may resolve itself. It does not replace a message from `show`. */
   showPassing(message: Message): void;
   clear(): void;
   clearPassing(): void;

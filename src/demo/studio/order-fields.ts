@@ -1,4 +1,4 @@
-/** The two fields of an order that can be wrong: they say what is wrong, in the page's language. */
+/** The two fields of an order that a person can fill in wrongly. They check their values and show problems. */
 
 import type { TextKey } from './english.ts';
 import type { Values } from './formats.ts';
@@ -6,7 +6,7 @@ import { part } from './parts.ts';
 import type { Text } from './text.ts';
 
 export interface Field {
-  /** Shows what is wrong, if anything, and tells whether it is right. */
+  /** Shows the problem, if there is one. Returns whether the value is right. */
   check(): boolean;
   focus(): void;
 }
@@ -20,7 +20,7 @@ export interface LengthField extends Field {
   milliseconds(): number;
 }
 
-/** As the gateway counts: UTF-16 code units, trimmed. */
+/** The gateway counts UTF-16 code units of the trimmed prompt. */
 export const PROMPT_LIMIT = 4_100;
 export const LENGTH_LIMITS = { least: 3, most: 600 } as const;
 
@@ -65,7 +65,7 @@ export function createLengthField(root: HTMLElement, text: Text): LengthField {
   };
 }
 
-/** What was wrong goes away as soon as it is mended, and not before it is asked for. */
+/** Input only updates a problem that is already shown; `check` shows a new one. */
 function checked(
   input: HTMLInputElement | HTMLTextAreaElement,
   message: HTMLElement,

@@ -1,12 +1,12 @@
-/** The outline of a track's loudness, from which its waveform is drawn. */
+/** Computes the outline of a track's loudness, from which its waveform is drawn. */
 
 export type Peaks = readonly number[];
 
 const COUNT = 600;
-/** Enough for an outline, in any format; and a tenth of the memory of the track's own rate. */
+/** Decoding at this low rate saves memory, and is enough for an outline. */
 const SAMPLE_RATE = 8_000;
 
-/** Undefined when the browser cannot decode it. */
+/** Undefined if the browser cannot decode the audio. */
 export async function peaksOf(audio: ArrayBuffer): Promise<Peaks | undefined> {
   try {
     const decoded = await new OfflineAudioContext(1, 1, SAMPLE_RATE).decodeAudioData(audio);
@@ -16,7 +16,7 @@ export async function peaksOf(audio: ArrayBuffer): Promise<Peaks | undefined> {
   }
 }
 
-/** The loudest sample of each of `count` equal parts, as a share of the loudest of all. */
+/** The loudest sample of each of `count` equal parts, relative to the loudest sample of all. */
 export function outline(samples: Float32Array, count: number): Peaks {
   const peaks = Array.from({ length: count }, (_, index) => {
     const part = samples.subarray(

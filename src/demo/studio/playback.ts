@@ -1,24 +1,24 @@
-/** Decides what the `audio` element plays: a track's stream while it arrives, and its file as soon as it has to. */
+/** Decides what the `audio` element plays: a track's stream while it arrives, or its file when that is needed. */
 
 import type { TextKey } from './english.ts';
 
 export interface Track {
   readonly id: string;
   readonly title: string;
-  /** As ordered; a file's own length counts once it is known. */
+  /** The ordered length. The length of the audio replaces it as soon as it is known. */
   readonly seconds: number;
-  /** The whole file, which answers ranges. */
+  /** The address of the complete file, which supports ranges. */
   readonly url: string;
   readonly crossOrigin: 'use-credentials' | 'anonymous';
 }
 
 export interface Playback {
-  /** The track's length, as far as it is known. */
+  /** The length of the audio, or the ordered length until the audio's is known. */
   readonly seconds: number;
   open(track: Track): void;
-  /** Plays a stream that still arrives; without one it waits for `complete`. */
+  /** Plays the stream of a track that is still arriving. Without a stream, waits for `complete`. */
   openArriving(track: Track, streamUrl: string | undefined): void;
-  /** The arriving track is complete: from now on it can be searched and heard again. */
+  /** The arriving track is complete: from now on it can be sought in and replayed. */
   complete(): void;
   play(): void;
   pause(): void;
@@ -28,17 +28,17 @@ export interface Playback {
 
 export interface PlaybackEvents {
   readonly onArriving: (isArriving: boolean) => void;
-  /** Why it does not play; undefined when that is over. */
+  /** Called with the reason why it does not play, and with undefined when the problem is over. */
   readonly onProblem: (problem: TextKey | undefined) => void;
 }
 
-/** A stream is heard once and cannot be searched: the file takes over when that is wanted. */
+/** A stream plays only once and has no seeking, so the file replaces it for a seek or a replay. */
 type Source = 'arriving' | 'arrived' | 'file';
 
 export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem }: PlaybackEvents): Playback {
   let track: Track | undefined;
   let source: Source = 'file';
-  /** What a person wants, also while there is nothing to play: `paused` becomes true by itself after an error. */
+  /** Whether the person wants to listen. `audio.paused` does not say so, because it is also true after an error. */
   let isWanted = false;
 
   function begin(opened: Track | undefined, from: Source, wanted: boolean): void {
@@ -59,7 +59,7 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
     become('file');
     audio.crossOrigin = track.crossOrigin;
     audio.src = track.url;
-    // Before the file is here, this is where it begins.
+    // Until the file is loaded, this sets the position at which it starts.
     audio.currentTime = at;
     if (isWanted) void start();
   }
@@ -69,7 +69,7 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
       await audio.play();
       onProblem(undefined);
     } catch (error) {
-      // Any other refusal is told by the element's `error` event, or is due to what has taken its place.
+      // Other failures also cause the element's `error` event, or mean that another source replaced this one.
       if (error instanceof Error && error.name === 'NotAllowedError') onProblem('pressListen');
     }
   }
@@ -78,7 +78,7 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
     isWanted = false;
   });
   audio.addEventListener('error', () => {
-    // A stream may break off where the file does not: a worker does not live for ever.
+    // The stream may break even though the file is fine, because the browser may stop the worker.
     if (source === 'arrived') useFile(audio.currentTime);
     else onProblem(source === 'arriving' ? 'afterArrival' : 'notPlayable');
   });

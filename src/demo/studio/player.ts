@@ -1,4 +1,4 @@
-/** The player as it is seen and worked: its button, its waveform with a slider over it, and its clock. */
+/** The player's controls: its button, its waveform with a slider over it, and its clock. */
 
 import { part } from './parts.ts';
 import type { Peaks } from './peaks.ts';
@@ -7,11 +7,11 @@ import type { Text } from './text.ts';
 import type { Waveform } from './waveform.ts';
 
 export interface Player extends Pick<Playback, 'openArriving' | 'play' | 'close'> {
-  /** Makes a track ready to be heard, or stays with it when it is open already. */
+  /** Makes a track ready to play. Does nothing if it is already open. */
   open(track: Track): void;
-  /** This and what follows: only if that track is still the one that is open. */
+  /** This and the following functions do nothing if another track is open. */
   complete(trackId: string): void;
-  /** The arriving track will not be complete. */
+  /** Closes an arriving track that will not be complete. */
   breakOff(trackId: string): void;
   drawPeaks(trackId: string, peaks: Peaks | undefined): void;
 }
@@ -19,7 +19,7 @@ export interface Player extends Pick<Playback, 'openArriving' | 'play' | 'close'
 export interface PlayerOptions {
   readonly text: Text;
   readonly waveform: Waveform;
-  /** Called with the track that is open now, if any. */
+  /** Called with the track that is now open, if there is one. */
   readonly onTrack: (track: Track | undefined) => void;
 }
 
@@ -72,7 +72,7 @@ export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: Pla
     followSmoothly();
   }
 
-  /** The element tells the time four times a second; a waveform should flow. */
+  /** Moves the waveform in each frame, because `timeupdate` fires too rarely for a smooth movement. */
   function followSmoothly(): void {
     const { defaultView: window } = root.ownerDocument;
     window?.cancelAnimationFrame(frame);

@@ -1,4 +1,4 @@
-/** What the upstream tells, as far as the studio shows it. Reads what is there and does without what is not. */
+/** Reads the fields of the upstream's data that the Studio shows. Every field may be missing. */
 
 export interface Model {
   readonly id: string;
@@ -28,7 +28,6 @@ export interface Summary {
   readonly credits: number;
 }
 
-/** Only the models that make music. */
 export function readMusicModels(value: unknown): Model[] {
   return listIn(value)
     .filter(isMusicModel)
@@ -41,7 +40,7 @@ export function readMusicModels(value: unknown): Model[] {
     }));
 }
 
-/** A model of music says so in its modalities or capabilities, or at least in its name. */
+/** A music model has the word "music" in its modalities, capabilities, id or name. */
 export function isMusicModel(value: unknown): boolean {
   const fields = fieldsOf(value);
   const said = [fields.get('modalities'), fields.get('capabilities'), fields.get('id'), fields.get('name')];
@@ -77,7 +76,7 @@ export function readActivity(value: unknown): Activity[] {
     }));
 }
 
-/** The credits that are left; undefined when the upstream does not say. */
+/** The credits that are left. Undefined if the upstream does not say. */
 export function readBalance(value: unknown): number | undefined {
   return numberIn(fieldsOf(value), 'balance');
 }
@@ -91,7 +90,7 @@ export function readSummary(value: unknown): Summary {
   };
 }
 
-/** The person's name in a profile; empty when there is none. */
+/** The person's name or email address in a profile. Empty if there is neither. */
 export function readName(profile: unknown): string {
   const fields = fieldsOf(profile);
   return textIn(fields, 'name') || textIn(fields, 'email');
@@ -108,7 +107,7 @@ function fieldsOf(value: unknown): Fields {
   return new Map(Object.entries(value ?? {}));
 }
 
-/** A list, also where it is wrapped in an object: `{"items": [...]}`. */
+/** Finds a list that may be wrapped in an object: `{"items": [...]}`. */
 function listIn(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   return [...fieldsOf(value).values()].find(Array.isArray) ?? [];

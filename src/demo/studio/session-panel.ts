@@ -1,4 +1,4 @@
-/** Who is signed in, and what the gateway does to keep it so. Asks for the session as long as the page is visible. */
+/** Shows who is signed in and when the gateway renewed the session. Checks the session while the page is visible. */
 
 import type { SessionCheck } from '../../client/gateway-client.ts';
 import { fromTemplate, part } from './parts.ts';
@@ -8,37 +8,37 @@ import type { Text } from './text.ts';
 export type SessionStatus = 'unknown' | 'signed-out' | 'signed-in';
 
 export interface SessionPanel {
-  /** Asks now. */
+  /** Checks the session now. */
   check(): Promise<void>;
-  /** The session is over: signed out, or refused by a call. */
+  /** Shows that nobody is signed in, because the person signed out or a response said that the session has ended. */
   end(): void;
-  /** The gateway has renewed the session just now. */
+  /** Adds a renewal to the list, unless it is already shown. */
   addRefresh(at: Date): void;
 }
 
 export interface SessionPanelOptions {
   readonly text: Text;
   readonly readSession: () => Promise<SessionCheck>;
-  /** When the person signed in, where that is known. */
+  /** The time of the sign-in, if it is known. */
   readonly signedInAt: () => Date | undefined;
   readonly onSignIn: () => void;
   readonly onSignOut: () => void;
-  /** Called when it becomes another one. */
+  /** Called when the status changes. */
   readonly onStatus: (status: SessionStatus, before: SessionStatus) => void;
 }
 
 const CHECK_MS = 15_000;
 const SHOWN_REFRESHES = 4;
-/** Calls at the same time share one renewal, and the answer to each of them tells of it. */
+/** Simultaneous calls share one renewal, and the response to each of them reports it. */
 const SAME_RENEWAL_MS = 2_000;
 
 export function createSessionPanel(root: HTMLElement, options: SessionPanelOptions): SessionPanel {
   const { text, readSession, signedInAt, onSignIn, onSignOut, onStatus } = options;
   const { ownerDocument: document } = root;
   let status: SessionStatus = 'unknown';
-  /** How often a session has ended here. What was asked before an end says nothing about what came after it. */
+  /** How often a session has ended. A check that started before an end must not change the status after it. */
   let ends = 0;
-  let toldOfRenewalAt = 0;
+  let lastReportAt = 0;
 
   function become(next: SessionStatus): void {
     const before = status;
@@ -93,9 +93,9 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
       become('signed-out');
     },
     addRefresh(at) {
-      const isTold = at.getTime() - toldOfRenewalAt < SAME_RENEWAL_MS;
-      toldOfRenewalAt = at.getTime();
-      if (isTold) return;
+      const isSameRenewal = at.getTime() - lastReportAt < SAME_RENEWAL_MS;
+      lastReportAt = at.getTime();
+      if (isSameRenewal) return;
       const element = fromTemplate(document, 'refresh-item');
       text.write(element, 'refreshedAt', { at });
       const list = part(root, 'refreshes');

@@ -1,4 +1,4 @@
-/** A track that somebody shared: heard without a session, at `/?listen=<id>`. */
+/** Shows a track that somebody shared. At `/?listen=<id>`, it can be played without a session. */
 
 import { part } from './parts.ts';
 import { type Creation, readCreation } from './records.ts';
@@ -6,12 +6,12 @@ import type { Text } from './text.ts';
 
 export interface SharedTrackOptions {
   readonly text: Text;
-  /** What is known of the track; rejects when it is not public. */
+  /** Fetches the description of the track. Rejects if the track is not public. */
   readonly describe: () => Promise<unknown>;
   readonly onFound: (creation: Creation) => void;
 }
 
-/** The id that an address shares, if any. */
+/** The id of the track that an address shares, if there is one. */
 export function sharedId(address: string): string | undefined {
   return new URL(address).searchParams.get('listen') || undefined;
 }

@@ -1,4 +1,4 @@
-/** Signing in and out, and when it was: the session itself does not tell. */
+/** Signs in and out. Remembers the time of the sign-in, because the session check does not contain it. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
 import type { IdentityProvider } from '../../client/sign-in.ts';
@@ -6,10 +6,10 @@ import type { Memory } from './browser-memory.ts';
 import { readDate } from './records.ts';
 
 export interface Signing {
-  /** Leaves the page for the identity provider. */
+  /** Navigates to the identity provider. */
   signIn(): Promise<void>;
   signOut(): Promise<void>;
-  /** For a page that the identity provider may have sent people to; rejects when they were not signed in. */
+  /** Completes the sign-in if the page was opened by its redirect. Rejects if the sign-in failed. */
   complete(): Promise<void>;
   signedInAt(): Date | undefined;
 }

@@ -1,4 +1,4 @@
-/** The studio's page: puts its parts together, and moves between signed out and signed in. */
+/** The Studio's page: connects its parts, and switches between signed out and signed in. */
 
 import { createGatewayClient } from '../../client/gateway-client.ts';
 import { createAccountFeeds } from './account-feeds.ts';
@@ -89,7 +89,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   });
   let shared: Track | undefined;
 
-  /** Does what a person has asked for, and tells when it did not work. */
+  /** Runs an action that a person started, and reports its failure. */
   async function attempt(action: () => Promise<void>, doing: Doing = 'changing'): Promise<void> {
     try {
       await action();

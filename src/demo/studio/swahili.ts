@@ -1,4 +1,4 @@
-/** What the studio says, in Swahili. */
+/** The Studio's texts in Swahili. */
 
 import type { TextKey } from './english.ts';
 

@@ -1,4 +1,4 @@
-/** The page's texts in the person's language: English or Swahili. A change of language reaches all of them at once. */
+/** Writes the page's texts in English or Swahili, and rewrites them all when the language changes. */
 
 import { english, type TextKey } from './english.ts';
 import { formatText, type Values } from './formats.ts';
@@ -7,24 +7,24 @@ import { swahili } from './swahili.ts';
 const TEXTS = { en: english, sw: swahili };
 const STORAGE_KEY = 'studio.language';
 
-/** Which part of an element an attribute's text goes to. */
+/** The attribute that each source attribute fills; null fills the text of the element. */
 const TARGETS = { 'data-text': null, 'data-label': 'aria-label', 'data-placeholder': 'placeholder' } as const;
 
 export type Language = keyof typeof TEXTS;
 
 export interface Text {
   readonly language: Language;
-  /** Speaks another language from now on, and remembers it. */
+  /** Switches to another language, and remembers it. */
   choose(language: Language): void;
-  /** Fills an element, and does so again whenever the language changes; without a key it becomes empty. */
+  /** Fills an element now and after each change of language. Without a key, empties it. */
   write(element: Element, key: TextKey | undefined, values?: Values): void;
-  /** Fills every element below that names its text in `data-text`, `data-label` or `data-placeholder`. */
+  /** Fills every element below `root` that has `data-text`, `data-label` or `data-placeholder`. */
   fill(root: ParentNode): void;
 }
 
 export interface TextOptions {
   readonly document: Document;
-  /** By preference, as in `navigator.languages`. */
+  /** In order of preference, as in `navigator.languages`. */
   readonly languages: readonly string[];
   readonly storage: Pick<Storage, 'getItem' | 'setItem'>;
 }
@@ -77,7 +77,6 @@ export function createText({ document, languages, storage }: TextOptions): Text 
   };
 }
 
-/** Lets a person choose the language. */
 export function connectLanguageSelect(select: HTMLSelectElement, text: Text): void {
   select.value = text.language;
   select.addEventListener('change', () => {

@@ -1,16 +1,16 @@
-/** The outlines of the tracks that were heard in this tab. */
+/** Caches the outlines of the tracks that were opened in this tab. */
 
 import { type Peaks, peaksOf } from './peaks.ts';
 import type { Track } from './playback.ts';
 
 export interface TrackPeaks {
-  /** Makes the outline from a track that is here already. */
+  /** Computes the outline from audio that is already loaded. */
   keep(track: Track, audio: Blob): Promise<Peaks | undefined>;
-  /** Fetches the track for it where it must. Undefined for one that is too long for that, or not there. */
+  /** Fetches the track if its outline is not cached. Undefined if the track is too long or cannot be fetched. */
   of(track: Track): Promise<Peaks | undefined>;
 }
 
-/** A waveform is not worth loading more than this. */
+/** Longer tracks are not fetched just for their waveform. */
 const MAX_FETCHED_SECONDS = 180;
 
 export function createTrackPeaks(): TrackPeaks {

@@ -1,4 +1,4 @@
-/** A creation as the player takes it: one's own with the session, a public one without. */
+/** Makes the player's tracks: a person's own track needs the session cookies, a public one does not. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
 import type { Track } from './playback.ts';

@@ -1,12 +1,12 @@
-/** Draws a track's waveform and how far it has been heard. It has no part in playing it. */
+/** Draws a track's waveform and its playback position. It does not play the track. */
 
 import WaveSurfer from 'wavesurfer.js';
 import type { Peaks } from './peaks.ts';
 
 export interface Waveform {
-  /** Without peaks: a quiet line. */
+  /** Without peaks, draws a flat line. */
   draw(peaks: Peaks | undefined): void;
-  /** A share of the track, from 0 to 1. */
+  /** @param share of the track, from 0 to 1 */
   moveTo(share: number): void;
 }
 
@@ -17,7 +17,7 @@ const QUIET: Peaks = new Array(600).fill(0);
 export function createWaveform(container: HTMLElement, nonce: string): Waveform {
   const surfer = WaveSurfer.create({
     container,
-    // Never played: the player has its own, and a second one would be in the page otherwise.
+    // This element is never played. Without it, wavesurfer.js would add an `audio` element to the page.
     media: container.ownerDocument.createElement('audio'),
     height: HEIGHT,
     barWidth: 3,
@@ -34,14 +34,14 @@ export function createWaveform(container: HTMLElement, nonce: string): Waveform 
   schemes?.addEventListener('change', () => surfer.setOptions(colours(container)));
   return {
     draw(peaks = QUIET) {
-      // A duration of 1, so that a time is a share. It loads nothing: the peaks are here.
+      // The duration of 1 makes each time a share of the track. With peaks given, nothing is fetched.
       surfer.load('', [[...peaks]], 1);
     },
     moveTo: (share) => surfer.setTime(share),
   };
 }
 
-/** A canvas knows no custom properties, so they are read where they are colours already (`@property`). */
+/** A canvas cannot use custom properties. `@property` registers these as colours, so that they are resolved. */
 function colours(container: HTMLElement) {
   const style = container.ownerDocument.defaultView?.getComputedStyle(container);
   return {
