@@ -1,4 +1,4 @@
-/** Where a demo listens: PORT, or 4175, is the gateway's port, and the others follow from it. */
+/** The demo's addresses. The gateway listens on PORT, by default 4175; the other ports are derived from it. */
 
 export interface DemoAddresses {
   readonly gatewayPort: number;
@@ -7,7 +7,7 @@ export interface DemoAddresses {
   readonly studioPort: number;
   readonly gatewayUrl: string;
   readonly identityProviderUrl: string;
-  /** The studio's origin; on the gateway's host, so that its cookies are same-site. */
+  /** It is on the gateway's host, so that the gateway's cookies are same-site for the Studio's page. */
   readonly studioOrigin: string;
   readonly redirectUri: string;
 }
@@ -18,7 +18,7 @@ const DEFAULT_PORT = 4175;
 const STUDIO_OFFSET = 5;
 const LAST_PORT = 65_535 - STUDIO_OFFSET;
 
-/** @throws RangeError when PORT leaves no room for the ports after it */
+/** @throws RangeError when PORT is not a whole number, or leaves no room for the ports after it */
 export function demoAddresses(): DemoAddresses {
   const port = Number(process.env['PORT'] || DEFAULT_PORT);
   if (!Number.isInteger(port) || port < 1 || port > LAST_PORT) {
@@ -37,7 +37,7 @@ export function demoAddresses(): DemoAddresses {
   };
 }
 
-/** A command of this project as it can be typed beside this demo, on a machine without bun on its PATH too. */
+/** The command line that runs a script against this demo. It uses npx because bun may not be on the PATH. */
 export function demoCommand(script: string): string {
   const port = process.env['PORT'];
   return `${port ? `PORT=${port} ` : ''}npx --yes bun@${Bun.version} run ${script}`;

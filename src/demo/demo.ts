@@ -1,4 +1,4 @@
-/** `bun run demo`: the gateway in front of the sandbox, on this machine alone. */
+/** `bun run demo` runs the gateway, the sandbox behind it, and the Studio, all on this machine. */
 
 import { createGateway } from '../gateway/gateway.ts';
 import { parseSettings } from '../gateway/settings/settings.ts';
@@ -37,15 +37,15 @@ Music Gateway demo
   identity provider   ${sandbox.identityProviderUrl}
   upstream API        ${sandbox.upstream.url}
 
-To see it walk by itself, in another terminal:
+To watch an automatic tour, run this in another terminal:
 
   ${demoCommand('tour')}
 
 It signs in, generates a track, plays and publishes it, waits a minute for the access token to expire, and signs out.
 
-To use it yourself, in a browser:
+To use it yourself, open the studio in a browser:
 
-  open ${studio.url}
+  ${studio.url}
 
 Ctrl-C stops the demo.
 `);
@@ -79,7 +79,7 @@ function problem(error: unknown): string {
   if (error instanceof RangeError) return error.message;
   if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
   const [port] = /\d+/.exec(error.message) ?? [];
-  return `Port ${port} is taken. Stop what uses it, or choose others with PORT=5175 before the command`;
+  return `Port ${port} is taken. Stop the program that uses it, or put PORT=5175 before the command to use other ports`;
 }
 
 try {

@@ -1,9 +1,9 @@
-/** Serves the studio, the demonstration web app, from an origin of its own, as a production one would be. */
+/** Serves the Studio, the demonstration web app, from its own origin, as a web app in production would be. */
 
 import type { StudioConfig } from './studio/config.ts';
 
 export interface StudioServerOptions {
-  /** 0: any free port. */
+  /** 0 picks any free port. */
   readonly port: number;
   readonly config: StudioConfig;
 }
@@ -15,11 +15,11 @@ export interface StudioServer {
 }
 
 const SOURCES = `${import.meta.dir}/studio/`;
-/** Both show the page: the identity provider sends people to the second. */
+/** Both serve the page: the identity provider redirects to the second one. */
 const PAGE_PATHS = ['/', '/callback'];
 const PAGE = '/index.html';
 
-/** A taken port rejects with the EADDRINUSE error. */
+/** Rejects with the EADDRINUSE error if the port is taken. */
 export async function startStudio({ port, config }: StudioServerOptions): Promise<StudioServer> {
   const files = await bundle();
   const page = (await files.get(PAGE)?.text()) ?? '';
@@ -55,7 +55,7 @@ async function bundle(): Promise<Map<string, Blob>> {
   const { outputs } = await Bun.build({
     entrypoints: [`${SOURCES}index.html`, `${SOURCES}live-audio-worker.ts`],
     minify: true,
-    // The worker's name must stay: a service worker is known by it.
+    // The names of entries have no hash, because the page registers the service worker under a fixed name.
     naming: { entry: '[name].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
   });
   return new Map(outputs.map((output) => [output.path.replace(/^\.?\/?/, '/'), output]));
@@ -65,7 +65,7 @@ function securityHeaders({ gatewayUrl }: StudioConfig, nonce: string): Record<st
   const policy = [
     "default-src 'none'",
     "script-src 'self'",
-    // wavesurfer.js brings a style element of its own.
+    // wavesurfer.js adds a style element to the page.
     `style-src 'self' 'nonce-${nonce}'`,
     `connect-src 'self' ${gatewayUrl}`,
     `media-src 'self' ${gatewayUrl}`,

@@ -1,16 +1,16 @@
-/** The cookies of one browser, as far as the sandbox and the tour need them. */
+/** A browser's cookie jar, reduced to what the sandbox and the tour need. */
 
 interface Kept {
   readonly host: string;
   readonly cookie: Bun.Cookie;
-  /** Milliseconds since the epoch; infinite for a session cookie. */
+  /** Milliseconds since the epoch. Infinity for a session cookie. */
   readonly expiresAt: number;
 }
 
 export class CookieJar {
   readonly #kept = new Map<string, Kept>();
 
-  /** Like `fetch`, with the cookies; does not follow redirects. */
+  /** Like `fetch`, but sends and stores cookies, and does not follow redirects. */
   async fetch(url: URL, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers);
     const cookies = this.#matching(url).map(({ cookie }) => `${cookie.name}=${cookie.value}`);
@@ -28,13 +28,13 @@ export class CookieJar {
     return this.#matching(url).find(({ cookie }) => cookie.name === name)?.cookie.value;
   }
 
-  /** Until the cookie is dropped; 0 when there is none. */
+  /** The seconds until the cookie expires, or 0 if there is no such cookie. */
   secondsLeft(url: URL, name: string): number {
     const kept = this.#matching(url).find(({ cookie }) => cookie.name === name);
     return kept ? (kept.expiresAt - Date.now()) / 1000 : 0;
   }
 
-  /** Cookies are shared by all ports of a host (RFC 6265 section 8.5). */
+  /** All ports of a host share its cookies (RFC 6265 section 8.5). */
   #matching(url: URL): Kept[] {
     return [...this.#kept.values()].filter(
       ({ host, cookie, expiresAt }) =>

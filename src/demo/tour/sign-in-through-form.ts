@@ -1,4 +1,4 @@
-/** Signs in as a person with a browser does: redirects, cookies, and the identity provider's login form. */
+/** Signs in as a browser does: follows redirects, stores cookies, and submits the login form. */
 
 import { createHash, randomBytes } from 'node:crypto';
 import { CookieJar } from './cookie-jar.ts';
@@ -8,16 +8,16 @@ export interface AuthorizationRequest {
   clientId: string;
   redirectUri: string;
   jar?: CookieJar;
-  /** Set or, with `undefined`, leave out single parameters of the authorization request. */
+  /** Overrides parameters of the authorization request; `undefined` removes one. */
   parameters?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Where a browser ends up: back at the client, or on a page of the identity provider. */
+/** The end of the redirects: the client, or a page of the identity provider. */
 export type Landing =
   | { at: 'client'; redirect: URL }
   | { at: 'page'; url: URL; status: number; headers: Headers; html: string };
 
-/** Asks for authorization with a fresh code verifier, and follows the redirects. */
+/** Sends an authorization request with a new code verifier, and follows the redirects. */
 export async function requestAuthorization(request: AuthorizationRequest) {
   const { identityProviderUrl, clientId, redirectUri, jar = new CookieJar(), parameters = {} } = request;
   const codeVerifier = randomBytes(32).toString('base64url');
@@ -39,7 +39,7 @@ export async function requestAuthorization(request: AuthorizationRequest) {
   return { codeVerifier, state, jar, landing: await navigate(jar, url) };
 }
 
-/** Fills in the page's form, as far as fields are given, and sends it. */
+/** Submits the page's form. The given fields replace the values that the form has. */
 export async function submitForm(
   jar: CookieJar,
   landing: Landing,
@@ -64,7 +64,7 @@ export async function submitForm(
   return navigate(jar, new URL(action, landing.url), { method: 'POST', body: form });
 }
 
-/** Goes the whole way, and returns the code with the verifier that belongs to it. */
+/** Signs in completely, and returns the authorization code with its verifier. */
 export async function signInThroughForm({
   name = 'demo',
   ...request
@@ -77,7 +77,7 @@ export async function signInThroughForm({
   return { code, codeVerifier };
 }
 
-/** Follows redirects as long as they stay on the origin they started from. */
+/** Follows redirects until one leaves the origin of `start`. */
 export async function navigate(jar: CookieJar, start: URL, init?: RequestInit): Promise<Landing> {
   let url = start;
   let response = await jar.fetch(url, init);

@@ -1,9 +1,8 @@
-/** Prints the steps of the tour as they are done, and remembers whether one was wrong. */
+/** Runs the steps of the tour, and prints the outcome of each. */
 
-/** A step that did not come out as it should. */
 class WrongOutcome extends Error {}
 
-/** @throws WrongOutcome when what was seen is not what was expected */
+/** @throws WrongOutcome with `seen` as its message when the condition is false */
 export function check(condition: boolean, seen: string): asserts condition {
   if (!condition) throw new WrongOutcome(seen);
 }
@@ -29,7 +28,7 @@ export async function step<Result>(
   }
 }
 
-/** Overwrites the last line, where there is a terminal to see it. */
+/** Overwrites the last line of the terminal. Writes nothing if the output is not a terminal. */
 export function progress(text: string): void {
   if (process.stdout.isTTY) process.stdout.write(`\r\x1b[2K         ${text}\r`);
 }

@@ -1,4 +1,4 @@
-/** `bun run tour`: walks a running demo as a person with a browser would, and exits with 1 when a step is wrong. */
+/** `bun run tour` uses a running demo as a browser would, and exits with 1 when a step is wrong. */
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -21,7 +21,7 @@ const jar = new CookieJar();
 const client = createClient(jar);
 const stranger = createClient(new CookieJar());
 
-/** The client as it is in a page on the studio's origin, but for what the browser does itself. */
+/** A client that adds what a browser would: the Studio's origin, the cookies, and the storage. */
 function createClient(cookies: CookieJar): GatewayClient {
   const remembered = new Map<string, string>();
   return createGatewayClient({
@@ -39,7 +39,7 @@ function createClient(cookies: CookieJar): GatewayClient {
   });
 }
 
-/** The status with which the gateway refuses. */
+/** The status of the gateway's response; every success counts as 200. */
 async function refusal(request: Promise<unknown>): Promise<number> {
   try {
     await request;
@@ -63,7 +63,7 @@ async function tour(): Promise<void> {
     return { outcome: 'nobody is signed in', result: undefined };
   });
 
-  const answer = await step('login form at the identity provider', async () => {
+  const redirect = await step('login form at the identity provider', async () => {
     const address = await client.beginSignIn({
       issuer: identityProviderUrl,
       authorizationEndpoint: `${identityProviderUrl}/oauth/authorize`,
@@ -71,13 +71,13 @@ async function tour(): Promise<void> {
       redirectUri,
     });
     const end = await submitForm(jar, await navigate(jar, address), { name: 'Tour', password: 'any' });
-    check(end.at === 'client', `a page instead of the redirect`);
+    check(end.at === 'client', `the identity provider shows a page instead of redirecting`);
     return { outcome: `redirected to ${redirectUri} with a code`, result: end.redirect };
   });
 
   await step('sign-in', async () => {
-    check(await client.completeSignIn(answer.href), 'the redirect has no answer');
-    check(jar.names(new URL(gatewayUrl)).length === 2, 'not both session cookies are set');
+    check(await client.completeSignIn(redirect.href), 'the redirect has no sign-in response');
+    check(jar.names(new URL(gatewayUrl)).length === 2, 'the session cookies are not both set');
     return { outcome: 'two HttpOnly cookies', result: undefined };
   });
 
@@ -90,28 +90,28 @@ async function tour(): Promise<void> {
   const model = await step('models', async () => {
     const models = Value.Parse(Models, await client.models());
     const music = models.filter(({ modalities }) => modalities.includes('music'));
-    check(music[0] !== undefined, 'no model for music');
+    check(music[0] !== undefined, 'there is no model for music');
     return { outcome: `${models.length} models, ${music.length} for music`, result: music[0].id };
   });
 
   const creationId = await step('generate', () => generate(model));
-  await enjoy(creationId);
+  await playAndShare(creationId);
 
-  await step('go on after the access token has expired', async () => {
+  await step('continue after the access token has expired', async () => {
     const before = jar.value(new URL(gatewayUrl), 'svc_music_refresh');
     await untilExpired('svc_music_access');
     const { authenticated } = await client.session();
     check(authenticated, 'nobody is signed in');
     const after = jar.value(new URL(gatewayUrl), 'svc_music_refresh');
-    check(after !== undefined && after !== before, 'no new pair of cookies');
+    check(after !== undefined && after !== before, 'there is no new pair of cookies');
     return { outcome: 'still signed in, with a new pair of cookies', result: undefined };
   });
 
   await step('sign out', async () => {
     await client.signOut();
     const status = await refusal(client.models());
-    check(status === 401, `models answer ${status}`);
-    return { outcome: 'then 401 for models', result: undefined };
+    check(status === 401, `models responds with ${status}`);
+    return { outcome: 'models now responds with 401', result: undefined };
   });
 }
 
@@ -137,7 +137,7 @@ async function generate(model: string) {
   return { outcome, result: creationId ?? '' };
 }
 
-async function enjoy(creationId: string): Promise<void> {
+async function playAndShare(creationId: string): Promise<void> {
   const shared = `/v1/music/public/${creationId}/content` as const;
 
   await step('play from the middle', async () => {
@@ -148,7 +148,7 @@ async function enjoy(creationId: string): Promise<void> {
     });
     const bytes = await response.bytes();
     check(response.status === 206, `status ${response.status}`);
-    check(Buffer.from(saved.subarray(from, from + 65_536)).equals(bytes), 'other bytes than were generated');
+    check(Buffer.from(saved.subarray(from, from + 65_536)).equals(bytes), 'the bytes are not the same');
     return { outcome: `206 ${response.headers.get('content-range')}`, result: undefined };
   });
 
@@ -166,12 +166,12 @@ async function enjoy(creationId: string): Promise<void> {
   await step('a stranger plays it', async () => {
     const response = await stranger.upstream(shared);
     const bytes = await response.bytes();
-    check(Buffer.from(await Bun.file(TRACK_FILE).bytes()).equals(bytes), 'other bytes than were generated');
+    check(Buffer.from(await Bun.file(TRACK_FILE).bytes()).equals(bytes), 'the bytes are not the same');
     return { outcome: `200 ${bytes.length} bytes`, result: undefined };
   });
 }
 
-/** A browser drops the access cookie when the token's life is over; this waits for it as a person would. */
+/** Waits until the cookie expires, because a browser drops it then. */
 async function untilExpired(name: string): Promise<void> {
   for (;;) {
     const seconds = jar.secondsLeft(new URL(gatewayUrl), name);

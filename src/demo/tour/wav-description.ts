@@ -1,12 +1,12 @@
-/** Measures a WAV file, to tell music from silence. */
+/** Measures the length and loudness of a WAV file. */
 
 export interface WavDescription {
   readonly seconds: number;
-  /** Root mean square of the samples, full scale being 1. */
+  /** The root mean square of the samples, where full scale is 1. */
   readonly loudness: number;
 }
 
-/** @param wav 16-bit PCM with the plain header of 44 bytes (RIFF, WAVE) */
+/** @param wav a RIFF file of 16-bit PCM with a header of 44 bytes */
 export function describeWav(wav: Buffer): WavDescription {
   const bytesPerSecond = wav.readUInt32LE(28);
   const data = wav.subarray(44);
