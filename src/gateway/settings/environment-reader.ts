@@ -59,7 +59,10 @@ export class EnvironmentReader {
   oneOf<Word extends string>(name: string, words: readonly Word[], fallback: Word): Word {
     const value = this.text(name, fallback);
     const word = words.find((each) => each === value);
-    if (word === undefined) this.problems.push(`${name} must be ${words.join(' or ')}, not "${value}"`);
+    if (word === undefined)
+      this.problems.push(
+        `${name} must be ${words.length > 2 ? `one of ${words.join(', ')}` : words.join(' or ')}, not "${value}"`,
+      );
     return word ?? fallback;
   }
 }
