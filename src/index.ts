@@ -1,4 +1,4 @@
-/** Starts the gateway: reads the settings, listens and handles signals. No other file has side effects on import. */
+/** Starts the gateway: reads the settings, listens and handles signals. Of the files that run in production, only this one has side effects on import. */
 
 import { isIP } from 'node:net';
 import { createGateway } from './gateway/gateway.ts';
@@ -6,7 +6,7 @@ import { limitWarnings, openFilesLimit } from './gateway/settings/process-limits
 import { parseSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
 
-/** `bun run` forwards a signal that this process has already received: within this time it is the same signal. */
+/** `bun run` passes on a signal that this process has received too. A repeat within this time is the same signal. */
 const SAME_SIGNAL_MS = 1000;
 
 async function main(): Promise<void> {
@@ -26,12 +26,12 @@ async function main(): Promise<void> {
   for (const warning of limitWarnings(settings, process.env, openFilesLimit())) {
     logger.warn(warning);
   }
-  const metrics = await openMetrics(settings);
+  const metrics = await loadMetrics(settings);
   const gateway = createGateway({ settings, logger, metrics });
   const problem =
-    listenProblem('METRICS_', settings.metricsPort, settings.metricsHost, (address) =>
+    listenOrExplain('METRICS_', settings.metricsPort, settings.metricsHost, (address) =>
       metrics?.serve(address),
-    ) ?? listenProblem('', settings.port, settings.host, (address) => gateway.listen(address));
+    ) ?? listenOrExplain('', settings.port, settings.host, (address) => gateway.listen(address));
   if (problem) {
     console.error(`error: ${problem}`);
     return exit(1);
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
       return;
     }
     stoppingSince = performance.now();
-    logger.info(`${signal}: no more connections; ${server?.pendingRequests} requests are under way`);
+    logger.info(`${signal}: no more connections; ${server?.pendingRequests} requests are in flight`);
     // The server does not wait for a call whose client has disconnected; `settled()` does.
     const finished = gateway.stop().then(() => gateway.settled());
     await Promise.race([finished, Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
@@ -60,15 +60,19 @@ async function main(): Promise<void> {
   process.on('SIGINT', stop);
 }
 
-/** Imported only when a metrics port is set, because the import slows down the start. */
-async function openMetrics({ metricsPort }: Settings) {
+/** Loads the metrics only when a metrics port is set, because the import slows down the start. */
+async function loadMetrics({ metricsPort }: Settings) {
   if (metricsPort === undefined) return undefined;
   const { Metrics } = await import('./gateway/telemetry/metrics.ts');
   return new Metrics();
 }
 
-/** @param prefix precedes `HOST` and `PORT` in the names of the two settings */
-function listenProblem(
+/**
+ * Listens, and returns the problem if that fails.
+ *
+ * @param prefix precedes `HOST` and `PORT` in the names of the two settings
+ */
+function listenOrExplain(
   prefix: string,
   port: number | undefined,
   host: string,

@@ -51,7 +51,7 @@ export function createGateway({
   const replayStore =
     redisUrl === undefined
       ? new MemoryReplayStore()
-      : new RedisReplayStore(new RedisConnection(redisUrl, telemetry.observeRedis()));
+      : new RedisReplayStore(new RedisConnection(redisUrl, telemetry.redisObserver()));
   metrics?.watch(admission);
   const api = new UpstreamApi(settings, admission);
   const refreshCoordinator = new RefreshCoordinator(settings, replayStore, api);
@@ -122,7 +122,7 @@ export function createGateway({
       return document.openApiDocument();
     });
   }
-  // Bun stops counting a request whose client disconnects, but generations are paid for and refreshes spend tokens.
+  // Bun does not wait for a request whose client has disconnected. A paid generation and a refresh must still finish.
   const settled = async () => {
     await Promise.all([refreshCoordinator.settled(), admission.streams.emptied()]);
   };

@@ -17,7 +17,7 @@ function observeEverything() {
   metrics.watch(new Admission(testSettings({ UPSTREAM_URL: 'http://u.test', IDP_URL: 'http://i.test' })));
   const routes = () => [{ method: 'GET', path: '/api/music/models' }];
   const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: '/api/health' });
-  telemetry.observeRedis().onUp();
+  telemetry.redisObserver().onUp();
   const request = new Request('http://localhost/api/music/models');
   const trace = traceOf(request);
   trace.calls.push({ call: 'models', outcome: 200, ms: 1 });

@@ -5,9 +5,14 @@ import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 
 type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
 
+/** Cancelling fails when the connection is already closed, which is fine. */
+export function cancelQuietly(reader: Reader): void {
+  void reader.cancel().catch(() => {});
+}
+
 /** Resolves when the body has ended or failed. Gives up after 60 s of silence, and after `longestMs`. */
 export async function drain(reader: Reader, longestMs: number): Promise<void> {
-  const giveUp = () => void reader.cancel().catch(() => {});
+  const giveUp = () => cancelQuietly(reader);
   const deadline = setTimeout(giveUp, longestMs);
   const silence = setTimeout(giveUp, IDLE_TIMEOUT_SECONDS * 1000);
   try {

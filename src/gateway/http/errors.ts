@@ -2,6 +2,9 @@
 
 import { type Message, messageKey, messages, preferredLanguage } from './messages.ts';
 
+/** Bun closes the connection after the response. Otherwise it would continue to receive the body. */
+export const CLOSE = { connection: 'close' };
+
 interface Details {
   /** The internal reason; it is logged but never sent. */
   readonly cause?: unknown;

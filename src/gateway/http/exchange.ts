@@ -9,7 +9,7 @@ import { type ByteStream, observedBody, type PaidBody } from './observed-body.ts
 
 type Body = ByteStream | Uint8Array<ArrayBuffer> | null;
 
-/** The plugin sets them on every response, but browsers read them only in the response to a preflight. */
+/** The CORS plugin sets these on every response, but browsers read them only on a preflight. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
 
 /** Bun sends a head and a small body in one write. This leaves room for the head. */
@@ -18,7 +18,7 @@ export const ONE_PIECE_BYTES = 12 * 1024;
 export class Exchange implements Connection {
   readonly request: Request;
   readonly server: Connection['server'];
-  /** Elysia's: the headers that the response will have, whatever it is. */
+  /** Elysia's settings of the response. Its headers go into whatever response is sent. */
   readonly set: Context['set'];
   readonly trace: RequestTrace;
 
@@ -29,7 +29,7 @@ export class Exchange implements Connection {
     this.trace = traceOf(request);
   }
 
-  /** Makes the response, with the headers set so far. The trace counts the bytes of its body. */
+  /** Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the trace. */
   respond(body: Body, status: number, headers: Readonly<Record<string, string>>, paid?: PaidBody): Response {
     const isHead = this.request.method === 'HEAD';
     const sent = isHead ? headOnly(body, headers) : withoutType(this.#counted(body, paid), headers);

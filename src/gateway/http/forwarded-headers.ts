@@ -142,12 +142,12 @@ function dropNamed(connection: string | null, headers: Record<string, string>): 
 }
 
 /**
- * Lets scripts read the rate-limit headers of a response that {@link EXPOSED_HEADERS} does not list. Each is named,
+ * Lets scripts read the rate-limit headers that the response has and {@link EXPOSED_HEADERS} does not list. Each is named,
  * because `*` has no meaning for requests with credentials in CORS.
  *
  * @param headers the headers of the response, by lower-case name
  */
-export function exposeRateLimits(headers: Record<string, string>): void {
+function exposeRateLimits(headers: Record<string, string>): void {
   const unlisted = Object.keys(headers).filter((name) => RATE_LIMIT.test(name) && !LISTED.has(name));
   if (unlisted.length)
     headers['access-control-expose-headers'] = [...EXPOSED_HEADERS, ...unlisted].join(', ');

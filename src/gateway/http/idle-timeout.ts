@@ -19,12 +19,12 @@ export function cutSoon({ request, server }: Connection): void {
   server?.timeout(request, CUT_SECONDS);
 }
 
-/** Work that ends within this time never meets the idle timeout, because the timeout fires late rather than early. */
-const SHORT_WORK_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
+/** Certainly before the idle timeout, which Bun counts in coarse steps and which fires late, never early. */
+export const BEFORE_IDLE_TIMEOUT_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 
 /**
- * Bun's longest idle timeout, 255 s, is shorter than the upstream may take to respond to a generation. The timeout
- * belongs to the connection, so it is restored before the response is sent. Short work saves the cost of changing it.
+ * Turns the idle timeout off during the work: Bun's longest, 255 s, is shorter than a generation may take. The timeout
+ * belongs to the connection, so it is restored before the response is sent. Short work does not pay for the change.
  *
  * @param longestMs how long the work may take
  */
@@ -33,7 +33,7 @@ export function withoutIdleTimeout<Result>(
   longestMs: number,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  return longestMs <= SHORT_WORK_MS ? work() : workWithout(connection, work);
+  return longestMs <= BEFORE_IDLE_TIMEOUT_MS ? work() : workWithout(connection, work);
 }
 
 async function workWithout<Result>(

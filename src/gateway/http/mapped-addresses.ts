@@ -3,8 +3,9 @@
 export interface AddressMapping {
   /** The address of the call; relative addresses are resolved against it. */
   readonly requestUrl: string;
-  /** The upstream's base address, and the path of the gateway that corresponds to it. */
+  /** The upstream's base address. */
   readonly upstreamUrl: string;
+  /** The path at which the gateway serves that address. */
   readonly gatewayPath: string;
 }
 
@@ -17,7 +18,7 @@ export function mapAddress(address: string, mapping: AddressMapping): string | u
   return url.host === hostOf(mapping) ? undefined : address;
 }
 
-/** More than pagination needs. Bun has no such limits, and a relative address may grow by the request's path. */
+/** More than pagination needs. Bun does not limit the header, and mapping makes each relative address longer. */
 const MAX_LINKS = 50;
 const MAX_LINK_CHARACTERS = 16 * 1024;
 const PIECE = /<[^>]*>|"[^"\\]*(?:\\.[^"\\]*)*"|[^<",]+|,/gsy;
@@ -73,7 +74,7 @@ function mapLink(link: string, mapping: AddressMapping): string | undefined {
   }
   // Other parameters may also contain the upstream's address: a relation type can be a URL.
   const isComplete =
-    parsed === parameters.length && !tellsHost(mapped === target ? text : mapped + text, mapping);
+    parsed === parameters.length && !revealsHost(mapped === target ? text : mapped + text, mapping);
   return isComplete ? `<${mapped}>${text}` : undefined;
 }
 
@@ -86,6 +87,6 @@ function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
 }
 
-function tellsHost(text: string, mapping: AddressMapping): boolean {
+function revealsHost(text: string, mapping: AddressMapping): boolean {
   return text.includes(`//${hostOf(mapping)}`);
 }

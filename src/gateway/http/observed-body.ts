@@ -1,9 +1,9 @@
 /** Passes a streamed body on and observes how it ends: Bun's own stream reports neither its size nor how it ended. */
 
 import type { RequestTrace } from '../trace/request-trace.ts';
-import { drain } from './drain.ts';
+import { cancelQuietly, drain } from './drain.ts';
 import { describeCause } from './error-summary.ts';
-import { type Connection, cutSoon, IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
+import { BEFORE_IDLE_TIMEOUT_MS, type Connection, cutSoon } from './idle-timeout.ts';
 import { ReaderAllowance } from './reader-allowance.ts';
 
 export type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
@@ -20,8 +20,6 @@ interface Observed extends Connection {
   readonly trace: RequestTrace;
 }
 
-/** Shorter than the idle timeout, which Bun counts in coarse steps. */
-const STALLED_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 const CHECK_EVERY_MS = 5000;
 
 /**
@@ -47,18 +45,17 @@ export function observedBody(body: ByteStream, exchange: Observed, paid?: PaidBo
     stop();
     resolve();
   };
-  const giveUp = () => void reader.cancel().catch(() => {});
-  const onClientGone = () => {
+  const onReaderLost = () => {
     trace.clientGone ??= 'streaming';
     if (paid) {
       stop();
       void drain(reader, paid.longestMs).then(resolve);
     } else {
       end();
-      giveUp();
+      cancelQuietly(reader);
     }
   };
-  const breakOff = (cause: string) => {
+  const noteBreak = (cause: string) => {
     trace.brokenBody = true;
     trace.cause = cause;
     end();
@@ -91,23 +88,23 @@ export function observedBody(body: ByteStream, exchange: Observed, paid?: PaidBo
         controller.error();
         // Bun notices the error only when the client reads the bytes buffered before it.
         cutSoon(exchange);
-        onClientGone();
+        onReaderLost();
       }, CHECK_EVERY_MS);
       if (paid?.firstPiece) passOn(paid.firstPiece, controller);
     },
     pull: (controller) =>
       pass(controller).catch((cause) => {
         if (isOver) return;
-        breakOff(describeCause(cause));
+        noteBreak(describeCause(cause));
         // Erroring resets the connection, so that a partial body never looks complete. The error is empty: if the head
         // has not been sent, Bun would print the error, with the upstream's address.
         controller.error();
       }),
     cancel() {
-      if (Date.now() - waitingSince < STALLED_MS) return onClientGone();
-      // Bun cuts off a client that has received nothing for this long, although it was the upstream that stalled.
-      breakOff('stalled');
-      giveUp();
+      if (Date.now() - waitingSince < BEFORE_IDLE_TIMEOUT_MS) return onReaderLost();
+      // The upstream was silent for so long that Bun closed the client's connection, so the upstream is to blame.
+      noteBreak('stalled');
+      cancelQuietly(reader);
     },
   });
 }

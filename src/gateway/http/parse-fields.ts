@@ -8,8 +8,7 @@ import { messages } from './messages.ts';
 const MAX_FORM_FIELDS = 1000;
 
 /**
- * Returns the fields of the body; null when there is no body or it has another content type. Never undefined: Elysia
- * would then try its own parsers on a body that has already been read.
+ * Returns the parsed body; null when it has another content type.
  *
  * @throws GatewayError 400 when the body is malformed, or when parsing it would cost far more than reading it
  */

@@ -1,9 +1,9 @@
 /** Reads a body of unknown size, up to a bound. */
 
-/** Beyond this many chunks, the count costs more memory than the bytes. No normal client sends so many. */
+/** Each chunk also costs memory of its own. No normal client sends so many. */
 const MAX_CHUNKS = 16_384;
 
-/** Returns all bytes of the body; undefined, after cancelling the rest, when there are more than `limitBytes`. */
+/** Returns all bytes; undefined, after cancelling the rest, for more than `limitBytes` or {@link MAX_CHUNKS} chunks. */
 export async function readBounded(
   body: ReadableStream<Uint8Array> | null,
   limitBytes: number,

@@ -1,7 +1,7 @@
 /** Reads a request body of bounded size within bounded time, with or without a declared length. */
 
 import type { BodyBudget, BodyShare } from './admission/body-budget.ts';
-import { GatewayError } from './errors.ts';
+import { CLOSE, GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 import { parseFields } from './parse-fields.ts';
 import { readBounded } from './read-bounded.ts';
@@ -11,16 +11,13 @@ const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 const MIN_DEADLINE_MS = 25_000;
 const MIN_BYTES_PER_SECOND = 16 * 1024;
 
-/** Bun closes the connection after the response. Without this header it would wait for the rest of the body. */
-const CLOSE = { connection: 'close' };
-
 /** The bytes of a body. Disposing of it frees their share of the budget. */
 export interface RequestBody extends Disposable {
   readonly bytes: Buffer<ArrayBuffer>;
 }
 
 /**
- * Reads the complete body, which is kept so that it can be sent again after a refresh.
+ * Reads the complete body. The caller keeps it as long as it may have to send it again, then disposes of it.
  *
  * @throws GatewayError 413 when it is larger than {@link BODY_LIMIT_BYTES}, 408 when it arrives too slowly, 400 when it
  *   is incomplete, 503 when there is no memory for it

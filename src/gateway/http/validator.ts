@@ -6,7 +6,7 @@ import { GatewayError } from './errors.ts';
 import { isMessageKey, messages } from './messages.ts';
 
 /**
- * Returns a function that returns a value of the schema's type.
+ * Makes a function that returns the value if it has the schema's type.
  *
  * @throws GatewayError 400, with the message that the schema names in `error` for the first mismatch
  */

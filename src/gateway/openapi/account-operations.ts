@@ -4,7 +4,7 @@ import { SignInRequest } from '../routes/schemas.ts';
 import { EVERY_RESPONSE, NO_STORE, PROXY_STATUS, RETRY_LATER, SESSION_COOKIES } from './headers.ts';
 import { type Operation, requiredBody, TAKES_SESSION, withHead } from './operation.ts';
 import { OWN_ROUTE_HEADERS, TRACE_HEADERS } from './parameters.ts';
-import { relayedWhole } from './relayed-buffered.ts';
+import { relayedBuffered } from './relayed-buffered.ts';
 import {
   BODY_TOO_LARGE,
   BODY_TOO_SLOW,
@@ -75,7 +75,7 @@ const sessionCheck: Operation<Responses> = {
     summary: 'Who is signed in',
     security: TAKES_SESSION,
     parameters: OWN_ROUTE_HEADERS,
-    responses: relayedWhole({
+    responses: relayedBuffered({
       description:
         'The upstream’s profile, unchanged; `{"authenticated":true}` when it has none, and `{"authenticated":false}` without a session, also when a session cookie is sent twice.',
       schema: { anyOf: [{ $ref: '#/components/schemas/SessionState' }, { description: 'The profile.' }] },

@@ -13,7 +13,7 @@ import {
 } from './headers.ts';
 import { NEEDS_SESSION, type Operation, requiredBody, withHead } from './operation.ts';
 import { named, OWN_ROUTE_HEADERS } from './parameters.ts';
-import { relayedWhole } from './relayed-buffered.ts';
+import { relayedBuffered } from './relayed-buffered.ts';
 import {
   ANY_CONTENT,
   BODY_TOO_LARGE,
@@ -33,7 +33,7 @@ const models: Operation<Responses> = {
     summary: 'The models of the account',
     security: NEEDS_SESSION,
     parameters: OWN_ROUTE_HEADERS,
-    responses: relayedWhole({ description: 'The upstream’s catalogue, unchanged.', schema: {} }),
+    responses: relayedBuffered({ description: 'The upstream’s catalogue, unchanged.', schema: {} }),
   },
 };
 

@@ -15,7 +15,7 @@ import {
 
 const HEADERS = { ...EVERY_RESPONSE, ...NO_STORE, ...SANDBOX, ...SESSION_CALL, ...PROXY_STATUS, ...LIMITS };
 
-export function relayedWhole(success: { description: string; schema: object }): Responses {
+export function relayedBuffered(success: { description: string; schema: object }): Responses {
   return {
     200: {
       description: success.description,

@@ -1,7 +1,7 @@
 /** Refreshes a token under a claim in the replay store, so that no other request or instance refreshes it as well. */
 
 import type { RequestTrace } from '../trace/request-trace.ts';
-import type { RefreshOutcome, UpstreamApi } from '../upstream/upstream-api.ts';
+import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import type { Clock } from './clock.ts';
 import {
   type Claimed,
@@ -9,6 +9,7 @@ import {
   type Ended,
   isSpent,
   newClaim,
+  type RefreshOutcome,
   recordOf,
   replayed,
   type TokenRecord,
@@ -61,7 +62,7 @@ export class RefreshClaims {
     return this.#running.has(key);
   }
 
-  /** Notes a sign-out, or that there is none any more, if this process is refreshing the token. */
+  /** Notes at the running refresh of this token, if there is one, whether the session was signed out. */
   noteEnd(key: string, ended: Ended | undefined): void {
     const running = this.#running.get(key);
     if (running) running.ended = ended;
@@ -70,7 +71,7 @@ export class RefreshClaims {
   /** Claims the refresh, or waits until another request or instance has made it, and notes that in the trace. */
   async claimOrWait(refreshToken: string, { trace, arrivedAt }: RefreshRequest): Promise<Turn> {
     const key = refreshTokenHash(refreshToken);
-    /** Each claim is timed by itself. */
+    /** When this request first saw each claim, by the claim's id. */
     const waitingSince = new Map<string, number>();
     for (;;) {
       const claim = newClaim();

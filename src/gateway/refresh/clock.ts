@@ -1,4 +1,4 @@
-/** The clock, timers and time limit that coordinate refreshes, so that tests can replace time. */
+/** The clock and the timers of the refreshes, which tests replace. */
 
 export interface Clock {
   /** Milliseconds since the epoch. */
@@ -16,23 +16,3 @@ export const systemClock: Clock = {
     return () => clearInterval(timer);
   },
 };
-
-/** Rejects when the promise takes longer, but only after replies that have already arrived were processed. */
-export async function inTime<Result>(
-  promise: Promise<Result>,
-  timeoutMs: number,
-  clock: Clock,
-): Promise<Result> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  // Two half-length timers: if the event loop was blocked, the first fires late and Redis still gets the second half.
-  let halves = 0;
-  const stop = clock.every(timeoutMs / 2, () => {
-    halves++;
-    if (halves === 2) void clock.sleep(0).then(() => reject(new DOMException('', 'TimeoutError')));
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    stop();
-  }
-}

@@ -3,11 +3,11 @@
 import type { Settings } from '../settings/settings.ts';
 import type { RequestTrace } from '../trace/request-trace.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
-import type { RefreshOutcome, UpstreamApi } from '../upstream/upstream-api.ts';
+import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { RefreshClaims, type RefreshRequest } from './claims.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { isClosed, PresentedTokens } from './presented-tokens.ts';
-import { decryptSuccessor, type Ended, outcomeOf, replayed } from './record.ts';
+import { hasReplayEnded, PresentedTokens } from './presented-tokens.ts';
+import { decryptSuccessor, type Ended, outcomeOf, type RefreshOutcome, replayed } from './record.ts';
 import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import { type RecordLifetimes, type ReplayStore, recordLifetimes } from './store.ts';
 
@@ -74,8 +74,8 @@ export class RefreshCoordinator {
     while (this.#inFlight.size) await Promise.allSettled(this.#inFlight);
   }
 
-  /** Removes a sign-out, for a provider that issues the same refresh token at the next sign-in. */
-  async begin(refreshToken: string): Promise<void> {
+  /** Removes the sign-out of this token, because some providers issue the same refresh token at the next sign-in. */
+  async forgetSignOut(refreshToken: string): Promise<void> {
     const key = refreshTokenHash(refreshToken);
     this.#claims.noteEnd(key, undefined);
     const record = await this.#store.get(key);
@@ -95,7 +95,7 @@ export class RefreshCoordinator {
   /**
    * Ends the replay of this refresh token and of all its successors, and discards a refresh in flight.
    *
-   * @param clearsAfterMs requests that arrive before then keep their cookies
+   * @param clearsAfterMs for how long from now arriving requests keep their cookies
    * @returns the newest successor, which only the gateway knows
    */
   async end(refreshToken: string, clearsAfterMs = 0): Promise<TokenPair | undefined> {
@@ -151,7 +151,7 @@ export class RefreshCoordinator {
     const key = refreshTokenHash(refreshToken);
     const [record, presentedAt] = await Promise.all([this.#store.get(key), this.#store.presentedAt(key)]);
     const next = await decryptSuccessor(record, refreshToken);
-    if (isClosed(arrivedAt, presentedAt, next)) return 'presented';
+    if (hasReplayEnded(arrivedAt, presentedAt, next)) return 'presented';
     return record === undefined && expiresAt > this.#clock.now() ? 'newest' : 'spent';
   }
 

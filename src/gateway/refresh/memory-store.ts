@@ -64,13 +64,13 @@ class Part<Value> {
 /** About half a kilobyte each: 25 MB. */
 const MAX_RENEWALS = 50_000;
 /** About 200 bytes each: 10 MB. */
-const MAX_ISSUED = 50_000;
+const MAX_ISSUED_MARKS = 50_000;
 /** About 200 bytes each, 2 MB, and as much in Redis. */
 export const MAX_UNKNOWN_SIGN_OUTS = 10_000;
 /** Claims, refusals and failures: about 200 bytes each, 2 MB. The process knows its own claims without them. */
 const MAX_PASSING = 10_000;
 
-/** Keeps what anonymous clients can cause in separate parts, so that it evicts nothing else. */
+/** Records that anonymous clients can create have parts of their own, so that they evict no other records. */
 export class MemoryReplayStore implements ReplayStore {
   readonly lingerMs: number = 0;
   readonly #now: () => number;
@@ -85,7 +85,7 @@ export class MemoryReplayStore implements ReplayStore {
     this.#worked = new Part(MAX_RENEWALS, now);
     this.#unknownSignOuts = new Part(MAX_UNKNOWN_SIGN_OUTS, now);
     this.#passing = new Part(MAX_PASSING, now);
-    this.#issued = new Part(MAX_ISSUED, now);
+    this.#issued = new Part(MAX_ISSUED_MARKS, now);
   }
 
   async add(key: string, record: TokenRecord, lifetimeMs: number): Promise<TokenRecord | undefined> {

@@ -5,8 +5,8 @@ import type { ReplayStore } from './store.ts';
 
 /** Two sets of this size take about 40 bytes for each token: 2 MB. */
 const MAX_RECENT = 25_000;
-/** Requests that the client sent before it had the new cookies arrive within this time. */
-const PRESENTED_MS = 10_000;
+/** A request that the client sent before it had its new cookies arrives within this time. */
+export const SENT_BEFORE_MS = 10_000;
 
 /** Remembers recent tokens by hash, so that each is noted once and not at each request. */
 export class PresentedTokens {
@@ -40,11 +40,11 @@ export class PresentedTokens {
  * @param next the pair that the successor was exchanged for
  * @see RFC 9700 section 4.14.2
  */
-export function isClosed(
+export function hasReplayEnded(
   arrivedAt: number,
   presentedAt: number | undefined,
   next: KeptPair | undefined,
 ): boolean {
   if (presentedAt === undefined) return false;
-  return arrivedAt > presentedAt + PRESENTED_MS || (next !== undefined && arrivedAt > next.renewedAt);
+  return arrivedAt > presentedAt + SENT_BEFORE_MS || (next !== undefined && arrivedAt > next.renewedAt);
 }

@@ -1,7 +1,7 @@
-/** What is on record of a refresh token, made from the outcome of a refresh and read back as one. */
+/** The record of a refresh token: made from the outcome of a refresh, and turned back into an outcome. */
 
 import type { TokenPair } from '../upstream/token-pair.ts';
-import type { RefreshOutcome } from '../upstream/upstream-api.ts';
+import type { RefreshVerdict } from '../upstream/upstream-api.ts';
 import { decryptPair, encryptPair, type KeptPair } from './sealed-pair.ts';
 
 /** Each claim is unique, so that a process can tell its own from another. */
@@ -15,6 +15,9 @@ export interface Ended {
   readonly kind: 'ended';
   readonly clearsFrom: number;
 }
+
+/** The outcome of a refresh for a request: the upstream's verdict, or an earlier sign-out. */
+export type RefreshOutcome = RefreshVerdict | Ended;
 
 export type TokenRecord =
   | Claimed
@@ -68,7 +71,7 @@ export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair, now
   return { accessToken, refreshToken, expiresInSeconds };
 }
 
-/** The outcome of a record whose pair cannot be read. Without a verdict of the upstream it is `unreachable`. */
+/** The outcome that a record without a readable pair stands for: `unreachable` unless it has a verdict. */
 export function outcomeOf(record: TokenRecord): RefreshOutcome {
   if (record.kind === 'ended' || record.kind === 'rejected') return record;
   return { kind: 'unreachable', cause: new Error('unreachable') };

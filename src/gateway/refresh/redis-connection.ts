@@ -2,7 +2,7 @@
 
 import { RedisClient } from 'bun';
 import { describeCause } from '../http/error-summary.ts';
-import { type Clock, inTime, systemClock } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { COMMAND_TIMEOUT_MS, type Command, run } from './redis-commands.ts';
 
 const RETRY_MS = 1000;
@@ -109,4 +109,20 @@ export class RedisConnection {
 
 function openLink(url: string): RedisLink {
   return new RedisClient(url, { autoReconnect: false, connectionTimeout: RETRY_MS });
+}
+
+/** Rejects when the promise takes longer, but only after replies that have already arrived were processed. */
+async function inTime<Result>(promise: Promise<Result>, timeoutMs: number, clock: Clock): Promise<Result> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  // Two half-length timers: if the event loop was blocked, the first fires late and Redis still gets the second half.
+  let halves = 0;
+  const stop = clock.every(timeoutMs / 2, () => {
+    halves++;
+    if (halves === 2) void clock.sleep(0).then(() => reject(new DOMException('', 'TimeoutError')));
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    stop();
+  }
 }

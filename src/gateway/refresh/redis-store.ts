@@ -40,7 +40,7 @@ export class RedisReplayStore implements ReplayStore {
     const isNewer = theirs === undefined || own?.kind === 'ended' || own?.kind === 'renewed';
     if (!own || !isNewer) return theirs;
     const remainingMs = this.#memory.remainingMs(key);
-    // A sign-out that may be made up stays in Redis no longer than the record that it replaces there.
+    // A sign-out whose token has not worked may be made up, so in Redis it lasts no longer than the record it replaces.
     const ownMs = this.#memory.hasWorked(key) ? remainingMs : Math.min(remainingMs, lifetimeMs);
     await this.#redis.ask('replace', key, [encodeRecord(own), ceilMs(ownMs), encodeRecord(theirs ?? record)]);
     return own;

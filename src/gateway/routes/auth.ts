@@ -28,7 +28,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
         const pair = await withoutIdleTimeout(exchange, 2 * api.timeouts.signInMs, () =>
           api.signIn({ code, codeVerifier }, exchange.trace),
         );
-        await beginSession(parts, exchange, await session.identify(), pair);
+        await beginSession(parts, exchange, await session.readTokens(), pair);
         return { ok: true };
       },
       { parse: 'none', body: typeOf(SignInRequest) },
@@ -36,7 +36,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
     .get('/session', async ({ session, exchange, request, set }) => {
       set.headers['cache-control'] = 'no-store';
       if (!(await session.hasTokens())) return { authenticated: false } satisfies SessionState;
-      return session.fetchBuffered(api.read('me', request.signal), (upstream) =>
+      return session.fetchBuffered(api.readCall('me', request.signal), (upstream) =>
         upstream.status === 404
           ? ({ authenticated: true } satisfies SessionState)
           : relayBuffered(exchange, upstream),
@@ -46,7 +46,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
       '/logout',
       async ({ session, exchange, set }) => {
         set.headers['cache-control'] = 'no-store';
-        await endSession(parts, exchange, await session.identify());
+        await endSession(parts, exchange, await session.readTokens());
         return { ok: true };
       },
       { parse: 'none' },

@@ -24,7 +24,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
     .get('/models', ({ session, exchange, request }) =>
-      session.fetchBuffered(api.read('models', request.signal), (upstream) =>
+      session.fetchBuffered(api.readCall('models', request.signal), (upstream) =>
         relayBuffered(exchange, upstream),
       ),
     )
@@ -32,11 +32,11 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
       '/generate',
       async ({ session, exchange, request }) => {
         // The body is expensive to read, so it is read only for a session and when there is a place for the call.
-        await session.requirePlace(streams);
+        await session.refuseIfNoPlace(streams);
         streamedBodies.refuseIfFull(STREAMED_SHARE.generation);
         const idempotencyKey = forwardedRequestHeader(request, 'idempotency-key');
-        // The call has a copy of the fields. A trimmed string would keep its whole source in memory for minutes.
-        const call = api.generate(
+        // The call keeps only its own JSON text. A trimmed string would keep the whole request body in memory for minutes.
+        const call = api.generationCall(
           orderOf(await readFields(request, requestBodies, ORDER_FIELDS)),
           idempotencyKey,
         );

@@ -58,7 +58,7 @@ export const GenerationRequest = Type.Object(
     force_instrumental: Type.Optional(Type.Unknown({ description: FLAG })),
     is_public: Type.Optional(Type.Unknown({ description: FLAG })),
   },
-  // By default, Elysia would reject other keys, but the contract says that they are ignored.
+  // Other fields are ignored.
   { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
 );
 export type GenerationRequest = Static<typeof GenerationRequest>;

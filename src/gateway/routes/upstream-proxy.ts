@@ -3,7 +3,7 @@
 import { Elysia } from 'elysia';
 import { PUBLIC_SHARE_OF_STREAMS, STREAMED_SHARE } from '../http/admission/admission.ts';
 import { releasedAtEnd } from '../http/admission/pool.ts';
-import { GatewayError, methodNotAllowed } from '../http/errors.ts';
+import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
@@ -30,13 +30,14 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     body?: RequestBody,
   ): UpstreamCall => {
     if (!body && hasBody(request)) {
-      throw new GatewayError(400, messages.bodyNotAllowed, { headers: { connection: 'close' } });
+      throw new GatewayError(400, messages.bodyNotAllowed, { headers: CLOSE });
     }
     const { method, signal } = request;
     const headers = forwardedRequestHeaders(request);
-    return api.relay(name, { method, url, headers, signal, ...(body && { body: body.bytes }) });
+    return api.relayedCall(name, { method, url, headers, signal, ...(body && { body: body.bytes }) });
   };
 
+  // The CORS plugin has set `Vary`, and `session.fetch` has added `Cookie`.
   const relay = (exchange: Exchange, target: UpstreamTarget, upstream: UpstreamResponse): Response => {
     const { headers: own } = exchange.set;
     const mapping = { requestUrl: target.url, upstreamUrl: api.baseUrl, gatewayPath: PROXY_PREFIX };
@@ -47,8 +48,8 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
   };
 
   /**
-   * Public audio takes its place among the streamed bodies before the call, because Bun starts to read a body before it
-   * could be refused. Track details are short, and do not wait for such a place.
+   * Public audio takes its place among the streamed bodies before the call: once the response has begun, Bun reads its
+   * body ahead, so a refusal would come too late. Track details are short and need no such place.
    */
   const relayPublic = (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
     const { request, trace } = exchange;
@@ -89,7 +90,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
           return relay(exchange, target, upstream);
         });
       if (request.method === 'GET' || request.method === 'HEAD') return relayWith();
-      await session.requirePlace(streams);
+      await session.refuseIfNoPlace(streams);
       // The body is kept until the head of the response arrives, because a refresh sends it again.
       using body = await readBody(request, requestBodies);
       return await relayWith(body);
@@ -98,7 +99,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
   );
 }
 
-/** For GET and HEAD, because Bun does not expose their bodies. */
+/** Judges by the headers, because Bun does not expose the body of a GET or HEAD. */
 function hasBody({ headers }: Request): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }

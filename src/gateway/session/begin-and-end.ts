@@ -2,14 +2,12 @@
 
 import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
+import { SENT_BEFORE_MS } from '../refresh/presented-tokens.ts';
 import type { RequestTrace } from '../trace/request-trace.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import type { FoundTokens } from './cookies.ts';
 import type { SessionParts } from './session.ts';
-
-/** Requests that the client sent before it had the cookies of its sign-in arrive within this time. */
-const SENT_BEFORE_MS = 10_000;
 
 type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
@@ -26,7 +24,7 @@ export async function beginSession(
   pair: TokenPair,
 ): Promise<void> {
   if (refreshToken !== undefined) await refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
-  await refreshCoordinator.begin(pair.refreshToken);
+  await refreshCoordinator.forgetSignOut(pair.refreshToken);
   await cookies.store(set, pair);
 }
 

@@ -18,13 +18,13 @@ const CookieValues = Type.Object({ [ACCESS]: Type.Optional(Token), [REFRESH]: Ty
 type CookieValues = Record<CookieName, string | undefined>;
 type CookieName = keyof Static<typeof CookieValues>;
 const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
-const validator = TypeCompiler.Compile(CookieValues);
+const cookieCheck = TypeCompiler.Compile(CookieValues);
 
 const REFRESH_MAX_AGE_SECONDS = 30 * 24 * 60 * 60;
 /** Browsers silently drop a cookie whose name and value are longer (RFC 6265bis section 5.6). */
 const COOKIE_LIMIT_BYTES = 4096;
 
-type Set = Context['set'];
+type ResponseSettings = Context['set'];
 
 export interface FoundTokens extends SessionTokens {
   /** Whether a session cookie was sent twice, in which case neither token is returned. */
@@ -73,13 +73,16 @@ export class SessionCookies {
       const value = values[name];
       if (value === undefined) continue;
       opened[name] = await seal.open(this.#names[name], value);
-      if (!validator.Check({ [name]: opened[name] ?? '' })) unreadable.push(name);
+      if (!cookieCheck.Check({ [name]: opened[name] ?? '' })) unreadable.push(name);
     }
     return { ...tokensOf(opened), unreadable };
   }
 
   /** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
-  async store(set: Set, { accessToken, refreshToken, expiresInSeconds }: TokenPair): Promise<void> {
+  async store(
+    set: ResponseSettings,
+    { accessToken, refreshToken, expiresInSeconds }: TokenPair,
+  ): Promise<void> {
     const cookies = [
       await this.#sealedCookie(ACCESS, accessToken, expiresInSeconds),
       await this.#sealedCookie(REFRESH, refreshToken, REFRESH_MAX_AGE_SECONDS),
@@ -89,7 +92,7 @@ export class SessionCookies {
     set.headers['set-cookie'] = cookies;
   }
 
-  clear(set: Set, names: readonly CookieName[] = NAMES): void {
+  clear(set: ResponseSettings, names: readonly CookieName[] = NAMES): void {
     set.headers['set-cookie'] = names.map((name) => this.#cookie(name, '', 0));
   }
 
@@ -116,9 +119,9 @@ function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
 }
 
 function tokensOf(values: CookieValues): FoundTokens {
-  const isValid = validator.Check(values);
+  const isValid = cookieCheck.Check(values);
   const tokenOf = (name: CookieName) =>
-    isValid || validator.Check({ [name]: values[name] }) ? values[name] : undefined;
+    isValid || cookieCheck.Check({ [name]: values[name] }) ? values[name] : undefined;
   return {
     accessToken: tokenOf(ACCESS),
     refreshToken: tokenOf(REFRESH),

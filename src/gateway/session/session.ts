@@ -44,24 +44,24 @@ export class Session {
    * Reads the tokens from the cookies, once. Clears a cookie that cannot be read, and logs that one was sent twice.
    * Returns a promise only when the cookies are sealed, because every request would have to wait for it.
    */
-  identify(): FoundTokens | Promise<FoundTokens> {
+  readTokens(): FoundTokens | Promise<FoundTokens> {
     if (this.#tokens) return this.#tokens;
     const read = this.#cookies.read(this.#exchange.request);
     return read instanceof Promise ? read.then((tokens) => this.#keep(tokens)) : this.#keep(read);
   }
 
   async hasTokens(): Promise<boolean> {
-    const { accessToken, refreshToken } = await this.identify();
+    const { accessToken, refreshToken } = await this.readTokens();
     return (accessToken ?? refreshToken) !== undefined;
   }
 
   /**
-   * Refuses a request before its body is read.
+   * Takes no place: it refuses a request before its body is read.
    *
    * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
    */
-  async requirePlace(pool: Pool): Promise<void> {
-    this.#parts.admission.perSession.refuseIfFull(required(await this.identify()));
+  async refuseIfNoPlace(pool: Pool): Promise<void> {
+    this.#parts.admission.perSession.refuseIfFull(required(await this.readTokens()));
     pool.refuseIfFull();
   }
 
@@ -77,7 +77,7 @@ export class Session {
       return releasedAtEnd(() => place.release(), this.#exchange.trace, work(place));
     };
     // Not an async function, because that would slow down every request.
-    const read = this.identify();
+    const read = this.readTokens();
     return read instanceof Promise ? read.then(admitted) : admitted(read);
   }
 
@@ -108,7 +108,7 @@ export class Session {
   }
 
   async #call(call: UpstreamCall): Promise<UpstreamResponse> {
-    const { accessToken, refreshToken } = this.#tokens ?? (await this.identify());
+    const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
     if (refreshToken !== undefined) this.#parts.refreshCoordinator.present(refreshToken, this.#arrivedAt);
     const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
     const unauthorized = first === undefined || first.status === 401;
@@ -155,7 +155,7 @@ export class Session {
     }
   }
 
-  /** Calls with a renewed pair. The call may take minutes, so the cookies are the newest when its response leaves. */
+  /** Calls with the new pair, then stores the newest: another request may have refreshed during a long call. */
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
     let response: UpstreamResponse | undefined;
     try {

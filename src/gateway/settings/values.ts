@@ -1,4 +1,4 @@
-/** The rules for values of settings: what is wrong with a value, or undefined. */
+/** The rules for values of settings. A function named `...Problem` returns what is wrong with a value, or undefined. */
 
 import type { EnvironmentReader } from './environment-reader.ts';
 

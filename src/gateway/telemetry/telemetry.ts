@@ -49,8 +49,8 @@ export class Telemetry {
       : this.#responded(observed, result);
   }
 
-  /** For the store that instances share. */
-  observeRedis() {
+  /** Makes the observer that logs and measures whether Redis responds. */
+  redisObserver() {
     const gauge = this.#metrics?.redisGauge();
     let isDown = false;
     return {
@@ -73,7 +73,7 @@ export class Telemetry {
     const { status } = response;
     const headMs = millisecondsSince(trace.startedAt);
     this.#metrics?.responded(route, headMs);
-    // The signal is created when it is first read, so it is read only after a wait.
+    // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
     const hasWaited = trace.calls.length > 0 || trace.reason === 'bodyIncomplete';
     if (hasWaited && request.signal.aborted) trace.clientGone = 'waiting';
     if (trace.bodyEnd) trace.bodyEnd.then(() => this.#ended(observed, status, headMs));
@@ -82,7 +82,7 @@ export class Telemetry {
   }
 
   #ended({ request, trace, route }: Observed, status: number, headMs: number): void {
-    if (trace.clientGone === 'waiting') trace.discardResponse();
+    if (trace.clientGone === 'waiting') trace.forgetResponse();
     const method = METHODS.has(request.method) ? request.method : 'other';
     this.#metrics?.ended({ route, method, status, trace });
     const level = this.#levelOf(route, method, status, trace);

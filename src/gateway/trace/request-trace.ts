@@ -24,8 +24,8 @@ export interface CallTrace {
 }
 
 /**
- * `shared`: another request had started it; `replayed`: it was over, and its outcome still known; `ended`: by a
- *   sign-out.
+ * How the request got its pair. `shared`: from a refresh that another request began. `replayed`: from a finished one.
+ * `ended`: not at all, because the session was signed out.
  */
 export type RefreshTrace = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
@@ -74,10 +74,8 @@ export class RequestTrace {
     this.headers = traceHeaders(request.headers);
   }
 
-  /**
-   * Call it when the client had disconnected: what it never received says nothing about the gateway or the upstream.
-   */
-  discardResponse(): void {
+  /** Clears what describes a response that the client never received: it says nothing about gateway or upstream. */
+  forgetResponse(): void {
     this.reason = undefined;
     this.cause = undefined;
     this.bytes = 0;

@@ -80,7 +80,7 @@ export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Pr
     const fetched = await send(call, trace, controller.signal);
     if (!isValid(call, fetched)) throw await refuse(call, fetched);
     const response = await received(call, fetched);
-    if (!response.body && awaitsFirstByte(call, response)) throw invalid(call);
+    if (!response.body && needsFirstByte(call, response)) throw invalid(call);
     remember(response.status);
     return response;
   } catch (cause) {
@@ -121,7 +121,7 @@ async function refuse(call: UpstreamCall, response: Response): Promise<GatewayEr
 
 /**
  * Bun drops the Content-Length of a streamed body. A body that leaves in one write is buffered first, so that it keeps
- * the header. The length that a HEAD response declares has no body.
+ * the header. A response to HEAD declares a length but has no body to read.
  */
 function isSmall({ method }: UpstreamCall, response: Response): boolean {
   return method !== 'HEAD' && declaredLength(response) <= ONE_PIECE_BYTES;
@@ -129,26 +129,26 @@ function isSmall({ method }: UpstreamCall, response: Response): boolean {
 
 function received(call: UpstreamCall, response: Response): UpstreamResponse | Promise<UpstreamResponse> {
   if (call.bodyMode === 'buffered' || isSmall(call, response)) return buffered(call, response);
-  return awaitsFirstByte(call, response) ? awaitFirstByte(response) : response;
+  return needsFirstByte(call, response) ? awaitFirstByte(response) : response;
 }
 
-function awaitsFirstByte(call: UpstreamCall, response: UpstreamResponse): boolean {
+function needsFirstByte(call: UpstreamCall, response: UpstreamResponse): boolean {
   return call.bodyMode === 'begun' && isSuccess(response);
 }
 
 async function buffered(call: UpstreamCall, response: Response): Promise<UpstreamResponse> {
   const { status, headers } = response;
-  // An encoded body is read with a bound, because its decoded size is unknown. Reading natively is faster.
-  const isDecoded = call.bodyMode === 'buffered' && headers.has('content-encoding');
-  const isBounded = !isDecoded && declaredLength(response) <= BUFFERED_LIMIT_BYTES;
+  // The decoded size of an encoded body is unknown, so it is read with a bound. Reading natively is faster.
+  const willBeDecoded = call.bodyMode === 'buffered' && headers.has('content-encoding');
+  const isKnownToFit = !willBeDecoded && declaredLength(response) <= BUFFERED_LIMIT_BYTES;
   try {
-    if (isBounded && declaredLength(response) > LARGE_BYTES) call.admitLarge?.(declaredLength(response));
+    if (isKnownToFit && declaredLength(response) > LARGE_BYTES) call.admitLarge?.(declaredLength(response));
   } catch (refusal) {
     await discard(response);
     throw refusal;
   }
   let readBytes = 0;
-  const body = isBounded
+  const body = isKnownToFit
     ? new Uint8Array(await response.arrayBuffer())
     : await readBounded(response.body, BUFFERED_LIMIT_BYTES, (bytes) => {
         readBytes += bytes;

@@ -1,4 +1,4 @@
-/** Describes every call to the upstream API, and makes those that need no session. */
+/** Describes every call to the upstream API, and makes sign-in, refresh and sign-out itself. */
 
 import type { Admission } from '../http/admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
@@ -11,13 +11,11 @@ import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
 import type { UpstreamResponse } from './upstream-response.ts';
 
-/** The outcome of a refresh: a new pair, the upstream's refusal, no verdict, or an earlier sign-out. */
-export type RefreshOutcome =
+/** The outcome of a refresh at the upstream: a new pair, a refusal, or no verdict. */
+export type RefreshVerdict =
   | { readonly kind: 'renewed'; readonly pair: TokenPair }
   | { readonly kind: 'rejected' }
-  | { readonly kind: 'unreachable'; readonly cause: unknown }
-  /** Requests that arrive at or after `clearsFrom`, in milliseconds since the epoch, get their cookies cleared. */
-  | { readonly kind: 'ended'; readonly clearsFrom: number };
+  | { readonly kind: 'unreachable'; readonly cause: unknown };
 
 /** The fields of a generation, as sent to the upstream. */
 export interface GenerationOrder {
@@ -68,7 +66,7 @@ export class UpstreamApi {
   }
 
   /** @see RFC 6749 section 6, with the upstream's own JSON body */
-  async refresh(refreshToken: string, trace: RequestTrace): Promise<RefreshOutcome> {
+  async refresh(refreshToken: string, trace: RequestTrace): Promise<RefreshVerdict> {
     try {
       const body = { refresh_token: refreshToken };
       const response = await this.#admission.sessions.during(() =>
@@ -100,7 +98,7 @@ export class UpstreamApi {
   }
 
   /** Session check and models: their responses are decoded and in memory. */
-  read(name: 'me' | 'models', signal: AbortSignal): UpstreamCall {
+  readCall(name: 'me' | 'models', signal: AbortSignal): UpstreamCall {
     const url = `${this.baseUrl}/v1/${name}`;
     return {
       name,
@@ -114,7 +112,7 @@ export class UpstreamApi {
   }
 
   /** Has no signal: a generation is paid for, so it continues when the client disconnects. */
-  generate(order: GenerationOrder, idempotencyKey: string | null): UpstreamCall {
+  generationCall(order: GenerationOrder, idempotencyKey: string | null): UpstreamCall {
     return {
       name: 'music',
       method: 'POST',
@@ -132,7 +130,7 @@ export class UpstreamApi {
     };
   }
 
-  relay(name: 'proxy' | 'public', request: RelayedRequest): UpstreamCall {
+  relayedCall(name: 'proxy' | 'public', request: RelayedRequest): UpstreamCall {
     return { ...request, name, timeoutMs: this.timeouts.streamMs, bodyMode: 'streamed' };
   }
 

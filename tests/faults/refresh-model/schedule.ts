@@ -173,7 +173,7 @@ class Schedule {
     const issued = upstream.signIn(how === 'replaces' || isSpent ? undefined : token);
     const signIn: SignIn = { token: issued, instance: process.name, isAgain: issued.text === token.text };
     history.signIns.push(signIn);
-    await process.shared.begin(issued.text);
+    await process.shared.forgetSignOut(issued.text);
     signIn.ended = history.moment(`the sign-in with ${issued.text} at ${process.name} is over`);
     this.#receive(issued);
   }

@@ -3,7 +3,7 @@
 import { Admission } from '../../../src/gateway/http/admission/admission.ts';
 import type { Settings } from '../../../src/gateway/settings/settings.ts';
 import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
-import { type RefreshOutcome, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
+import { type RefreshVerdict, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import type { History, Send, Token } from './history.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 
@@ -54,7 +54,7 @@ export class UpstreamModel {
   /** The connection of one process to the upstream. */
   endpoints(settings: Settings, clock: ProcessClock, instance: string) {
     const { signInMs, logoutMs } = settings.timeouts;
-    const refresh = async (refreshToken: string): Promise<RefreshOutcome> => {
+    const refresh = async (refreshToken: string): Promise<RefreshVerdict> => {
       if (!clock.isAlive) return new Promise(() => {});
       const send = this.#history.send({ token: this.tokenWith(refreshToken), instance });
       const label = `${instance} refreshes ${refreshToken}`;

@@ -2,10 +2,10 @@ import { describe, expect, it, setSystemTime } from 'bun:test';
 import type { Clock } from '../../../src/gateway/refresh/clock.ts';
 import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { MemoryReplayStore } from '../../../src/gateway/refresh/memory-store.ts';
+import type { RefreshOutcome } from '../../../src/gateway/refresh/record.ts';
 import { refreshTokenHash } from '../../../src/gateway/refresh/sealed-pair.ts';
 import type { ReplayStore } from '../../../src/gateway/refresh/store.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
-import type { RefreshOutcome } from '../../../src/gateway/upstream/upstream-api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import {

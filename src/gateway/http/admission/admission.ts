@@ -98,7 +98,7 @@ export class Admission {
   }
 
   /**
-   * Makes room for a body of this size in memory: it counts as as many streamed bodies as use so much memory.
+   * Admits a body of this size in memory. It counts as several streamed bodies, whose memory adds up to its size.
    *
    * @throws GatewayError 429 or 503 when there is no room
    */

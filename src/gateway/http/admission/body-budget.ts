@@ -1,6 +1,6 @@
 /** Bounds the memory for request bodies: bytes that are arriving and bytes kept for the upstream share one budget. */
 
-import type { GatewayError } from '../errors.ts';
+import { CLOSE, type GatewayError } from '../errors.ts';
 import { overloaded } from './pool.ts';
 
 /** The cost of a request while its body arrives, whatever the size of the body. */
@@ -40,7 +40,7 @@ export class BodyShare {
   grow(bytes: number): void {
     if (this.#isReleased) throw noRoom();
     this.#arrivedBytes += bytes;
-    this.#budget.makeRoom(bytes, this);
+    this.#budget.reserve(bytes, this);
   }
 
   /** Marks the body as complete: it is no longer dropped to make room for others. */
@@ -89,12 +89,16 @@ export class BodyBudget {
     if (declaredBytes > SMALL_BODY_BYTES) this.#refuseLarge();
     const share = new BodyShare(this);
     this.#arriving.add(share);
-    this.makeRoom(share.bytes, share);
+    this.reserve(share.bytes, share);
     return share;
   }
 
-  /** @throws GatewayError 503 when `share` is large, or is itself the oldest body that could be dropped */
-  makeRoom(bytes: number, share: BodyShare): void {
+  /**
+   * Reserves the bytes, and drops the oldest arriving bodies if needed.
+   *
+   * @throws GatewayError 503 when `share` is large, or is itself the oldest body that could be dropped
+   */
+  reserve(bytes: number, share: BodyShare): void {
     this.#usedBytes += bytes;
     if (share.arrivedBytes > SMALL_BODY_BYTES) this.#refuseLarge();
     for (const oldest of this.#arriving) {
@@ -121,7 +125,6 @@ export class BodyBudget {
   }
 }
 
-/** Bun closes the connection after the response. Without this header it would continue to receive the body. */
 function noRoom(): GatewayError {
-  return overloaded({ connection: 'close' });
+  return overloaded(CLOSE);
 }

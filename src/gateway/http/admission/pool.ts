@@ -40,7 +40,7 @@ export class Pool {
   }
 
   /**
-   * @param share the call is refused unless less than this share of the places is in use
+   * @param share refuses when this share of the places, or more, is in use
    * @throws GatewayError 503 when there is no place
    */
   refuseIfFull(share = 1): void {

@@ -4,6 +4,7 @@ import { GatewayError } from '../errors.ts';
 import { messages } from '../messages.ts';
 import { RETRY_LATER, type Release } from './pool.ts';
 
+/** The tokens by which a session is recognized. Declared here because `http` imports nothing from `session`. */
 export interface SessionTokens {
   readonly accessToken: string | undefined;
   readonly refreshToken: string | undefined;
@@ -13,19 +14,19 @@ export interface SessionTokens {
 type Key = bigint;
 
 /** A session with calls in flight. */
-interface Session {
+interface CountedSession {
   inFlight: number;
   /** How many of them stream a body; generations do not count. */
   streamed: number;
   /** The keys of the tokens issued to this session since its calls began. */
   readonly issued: Key[];
-  /** The session that this one was found to be the same as. */
-  mergedInto: Session | undefined;
+  /** After a merge: the session that now counts the calls of this one. */
+  mergedInto: CountedSession | undefined;
 }
 
 /** Counts the calls that carry a token, plus 1 for each time the token was issued. */
 interface Reference {
-  readonly session: Session;
+  readonly session: CountedSession;
   count: number;
 }
 
@@ -150,8 +151,8 @@ export class SessionLimit {
   }
 
   /** Finds the session of these tokens, and merges sessions whose tokens appear together in one call. */
-  #join(keys: readonly Key[]): Session {
-    let session: Session | undefined;
+  #join(keys: readonly Key[]): CountedSession {
+    let session: CountedSession | undefined;
     for (const key of keys) {
       const other = this.#sessionOf(key);
       if (!session) session = other;
@@ -166,7 +167,7 @@ export class SessionLimit {
     return session;
   }
 
-  #sessionOf(key: Key | undefined): Session | undefined {
+  #sessionOf(key: Key | undefined): CountedSession | undefined {
     let session = key === undefined ? undefined : this.#references.get(key)?.session;
     while (session?.mergedInto) session = session.mergedInto;
     return session;
@@ -188,7 +189,7 @@ export class SessionLimit {
   }
 }
 
-function merge(session: Session, other: Session): void {
+function merge(session: CountedSession, other: CountedSession): void {
   session.inFlight += other.inFlight;
   session.streamed += other.streamed;
   session.issued.push(...other.issued);
