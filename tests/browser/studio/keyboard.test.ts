@@ -5,18 +5,7 @@ import { swahili } from '../../../src/demo/studio/swahili.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { describeInChromium } from '../../support/chromium.ts';
 import { startDemoWorld } from '../../support/demo-world.ts';
-import {
-  alertText,
-  button,
-  ENOUGH_TO_PLAY,
-  ended,
-  loaded,
-  openStudio,
-  order,
-  playedBeyond,
-  region,
-  said,
-} from './page.ts';
+import { openStudio, Studio } from './page.ts';
 
 const LANGUAGES = [
   ['en-GB', 'en', english],
@@ -56,15 +45,12 @@ async function type(page: Page, field: Locator, text: string): Promise<void> {
 }
 
 /** Collects what the live region of the form says from now on. */
-async function listen(page: Page): Promise<() => Promise<readonly string[]>> {
-  const liveRegion = region(page, english.newTrack).getByRole('status');
+async function listen(studio: Studio): Promise<() => Promise<readonly string[]>> {
+  const liveRegion = studio.region(english.newTrack).getByRole('status');
   const heard = await liveRegion.evaluateHandle((element) => {
     const texts: string[] = [];
-    new MutationObserver(() => texts.push(element.textContent.trim())).observe(element, {
-      childList: true,
-      characterData: true,
-      subtree: true,
-    });
+    const observer = new MutationObserver(() => texts.push(element.textContent.trim()));
+    observer.observe(element, { childList: true, characterData: true, subtree: true });
     return texts;
   });
   return () => heard.jsonValue();
@@ -77,52 +63,49 @@ describeInChromium('a person with a keyboard and a screen reader', (visit) => {
       await using world = await startDemoWorld();
       await using visitor = await visit({ locale });
       const page = await visitor.open(world.studioUrl);
+      const studio = new Studio(page, texts);
       expect(await page.locator('html').getAttribute('lang')).toBe(language);
       expect(await page.title()).toContain(texts.title);
 
-      await press(page, button(page, texts.signIn));
+      await press(page, studio.button(texts.signIn));
       await type(page, page.getByRole('textbox', { name: 'Name' }), 'Ada');
       await page.keyboard.press('Enter');
-      await region(page, texts.session).getByText('Ada').waitFor();
-      await loaded(page, texts);
+      await studio.region(texts.session).getByText('Ada').waitFor();
+      await studio.isLoaded();
 
-      await type(page, page.getByRole('textbox', { name: texts.prompt }), 'Rain on a tin roof');
-      await type(page, page.getByRole('spinbutton', { name: texts.length }), '30');
+      await type(page, studio.prompt, 'Rain on a tin roof');
+      await type(page, studio.length, '30');
       await press(page, page.getByRole('checkbox', { name: texts.instrumental }), 'Space');
-      await press(page, button(page, texts.generate));
-      await said(page, texts.complete);
-      await playedBeyond(page, 0.3);
+      await press(page, studio.button(texts.generate));
+      await studio.says(texts.complete);
+      await studio.playsBeyond(0.3);
 
-      await press(page, button(page.getByRole('list', { name: texts.library }), texts.play).first());
-      await playedBeyond(page, 0.1);
-      await press(page, page.getByRole('slider', { name: texts.position }), 'End');
-      await ended(page);
-      await press(page, button(page, texts.signOut));
-      await button(page, texts.signIn).waitFor();
+      await press(page, studio.button(texts.play, studio.tracks.first()));
+      await studio.playsBeyond(0.1);
+      await press(page, studio.slider, 'End');
+      await studio.ends();
+      await press(page, studio.button(texts.signOut));
+      await studio.button(texts.signIn).waitFor();
       expect(world.upstream.counts()).toMatchObject({ generations: 1, logouts: 1 });
     },
   );
 
   it('gets the errors of the gateway in Swahili too', async () => {
     await using studio = await openStudio(visit, { texts: swahili }, { locale: 'sw-KE' });
-    const { world, visitor, page } = studio;
-    await world.upstreamNetwork[Symbol.asyncDispose]();
-    visitor.expectProblem(/status of 502/);
-    await type(page, page.getByRole('textbox', { name: swahili.prompt }), 'Mvua juu ya paa');
-    await press(page, button(page, swahili.generate));
-    await page.getByRole('alert').filter({ hasText: swahili.later }).waitFor();
-    expect(await alertText(page)).toContain(messages.upstreamUnreachable.sw);
+    await studio.world.upstreamNetwork[Symbol.asyncDispose]();
+    studio.visitor.expectProblem(/status of 502/);
+    await studio.order();
+    await studio.page.getByRole('alert').filter({ hasText: swahili.later }).waitFor();
+    expect(await studio.alertText()).toContain(messages.upstreamUnreachable.sw);
   });
 
   it('hears of a generation in a few sentences, however many pieces it comes in', async () => {
     await using studio = await openStudio(visit);
-    const { world, page } = studio;
-    const heard = await listen(page);
-    const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
-    await order(page, { seconds: 20 });
-    await playedBeyond(page, 0.3);
+    const heard = await listen(studio);
+    const audio = await studio.orderHeld({ seconds: 20 });
+    await studio.playsBeyond(0.3);
     audio.release();
-    await said(page, english.complete);
+    await studio.says(english.complete);
     expect(await heard()).toEqual([english.asking, english.arriving, english.complete]);
   });
 });

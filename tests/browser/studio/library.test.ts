@@ -1,79 +1,118 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { button, generate, openStudio, region, said, tracks } from './page.ts';
+import { openStudio, Studio } from './page.ts';
+
+const PROMPT = 'A slow waltz for two';
 
 describeInChromium('the library of the studio', (visit) => {
   it('shows a new track on top while it is made, marks it as playing, and keeps the focus', async () => {
     await using studio = await openStudio(visit);
-    const { world, page } = studio;
-    for (const prompt of ['Rain', 'Snow']) await generate(page, { prompt });
-    const publish = button(tracks(page).nth(1), english.publish);
+    const { world, page, tracks } = studio;
+    for (const prompt of ['Rain', 'Snow']) await studio.generate({ prompt });
     const audio = world.gate.holdAudio(1_000);
     const list = world.gate.replace('GET /v1/music/creations', async (forward) => {
       const text = await (await forward()).text();
       // The sandbox is done at once; the newest track comes first.
       return new Response(text.replace('"ready"', '"generating"'));
     });
-    await page.getByRole('textbox', { name: 'Prompt' }).fill('Hail');
-    await publish.focus();
+    await studio.prompt.fill('Hail');
+    await studio.button(english.publish, tracks.nth(1)).focus();
     // The keyboard's focus stays where it is, as it would not with a press of Generate.
     await page.locator('form').evaluate((form: HTMLFormElement) => form.requestSubmit());
-    const newest = tracks(page).first();
+    const newest = tracks.first();
     await newest.filter({ hasText: english.generating }).waitFor();
-    const titles = await tracks(page).locator('[data-part=title]').allTextContents();
+    const titles = await tracks.locator('[data-part=title]').allTextContents();
     expect(titles).toEqual(['Hail', 'Snow', 'Rain']);
-    expect(await button(newest, english.play).isVisible()).toBe(false);
-    const current = () =>
-      tracks(page).evaluateAll((items) => items.map((item) => item.getAttribute('aria-current')));
+    expect(await studio.button(english.play, newest).isVisible()).toBe(false);
+    const current = () => tracks.evaluateAll((items) => items.map((item) => item.ariaCurrent));
     expect(await current()).toEqual(['true', 'false', 'false']);
-    const focused = () =>
-      tracks(page)
-        .nth(2)
-        .evaluate((item) => item.contains(document.activeElement));
-    expect(await focused()).toBe(true);
+    const hasFocus = () => tracks.nth(2).evaluate((item) => item.contains(document.activeElement));
+    expect(await hasFocus()).toBe(true);
 
     list.giveBack();
     audio.release();
-    await said(page, english.complete);
+    await studio.says(english.complete);
     await newest.filter({ hasText: english.private }).waitFor();
-    await button(newest, english.play).waitFor();
-    expect(await focused()).toBe(true);
-    await button(tracks(page).nth(1), english.play).click();
+    await studio.button(english.play, newest).waitFor();
+    expect(await hasFocus()).toBe(true);
+    await studio.press(english.play, tracks.nth(1));
     await page.waitForFunction(() => document.querySelectorAll('li')[1]?.ariaCurrent === 'true');
     expect(await current()).toEqual(['false', 'true', 'false']);
+
+    await studio.press(english.signOut);
+    await studio.button(english.signIn).waitFor();
+    expect(await page.locator('[data-part=list] > li').count()).toBe(0);
   });
 
   it('changes the visibility of a track once for two presses, and describes its buttons by its title', async () => {
     await using studio = await openStudio(visit);
-    const { world, page } = studio;
-    await generate(page, { prompt: 'Rain' });
-    const track = tracks(page).first();
-    expect(await button(track, english.share).isVisible()).toBe(false);
+    const { gate } = studio.world;
+    await studio.generate({ prompt: 'Rain' });
+    const track = studio.tracks.first();
+    expect(await studio.button(english.share, track).isVisible()).toBe(false);
     const described = await track.evaluate((item) =>
       [...item.querySelectorAll('button')].map(
         (each) => document.getElementById(each.getAttribute('aria-describedby') ?? '')?.textContent,
       ),
     );
     expect(described).toEqual(['Rain', 'Rain', 'Rain']);
-    await button(track, english.publish).evaluate((element: HTMLButtonElement) => {
+    await studio.button(english.publish, track).evaluate((element: HTMLButtonElement) => {
       element.click();
       element.click();
     });
-    await button(track, english.unpublish).waitFor();
-    expect(world.gate.calls.filter((call) => call.startsWith('PATCH '))).toHaveLength(1);
-    await region(page, english.account).getByText(english.activityVisibility).waitFor();
-    await button(track, english.unpublish).click();
-    await button(track, english.publish).waitFor();
-    expect(world.gate.calls.filter((call) => call.startsWith('PATCH '))).toHaveLength(2);
+    await studio.button(english.unpublish, track).waitFor();
+    expect(gate.calls.filter((call) => call.startsWith('PATCH '))).toHaveLength(1);
+    await studio.region(english.account).getByText(english.activityVisibility).waitFor();
+
+    // The clipboard is refused, so the link is there to be copied by hand.
+    await studio.page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new DOMException('', 'NotAllowedError'));
+    });
+    await studio.sharedLink();
+    await studio.shows(english.linkShown);
+  });
+});
+
+describeInChromium('a shared track', (visit) => {
+  it('plays for somebody without cookies, by the link that was copied', async () => {
+    await using owner = await openStudio(visit, {}, { permissions: ['clipboard-read', 'clipboard-write'] });
+    await owner.generate({ prompt: PROMPT, isPublic: true });
+    const link = await owner.sharedLink();
+    await owner.shows(english.linkCopied);
+    expect(await owner.page.evaluate(() => navigator.clipboard.readText())).toBe(link);
+    expect(new URL(link).origin).toBe(owner.world.studioUrl);
+
+    await using stranger = await visit();
+    const studio = new Studio(await stranger.open(link));
+    await studio.page.getByText(PROMPT).first().waitFor();
+    await studio.press(english.listen);
+    await studio.playsBeyond(0.3);
+    expect(studio.page.url()).toBe(link);
+    expect(await studio.audio.evaluate((audio: HTMLAudioElement) => audio.crossOrigin)).toBe('anonymous');
+    expect(await stranger.context.cookies()).toEqual([]);
+    expect(await studio.button(english.generate).isVisible()).toBe(false);
   });
 
-  it('is empty for the next person after a sign-out', async () => {
-    await using studio = await openStudio(visit);
-    const { page } = studio;
-    await generate(page);
-    await button(page, english.signOut).click();
-    await button(page, english.signIn).waitFor();
-    expect(await page.locator('[data-part=list] > li').count()).toBe(0);
+  it('is not found by its link after Unpublish', async () => {
+    await using owner = await openStudio(visit);
+    await owner.generate({ prompt: PROMPT });
+    const track = owner.tracks.first();
+    await owner.press(english.publish, track);
+    const link = await owner.sharedLink();
+    for (const name of [english.unpublish, english.publish]) {
+      await owner.press(name, track);
+      await owner.button(name, track).waitFor({ state: 'hidden' });
+      expect(await track.getByRole('link').count()).toBe(0);
+    }
+    await owner.press(english.unpublish, track);
+    await owner.button(english.publish, track).waitFor();
+
+    await using stranger = await visit();
+    stranger.expectProblem(/status of 404/);
+    const studio = new Studio(await stranger.open(link));
+    await studio.shows(english.sharedGone);
+    await studio.shows(english.sharedGoneText);
+    expect(await studio.page.getByText(PROMPT).count()).toBe(0);
   });
 });

@@ -1,4 +1,4 @@
-/** What a person does in the studio, by what they see: for the tests in Chromium. */
+/** The Studio as a person uses it and sees it, for the tests in Chromium. */
 
 import type { Locator, Page } from 'playwright-core';
 import { english, type TextKey } from '../../../src/demo/studio/english.ts';
@@ -6,7 +6,7 @@ import type { Visit, Visitor } from '../../support/chromium.ts';
 import { type DemoWorld, type DemoWorldOptions, startDemoWorld } from '../../support/demo-world.ts';
 
 /** Six seconds of the sandbox's audio. Chromium wants some 240 kB of a WAV before it plays the first of it. */
-export const ENOUGH_TO_PLAY = 6 * 48_000;
+const ENOUGH_TO_PLAY = 6 * 48_000;
 
 export interface Order {
   readonly prompt?: string;
@@ -16,37 +16,144 @@ export interface Order {
 
 type Texts = Readonly<Record<TextKey, string>>;
 
-/** Goes through the identity provider's form. */
-export async function signIn(page: Page, name: string): Promise<void> {
-  await button(page, 'Sign in').click();
-  await page.getByRole('textbox', { name: 'Name' }).fill(name);
-  await button(page, 'Sign in').click();
-  await region(page, english.session).getByText(name).waitFor();
+/** One tab. */
+export class Studio {
+  readonly page: Page;
+  readonly audio: Locator;
+  readonly slider: Locator;
+  /** The tracks of the library, newest first. */
+  readonly tracks: Locator;
+  readonly prompt: Locator;
+  readonly length: Locator;
+  readonly #texts: Texts;
+
+  constructor(page: Page, texts: Texts = english) {
+    this.page = page;
+    this.#texts = texts;
+    this.audio = page.locator('audio');
+    this.slider = page.getByRole('slider', { name: texts.position });
+    this.tracks = page.getByRole('list', { name: texts.library }).getByRole('listitem');
+    this.prompt = page.getByRole('textbox', { name: texts.prompt });
+    this.length = page.getByRole('spinbutton', { name: texts.length });
+  }
+
+  button(name: string, within: Page | Locator = this.page): Locator {
+    return within.getByRole('button', { name, exact: true });
+  }
+
+  press(name: string, within?: Locator): Promise<void> {
+    return this.button(name, within).click();
+  }
+
+  region(name: string): Locator {
+    return this.page.getByRole('region', { name, exact: true });
+  }
+
+  /** Waits until a text is shown. */
+  shows(text: string): Promise<void> {
+    return this.page.getByText(text).waitFor();
+  }
+
+  /** Waits until a text is not shown, or no longer. */
+  hides(text: string): Promise<void> {
+    return this.page.getByText(text).waitFor({ state: 'hidden' });
+  }
+
+  /** Waits until the live region says so. */
+  says(text: string): Promise<void> {
+    return this.page.getByRole('status').filter({ hasText: text }).waitFor();
+  }
+
+  /** Waits for the one alert that is shown, and gives its text. */
+  async alertText(): Promise<string> {
+    return (await this.page.getByRole('alert').filter({ hasText: /\S/ }).textContent()) ?? '';
+  }
+
+  /** Goes through the identity provider's form. */
+  async signIn(name: string): Promise<void> {
+    await this.press(this.#texts.signIn);
+    await this.page.getByRole('textbox', { name: 'Name' }).fill(name);
+    await this.press('Sign in');
+    await this.region(this.#texts.session).getByText(name).waitFor();
+  }
+
+  /** Waits until all that belongs to the session is there, and the service worker that plays what still arrives. */
+  async isLoaded(): Promise<void> {
+    const [page, texts] = [this.page, this.#texts];
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await page.getByRole('combobox', { name: texts.model }).filter({ hasText: 'Sandbox' }).waitFor();
+    await this.hides(texts.libraryLoading);
+    const account = this.region(texts.account);
+    await account.filter({ hasText: texts.activitySignIn }).filter({ hasNotText: texts.none }).waitFor();
+  }
+
+  /** Fills in the form and presses Generate. */
+  async order({ prompt = 'Rain on a tin roof', seconds = 3, isPublic }: Order = {}): Promise<void> {
+    await this.prompt.fill(prompt);
+    await this.length.fill(String(seconds));
+    if (isPublic !== undefined)
+      await this.page.getByRole('checkbox', { name: 'Public' }).setChecked(isPublic);
+    await this.press(this.#texts.generate);
+  }
+
+  /** Orders a track and waits until it is in the library. */
+  async generate(wanted: Order = {}): Promise<void> {
+    const before = await this.tracks.count();
+    await this.order(wanted);
+    await this.says(this.#texts.complete);
+    await this.tracks.nth(before).waitFor();
+  }
+
+  /** Presses Share on the newest track, which is public, and gives the link that it shows. */
+  async sharedLink(): Promise<string> {
+    const track = this.tracks.first();
+    await this.press(english.share, track);
+    return (await track.getByRole('link').textContent()) ?? '';
+  }
+
+  /** Waits until the player has got beyond so many seconds. */
+  async playsBeyond(seconds: number): Promise<void> {
+    await this.page.waitForFunction(
+      (least) => (document.querySelector('audio')?.currentTime ?? 0) > least,
+      seconds,
+    );
+  }
+
+  /** Plays the rest as fast as the browser can, instead of at the pace at which a person listens. */
+  async playsToEnd(): Promise<void> {
+    // The default is the rate of what is loaded from now on.
+    const rates = { playbackRate: 16, defaultPlaybackRate: 16 };
+    await this.audio.evaluate((audio, rates) => void Object.assign(audio, rates), rates);
+    await this.ends();
+  }
+
+  /** Waits until the track has ended. */
+  async ends(): Promise<void> {
+    await this.page.waitForFunction(() => document.querySelector('audio')?.ended === true);
+  }
+
+  /** What the audio element loads from now on. */
+  async loads(): Promise<() => Promise<readonly string[]>> {
+    const sources = await this.audio.evaluateHandle((audio: HTMLAudioElement) => {
+      const found: string[] = [];
+      audio.addEventListener('loadstart', () => found.push(new URL(audio.src).pathname));
+      return found;
+    });
+    return () => sources.jsonValue();
+  }
 }
 
-/** A tab of the studio, of somebody who has signed in before: Ada. */
-export async function openSignedIn(
-  visitor: Visitor,
-  world: DemoWorld,
-  texts: Texts = english,
-): Promise<Page> {
+/** A tab of somebody who has signed in before: Ada. */
+export async function openSignedIn(visitor: Visitor, world: DemoWorld, texts?: Texts): Promise<Studio> {
   const cookies = await world.signIn('Ada');
-  await visitor.context.addCookies(
-    cookies.map(({ name, value }) => ({
-      name,
-      value,
-      url: world.gatewayUrl,
-      httpOnly: true,
-      sameSite: 'Lax',
-    })),
-  );
-  const page = await visitor.open(world.studioUrl);
-  await region(page, texts.session).getByText('Ada').waitFor();
-  await loaded(page, texts);
-  return page;
+  const attributes = { url: world.gatewayUrl, httpOnly: true, sameSite: 'Lax' } as const;
+  await visitor.context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
+  const studio = new Studio(await visitor.open(world.studioUrl), texts);
+  await studio.isLoaded();
+  return studio;
 }
 
-/** The studio of Ada, who has signed in before, with a browser and a world of its own. */
+/** The Studio of Ada, who has signed in before, with a browser and a world of its own. */
 export async function openStudio(
   visit: Visit,
   { texts, ...options }: DemoWorldOptions & { readonly texts?: Texts } = {},
@@ -55,91 +162,16 @@ export async function openStudio(
   await using stack = new AsyncDisposableStack();
   const world = stack.use(await startDemoWorld(options));
   const visitor = stack.use(await visit(browser));
-  const page = await openSignedIn(visitor, world, texts);
+  const studio = await openSignedIn(visitor, world, texts);
   const opened = stack.move();
-  return { world, visitor, page, [Symbol.asyncDispose]: () => opened.disposeAsync() };
-}
-
-/** Waits until all that belongs to the session is there, and the service worker that plays what still arrives. */
-export async function loaded(page: Page, texts: Texts = english): Promise<void> {
-  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-  await page.getByRole('combobox', { name: texts.model }).filter({ hasText: 'Sandbox' }).waitFor();
-  await page.getByText(texts.libraryLoading).waitFor({ state: 'hidden' });
-  const account = region(page, texts.account);
-  await account.filter({ hasText: texts.activitySignIn }).filter({ hasNotText: texts.none }).waitFor();
-}
-
-/** Fills in the form and presses Generate. */
-export async function order(
-  page: Page,
-  { prompt = 'Rain on a tin roof', seconds = 3, isPublic }: Order = {},
-) {
-  await page.getByRole('textbox', { name: 'Prompt' }).fill(prompt);
-  await page.getByRole('spinbutton', { name: 'Length' }).fill(String(seconds));
-  if (isPublic !== undefined) await page.getByRole('checkbox', { name: 'Public' }).setChecked(isPublic);
-  await button(page, 'Generate').click();
-}
-
-/** Orders a track and waits until it is in the library. */
-export async function generate(page: Page, wanted: Order = {}): Promise<void> {
-  const before = await tracks(page).count();
-  await order(page, wanted);
-  await said(page, english.complete);
-  await tracks(page).nth(before).waitFor();
-}
-
-export function button(page: Page | Locator, name: string): Locator {
-  return page.getByRole('button', { name, exact: true });
-}
-
-export function region(page: Page, name: string): Locator {
-  return page.getByRole('region', { name, exact: true });
-}
-
-/** The tracks of the library, newest first. */
-export function tracks(page: Page): Locator {
-  return page.getByRole('list', { name: 'Library' }).getByRole('listitem');
-}
-
-/** Presses Share on the newest track, which is public, and gives the link that it shows. */
-export async function sharedLink(page: Page): Promise<string> {
-  const track = tracks(page).first();
-  await button(track, 'Share').click();
-  return (await track.getByRole('link').textContent()) ?? '';
-}
-
-/** Waits until the live region says so. */
-export async function said(page: Page, text: string): Promise<void> {
-  await page.getByRole('status').filter({ hasText: text }).waitFor();
-}
-
-/** Waits for the one alert that is shown, and gives its text. */
-export async function alertText(page: Page): Promise<string> {
-  return (await page.getByRole('alert').filter({ hasText: /\S/ }).textContent()) ?? '';
-}
-
-/** Waits until the player has got beyond so many seconds. */
-export async function playedBeyond(page: Page, seconds: number): Promise<void> {
-  await page.waitForFunction((least) => (document.querySelector('audio')?.currentTime ?? 0) > least, seconds);
-}
-
-/** What a person would have to wait for: everything is heard, only faster. */
-export async function hurry(page: Page): Promise<void> {
-  await page.locator('audio').evaluate((audio: HTMLAudioElement) => {
-    audio.playbackRate = 16;
+  return Object.assign(studio, {
+    ...{ world, visitor, upstream: world.upstream },
+    /** Orders a track of which only the first seconds arrive until the test releases the rest. */
+    async orderHeld(wanted: Order = {}) {
+      const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
+      await studio.order({ seconds: 10, ...wanted });
+      return audio;
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   });
-}
-
-/** What the audio element loads from now on. */
-export async function loads(page: Page): Promise<() => Promise<readonly string[]>> {
-  const sources = await page.locator('audio').evaluateHandle((audio: HTMLAudioElement) => {
-    const found: string[] = [];
-    audio.addEventListener('loadstart', () => found.push(new URL(audio.src).pathname));
-    return found;
-  });
-  return () => sources.jsonValue();
-}
-
-export async function ended(page: Page): Promise<void> {
-  await page.waitForFunction(() => document.querySelector('audio')?.ended === true);
 }

@@ -1,89 +1,128 @@
 import { expect, it } from 'bun:test';
-import type { Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import {
-  alertText,
-  button,
-  ENOUGH_TO_PLAY,
-  generate,
-  loaded,
-  openStudio,
-  order,
-  playedBeyond,
-  region,
-  said,
-  tracks,
-} from './page.ts';
+import { startDemoWorld } from '../../support/demo-world.ts';
+import { openStudio, Studio } from './page.ts';
 
-/** The lines about renewals, in the region Session. */
-function renewals(page: Page) {
-  return region(page, english.session).getByText(/^Refreshed at \d/);
-}
+const COOKIE = { httpOnly: true, sameSite: 'Lax', path: '/' };
+const COOKIES = ['svc_music_access', 'svc_music_refresh'].map((name) => ({ name, ...COOKIE }));
+
+describeInChromium('a sign-in to the studio', (visit) => {
+  it('leaves cookies out of reach of scripts, and no code behind', async () => {
+    await using world = await startDemoWorld();
+    await using visitor = await visit();
+    const page = await visitor.open(world.studioUrl);
+    const studio = new Studio(page);
+    await studio.signIn('Grace');
+
+    expect(page.url()).toBe(`${world.studioUrl}/`);
+    await studio.region(english.session).getByText(english.signedInSince, { exact: true }).waitFor();
+    expect(await page.evaluate(() => document.cookie)).toBe('');
+    const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
+    const cookies = await visitor.context.cookies(world.gatewayUrl);
+    expect(cookies.toSorted((a, b) => a.name.localeCompare(b.name))).toMatchObject(COOKIES);
+    for (const { value } of cookies) expect(stored).not.toContain(decodeURIComponent(value));
+
+    const history = await page.evaluate(() => navigation.entries().map(({ url }) => url));
+    expect(history.length).toBeGreaterThan(0);
+    expect(history.join()).not.toContain('code=');
+  });
+
+  it('can be repeated after it was declined', async () => {
+    await using world = await startDemoWorld();
+    await using visitor = await visit();
+    const page = await visitor.open(world.studioUrl);
+    const studio = new Studio(page);
+    const request = page.waitForRequest('**/oauth/authorize?**');
+    await studio.press(english.signIn);
+    await page.getByRole('textbox', { name: 'Name' }).waitFor();
+    const state = new URL((await request).url()).searchParams.get('state');
+    await page.goto(`${world.studioUrl}/callback?error=access_denied&state=${state}`);
+    expect(await studio.alertText()).toContain(english.signInDenied);
+    expect(page.url()).toBe(`${world.studioUrl}/`);
+    await studio.signIn('Ada');
+  });
+
+  it('does not accept a response to a sign-in that somebody else has begun', async () => {
+    await using world = await startDemoWorld();
+    await using visitor = await visit();
+    const page = await visitor.open(`${world.studioUrl}/callback?code=somebody-elses&state=theirs`);
+    expect(await new Studio(page).alertText()).toContain(english.signInStale);
+    expect(page.url()).toBe(`${world.studioUrl}/`);
+    expect(await visitor.context.cookies(world.gatewayUrl)).toEqual([]);
+    expect(world.upstream.counts().signIns).toBe(0);
+  });
+});
 
 describeInChromium('a session in the studio', (visit) => {
-  it('generates with an expired access token after one refresh, and says so', async () => {
-    await using studio = await openStudio(visit);
-    const { world, page } = studio;
-    expect(await renewals(page).count()).toBe(0);
-    world.upstream.expireAccessTokens();
-    await generate(page);
-    await playedBeyond(page, 0.3);
-    await renewals(page).first().waitFor();
-    expect(await renewals(page).count()).toBe(1);
-    expect(world.upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0, generations: 1 });
+  it('lasts over a reload, which loads what belongs to it, and ends with Sign out, at the upstream too', async () => {
+    await using studio = await openStudio(visit, { startingBalance: 1_234 });
+    const { page, world, visitor } = studio;
+    await page.reload();
+    await studio.region(english.account).getByText('1,234').waitFor();
+    const models = page.getByRole('combobox', { name: english.model }).getByRole('option');
+    expect((await models.allInnerTexts()).sort()).toEqual(['Sandbox Music 1', 'Sandbox Music 2']);
+    await studio.shows(english.libraryEmpty);
+    expect(await studio.tracks.count()).toBe(0);
+
+    await studio.press(english.signOut);
+    await studio.button(english.signIn).waitFor();
+    expect(await visitor.context.cookies(world.gatewayUrl)).toEqual([]);
+    expect(studio.upstream.counts().logouts).toBe(1);
+    await page.reload();
+    await studio.button(english.signIn).waitFor();
   });
 
-  it('lasts while a track arrives whose access token expires, and is refreshed once after it', async () => {
+  it('is refreshed once for a generation, and once after a track whose access token expired as it arrived', async () => {
     await using studio = await openStudio(visit);
-    const { world, page } = studio;
-    const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
-    await order(page, { seconds: 10 });
-    await playedBeyond(page, 0.3);
-    world.upstream.expireAccessTokens();
+    const renewals = studio.region(english.session).getByText(/^Refreshed at \d/);
+    expect(await renewals.count()).toBe(0);
+    studio.upstream.expireAccessTokens();
+    await studio.generate();
+    await studio.playsBeyond(0.3);
+    await renewals.first().waitFor();
+    expect(await renewals.count()).toBe(1);
+    expect(studio.upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0, generations: 1 });
+
+    const audio = await studio.orderHeld();
+    await studio.playsBeyond(0.3);
+    studio.upstream.expireAccessTokens();
     audio.release();
-    await said(page, english.complete);
-    await tracks(page).first().waitFor();
-    await region(page, english.account).getByText('4,980').waitFor();
-    await renewals(page).first().waitFor();
-    expect(await renewals(page).count()).toBe(1);
-    expect(world.upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0 });
+    await studio.says(english.complete);
+    await studio.tracks.nth(1).waitFor();
+    await studio.region(english.account).getByText('4,974').waitFor();
+    expect(studio.upstream.counts()).toMatchObject({ refreshes: 2, refusedRefreshes: 0 });
   });
 
-  it('is refreshed once for two tabs that load everything at once with an expired pair', async () => {
-    await using studio = await openStudio(visit);
-    const { world, visitor, page: first } = studio;
-    const second = await visitor.open(world.studioUrl);
-    await loaded(second);
-    world.upstream.expireAccessTokens();
+  it('is refreshed once for two tabs that load everything at once with an expired pair, and ends in both', async () => {
+    await using first = await openStudio(visit);
+    const { world, visitor, upstream } = first;
+    const second = new Studio(await visitor.open(world.studioUrl));
+    await second.isLoaded();
+    upstream.expireAccessTokens();
     // The first to refresh waits for the other's call, so that both are under way with the same spent pair.
     const bothHaveAsked = world.gate.arrive('GET /v1/me', 2);
     world.gate.replace('POST /v1/auth/refresh', async (forward) => {
       await bothHaveAsked;
       return forward();
     });
-    await Promise.all([first.reload(), second.reload()]);
-    for (const page of [first, second]) {
-      await region(page, english.session).getByText('Ada').waitFor();
-      await loaded(page);
+    await Promise.all([first.page.reload(), second.page.reload()]);
+    for (const studio of [first, second]) {
+      await studio.region(english.session).getByText('Ada').waitFor();
+      await studio.isLoaded();
     }
-    expect(world.upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0 });
-    await generate(first);
-    await generate(second);
-    expect(world.upstream.counts()).toMatchObject({ refreshes: 1, generations: 2 });
-  });
+    expect(upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0 });
+    await first.generate();
+    await second.generate();
+    expect(upstream.counts()).toMatchObject({ refreshes: 1, generations: 2 });
 
-  it('ends in the other tab too after Sign out, as its next call finds', async () => {
-    await using studio = await openStudio(visit);
-    const { world, visitor, page: first } = studio;
-    const second = await visitor.open(world.studioUrl);
-    await button(second, 'Generate').waitFor();
-    await button(first, 'Sign out').click();
-    await button(first, 'Sign in').waitFor();
+    await first.press(english.signOut);
+    await first.button(english.signIn).waitFor();
     visitor.expectProblem(/status of 401/);
-    await order(second);
-    expect(await alertText(second)).toContain(english.sessionEnded);
-    await button(second, 'Sign in').waitFor();
-    expect(world.upstream.counts().generations).toBe(0);
+    // The other tab finds out with its next call.
+    await second.order();
+    expect(await second.alertText()).toContain(english.sessionEnded);
+    await second.button(english.signIn).waitFor();
+    expect(upstream.counts().generations).toBe(2);
   });
 });

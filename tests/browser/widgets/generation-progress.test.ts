@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'bun:test';
+import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerationProgress } from '../../../src/demo/studio/generation-progress.ts';
 import { fakeTime, openPart } from './page.ts';
-
-const ASKING = 'Your track is on its way.';
 
 function openProgress() {
   const advance = fakeTime();
@@ -18,7 +17,7 @@ describe('the progress of a generation', () => {
     progress.begin();
     await advance(1_000);
     progress.update({ bytes: 0, elapsedMs: 1_000, firstByteMs: undefined });
-    expect([root.dataset['state'], ...figures()]).toEqual(['running', ASKING, '1.0s', '–', '–']);
+    expect([root.dataset['state'], ...figures()]).toEqual(['running', english.asking, '1.0s', '–', '–']);
     await advance(1_300);
     progress.update({ bytes: 1_440_044, elapsedMs: 2_300, firstByteMs: 1_230.4 });
     expect(figures().slice(1)).toEqual(['2.3s', '1,230ms', '1.4 MB']);
@@ -26,26 +25,19 @@ describe('the progress of a generation', () => {
     expect(figures()[1]).toBe('62.3s');
   });
 
-  it.each([
-    ['complete', 'Your track is complete, and in your library.'],
-    ['cancelled', 'Cancelled. A track that was begun is paid for: it still lands in your library.'],
-    ['broken', 'The track did not arrive completely.'],
-  ] as const)(
-    'stands still once it is %s, and begins from nothing for the next track',
-    async (outcome, said) => {
-      const { advance, root, shown, figures, progress } = openProgress();
-      progress.begin();
-      progress.update({ bytes: 48_000, elapsedMs: 5_000, firstByteMs: 5_000 });
-      await advance(5_050);
-      progress.end(outcome);
-      expect([root.dataset['state'], shown('status')]).toEqual(['over', said]);
-      const atEnd = figures();
-      await advance(10_000);
-      expect(figures()).toEqual(atEnd);
-      progress.begin();
-      expect(figures()).toEqual([ASKING, '0.0s', '–', '–']);
-    },
-  );
+  it('stands still once it is over, and begins from nothing for the next track', async () => {
+    const { advance, root, shown, figures, progress } = openProgress();
+    progress.begin();
+    progress.update({ bytes: 48_000, elapsedMs: 5_000, firstByteMs: 5_000 });
+    await advance(5_050);
+    progress.end('broken');
+    expect([root.dataset['state'], shown('status')]).toEqual(['over', english.broken]);
+    const atEnd = figures();
+    await advance(10_000);
+    expect(figures()).toEqual(atEnd);
+    progress.begin();
+    expect(figures()).toEqual([english.asking, '0.0s', '–', '–']);
+  });
 
   it('is hidden, silent and stopped after a refused order', async () => {
     const { advance, root, figures, progress } = openProgress();

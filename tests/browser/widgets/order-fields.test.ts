@@ -15,12 +15,9 @@ const openPrompt = () => {
 
 describe('the prompt', () => {
   it.each([
-    ['', '0', 'Describe the music first.'],
     [' \n\t ', '0', 'Describe the music first.'],
     [' rain\n on a roof ', '15', ''],
     [` ${'x'.repeat(4_100)} `, '4100', ''],
-    ['x'.repeat(4_101), '4101', 'Use at most 4,100 characters.'],
-    ['🎵'.repeat(2_050), '4100', ''],
     [`${'🎵'.repeat(2_050)}x`, '4101', 'Use at most 4,100 characters.'],
   ])('is counted and judged as the gateway does (%#)', (value, count, expected) => {
     const { root, shown, input, prompt } = openPrompt();
@@ -49,20 +46,17 @@ describe('the prompt', () => {
 });
 
 describe('the length', () => {
-  it.each(['2', '3', '600', '601', '', '-30', '3.5', '599.5', '0'])(
-    'of %j seconds is judged, in either language',
-    (value) => {
-      const { root, text, shown } = openPart('order');
-      const [input, length] = [part<HTMLInputElement>(root, 'length'), createLengthField(root, text)];
-      const isRight = ['3', '600'].includes(value);
-      expect([input.min, input.max, input.step, length.milliseconds()]).toEqual(['3', '600', '1', 30_000]);
-      enter(input, value);
-      expect([length.isRight(), length.check()]).toEqual([isRight, isRight]);
-      expect(input.getAttribute('aria-invalid')).toBe(String(!isRight));
-      expect(shown('length-problem')).toBe(isRight ? '' : 'Choose a whole number of seconds from 3 to 600.');
-      expect(length.milliseconds()).toBe(Number(value) * 1_000);
-      text.choose('sw');
-      expect(shown('length-problem')).toStartWith(isRight ? '' : 'Chagua idadi kamili');
-    },
-  );
+  it.each(['2', '3', '600', '601', '', '3.5'])('of %j seconds is judged, in either language', (value) => {
+    const { root, text, shown } = openPart('order');
+    const [input, length] = [part<HTMLInputElement>(root, 'length'), createLengthField(root, text)];
+    const isRight = ['3', '600'].includes(value);
+    expect([input.min, input.max, input.step, length.milliseconds()]).toEqual(['3', '600', '1', 30_000]);
+    enter(input, value);
+    expect([length.isRight(), length.check()]).toEqual([isRight, isRight]);
+    expect(input.getAttribute('aria-invalid')).toBe(String(!isRight));
+    expect(shown('length-problem')).toBe(isRight ? '' : 'Choose a whole number of seconds from 3 to 600.');
+    expect(length.milliseconds()).toBe(Number(value) * 1_000);
+    text.choose('sw');
+    expect(shown('length-problem')).toStartWith(isRight ? '' : 'Chagua idadi kamili');
+  });
 });

