@@ -2,6 +2,7 @@
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { bundle } from './bundle.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const SAMPLE = /^```ts\n\/\/ (\S+\.ts)\n([\s\S]*?)^```$/gm;
@@ -46,13 +47,10 @@ export async function typeErrors({ folder }: Samples): Promise<string> {
 
 /** A script that makes everything that these samples export a member of the page's `samples`. */
 export async function scriptOf({ folder }: Samples, names: readonly string[]): Promise<string> {
-  const imports = names.map((name, index) => `import * as s${index} from './${name}';`);
+  const imports = names.map((name, index) => `import * as s${index} from '${folder}/${name}';`);
   const members = names.map((_, index) => `...s${index}`);
-  const entry = `${folder}/entry.ts`;
-  await Bun.write(
-    entry,
-    `${imports.join('\n')}\nObject.assign(window, { samples: { ${members.join(', ')} } });\n`,
+  const { code } = await bundle(
+    `${imports.join('\n')}\nObject.assign(window, { samples: { ${members.join(', ')} } });`,
   );
-  const { outputs } = await Bun.build({ entrypoints: [entry], target: 'browser', format: 'iife' });
-  return (await outputs[0]?.text()) ?? '';
+  return code;
 }

@@ -1,18 +1,17 @@
 import { describe, expect, it } from 'bun:test';
-import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import type { GenerationProgress } from '../../../src/client/generation.ts';
 import type { World } from '../../support/world.ts';
-import { recorded, rejection, respondWith, shareSignedIn } from './page.ts';
+import { rejection, respondWith, shareSignedIn } from './page.ts';
 
 const CALL = 'POST /v1/music';
 const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_ms: 30_000 };
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** An upstream that sends a piece of audio whenever the test gives one. */
-function scriptAudio(world: World, headers: Record<string, string> = { 'content-type': 'audio/wav' }) {
+function scriptAudio(world: World) {
   const audio = new TransformStream<Uint8Array, Uint8Array>();
   const writer = audio.writable.getWriter();
-  world.upstream.on(CALL, () => new Response(audio.readable, { headers }));
+  world.upstream.on(CALL, () => new Response(audio.readable));
   return {
     give: (bytes: number) => writer.write(new Uint8Array(bytes)),
     end: () => writer.close(),
@@ -26,12 +25,13 @@ async function readAll(body: ReadableStream<Uint8Array>): Promise<number> {
 describe('an order', () => {
   const signedIn = shareSignedIn();
 
-  it('is sent as JSON, and its response says whose the audio is', async () => {
+  it('is sent as JSON without what is no part of it, and its response says whose the audio is', async () => {
     const { world, client } = signedIn();
     const headers = { 'content-type': 'audio/wav', 'x-music-creation-id': 'c-7', 'x-generation-id': 'g-9' };
     world.upstream.on(CALL, () => new Response('audio', { headers }));
     const order = { ...ORDER, force_instrumental: true, is_public: true };
-    const { body, ...generation } = await client.generate(order);
+    const form = { ...order, note: 'private', token: 't', toJSON: () => 'mine' };
+    const { body, ...generation } = await client.generate(form);
     expect(generation).toEqual({ creationId: 'c-7', generationId: 'g-9', contentType: 'audio/wav' });
     expect(await new Response(body).text()).toBe('audio');
     expect(JSON.parse(world.upstream.last(CALL).body)).toEqual(order);
@@ -39,18 +39,11 @@ describe('an order', () => {
 
   it('yields MPEG audio without ids when the upstream does not say more', async () => {
     const { world, client } = signedIn();
-    const audio = scriptAudio(world, {});
-    audio.give(1);
-    audio.end();
-    const { creationId, generationId, contentType, body } = await client.generate(ORDER);
-    expect([creationId, generationId, contentType]).toEqual([null, null, 'audio/mpeg']);
+    world.upstream.on(CALL, () => new Response(new Blob(['a']).stream()));
+    const { body, ...generation } = await client.generate(ORDER);
+    expect(generation).toEqual({ creationId: null, generationId: null, contentType: 'audio/mpeg' });
     expect(await readAll(body)).toBe(1);
-  });
-
-  it('yields an empty body when the response has none', async () => {
-    const { body, contentType } = await respondWith(null, { status: 204 }).generate(ORDER);
-    expect(await readAll(body)).toBe(0);
-    expect(contentType).toBe('audio/mpeg');
+    expect(await readAll((await respondWith(null, { status: 204 }).generate(ORDER)).body)).toBe(0);
   });
 
   it('has a new Idempotency-Key each time, or the one that it is given', async () => {
@@ -66,16 +59,6 @@ describe('an order', () => {
     expect(second).toMatch(UUID);
     expect(second).not.toBe(first ?? '');
     expect(given).toEqual(['mine', 'mine']);
-  });
-
-  it('is sent without what is not part of an order', async () => {
-    const { fetch, sent } = recorded(async () => new Response('audio'));
-    const client = createGatewayClient({ baseUrl: 'http://gateway.test', fetch });
-    const form = { ...ORDER, is_public: false, note: 'private', token: 't', toJSON: () => 'mine' };
-    await client.generate(form);
-    await client.generate(ORDER);
-    expect(JSON.parse(String(sent[0]?.init.body))).toEqual({ ...ORDER, is_public: false });
-    expect(JSON.parse(String(sent[1]?.init.body))).toEqual(ORDER);
   });
 
   it('fails with the reason for which it was refused', async () => {

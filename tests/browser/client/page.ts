@@ -8,6 +8,7 @@ import {
   type GatewayClientOptions,
 } from '../../../src/client/gateway-client.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
+import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { ORIGIN, startWorld, type World } from '../../support/world.ts';
 
 const windows: Window[] = [];
@@ -107,15 +108,44 @@ export function scriptSignIn({ upstream }: World): void {
   upstream.on('POST /v1/auth/idp', () => Response.json(PAIR));
 }
 
+export async function signIn(client: GatewayClient): Promise<void> {
+  const state = (await client.beginSignIn(PROVIDER)).searchParams.get('state');
+  await client.completeSignIn(`${PROVIDER.redirectUri}?code=a-code&state=${state}`);
+}
+
 /** A page whose user has signed in with the client, in a world of its own. */
 export async function openSignedIn(environment: Environment = {}, options: PageOptions = {}) {
   const world = startWorld(environment);
   scriptSignIn(world);
   const page = openPage();
   const client = clientIn(page, world, options);
-  const state = (await client.beginSignIn(PROVIDER)).searchParams.get('state');
-  await client.completeSignIn(`${PROVIDER.redirectUri}?code=a-code&state=${state}`);
+  await signIn(client);
   return { world, page, client, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() };
+}
+
+/** A page whose upstream sends these bytes after each sign-in, and nothing more until `breakOff` cuts the connection. */
+export async function openBreaking(bytes: string) {
+  await using stack = new AsyncDisposableStack();
+  const sockets: { destroy(): void }[] = [];
+  const upstream = await startRawUpstream((socket, request) => {
+    if (/^POST \/(oauth|v1\/auth)/.test(request)) {
+      const pair = JSON.stringify(PAIR);
+      socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${pair.length}\r\nConnection: close\r\n\r\n${pair}`);
+    } else {
+      sockets.push(socket);
+      socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n${bytes}`);
+    }
+  });
+  stack.use(upstream);
+  const opened = stack.use(await openSignedIn({ UPSTREAM_URL: upstream.url }));
+  const running = stack.move();
+  return {
+    ...opened,
+    breakOff() {
+      for (const socket of sockets) socket.destroy();
+    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
 }
 
 /** The same for all tests of a describe: what they script must not disturb each other. */

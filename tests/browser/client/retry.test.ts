@@ -1,15 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import type { GatewayClient } from '../../../src/client/gateway-client.ts';
-import {
-  clientIn,
-  failWith,
-  fetchOf,
-  openPage,
-  openSignedIn,
-  recorded,
-  rejection,
-  respondWith,
-} from './page.ts';
+import { createGatewayClient, type GatewayClient } from '../../../src/client/gateway-client.ts';
+import { failWith, openSignedIn, recorded, rejection, respondWith } from './page.ts';
 
 const ORDER = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 const MUSIC = 'POST /v1/music';
@@ -50,30 +41,34 @@ const MAY_BE_SENT = [
   'dns_error_of_some_kind',
   'http_response_timeout; details="error=dns_error"',
 ];
-const OUTCOMES: [status: number, proxyStatus: string | undefined, retryIsSafe: boolean][] = [
-  ...NEVER_SENT.flatMap((error): typeof OUTCOMES => [
-    [502, `music-gateway; error=${error}`, true],
-    [503, `front;received-status=503, music-gateway;error=${error};details="x"`, true],
-  ]),
-  ...MAY_BE_SENT.map((error): (typeof OUTCOMES)[0] => [502, `music-gateway; error=${error}`, false]),
-  ...[400, 401, 402, 403, 404, 405, 408, 413, 415, 422, 429].map((status): (typeof OUTCOMES)[0] => [
-    status,
-    undefined,
-    true,
-  ]),
-  ...[303, 307, 409, 500, 502, 503, 504].map((status): (typeof OUTCOMES)[0] => [status, undefined, false]),
+const REFUSED = [400, 401, 402, 403, 404, 405, 408, 413, 415, 422, 429];
+const UNCERTAIN = [303, 307, 409, 500, 502, 503, 504];
+
+type Outcome = [status: number, proxyStatus: string | undefined, retryIsSafe: boolean];
+const OUTCOMES: Outcome[] = [
+  ...NEVER_SENT.map((error): Outcome => [502, `music-gateway; error=${error}`, true]),
+  [503, 'front;received-status=503, music-gateway;error=dns_error;details="x"', true],
+  ...MAY_BE_SENT.map((error): Outcome => [502, `music-gateway; error=${error}`, false]),
+  ...REFUSED.map((status): Outcome => [status, undefined, true]),
+  ...UNCERTAIN.map((status): Outcome => [status, undefined, false]),
 ];
 
-describe.each(CHANGES)('retrying %s', (_, send) => {
+describe('retrying a generation', () => {
   it.each(OUTCOMES)('after %d with Proxy-Status %p is safe: %p', async (status, proxyStatus, retryIsSafe) => {
-    const headers: HeadersInit = proxyStatus === undefined ? {} : { 'proxy-status': proxyStatus };
-    expect(await rejection(send(respondWith(null, { status, headers })))).toMatchObject({
-      status,
-      retryIsSafe,
-    });
+    const client = respondWith(null, { status, headers: proxyStatus ? { 'proxy-status': proxyStatus } : {} });
+    expect(await rejection(client.generate(ORDER))).toMatchObject({ status, retryIsSafe });
   });
+});
 
-  it('is not safe without a response', async () => {
+describe.each(CHANGES)('retrying %s', (_, send) => {
+  it('is safe after a refusal, and not after a failure or without a response', async () => {
+    for (const [status, retryIsSafe] of [
+      [404, true],
+      [502, false],
+    ] as const) {
+      const error = await rejection(send(respondWith(null, { status })));
+      expect(error).toMatchObject({ status, retryIsSafe });
+    }
     const cause = new TypeError('Failed to fetch');
     const error = await rejection(send(failWith(cause)));
     expect(error).toMatchObject({ name: 'GatewayRequestError', status: 0, retryIsSafe: false });
@@ -84,28 +79,26 @@ describe.each(CHANGES)('retrying %s', (_, send) => {
 });
 
 describe.each(READS)('reading %s again', (_, send) => {
-  it.each([304, 400, 409, 500, 502, 503])('is safe after %d', async (status) => {
-    expect(await rejection(send(respondWith(null, { status })))).toMatchObject({ status, retryIsSafe: true });
-  });
-
-  it('is safe without a response', async () => {
+  it('is safe after any failure, and without a response', async () => {
+    for (const status of [304, 400, 502]) {
+      const error = await rejection(send(respondWith(null, { status })));
+      expect(error).toMatchObject({ status, retryIsSafe: true });
+    }
     expect(await rejection(send(failWith('lost')))).toMatchObject({ status: 0, retryIsSafe: true });
   });
 });
 
 describe('a generation through the gateway', () => {
-  it('may be retried when the upstream cannot be reached', async () => {
-    await using opened = await openSignedIn();
-    await opened.world.upstream.stop();
-    expect(await rejection(opened.client.generate(ORDER))).toMatchObject({ status: 502, retryIsSafe: true });
-  });
-
-  it('may not be retried when the upstream is late', async () => {
+  it('may be retried when the upstream cannot be reached, but not when it is late', async () => {
     await using opened = await openSignedIn({ TIMEOUT_STREAM_MS: '50' });
+    const { world, client } = opened;
     const never = Promise.withResolvers<Response>();
-    opened.world.upstream.on(MUSIC, () => never.promise);
-    expect(await rejection(opened.client.generate(ORDER))).toMatchObject({ status: 502, retryIsSafe: false });
+    world.upstream.on(MUSIC, () => never.promise);
+    expect(await rejection(client.generate(ORDER))).toMatchObject({ status: 502, retryIsSafe: false });
     never.resolve(new Response());
+    await world.upstream.stop();
+    expect(await rejection(client.generate(ORDER))).toMatchObject({ status: 502, retryIsSafe: true });
+    expect(await rejection(client.session())).toMatchObject({ status: 502, retryIsSafe: true });
   });
 
   it('may be retried later when too many requests are in flight', async () => {
@@ -120,12 +113,6 @@ describe('a generation through the gateway', () => {
     late.resolve(new Response('audio'));
     expect(await new Response((await first).body).text()).toBe('audio');
   });
-
-  it('may not be retried when the gateway cannot be reached', async () => {
-    const client = clientIn(openPage(), { url: 'http://127.0.0.1:1' });
-    expect(await rejection(client.generate(ORDER))).toMatchObject({ status: 0, retryIsSafe: false });
-    expect(await rejection(client.models())).toMatchObject({ status: 0, retryIsSafe: true });
-  });
 });
 
 describe('Accept-Language of a request', () => {
@@ -134,10 +121,8 @@ describe('Accept-Language of a request', () => {
     ["the request's own", 'sw', { 'accept-language': 'fr' }, 'fr'],
     ['left to the browser', undefined, {}, null],
   ])('is %s', async (_, language, headers, expected) => {
-    await using opened = await openSignedIn();
-    const { fetch, sent } = recorded(fetchOf(opened.page));
-    const client = clientIn(opened.page, opened.world, { fetch, language: () => language });
-    opened.world.upstream.on('GET /v1/me', () => new Response());
+    const { fetch, sent } = recorded(async () => new Response());
+    const client = createGatewayClient({ baseUrl: 'http://gateway.test', fetch, language: () => language });
     await client.upstream('/v1/me', { headers: new Headers(headers) });
     expect(new Headers(sent[0]?.init.headers).get('accept-language')).toBe(expected);
   });

@@ -35,9 +35,7 @@ function expectNoSecrets(error: unknown, secrets: readonly string[]): void {
 const FOREIGN: [name: string, response: (state: string) => string][] = [
   ['a foreign state', () => redirectWith({ code: CODE, state: 'somebody-elses' })],
   ['no more than the start of the state', (state) => redirectWith({ code: CODE, state: state.slice(0, -1) })],
-  ['an empty state', () => redirectWith({ code: CODE, state: '' })],
   ['a foreign issuer', (state) => redirectWith({ code: CODE, state, iss: 'https://evil.test' })],
-  ['the issuer with a slash', (state) => redirectWith({ code: CODE, state, iss: `${PROVIDER.issuer}/` })],
   ['an error with a foreign state', () => redirectWith({ error: 'access_denied', state: 'somebody-elses' })],
   ['an empty code', (state) => redirectWith({ code: '', state })],
   ['two codes', (state) => `${redirectWith({ code: CODE, state })}&code=another`],
@@ -77,32 +75,22 @@ describe('a response to no sign-in of this tab', () => {
     expect(sent).toEqual([]);
   });
 
-  it('is refused where no sign-in was begun', async () => {
-    const { fetch, sent } = recorded(fetchOf(openPage()));
-    const client = clientIn(openPage(), world, { fetch });
-    const error = await rejection(client.completeSignIn(redirectWith({ code: CODE, state: 'x' })));
-    expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
-    expectNoSecrets(error, [CODE]);
-    expect(sent).toEqual([]);
-  });
-
   it.each([
+    undefined,
     'no JSON',
-    '',
     'null',
     '[]',
-    '"text"',
-    '{}',
     '{"state":"x","codeVerifier":1,"issuer":"i","clientId":"c"}',
     '{"codeVerifier":"v","issuer":"i","clientId":"c"}',
     '{"state":"x","codeVerifier":"v","clientId":"c"}',
     '{"state":"x","codeVerifier":"v","issuer":"i"}',
   ])('is refused when the storage holds %p', async (content) => {
     const page = openPage();
-    page.sessionStorage.setItem(STORAGE_KEY, content);
+    if (content !== undefined) page.sessionStorage.setItem(STORAGE_KEY, content);
     const client = clientIn(page, world);
     const error = await rejection(client.completeSignIn(redirectWith({ code: CODE, state: 'x' })));
     expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
+    expectNoSecrets(error, [CODE]);
     expect(page.sessionStorage.length).toBe(0);
   });
 });
@@ -133,13 +121,18 @@ describe('a sign-in at the gateway', () => {
   it('fails with the reason, without its secrets, and is over', async () => {
     await using world = startWorld();
     world.upstream.on('POST /oauth/token', () => Response.json({ error: 'invalid_grant' }, { status: 400 }));
-    const { client, page, state, secrets } = await begin(world);
-    const response = redirectWith({ code: CODE, state });
-    const error = await rejection(client.completeSignIn(response));
-    expect(error).toMatchObject({ name: 'GatewayRequestError', status: 400 });
-    expectNoSecrets(error, secrets);
-    expect(await rejection(client.completeSignIn(response))).toMatchObject({ code: 'not_begun' });
-    expect(page.sessionStorage.length).toBe(0);
+    for (const [status, { url }] of [
+      [400, world],
+      [0, { url: 'http://127.0.0.1:1' }],
+    ] as const) {
+      const { client, page, state, secrets } = await begin({ url });
+      const response = redirectWith({ code: CODE, state });
+      const error = await rejection(client.completeSignIn(response));
+      expect(error).toMatchObject({ name: 'GatewayRequestError', status });
+      expectNoSecrets(error, secrets);
+      expect(await rejection(client.completeSignIn(response))).toMatchObject({ code: 'not_begun' });
+      expect(page.sessionStorage.length).toBe(0);
+    }
     expect(world.upstream.calls).toEqual(['POST /oauth/token']);
   });
 
@@ -151,13 +144,5 @@ describe('a sign-in at the gateway', () => {
     expect(await client.completeSignIn(response)).toBe(true);
     expect(await rejection(client.completeSignIn(response))).toMatchObject({ code: 'not_begun' });
     expect(world.upstream.calls).toEqual(['POST /oauth/token', 'POST /v1/auth/idp']);
-  });
-
-  it('fails without its secrets when the gateway cannot be reached', async () => {
-    const { client, page, state, secrets } = await begin({ url: 'http://127.0.0.1:1' });
-    const error = await rejection(client.completeSignIn(redirectWith({ code: CODE, state })));
-    expect(error).toMatchObject({ name: 'GatewayRequestError', status: 0 });
-    expectNoSecrets(error, secrets);
-    expect(page.sessionStorage.length).toBe(0);
   });
 });
