@@ -39,7 +39,9 @@ describe('an order', () => {
 
   it('yields MPEG audio without ids when the upstream does not say more', async () => {
     const { world, client } = signedIn();
-    world.upstream.on(CALL, () => new Response(new Blob(['a']).stream()));
+    const audio = scriptAudio(world);
+    audio.give(1);
+    audio.end();
     const { body, ...generation } = await client.generate(ORDER);
     expect(generation).toEqual({ creationId: null, generationId: null, contentType: 'audio/mpeg' });
     expect(await readAll(body)).toBe(1);

@@ -5,8 +5,6 @@ import { startDemoWorld } from '../../support/demo-world.ts';
 import { openForeignSite } from '../../support/foreign-site.ts';
 import { openSignedIn } from './page.ts';
 
-/** On another port of `localhost` a page is of the studio's own site: its calls carry the cookies. */
-const PLACES = ['127.0.0.1', 'localhost'] as const;
 const ORDER = JSON.stringify({
   model: 'sandbox-music-1',
   prompt: 'Nobody else may order this',
@@ -28,7 +26,8 @@ const CALLS = [
 const REFUSALS = /CORS policy|status of 40[03]|ERR_FAILED|ERR_BLOCKED/;
 
 /**
- * The browser of a signed-in user with a private track, and a foreign page at each place. No tab of the studio is
+ * The browser of a signed-in user with a private track, and a foreign page of another site, and of the studio's own: on another
+ * port of `localhost` its calls carry the cookies. No tab of the studio is
  * open: whatever arrives upstream from now on was sent by a foreign page.
  */
 async function openVictim(visit: Visit) {
@@ -50,15 +49,19 @@ async function openVictim(visit: Visit) {
   const contentUrl = `${world.gatewayUrl}/api/upstream/v1/music/creations/${creationId}/content`;
   const callsBefore = world.gate.calls.length;
   const places: [place: string, page: Page][] = [];
-  for (const place of PLACES) {
-    const site = stack.use(openForeignSite(place));
+  const [elsewhere, own] = [openForeignSite('127.0.0.1'), openForeignSite('localhost')];
+  for (const [place, site] of [
+    ['127.0.0.1', elsewhere],
+    ['localhost', own],
+  ] as const) {
+    stack.use(site);
     places.push([place, await visitor.open(`${site.origin}/`)]);
   }
   const { context } = visitor;
   const { gatewayUrl } = world;
   const opened = stack.move();
   return {
-    ...{ places, context, gatewayUrl, contentUrl },
+    ...{ places, own, context, gatewayUrl, contentUrl },
     forgedCalls: () => world.gate.calls.slice(callsBefore),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
@@ -130,14 +133,10 @@ describeInChromium('a page on a foreign origin', (visit) => {
   });
 
   it('sends no session cookies along when it is of another site', async () => {
-    await using world = await startDemoWorld();
-    await using own = openForeignSite('localhost');
-    await using elsewhere = openForeignSite('127.0.0.1');
-    await using visitor = await visit();
-    await openSignedIn(visitor, world);
+    await using victim = await openVictim(visit);
+    const { own } = victim;
     // Cookies know no ports: what the gateway would get, another server on its host gets.
-    for (const site of [own, elsewhere]) {
-      const page = await visitor.open(`${site.origin}/`);
+    for (const [from, page] of victim.places) {
       await page.evaluate(
         async ({ base, from }) => {
           await fetch(`${base}/fetch-from-${from}`, { mode: 'no-cors', credentials: 'include' });
@@ -146,7 +145,7 @@ describeInChromium('a page on a foreign origin', (visit) => {
           document.body.append(form);
           form.submit();
         },
-        { base: own.origin, from: new URL(site.origin).hostname },
+        { base: own.origin, from },
       );
       await page.waitForURL('**/form-from-*');
     }

@@ -7,11 +7,6 @@ import { describeInChromium } from '../../support/chromium.ts';
 import { startDemoWorld } from '../../support/demo-world.ts';
 import { openStudio, Studio } from './page.ts';
 
-const LANGUAGES = [
-  ['en-GB', 'en', english],
-  ['sw-KE', 'sw', swahili],
-] as const;
-
 /** More than the studio has places for the focus. */
 const MOST_TABS = 60;
 
@@ -57,46 +52,42 @@ async function listen(studio: Studio): Promise<() => Promise<readonly string[]>>
 }
 
 describeInChromium('a person with a keyboard and a screen reader', (visit) => {
-  it.each(LANGUAGES)(
-    'signs in, generates, plays, seeks and signs out in %s',
-    async (locale, language, texts) => {
-      await using world = await startDemoWorld();
-      await using visitor = await visit({ locale });
-      const page = await visitor.open(world.studioUrl);
-      const studio = new Studio(page, texts);
-      expect(await page.locator('html').getAttribute('lang')).toBe(language);
-      expect(await page.title()).toContain(texts.title);
+  it('signs in, generates, plays, seeks, gets an error and signs out in Swahili', async () => {
+    await using world = await startDemoWorld();
+    await using visitor = await visit({ locale: 'sw-KE' });
+    const page = await visitor.open(world.studioUrl);
+    const studio = new Studio(page, swahili);
+    expect(await page.locator('html').getAttribute('lang')).toBe('sw');
+    expect(await page.title()).toContain(swahili.title);
 
-      await press(page, studio.button(texts.signIn));
-      await type(page, page.getByRole('textbox', { name: 'Name' }), 'Ada');
-      await page.keyboard.press('Enter');
-      await studio.region(texts.session).getByText('Ada').waitFor();
-      await studio.isLoaded();
+    await press(page, studio.button(swahili.signIn));
+    await type(page, page.getByRole('textbox', { name: 'Name' }), 'Ada');
+    await page.keyboard.press('Enter');
+    await studio.region(swahili.session).getByText('Ada').waitFor();
+    await studio.isLoaded();
 
-      await type(page, studio.prompt, 'Rain on a tin roof');
-      await type(page, studio.length, '30');
-      await press(page, page.getByRole('checkbox', { name: texts.instrumental }), 'Space');
-      await press(page, studio.button(texts.generate));
-      await studio.says(texts.complete);
-      await studio.playsBeyond(0.3);
+    await type(page, studio.prompt, 'Mvua juu ya paa');
+    await type(page, studio.length, '30');
+    await press(page, page.getByRole('checkbox', { name: swahili.instrumental }), 'Space');
+    await press(page, studio.button(swahili.generate));
+    await studio.says(swahili.complete);
+    await studio.playsBeyond(0.3);
 
-      await press(page, studio.button(texts.play, studio.tracks.first()));
-      await studio.playsBeyond(0.1);
-      await press(page, studio.slider, 'End');
-      await studio.ends();
-      await press(page, studio.button(texts.signOut));
-      await studio.button(texts.signIn).waitFor();
-      expect(world.upstream.counts()).toMatchObject({ generations: 1, logouts: 1 });
-    },
-  );
+    await press(page, studio.button(swahili.play, studio.tracks.first()));
+    await studio.playsBeyond(0.1);
+    await press(page, studio.slider, 'End');
+    await studio.ends();
 
-  it('gets the errors of the gateway in Swahili too', async () => {
-    await using studio = await openStudio(visit, { texts: swahili }, { locale: 'sw-KE' });
-    await studio.world.upstreamNetwork[Symbol.asyncDispose]();
-    studio.visitor.expectProblem(/status of 502/);
-    await studio.order();
-    await studio.page.getByRole('alert').filter({ hasText: swahili.later }).waitFor();
+    visitor.expectProblem(/status of 502/);
+    // The browser may not have loaded all of the file.
+    visitor.tolerateProblem(/ERR_INCOMPLETE_CHUNKED_ENCODING/);
+    await world.upstreamNetwork[Symbol.asyncDispose]();
+    await press(page, studio.button(swahili.generate));
+    await page.getByRole('alert').filter({ hasText: swahili.later }).waitFor();
     expect(await studio.alertText()).toContain(messages.upstreamUnreachable.sw);
+    await press(page, studio.button(swahili.signOut));
+    await studio.button(swahili.signIn).waitFor();
+    expect(world.upstream.counts().generations).toBe(1);
   });
 
   it('hears of a generation in a few sentences, however many pieces it comes in', async () => {

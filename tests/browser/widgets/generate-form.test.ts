@@ -31,7 +31,7 @@ function openForm() {
     return settle();
   };
   return {
-    ...{ document, root, form, generate, prompt, shown, press, end },
+    ...{ document, root, text, form, generate, prompt, shown, press, end },
     cancel: part(root, 'cancel'),
     length: part<HTMLInputElement>(root, 'length'),
     model: part<HTMLSelectElement>(root, 'model'),
@@ -57,15 +57,13 @@ describe('an order', () => {
   });
 
   it('is not sent while a field is wrong; the first such field has the focus', () => {
-    const { document, shown, prompt, length, press, attempts } = openForm();
+    const { document, prompt, length, press, attempts } = openForm();
     enter(length, '601');
     press();
     expect(document.activeElement === length).toBe(true);
     enter(prompt, ' ');
     press();
     expect(document.activeElement === prompt).toBe(true);
-    expect(shown('prompt-problem')).toBe('Describe the music first.');
-    expect(shown('length-problem')).toBe('Choose a whole number of seconds from 3 to 600.');
     expect(attempts()).toBe(0);
   });
 
@@ -145,5 +143,54 @@ describe('the price', () => {
     model.value = 'music-2';
     fire(model, 'input');
     expect(shown('price')).toBe('');
+  });
+});
+
+const NO_PROMPT = 'Describe the music first.';
+const LONG_PROMPT = 'Use at most 4,100 characters.';
+
+describe('the prompt', () => {
+  it.each([
+    [' \n\t ', '0', NO_PROMPT],
+    [' rain\n on a roof ', '15', ''],
+    [` ${'x'.repeat(4_100)} `, '4100', ''],
+    [`${'🎵'.repeat(2_050)}x`, '4101', LONG_PROMPT],
+  ])('is counted and judged as the gateway does (%#)', (value, count, problem) => {
+    const { root, shown, prompt, press, attempts } = openForm();
+    enter(prompt, value);
+    expect(shown('prompt-count')).toBe(`${count}/4100`);
+    expect(part(root, 'prompt-count').dataset['state']).toBe(count === '4101' ? 'over' : 'within');
+    expect(shown('prompt-problem')).toBe('');
+    const { order } = press();
+    expect([attempts(), shown('prompt-problem')]).toEqual([problem === '' ? 1 : 0, problem]);
+    expect(prompt.getAttribute('aria-invalid')).toBe(String(problem !== ''));
+    expect(order?.prompt).toBe(problem === '' ? value.trim() : undefined);
+  });
+
+  it('loses its problem as soon as it is right, and shows no other one before it is checked', () => {
+    const { shown, prompt, press } = openForm();
+    enter(prompt, '');
+    expect(shown('prompt-problem')).toBe('');
+    press();
+    enter(prompt, 'x'.repeat(4_101));
+    expect(shown('prompt-problem')).toBe(LONG_PROMPT);
+    enter(prompt, 'rain');
+    expect([shown('prompt-problem'), prompt.getAttribute('aria-invalid')]).toEqual(['', 'false']);
+    expect(prompt.getAttribute('aria-describedby')).toBe('prompt-count prompt-problem');
+  });
+});
+
+describe('the length', () => {
+  it.each(['2', '3', '600', '601', '', '3.5'])('of %j seconds is judged, in either language', (value) => {
+    const { text, shown, length, press } = openForm();
+    expect([length.min, length.max, length.step, length.value]).toEqual(['3', '600', '1', '30']);
+    enter(length, value);
+    const { order } = press();
+    const isRight = ['3', '600'].includes(value);
+    expect(order?.music_length_ms).toBe(isRight ? Number(value) * 1_000 : undefined);
+    expect(length.getAttribute('aria-invalid')).toBe(String(!isRight));
+    expect(shown('length-problem')).toBe(isRight ? '' : 'Choose a whole number of seconds from 3 to 600.');
+    text.choose('sw');
+    expect(shown('length-problem')).toStartWith(isRight ? '' : 'Chagua idadi kamili');
   });
 });
