@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
 import { describeInChromium, type Visitor } from '../../support/chromium.ts';
 import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
-import { type SandboxGateway, startSandboxGateway } from '../../support/sandbox-gateway.ts';
+import { startSandboxGateway } from '../../support/sandbox-gateway.ts';
 import { scriptOf, typeErrors, writeSamples } from './documented-samples.ts';
 
 const DOCUMENT = 'src/client/README.md';
@@ -29,14 +29,10 @@ declare const samples: {
   signOut(): Promise<void>;
 };
 
-interface SamplesPage extends AsyncDisposable {
-  readonly page: Page;
-  readonly origin: string;
-  readonly gateway: SandboxGateway;
-}
+type SamplesPage = Awaited<ReturnType<typeof openSamples>>;
 
 /** A web app with nothing in it but the samples, in front of a gateway and the sandbox. */
-async function openSamples(visitor: Visitor, names: readonly string[]): Promise<SamplesPage> {
+async function openSamples(visitor: Visitor, names: readonly string[]) {
   await using stack = new AsyncDisposableStack();
   let html = '';
   const server = Bun.serve({
@@ -56,7 +52,7 @@ async function openSamples(visitor: Visitor, names: readonly string[]): Promise<
       "'music-studio'": `'${SANDBOX_CLIENT.clientId}'`,
     }),
   );
-  const script = (await scriptOf(written, names)).replaceAll('</', '<\\/');
+  const script = (await scriptOf(written.folder, names)).replaceAll('</', '<\\/');
   html = `<!doctype html><link rel="icon" href="data:,"><script>${script}</script>`;
   const page = await visitor.open(`${origin}/`);
   const running = stack.move();
@@ -107,7 +103,7 @@ describe('the code samples for web-app developers', () => {
   it('are accepted by the compiler', async () => {
     await using written = await writeSamples(DOCUMENT);
     expect(written.names).toEqual([...WITH_CLIENT, ...BY_HAND]);
-    expect(await typeErrors(written)).toBe('');
+    expect(await typeErrors(written.folder)).toBe('');
   });
 });
 

@@ -7,17 +7,12 @@ import { bundle } from './bundle.ts';
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const SAMPLE = /^```ts\n\/\/ (\S+\.ts)\n([\s\S]*?)^```$/gm;
 
-export interface Samples extends AsyncDisposable {
-  /** Where the samples are files. */
-  readonly folder: string;
-  readonly names: readonly string[];
-}
-
-/** @param replacements what stands for the addresses that the samples are written with */
-export async function writeSamples(
-  page: string,
-  replacements: Readonly<Record<string, string>> = {},
-): Promise<Samples> {
+/**
+ * Writes the samples to files in a folder of their own.
+ *
+ * @param replacements what stands for the addresses that the samples are written with
+ */
+export async function writeSamples(page: string, replacements: Readonly<Record<string, string>> = {}) {
   const folder = await mkdtemp(`${tmpdir()}/documented-samples-`);
   const text = await Bun.file(ROOT + page).text();
   const names: string[] = [];
@@ -34,7 +29,7 @@ export async function writeSamples(
 }
 
 /** What the compiler has against them; nothing when it accepts all. */
-export async function typeErrors({ folder }: Samples): Promise<string> {
+export async function typeErrors(folder: string): Promise<string> {
   const check = Bun.spawn([process.execPath, 'check', '--no-script', '--no-pretty', '-p', folder], {
     stdin: 'ignore',
     stdout: 'pipe',
@@ -46,7 +41,7 @@ export async function typeErrors({ folder }: Samples): Promise<string> {
 }
 
 /** A script that makes everything that these samples export a member of the page's `samples`. */
-export async function scriptOf({ folder }: Samples, names: readonly string[]): Promise<string> {
+export async function scriptOf(folder: string, names: readonly string[]): Promise<string> {
   const imports = names.map((name, index) => `import * as s${index} from '${folder}/${name}';`);
   const members = names.map((_, index) => `...s${index}`);
   const { code } = await bundle(

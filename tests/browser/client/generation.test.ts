@@ -37,7 +37,7 @@ describe('an order', () => {
     expect(JSON.parse(world.upstream.last(CALL).body)).toEqual(order);
   });
 
-  it('yields MPEG audio without ids when the upstream does not say more', async () => {
+  it('yields MPEG audio without ids when the response does not say more', async () => {
     const { world, client } = signedIn();
     const audio = scriptAudio(world);
     audio.give(1);
@@ -45,7 +45,9 @@ describe('an order', () => {
     const { body, ...generation } = await client.generate(ORDER);
     expect(generation).toEqual({ creationId: null, generationId: null, contentType: 'audio/mpeg' });
     expect(await readAll(body)).toBe(1);
-    expect(await readAll((await respondWith(null, { status: 204 }).generate(ORDER)).body)).toBe(0);
+
+    const empty = await respondWith(null, { status: 204 }).generate(ORDER);
+    expect([empty.contentType, await readAll(empty.body)]).toEqual(['audio/mpeg', 0]);
   });
 
   it('has a new Idempotency-Key each time, or the one that it is given', async () => {
@@ -105,22 +107,6 @@ describe('the progress of a generation', () => {
     expect(times).toEqual([...times].sort((a, b) => a - b));
     expect(times.at(-1)).toBeLessThanOrEqual(performance.now() - began);
     for (const { firstByteMs } of pieces) expect(firstByteMs).toBe(pieces[0]?.elapsedMs);
-  });
-
-  it('counts each byte once, however the audio is cut', async () => {
-    const pieces = [1, 0, 700, 65_536, 3].map((length) => new Uint8Array(length));
-    const audio = new ReadableStream({
-      pull(controller) {
-        const piece = pieces.shift();
-        if (piece) controller.enqueue(piece);
-        else controller.close();
-      },
-    });
-    const seen: GenerationProgress[] = [];
-    const client = respondWith(audio);
-    const { body } = await client.generate(ORDER, { onProgress: (progress) => seen.push(progress) });
-    expect(await readAll(body)).toBe(66_240);
-    expect(seen.at(-1)?.bytes).toBe(66_240);
   });
 
   it('that cannot be shown fails the body with its own error, not as a broken connection', async () => {

@@ -12,6 +12,7 @@ describe('the library', () => {
   it.each([
     ['under data', { data: [{ id: '1' }], total: 1 }, [{ id: '1' }]],
     ['bare', [{ id: '1' }], [{ id: '1' }]],
+    ['with data that is null', { data: null }, null],
     ['with a list of its own', { items: [] }, { items: [] }],
   ])('gives models, creations and other data %s', async (_, body, data) => {
     const { world, client } = signedIn();

@@ -28,11 +28,16 @@ describeInChromium('a sign-in to the studio', (visit) => {
     expect(history.join()).not.toContain('code=');
   });
 
-  it('can be repeated after it was declined', async () => {
+  it('does not accept a foreign response, and can be repeated after it was declined', async () => {
     await using world = await startDemoWorld();
     await using visitor = await visit();
-    const page = await visitor.open(world.studioUrl);
+    const page = await visitor.open(`${world.studioUrl}/callback?code=somebody-elses&state=theirs`);
     const studio = new Studio(page);
+    expect(await studio.alertText()).toContain(english.signInStale);
+    expect(page.url()).toBe(`${world.studioUrl}/`);
+    expect(await visitor.context.cookies(world.gatewayUrl)).toEqual([]);
+    expect(world.upstream.counts().signIns).toBe(0);
+
     const request = page.waitForRequest('**/oauth/authorize?**');
     await studio.press(english.signIn);
     await page.getByRole('textbox', { name: 'Name' }).waitFor();
@@ -41,16 +46,6 @@ describeInChromium('a sign-in to the studio', (visit) => {
     expect(await studio.alertText()).toContain(english.signInDenied);
     expect(page.url()).toBe(`${world.studioUrl}/`);
     await studio.signIn('Ada');
-  });
-
-  it('does not accept a response to a sign-in that somebody else has begun', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await visitor.open(`${world.studioUrl}/callback?code=somebody-elses&state=theirs`);
-    expect(await new Studio(page).alertText()).toContain(english.signInStale);
-    expect(page.url()).toBe(`${world.studioUrl}/`);
-    expect(await visitor.context.cookies(world.gatewayUrl)).toEqual([]);
-    expect(world.upstream.counts().signIns).toBe(0);
   });
 });
 
