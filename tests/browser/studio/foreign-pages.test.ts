@@ -1,9 +1,7 @@
 import { expect, it } from 'bun:test';
-import type { Page } from 'playwright-core';
 import { describeInChromium, type Visit } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
 import { openForeignSite } from '../../support/foreign-site.ts';
-import { openSignedIn } from './page.ts';
+import { openStudio } from './page.ts';
 
 const ORDER = JSON.stringify({
   model: 'sandbox-music-1',
@@ -26,16 +24,14 @@ const CALLS = [
 const REFUSALS = /CORS policy|status of 40[03]|ERR_FAILED|ERR_BLOCKED/;
 
 /**
- * The browser of a signed-in user with a private track, and a foreign page of another site, and of the studio's own: on another
- * port of `localhost` its calls carry the cookies. No tab of the studio is
- * open: whatever arrives upstream from now on was sent by a foreign page.
+ * The browser of a signed-in user with a private track, a page of another site, and one of the studio's own site: it
+ * is on another port of `localhost`, and its calls carry the cookies. No tab of the studio is open, so whatever
+ * arrives upstream from now on was sent by a foreign page.
  */
 async function openVictim(visit: Visit) {
   await using stack = new AsyncDisposableStack();
-  const world = stack.use(await startDemoWorld());
-  const visitor = stack.use(await visit());
+  const { world, visitor, page: studio } = stack.use(await openStudio(visit));
   visitor.tolerateProblem(REFUSALS);
-  const { page: studio } = await openSignedIn(visitor, world);
   const creationId = await studio.evaluate(
     async ({ url, order }) => {
       const headers = { 'content-type': 'application/json' };
@@ -48,15 +44,12 @@ async function openVictim(visit: Visit) {
   await studio.close();
   const contentUrl = `${world.gatewayUrl}/api/upstream/v1/music/creations/${creationId}/content`;
   const callsBefore = world.gate.calls.length;
-  const places: [place: string, page: Page][] = [];
-  const [elsewhere, own] = [openForeignSite('127.0.0.1'), openForeignSite('localhost')];
-  for (const [place, site] of [
-    ['127.0.0.1', elsewhere],
-    ['localhost', own],
-  ] as const) {
-    stack.use(site);
-    places.push([place, await visitor.open(`${site.origin}/`)]);
-  }
+  const elsewhere = stack.use(openForeignSite('127.0.0.1'));
+  const own = stack.use(openForeignSite('localhost'));
+  const places = [
+    ['127.0.0.1', await visitor.open(`${elsewhere.origin}/`)],
+    ['localhost', await visitor.open(`${own.origin}/`)],
+  ] as const;
   const { context } = visitor;
   const { gatewayUrl } = world;
   const opened = stack.move();

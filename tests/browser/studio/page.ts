@@ -2,8 +2,8 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { english, type TextKey } from '../../../src/demo/studio/english.ts';
-import type { Visit, Visitor } from '../../support/chromium.ts';
-import { type DemoWorld, type DemoWorldOptions, startDemoWorld } from '../../support/demo-world.ts';
+import type { Visit } from '../../support/chromium.ts';
+import { type DemoWorldOptions, startDemoWorld } from '../../support/demo-world.ts';
 
 /** Six seconds of the sandbox's audio. Chromium wants some 240 kB of a WAV before it plays the first of it. */
 const ENOUGH_TO_PLAY = 6 * 48_000;
@@ -143,26 +143,20 @@ export class Studio {
   }
 }
 
-/** A tab of somebody who has signed in before: Ada. */
-export async function openSignedIn(visitor: Visitor, world: DemoWorld, texts?: Texts): Promise<Studio> {
-  const cookies = await world.signIn('Ada');
-  const attributes = { url: world.gatewayUrl, httpOnly: true, sameSite: 'Lax' } as const;
-  await visitor.context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
-  const studio = new Studio(await visitor.open(world.studioUrl), texts);
-  await studio.isLoaded();
-  return studio;
-}
-
 /** The Studio of Ada, who has signed in before, with a browser and a world of its own. */
 export async function openStudio(
   visit: Visit,
-  { texts, ...options }: DemoWorldOptions & { readonly texts?: Texts } = {},
+  options: DemoWorldOptions = {},
   browser: Parameters<Visit>[0] = {},
 ) {
   await using stack = new AsyncDisposableStack();
   const world = stack.use(await startDemoWorld(options));
   const visitor = stack.use(await visit(browser));
-  const studio = await openSignedIn(visitor, world, texts);
+  const cookies = await world.signIn('Ada');
+  const attributes = { url: world.gatewayUrl, httpOnly: true, sameSite: 'Lax' } as const;
+  await visitor.context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
+  const studio = new Studio(await visitor.open(world.studioUrl));
+  await studio.isLoaded();
   const opened = stack.move();
   return Object.assign(studio, {
     ...{ world, visitor, upstream: world.upstream },
