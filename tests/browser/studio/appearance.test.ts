@@ -5,7 +5,6 @@ import axe, { type AxeResults, type RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
 import { openStudio, Studio } from './page.ts';
 
 declare const window: Window & { readonly axe: { run(options: RunOptions): Promise<AxeResults> } };
@@ -103,10 +102,8 @@ describeInChromium('the studio has no accessibility problem', (visit) => {
 
 describeInChromium('the studio on a picture', (visit) => {
   it('is light or dark as the person prefers, and small', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await visitor.open(world.studioUrl);
-    const studio = new Studio(page);
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    const { page } = studio;
     await studio.signIn('Ada Lovelace');
     for (const [index, prompt] of PROMPTS.entries())
       await studio.generate({ prompt, seconds: 40 + 20 * index, isPublic: index === 1 });

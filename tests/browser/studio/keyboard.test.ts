@@ -4,8 +4,7 @@ import { english } from '../../../src/demo/studio/english.ts';
 import { swahili } from '../../../src/demo/studio/swahili.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
-import { openStudio, Studio } from './page.ts';
+import { openStudio, type Studio } from './page.ts';
 
 /** More than the studio has places for the focus. */
 const MOST_TABS = 60;
@@ -53,10 +52,8 @@ async function listen(studio: Studio): Promise<() => Promise<readonly string[]>>
 
 describeInChromium('a person with a keyboard and a screen reader', (visit) => {
   it('signs in, generates, plays, seeks, gets an error and signs out in Swahili', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit({ locale: 'sw-KE' });
-    const page = await visitor.open(world.studioUrl);
-    const studio = new Studio(page, swahili);
+    await using studio = await openStudio(visit, { isSignedIn: false, texts: swahili }, { locale: 'sw-KE' });
+    const { world, visitor, page } = studio;
     expect(await page.locator('html').getAttribute('lang')).toBe('sw');
     expect(await page.title()).toContain(swahili.title);
 

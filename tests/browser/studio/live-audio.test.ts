@@ -1,31 +1,26 @@
 import { expect, it } from 'bun:test';
 import type { LiveMessage } from '../../../src/demo/studio/live-audio.ts';
-import { describeInChromium, type Visit } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
+import { describeInChromium } from '../../support/chromium.ts';
+import { openStudio, type Studio } from './page.ts';
 
-/** The page of the studio with `post`, which posts a message to its service worker. */
-async function openWorker(visit: Visit) {
-  await using stack = new AsyncDisposableStack();
-  const world = stack.use(await startDemoWorld());
-  const visitor = stack.use(await visit());
-  const page = await visitor.open(world.studioUrl);
+/** Gives the page `post`, which posts a message to its service worker. */
+async function connectWorker({ page }: Studio): Promise<void> {
   // The first visit: a worker that waited for the next one would leave the page without a controller.
   await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
   await page.evaluate(() => {
     const post = (message: object) => navigator.serviceWorker.controller?.postMessage(message);
     Object.assign(window, { post });
   });
-  const opened = stack.move();
-  return { visitor, page, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 declare const post: (message: LiveMessage) => void;
 
 describeInChromium('the service worker of the studio', (visit) => {
   it('serves each piece of a track as it comes, to one request, uncached', async () => {
-    await using opened = await openWorker(visit);
-    opened.visitor.expectProblem(/status of 404/);
-    const outcome = await opened.page.evaluate(async () => {
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    await connectWorker(studio);
+    studio.visitor.expectProblem(/status of 404/);
+    const outcome = await studio.page.evaluate(async () => {
       for (const id of ['one', 'other']) post({ id, kind: 'begin', contentType: 'audio/wav' });
       const response = await fetch('/live/one');
       // The Studio's server also responds with 404, but with its security headers.
@@ -53,10 +48,11 @@ describeInChromium('the service worker of the studio', (visit) => {
   });
 
   it('fails the body of a track that breaks off, and leaves other paths to the network', async () => {
-    await using opened = await openWorker(visit);
-    opened.visitor.tolerateProblem(/ERR_FAILED|\/live\//);
-    opened.visitor.expectProblem(/status of 404/);
-    const outcome = await opened.page.evaluate(async () => {
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    await connectWorker(studio);
+    studio.visitor.tolerateProblem(/ERR_FAILED|\/live\//);
+    studio.visitor.expectProblem(/status of 404/);
+    const outcome = await studio.page.evaluate(async () => {
       post({ id: 'broken', kind: 'begin', contentType: 'audio/wav' });
       const response = await fetch('/live/broken');
       post({ id: 'broken', kind: 'piece', piece: new Uint8Array([1]) });
@@ -69,9 +65,10 @@ describeInChromium('the service worker of the studio', (visit) => {
   });
 
   it('keeps a request waiting for its track, but not for ever', async () => {
-    await using opened = await openWorker(visit);
-    opened.visitor.expectProblem(/status of 404/);
-    const outcome = await opened.page.evaluate(async () => {
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    await connectWorker(studio);
+    studio.visitor.expectProblem(/status of 404/);
+    const outcome = await studio.page.evaluate(async () => {
       const finished: string[] = [];
       const ask = async (id: string) => {
         const response = await fetch(`/live/${id}`);

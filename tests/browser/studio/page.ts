@@ -143,20 +143,28 @@ export class Studio {
   }
 }
 
-/** The Studio of Ada, who has signed in before, with a browser and a world of its own. */
+export interface StudioOptions extends DemoWorldOptions {
+  /** Whether Ada has signed in before, which is the default. */
+  readonly isSignedIn?: boolean;
+  readonly texts?: Texts;
+}
+
+/** The Studio with a browser and a world of its own. */
 export async function openStudio(
   visit: Visit,
-  options: DemoWorldOptions = {},
+  { isSignedIn = true, texts, ...options }: StudioOptions = {},
   browser: Parameters<Visit>[0] = {},
 ) {
   await using stack = new AsyncDisposableStack();
   const world = stack.use(await startDemoWorld(options));
   const visitor = stack.use(await visit(browser));
-  const cookies = await world.signIn('Ada');
-  const attributes = { url: world.gatewayUrl, httpOnly: true, sameSite: 'Lax' } as const;
-  await visitor.context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
-  const studio = new Studio(await visitor.open(world.studioUrl));
-  await studio.isLoaded();
+  if (isSignedIn) {
+    const cookies = await world.signIn('Ada');
+    const attributes = { url: world.gatewayUrl, httpOnly: true, sameSite: 'Lax' } as const;
+    await visitor.context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
+  }
+  const studio = new Studio(await visitor.open(world.studioUrl), texts);
+  if (isSignedIn) await studio.isLoaded();
   const opened = stack.move();
   return Object.assign(studio, {
     ...{ world, visitor, upstream: world.upstream },

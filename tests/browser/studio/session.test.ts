@@ -1,7 +1,6 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
 import { openStudio, Studio } from './page.ts';
 
 const COOKIE = { httpOnly: true, sameSite: 'Lax', path: '/' };
@@ -9,10 +8,8 @@ const COOKIES = ['svc_music_access', 'svc_music_refresh'].map((name) => ({ name,
 
 describeInChromium('a sign-in to the studio', (visit) => {
   it('leaves cookies out of reach of scripts, and no code behind', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await visitor.open(world.studioUrl);
-    const studio = new Studio(page);
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    const { world, visitor, page } = studio;
     await studio.signIn('Grace');
 
     expect(page.url()).toBe(`${world.studioUrl}/`);
@@ -29,10 +26,9 @@ describeInChromium('a sign-in to the studio', (visit) => {
   });
 
   it('does not accept a foreign response, and can be repeated after it was declined', async () => {
-    await using world = await startDemoWorld();
-    await using visitor = await visit();
-    const page = await visitor.open(`${world.studioUrl}/callback?code=somebody-elses&state=theirs`);
-    const studio = new Studio(page);
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    const { world, visitor, page } = studio;
+    await page.goto(`${world.studioUrl}/callback?code=somebody-elses&state=theirs`);
     expect(await studio.alertText()).toContain(english.signInStale);
     expect(page.url()).toBe(`${world.studioUrl}/`);
     expect(await visitor.context.cookies(world.gatewayUrl)).toEqual([]);
