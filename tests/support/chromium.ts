@@ -24,7 +24,8 @@ const ARGUMENTS = [
   '--no-first-run',
   '--autoplay-policy=no-user-gesture-required',
 ];
-const TIMEOUT_MS = 15_000;
+/** Far more than any step takes, because a machine may have many other things to do. */
+const TIMEOUT_MS = 30_000;
 const LATE_PROBLEM_MS = 5_000;
 const PROBLEMS = ['error', 'warning', 'assert'];
 
