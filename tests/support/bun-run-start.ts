@@ -2,7 +2,6 @@
 
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
-import type { Subprocess } from 'bun';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { type Ended, runToEnd } from './run-to-end.ts';
 import { ORIGIN } from './world.ts';
@@ -22,16 +21,10 @@ export const SETTINGS = {
   ALLOWED_ORIGINS: ORIGIN,
 };
 
-export interface Started extends AsyncDisposable {
-  readonly child: Subprocess<'ignore', 'pipe', 'pipe'>;
-  readonly url: string;
-  /** Every line of the log so far; complete once `ended` has resolved. */
-  readonly lines: readonly unknown[];
-  readonly ended: Promise<void>;
-}
+export type Started = Awaited<ReturnType<typeof start>>;
 
 /** Resolves when the gateway listens. The child leads a process group of its own. */
-export async function start(settings: Record<string, string> = {}): Promise<Started> {
+export async function start(settings: Record<string, string> = {}) {
   const child = Bun.spawn(COMMAND, {
     cwd: PROJECT,
     env: { ...NO_SETTINGS, PATH: process.env['PATH'], ...SETTINGS, ...settings },
@@ -54,6 +47,7 @@ export async function start(settings: Record<string, string> = {}): Promise<Star
   return {
     child,
     url: await listening.promise,
+    /** Every line of the log so far; complete once `ended` has resolved. */
     lines,
     ended: ended.promise,
     async [Symbol.asyncDispose]() {

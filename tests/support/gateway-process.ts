@@ -4,17 +4,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { ORIGIN } from './world.ts';
 
-export interface GatewayProcess extends AsyncDisposable {
-  readonly url: string;
-  readonly pid: number;
-  /** What it has warned of so far, in its log or on stderr. */
-  readonly errors: () => string;
-  readonly stderr: () => string;
-  /** How often it has said so in its log, in a line that is not about a request. */
-  readonly said: (text: string) => number;
-  kill(signal: NodeJS.Signals): void;
-  readonly exited: Promise<number>;
-}
+export type GatewayProcess = Awaited<ReturnType<typeof startGatewayProcess>>;
 
 const ROUTINE = /^\{"level":"info".*"msg":"request"\}$/;
 const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
@@ -29,7 +19,7 @@ export async function startGatewayProcess(
   settings: Record<string, string>,
   onLine: (line: string) => void = () => {},
   prefix: readonly string[] = [],
-): Promise<GatewayProcess> {
+) {
   const child = Bun.spawn([...prefix, process.execPath, 'src/index.ts'], {
     cwd: new URL('../..', import.meta.url).pathname,
     env: {
@@ -68,10 +58,12 @@ export async function startGatewayProcess(
   return {
     url,
     pid: child.pid,
+    /** What it has warned of so far, in its log or on stderr. */
     errors: () => lines.filter((line) => WARNING.test(line)).join('\n') + errors,
     stderr: () => errors,
-    said: (text) => lines.filter((line) => line.includes(text)).length,
-    kill: (signal) => child.kill(signal),
+    /** How often it has said so in its log, in a line that is not about a request. */
+    said: (text: string) => lines.filter((line) => line.includes(text)).length,
+    kill: (signal: NodeJS.Signals) => child.kill(signal),
     exited: child.exited,
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL');

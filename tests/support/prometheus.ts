@@ -2,7 +2,7 @@
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { YAML } from 'bun';
 import { freePorts } from './free-ports.ts';
@@ -22,17 +22,9 @@ const Example = Type.Object({
 const Labels = Type.Record(Type.String(), Type.String());
 const Sample = Type.Tuple([Type.Number(), Type.String()]);
 const Vector = Type.Object({ result: Type.Array(Type.Object({ metric: Labels, value: Sample })) });
-const Matrix = Type.Object({
-  result: Type.Array(Type.Object({ metric: Labels, values: Type.Array(Sample) })),
-});
 const Rules = Type.Object({
   groups: Type.Array(
-    Type.Object({
-      file: Type.String(),
-      rules: Type.Array(
-        Type.Object({ name: Type.String(), health: Type.String(), lastError: Type.Optional(Type.String()) }),
-      ),
-    }),
+    Type.Object({ rules: Type.Array(Type.Object({ name: Type.String(), health: Type.String() })) }),
   ),
 });
 const Alerts = Type.Object({
@@ -46,21 +38,9 @@ export interface PrometheusOptions {
   readonly intervalMs: number;
 }
 
-export interface Prometheus extends AsyncDisposable {
-  query(expression: string): Promise<Static<typeof Vector>['result']>;
-  /** One value every `stepSeconds`; the times are in seconds since 1970. */
-  queryRange(
-    expression: string,
-    range: { readonly start: number; readonly end: number; readonly stepSeconds: number },
-  ): Promise<Static<typeof Matrix>['result']>;
-  /** The labels of every series that a selector has found so far. */
-  series(selector: string): Promise<Static<typeof Labels>[]>;
-  rules(): Promise<Static<typeof Rules>['groups']>;
-  /** Those that are pending or firing. */
-  alerts(): Promise<Static<typeof Alerts>['alerts']>;
-}
+export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
-export async function startPrometheus(options: PrometheusOptions): Promise<Prometheus> {
+export async function startPrometheus(options: PrometheusOptions) {
   const folder = await mkdtemp(`${tmpdir()}/prometheus-`);
   const port = await freePorts(1);
   // JSON is YAML.
@@ -85,11 +65,11 @@ export async function startPrometheus(options: PrometheusOptions): Promise<Prome
   }
 
   return {
-    query: async (query) => (await ask('query', Vector, { query })).result,
-    queryRange: async (query, { start, end, stepSeconds }) =>
-      (await ask('query_range', Matrix, { query, start, end, step: stepSeconds })).result,
-    series: (selector) => ask('series', Type.Array(Labels), { 'match[]': selector }),
+    query: async (query: string) => (await ask('query', Vector, { query })).result,
+    /** The labels of every series that a selector has found so far. */
+    series: (selector: string) => ask('series', Type.Array(Labels), { 'match[]': selector }),
     rules: async () => (await ask('rules', Rules)).groups,
+    /** Those that are pending or firing. */
     alerts: async () => (await ask('alerts', Alerts)).alerts,
     async [Symbol.asyncDispose]() {
       server.kill('SIGKILL');

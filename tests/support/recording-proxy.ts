@@ -1,6 +1,6 @@
 /** Passes requests on to a real server, and keeps what it received and what came back. */
 
-export interface Exchange {
+interface Exchange {
   readonly method: string;
   /** Path and query. */
   readonly target: string;
@@ -10,12 +10,9 @@ export interface Exchange {
   readonly responseBody: string;
 }
 
-export interface RecordingProxy extends Disposable {
-  readonly url: string;
-  readonly exchanges: readonly Exchange[];
-}
+export type RecordingProxy = ReturnType<typeof startRecordingProxy>;
 
-export function startRecordingProxy(to: string): RecordingProxy {
+export function startRecordingProxy(to: string) {
   const exchanges: Exchange[] = [];
   const server = Bun.serve({
     port: 0,

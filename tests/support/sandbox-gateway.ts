@@ -1,22 +1,14 @@
 /** A gateway on a real socket in front of the sandbox, whose redirect URI is on the web app's own origin. */
 
-import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { recordLog } from './recorded-log.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
 import { ORIGIN, testSettings } from './world.ts';
 
-export interface SandboxGateway extends AsyncDisposable {
-  readonly url: string;
-  readonly sandbox: Sandbox;
-  readonly redirectUri: string;
-}
+export type SandboxGateway = Awaited<ReturnType<typeof startSandboxGateway>>;
 
 /** @param pace how many times faster than it plays a track is generated */
-export async function startSandboxGateway(
-  origin = ORIGIN,
-  pace = Number.POSITIVE_INFINITY,
-): Promise<SandboxGateway> {
+export async function startSandboxGateway(origin = ORIGIN, pace = Number.POSITIVE_INFINITY) {
   const redirectUri = `${origin}/callback`;
   const sandbox = await startTestSandbox({ redirectUris: [redirectUri], pace });
   const settings = testSettings({

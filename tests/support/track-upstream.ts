@@ -8,20 +8,7 @@ const REST = Buffer.alloc(20_000_000, 'a');
 
 export const FIRST_PIECE = 'first piece';
 
-export interface TrackUpstream extends AsyncDisposable {
-  readonly url: string;
-  /** Resolves when a generation has arrived. */
-  readonly arrived: Promise<void>;
-  /** Resolves when the connection is closed, by whichever side. */
-  readonly closed: Promise<void>;
-  sendHead(): void;
-  send(piece: string): void;
-  /** Sends the rest; resolves to whether every byte of it was read. */
-  finish(): Promise<boolean>;
-  breakOff(): void;
-}
-
-export async function startTrackUpstream(): Promise<TrackUpstream> {
+export async function startTrackUpstream() {
   const arrived = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<void>();
   let socket: net.Socket | undefined;
@@ -31,13 +18,16 @@ export async function startTrackUpstream(): Promise<TrackUpstream> {
   });
   return {
     url: upstream.url,
+    /** Resolves when a generation has arrived. */
     arrived: arrived.promise,
+    /** Resolves when the connection is closed, by whichever side. */
     closed: closed.promise,
     sendHead: () =>
       void socket?.write(
         `HTTP/1.1 200 OK\r\nContent-Type: audio/wav\r\nContent-Length: ${FIRST_PIECE.length + REST.length}\r\n\r\n`,
       ),
-    send: (piece) => void socket?.write(piece),
+    send: (piece: string) => void socket?.write(piece),
+    /** Sends the rest; resolves to whether every byte of it was read. */
     finish() {
       const { promise, resolve } = Promise.withResolvers<boolean>();
       socket?.on('finish', () => resolve(true)).end(REST);

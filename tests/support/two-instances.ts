@@ -5,45 +5,21 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
+import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 import { runToEnd } from './run-to-end.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
-import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
+import { openUpstreamGate } from './upstream-gate.ts';
 import { ORIGIN } from './world.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+/** For a busy machine. */
+const DEADLINE_MS = 60_000;
 const EXAMPLE = `${PROJECT}/deploy/two-instances`;
 
-/** What HAProxy's statistics say of one gateway. */
-export interface Instance {
-  readonly name: string;
-  readonly isUp: boolean;
-  /** Requests that are under way at it. */
-  readonly underWay: number;
-  /** Requests that it has answered with a status from 200 to 299. */
-  readonly answered: number;
-}
+export type TwoInstances = Awaited<ReturnType<typeof startTwoInstances>>;
 
-export interface TwoInstances extends AsyncDisposable {
-  readonly sandbox: Sandbox;
-  readonly gate: UpstreamGate;
-  /** By https, with the certificate that run.sh has made. */
-  readonly base: URL;
-  /** HAProxy's page about the two. */
-  readonly statistics: string;
-  instances(): Promise<Instance[]>;
-  /** The sum of what both gateways count, such as `music_gateway_refreshes_total{outcome="renewed"}`. */
-  counted(metric: string): Promise<number>;
-  /** Takes the gateway that HAProxy knows as `a` out of service, and waits until nothing is under way at it. */
-  drainFirst(): Promise<void>;
-  /** Whether an instance has taken Redis to be down; on a busy machine it may have been slow only. */
-  missedRedis(): boolean;
-  /** Signals the gateway that HAProxy knows as `a`. */
-  killFirst(signal: 'SIGKILL' | 'SIGTERM'): Promise<void>;
-}
-
-export async function startTwoInstances(): Promise<TwoInstances> {
+export async function startTwoInstances() {
   const sandbox = await startTestSandbox();
   const gate = openUpstreamGate(sandbox.upstream.url);
   const port = await freePorts(7);
@@ -81,17 +57,21 @@ export async function startTwoInstances(): Promise<TwoInstances> {
   );
   const statistics = `http://127.0.0.1:${port + 6}/`;
   const instances = () => readStatistics(statistics);
-  while ((await instances().catch(() => [])).filter(({ isUp }) => isUp).length < 2) {
+  const bothAreUp = async () => {
     if (example.exitCode !== null) throw new Error(`run.sh ended with ${example.exitCode}:\n${log}`);
-    await Bun.sleep(50);
-  }
+    return (await instances().catch(() => [])).filter(({ isUp }) => isUp).length === 2;
+  };
+  await eventually(bothAreUp, 'both gateways to be up', DEADLINE_MS);
   return {
     sandbox,
     gate,
+    /** By https, with the certificate that run.sh has made. */
     base: new URL(`https://127.0.0.1:${port}`),
+    /** HAProxy's page about the two. */
     statistics,
     instances,
-    async counted(metric) {
+    /** The sum of what both gateways count, such as `music_gateway_refreshes_total{outcome="renewed"}`. */
+    async counted(metric: string) {
       const pages = [port + 3, port + 4].map(async (each) =>
         (await fetch(`http://127.0.0.1:${each}/metrics`)).text(),
       );
@@ -101,15 +81,19 @@ export async function startTwoInstances(): Promise<TwoInstances> {
         .map((line) => line.slice(metric.length));
       return values.reduce((sum, value) => sum + Number(value), 0);
     },
+    /** Takes the gateway that HAProxy knows as `a` out of service, and waits until nothing is under way at it. */
     async drainFirst() {
       const command = ['sh', `${EXAMPLE}/admin.sh`, 'set server gateways/a state drain'];
       const { output, errors } = await runToEnd(command, { environment: tools });
       if (output.trim() || errors) throw new Error(`HAProxy refused: ${output}${errors}`);
-      while ((await instances()).some(({ name, isUp, underWay }) => name === 'a' && (isUp || underWay > 0)))
-        await Bun.sleep(20);
+      const isDrained = async () =>
+        (await instances()).some(({ name, isUp, underWay }) => name === 'a' && !isUp && underWay === 0);
+      await eventually(isDrained, 'the first gateway to be drained', DEADLINE_MS);
     },
+    /** Whether an instance has taken Redis to be down; on a busy machine it may have been slow only. */
     missedRedis: () => log.includes('Redis does not answer'),
-    async killFirst(signal) {
+    /** Signals the gateway that HAProxy knows as `a`. */
+    async killFirst(signal: 'SIGKILL' | 'SIGTERM') {
       process.kill(await childWith(example.pid, `PORT=${port + 1}`), signal);
     },
     async [Symbol.asyncDispose]() {
@@ -122,7 +106,8 @@ export async function startTwoInstances(): Promise<TwoInstances> {
   };
 }
 
-async function readStatistics(address: string): Promise<Instance[]> {
+/** What HAProxy's statistics say of each gateway. */
+async function readStatistics(address: string) {
   const [head = '', ...rows] = (await (await fetch(`${address};csv`)).text()).split('\n');
   const columns = head.replace('# ', '').split(',');
   return rows
@@ -133,8 +118,10 @@ async function readStatistics(address: string): Promise<Instance[]> {
       return {
         name: value('svname'),
         isUp: value('status') === 'UP',
+        /** Requests that are under way at it. */
         underWay: Number(value('scur')),
-        answered: Number(value('hrsp_2xx')),
+        /** Requests whose response had a status from 200 to 299. */
+        served: Number(value('hrsp_2xx')),
       };
     });
 }

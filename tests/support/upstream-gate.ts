@@ -1,29 +1,17 @@
-/** Stands between the gateway and the sandbox's upstream: remembers what arrives, and lets a test hold or replace answers. */
+/** Stands between the gateway and the sandbox's upstream: remembers what arrives, and lets a test hold or replace responses. */
 
-/** `forward` gets the sandbox's own answer. */
-type Answer = (forward: () => Promise<Response>) => Response | Promise<Response>;
+/** `forward` gets the sandbox's own response. */
+type Respond = (forward: () => Promise<Response>) => Response | Promise<Response>;
 
-export interface UpstreamGate extends AsyncDisposable {
-  readonly port: number;
-  /** What has arrived, such as `GET /v1/me`, without the query. */
-  readonly calls: readonly string[];
-  /** The Idempotency-Keys of the generations that have arrived, in their order. */
-  readonly idempotencyKeys: readonly (string | null)[];
-  /** Resolves when a call has come so many times more. */
-  arrive(call: string, times: number): Promise<void>;
-  /** Answers a call in place of the sandbox, until it is given back. */
-  replace(call: string, answer: Answer): { giveBack(): void };
-  /** Lets so much of each generation's audio through, and keeps the rest back until it is released. */
-  holdAudio(afterBytes: number): { release(): void };
-}
+export type UpstreamGate = ReturnType<typeof openUpstreamGate>;
 
 const GENERATION = 'POST /v1/music';
 
-export function openUpstreamGate(upstreamUrl: string): UpstreamGate {
+export function openUpstreamGate(upstreamUrl: string) {
   const calls: string[] = [];
   const idempotencyKeys: (string | null)[] = [];
   const arrivals = new EventTarget();
-  const answers = new Map<string, Answer>();
+  const responses = new Map<string, Respond>();
 
   const server = Bun.serve({
     port: 0,
@@ -39,21 +27,24 @@ export function openUpstreamGate(upstreamUrl: string): UpstreamGate {
       const body = method === 'GET' || method === 'HEAD' ? null : await request.text();
       const forward = () =>
         fetch(upstreamUrl + pathname + search, { method, headers, body, signal, redirect: 'manual' });
-      const answer = answers.get(call);
-      return answer ? answer(forward) : forward();
+      const respond = responses.get(call);
+      return respond ? respond(forward) : forward();
     },
   });
 
-  const replace: UpstreamGate['replace'] = (call, answer) => {
-    answers.set(call, answer);
-    return { giveBack: () => void answers.delete(call) };
+  const replace = (call: string, respond: Respond) => {
+    responses.set(call, respond);
+    return { giveBack: () => void responses.delete(call) };
   };
 
   return {
     port: server.port ?? 0,
+    /** What has arrived, such as `GET /v1/me`, without the query. */
     calls,
+    /** The Idempotency-Keys of the generations that have arrived, in their order. */
     idempotencyKeys,
-    arrive(call, times) {
+    /** Resolves when a call has come so many times more. */
+    arrive(call: string, times: number) {
       const { promise, resolve } = Promise.withResolvers<void>();
       let left = times;
       arrivals.addEventListener(call, () => {
@@ -62,12 +53,14 @@ export function openUpstreamGate(upstreamUrl: string): UpstreamGate {
       });
       return promise;
     },
+    /** Replaces the sandbox's response to a call, until it is given back. */
     replace,
-    holdAudio(afterBytes) {
+    /** Lets so much of each generation's audio through, and keeps the rest back until it is released. */
+    holdAudio(afterBytes: number) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const generation = replace(GENERATION, async (forward) => {
-        const answer = await forward();
-        return new Response(answer.body?.pipeThrough(held(afterBytes, promise)), answer);
+        const response = await forward();
+        return new Response(response.body?.pipeThrough(held(afterBytes, promise)), response);
       });
       return {
         release() {

@@ -39,7 +39,7 @@ describeWith(REQUIREMENTS, 'deploy/two-instances/run.sh', () => {
     expect(user.outcomes).toEqual(Array(120).fill(200));
     expect(await example.counted('music_gateway_refreshes_total{outcome="renewed"}')).toBe(3);
     expect(upstream.counts().refusedRefreshes).toBe(0);
-    for (const { answered } of await example.instances()) expect(answered).toBeGreaterThan(0);
+    for (const { served } of await example.instances()) expect(served).toBeGreaterThan(0);
   });
 
   itWithExample(

@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
-import { GENERATE, PROXIED_PATH, PUBLIC, TRACK } from '../../support/routes.ts';
-import {
-  ACCESS_ONLY,
-  envelopeMessage,
-  REFRESH_ONLY,
-  SIGNED_IN,
-  startWorld,
-  storedTokens,
-} from '../../support/world.ts';
+import { PROXIED_PATH, PUBLIC } from '../../support/routes.ts';
+import { ACCESS_ONLY, REFRESH_ONLY, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
 
 const REFRESH = 'POST /v1/auth/refresh';
 const NEW_PAIR = { access_token: 'access-2', refresh_token: 'refresh-2' };
@@ -22,24 +15,6 @@ function startRenewing() {
 
 // Which calls are refreshed and repeated: the tests of the refresh.
 describe('a response with renewed cookies', () => {
-  it.each([401, 402])('gives the text of a generation that is refused with %d', async (status) => {
-    await using world = startRenewing();
-    world.upstream.on('POST /v1/music', () => Response.json({ message: 'No.' }, { status }));
-    const response = await world.request(GENERATE.path, { cookie: SIGNED_IN, json: TRACK });
-    expect(await envelopeMessage(response, status)).toBe('No.');
-    expect(storedTokens(response)).toEqual(status === 401 ? NEW_TOKENS : {});
-  });
-
-  it('is none when the refresh cannot be made: a generation has the text of its 401', async () => {
-    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
-    world.upstream.on('POST /v1/music', () => Response.json({ message: 'expired' }, { status: 401 }));
-    world.upstream.on(REFRESH, () => new Promise(() => {}));
-    const response = await world.request(GENERATE.path, { cookie: SIGNED_IN, json: TRACK });
-    expect(await envelopeMessage(response, 401)).toBe('expired');
-    expect(response.headers.getSetCookie()).toEqual([]);
-    expect(world.upstream.calls[0]).toBe('POST /v1/music');
-  });
-
   it('is not kept by a cache, unlike the next one', async () => {
     await using world = startRenewing();
     const headers = { 'cache-control': 'public, max-age=3600', vary: 'Accept', 'x-ratelimit-used': '3' };

@@ -21,21 +21,21 @@ describe.each(BUFFERED)('the response of $name', ({ path, options, calls }) => {
 
   it('is asked for with the access token, and with nothing of the browser', async () => {
     world.upstream.on(call, () => Response.json({}));
-    const headers = { accept: 'text/html' };
+    const headers = { accept: 'text/html', authorization: 'Bearer from-the-browser' };
     await world.request(`${path}?limit=1`, { cookie: `${SIGNED_IN}; theme=dark`, headers });
     const sent = world.upstream.last(call);
     expect(world.upstream.calls).toEqual([call]);
     expect(sent.body).toBe('');
     expect(sent.headers.get('authorization')).toBe('Bearer access-1');
     expect(sent.headers.get('accept')).toBe('application/json');
-    expect(sent.headers.has('cookie')).toBe(false);
+    for (const name of ['cookie', 'origin']) expect(sent.headers.has(name)).toBe(false);
   });
 
   // A session check gives a 404 another meaning.
-  it.each([200, 203, 302, 400, 403, ...(path === '/api/music/models' ? [404] : []), 429, 500, 502, 503])(
+  it.each([200, 203, 204, 302, 400, 403, ...(path === '/api/music/models' ? [404] : []), 409, 429, 500, 503])(
     'keeps the status %i, its bytes, its type and its limits, and no other header, and is not tried again',
     async (status) => {
-      const bytes = Buffer.from('<script>caf\xe9</script>', 'latin1');
+      const bytes = Buffer.from(status === 204 ? '' : '<script>caf\xe9</script>', 'latin1');
       const kept = {
         'content-type': 'text/html; charset=iso-8859-1',
         'retry-after': '17',
@@ -45,7 +45,7 @@ describe.each(BUFFERED)('the response of $name', ({ path, options, calls }) => {
       const dropped = { etag: '"1"', 'set-cookie': 'upstream=1', 'x-upstream': 'node-7', location: '/x' };
       const replaced = { 'cache-control': 'public, max-age=60', 'content-security-policy': 'default-src *' };
       const headers = { ...kept, ...dropped, ...replaced };
-      world.upstream.on(call, () => new Response(bytes, { status, headers }));
+      world.upstream.on(call, () => new Response(status === 204 ? null : bytes, { status, headers }));
       const response = await world.request(path, options);
       expect(response.status).toBe(status);
       expect(Buffer.from(await response.bytes()).equals(bytes)).toBe(true);
@@ -60,6 +60,13 @@ describe.each(BUFFERED)('the response of $name', ({ path, options, calls }) => {
       expect(world.upstream.calls).toEqual([call]);
     },
   );
+
+  it('is a 502 when its body breaks off', async () => {
+    await using raw = await startRawWorld('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"name":');
+    const response = await raw.request(path, options);
+    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamUnreachable.en);
+    expect(raw.log).toHaveLength(1);
+  });
 
   it.each([
     // The bodies are not encoded, although the header says so.

@@ -1,6 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
-import { startHeadRecorder } from '../../support/head-recorder.ts';
 import {
   FORWARDED_PATHS,
   NEARLY_PUBLIC_PATHS,
@@ -9,17 +8,37 @@ import {
 } from '../../support/proxied-paths.ts';
 import { PROXIED_METHODS, PUBLIC } from '../../support/routes.ts';
 import { type RawCall, rawCall } from '../../support/shared-world.ts';
-import { ORIGIN } from '../../support/world.ts';
+import { ORIGIN, startWorld } from '../../support/world.ts';
 
 const REFUSALS = [400, 404, 505];
 const ME = '/api/upstream/v1/me';
 
-const { world, received } = startHeadRecorder();
+/** The heads of the requests at the upstream, byte for byte. */
+const received: string[] = [];
+const upstream = Bun.listen<{ head: string }>({
+  hostname: '127.0.0.1',
+  port: 0,
+  socket: {
+    open(socket) {
+      socket.data = { head: '' };
+    },
+    data(socket, chunk) {
+      socket.data.head += chunk.toString('latin1');
+      if (!socket.data.head.includes('\r\n\r\n')) return;
+      received.push(socket.data.head);
+      socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nfound');
+    },
+  },
+});
+const world = startWorld({ UPSTREAM_URL: `http://127.0.0.1:${upstream.port}/base` });
 
 beforeEach(() => {
   received.length = 0;
 });
-afterAll(() => world[Symbol.asyncDispose]());
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  upstream.stop(true);
+});
 
 function requestLines(): (string | undefined)[] {
   return received.map((head) => head.split('\r\n', 1)[0]);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
+import { BUFFERED, GENERATE, proxied } from '../../support/routes.ts';
 import {
   accept,
   checkSession,
@@ -18,7 +19,6 @@ import {
   envelopeMessage,
   expectCleared,
   REFRESH_ONLY,
-  type RequestOptions,
   SIGNED_IN,
   startWorld,
   storedTokens,
@@ -29,35 +29,23 @@ const RENEWED = { ...pair(2), expires_in: 120 };
 const NEW_TOKENS = { svc_music_access: 'access-2', svc_music_refresh: 'refresh-2' };
 const EXPIRED = reply(401, { error: { message: 'expired' } });
 
-/** Every route that calls the upstream with the session. */
-const ROUTES: { path: string; call: string; options?: RequestOptions }[] = [
-  { path: '/api/auth/session', call: ME },
-  { path: '/api/music/models', call: 'GET /v1/models' },
-  {
-    path: '/api/music/generate',
-    call: 'POST /v1/music',
-    options: {
-      headers: { 'idempotency-key': 'key-1' },
-      json: { model: 'm', prompt: 'p', music_length_ms: 3000 },
-    },
+/** Every kind of route that calls the upstream with the session. */
+const ROUTES = [...BUFFERED, GENERATE, proxied('GET'), proxied('PATCH')].map(
+  ({ name, path, calls, options }) => {
+    return {
+      name,
+      path,
+      call: calls.join(),
+      options: { ...options, headers: { 'idempotency-key': 'key-1' } },
+    };
   },
-  { path: '/api/upstream/v1/library', call: 'GET /v1/library' },
-  {
-    path: '/api/upstream/v1/music/creations/1',
-    call: 'PATCH /v1/music/creations/1',
-    options: {
-      method: 'PATCH',
-      headers: { 'content-type': 'application/json', 'idempotency-key': 'key-1' },
-      body: '{"is_public":true}',
-    },
-  },
-];
+);
 
 const timing = (response: Response) => response.headers.get('server-timing');
 const proxyStatus = (response: Response) => response.headers.get('proxy-status');
 
-describe.each(ROUTES)('$path', ({ path, call, options }) => {
-  const send = (world: World, cookie: string) => world.request(path, { cookie, ...options });
+describe.each(ROUTES)('$name', ({ path, call, options }) => {
+  const send = (world: World, cookie: string) => world.request(path, { ...options, cookie });
 
   it('refreshes once after a 401, stores the new pair and repeats the call as it was', async () => {
     await using world = startWorld();
@@ -211,7 +199,7 @@ describe('concurrent requests', () => {
     for (const { call } of ROUTES) world.upstream.on(call, accept('access-2'));
     world.upstream.on(REFRESH, () => refresh.promise);
     const requests = Array.from({ length: 6 }, () =>
-      ROUTES.map(({ path, options }) => world.request(path, { cookie: SIGNED_IN, ...options })),
+      ROUTES.map(({ path, options }) => world.request(path, { ...options, cookie: SIGNED_IN })),
     ).flat();
     for (const { call } of ROUTES) await world.upstream.arrived(call, 6);
     await world.roundTrip();
