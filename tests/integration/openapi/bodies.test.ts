@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { describe, expect, it } from 'bun:test';
 import { Ajv2020 } from 'ajv/dist/2020';
-import { type RequestOptions, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
+import { scriptRoutes } from '../../support/routes.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
+import { type RequestOptions, SIGNED_IN } from '../../support/world.ts';
 import { GRANT, TRACK } from './calls.ts';
 import { operationsOf, readDocument } from './document.ts';
 
@@ -20,15 +22,8 @@ function isDocumented(operation: string, type: string, body: unknown): boolean {
   return new Ajv2020({ coerceTypes }).validate(contentOf(operation)[type]?.schema ?? false, body);
 }
 
-let world: World;
-beforeAll(() => {
-  world = startWorld();
-  world.upstream
-    .on('POST /oauth/token', () => Response.json({ access_token: 'identity' }))
-    .on('POST /v1/auth/idp', () => Response.json({ access_token: 'a', refresh_token: 'r' }))
-    .on('POST /v1/music', () => new Response('audio'));
-});
-afterAll(() => world[Symbol.asyncDispose]());
+const world = sharedWorld();
+scriptRoutes(world);
 
 async function statusOf(path: string, options: RequestOptions): Promise<number> {
   const response = await world.request(path, { cookie: SIGNED_IN, method: 'POST', ...options });
@@ -36,38 +31,22 @@ async function statusOf(path: string, options: RequestOptions): Promise<number> 
   return response.status;
 }
 
-const SIGN_INS: unknown[] = [
-  GRANT,
-  ...['', 'c'.repeat(4096), 'c'.repeat(4097)].map((code) => ({ ...GRANT, code })),
-  { ...GRANT, code: 7 },
-  { ...GRANT, code: null },
-  ...[42, 200, 4096, 4097].map((length) => ({ ...GRANT, code_verifier: 'v'.repeat(length) })),
-  { ...GRANT, more: {} },
-  { code: 'c' },
-  { code_verifier: 'v'.repeat(43) },
-];
+/** The gateway checks bodies with the documented schema, so these show that it does, and what it does beside it. */
+const SIGN_INS: unknown[] = [GRANT, { ...GRANT, more: {} }, { ...GRANT, code: '' }, { code: 'c' }, [], null];
 const GENERATIONS: unknown[] = [
   TRACK,
-  ...[2999, 600_000, 600_001, 3000.5, '3000', null].map((length) => ({ ...TRACK, music_length_ms: length })),
-  ...['', 'm'.repeat(120), 'm'.repeat(121), 5].map((model) => ({ ...TRACK, model })),
-  ...['', 'p'.repeat(4100), 'p'.repeat(4101), ['p']].map((prompt) => ({ ...TRACK, prompt })),
-  ...[true, false, 'true', 1, null, {}].map((flag) => ({
-    ...TRACK,
-    force_instrumental: flag,
-    is_public: flag,
-  })),
   { ...TRACK, more: [1] },
-  { model: 'm', prompt: 'p' },
-  { model: 'm', music_length_ms: 3000 },
+  ...[600_000, 600_001, 3000.5, '3000'].map((length) => ({ ...TRACK, music_length_ms: length })),
+  ...['', 'p'.repeat(4100), 'p'.repeat(4101)].map((prompt) => ({ ...TRACK, prompt })),
+  ...[true, 'true', null].map((flag) => ({ ...TRACK, force_instrumental: flag, is_public: flag })),
   { prompt: 'p', music_length_ms: 3000 },
 ];
-const NO_OBJECTS: unknown[] = [{}, [], null, 'text', 5, true];
 
 describe.each([
   ['POST /api/auth/idp', '/api/auth/idp', SIGN_INS],
   ['POST /api/music/generate', '/api/music/generate', GENERATIONS],
 ])('%s', (operation, path, bodies) => {
-  it.each([...bodies, ...NO_OBJECTS].map((body) => [JSON.stringify(body).slice(0, 90), body]))(
+  it.each(bodies.map((body) => [JSON.stringify(body).slice(0, 90), body]))(
     'accepts a body exactly when the document does: %s',
     async (_, body) => {
       const expected = isDocumented(operation, 'application/json', body) ? 200 : 400;

@@ -4,7 +4,7 @@ import { jest } from 'bun:test';
 import type { Pool } from '../../../src/gateway/http/admission/pool.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { REFRESH_ONLY, SIGNED_IN, type World } from '../../support/world.ts';
-import { type Call, raw, request, TRACK, whenUpstream } from './calls.ts';
+import { type Call, raw, request, whenUpstream } from './calls.ts';
 
 const TWO_MB = 2 * 1024 * 1024;
 export const RETRY_LATER = {
@@ -68,28 +68,6 @@ export const OWN_ERRORS: readonly Omit<Situation, 'isOwn'>[] = [
     status: '400',
     appliesTo: asksForOrigin,
     send: (world, call) => raw(world, call, 'HTTP/1.0'),
-  },
-  {
-    what: 'with a control character in a header that is forwarded',
-    status: '400',
-    appliesTo: ({ isProxied, json }) => isProxied || json === TRACK,
-    send: (world, call) => {
-      const body = JSON.stringify(call.json ?? '');
-      const type = `Content-Type: application/json\r\nContent-Length: ${body.length}`;
-      return raw(world, call, `HTTP/1.1\r\nHost: x\r\nIdempotency-Key: \x7f\r\n${type}`, body);
-    },
-  },
-  {
-    what: 'with a body that the method does not take',
-    status: '400',
-    appliesTo: (call) => call.isProxied && !call.hasBody,
-    send: (world, call) => raw(world, call, 'HTTP/1.1\r\nHost: x\r\nContent-Length: 2', '{}'),
-  },
-  {
-    what: 'with broken JSON',
-    status: '400',
-    appliesTo: ({ json, isProxied }) => json !== undefined && !isProxied,
-    send: (world, call) => request(world, call, { body: '{' }),
   },
   {
     what: 'without a session or a token',
