@@ -4,33 +4,31 @@ import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { samplesOf } from '../../support/metrics.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { checkSession, REFRESH, reply } from '../../support/session-calls.ts';
-import { envelopeMessage, ORIGIN, startWorld, type World } from '../../support/world.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
+import { envelopeMessage, ORIGIN, startWorld } from '../../support/world.ts';
 
 const MODELS = 'GET /v1/models';
 /** All that a token may consist of. */
 const VISIBLE_ASCII = String.fromCharCode(...Array.from({ length: 0x7e - 0x20 }, (_, index) => 0x21 + index));
 const OTHERS = 'other=x; '.repeat(1500);
 
-function startScripted(): World {
-  const world = startWorld();
-  world.upstream
-    .on(MODELS, () => Response.json([]))
-    .on(REFRESH, reply(200, { access_token: 'renewed', refresh_token: 'next' }));
-  return world;
-}
+const world = sharedWorld();
+world.upstream
+  .on(MODELS, () => Response.json([]))
+  .on(REFRESH, reply(200, { access_token: 'renewed', refresh_token: 'next' }));
 
 /** Sends a request with Cookie headers byte for byte as they are given. */
-function send(world: World, target: string, ...cookieHeaders: string[]) {
+function send(target: string, ...cookieHeaders: string[]) {
   const cookies = cookieHeaders.map((value) => `Cookie: ${value}\r\n`).join('');
   const rest = `Origin: ${ORIGIN}\r\n${cookies}Content-Length: 0\r\nConnection: close\r\n\r\n`;
   return rawRequest(world.port, `${target} HTTP/1.1\r\nHost: gateway.test\r\n${rest}`);
 }
 
-function askForModels(world: World, ...cookieHeaders: string[]) {
-  return send(world, 'GET /api/music/models', ...cookieHeaders);
+function askForModels(...cookieHeaders: string[]) {
+  return send('GET /api/music/models', ...cookieHeaders);
 }
 
-async function expectHealthy(world: World): Promise<void> {
+async function expectHealthy(): Promise<void> {
   const health = await world.request('/api/health', { origin: null });
   expect(health.status).toBe(200);
   expect(world.log).toEqual([]);
@@ -38,9 +36,8 @@ async function expectHealthy(world: World): Promise<void> {
 
 /** Asks for the models once with each header, and asserts that the upstream gets this access token. */
 async function expectTokens(headers: readonly (readonly [cookie: string, token: string])[]): Promise<void> {
-  await using world = startScripted();
   for (const [index, [cookie, token]] of headers.entries()) {
-    const response = await askForModels(world, cookie);
+    const response = await askForModels(cookie);
     expect(response.status, cookie).toBe(200);
     expect(world.upstream.calls).toHaveLength(index + 1);
     const received = world.upstream.last(MODELS).headers;
@@ -48,21 +45,20 @@ async function expectTokens(headers: readonly (readonly [cookie: string, token: 
     const names = 'accept accept-encoding authorization connection host traceparent user-agent x-request-id';
     expect([...received.keys()].toSorted(), cookie).toEqual(names.split(' '));
   }
-  await expectHealthy(world);
+  await expectHealthy();
 }
 
 /** Asks for the models once with each header, and asserts that none of them is a session. */
 async function expectNoSession(headers: readonly string[], message: string): Promise<void> {
-  await using world = startScripted();
   for (const cookie of headers) {
-    const response = await askForModels(world, ...cookie.split('\n'));
+    const response = await askForModels(...cookie.split('\n'));
     expect(response.status, cookie).toBe(401);
     expect(JSON.parse(response.body), cookie).toEqual({ error: { message } });
     expect(response.headers.get('cache-control')).toBe('no-store');
     expect(response.headers.getSetCookie()).toEqual([]);
   }
   expect(world.upstream.calls).toEqual([]);
-  await expectHealthy(world);
+  await expectHealthy();
 }
 
 describe('an access cookie', () => {
@@ -116,20 +112,18 @@ describe('an access cookie', () => {
   );
 
   it('with a malformed escape is absent, or the token as it stands', async () => {
-    await using world = startScripted();
     for (const value of ['100%', '%', '%zz', '%E0%A4%A', 'a%2']) {
       const before = world.upstream.received.length;
-      const { status } = await askForModels(world, accessCookie(value));
+      const { status } = await askForModels(accessCookie(value));
       const sent = world.upstream.received.slice(before).map(({ headers }) => headers.get('authorization'));
       expect(status).toBeOneOf([200, 401]);
       expect(sent).toEqual(status === 401 ? [] : [`Bearer ${value}`]);
     }
-    await expectHealthy(world);
+    await expectHealthy();
   });
 
   it('may be in a second Cookie header', async () => {
-    await using world = startScripted();
-    expect((await askForModels(world, 'other=x', 'svc_music_access=a1')).status).toBe(200);
+    expect((await askForModels('other=x', 'svc_music_access=a1')).status).toBe(200);
     expect(world.upstream.last(MODELS).headers.get('authorization')).toBe('Bearer a1');
   });
 
@@ -138,12 +132,11 @@ describe('an access cookie', () => {
     ['one value too large for a header', [431], ['a'.repeat(17_000)]],
     ['too many values for a header', [431], [`a; ${'other=x; '.repeat(20_000)}`]],
   ])('with %s never reaches the upstream', async (_, statuses, values) => {
-    await using world = startScripted();
     for (const value of values) {
-      expect((await askForModels(world, accessCookie(value))).status).toBeOneOf(statuses);
+      expect((await askForModels(accessCookie(value))).status).toBeOneOf(statuses);
     }
     expect(world.upstream.calls).toEqual([]);
-    await expectHealthy(world);
+    await expectHealthy();
   });
 });
 
@@ -159,8 +152,7 @@ describe('a refresh cookie', () => {
   ])(
     'is a string in the JSON of the refresh, and is used without a valid access cookie: %j',
     async (value, token) => {
-      await using world = startScripted();
-      expect((await askForModels(world, `svc_music_refresh=${value}`)).status).toBe(200);
+      expect((await askForModels(`svc_music_refresh=${value}`)).status).toBe(200);
       expect(world.upstream.calls).toEqual([REFRESH, MODELS]);
       expect(JSON.parse(world.upstream.last(REFRESH).body)).toEqual({ refresh_token: token });
       expect(world.upstream.last(MODELS).headers.get('authorization')).toBe('Bearer renewed');
@@ -168,12 +160,13 @@ describe('a refresh cookie', () => {
   );
 
   it('that is no token is not used when the access token is refused', async () => {
-    await using world = startScripted();
-    world.upstream.on(MODELS, () => new Response('no', { status: 401 }));
-    const response = await askForModels(world, 'svc_music_access=a1; svc_music_refresh=a%0d%0ab');
+    await using refusing = startWorld();
+    refusing.upstream.on(MODELS, () => new Response('no', { status: 401 }));
+    const cookie = 'svc_music_access=a1; svc_music_refresh=a%0d%0ab';
+    const response = await refusing.request('/api/music/models', { cookie });
     expect(response.status).toBe(401);
-    expect(response.body).toBe('no');
-    expect(world.upstream.calls).toEqual([MODELS]);
+    expect(await response.text()).toBe('no');
+    expect(refusing.upstream.calls).toEqual([MODELS]);
   });
 });
 
@@ -202,14 +195,14 @@ describe('a session cookie that was sent twice', () => {
     ['PATCH', '/api/upstream/v1/music/creations/1', { body: '{}' }],
   ])('gets 401 from %s %s, with a reason of its own in log and metrics', async (method, path, options) => {
     const metrics = new Metrics();
-    await using world = startWorld({}, metrics);
+    await using counted = startWorld({}, metrics);
     const headers = { 'accept-language': 'sw' };
-    const response = await world.request(path, { method, cookie: TWICE, headers, ...options });
+    const response = await counted.request(path, { method, cookie: TWICE, headers, ...options });
     expect(await envelopeMessage(response, 401)).toBe(messages.sessionCookieTwice.sw);
     expect(response.headers.getSetCookie()).toEqual([]);
-    expect(world.upstream.calls).toEqual([]);
-    expect(await world.line({ status: 401 })).toMatchObject({ reason: 'sessionCookieTwice' });
-    await checkSession(world, TWICE);
+    expect(counted.upstream.calls).toEqual([]);
+    expect(await counted.line({ status: 401 })).toMatchObject({ reason: 'sessionCookieTwice' });
+    await checkSession(counted, TWICE);
     const found = await samplesOf(metrics.registry);
     expect(found.get('errors_total{reason="sessionCookieTwice"}')).toBe(2);
     expect(found.get('errors_total{reason="notSignedIn"}')).toBe(0);
@@ -218,13 +211,12 @@ describe('a session cookie that was sent twice', () => {
 
 it('Cookies that are no tokens are no session on every route', async () => {
   const hostile = 'svc_music_access=%00; svc_music_refresh=%C3%A9; __proto__=x; =; "; \x80';
-  await using world = startWorld();
-  const session = await send(world, 'GET /api/auth/session', hostile);
+  const session = await send('GET /api/auth/session', hostile);
   expect([session.status, session.body]).toEqual([200, '{"authenticated":false}']);
-  const logout = await send(world, 'POST /api/auth/logout', hostile);
+  const logout = await send('POST /api/auth/logout', hostile);
   expect([logout.status, logout.body]).toEqual([200, '{"ok":true}']);
-  expect((await send(world, 'POST /api/upstream/v1/me', hostile)).status).toBe(401);
-  expect((await send(world, 'GET /api/health', hostile)).status).toBe(200);
+  expect((await send('POST /api/upstream/v1/me', hostile)).status).toBe(401);
+  expect((await send('GET /api/health', hostile)).status).toBe(200);
   expect(world.upstream.calls).toEqual([]);
   expect(world.log).toEqual([]);
 });

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'bun:test';
 import { type Language, type Message, messages } from '../../../src/gateway/http/messages.ts';
 import { reply, silence } from '../../support/session-calls.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
 import { envelopeMessage, type RequestOptions, SIGNED_IN, startWorld } from '../../support/world.ts';
+
+const world = sharedWorld();
 
 describe('Accept-Language', () => {
   it.each<[language: Language, what: string, headers: string[]]>([
@@ -16,7 +19,6 @@ describe('Accept-Language', () => {
     ['sw', 'English refused', ['en;q=0, sw;q=0.001', 'en;q=often, sw']],
     ['sw', 'two regions', ['sw;q=0.1, en;q=0.5, sw-KE;q=0.7', 'sw-KE;q=0.7, en;q=0.5, sw;q=0.1']],
   ])('leads to %s when it asks for %s', async (language, _, values) => {
-    await using world = startWorld();
     for (const value of values) {
       const headers = { 'accept-language': value };
       const response = await world.request('/api/music/models', { headers });
@@ -26,7 +28,6 @@ describe('Accept-Language', () => {
   });
 
   it('leads to English when it is absent', async () => {
-    await using world = startWorld();
     // Bun's fetch sends no Accept-Language of its own.
     const response = await world.request('/api/music/models');
     expect(await envelopeMessage(response, 401)).toBe(messages.notSignedIn.en);
@@ -55,20 +56,19 @@ describe('Accept-Language', () => {
     ],
     ['a generation is late', 502, '/api/music/generate', { json: ORDER }, messages.generationTimeout],
   ])('counts where %s', async (_, status, path, { headers, ...options }, message) => {
-    await using world = startWorld({ TIMEOUT_STREAM_MS: '50' });
-    world.upstream.on('POST /v1/music', silence);
+    await using hasty = startWorld({ TIMEOUT_STREAM_MS: '50' });
+    hasty.upstream.on('POST /v1/music', silence);
     const all = { ...headers, 'accept-language': 'sw' };
-    const response = await world.request(path, { cookie: SIGNED_IN, ...options, headers: all });
+    const response = await hasty.request(path, { cookie: SIGNED_IN, ...options, headers: all });
     expect(await envelopeMessage(response, status)).toBe(message.sw);
     expect(response.headers.get('content-language')).toBe('sw');
-    expect(world.upstream.calls).toEqual(status === 502 ? ['POST /v1/music'] : []);
+    expect(hasty.upstream.calls).toEqual(status === 502 ? ['POST /v1/music'] : []);
     // The people who run the gateway read its log, whatever its users speak.
     const expected = status === 502 ? [expect.stringContaining('"reason":"generationTimeout"')] : [];
-    expect(world.log).toEqual(expected);
+    expect(hasty.log).toEqual(expected);
   });
 
   it("does not label the upstream's own text, whose language nobody knows", async () => {
-    await using world = startWorld();
     world.upstream.on('POST /v1/music', reply(402, { message: 'Plus de crédits.' }));
     const headers = { 'accept-language': 'sw' };
     const response = await world.request('/api/music/generate', { cookie: SIGNED_IN, json: ORDER, headers });
@@ -77,7 +77,6 @@ describe('Accept-Language', () => {
   });
 
   it('does not label responses that hold no text for people', async () => {
-    await using world = startWorld();
     const response = await world.request('/api/auth/session', { headers: { 'accept-language': 'sw' } });
     expect(response.status).toBe(200);
     expect(response.headers.get('content-language')).toBeNull();

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { beforeEach, describe, expect, it } from 'bun:test';
 import { type Message, messages } from '../../../src/gateway/http/messages.ts';
 import {
   expectRefused,
@@ -10,13 +10,16 @@ import {
   signIn,
   TOKEN,
 } from '../../support/session-calls.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
 import { SIGNED_IN, startWorld } from '../../support/world.ts';
 
 const BOTH_STEPS = [TOKEN, SIGN_IN];
 
+const world = sharedWorld();
+beforeEach(() => scriptSignIn(world));
+
 describe('POST /api/auth/idp', () => {
   it('sets both session cookies, with the tokens nowhere else in the response', async () => {
-    await using world = startWorld();
     scriptSignIn(world, { ...pair(1), expires_in: 1200 });
     const response = await signIn(world);
     expect(response.status).toBe(200);
@@ -34,8 +37,6 @@ describe('POST /api/auth/idp', () => {
   });
 
   it('exchanges the code as a form and the identity token as JSON, and sends nothing else of the browser', async () => {
-    await using world = startWorld();
-    scriptSignIn(world);
     const foreign = 'from-the-browser';
     const extra = {
       access_token: foreign,
@@ -66,11 +67,11 @@ describe('POST /api/auth/idp', () => {
     const code = ' 4/0A+b&c=d%20é"\u{1f3b5}';
     const verifier = `${GRANT.code_verifier}~._-+ `;
     const redirectUri = 'https://studio.test/callback?next=%2Fmusic&x=1';
-    await using world = startWorld({ IDP_CLIENT_ID: 'a client & more', IDP_REDIRECT_URI: redirectUri });
-    scriptSignIn(world);
-    const response = await signIn(world, { code, code_verifier: verifier });
+    await using other = startWorld({ IDP_CLIENT_ID: 'a client & more', IDP_REDIRECT_URI: redirectUri });
+    scriptSignIn(other);
+    const response = await signIn(other, { code, code_verifier: verifier });
     expect(response.status).toBe(200);
-    const { body } = world.upstream.last(TOKEN);
+    const { body } = other.upstream.last(TOKEN);
     expect(body).toContain('&client_id=a+client+%26+more&');
     expect([...new URLSearchParams(body)]).toEqual([
       ['grant_type', 'authorization_code'],
@@ -83,30 +84,28 @@ describe('POST /api/auth/idp', () => {
 
   it('sends the identity token byte for byte in the field of UPSTREAM_SIGN_IN_FIELD', async () => {
     const token = '{"a":1}|100%\\u002b';
-    await using world = startWorld({ UPSTREAM_SIGN_IN_FIELD: 'identity_token' });
-    scriptSignIn(world);
-    world.upstream.on(TOKEN, reply(200, { access_token: token, error: 'invalid_client' }));
-    const response = await signIn(world);
+    await using other = startWorld({ UPSTREAM_SIGN_IN_FIELD: 'identity_token' });
+    scriptSignIn(other);
+    other.upstream.on(TOKEN, reply(200, { access_token: token, error: 'invalid_client' }));
+    const response = await signIn(other);
     expect(response.status).toBe(200);
-    expect(JSON.parse(world.upstream.last(SIGN_IN).body)).toEqual({ identity_token: token });
+    expect(JSON.parse(other.upstream.last(SIGN_IN).body)).toEqual({ identity_token: token });
     // Errors of the provider are logged only when it has refused the sign-in.
-    expect(world.lines.at(-1)).not.toHaveProperty('oauthError');
+    expect(other.lines.at(-1)).not.toHaveProperty('oauthError');
   });
 
   it('sends the code to IDP_URL and the identity token to UPSTREAM_URL', async () => {
     await using provider = startWorld();
     provider.upstream.on(`POST /tenant/oauth/token`, reply(200, { access_token: 'identity-1' }));
-    await using world = startWorld({ IDP_URL: `${provider.upstream.identityProviderUrl}/tenant` });
-    world.upstream.on(SIGN_IN, reply(200, pair(1)));
-    const response = await signIn(world);
+    await using other = startWorld({ IDP_URL: `${provider.upstream.identityProviderUrl}/tenant` });
+    other.upstream.on(SIGN_IN, reply(200, pair(1)));
+    const response = await signIn(other);
     expect(response.status).toBe(200);
     expect(provider.upstream.calls).toEqual(['POST /tenant/oauth/token']);
-    expect(world.upstream.calls).toEqual([SIGN_IN]);
+    expect(other.upstream.calls).toEqual([SIGN_IN]);
   });
 
   it('sets both cookies for a browser that sends a session cookie twice', async () => {
-    await using world = startWorld();
-    scriptSignIn(world);
     const response = await signIn(world, GRANT, { cookie: `${SIGNED_IN}; ${SIGNED_IN}` });
     expect(response.status).toBe(200);
     expect(await response.text()).toBe('{"ok":true}');
@@ -124,7 +123,6 @@ describe('POST /api/auth/idp with bad input', () => {
   ])(
     'refuses a %s that is missing, is no text, or is too short or too long',
     async (field, wrong, message) => {
-      await using world = startWorld();
       for (const value of wrong) {
         await expectRefused(await signIn(world, { ...GRANT, [field]: value }), 400, message);
       }
@@ -134,8 +132,6 @@ describe('POST /api/auth/idp with bad input', () => {
   );
 
   it('accepts a code of 1 to 4096 characters and a verifier of 43 to 4096', async () => {
-    await using world = startWorld();
-    scriptSignIn(world);
     for (const [codeLength, verifierLength] of [
       [1, 43],
       [1, 44],
@@ -151,7 +147,6 @@ describe('POST /api/auth/idp with bad input', () => {
   });
 
   it('names the field and its rule, and does not repeat what was sent', async () => {
-    await using world = startWorld();
     const response = await signIn(world, { code: 'secret-code', code_verifier: 'secret-verifier' });
     expect(response.status).toBe(400);
     const text = await response.text();
@@ -160,7 +155,6 @@ describe('POST /api/auth/idp with bad input', () => {
   });
 
   it('finds no fields in a __proto__ key', async () => {
-    await using world = startWorld();
     const body = `{"__proto__":${JSON.stringify(GRANT)}}`;
     const headers = { 'content-type': 'application/json' };
     const response = await world.request('/api/auth/idp', { method: 'POST', headers, body });
@@ -169,7 +163,6 @@ describe('POST /api/auth/idp with bad input', () => {
   });
 
   it('refuses a request without a body', async () => {
-    await using world = startWorld();
     const response = await world.request('/api/auth/idp', { method: 'POST' });
     await expectRefused(response, 400, messages.bodyNotAnObject);
     expect(world.upstream.calls).toEqual([]);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { beforeEach, describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import {
   checkSession,
@@ -13,11 +13,15 @@ import {
   signIn,
   TOKEN,
 } from '../../support/session-calls.ts';
-import { startWorld, storedTokens } from '../../support/world.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
+import { storedTokens } from '../../support/world.ts';
 
 const BOTH_STEPS = [TOKEN, SIGN_IN];
 const A = { access_token: 'a' };
 const R = { refresh_token: 'r' };
+
+const world = sharedWorld();
+beforeEach(() => scriptSignIn(world));
 
 describe('the token pair of a sign-in', () => {
   it.each<[where: string, status: number, body: object, maxAge: number]>([
@@ -26,8 +30,6 @@ describe('the token pair of a sign-in', () => {
     ['the top level, beside a pair in data', 200, { ...pair(1), data: pair(2) }, 900],
     ['any success, such as a 201', 201, pair(1), 900],
   ])('is taken from %s', async (_, status, body, maxAge) => {
-    await using world = startWorld();
-    scriptSignIn(world);
     world.upstream.on(SIGN_IN, reply(status, body));
     const response = await signIn(world);
     expect(response.status).toBe(200);
@@ -45,8 +47,6 @@ describe('the token pair of a sign-in', () => {
     [['34560000', '34560001', '1e300', '1e999'], 34_560_000],
     [['0', 'null', 'false', '""', '"soon"', '{}', '{"valueOf":1,"toString":1}', '-1', '0.5'], 900],
   ])('with an expires_in of %j keeps the access cookie for %i seconds', async (texts, seconds) => {
-    await using world = startWorld();
-    scriptSignIn(world);
     for (const text of texts) {
       const body = `{"access_token":"a","refresh_token":"r","expires_in":${text}}`;
       world.upstream.on(SIGN_IN, () => new Response(body));
@@ -80,21 +80,16 @@ describe('the token pair of a sign-in', () => {
     ['the access token is invalid', NO_TOKENS.map((token) => ({ ...R, access_token: token }))],
     ['the refresh token is invalid', NO_TOKENS.map((token) => ({ ...A, refresh_token: token }))],
   ])('is refused with 502 when %s', async (_, bodies) => {
-    await using world = startWorld();
-    scriptSignIn(world);
     for (const body of bodies) {
       world.upstream.on(SIGN_IN, reply(200, body));
       await expectRefused(await signIn(world), 502, messages.signInFailed);
     }
     expect(world.upstream.calls).toEqual(bodies.flatMap(() => BOTH_STEPS));
-    expect(world.log).toHaveLength(bodies.length);
   });
 
   it.each(['', 'not JSON', '{"access_token":"a","refresh_token":"r"', '{"__proto__":{"access_token":"a"}}'])(
     'is refused with 502 when the body is %j',
     async (body) => {
-      await using world = startWorld();
-      scriptSignIn(world);
       world.upstream.on(SIGN_IN, () => new Response(body));
       await expectRefused(await signIn(world), 502, messages.signInFailed);
       expect(world.upstream.calls).toEqual(BOTH_STEPS);
@@ -105,7 +100,6 @@ describe('the token pair of a sign-in', () => {
     String.fromCharCode(...Array.from({ length: 0x7e - 0x20 }, (_, index) => 0x21 + index)),
     ...['1|abc', '100%', '{"a":1}', '[1]', '12345', 'true', 'a+b', 'a%2Bb', 'a;b,c', '"quoted"'],
   ])('reaches the upstream unchanged after a round through the cookies: %s', async (token) => {
-    await using world = startWorld();
     scriptSignIn(world, { access_token: token, refresh_token: `r${token}` });
     world.upstream.on(ME, reply(401)).on(REFRESH, reply(400));
     const cookie = sentBack(await signIn(world));
@@ -119,7 +113,6 @@ describe('the token pair of a sign-in', () => {
     ['name and value of the refresh cookie', 'refresh', 'r'.repeat(4096 - 17)],
     ['a value that the cookie escapes', 'access', '%'.repeat((4096 - 16) / 3)],
   ])('may take 4096 bytes of %s and no more, because a browser would drop it', async (_, name, token) => {
-    await using world = startWorld();
     scriptSignIn(world, { ...pair(1), [`${name}_token`]: token });
     const response = await signIn(world);
     expect(response.status).toBe(200);
@@ -130,8 +123,7 @@ describe('the token pair of a sign-in', () => {
 
     world.upstream.on(SIGN_IN, reply(200, { ...pair(1), [`${name}_token`]: `a${token}` }));
     await expectRefused(await signIn(world), 502, messages.tokensTooLarge);
-    expect(world.log).toHaveLength(1);
-    expect(world.log[0]).toContain('"reason":"tokensTooLarge"');
-    expect(world.log[0]).not.toContain(token.slice(0, 20));
+    expect(world.log.at(-1)).toContain('"reason":"tokensTooLarge"');
+    expect(world.log.at(-1)).not.toContain(token.slice(0, 20));
   });
 });
