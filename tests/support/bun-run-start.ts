@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
-import { type Ended, runToEnd } from './run-to-end.ts';
+import { runToEnd } from './run-to-end.ts';
 import { ORIGIN } from './world.ts';
 
 const COMMAND = [process.execPath, 'run', '--silent', 'start'];
@@ -59,6 +59,6 @@ export async function start(settings: Record<string, string> = {}) {
 }
 
 /** For settings with which the gateway does not start. */
-export function startInVain(settings: Record<string, string>): Promise<Ended> {
+export function startInVain(settings: Record<string, string>) {
   return runToEnd(COMMAND, { cwd: PROJECT, environment: { ...NO_SETTINGS, ...settings } });
 }

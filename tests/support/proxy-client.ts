@@ -6,11 +6,6 @@ import tls from 'node:tls';
 import type { TlsProxy } from './tls-proxies.ts';
 import { ORIGIN } from './world.ts';
 
-export interface ProxyResponse {
-  readonly status: number;
-  readonly headers: http2.IncomingHttpHeaders;
-}
-
 /** HTTP/2 over connections from one address of this machine, such as 127.0.0.2. */
 export class ProxyClient implements Disposable {
   readonly #sessions: http2.ClientHttp2Session[];
@@ -25,8 +20,11 @@ export class ProxyClient implements Disposable {
   }
 
   /** Sends a request without a body on each connection in turn; resolves when the response has ended. */
-  request(method: string, path: string, headers: Record<string, string> = {}): Promise<ProxyResponse> {
-    const { promise, resolve, reject } = Promise.withResolvers<ProxyResponse>();
+  request(method: string, path: string, headers: Record<string, string> = {}) {
+    const { promise, resolve, reject } = Promise.withResolvers<{
+      status: number;
+      headers: http2.IncomingHttpHeaders;
+    }>();
     const session = this.#sessions[this.#requests++ % this.#sessions.length];
     const stream = session?.request({ ':method': method, ':path': path, origin: ORIGIN, ...headers });
     stream?.on('error', reject).on('response', (head) => {

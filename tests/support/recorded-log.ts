@@ -1,21 +1,12 @@
 /** A gateway's log, kept for the test to read. */
 
-import type { Logger } from 'pino';
 import { createLogger } from '../../src/gateway/telemetry/logger.ts';
 
 export type LogLine = Readonly<Record<string, unknown>>;
 
-export interface RecordedLog {
-  readonly logger: Logger;
-  /** Everything, down to debug. */
-  readonly lines: readonly LogLine[];
-  /** As they were written: what somebody should look at. */
-  readonly warnings: readonly string[];
-  /** Waits for a line with these values; that of a streamed response is written when its body has ended. */
-  line(values: LogLine): Promise<LogLine>;
-}
+export type RecordedLog = ReturnType<typeof recordLog>;
 
-export function recordLog(): RecordedLog {
+export function recordLog() {
   const lines: LogLine[] = [];
   const warnings: string[] = [];
   let written = Promise.withResolvers<void>();
@@ -28,9 +19,12 @@ export function recordLog(): RecordedLog {
   };
   return {
     logger: createLogger('debug', { write }),
+    /** Everything, down to debug. */
     lines,
+    /** As they were written: what somebody should look at. */
     warnings,
-    async line(values) {
+    /** Waits for a line with these values; that of a streamed response is written when its body has ended. */
+    async line(values: LogLine) {
       for (;;) {
         const found = lines.find((line) =>
           Object.entries(values).every(([name, value]) => line[name] === value),

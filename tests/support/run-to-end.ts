@@ -1,16 +1,12 @@
 /** Runs a program to its end. */
 
-export interface Ended {
-  readonly status: number;
-  readonly output: string;
-  readonly errors: string;
-}
+export type Ended = Awaited<ReturnType<typeof runToEnd>>;
 
 /** Without input; the environment is this process's own, with what is given. */
 export async function runToEnd(
   command: readonly string[],
   { cwd, environment = {} }: { cwd?: string; environment?: Readonly<Record<string, string>> } = {},
-): Promise<Ended> {
+) {
   const child = Bun.spawn([...command], {
     ...(cwd === undefined ? {} : { cwd }),
     env: { ...process.env, ...environment },

@@ -11,11 +11,7 @@ export const CLIENT_ADDRESS_HEADER = 'x-test-address';
 
 const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url));
 
-export interface TlsProxy extends AsyncDisposable {
-  readonly port: number;
-  /** Clients must trust it. */
-  readonly certificate: string;
-}
+export type TlsProxy = Awaited<ReturnType<typeof startTlsProxy>>;
 
 /** How a proxy is run in a folder of its own. */
 interface Start {
@@ -48,7 +44,7 @@ export const TLS_PROXIES = [
 /** HAProxy that waits one second for a client that stalls, so that a test can wait for it. */
 export const prepareImpatientHaproxy = haproxyWith({ 'timeout client 60s': 'timeout client 1s' });
 
-export async function startTlsProxy(prepare: Prepare, gatewayPort: number): Promise<TlsProxy> {
+export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
   const folder = await mkdtemp(`${tmpdir()}/tls-proxy-`);
   const certificate = await makeCertificate(folder);
   const port = await freePorts(2);
@@ -72,6 +68,7 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number): Prom
   await eventually(isUp, `${command[0]} to pass requests on`);
   return {
     port,
+    /** Clients must trust it. */
     certificate,
     async [Symbol.asyncDispose]() {
       proxy.kill('SIGTERM');

@@ -309,10 +309,8 @@ describe('the sandbox’s audio file', () => {
 
   it.each([
     ['bytes=0-0', 0, 1],
-    ['bytes=43-45', 43, 46],
     ['bytes=1001-2000', 1001, 2001],
     ['bytes=479000-', 479_000, SIZE],
-    ['bytes=1-', 1, SIZE],
     ['bytes=-3', 480_041, SIZE],
     ['bytes=-999999', 0, SIZE],
     ['bytes=480043-999999', 480_043, SIZE],
@@ -425,14 +423,5 @@ describe('startSandbox()', () => {
     const second = await startSandbox(options);
     expect(second.identityProviderUrl).toBe(`http://127.0.0.1:${identityProviderPort}`);
     await second.stop();
-  });
-
-  it('prints nothing from the start to the end, through a sign-in', async () => {
-    const support = new URL('../../support/sandbox-account.ts', import.meta.url).href;
-    const script = `import { signIn, startTestSandbox } from ${JSON.stringify(support)};
-      const sandbox = await startTestSandbox(); await signIn(sandbox, 'quiet'); await sandbox.stop();`;
-    const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'pipe' });
-    expect([await child.stdout.text(), await child.stderr.text()]).toEqual(['', '']);
-    expect(await child.exited).toBe(0);
   });
 });

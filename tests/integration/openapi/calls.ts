@@ -9,24 +9,7 @@ export const GRANT = { code: 'c', code_verifier: 'v'.repeat(43) };
 /** Sign-in reads a token pair, a refresh too, and the other calls relay it. */
 export const PAIR = { access_token: 'access-2', refresh_token: 'refresh-2' };
 
-export interface Call {
-  /** Such as `GET /api/health`, as in the document. */
-  readonly operation: string;
-  readonly method: string;
-  readonly path: string;
-  readonly documented: readonly string[];
-  readonly json?: unknown;
-  /** The call to the upstream that decides the response; none for what the gateway responds by itself. */
-  readonly upstream?: string;
-  readonly isSignOut: boolean;
-  readonly isProxied: boolean;
-  readonly isPlayback: boolean;
-  /** Whether it is made with the session's tokens. */
-  readonly hasSession: boolean;
-  readonly hasBody: boolean;
-  /** Whether the upstream's own body is passed on, an error's too. */
-  readonly relays: boolean;
-}
+export type Call = ReturnType<typeof callOf>;
 
 /** The upstream's path and the JSON body of the gateway's own routes. */
 const OWN_ROUTES: Readonly<Record<string, { upstream?: string; json?: unknown }>> = {
@@ -38,7 +21,8 @@ const OWN_ROUTES: Readonly<Record<string, { upstream?: string; json?: unknown }>
   '/api/music/generate': { upstream: '/v1/music', json: TRACK },
 };
 
-export function callOf(operation: string, { responses }: DocumentedOperation): Call {
+/** @param operation such as `GET /api/health`, as in the document */
+export function callOf(operation: string, { responses }: DocumentedOperation) {
   const [method = '', template = ''] = operation.split(' ');
   const path = template.replace('{rest}', 'library/1').replace('{creation_id}', 'abc');
   const isProxied = path.startsWith('/api/upstream');
@@ -55,12 +39,15 @@ export function callOf(operation: string, { responses }: DocumentedOperation): C
     path,
     documented: Object.keys(responses),
     json: own?.json ?? (isProxied && !isRead ? {} : undefined),
-    ...(upstreamPath && { upstream: `${upstreamMethod} ${upstreamPath}` }),
+    /** The call to the upstream that decides the response; none for what the gateway responds by itself. */
+    upstream: upstreamPath && `${upstreamMethod} ${upstreamPath}`,
     isSignOut,
     isProxied,
     isPlayback,
+    /** Whether it is made with the session's tokens. */
     hasSession: path !== '/api/health' && path !== '/api/auth/idp' && !isSignOut && !isPlayback,
     hasBody: !isRead && !isSignOut,
+    /** Whether the upstream's own body is passed on, an error's too. */
     relays: isProxied || (isRead && path !== '/api/health'),
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
-import { PROXIED_METHODS, PROXIED_PATH, PUBLIC, proxied } from '../../support/routes.ts';
+import { PROXIED_PATH, PUBLIC, proxied } from '../../support/routes.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
 import { ACCESS_ONLY, ORIGIN, startWorld } from '../../support/world.ts';
 
@@ -13,17 +13,8 @@ function get(path: string, headers: Record<string, string> = {}): Promise<Respon
   return world.request(`/api/upstream${path}`, { cookie: ACCESS_ONLY, headers, decompress: false });
 }
 
-describe('the method of a proxied request', () => {
-  it.each(PROXIED_METHODS)('is forwarded: %s', async (method) => {
-    const { path, options, calls } = proxied(method);
-    world.upstream.on(calls.join(), () => new Response('done'));
-    const response = await world.request(path, options);
-    expect(response.status).toBe(200);
-    expect(await response.text()).toBe(method === 'HEAD' ? '' : 'done');
-    expect(world.upstream.calls).toEqual([...calls]);
-    expect(world.upstream.received[0]?.body).toBe('');
-  });
-
+// The methods that are forwarded: every-route.test.ts.
+describe('another method of a proxied request', () => {
   it.each(['TRACE', 'CONNECT', 'PROPFIND', 'QUERY', 'PURGE'])('is refused: %s', async (method) => {
     const response = await rawCall(world, `${method} ${PROXIED_PATH}`);
     expect(response.status).toBe(405);
