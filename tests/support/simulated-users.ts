@@ -96,7 +96,7 @@ export class Crowd implements Disposable {
     const targets = this.#users.map(({ outcomes }) => outcomes.length + checks);
     const areReached = () =>
       this.#users.every(({ outcomes }, index) => outcomes.length >= (targets[index] ?? 0));
-    await eventually(areReached, `${checks} more session checks of every user`, DEADLINE_MS);
+    await this.until(areReached, `${checks} more session checks of every user`);
   }
 
   /**
@@ -113,8 +113,8 @@ export class Crowd implements Disposable {
   /** Like `eventually`, but gives up as soon as a session check has failed. */
   async until(condition: () => boolean, what: string): Promise<void> {
     const checked = () => {
-      const { '200': _, ...failed } = this.outcomes();
-      if (Object.keys(failed).length) throw new Error(`session checks: ${JSON.stringify(failed)}`);
+      const failed = this.outcomes.filter((outcome) => outcome !== 200);
+      if (failed.length) throw new Error(`session checks: ${failed.join(', ')}`);
       return condition();
     };
     await eventually(checked, what, DEADLINE_MS);
@@ -129,12 +129,9 @@ export class Crowd implements Disposable {
     this.#isStopped = true;
   }
 
-  /** How many checks have ended each way. */
-  outcomes(): Record<string, number> {
-    const counts: Record<string, number> = {};
-    for (const outcome of this.#users.flatMap(({ outcomes }) => outcomes))
-      counts[outcome] = (counts[outcome] ?? 0) + 1;
-    return counts;
+  /** How the checks of all users have ended. */
+  get outcomes() {
+    return this.#users.flatMap(({ outcomes }) => outcomes);
   }
 
   async #keepChecking(user: User): Promise<void> {

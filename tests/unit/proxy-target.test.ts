@@ -47,10 +47,13 @@ describe('parseTarget()', () => {
   );
 
   it.each(['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])('judges 12 KB of "%s" quickly', (piece) => {
-    const startedAt = performance.now();
-    parse(`/v1/${piece.repeat(12_000 / piece.length)}x`);
-    // A quadratic pattern takes a tenth of a second or more.
-    expect(performance.now() - startedAt).toBeLessThan(50);
+    const times = Array.from({ length: 5 }, () => {
+      const startedAt = performance.now();
+      parse(`/v1/${piece.repeat(12_000 / piece.length)}x`);
+      return performance.now() - startedAt;
+    });
+    // A quadratic pattern takes a tenth of a second or more, and a busy machine slows down single runs.
+    expect(Math.min(...times)).toBeLessThan(50);
   });
 });
 

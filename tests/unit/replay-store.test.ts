@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'bun:test';
+import type { TokenRecord } from '../../src/gateway/refresh/record.ts';
+import { encodeRecord, parseRecord } from '../../src/gateway/refresh/redis-commands.ts';
 import { SignOutPlaces } from '../../src/gateway/refresh/redis-store.ts';
 import { CLAIM, LIFETIMES, RENEWAL, SIGN_OUT } from '../support/refresh-coordinator.ts';
 import { TextMemoryStore } from '../support/text-store.ts';
@@ -156,4 +158,16 @@ it('SignOutPlaces has 10,000 places, each free again after its time or when it i
   expect(places.take(30_000)).toBeUndefined();
   time.now = 30_000;
   expect(places.take(30_000)).toBeDefined();
+});
+
+it.each<[string, TokenRecord]>([
+  ['claimed:a-b', { kind: 'claimed', by: 'a-b' }],
+  ['renewed:c_d', { kind: 'renewed', sealedPair: 'c_d' }],
+  ['rejected', { kind: 'rejected' }],
+  ['unreachable', { kind: 'unreachable' }],
+  ['ended:1700000000000', { kind: 'ended', clearsFrom: 1_700_000_000_000 }],
+  ['of a later version', { kind: 'unreadable', text: 'of a later version' }],
+])('A record in Redis has the text "%s", which instances of other versions know', (text, record) => {
+  expect(encodeRecord(record)).toBe(text);
+  expect(parseRecord(text)).toEqual(record);
 });

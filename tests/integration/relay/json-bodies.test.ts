@@ -120,18 +120,3 @@ describe.each(ROUTES)('the JSON body of $name', ({ path, calls, valid }) => {
     );
   });
 });
-
-describe('a name that comes twice in a JSON body', () => {
-  it('counts with its last value, for the check as for the upstream', async () => {
-    const body = '{"model":"first","model":"last","prompt":"p","music_length_ms":1,"music_length_ms":3000}';
-    const response = await post(GENERATE.path, body);
-    expect(response.status).toBe(200);
-    const { model, music_length_ms } = JSON.parse(world.upstream.last('POST /v1/music').body);
-    expect([model, music_length_ms]).toEqual(['last', 3000]);
-  });
-
-  it('is refused when the last value is not valid', async () => {
-    const body = '{"model":"m","prompt":"p","music_length_ms":3000,"music_length_ms":1}';
-    await expectRefusal(await post(GENERATE.path, body), messages.musicLengthInvalid.en);
-  });
-});

@@ -27,8 +27,7 @@ describe('another method of a proxied request', () => {
 
 describe.each([proxied('GET'), PUBLIC])('a response for $name', ({ path, options, calls }) => {
   it.each([
-    ...[200, 201, 202, 203, 207, 226, 300, 305, 400, 401, 402, 403, 404, 405, 409, 410, 412, 413, 416],
-    ...[418, 422, 425, 428, 429, 451, 499, 500, 501, 502, 503, 504, 511, 599],
+    ...[200, 201, 203, 226, 300, 305, 400, 401, 402, 404, 405, 413, 416, 418, 429, 499, 500, 503, 511, 599],
   ])('keeps the status %d and its body, without an envelope or a second call', async (status) => {
     await using own = startWorld();
     const headers = { 'content-type': 'text/html', allow: 'GET, OPTIONS, QUERY', 'retry-after': '7' };

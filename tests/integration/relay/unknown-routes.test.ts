@@ -67,7 +67,7 @@ describe('a route that does not exist', () => {
     ...['/', '/api', '/api/', '/favicon.ico', '/index.html', '/robots.txt', '/.env', '/api/unknown'],
     ...['/api/auth', '/api/auth/', '/api/auth/unknown', '/api/auth/idp/more', '/api/music'],
     ...['/api/music/unknown', '/api/upstream', '/v1/me', '/auth/session', '/constructor', '/__proto__'],
-    ...['/api/constructor', '/api/*', '/*'],
+    ...['/api/constructor', '/api/*', '/*', '/metrics', '/api/metrics'],
   ])('is a 404 with the envelope, with a session and without: %s', async (path) => {
     for (const method of PROXIED_METHODS) {
       for (const cookie of [SIGNED_IN, '']) {

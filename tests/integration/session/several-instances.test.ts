@@ -30,24 +30,8 @@ function processSession(gateway: { readonly url: string }, cookie = cookies(1)):
   return request(`${gateway.url}/api/auth/session`, { cookie });
 }
 
+// That they share a refresh: refresh-coordinator.test.ts and deployment/two-instances-example.test.ts.
 describeWith([REDIS_SERVER], 'two instances with Redis', () => {
-  it('make one refresh for 200 parallel requests with one expired pair, and clear no cookie', async () => {
-    await using two = await startTwo();
-    const { first, second, upstream } = two;
-    const responses = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => checkSession(index % 2 ? first : second, cookies(1))),
-    );
-    for (const response of responses) {
-      expect(response.status).toBe(200);
-      expect(storedTokens(response)).toEqual({
-        svc_music_access: 'access-2',
-        svc_music_refresh: 'refresh-2',
-      });
-    }
-    expect(refreshes({ upstream })).toBe(WARM_UP + 1);
-    expect([...first.log, ...second.log]).toEqual([]);
-  });
-
   it('recover when the one that refreshes is killed in the middle', async () => {
     await using two = await startTwo();
     const { second, upstream, rotation } = two;
