@@ -54,7 +54,7 @@ export function scriptEveryFlow(upstream: ScriptedUpstream): void {
     .on(`GET /v1/music/public/${MARK}`, () => Response.json({ title: MARK }));
 }
 
-export interface Flow {
+interface Flow {
   readonly name: string;
   /** Sends one request with that id, and returns the values of the cookies in the response. */
   readonly run: (gateway: { url: string }, id: string) => Promise<string[]>;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
+import { memoryOf } from '../../support/process-status.ts';
 import { describeWith, LINUX } from '../../support/requirements.ts';
 import { ORIGIN } from '../../support/world.ts';
 
@@ -56,16 +57,11 @@ describeWith([LINUX], 'what a request allocates', () => {
   it.each(BOUNDS)('stays within bounds: %s', async (name, path, bound) => {
     const origin = name === 'refused origin' ? 'http://evil.test' : ORIGIN;
     expect(await send(path, origin, WARM_UP)).toBe(name === 'refused origin' ? 403 : 200);
-    const before = await residentBytes(gateway.pid);
+    const before = await memoryOf(gateway.pid);
     await send(path, origin, REQUESTS);
-    const each = ((await residentBytes(gateway.pid)) - before) / REQUESTS;
+    const after = await memoryOf(gateway.pid);
+    const each = ((after.rssMb - before.rssMb) * 1024 * 1024) / REQUESTS;
     console.log(`${name}: ${Math.round(each)} bytes a request`);
     expect(each).toBeLessThan(bound);
   });
 });
-
-/** @see proc(5), `/proc/pid/status` */
-async function residentBytes(pid: number): Promise<number> {
-  const status = await Bun.file(`/proc/${pid}/status`).text();
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) * 1024;
-}

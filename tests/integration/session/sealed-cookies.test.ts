@@ -28,22 +28,19 @@ const THE_PAIR = { access_token: 'the-access-token', refresh_token: 'the-refresh
 /** The values of cookies, by name. */
 type Jar = Record<string, string | undefined>;
 
-interface SealedWorld extends World {
-  /** The cookies of its sign-in. */
-  readonly jar: Jar;
-}
-
 function newKey(): string {
   return randomBytes(32).toString('base64url');
 }
 
-async function startSignedIn(environment: Environment = { COOKIE_KEYS: newKey() }): Promise<SealedWorld> {
+/** A gateway with the cookies of a sign-in. */
+async function startSignedIn(environment: Environment = { COOKIE_KEYS: newKey() }) {
   const world = startWorld(environment);
   scriptSignIn(world, THE_PAIR);
   world.upstream
     .on(ME, ({ headers }) => Response.json({ bearer: headers.get('authorization') }))
     .on(REFRESH_CALL, reply(200, pair(2)));
-  return Object.assign(world, { jar: storedTokens(await signIn(world)) });
+  const jar: Jar = storedTokens(await signIn(world));
+  return Object.assign(world, { jar });
 }
 
 /** Cookies from another gateway, with other keys or none. */
