@@ -2,23 +2,17 @@
 
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 
-const GENERATORS = {
+export const SIGNING_ALGORITHMS = ['ES256', 'ES384', 'ES512', 'Ed25519', 'RS256', 'PS256'] as const;
+type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
+
+const GENERATORS: Record<SigningAlgorithm, () => { publicKey: KeyObject; privateKey: KeyObject }> = {
   ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
   ES384: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
   ES512: () => generateKeyPairSync('ec', { namedCurve: 'P-521' }),
   Ed25519: () => generateKeyPairSync('ed25519'),
   RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
   PS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
-} satisfies Record<string, () => { publicKey: KeyObject; privateKey: KeyObject }>;
-export type SigningAlgorithm = keyof typeof GENERATORS;
-export const SIGNING_ALGORITHMS: readonly SigningAlgorithm[] = [
-  'ES256',
-  'ES384',
-  'ES512',
-  'Ed25519',
-  'RS256',
-  'PS256',
-];
+};
 
 export function clientKeyPair(alg: SigningAlgorithm, kid = 'gateway-1') {
   const { publicKey, privateKey } = GENERATORS[alg]();

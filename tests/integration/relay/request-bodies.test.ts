@@ -106,10 +106,7 @@ describe('a request body', () => {
 
   it.each([
     ['a chunk without a size', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
-    ['a chunk longer than its size', 'Transfer-Encoding: chunked', '1\r\n{"code":1}\r\n0\r\n\r\n'],
     ['a negative length', 'Content-Length: -1', '{}'],
-    ['a length that is not a number', 'Content-Length: 0x10', '{}'],
-    ['a length beyond all numbers', 'Content-Length: 99999999999999999999', '{}'],
     [
       'chunks and a length',
       'Transfer-Encoding: chunked\r\nContent-Length: 5',

@@ -39,14 +39,6 @@ describe('Accept-Language', () => {
 
   it.each<[where: string, status: number, path: string, options: RequestOptions, Message]>([
     ['the origin is refused', 403, '/api/music/models', { origin: null }, messages.originNotAllowed],
-    ['nothing is found', 404, '/api/nothing', {}, messages.notFound],
-    [
-      'a field is invalid',
-      400,
-      '/api/music/generate',
-      { json: { ...ORDER, prompt: '' } },
-      messages.promptInvalid,
-    ],
     [
       'the body is malformed',
       400,
