@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
 import { observedBody } from '../../src/gateway/http/observed-body.ts';
 import { ReaderAllowance } from '../../src/gateway/http/reader-allowance.ts';
 import { traceOf } from '../../src/gateway/trace/request-trace.ts';
+import { pass, settle } from '../support/passing-time.ts';
 
 const KiB = 1024;
 
@@ -48,10 +49,6 @@ describe('observedBody()', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  async function settle(): Promise<void> {
-    for (let turn = 0; turn < 20; turn++) await Promise.resolve();
-  }
-
   /** A body that is observed while its upstream sends what it is given. A paid one has had its first piece, of 1 KiB. */
   function observe(kind: 'relayed' | 'paid') {
     let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
@@ -83,12 +80,6 @@ describe('observedBody()', () => {
       push: (bytes: number) => controller?.enqueue(new Uint8Array(bytes)),
       close: () => controller?.close(),
     };
-  }
-
-  async function pass(ms: number): Promise<void> {
-    await settle();
-    jest.advanceTimersByTime(ms);
-    await settle();
   }
 
   it('skips an empty piece', async () => {

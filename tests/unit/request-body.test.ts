@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
 import { BodyBudget } from '../../src/gateway/http/admission/body-budget.ts';
 import { readBody } from '../../src/gateway/http/request-body.ts';
+import { pass, settle } from '../support/passing-time.ts';
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
@@ -31,16 +32,6 @@ function read({ request }: { request: Request }, budget = new BodyBudget(BUDGET_
     return undefined;
   });
   return { body, budget, status: () => status };
-}
-
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
-}
-
-async function pass(ms: number): Promise<void> {
-  await settle();
-  jest.advanceTimersByTime(ms);
-  await settle();
 }
 
 describe('the deadline of readBody()', () => {

@@ -3,8 +3,8 @@ import net from 'node:net';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { recordLog } from '../../support/recorded-log.ts';
+import { SharedUpstream } from '../../support/rotating-upstream.ts';
 import { BUFFERED, GENERATE, PUBLIC, SIGN_IN_ROUTE, TRACK } from '../../support/routes.ts';
-import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { FIRST_PIECE, startTrackUpstream } from '../../support/track-upstream.ts';
 import {
   ACCESS_ONLY,
@@ -91,9 +91,7 @@ describe("Bun's own idle timeout", () => {
   });
 
   it('does not cut a client that waits for the upstream', async () => {
-    await using upstream = Object.assign(new ScriptedUpstream(), {
-      [Symbol.asyncDispose]: () => upstream.stop(),
-    });
+    await using upstream = new SharedUpstream();
     const released = Promise.withResolvers<void>();
     const routes = [GENERATE, PUBLIC, SIGN_IN_ROUTE, ...BUFFERED];
     const calls = routes.map((route) => route.calls[0] ?? '');
