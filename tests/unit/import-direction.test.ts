@@ -37,7 +37,7 @@ const REFUSED = {
 const ALLOWED = {
   'src/gateway/routes': ['../session/session.ts'],
   'src/gateway/session': ['../refresh/coordinator.ts'],
-  'src/gateway/refresh': ['../upstream/session-endpoints.ts'],
+  'src/gateway/refresh': ['../upstream/upstream-api.ts'],
   'src/gateway/upstream': ['../http/errors.ts'],
   'src/gateway/http': ['../settings/settings.ts'],
   'src/gateway/http/admission': ['../errors.ts'],

@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'bun:test';
+import { beforeEach, describe, expect, it } from 'bun:test';
 import { type MessageKey, messages } from '../../../src/gateway/http/messages.ts';
-import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { expectRefused, reply, SIGN_IN, signIn, TOKEN } from '../../support/session-calls.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
 import { ACCESS_ONLY, startWorld, type World } from '../../support/world.ts';
 
 const BOTH_STEPS = [TOKEN, SIGN_IN];
@@ -12,21 +12,20 @@ const GRANT = { code: `${SECRET}-code`, code_verifier: SECRET.repeat(8) };
 const PAIR = { access_token: `${SECRET}-access`, refresh_token: `${SECRET}-refresh` };
 const QUOTE = { ...PAIR, error_description: SECRET, message: SECRET };
 
-function startScripted(environment: Environment = {}): World {
-  const world = startWorld(environment);
-  world.upstream.on(TOKEN, reply(200, { access_token: `${SECRET}-identity` })).on(SIGN_IN, reply(200, PAIR));
-  return world;
-}
+const world = sharedWorld();
+const scriptSuccess = ({ upstream }: World) =>
+  upstream.on(TOKEN, reply(200, { access_token: `${SECRET}-identity` })).on(SIGN_IN, reply(200, PAIR));
+beforeEach(() => void scriptSuccess(world));
 
 /** Asserts a refusal that gives nothing away, neither to the client nor to a reader of the log. */
-async function expectFailure(world: World, response: Response, status: number, reason: MessageKey) {
+async function expectFailure(response: Response, status: number, reason: MessageKey, { lines } = world) {
   expect(JSON.stringify([...response.headers])).not.toContain(SECRET);
   expect(response.headers.get('location')).toBeNull();
   const text = await response.clone().text();
   expect(text).not.toMatch(/secret|127\.0\.0\.1/);
   await expectRefused(response, status, messages[reason]);
-  expect(JSON.stringify(world.lines)).not.toContain(SECRET);
-  expect(world.lines.at(-1)).toMatchObject({ status, reason });
+  expect(JSON.stringify(lines)).not.toContain(SECRET);
+  expect(lines.at(-1)).toMatchObject({ status, reason });
 }
 
 describe('POST /api/auth/idp when the identity provider refuses', () => {
@@ -55,15 +54,13 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
       [200, { error: 'invalid_client' }, 'clientRefused', 401, 'invalid_client'],
     ],
   )('with %i and the body %j, reports %s with %i', async (given, body, reason, status, oauthError) => {
-    await using world = startScripted();
     const location = `${world.upstream.identityProviderUrl}/${SECRET}`;
     world.upstream.on(TOKEN, () => Response.json(body, { status: given, headers: { location } }));
-    await expectFailure(world, await signIn(world, GRANT), status, reason);
+    await expectFailure(await signIn(world, GRANT), status, reason);
     expect(world.upstream.calls).toEqual([TOKEN]);
     // Only what is not the user's fault is a warning.
     expect(world.lines.at(-1)?.['level']).toBe(reason === 'signInRefused' ? 'info' : 'warn');
     expect(world.lines.at(-1)?.['oauthError']).toBe(oauthError);
-    expect(world.log).toHaveLength(reason === 'signInRefused' ? 0 : 1);
   });
 
   it('responds 401 when its success has no identity token', async () => {
@@ -75,10 +72,9 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
         ...tokens.map((token) => JSON.stringify({ access_token: token })),
       ],
     ];
-    await using world = startScripted();
     for (const body of bodies) {
       world.upstream.on(TOKEN, () => new Response(body));
-      await expectFailure(world, await signIn(world, GRANT), 401, 'signInRefused');
+      await expectFailure(await signIn(world, GRANT), 401, 'signInRefused');
     }
     expect(world.upstream.calls).toEqual(bodies.map(() => TOKEN));
   });
@@ -90,14 +86,13 @@ describe('POST /api/auth/idp when the upstream refuses', () => {
     [204, 502],
     [307, 502],
   ])('with %i, responds %i, keeps an earlier session and does not try again', async (given, status) => {
-    await using world = startScripted();
     const headers = { location: `${world.upstream.upstreamUrl}/v1/${SECRET}` };
     const body = given === 204 ? null : JSON.stringify({ ...QUOTE, error: { message: SECRET } });
     world.upstream.on(SIGN_IN, () => new Response(body, { status: given, headers }));
     const response = await signIn(world, GRANT, { cookie: ACCESS_ONLY });
-    await expectFailure(world, response, status, 'signInFailed');
+    await expectFailure(response, status, 'signInFailed');
     expect(world.upstream.calls).toEqual(BOTH_STEPS);
-    expect(world.log).toHaveLength(status >= 500 ? 1 : 0);
+    expect(world.lines.at(-1)?.['level']).toBe(status >= 500 ? 'warn' : 'info');
   });
 });
 
@@ -121,17 +116,17 @@ describe('POST /api/auth/idp when a server fails', () => {
     ],
   ])('responds 502 because %s', async (_, setting, bytes, reason, calls) => {
     await using broken = await startRawUpstream((socket) => socket.end(bytes));
-    await using world = startScripted({ [setting]: broken.url });
-    await expectFailure(world, await signIn(world, GRANT), 502, reason);
-    expect(world.upstream.calls).toEqual(calls);
+    await using other = startWorld({ [setting]: broken.url });
+    scriptSuccess(other);
+    await expectFailure(await signIn(other, GRANT), 502, reason, other);
+    expect(other.upstream.calls).toEqual(calls);
   });
 
   it.each<[what: string, tokens: object, reason: MessageKey]>([
     ['malformed', { ...PAIR, refresh_token: `${SECRET} refresh` }, 'signInFailed'],
     ['too large for a cookie', { ...PAIR, refresh_token: SECRET.repeat(1000) }, 'tokensTooLarge'],
   ])('gives no token away when the pair is %s', async (_, tokens, reason) => {
-    await using world = startScripted();
     world.upstream.on(SIGN_IN, reply(200, tokens));
-    await expectFailure(world, await signIn(world, GRANT), 502, reason);
+    await expectFailure(await signIn(world, GRANT), 502, reason);
   });
 });
