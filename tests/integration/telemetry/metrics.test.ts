@@ -3,12 +3,10 @@ import { messages } from '../../../src/gateway/http/messages.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { parseSamples, samplesOf } from '../../support/metrics.ts';
-import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { REDIS_SERVER, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
+import { GENERATE } from '../../support/routes.ts';
 import { ACCESS_ONLY, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
-
-const GENERATION = { cookie: ACCESS_ONLY, json: { model: 'm', prompt: 'p', music_length_ms: 3000 } };
 
 let metrics: Metrics;
 beforeEach(() => {
@@ -60,7 +58,7 @@ describe('the metrics', () => {
   it('count requests while they are in flight, and their bytes when they have ended', async () => {
     const released = Promise.withResolvers<void>();
     world.upstream.on('POST /v1/music', () => released.promise.then(() => new Response('a'.repeat(20_000))));
-    const generations = [1, 2].map(() => world.request('/api/music/generate', GENERATION));
+    const generations = [1, 2].map(() => world.request(GENERATE.path, GENERATE.options));
     await world.upstream.arrived('POST /v1/music', 2);
     const inFlight = () => sample('requests_in_flight{route="/api/music/generate"}');
     expect(await inFlight()).toBe(2);
@@ -138,18 +136,7 @@ describe('the metrics', () => {
   });
 });
 
-describe('the metrics of failures', () => {
-  it('count bodies that the upstream breaks off', async () => {
-    await using upstream = await startRawUpstream((socket) => {
-      socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n${'x'.repeat(100_000)}`);
-    });
-    await using world = startWorld({ UPSTREAM_URL: upstream.url }, metrics);
-    const broken = world.request('/api/upstream/v1/broken', { cookie: ACCESS_ONLY });
-    await expect(broken.then((response) => response.arrayBuffer())).rejects.toThrow();
-    await world.line({ brokenBody: true });
-    expect(await sample('broken_bodies_total{route="/api/upstream/*"}')).toBe(1);
-  });
-
+describe('the metrics of an outage', () => {
   it('say that Redis is down before any request has needed it', async () => {
     await using world = startWorld({ REDIS_URL: 'redis://127.0.0.1:1' }, metrics);
     await world.line({ level: 'warn' });

@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, setSystemTime } from 'bun:test';
 import net from 'node:net';
+import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
+import { samplesOf } from '../../support/metrics.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { releasedBody } from '../../support/released-body.ts';
+import { GENERATE } from '../../support/routes.ts';
 import { ACCESS_ONLY, ORIGIN, startWorld, type World } from '../../support/world.ts';
 
-const GENERATION = { cookie: ACCESS_ONLY, json: { model: 'm', prompt: 'p', music_length_ms: 3000 } };
 /** The flood has stopped when no piece was asked for in so many checks. */
 const QUIET_CHECKS = 30;
 
@@ -38,7 +40,7 @@ describe('the log line of a response with a body', () => {
     const body = releasedBody();
     world.upstream.on('POST /v1/music', () => new Response(body.stream));
     body.release('first');
-    const response = await world.request('/api/music/generate', GENERATION);
+    const response = await world.request(GENERATE.path, GENERATE.options);
     expect(response.status).toBe(200);
     expect(world.lines).toEqual([]);
     body.release(Buffer.alloc(200_000));
@@ -67,18 +69,21 @@ describe('the log line of a response with a body', () => {
     expect(line).not.toContainKey('bytes');
   });
 
-  it('warns of a body that the upstream broke off', async () => {
+  it('warns of a body that the upstream broke off, which is counted too', async () => {
     await using upstream = await startRawUpstream((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n${'x'.repeat(300_000)}`, () =>
         socket.end(),
       );
     });
-    await using broken = startWorld({ UPSTREAM_URL: upstream.url });
+    const metrics = new Metrics();
+    await using broken = startWorld({ UPSTREAM_URL: upstream.url }, metrics);
     const response = broken.request('/api/upstream/v1/track?q=a-secret', { cookie: ACCESS_ONLY });
     await expect(response.then((each) => each.arrayBuffer())).rejects.toThrow();
     const line = await broken.line({ brokenBody: true });
     expect(line).toMatchObject({ level: 'warn', status: 200, bytes: 300_000 });
     expect(line).not.toContainKey('clientGone');
+    const samples = await samplesOf(metrics.registry);
+    expect(samples.get('broken_bodies_total{route="/api/upstream/*"}')).toBe(1);
   });
 
   it('says that the upstream stalled, not that the client disconnected, when Bun cut the client off', async () => {
