@@ -68,8 +68,16 @@ export class RefreshClaims {
     if (running) running.ended = ended;
   }
 
-  /** Claims the refresh, or waits until another request or instance has made it, and notes that in the trace. */
-  async claimOrWait(refreshToken: string, { trace, arrivedAt }: RefreshRequest): Promise<Turn> {
+  /**
+   * Claims the refresh, or waits until another request or instance has made it, and notes that in the trace.
+   *
+   * @param onRenewed called as soon as the token is known to be renewed, before its successor is decrypted
+   */
+  async claimOrWait(
+    refreshToken: string,
+    { trace, arrivedAt }: RefreshRequest,
+    onRenewed: () => void,
+  ): Promise<Turn> {
     const key = refreshTokenHash(refreshToken);
     /** When this request first saw each claim, by the claim's id. */
     const waitingSince = new Map<string, number>();
@@ -79,6 +87,7 @@ export class RefreshClaims {
       const found = this.#running.get(key)?.claim ?? (await this.#store.add(key, claim, CLAIM_MS));
       if (!found) return this.#claimed(running);
       const hasWaited = waitingSince.size > 0;
+      if (found.kind === 'renewed') onRenewed();
       if (found.kind === 'claimed') {
         const since = waitingSince.get(found.by) ?? this.#clock.now();
         waitingSince.set(found.by, since);

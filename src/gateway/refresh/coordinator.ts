@@ -120,11 +120,10 @@ export class RefreshCoordinator {
     const { refreshToken, trace, arrivedAt } = refreshing;
     const seen = new Set<string>();
     for (let token = refreshToken; ; ) {
-      const turn = await this.#claims.claimOrWait(token, refreshing);
+      const turn = await this.#claims.claimOrWait(token, refreshing, stopSharing);
       if (!turn.found) return this.#claims.refresh(turn.running, trace);
       const successor = await decryptSuccessor(turn.found, token);
       if (!successor) return outcomeOf(turn.found);
-      stopSharing();
       seen.add(token);
       token = successor.refreshToken;
       if (seen.has(token)) return this.#replay(successor, trace);

@@ -34,11 +34,10 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
         // The body is expensive to read, so it is read only for a session and when there is a place for the call.
         await session.refuseIfNoPlace(streams);
         streamedBodies.refuseIfFull(STREAMED_SHARE.generation);
-        const idempotencyKey = forwardedRequestHeader(request, 'idempotency-key');
         // The call keeps only its own JSON text. A trimmed string would keep the whole request body in memory for minutes.
         const call = api.generationCall(
           orderOf(await readFields(request, requestBodies, ORDER_FIELDS)),
-          idempotencyKey,
+          forwardedRequestHeader(request, 'idempotency-key'),
         );
         return session.during(streams, async (place) => {
           const upstream = await session.fetch(call);

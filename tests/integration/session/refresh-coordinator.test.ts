@@ -1,5 +1,5 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
-import type { Clock } from '../../../src/gateway/refresh/clock.ts';
+import { type Clock, systemClock } from '../../../src/gateway/refresh/clock.ts';
 import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { MemoryReplayStore } from '../../../src/gateway/refresh/memory-store.ts';
 import type { RefreshOutcome } from '../../../src/gateway/refresh/record.ts';
@@ -151,6 +151,26 @@ function coordinationOver(startStores: StartStores): void {
 
 describe('coordination over a shared memory', () => coordinationOver(inMemory));
 describeWith([REDIS_SERVER], 'coordination over Redis', () => coordinationOver(inRedis));
+
+describe('a replay', () => {
+  it('is not shared with a request of another time, whose replay window may be over or still open', async () => {
+    await using upstream = new SharedUpstream();
+    const responses = [reply(200, PAIR), reply(401)];
+    upstream.on(REFRESH, () => responses.shift()?.() ?? reply(500)());
+    let now = Date.now();
+    const clock = { ...systemClock, now: () => now };
+    const coordinator = refreshCoordinatorOver(new MemoryReplayStore(() => now), upstream, {}, clock);
+    const arriveAt = (at: number) => coordinator.refresh('t1', newTrace(), at);
+    await arriveAt(now);
+    const inWindow = now + 1000;
+    now += 61_000;
+    const late = arriveAt(now);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await arriveAt(inWindow)).kind).toBe('renewed');
+    expect((await late).kind).toBe('rejected');
+    expect(upstream.calls).toEqual([REFRESH, REFRESH]);
+  });
+});
 
 /** Sign-outs with tokens that never existed: anybody can send them. */
 async function flood(coordinator: RefreshCoordinator, count: number): Promise<void> {
