@@ -1,22 +1,95 @@
-/** A model of a Redis server: the commands that the gateway sends, in memory, at the caller's time. */
+/** A model of a Redis server: what the gateway's scripts do, in TypeScript, at the caller's time. */
 
-import { compileLua, isTrue, type LuaGlobals, type LuaValue, numberIn, text } from './lua-subset.ts';
+import { CLAIMED, ENDED, RENEWED, run, type Script } from '../../../src/gateway/refresh/redis-commands.ts';
 
 interface Entry {
   readonly value: string;
-  /** Undefined: never. */
-  readonly expiresAt: number | undefined;
+  readonly expiresAt: number;
 }
 
-/** What a client gets: a table is an array, nil and false are null. */
+/** What a client gets: nil is null. */
 export type RedisReply = string | number | null | readonly RedisReply[];
 
-const compiled = new Map<string, ReturnType<typeof compileLua>>();
+interface Call {
+  readonly redis: RedisModel;
+  /** The two keys. */
+  readonly record: string;
+  readonly issued: string;
+  readonly values: readonly string[];
+}
+type Apply = (call: Call) => RedisReply;
 
-function compiledScript(script: string): ReturnType<typeof compileLua> {
-  const known = compiled.get(script) ?? compileLua(script);
-  compiled.set(script, known);
-  return known;
+const hasKind = (kind: string, record: string | null) => record?.startsWith(kind) ?? false;
+
+/** By their names in redis-commands.ts, with which redis-model.test.ts compares them. */
+const SCRIPTS = new Map<Script, Apply>([
+  [
+    'add',
+    ({ redis, record, values: [value = '', ms] }) => {
+      const before = redis.get(record);
+      if (before === null) redis.set(record, value, Number(ms));
+      return before;
+    },
+  ],
+  [
+    'replace',
+    ({ redis, record, values: [value = '', ms, expected] }) => {
+      const before = redis.get(record);
+      if (before === expected) redis.set(record, value, Number(ms));
+      return before;
+    },
+  ],
+  ['get', ({ redis, record }) => redis.get(record)],
+  [
+    'markIssued',
+    ({ redis, record, issued, values: [presentedAt = '', ms] }) => {
+      const before = redis.get(record);
+      redis.set(issued, redis.get(issued) || presentedAt, Number(ms));
+      if (hasKind(ENDED, before)) redis.prolong(record, Number(ms));
+      return before;
+    },
+  ],
+  [
+    'markPresented',
+    ({ redis, issued, values: [presentedAt = ''] }) => {
+      if (redis.get(issued) === '') redis.set(issued, presentedAt);
+      return null;
+    },
+  ],
+  ['presentedAt', ({ redis, issued }) => redis.get(issued)],
+  [
+    'end',
+    ({ redis, record, issued, values: [value = '', workedMs, claimedMs, unknownMs, isKnown] }) => {
+      const before = redis.get(record);
+      const isEnded = hasKind(ENDED, before);
+      const isClaim = hasKind(CLAIMED, before);
+      const hasWorked = isKnown === '1' || hasKind(RENEWED, before) || redis.get(issued) !== null;
+      const otherMs = isClaim ? claimedMs : unknownMs;
+      if (hasWorked) redis.set(record, isEnded && before ? before : value, Number(workedMs));
+      else if (!isEnded && otherMs !== '0') redis.set(record, value, Number(otherMs));
+      else if (isClaim) redis.set(record, value);
+      return [before, hasWorked ? 1 : 0];
+    },
+  ],
+  [
+    'restore',
+    ({ redis, record, issued, values: [value = '', ms] }) => {
+      const before = redis.get(record);
+      if (hasKind(ENDED, value)) {
+        redis.set(record, value, Math.max(Number(ms), redis.remainingMs(record), redis.remainingMs(issued)));
+      } else if (before === null || (hasKind(CLAIMED, before) && !hasKind(CLAIMED, value))) {
+        redis.set(record, value, Number(ms));
+      } else if (hasKind(ENDED, before) && hasKind(RENEWED, value)) redis.prolong(record, Number(ms));
+      return before;
+    },
+  ],
+]);
+
+/** By the text that the gateway sends. */
+const scripts = new Map<string | undefined, Apply>();
+for (const [name, apply] of SCRIPTS) {
+  const keep = async (_: string, [text]: readonly string[]) => scripts.set(text, apply);
+  void run({ send: keep }, name, '', []);
 }
 
 export class RedisModel {
@@ -28,19 +101,11 @@ export class RedisModel {
     this.#now = now;
   }
 
-  /** @throws as Redis replies with an error */
-  command(name: string, parameters: readonly string[]): RedisReply {
-    if (name !== 'EVAL') return replyOf(this.#call([name, ...parameters]));
-    const [script = '', count = '0', ...rest] = parameters;
-    const globals: LuaGlobals = {
-      KEYS: rest.slice(0, Number(count)),
-      ARGV: rest.slice(Number(count)),
-      'redis.call': (called) => this.#call(called),
-      'string.sub': ([value, from, to]) => text(value).slice(numberIn(from) - 1, numberIn(to)),
-      'math.max': (values) => Math.max(...values.map(numberIn)),
-      tonumber: ([value]) => (isNumeric(value) ? numberIn(value) : undefined),
-    };
-    return replyOf(compiledScript(script)(globals));
+  /** @param parameters of the command EVAL, the only one that the gateway sends */
+  eval([text, , record = '', issued = '', ...values]: readonly string[]): RedisReply {
+    const apply = scripts.get(text);
+    if (!apply) throw new Error(`the model of Redis has no script ${text}`);
+    return apply({ redis: this, record, issued, values });
   }
 
   /** Everything is lost, as by a restart without persistence. */
@@ -48,77 +113,31 @@ export class RedisModel {
     this.#entries.clear();
   }
 
-  #call([name, ...parameters]: readonly LuaValue[]): LuaValue {
-    const [key = '', ...values] = parameters.map(text);
-    switch (name) {
-      case 'GET':
-        return this.#read(key)?.value ?? false;
-      case 'SET':
-        return this.#set(key, values);
-      case 'EXISTS':
-        return this.#read(key) ? 1 : 0;
-      case 'PTTL':
-        return this.#remaining(key);
-      case 'PEXPIRE':
-        return this.#expire(key, integerIn(values[0]));
-      default:
-        throw new Error(`the model of Redis has no ${name}`);
-    }
+  get(key: string): string | null {
+    return this.#read(key)?.value ?? null;
+  }
+
+  /** @param lifetimeMs the key keeps its lifetime without one, and without an old lifetime it never expires */
+  set(key: string, value: string, lifetimeMs?: number): void {
+    if (lifetimeMs !== undefined && !(Number.isInteger(lifetimeMs) && lifetimeMs > 0))
+      throw new Error(`invalid expire time: ${lifetimeMs}`);
+    const kept = this.#read(key)?.expiresAt ?? Number.POSITIVE_INFINITY;
+    this.#entries.set(key, { value, expiresAt: lifetimeMs === undefined ? kept : this.#now() + lifetimeMs });
+  }
+
+  /** -1 for a key that never expires, -2 for none. */
+  remainingMs(key: string): number {
+    const entry = this.#read(key);
+    if (!entry) return -2;
+    return entry.expiresAt === Number.POSITIVE_INFINITY ? -1 : entry.expiresAt - this.#now();
+  }
+
+  prolong(key: string, lifetimeMs: number): void {
+    if (this.remainingMs(key) < lifetimeMs) this.set(key, this.get(key) ?? '', lifetimeMs);
   }
 
   #read(key: string): Entry | undefined {
     const entry = this.#entries.get(key);
-    if (entry?.expiresAt === undefined || entry.expiresAt > this.#now()) return entry;
-    this.#entries.delete(key);
-    return undefined;
+    return entry && entry.expiresAt > this.#now() ? entry : undefined;
   }
-
-  #set(key: string, [value = '', ...options]: readonly string[]): LuaValue {
-    this.#entries.set(key, { value, expiresAt: this.#expiryOf(key, options) });
-    return 'OK';
-  }
-
-  #expiryOf(key: string, [option, lifetime]: readonly string[]): number | undefined {
-    if (option === undefined) return undefined;
-    if (option === 'KEEPTTL') return this.#read(key)?.expiresAt;
-    if (option !== 'PX') throw new Error(`the model of Redis has no SET with ${option}`);
-    const lifetimeMs = integerIn(lifetime);
-    if (lifetimeMs <= 0) throw new Error("invalid expire time in 'set' command");
-    return this.#now() + lifetimeMs;
-  }
-
-  #remaining(key: string): number {
-    const entry = this.#read(key);
-    if (!entry) return -2;
-    return entry.expiresAt === undefined ? -1 : entry.expiresAt - this.#now();
-  }
-
-  #expire(key: string, lifetimeMs: number): number {
-    const entry = this.#read(key);
-    if (!entry) return 0;
-    if (lifetimeMs <= 0) this.#entries.delete(key);
-    else this.#entries.set(key, { value: entry.value, expiresAt: this.#now() + lifetimeMs });
-    return 1;
-  }
-}
-
-function isNumeric(value: LuaValue): boolean {
-  return typeof value === 'number' || (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value));
-}
-
-function integerIn(value: string | undefined): number {
-  if (value === undefined || !/^-?\d+$/.test(value))
-    throw new Error('value is not an integer or out of range');
-  return Number(value);
-}
-
-/** A table ends at its first nil, and numbers lose their decimals. */
-function replyOf(value: LuaValue): RedisReply {
-  if (Array.isArray(value)) {
-    const end = value.indexOf(undefined);
-    return value.slice(0, end < 0 ? value.length : end).map(replyOf);
-  }
-  if (typeof value === 'string') return value;
-  if (typeof value === 'number') return Math.trunc(value);
-  return isTrue(value) ? 1 : null;
 }

@@ -67,13 +67,13 @@ export class RedisNetwork {
             else if (clock.isAlive) resolve();
           });
         }),
-      send: (name, parameters) => {
+      send: (_, parameters) => {
         const { promise, resolve, reject } = Promise.withResolvers<RedisReply>();
         if (!isOpen) reject(new Error('the connection is closed'));
         if (!isOpen || !clock.isAlive) return promise;
         pending.add(reject);
         sent.push(() => {
-          const settle = this.#execute(name, parameters, resolve, reject);
+          const settle = this.#execute(parameters, resolve, reject);
           replied.push(() => {
             if (pending.delete(reject) && clock.isAlive) settle();
           });
@@ -100,13 +100,12 @@ export class RedisNetwork {
 
   /** Returns what gives the reply to the client. */
   #execute(
-    name: string,
     parameters: readonly string[],
     resolve: (reply: RedisReply) => void,
     reject: (cause: unknown) => void,
   ): () => void {
     try {
-      const reply = this.#redis.command(name, parameters);
+      const reply = this.#redis.eval(parameters);
       return () => resolve(reply);
     } catch (error) {
       return () => reject(error);

@@ -182,7 +182,6 @@ class Schedule {
   #forge(token: Token): void {
     this.#world.history.moment(`a claim of ${token.text} is forged`);
     this.#world.history.forged.push(token);
-    const key = `music-gateway:refresh:${refreshTokenHash(token.text)}`;
-    this.#world.redis.command('SET', [key, 'claimed:forged']);
+    this.#world.redis.set(`music-gateway:refresh:${refreshTokenHash(token.text)}`, 'claimed:forged');
   }
 }
