@@ -1,6 +1,6 @@
 /** What Linux reports about a process. Every function rejects where there is no /proc, and when the process has ended. */
 
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 
 const CLOCK_TICKS_PER_SECOND = 100;
 
@@ -12,8 +12,12 @@ export async function memoryOf(pid: number): Promise<{ readonly rssMb: number; r
   return { rssMb: megabytes('VmRSS'), peakMb: megabytes('VmHWM') };
 }
 
-export async function openFilesOf(pid: number): Promise<number> {
-  return (await readdir(`/proc/${pid}/fd`)).length;
+export async function openSocketsOf(pid: number): Promise<number> {
+  const folder = `/proc/${pid}/fd`;
+  // A descriptor that is closed meanwhile does not count.
+  const target = (descriptor: string) => readlink(`${folder}/${descriptor}`).catch(() => '');
+  const targets = await Promise.all((await readdir(folder)).map(target));
+  return targets.filter((each) => each.startsWith('socket:')).length;
 }
 
 /** @see proc_pid_stat(5): utime and stime, the 12th and 13th field after the name in parentheses */

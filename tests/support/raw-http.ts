@@ -83,7 +83,15 @@ export class RawConnection {
   }
 
   reset(): void {
+    this.isClosed = true;
     this.#socket.resetAndDestroy();
+  }
+
+  /** Closes the client's half; what the server still sends is ignored. */
+  hangUp(): void {
+    this.isClosed = true;
+    this.#socket.end();
+    this.#notify();
   }
 }
 

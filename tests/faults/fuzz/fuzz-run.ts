@@ -2,7 +2,7 @@
 
 import fc, { type Arbitrary } from 'fast-check';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
-import { memoryOf, openFilesOf } from '../../support/process-status.ts';
+import { memoryOf, openSocketsOf } from '../../support/process-status.ts';
 import { BatchRun, printable } from './batch-run.ts';
 import type { Call } from './call-parser.ts';
 import { type FuzzRequest, requestsOfConnection } from './grammar/requests.ts';
@@ -21,8 +21,8 @@ export interface FuzzOptions {
 /** After so many requests the gateway has grown to its working size; from then on it may grow by this much. */
 const WARM_UP_REQUESTS = 10_000;
 const MOST_GROWTH_MB = 150;
-/** Open files that a connection being closed may still hold. */
-const MOST_OPEN_FILES = 40;
+/** Sockets of connections that may still be closing. */
+const MOST_OPEN_SOCKETS = 40;
 /** As many findings are shown. */
 const MOST_FINDINGS = 3;
 /** A batch has so many connections, which are used at the same time. Each is generated from a seed of its own. */
@@ -145,8 +145,8 @@ class Run implements AsyncDisposable {
     if (!gateway) return undefined;
     this.#upstream.dropConnections();
     await Bun.sleep(300);
-    const openFiles = await openFilesOf(gateway.pid).catch(() => 0);
-    if (openFiles > MOST_OPEN_FILES) return `${openFiles} files are still open`;
+    const openSockets = await openSocketsOf(gateway.pid).catch(() => 0);
+    if (openSockets > MOST_OPEN_SOCKETS) return `${openSockets} sockets are still open`;
     const growthMb = ((await residentMb(gateway)) ?? 0) - (this.#warmMb ?? Number.POSITIVE_INFINITY);
     return growthMb > MOST_GROWTH_MB
       ? `grew by ${growthMb} MB after ${WARM_UP_REQUESTS} requests`

@@ -6,7 +6,7 @@ import { REDIS_SERVER, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { RedisModel } from './redis-model.ts';
 
-const RUNS = 1000;
+const RUNS = 500;
 /** Far enough apart that no comparison of lifetimes depends on how long the test takes. */
 const LIFETIMES = ['20000', '60000', '300000'];
 /** A record with this lifetime is gone before the next command. */

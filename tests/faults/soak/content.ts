@@ -33,13 +33,10 @@ export function sha256(...pieces: Buffer[]): string {
   return hash.digest('hex');
 }
 
-/** Writes the tracks as files `0`, `1` and so on, and returns the SHA-256 of each. */
-export async function writeTracks(folder: string, bytes: number): Promise<string[]> {
-  const checksums: string[] = [];
-  for (let index = 0; index < TRACKS; index++) {
+/** Large tracks for slow readers, each with its SHA-256. */
+export function makeTracks(bytes: number) {
+  return Array.from({ length: TRACKS }, (_, index) => {
     const track = Buffer.concat([...seededBlocks(`track ${index}`, bytes)]);
-    await Bun.write(`${folder}/${index}`, track);
-    checksums.push(sha256(track));
-  }
-  return checksums;
+    return { track: new Blob([track]), checksum: sha256(track) };
+  });
 }

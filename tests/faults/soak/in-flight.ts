@@ -1,11 +1,13 @@
 /** Many streams and generations in flight at once: what they cost, what others notice, and whether SIGTERM breaks one. */
 
+import net from 'node:net';
 import { eventually } from '../../support/eventually.ts';
-import { type ClientRequest, Connection } from './connection.ts';
+import { isUp } from '../../support/is-up.ts';
+import { memoryOf } from '../../support/process-status.ts';
+import { RawConnection } from '../../support/raw-http.ts';
 import { audioFor, halvesFor, sha256, TRACKS } from './content.ts';
 import { percentile } from './outcome.ts';
-import { memoryOf } from './process-status.ts';
-import { generation, PROXY, signedIn } from './requests.ts';
+import { bytesOf, type ClientRequest, exchange, generation, PROXY, signedIn } from './requests.ts';
 import { firstCookies } from './rotating-sessions.ts';
 import { checkSessions, type Rig, runScenario } from './scenario.ts';
 
@@ -32,6 +34,9 @@ interface Work {
   readonly sha256: string;
 }
 
+/** Waits after so many bytes. */
+type Pace = (bytes: number) => Promise<void>;
+
 /** A listener's queue takes no more connections at once. */
 const OPENED_AT_ONCE = 100;
 
@@ -41,8 +46,8 @@ export function inFlight(load: Load) {
     const { works, terminates } = load;
     const before = await checkSessions(gateway.url, load.checks);
     // Its response is complete. The connection stays open, as a browser's would.
-    const idle = await Connection.open(gateway.url);
-    await idle.send(signedIn(firstCookies('checker'), 'GET', '/api/auth/session'));
+    const idle = new RawConnection(portOf(rig));
+    await exchange(idle, signedIn(firstCookies('checker'), 'GET', '/api/auth/session'));
     const start = await memoryOf(gateway.pid);
     const started = await startWorks(load, rig);
     const waiting = await memoryOf(gateway.pid);
@@ -55,7 +60,8 @@ export function inFlight(load: Load) {
     const exitCode = terminates ? await gateway.exited : 0;
     if (exitCode !== 0) problems.add(`exit code ${exitCode}`);
     // No client closes its connection before the gateway has exited.
-    for (const connection of [idle, ...started.connections]) connection.cut();
+    idle.reset();
+    for (const cut of started.cuts) cut();
     return {
       'works in flight': works,
       'works complete with the right bytes': started.complete(),
@@ -72,47 +78,45 @@ export function inFlight(load: Load) {
 
 /** Resolves when each work is in flight; `release` lets all of them end, and waits for that. */
 async function startWorks({ works, kinds, bytesPerSecond }: Load, rig: Rig) {
-  const { gateway, upstream, problems } = rig;
+  const { upstream, problems } = rig;
   const released = Promise.withResolvers<void>();
   const pace = (bytes: number) =>
     bytesPerSecond ? Bun.sleep((bytes / bytesPerSecond) * 1000) : released.promise;
-  const connections: Connection[] = [];
+  const cuts: (() => void)[] = [];
   const begun: Promise<void>[] = [];
   const ends: Promise<void>[] = [];
   let held = 0;
   let complete = 0;
   for (let index = 0; index < works; index++) {
     const work = workOf(kinds[index % kinds.length] ?? kinds[0], index, rig);
-    const connection = await Connection.open(gateway.url);
     const begin = Promise.withResolvers<void>();
-    const reading = read(connection, work, begin.resolve, pace).then(() => void complete++);
-    const end = problems.during(`work ${index}`, reading);
+    const { cut, received } = start(work, portOf(rig), begin.resolve, pace);
+    const judged = received.then((checksum) => {
+      if (checksum !== work.sha256) throw new Error(`${work.request.path}: other bytes than were sent`);
+      complete++;
+    });
+    const end = problems.during(`work ${index}`, judged);
     // One that fails before it begins must not be waited for.
     if (work.kind !== 'head') begun.push(Promise.race([begin.promise, end]));
     if (work.kind !== 'reader') held++;
-    connections.push(connection);
+    cuts.push(cut);
     ends.push(end);
-    if (index % OPENED_AT_ONCE === 0) await upstream.holds(held);
+    if (index % OPENED_AT_ONCE === 0) await Promise.all([upstream.holds(held), ...begun]);
   }
   await Promise.all([upstream.holds(held), ...begun]);
   const release = async () => {
     released.resolve();
-    await upstream.release();
+    upstream.release();
     await Promise.all(ends);
   };
-  return { connections, release, complete: () => complete };
+  return { cuts, release, complete: () => complete };
 }
 
 /** @returns how long the gateway took to refuse new connections, in milliseconds */
 async function terminate({ gateway }: Rig): Promise<number> {
   const signalledAt = performance.now();
   gateway.kill('SIGTERM');
-  const refuses = () =>
-    Connection.open(gateway.url).then(
-      (connection) => connection.cut(),
-      () => true,
-    );
-  await eventually(refuses, 'the gateway to refuse new connections');
+  await eventually(async () => !(await isUp(gateway.url)), 'the gateway to refuse new connections');
   return performance.now() - signalledAt;
 }
 
@@ -132,21 +136,53 @@ function workOf(kind: Waiting, index: number, { checksums }: Rig): Work {
   }
 }
 
-/** Calls `begin` after the first bytes, and reads the rest of a large track at its pace. */
-async function read(
-  connection: Connection,
-  work: Work,
-  begin: () => void,
-  pace: (bytes: number) => Promise<void>,
-): Promise<void> {
-  const hash = new Bun.CryptoHasher('sha256');
-  const { status } = await connection.send(work.request, {
-    onBody: (piece) => void hash.update(piece),
-    pace: (bytes) => {
+/** Calls `begin` after the first bytes of the response, and reads a large track at its pace. */
+function start(work: Work, port: number, begin: () => void, pace: Pace) {
+  if (work.kind === 'reader') {
+    const socket = net.connect({ port, host: '127.0.0.1' });
+    const paced = (bytes: number) => {
       begin();
-      return work.kind === 'reader' ? pace(bytes) : Promise.resolve();
-    },
+      return pace(bytes);
+    };
+    return { cut: () => socket.resetAndDestroy(), received: readTrack(socket, work.request, paced) };
+  }
+  const connection = new RawConnection(port);
+  const received = exchange(connection, work.request, begin).then(({ status, body }) => {
+    if (status !== 200) throw new Error(`status ${status}`);
+    return sha256(Buffer.from(body, 'latin1'));
   });
-  if (status !== 200) throw new Error(`status ${status}`);
-  if (hash.digest('hex') !== work.sha256) throw new Error(`${work.request.path}: other bytes than were sent`);
+  return { cut: () => connection.reset(), received };
+}
+
+/** After the head, or after the chunk before. */
+const CHUNK_SIZE = /^(?:HTTP\/1\.1 200 .*?\r\n)?\r\n([0-9a-f]+)\r\n/is;
+
+/** Returns the SHA-256 of the track. Hundreds of tracks do not fit into memory. */
+async function readTrack(socket: net.Socket, request: ClientRequest, pace: Pace): Promise<string> {
+  const hash = new Bun.CryptoHasher('sha256');
+  let unread = Buffer.alloc(0);
+  let left = 0;
+  socket.write(bytesOf(request));
+  for await (const data of socket.iterator({ destroyOnReturn: false })) {
+    unread = Buffer.concat([unread, data]);
+    while (unread.length > 0) {
+      if (left === 0) {
+        const [start = '', size = ''] = CHUNK_SIZE.exec(unread.toString('latin1', 0, 4096)) ?? [];
+        if (!start) break;
+        left = Number.parseInt(size, 16);
+        if (left === 0) return hash.digest('hex');
+        unread = unread.subarray(start.length);
+      }
+      const piece = unread.subarray(0, left);
+      hash.update(piece);
+      left -= piece.length;
+      unread = unread.subarray(piece.length);
+    }
+    await pace(data.length);
+  }
+  throw new Error(`closed before the track was complete, after: ${unread.toString('latin1', 0, 100)}`);
+}
+
+function portOf({ gateway }: Rig): number {
+  return Number(new URL(gateway.url).port);
 }

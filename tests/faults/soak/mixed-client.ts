@@ -1,8 +1,9 @@
 /** One of the users who send mixed requests: it keeps its cookies and disconnects now and then. */
 
 import fc from 'fast-check';
-import { type ClientResponse, Connection } from './connection.ts';
-import { mixedKind, NEVER, type Planned } from './mixed-kinds.ts';
+import { type ParsedResponse, RawConnection } from '../../support/raw-http.ts';
+import { headerOf, mixedKind, NEVER, type Planned } from './mixed-kinds.ts';
+import { bytesOf, exchange } from './requests.ts';
 import { cookies, firstCookies } from './rotating-sessions.ts';
 import type { Rig } from './scenario.ts';
 
@@ -38,7 +39,7 @@ export class MixedClient {
   readonly #user: string;
   readonly #tally: Tally;
   #cookie: string;
-  #connection: Connection | undefined;
+  #connection: RawConnection | undefined;
 
   constructor(rig: Rig, user: string, tally: Tally) {
     this.#rig = rig;
@@ -50,14 +51,13 @@ export class MixedClient {
   async send({ kind, number, cut, waitMs, hangsUp }: Step): Promise<void> {
     const planned = kind(number, this.#cookie, this.#user);
     const moment = planned.request.path === NEVER ? 'waiting' : cut;
-    if (!this.#connection?.isOpen) this.#connection = await Connection.open(this.#rig.gateway.url);
-    const connection = this.#connection;
-    const end = () => (hangsUp ? connection.hangUp() : connection.cut());
+    const connection = this.#openConnection();
+    const end = () => (hangsUp ? connection.hangUp() : connection.reset());
     this.#tally.sent++;
-    if (moment === undefined) return this.#judge(planned, connection.send(planned.request));
+    if (moment === undefined) return this.#judge(planned, exchange(connection, planned.request));
     if (moment === 'sending') {
-      const bytes = connection.bytesOf(planned.request);
-      connection.write(bytes.subarray(0, 1 + (number % (bytes.length - 1))));
+      const bytes = bytesOf(planned.request);
+      await connection.send(bytes.slice(0, 1 + (number % (bytes.length - 1))));
       await Bun.sleep(waitMs);
     } else await this.#sendAndEnd(connection, planned, moment === 'reading' ? undefined : waitMs, end);
     this.#tally.cut++;
@@ -65,21 +65,30 @@ export class MixedClient {
   }
 
   close(): void {
-    this.#connection?.cut();
+    this.#connection?.reset();
+  }
+
+  #openConnection(): RawConnection {
+    if (!this.#connection || this.#connection.isClosed)
+      this.#connection = new RawConnection(Number(new URL(this.#rig.gateway.url).port));
+    return this.#connection;
   }
 
   /** @param waitMs undefined: ends it once a part of the response has been read */
-  async #sendAndEnd(connection: Connection, planned: Planned, waitMs: number | undefined, end: () => void) {
+  async #sendAndEnd(
+    connection: RawConnection,
+    planned: Planned,
+    waitMs: number | undefined,
+    end: () => void,
+  ) {
     const timer = waitMs === undefined ? undefined : setTimeout(end, waitMs);
-    const pace = async () => {
-      if (waitMs === undefined) end();
-    };
-    const response = await connection.send(planned.request, { pace }).catch(() => undefined);
+    const onPart = waitMs === undefined ? end : undefined;
+    const response = await exchange(connection, planned.request, onPart).catch(() => undefined);
     clearTimeout(timer);
     if (response) await this.#judge(planned, Promise.resolve(response));
   }
 
-  async #judge({ request, status, isRight }: Planned, sending: Promise<ClientResponse>): Promise<void> {
+  async #judge({ request, status, isRight }: Planned, sending: Promise<ParsedResponse>): Promise<void> {
     const { method, path } = request;
     const { statuses, checkMs } = this.#tally;
     const sentAt = performance.now();
@@ -90,13 +99,13 @@ export class MixedClient {
         statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
         this.#keepCookies(response);
         if (response.status === status && isRight(response)) return;
-        throw new Error(`${response.status} instead of ${status}: ${response.body.subarray(0, 100)}`);
+        throw new Error(`${response.status} instead of ${status}: ${response.body.slice(0, 100)}`);
       }),
     );
   }
 
-  #keepCookies({ headers }: ClientResponse): void {
-    const [access, refresh] = headers.getSetCookie().map((each) => /^\w+=([^;]+)/.exec(each)?.[1]);
+  #keepCookies(response: ParsedResponse): void {
+    const [access, refresh] = headerOf(response, 'set-cookie').map((each) => /^\w+=([^;]+)/.exec(each)?.[1]);
     if (access !== undefined && refresh !== undefined) this.#cookie = cookies(access, refresh);
   }
 }

@@ -1,16 +1,16 @@
 /** The kinds of request that users of a studio and others send, and the response that each must get. */
 
 import fc from 'fast-check';
+import type { ParsedResponse } from '../../support/raw-http.ts';
 import { ORIGIN } from '../../support/world.ts';
-import type { ClientRequest, ClientResponse } from './connection.ts';
 import { audioFor, MODELS, SMALL_TRACK } from './content.ts';
-import { generation, PROXY, signedIn } from './requests.ts';
+import { type ClientRequest, generation, PROXY, signedIn } from './requests.ts';
 import { cookies } from './rotating-sessions.ts';
 
 export interface Planned {
   readonly request: ClientRequest;
   readonly status: number;
-  readonly isRight: (response: ClientResponse) => boolean;
+  readonly isRight: (response: ParsedResponse) => boolean;
 }
 
 /** @param number chosen at random */
@@ -44,8 +44,8 @@ const range: Kind = (number, cookie) => {
     206,
     request,
     (response) =>
-      response.headers.get('content-range') === `bytes ${first}-${last}/${SMALL_TRACK.length}` &&
-      response.body.equals(SMALL_TRACK.subarray(first, last + 1)),
+      headerOf(response, 'content-range')[0] === `bytes ${first}-${last}/${SMALL_TRACK.length}` &&
+      response.body === SMALL_TRACK.toString('latin1', first, last + 1),
   );
 };
 
@@ -68,7 +68,7 @@ const endedSession: Kind = (number) => {
   return planned(
     401,
     request,
-    (response) => isEnvelope(response) && response.headers.getSetCookie().length === 2,
+    (response) => isEnvelope(response) && headerOf(response, 'set-cookie').length === 2,
   );
 };
 
@@ -106,13 +106,17 @@ export const mixedKind = fc.oneof(
 
 type Expected = string | Buffer | Planned['isRight'];
 
-function planned(status: number, request: ClientRequest, expected: Expected): Planned {
-  if (typeof expected === 'function') return { status, request, isRight: expected };
-  return { status, request, isRight: ({ body }) => body.equals(Buffer.from(expected)) };
+export function headerOf({ headers }: ParsedResponse, name: string): string[] {
+  return headers.filter(([each]) => each === name).map(([, value]) => value);
 }
 
-function isEnvelope({ body }: ClientResponse): boolean {
-  return body.toString().startsWith('{"error":{"message":"');
+function planned(status: number, request: ClientRequest, expected: Expected): Planned {
+  if (typeof expected === 'function') return { status, request, isRight: expected };
+  return { status, request, isRight: ({ body }) => body === expected.toString('latin1') };
+}
+
+function isEnvelope({ body }: ParsedResponse): boolean {
+  return body.startsWith('{"error":{"message":"');
 }
 
 function envelope(message: string): string {

@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { eventually } from '../../support/eventually.ts';
+import { memoryOf, openSocketsOf } from '../../support/process-status.ts';
 import { MixedClient, newTally, type Step, step } from './mixed-client.ts';
 import { percentile } from './outcome.ts';
-import { memoryOf, openSockets } from './process-status.ts';
 import { checkSessions, runScenario } from './scenario.ts';
 
 export interface MixedRequests {
@@ -44,12 +44,13 @@ export function mixedRequests({ requests, clients, seed, upstreamIdleSeconds, li
     const seconds = (performance.now() - startedAt) / 1000;
     const deadlineMs = (upstreamIdleSeconds * 2 + 10) * 1000;
     // The upstream closes its idle connections.
-    const areClosed = async () => (await openSockets(gateway.pid)) <= socketsAtStart;
+    const areClosed = async () => (await openSocketsOf(gateway.pid)) <= socketsAtStart;
     const what = `the gateway's sockets to be ${socketsAtStart} again`;
     await problems.during('afterwards', eventually(areClosed, what, deadlineMs));
     const { rssMb, peakMb } = await memoryOf(gateway.pid);
     await problems.during('afterwards', checkSessions(gateway.url, 1));
-    const { refreshes, reused, unexpected } = await upstream.figures();
+    const { unexpected, sessions } = upstream;
+    const { refreshes, reused } = sessions;
     if (reused > 0) problems.add(`${reused} refresh tokens were sent twice`);
     if (unexpected > 0) problems.add(`${unexpected} calls that the upstream does not serve`);
     const tenths = await Promise.all(samples);
