@@ -1,8 +1,9 @@
 /** One run: fast-check generates the requests of each connection, and shrinks the first that something is wrong with. */
 
 import fc, { type Arbitrary } from 'fast-check';
+import { eventually } from '../../support/eventually.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
-import { memoryOf, openSocketsOf } from '../../support/process-status.ts';
+import { openSocketsOf } from '../../support/process-status.ts';
 import { BatchRun, printable } from './batch-run.ts';
 import type { Call } from './call-parser.ts';
 import { type FuzzRequest, requestsOfConnection } from './grammar/requests.ts';
@@ -18,9 +19,6 @@ export interface FuzzOptions {
   readonly progress?: (text: string) => void;
 }
 
-/** After so many requests the gateway has grown to its working size; from then on it may grow by this much. */
-const WARM_UP_REQUESTS = 10_000;
-const MOST_GROWTH_MB = 150;
 /** Sockets of connections that may still be closing. */
 const MOST_OPEN_SOCKETS = 40;
 /** As many findings are shown. */
@@ -45,7 +43,6 @@ class Run implements AsyncDisposable {
   #gateway: GatewayProcess | undefined;
   #batch: BatchRun | undefined;
   #requests = 0;
-  #warmMb: number | undefined;
 
   private constructor(stack: AsyncDisposableStack, upstream: RecordingUpstream) {
     this.#stack = stack;
@@ -73,7 +70,7 @@ class Run implements AsyncDisposable {
       if (run.findings.length > 0) return await this.#shrinkAny(run, seeds);
       progress?.(`${this.#requests} requests`);
     }
-    return await this.#problemWithSize();
+    return await this.#problemWithSockets();
   }
 
   /** Repeats the connections of a batch alone, those first with which something was wrong. */
@@ -120,7 +117,6 @@ class Run implements AsyncDisposable {
     this.#batch = run;
     await run.send(connections);
     this.#requests += run.size;
-    if (this.#requests > WARM_UP_REQUESTS) this.#warmMb ??= await residentMb(gateway);
     const died = await Promise.race([gateway.exited, Bun.sleep(0)]);
     const [logged] = errorsIn(gateway).slice(loggedBefore);
     if (logged !== undefined) run.add(`the gateway logged: ${logged}`);
@@ -140,23 +136,14 @@ class Run implements AsyncDisposable {
     this.#batch?.add(`a call that is not HTTP: ${problem}`, undefined, received);
   }
 
-  async #problemWithSize(): Promise<string | undefined> {
+  async #problemWithSockets(): Promise<string | undefined> {
     const gateway = this.#gateway;
     if (!gateway) return undefined;
     this.#upstream.dropConnections();
-    await Bun.sleep(300);
-    const openSockets = await openSocketsOf(gateway.pid).catch(() => 0);
-    if (openSockets > MOST_OPEN_SOCKETS) return `${openSockets} sockets are still open`;
-    const growthMb = ((await residentMb(gateway)) ?? 0) - (this.#warmMb ?? Number.POSITIVE_INFINITY);
-    return growthMb > MOST_GROWTH_MB
-      ? `grew by ${growthMb} MB after ${WARM_UP_REQUESTS} requests`
-      : undefined;
+    const areFew = async () => (await openSocketsOf(gateway.pid)) <= MOST_OPEN_SOCKETS;
+    const what = `at most ${MOST_OPEN_SOCKETS} sockets to be open`;
+    return await eventually(areFew, what).then(() => undefined, String);
   }
-}
-
-/** Undefined where there is no /proc. */
-async function residentMb({ pid }: GatewayProcess): Promise<number | undefined> {
-  return (await memoryOf(pid).catch(() => undefined))?.rssMb;
 }
 
 function errorsIn(gateway: GatewayProcess): readonly string[] {

@@ -15,7 +15,6 @@ export type RecordingUpstream = Awaited<ReturnType<typeof startRecordingUpstream
 
 export async function startRecordingUpstream(listener: Listener) {
   const sockets = new Set<net.Socket>();
-  let calls = 0;
   const server = net.createServer((socket) => {
     let received = '';
     sockets.add(socket);
@@ -27,7 +26,6 @@ export async function startRecordingUpstream(listener: Listener) {
       received += data.toString('latin1');
       try {
         for (let parsed = parseCall(received); parsed; parsed = parseCall(received)) {
-          calls++;
           received = parsed.rest;
           respond(socket, listener.call(parsed.call));
         }
@@ -46,7 +44,6 @@ export async function startRecordingUpstream(listener: Listener) {
   };
   return {
     host,
-    callCount: () => calls,
     /** Closes the connections that the gateway keeps open. */
     dropConnections,
     async [Symbol.asyncDispose]() {

@@ -6,89 +6,61 @@ import { pick, rarely, words } from './choices.ts';
 /** `other` is a second valid request, of which pieces may be spliced in. */
 type Mutation = (bytes: string, other: string) => string;
 
-const SPECIAL = [
-  ...words('\0 : ; , / .. % %2f ? # \\ " \x7f \xff 0 -'),
-  '\r',
-  '\n',
-  '\r\n',
-  '\r\n\r\n',
-  ' ',
-  '\t',
-];
+const CONTROLS = ['\r', '\n', '\r\n', '\r\n\r\n', ' ', '\t'];
+const SPECIAL = [...words('\0 : ; , / .. % %2f ? # \\ " \x7f \xff 0 -'), ...CONTROLS];
 const MOST = 0xffffff;
 
+/** Where something is changed, and with what. */
+interface Change {
+  readonly at: number;
+  readonly from: number;
+  readonly length: number;
+  readonly bit: number;
+  readonly text: string;
+}
+type Edit = (change: Change, bytes: string, other: string) => string;
+
+const replaced = (bytes: string, at: number, length: number, text: string) =>
+  bytes.slice(0, at) + text + bytes.slice(at + length);
+const flip: Edit = ({ at, bit }, bytes) =>
+  replaced(bytes, at, 1, String.fromCharCode(bytes.charCodeAt(at) ^ (1 << bit)));
+const insert: Edit = ({ at, text }, bytes) => replaced(bytes, at, 0, text);
+const remove: Edit = ({ at, length }, bytes) => replaced(bytes, at, length, '');
+const repeat: Edit = ({ at, length, bit }, bytes) =>
+  replaced(bytes, at, 0, bytes.slice(at, at + length).repeat(bit === 7 ? 199 : 1));
+const splice: Edit = ({ at, from, length }, bytes, other) =>
+  replaced(bytes, at, length, other.slice(from, from + length));
+const spliceEnd: Edit = ({ at, from }, bytes, other) => bytes.slice(0, at) + other.slice(from);
+const duplicateLine: Edit = ({ at, from }, bytes) => {
+  const lines = bytes.split('\r\n');
+  return lines.toSpliced(at % lines.length, 0, lines[from % lines.length] ?? '').join('\r\n');
+};
+/** Those that are listed twice are more likely. */
+const EDITS = [flip, flip, insert, insert, remove, repeat, splice, splice, spliceEnd, duplicateLine];
+
 export function mutations(): Arbitrary<Mutation> {
+  const several = (weight: number, maxLength: number) => {
+    return { weight, arbitrary: fc.array(mutation(), { minLength: 1, maxLength }) };
+  };
   return fc
-    .oneof(
-      { weight: 3, arbitrary: fc.array(mutation(), { minLength: 1, maxLength: 1 }) },
-      { weight: 2, arbitrary: fc.array(mutation(), { minLength: 1, maxLength: 4 }) },
-      { weight: 1, arbitrary: fc.array(mutation(), { minLength: 1, maxLength: 10 }) },
-    )
+    .oneof(several(3, 1), several(2, 4), several(1, 10))
     .map((each) => (bytes, other) => each.reduce((mutated, mutate) => mutate(mutated, other), bytes));
 }
 
-/** What is done at a place with the next bytes. Some are listed twice to be more likely. */
-type Edit = (old: string, amount: number, text: string) => string;
-const EDITS: readonly { readonly length: 'none' | 'one' | 'some'; readonly edit: Edit }[] = [
-  { length: 'one', edit: flipped },
-  { length: 'one', edit: flipped },
-  { length: 'none', edit: (_old, _amount, text) => text },
-  { length: 'none', edit: (_old, _amount, text) => text },
-  { length: 'some', edit: () => '' },
-  { length: 'some', edit: (old, amount) => old.repeat(amount === 7 ? 200 : 2) },
-];
-
 function mutation(): Arbitrary<Mutation> {
-  const text = fc.oneof(pick(SPECIAL), fc.array(fc.nat(255), { maxLength: 8 }).map(textOf));
-  const edits = fc.tuple(pick(EDITS), place(), pick([1, 1, 2, 4, 16, 64]), fc.nat(7), text).map(
-    ([{ length, edit }, at, some, amount, text]): Mutation =>
-      (bytes) => {
-        const start = at(bytes);
-        const end = start + { none: 0, one: 1, some }[length];
-        return bytes.slice(0, start) + edit(bytes.slice(start, end), amount, text) + bytes.slice(end);
-      },
-  );
-  const splices = fc.tuple(place(), place(), pick([1, 4, 16, 64, MOST])).map(
-    ([at, from, length]): Mutation =>
-      (bytes, other) => {
-        const [start, otherStart] = [at(bytes), from(other)];
-        const rest = length === MOST ? '' : bytes.slice(start + length);
-        return bytes.slice(0, start) + other.slice(otherStart, otherStart + length) + rest;
-      },
-  );
-  const duplicates = fc.tuple(place(), place()).map(
-    ([from, to]): Mutation =>
-      (bytes) =>
-        duplicatedLine(bytes, from(bytes), to(bytes)),
-  );
-  return fc.oneof(
-    { weight: EDITS.length, arbitrary: edits },
-    { weight: 2, arbitrary: splices },
-    { weight: 1, arbitrary: duplicates },
-  );
-}
-
-function textOf(codes: readonly number[]): string {
-  return String.fromCharCode(...codes);
-}
-
-/** Mostly in the head, which decides more than the body. */
-function place(): Arbitrary<(bytes: string) => number> {
-  const anywhere = fc.constant((bytes: string) => bytes.length);
-  const inHead = fc.constant((bytes: string) => Math.min(bytes.indexOf('\r\n\r\n') + 4, bytes.length));
-  return fc.tuple(fc.nat(MOST), rarely(0.2, anywhere, inHead)).map(
-    ([number, end]) =>
-      (bytes) =>
-        number % (end(bytes) || 1),
-  );
-}
-
-function flipped(character: string, bit: number): string {
-  return character && String.fromCharCode(character.charCodeAt(0) ^ (1 << bit));
-}
-
-function duplicatedLine(bytes: string, from: number, to: number): string {
-  const lines = bytes.split('\r\n');
-  lines.splice(to % lines.length, 0, lines[from % lines.length] ?? '');
-  return lines.join('\r\n');
+  const random = fc.array(fc.nat(255), { maxLength: 8 }).map((codes) => String.fromCharCode(...codes));
+  const change = fc.record({
+    at: fc.nat(MOST),
+    from: fc.nat(MOST),
+    length: pick([1, 1, 2, 4, 16, 64]),
+    bit: fc.nat(7),
+    text: fc.oneof(pick(SPECIAL), random),
+  });
+  // Mostly in the head, which decides more than the body.
+  const isAnywhere = rarely(0.2, fc.constant(true), fc.constant(false));
+  return fc.tuple(pick(EDITS), change, isAnywhere).map(([edit, change, isAnywhere]) => (bytes, other) => {
+    const lengthOf = (text: string) => (isAnywhere ? text.length : text.indexOf('\r\n\r\n') + 4) || 1;
+    const [at, from] = [change.at % lengthOf(bytes), change.from % lengthOf(other)];
+    return edit({ ...change, at, from }, bytes, other);
+  });
 }
