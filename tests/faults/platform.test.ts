@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, it } from 'bun:test';
-import net from 'node:net';
-import { rawRequest } from '../support/raw-http.ts';
+import type net from 'node:net';
+import { RawConnection, rawRequest } from '../support/raw-http.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ACCESS_ONLY, ORIGIN, startWorld, type World } from '../support/world.ts';
 
@@ -19,21 +19,11 @@ function call(path: string, lines = CLOSE, method = 'GET'): string {
   return `${method} /api/upstream/v1/${path} HTTP/1.1\r\n${HEAD}${lines}\r\n`;
 }
 
-/** Sends the bytes and keeps the connection open; `end` settles with all that came. */
-function open(world: World, bytes: string) {
-  const end = Promise.withResolvers<string>();
-  let received = '';
-  const socket = net.connect({ port: world.port, host: '127.0.0.1', allowHalfOpen: true });
-  socket.on('data', (data) => {
-    received += data.toString('latin1');
-  });
-  const finish = () => {
-    end.resolve(received);
-    socket.destroy();
-  };
-  socket.on('error', finish).on('end', finish).on('close', finish);
-  socket.write(bytes, 'latin1');
-  return { socket, end: end.promise, received: () => received };
+/** Sends the bytes and keeps the connection open. */
+async function open({ port }: World, bytes: string): Promise<RawConnection> {
+  const connection = new RawConnection(port);
+  await connection.send(bytes);
+  return connection;
 }
 
 describe('an interim response', () => {
@@ -108,14 +98,14 @@ describe('the head of a streamed response', () => {
       resolve(socket);
     });
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
-    const client = open(world, call('x'));
+    const client = await open(world, call('x'));
     const socket = await called;
     for (let round = 0; round < 3; round++) await world.request('/api/health');
-    expect(client.received()).not.toContain('\r\n\r\n');
+    expect(client.received).not.toContain('\r\n\r\n');
     socket.write('a'.repeat(LONG));
-    const received = await client.end;
-    expect(received).toStartWith('HTTP/1.1 200 ');
-    expect(received).toContain('\r\n\r\n');
+    await client.closed;
+    expect(client.received).toStartWith('HTTP/1.1 200 ');
+    expect(client.received).toContain('\r\n\r\n');
   });
 });
 
@@ -123,16 +113,18 @@ describe('a pipeline of requests', () => {
   it('ends the connection without a response while the first waits for the upstream', async () => {
     await using world = startWorld();
     world.upstream.on('GET /v1/a', () => new Response('ok')).on('GET /v1/b', () => new Response('ok'));
-    const { end } = open(world, call('a', '') + call('b'));
-    expect(await end).toBe('');
+    const client = await open(world, call('a', '') + call('b'));
+    await client.closed;
+    expect(client.received).toBe('');
     expect(world.upstream.calls).not.toContain('GET /v1/b');
   });
 
   it('is served in order when the gateway can respond at once', async () => {
     await using world = startWorld();
     const health = (lines: string) => `GET /api/health HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
-    const received = await open(world, health('') + health(CLOSE)).end;
-    expect(received.match(/HTTP\/1\.1 200 /g)).toHaveLength(2);
+    const client = await open(world, health('') + health(CLOSE));
+    await client.closed;
+    expect(client.received.match(/HTTP\/1\.1 200 /g)).toHaveLength(2);
   });
 });
 
@@ -141,13 +133,14 @@ describe('a client that closes its half of the connection', () => {
     const { promise: called, resolve } = Promise.withResolvers<net.Socket>();
     await using upstream = await startRawUpstream(resolve);
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
-    const client = open(world, call('x'));
+    const client = await open(world, call('x'));
     const socket = await called;
     const dropped = new Promise((done) => socket.on('close', done));
-    client.socket.end();
+    client.hangUp();
     for (let round = 0; round < 3; round++) await world.request('/api/health');
     socket.write(OK);
-    expect(await client.end).toBe('');
+    await client.closed;
+    expect(client.received).toBe('');
     await dropped;
   });
 });

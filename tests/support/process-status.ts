@@ -2,8 +2,6 @@
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
-const CLOCK_TICKS_PER_SECOND = 100;
-
 /** The resident memory, now and at its peak. @see proc_pid_status(5): VmRSS and VmHWM, in kB */
 export async function memoryOf(pid: number): Promise<{ readonly rssMb: number; readonly peakMb: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
@@ -18,11 +16,4 @@ export async function openSocketsOf(pid: number): Promise<number> {
   const target = (descriptor: string) => readlink(`${folder}/${descriptor}`).catch(() => '');
   const targets = await Promise.all((await readdir(folder)).map(target));
   return targets.filter((each) => each.startsWith('socket:')).length;
-}
-
-/** @see proc_pid_stat(5): utime and stime, the 12th and 13th field after the name in parentheses */
-export async function cpuSecondsOf(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
 }
