@@ -98,13 +98,13 @@ export async function memoryProblem(container: Container): Problem {
 }
 
 /** `podman stop` while a generation is in flight: it arrives completely, and the exit status is 0. */
-export async function drainProblem(container: Container, graceSeconds: number): Problem {
+export async function drainProblem(container: Container): Problem {
   const { url, upstream, podman, id } = container;
   const body = releasedBody();
   upstream.on('POST /v1/music', () => new Response(body.stream));
   body.release('first ');
   const reading = (await generate(container)).text().catch((error: Error) => error.message);
-  const stopping = podman.run('stop', '--time', String(graceSeconds), id);
+  const stopping = podman.run('stop', '--time', '20', id);
   const refuses = async () => !(await isUp(url));
   await Promise.race([stopping, eventually(refuses, 'it to refuse connections')]);
   body.release('last');

@@ -14,30 +14,25 @@ export interface Container {
   readonly upstream: ScriptedUpstream;
 }
 
-const RESTRICTIONS = {
-  /** Not even /tmp or /dev/shm is writable. */
-  disk: ['--read-only', '--read-only-tmpfs=false', '--ipc', 'none'],
-  capabilities: ['--cap-drop=all'],
-  privileges: ['--security-opt', 'no-new-privileges'],
-  memory: ['--memory', '256m', '--memory-swap', '256m'],
-  processes: ['--pids-limit', '64'],
-  /** Podman's own are higher than some machines allow. */
-  limits: ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'],
-};
-export type Restriction = keyof typeof RESTRICTIONS;
+const RESTRICTIONS = [
+  // Not even /tmp or /dev/shm is writable.
+  ...['--read-only', '--read-only-tmpfs=false', '--ipc', 'none'],
+  ...['--cap-drop=all', '--security-opt', 'no-new-privileges'],
+  ...['--memory', '256m', '--memory-swap', '256m', '--pids-limit', '64'],
+  // Podman's own are higher than some machines allow.
+  ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'],
+];
 
-interface Difference {
-  readonly without?: Restriction;
-  /** A file with the system calls that it may make. */
-  readonly seccomp?: string;
-}
-
-/** Starts it on a free port and waits until it responds; throws what it printed when it ends instead. */
+/**
+ * Starts it on a free port and waits until it responds; throws what it printed when it ends instead.
+ *
+ * @param seccomp a file with the system calls that it may make
+ */
 export async function startContainer(
   podman: Podman,
   image: string,
   upstream: ScriptedUpstream,
-  { without, seccomp }: Difference = {},
+  seccomp?: string,
 ): Promise<Container> {
   const port = await freePorts(1);
   const settings = {
@@ -50,11 +45,10 @@ export async function startContainer(
     ALLOWED_ORIGINS: ORIGIN,
     MAX_IN_FLIGHT_REQUESTS: '400',
   };
-  const restrictions = Object.entries(RESTRICTIONS).filter(([name]) => name !== without);
   const environment = Object.entries(settings).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
   const id = await podman.run(
     ...['run', '--detach', '--pull', 'never', '--network', 'host', '--log-driver', 'k8s-file'],
-    ...restrictions.flatMap(([, options]) => options),
+    ...RESTRICTIONS,
     ...(seccomp ? ['--security-opt', `seccomp=${seccomp}`] : []),
     ...environment,
     image,
