@@ -14,8 +14,6 @@ export interface FuzzOptions {
   readonly seed: number;
   /** Batches are sent until there have been so many. */
   readonly requests: number;
-  /** As a failure has printed it: only those requests are sent. */
-  readonly path?: string;
   readonly progress?: (text: string) => void;
 }
 
@@ -59,8 +57,7 @@ class Run implements AsyncDisposable {
     return run;
   }
 
-  async check({ seed, requests, path, progress }: FuzzOptions): Promise<string | undefined> {
-    if (path !== undefined) return await this.#shrink(seed, path);
+  async check({ seed, requests, progress }: FuzzOptions): Promise<string | undefined> {
     for (let first = seed - (seed % CONNECTIONS); this.#requests < requests; first += CONNECTIONS) {
       const seeds = Array.from({ length: CONNECTIONS }, (_, index) => first + index);
       const run = await this.#send(
@@ -84,21 +81,18 @@ class Run implements AsyncDisposable {
     return `${what}\nNo connection shows this alone. FUZZ_SEED=${seeds[0]} bun run fuzz`;
   }
 
-  /** @param path as a failure has printed it: only those requests are sent */
-  async #shrink(seed: number, path = ''): Promise<string | undefined> {
+  async #shrink(seed: number): Promise<string | undefined> {
     const until = performance.now() + SHRINK_MS;
     const property = fc.asyncProperty(requestsOf(seed), async (requests) => {
       if (performance.now() > until) throw new fc.PreconditionFailure(true);
       const { findings } = await this.#send(isForbidden(seed), [requests]);
       if (findings.length > 0) throw new Error(findings.slice(0, MOST_FINDINGS).join('\n'));
     });
-    const settings = { ...ONCE, seed, path, endOnFailure: path !== '' };
-    const { counterexample, counterexamplePath, errorInstance } = await fc.check(property, settings);
+    const { counterexample, errorInstance } = await fc.check(property, { ...ONCE, seed });
     if (!counterexample) return undefined;
     const what = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
     const sent = counterexample[0].map(({ bytes, cuts }) => `  ${printable(bytes)}, cut at [${cuts}]`);
-    const again = `FUZZ_SEED=${seed} FUZZ_PATH=${counterexamplePath} bun run fuzz`;
-    return [what, 'shrunk to:', ...sent, again].join('\n');
+    return [what, 'shrunk to:', ...sent, `FUZZ_SEED=${seed} bun run fuzz`].join('\n');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

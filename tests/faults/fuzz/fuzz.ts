@@ -1,8 +1,8 @@
-/** `bun run fuzz`: the long form. FUZZ_REQUESTS changes its length; FUZZ_SEED and FUZZ_PATH repeat a failure. */
+/** `bun run fuzz`: the long form. FUZZ_REQUESTS changes its length; FUZZ_SEED repeats a failure. */
 
 import { fuzz } from './fuzz-run.ts';
 
-const { FUZZ_SEED, FUZZ_REQUESTS, FUZZ_PATH } = process.env;
+const { FUZZ_SEED, FUZZ_REQUESTS } = process.env;
 const seed = Number(FUZZ_SEED || Math.floor(Math.random() * 2 ** 30));
 const requests = Number(FUZZ_REQUESTS || 200_000);
 
@@ -14,6 +14,6 @@ const progress = (text: string) => {
   reported = performance.now();
   console.log(text);
 };
-const problem = await fuzz({ seed, requests, ...(FUZZ_PATH && { path: FUZZ_PATH }), progress });
+const problem = await fuzz({ seed, requests, progress });
 console.log(`${problem ?? 'no findings'}\n${Math.round((performance.now() - start) / 1000)} s`);
 process.exit(problem === undefined ? 0 : 1);

@@ -22,16 +22,12 @@ export const step = fc.record({
 export type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
 /** What all clients have seen together. */
-export interface Tally {
-  sent: number;
-  cut: number;
-  readonly statuses: Map<number, number>;
+export class Tally {
+  sent = 0;
+  cut = 0;
+  readonly statuses = new Map<number, number>();
   /** How long session checks took. */
-  readonly checkMs: number[];
-}
-
-export function newTally(): Tally {
-  return { sent: 0, cut: 0, statuses: new Map(), checkMs: [] };
+  readonly checkMs: number[] = [];
 }
 
 export class MixedClient {
@@ -59,7 +55,14 @@ export class MixedClient {
       const bytes = bytesOf(planned.request);
       await connection.send(bytes.slice(0, 1 + (number % (bytes.length - 1))));
       await Bun.sleep(waitMs);
-    } else await this.#sendAndEnd(connection, planned, moment === 'reading' ? undefined : waitMs, end);
+    } else {
+      // `reading`: once a part of the response has been read.
+      const timer = moment === 'waiting' ? setTimeout(end, waitMs) : undefined;
+      const onPart = timer ? undefined : end;
+      const response = await exchange(connection, planned.request, onPart).catch(() => undefined);
+      clearTimeout(timer);
+      if (response) await this.#judge(planned, Promise.resolve(response));
+    }
     this.#tally.cut++;
     end();
   }
@@ -72,20 +75,6 @@ export class MixedClient {
     if (!this.#connection || this.#connection.isClosed)
       this.#connection = new RawConnection(Number(new URL(this.#rig.gateway.url).port));
     return this.#connection;
-  }
-
-  /** @param waitMs undefined: ends it once a part of the response has been read */
-  async #sendAndEnd(
-    connection: RawConnection,
-    planned: Planned,
-    waitMs: number | undefined,
-    end: () => void,
-  ) {
-    const timer = waitMs === undefined ? undefined : setTimeout(end, waitMs);
-    const onPart = waitMs === undefined ? end : undefined;
-    const response = await exchange(connection, planned.request, onPart).catch(() => undefined);
-    clearTimeout(timer);
-    if (response) await this.#judge(planned, Promise.resolve(response));
   }
 
   async #judge({ request, status, isRight }: Planned, sending: Promise<ParsedResponse>): Promise<void> {

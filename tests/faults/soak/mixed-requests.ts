@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { eventually } from '../../support/eventually.ts';
 import { memoryOf, openSocketsOf } from '../../support/process-status.ts';
-import { MixedClient, newTally, type Step, step } from './mixed-client.ts';
+import { MixedClient, type Step, step, Tally } from './mixed-client.ts';
 import { percentile } from './outcome.ts';
 import { checkSessions, runScenario } from './scenario.ts';
 
@@ -25,7 +25,7 @@ export function mixedRequests({ requests, clients, seed, upstreamIdleSeconds, li
   const options = { usesPerToken: USES_PER_TOKEN, upstreamIdleSeconds, limitMs };
   return runScenario(options, async (rig) => {
     const { gateway, upstream, problems, socketsAtStart } = rig;
-    const tally = newTally();
+    const tally = new Tally();
     const samples: Promise<number>[] = [];
     const startedAt = performance.now();
     let left = requests;
