@@ -56,12 +56,6 @@ const publish: Kind = (number, cookie) => {
   return planned(200, request, JSON.stringify({ id, set }));
 };
 
-const creation: Kind = (number, cookie) => {
-  const id = String(number % 1000);
-  const request = signedIn(cookie, 'GET', `${PROXY}/music/creations/${id}`);
-  return planned(200, request, JSON.stringify({ id }));
-};
-
 /** The upstream does not know the session, so the refresh is refused and the cookies are cleared. */
 const endedSession: Kind = (number) => {
   const request = signedIn(cookies(`x${number}`, `x${number}`), 'GET', '/api/music/models');
@@ -90,9 +84,8 @@ const KINDS: readonly (readonly [weight: number, kind: Kind])[] = [
   [4, sessionCheck],
   [2, get(200, '/api/music/models', MODELS)],
   ...(['at once', 'in pieces', 'refuse'] as const).map((prompt) => [1, generate(prompt)] as const),
-  [3, creation],
-  [2, publish],
-  [2, range],
+  [4, publish],
+  [3, range],
   [1, malformed],
   [1, endedSession],
   [1, get(503, `${PROXY}/unavailable`, envelope('later'))],

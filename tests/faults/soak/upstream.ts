@@ -46,7 +46,6 @@ export class Upstream implements AsyncDisposable {
         },
         '/v1/music/creations/:id': {
           PATCH: this.#signedIn(async (request, id) => Response.json({ id, set: await request.json() })),
-          GET: this.#signedIn((_, id) => Response.json({ id })),
         },
         '/v1/music/creations/:id/content': this.#signedIn((_, id) => new Response(tracks[Number(id)])),
         '/v1/music/small/content': this.#signedIn(rangeOf),

@@ -3,6 +3,7 @@
 import fc, { type Arbitrary } from 'fast-check';
 import { ORIGIN } from '../../../support/world.ts';
 import { few, items, maybe, pick, rarely, words } from './choices.ts';
+import { connection } from './connection.ts';
 import { cookieLines } from './cookies.ts';
 import { PLACEHOLDER } from './marker.ts';
 import { HOSTS, ODD_LINES, ODD_ORIGIN_LINES, ODD_ORIGINS } from './odd-lines.ts';
@@ -52,7 +53,7 @@ export function headerLines(
     maybe(oddity / 50, long),
   );
   return fc
-    .tuple(parts, maybe(oddity, connection()), maybe(oddity, ranks()))
+    .tuple(parts, maybe(oddity, connection(CONNECTION_OPTIONS)), maybe(oddity, ranks()))
     .map(([parts, [nameConnection], [ranks]]) => {
       const all = parts.flat();
       const named = nameConnection ? [...all, nameConnection(all)] : all;
@@ -78,28 +79,6 @@ function oddOrigin(): Arbitrary<readonly string[]> {
     pick(ODD_ORIGINS).map((origin) => [`Origin: ${origin}`]),
     pick(ODD_ORIGIN_LINES).map((line) => [line]),
   );
-}
-
-/** Names some of the headers that are there, some that the gateway needs itself, and some that are absent. */
-function connection(): Arbitrary<(lines: readonly string[]) => string> {
-  const present = (spell: (name: string) => string) =>
-    fc.nat(MOST_LINES).map((at) => (names: readonly string[]) => spell(names[at % names.length] ?? ''));
-  const name = fc.oneof(
-    present((each) => each),
-    present((each) => each.toUpperCase()),
-    pick(CONNECTION_OPTIONS).map((option) => () => option),
-  );
-  return fc
-    .tuple(
-      pick(words('Connection connection CONNECTION')),
-      fc.array(name, { minLength: 1, maxLength: 4 }),
-      pick([', ', ',', ' ,\t']),
-    )
-    .map(([header, named, separator]) => (lines) => {
-      // A request may have no header lines, so `Host` is always among the names.
-      const names = ['Host', ...lines.map((line) => line.split(':', 1)[0] ?? '')];
-      return `${header}: ${named.map((each) => each(names)).join(separator)}`;
-    });
 }
 
 function ranks(): Arbitrary<readonly number[]> {

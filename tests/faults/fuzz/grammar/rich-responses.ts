@@ -2,6 +2,7 @@
 
 import fc, { type Arbitrary } from 'fast-check';
 import { few, items, maybe, pick, rarely, words } from './choices.ts';
+import { connection } from './connection.ts';
 
 /** `{host}` and `{port}` in its lines stand for the upstream's. */
 export interface RichResponse {
@@ -86,7 +87,13 @@ export function richResponse(): Arbitrary<RichResponse> {
     few(0.4, pick(ENDING)),
   );
   return fc
-    .tuple(pick(STATUSES), others, few(0.6, pick(LIMITS)), maybe(0.2, pick(LIMITS)), maybe(0.4, connection()))
+    .tuple(
+      pick(STATUSES),
+      others,
+      few(0.6, pick(LIMITS)),
+      maybe(0.2, pick(LIMITS)),
+      maybe(0.4, connection(['keep-alive', 'X-Absent', ''])),
+    )
     .map(([status, others, limits, rareLimit, [connectionOf]]) => {
       const range = status === 206 ? ['Content-Range: bytes 0-9/100'] : [];
       const all = onceEach([...range, ...others.flat(), ...(status >= 400 ? limits : rareLimit)]);
@@ -104,20 +111,6 @@ function onceEach(lines: readonly string[]): string[] {
     (line, index) =>
       REPEATED.test(line) || lines.findIndex((each) => nameOf(each) === nameOf(line)) === index,
   );
-}
-
-function connection(): Arbitrary<(lines: readonly string[]) => string> {
-  const spelling = pick<(name: string) => string>([
-    (name) => name,
-    (name) => name.toLowerCase(),
-    (name) => name.toUpperCase(),
-    (name) => ` ${name}\t`,
-  ]);
-  const named = fc.array(fc.tuple(fc.nat(99), spelling), { minLength: 1, maxLength: 3 });
-  return fc.tuple(pick(['Connection', 'connection']), named).map(([header, named]) => (lines) => {
-    const names = [...lines.map((line) => line.split(':', 1)[0] ?? ''), 'keep-alive', 'X-Absent', ''];
-    return `${header}: ${named.map(([at, spell]) => spell(names[at % names.length] ?? '')).join(',')}`;
-  });
 }
 
 function address(): Arbitrary<string> {
