@@ -1,4 +1,4 @@
-/** The network between a browser and a server, which a test can cut in the middle of an answer and mend again. */
+/** The network between a browser and a server, which a test can cut in the middle of a response and restore. */
 
 import { once } from 'node:events';
 import net from 'node:net';
@@ -6,7 +6,7 @@ import net from 'node:net';
 export interface BreakableNetwork extends AsyncDisposable {
   /** Ends every connection; new ones are fine. */
   break(): void;
-  /** The same, and there are no new ones until it is mended. */
+  /** The same, and new ones are refused until `mend()`. */
   cut(): void;
   mend(): void;
 }

@@ -1,4 +1,4 @@
-/** An upstream on a raw socket, for answers that no HTTP server would give. */
+/** An upstream on a raw socket, for responses that no HTTP server would give. */
 
 import net from 'node:net';
 
@@ -8,16 +8,16 @@ export interface RawUpstream extends AsyncDisposable {
   readonly connections: number;
 }
 
-/** Calls `answer` on each connection with the first of its request. */
+/** Calls `respond` on each connection with the first of its request. */
 export async function startRawUpstream(
-  answer: (socket: net.Socket, request: string) => void,
+  respond: (socket: net.Socket, request: string) => void,
 ): Promise<RawUpstream> {
   const sockets = new Set<net.Socket>();
   let connections = 0;
   const server = net.createServer((socket) => {
     connections++;
     sockets.add(socket);
-    socket.once('data', (data) => answer(socket, data.toString()));
+    socket.once('data', (data) => respond(socket, data.toString()));
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
   });

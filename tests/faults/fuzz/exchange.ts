@@ -13,7 +13,7 @@ export interface Exchange {
   readonly responses: readonly ParsedResponse[];
   /** What followed the last complete response. */
   readonly rest: string;
-  readonly end: 'answered' | 'closed' | 'silent';
+  readonly end: 'responded' | 'closed' | 'silent';
 }
 
 /** A complete request must get its response within this. */
@@ -34,10 +34,10 @@ export async function exchange(connection: RawConnection, request: SentRequest):
   const deadline = performance.now() + (request.isFramed ? RESPONSE_MS : SILENCE_MS);
   for (;;) {
     const parsed = parseResponses(connection.received, isHead);
-    if (connection.isClosed) return { ...parsed, end: parsed.responses.length ? 'answered' : 'closed' };
+    if (connection.isClosed) return { ...parsed, end: parsed.responses.length ? 'responded' : 'closed' };
     if (parsed.responses.length) {
       if (!request.isFramed) await Bun.sleep(AFTERMATH_MS);
-      return { ...parseResponses(connection.received, isHead), end: 'answered' };
+      return { ...parseResponses(connection.received, isHead), end: 'responded' };
     }
     const leftMs = deadline - performance.now();
     if (leftMs <= 0) return { ...parsed, end: 'silent' };
@@ -48,7 +48,7 @@ export async function exchange(connection: RawConnection, request: SentRequest):
 /** Whether the next request may be sent over the connection. */
 export function isReusable(connection: RawConnection, { isFramed }: FuzzRequest, done: Exchange): boolean {
   const [response] = done.responses;
-  if (!isFramed || done.end !== 'answered' || connection.isClosed || done.rest !== '' || !response)
+  if (!isFramed || done.end !== 'responded' || connection.isClosed || done.rest !== '' || !response)
     return false;
   // A response of Bun's own has no headers, and ends the connection.
   const isClosing = response.headers.some(([name, value]) => name === 'connection' && /close/i.test(value));

@@ -37,10 +37,10 @@ export function isBare({ status, body, headers }: ParsedResponse): boolean {
 /** Returns what is wrong with the exchange; undefined when nothing is. */
 export function problemWithExchange(request: SentRequest, exchange: Exchange): string | undefined {
   const { responses, rest, end } = exchange;
-  if (request.isFramed && end !== 'answered' && !mayBeLost(request, exchange)) {
+  if (request.isFramed && end !== 'responded' && !mayBeLost(request, exchange)) {
     return `a complete request got no response (${end})`;
   }
-  if (rest !== '' && !rest.startsWith('HTTP/1.1 ') && end === 'answered')
+  if (rest !== '' && !rest.startsWith('HTTP/1.1 ') && end === 'responded')
     return `stray bytes after the response: ${JSON.stringify(rest.slice(0, 200))}`;
   const received = responses.map(({ bytes }) => bytes).join('') + rest;
   const stranger = markersIn(received).find((marker) => marker !== request.marker);

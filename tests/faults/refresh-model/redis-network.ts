@@ -73,9 +73,9 @@ export class RedisNetwork {
         if (!isOpen || !clock.isAlive) return promise;
         pending.add(reject);
         sent.push(() => {
-          const settle = this.#execute(parameters, resolve, reject);
+          const reply = this.#redis.eval(parameters);
           replied.push(() => {
-            if (pending.delete(reject) && clock.isAlive) settle();
+            if (pending.delete(reject) && clock.isAlive) resolve(reply);
           });
           this.#pass('← Redis', () => replied.shift()?.());
         });
@@ -96,20 +96,6 @@ export class RedisNetwork {
 
   #endAll(cause?: Error): void {
     for (const link of this.#links) link.end(cause);
-  }
-
-  /** Returns what gives the reply to the client. */
-  #execute(
-    parameters: readonly string[],
-    resolve: (reply: RedisReply) => void,
-    reject: (cause: unknown) => void,
-  ): () => void {
-    try {
-      const reply = this.#redis.eval(parameters);
-      return () => resolve(reply);
-    } catch (error) {
-      return () => reject(error);
-    }
   }
 
   /** A message on its way, in either direction. */

@@ -27,7 +27,7 @@ export interface FuzzRequest {
 const MOST_GRAMMAR_REQUESTS = 4;
 const VERSIONS = ['HTTP/1.0', 'HTTP/1.2', 'HTTP/2.0', 'HTTP/0.9', 'http/1.1', 'HTTP/1.1 ', 'HTTP/11', ''];
 /** Bun closes the connection on a method that it does not know, and sometimes on a CONNECT, without a response. */
-const ANSWERED_METHODS = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|PROPFIND)$/;
+const KNOWN_METHODS = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|PROPFIND)$/;
 const ALLOWED_LINE = new RegExp(
   `(?:^|\\n)origin:[ \\t]*${ORIGIN.replaceAll('.', '\\.')}[ \\t]*\\r?(?:\\n|$)`,
   'i',
@@ -94,7 +94,7 @@ function written(oddity: number, isForbidden: boolean): Arbitrary<Pick<FuzzReque
         if (hasBody) all.push(...framed.lines);
         return {
           bytes: `${method} ${target} ${version}\r\n${all.join('\r\n')}\r\n\r\n${hasBody ? framed.bytes : ''}`,
-          isFramed: ANSWERED_METHODS.test(method) && (!hasBody || framed.isHonest),
+          isFramed: KNOWN_METHODS.test(method) && (!hasBody || framed.isHonest),
         };
       },
     );
