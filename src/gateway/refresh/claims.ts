@@ -84,10 +84,9 @@ export class RefreshClaims {
     for (;;) {
       const claim = newClaim();
       const running = { refreshToken, key, claim, ended: undefined };
-      const found = this.#running.get(key)?.claim ?? (await this.#store.add(key, claim, CLAIM_MS));
+      const found = await this.#addOrFind(key, claim, onRenewed);
       if (!found) return this.#claimed(running);
       const hasWaited = waitingSince.size > 0;
-      if (found.kind === 'renewed') onRenewed();
       if (found.kind === 'claimed') {
         const since = waitingSince.get(found.by) ?? this.#clock.now();
         waitingSince.set(found.by, since);
@@ -101,6 +100,13 @@ export class RefreshClaims {
       }
       if (await this.#store.replace(key, found, claim, CLAIM_MS)) return this.#claimed(running);
     }
+  }
+
+  /** Returns undefined when the claim was added, otherwise the existing record. */
+  async #addOrFind(key: string, claim: Claimed, onRenewed: () => void): Promise<TokenRecord | undefined> {
+    const found = this.#running.get(key)?.claim ?? (await this.#store.add(key, claim, CLAIM_MS));
+    if (found?.kind === 'renewed') onRenewed();
+    return found;
   }
 
   /** A claim that is older than any refresh is abandoned: its process has crashed, or the claim was forged. */
