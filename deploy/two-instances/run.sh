@@ -19,7 +19,7 @@ folder=$(mktemp -d)
 trap 'kill $running 2>/dev/null; wait; rm -r "$folder"' EXIT
 trap 'exit 0' INT TERM
 
-# For trying it: no browser trusts it before it is told to.
+# For trying it: no browser trusts it by default.
 if [ -z "${CERTIFICATE:-}" ]; then
   CERTIFICATE=$folder/certificate.pem
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=localhost \

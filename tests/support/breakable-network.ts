@@ -6,9 +6,9 @@ import net from 'node:net';
 export interface BreakableNetwork extends AsyncDisposable {
   /** Ends every connection; new ones are fine. */
   break(): void;
-  /** The same, and new ones are refused until `mend()`. */
+  /** The same, and new ones are refused until `repair()`. */
   cut(): void;
-  mend(): void;
+  repair(): void;
 }
 
 /** Passes what comes to `port` on to `serverPort`, both on this machine. */
@@ -40,7 +40,7 @@ export async function openNetwork(port: number, serverPort: number): Promise<Bre
       isCut = true;
       breakAll();
     },
-    mend() {
+    repair() {
       isCut = false;
     },
     async [Symbol.asyncDispose]() {

@@ -15,7 +15,7 @@ export interface Redis extends AsyncDisposable {
   /** Ends the server; its data is lost. */
   stop(): Promise<void>;
   start(): Promise<void>;
-  /** SIGSTOP and SIGCONT: it is there, and does not answer. */
+  /** SIGSTOP and SIGCONT: it runs, and does not respond. */
   stall(): void;
   resume(): void;
 }

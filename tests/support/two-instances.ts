@@ -91,7 +91,7 @@ export async function startTwoInstances() {
       await eventually(isDrained, 'the first gateway to be drained', DEADLINE_MS);
     },
     /** Whether an instance has taken Redis to be down; on a busy machine it may have been slow only. */
-    missedRedis: () => log.includes('Redis does not answer'),
+    missedRedis: () => log.includes('Redis does not respond'),
     /** Signals the gateway that HAProxy knows as `a`. */
     async killFirst(signal: 'SIGKILL' | 'SIGTERM') {
       process.kill(await childWith(example.pid, `PORT=${port + 1}`), signal);

@@ -129,7 +129,7 @@ export function storedTokens(response: Response): Record<string, string> {
   );
 }
 
-/** Asserts that the answer clears both session cookies, of a gateway in production mode or of another. */
+/** Asserts that the response clears both session cookies, of a gateway in production mode or of another. */
 export function expectCleared(response: Response, mode: 'production' | 'development' = 'development'): void {
   const secure = mode === 'production' ? 'Secure; ' : '';
   expect(response.headers.getSetCookie()).toEqual([

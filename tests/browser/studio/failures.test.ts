@@ -23,7 +23,7 @@ describeInChromium('the studio, when something fails,', (visit) => {
     await page.getByRole('alert').filter({ hasText: english.offline }).waitFor();
 
     audio.release();
-    world.network.mend();
+    world.network.repair();
     await visitor.context.setOffline(false);
     await studio.shows(english.sameAttempt);
     await studio.press(english.generate);

@@ -129,7 +129,7 @@ describeInChromium('the player of the studio', (visit) => {
     network.cut();
     await studio.press(english.play, studio.tracks.first());
     await studio.shows(english.notPlayable);
-    network.mend();
+    network.repair();
     await studio.press(english.listen);
     await studio.playsBeyond(0.3);
     expect(await studio.page.getByText(english.notPlayable).isVisible()).toBe(false);

@@ -94,7 +94,7 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     const settings = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
     await using gateway = await startGatewayProcess(settings);
     const again = (times: number) =>
-      eventually(() => gateway.said('Redis answers again') >= times, `Redis to be back ${times} times`);
+      eventually(() => gateway.said('Redis responds again') >= times, `Redis to be back ${times} times`);
     await visit(gateway, 'up');
     await redis.stop();
     await visit(gateway, 'stopped');
@@ -111,7 +111,7 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     await again(2);
     await visit(gateway, 'resumed');
     expect(rotation.hasSeenReuse).toBe(false);
-    expect(gateway.said('Redis does not answer')).toBe(2);
+    expect(gateway.said('Redis does not respond')).toBe(2);
   });
 
   it('starts and works when Redis is not there at all', async () => {
@@ -122,6 +122,6 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     await visit(gateway, 'alone');
     expect(refreshes({ upstream })).toBe(20);
     expect(rotation.hasSeenReuse).toBe(false);
-    expect(gateway.said('Redis does not answer')).toBe(1);
+    expect(gateway.said('Redis does not respond')).toBe(1);
   });
 });
