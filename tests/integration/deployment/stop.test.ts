@@ -111,7 +111,7 @@ describe('a gateway that is stopped', () => {
     await expect(streaming.arrayBuffer()).rejects.toThrow();
     await gateway.ended;
     expect(gateway.lines.slice(-2)).toEqual([
-      logged('info', 'SIGTERM: no more connections; 1 requests are under way'),
+      logged('info', 'SIGTERM: no more connections; 1 requests are in flight'),
       logged('warn', 'stopped; 1 requests took too long and are cut off'),
     ]);
   });
