@@ -1,7 +1,7 @@
 /** Refreshes a token under a claim in the replay store, so that no other request or instance refreshes it as well. */
 
 import type { RequestTrace } from '../trace/request-trace.ts';
-import type { UpstreamApi } from '../upstream/upstream-api.ts';
+import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import type { Clock } from './clock.ts';
 import {
   type Claimed,
@@ -14,7 +14,7 @@ import {
   replayed,
   type TokenRecord,
 } from './record.ts';
-import { refreshTokenHash } from './sealed-pair.ts';
+import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import { CLAIM_MS, type RecordLifetimes, type ReplayStore } from './store.ts';
 
 const POLL_MS = 40;
@@ -40,8 +40,8 @@ interface Running {
 /** What a request does next: make the refresh that it has claimed, or go by the record that it has found. */
 type Turn =
   | { readonly found: undefined; readonly running: Running }
-  /** `hasWaited`: whether the request waited for this refresh. */
-  | { readonly found: TokenRecord; readonly hasWaited: boolean };
+  /** `successor`: the pair in the record, if it has one. `hasWaited`: whether the request waited for this refresh. */
+  | { readonly found: TokenRecord; readonly successor: KeptPair | undefined; readonly hasWaited: boolean };
 
 export class RefreshClaims {
   readonly #store: ReplayStore;
@@ -95,8 +95,11 @@ export class RefreshClaims {
           await this.#clock.sleep(POLL_MS);
           continue;
         }
-      } else if (hasWaited || !(await isRepeatable(found, refreshToken, arrivedAt))) {
-        return { found, hasWaited };
+      } else {
+        const successor = await decryptSuccessor(found, refreshToken);
+        if (hasWaited || !isRepeatable(found, successor, refreshToken, arrivedAt)) {
+          return { found, successor, hasWaited };
+        }
       }
       if (await this.#store.replace(key, found, claim, CLAIM_MS)) return this.#claimed(running);
     }
@@ -142,7 +145,7 @@ export class RefreshClaims {
     if (found?.kind === 'ended') running.ended = found;
   }
 
-  async #settle(outcome: RefreshOutcome, running: Running, trace: RequestTrace): Promise<RefreshOutcome> {
+  async #settle(outcome: RefreshVerdict, running: Running, trace: RequestTrace): Promise<RefreshOutcome> {
     const { refreshToken, key, claim } = running;
     const { keepMs, issuedMs, signOut } = this.#lifetimes;
     const record = await recordOf(outcome, refreshToken, this.#clock.now());
@@ -173,8 +176,12 @@ export class RefreshClaims {
 }
 
 /** Whether the token may be refreshed again: the upstream was unreachable, or it does not rotate this token. */
-async function isRepeatable(record: TokenRecord, token: string, arrivedAt: number): Promise<boolean> {
-  const successor = await decryptSuccessor(record, token);
+function isRepeatable(
+  record: TokenRecord,
+  successor: KeptPair | undefined,
+  token: string,
+  arrivedAt: number,
+): boolean {
   if (!successor) return record.kind === 'unreachable';
   return !isSpent(token, successor) && arrivedAt > successor.renewedAt;
 }

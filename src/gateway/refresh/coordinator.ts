@@ -122,7 +122,7 @@ export class RefreshCoordinator {
     for (let token = refreshToken; ; ) {
       const turn = await this.#claims.claimOrWait(token, refreshing, stopSharing);
       if (!turn.found) return this.#claims.refresh(turn.running, trace);
-      const successor = await decryptSuccessor(turn.found, token);
+      const { successor } = turn;
       if (!successor) return outcomeOf(turn.found);
       seen.add(token);
       token = successor.refreshToken;

@@ -33,7 +33,7 @@ export function newClaim(): Claimed {
 }
 
 export async function recordOf(
-  outcome: RefreshOutcome,
+  outcome: RefreshVerdict,
   spentRefreshToken: string,
   now: number,
 ): Promise<TokenRecord> {
@@ -47,7 +47,6 @@ export async function recordOf(
     case 'unreachable':
       return { kind: 'unreachable' };
     case 'rejected':
-    case 'ended':
       return outcome;
   }
 }
