@@ -70,15 +70,22 @@ describe('the log line of a response with a body', () => {
   });
 
   it('warns of a body that the upstream broke off, which is counted too', async () => {
+    const relayed = Promise.withResolvers<void>();
     await using upstream = await startRawUpstream((socket) => {
-      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n${'x'.repeat(300_000)}`, () =>
-        socket.end(),
-      );
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n${'x'.repeat(300_000)}`);
+      void relayed.promise.then(() => socket.end());
     });
     const metrics = new Metrics();
     await using broken = startWorld({ UPSTREAM_URL: upstream.url }, metrics);
-    const response = broken.request('/api/upstream/v1/track?q=a-secret', { cookie: ACCESS_ONLY });
-    await expect(response.then((each) => each.arrayBuffer())).rejects.toThrow();
+    const response = await broken.request('/api/upstream/v1/track?q=a-secret', { cookie: ACCESS_ONLY });
+    let bytes = 0;
+    const reading = async () => {
+      for await (const piece of response.body ?? []) {
+        bytes += piece.byteLength;
+        if (bytes === 300_000) relayed.resolve();
+      }
+    };
+    await expect(reading()).rejects.toThrow();
     const line = await broken.line({ brokenBody: true });
     expect(line).toMatchObject({ level: 'warn', status: 200, bytes: 300_000 });
     expect(line).not.toContainKey('clientGone');
