@@ -18,7 +18,7 @@ import { authRoutes } from './routes/auth.ts';
 import { musicRoutes } from './routes/music.ts';
 import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
 import { SessionCookies } from './session/cookies.ts';
-import { createSessionPlugin } from './session/session-plugin.ts';
+import { createSessionPlugin, type ExchangeOf } from './session/session-plugin.ts';
 import type { Settings } from './settings/settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { Telemetry } from './telemetry/telemetry.ts';
@@ -58,7 +58,9 @@ export function createGateway({
   const cookies = new SessionCookies(settings.cookies);
   const { signOutRevokes, serviceName } = settings;
   const parts = { api, admission, cookies, refreshCoordinator, signOutRevokes };
-  const session = createSessionPlugin(parts);
+  // A hook that takes `server` from its context would make Elysia define that property for every request, which is slow.
+  const exchangeOf: ExchangeOf = ({ request, set }) => new Exchange(request, set, gateway.server);
+  const session = createSessionPlugin(parts, exchangeOf);
   const gateway = new Elysia({
     name: 'gateway',
     strictPath: true,
@@ -79,9 +81,9 @@ export function createGateway({
     .onRequest(({ request, set }) => {
       set.headers['x-request-id'] = traceOf(request).headers['x-request-id'];
     })
-    .onError(({ error, request, server, set }) => {
+    .onError(({ error, request, set }) => {
       const failure = toGatewayError(error, request, routes());
-      const response = new Exchange({ request, server, set }).fail(failure);
+      const response = exchangeOf({ request, set }).fail(failure);
       // Bun treats everything after a CONNECT as the content of a tunnel, even after a refusal.
       if (request.method === 'CONNECT') response.headers.set('connection', 'close');
       return response;
@@ -98,7 +100,7 @@ export function createGateway({
         maxAge: 600,
       }),
     )
-    .onRequest(({ request, server, set }) => {
+    .onRequest(({ request, set }) => {
       // A load balancer may check health without a Host header. Any other request without one is refused: it has no
       // absolute URL, and Elysia would look for its path in the query.
       if (request.url === HEALTH_PATH) return;
@@ -106,7 +108,7 @@ export function createGateway({
       if (hasAllowedOrigin(request, allowedOrigins) || openToAll.has(requestPath(request.url))) return;
       // Returned, not thrown: a throw costs more, and any site can send such requests.
       const refusal = new GatewayError(403, messages.originNotAllowed);
-      return new Exchange({ request, server, set }).fail(refusal);
+      return exchangeOf({ request, set }).fail(refusal);
     })
     .use(new Elysia({ name: 'health' }).get(HEALTH_PATH, () => ({ service: serviceName, status: 'ok' })))
     .use(authRoutes(parts, session))

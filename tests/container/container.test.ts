@@ -7,6 +7,7 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import {
   diskProblem,
   drainProblem,
+  GENERATIONS_AT_ONCE,
   healthProblem,
   memoryProblem,
   rightsProblem,
@@ -74,7 +75,7 @@ describeWith(REQUIREMENTS, 'the container', () => {
     ['runs without a writable disk', diskProblem],
     ['signs in, lists models and generates', serviceProblem],
     ['is healthy when it responds, and unhealthy when it hangs', healthProblem],
-    ['delivers 50 generations at once in 256 MB', memoryProblem],
+    [`delivers ${GENERATIONS_AT_ONCE} generations at once in 256 MB`, memoryProblem],
     ['finishes a generation on SIGTERM, and exits with 0', drainProblem],
   ])('%s', async (_, check) => {
     expect(await check(container)).toBeUndefined();

@@ -22,7 +22,7 @@ export class Exchange implements Connection {
   readonly set: Context['set'];
   readonly trace: RequestTrace;
 
-  constructor({ request, server, set }: Pick<Exchange, 'request' | 'server' | 'set'>) {
+  constructor(request: Request, set: Context['set'], server: Connection['server']) {
     this.request = request;
     this.server = server;
     this.set = set;

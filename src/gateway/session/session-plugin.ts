@@ -1,12 +1,14 @@
 /** Gives each handler its exchange and its session, by a derive(). */
 
-import { Elysia } from 'elysia';
-import { Exchange } from '../http/exchange.ts';
+import { type Context, Elysia } from 'elysia';
+import type { Exchange } from '../http/exchange.ts';
 import { Session, type SessionParts } from './session.ts';
 
-export function createSessionPlugin(parts: SessionParts) {
-  return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request, server, set }) => {
-    const exchange = new Exchange({ request, server, set });
+export type ExchangeOf = (context: Pick<Context, 'request' | 'set'>) => Exchange;
+
+export function createSessionPlugin(parts: SessionParts, exchangeOf: ExchangeOf) {
+  return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request, set }) => {
+    const exchange = exchangeOf({ request, set });
     return { exchange, session: new Session(parts, exchange) };
   });
 }
