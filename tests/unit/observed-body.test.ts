@@ -1,21 +1,31 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
-import { observedBody } from '../../src/gateway/http/observed-body.ts';
+import { afterEach, beforeEach, describe, expect, it, jest, mock } from 'bun:test';
+import { observedSource } from '../../src/gateway/http/observed-body.ts';
 import { ReaderAllowance } from '../../src/gateway/http/reader-allowance.ts';
 import { traceOf } from '../../src/gateway/trace/request-trace.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
 const KiB = 1024;
 
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
 describe('ReaderAllowance', () => {
   /** A reader that takes each piece after so many seconds; returns after how many the allowance is spent. */
-  function spentAfter(pieceBytes: number, secondsForAPiece: number): number | undefined {
+  async function spentAfter(pieceBytes: number, secondsForAPiece: number): Promise<number | undefined> {
     const allowance = new ReaderAllowance();
-    for (let second = 0; second < 3600; second++) {
-      if (second % secondsForAPiece === 0) {
-        allowance.pieceTaken(second * 1000);
-        allowance.pieceWaits(pieceBytes, second * 1000);
+    for (let second = 0; second < 1800; ) {
+      const { promise: read, resolve } = Promise.withResolvers<void>();
+      let isTaken: boolean | undefined;
+      void allowance.isTaken(pieceBytes, read).then((result) => {
+        isTaken = result;
+      });
+      for (let waited = 0; waited < secondsForAPiece && isTaken === undefined; waited++) {
+        await pass(1000);
+        second++;
       }
-      if (allowance.isSpent(second * 1000)) return second;
+      if (isTaken === false) return second;
+      resolve();
+      await settle();
     }
     return undefined;
   }
@@ -25,35 +35,36 @@ describe('ReaderAllowance', () => {
     ['takes nothing of a large piece', 512 * KiB, 9999, 256],
     ['takes a piece of 1 KiB every minute', KiB, 59, 61],
     ['takes half of the least rate', 64 * KiB, 64, 60],
-  ])('is spent by a reader that %s', (_, pieceBytes, secondsForAPiece, seconds) => {
-    expect(spentAfter(pieceBytes, secondsForAPiece)).toBe(seconds);
+  ])('is spent by a reader that %s', async (_, pieceBytes, secondsForAPiece, seconds) => {
+    expect(await spentAfter(pieceBytes, secondsForAPiece)).toBe(seconds);
   });
 
   it.each([
     ['64 KiB in 31 s', 64 * KiB, 31],
     ['512 KiB in 255 s', 512 * KiB, 255],
     ['4 KiB in 2 s', 4 * KiB, 2],
-  ])('lasts for a reader that takes %s', (_, pieceBytes, secondsForAPiece) => {
-    expect(spentAfter(pieceBytes, secondsForAPiece)).toBeUndefined();
+  ])('lasts for a reader that takes %s', async (_, pieceBytes, secondsForAPiece) => {
+    expect(await spentAfter(pieceBytes, secondsForAPiece)).toBeUndefined();
   });
 
-  it('is not spent while the upstream is waited for', () => {
+  it('is full again after pieces that were read at once', async () => {
     const allowance = new ReaderAllowance();
-    allowance.pieceWaits(KiB, 0);
-    allowance.pieceTaken(1000);
-    expect(allowance.isSpent(3_600_000)).toBeFalse();
+    const slow = allowance.isTaken(KiB, Bun.sleep(50_000));
+    await pass(50_000);
+    expect(await slow).toBeTrue();
+    for (let piece = 0; piece < 2; piece++) allowance.add(64 * KiB);
+    const slower = allowance.isTaken(KiB, Bun.sleep(59_000));
+    await pass(59_000);
+    expect(await slower).toBeTrue();
   });
 });
 
-describe('observedBody()', () => {
-  beforeEach(() => void jest.useFakeTimers());
-  afterEach(() => void jest.useRealTimers());
-
+describe('observedSource()', () => {
   /** A body that is observed while its upstream sends what it is given. A paid one has had its first piece, of 1 KiB. */
   function observe(kind: 'relayed' | 'paid') {
     let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
-    const seen = { isCancelled: false, hasEnded: false, timeouts: [] as number[] };
-    const upstream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    const seen = { isCancelled: false, hasEnded: false };
+    const rest = new ReadableStream<Uint8Array<ArrayBuffer>>({
       start: (given) => {
         controller = given;
       },
@@ -61,20 +72,35 @@ describe('observedBody()', () => {
         seen.isCancelled = true;
       },
     });
-    const request = new Request('http://gateway.test');
-    const server = { timeout: (_: Request, seconds: number) => void seen.timeouts.push(seconds) };
-    const paid = { firstPiece: new Uint8Array(KiB), longestMs: 280_000 };
-    const body = observedBody(
-      upstream,
-      { request, server, trace: traceOf(request) },
-      kind === 'paid' ? paid : undefined,
-    );
-    const trace = traceOf(request);
+    const trace = traceOf(new Request('http://gateway.test'));
+    const source =
+      kind === 'paid'
+        ? observedSource({ firstPiece: new Uint8Array(KiB), reader: rest.getReader() }, trace, 280_000)
+        : observedSource({ reader: rest.getReader() }, trace);
     void trace.bodyEnd?.then(() => {
       seen.hasEnded = true;
     });
+    const sizes: number[] = [];
+    const pieces: Uint8Array[] = [];
+    /** The connection to a client that reads at once, until it is told to stop. */
+    const sink = {
+      sizes,
+      pieces,
+      isReading: true,
+      write: (piece: Uint8Array) => {
+        sizes.push(piece.byteLength);
+        pieces.push(piece);
+        return sink.isReading ? piece.byteLength : new Promise<number>(() => {});
+      },
+      end: mock(() => 0),
+      flush: () => 0,
+      start: () => {},
+      close: mock((_?: Error) => {}),
+    };
+    void source.pull(sink);
     return {
-      body,
+      cancel: () => source.cancel?.(),
+      sink,
       trace,
       seen,
       push: (bytes: number) => controller?.enqueue(new Uint8Array(bytes)),
@@ -82,27 +108,32 @@ describe('observedBody()', () => {
     };
   }
 
-  it('skips an empty piece', async () => {
-    const { body, push, close } = observe('relayed');
-    for (const bytes of [0, 2, 0, 0, 3, 0]) push(bytes);
+  it('passes every piece on, and frees its memory', async () => {
+    const { sink, seen, trace, push, close } = observe('paid');
+    for (const bytes of [2, 3]) push(bytes);
     close();
-    expect(await new Response(body).bytes()).toHaveLength(5);
+    await settle();
+    expect(sink.sizes).toEqual([KiB, 2, 3]);
+    expect(sink.pieces.map(({ byteLength }) => byteLength)).toEqual([0, 0, 0]);
+    expect(sink.end).toHaveBeenCalledTimes(1);
+    expect(sink.close).not.toHaveBeenCalled();
+    expect(seen).toMatchObject({ hasEnded: true, isCancelled: false });
+    expect(trace).toMatchObject({ bytes: KiB + 5, clientGone: undefined, brokenBody: false });
   });
 
   it.each([
     ['cancels the upstream of a relayed body', 'relayed'],
     ['reads a paid body to its end', 'paid'],
   ] as const)('%s when its reader stops, and closes the connection', async (_, kind) => {
-    const { body, trace, seen, push, close } = observe(kind);
-    const reader = body.getReader();
-    for (let piece = 0; piece < 2; piece++) {
-      push(64 * KiB);
-      await reader.read();
-    }
+    const { sink, trace, seen, push, close } = observe(kind);
+    for (let piece = 0; piece < 2; piece++) push(64 * KiB);
+    await settle();
+    sink.isReading = false;
     push(64 * KiB);
-    await pass(65_000);
-    expect(seen.timeouts).toEqual([1]);
-    await expect(reader.read()).rejects.toBeUndefined();
+    await pass(59_000);
+    expect(sink.close).not.toHaveBeenCalled();
+    await pass(6000);
+    expect(sink.close.mock.calls).toEqual([[new Error()]]);
     expect(trace).toMatchObject({ clientGone: 'streaming', cause: 'slow reader' });
     if (kind === 'paid') {
       push(64 * KiB);
@@ -112,15 +143,17 @@ describe('observedBody()', () => {
       await settle();
     }
     expect(seen).toMatchObject({ hasEnded: true, isCancelled: kind === 'relayed' });
+    expect(sink.end).not.toHaveBeenCalled();
     expect(jest.getTimerCount()).toBe(0);
   });
 
   it.each([
     ['60 s of silence', 60_000, 0],
-    ['longestMs, although it flows', 280_000, 30_000],
+    ['paidMs, although it flows', 280_000, 30_000],
   ])('cancels a paid body whose client has disconnected after %s', async (_, endsAfterMs, pieceEveryMs) => {
-    const { body, trace, seen, push } = observe('paid');
-    await body.cancel();
+    const { cancel, trace, seen, push } = observe('paid');
+    await settle();
+    await cancel();
     for (let now = 0; now < endsAfterMs - 1000; now += 1000) {
       if (pieceEveryMs && now % pieceEveryMs === 0) push(KiB);
       await pass(1000);
@@ -133,14 +166,10 @@ describe('observedBody()', () => {
   });
 
   it('cancels a paid body when its upstream was silent until the connection was cut', async () => {
-    const { body, trace, seen } = observe('paid');
-    const reader = body.getReader();
-    await reader.read();
-    const waiting = reader.read();
+    const { cancel, trace, seen } = observe('paid');
     await settle();
     jest.setSystemTime(Date.now() + 60_000);
-    await reader.cancel();
-    await waiting;
+    await cancel();
     await settle();
     expect(seen).toMatchObject({ isCancelled: true, hasEnded: true });
     expect(trace).toMatchObject({ brokenBody: true, cause: 'stalled', clientGone: undefined });

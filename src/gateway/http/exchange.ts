@@ -2,12 +2,14 @@
 
 import type { Context } from 'elysia';
 import { type RequestTrace, traceOf } from '../trace/request-trace.ts';
+import type { Piece } from './body-reader.ts';
 import { describeCause, placeOf } from './error-summary.ts';
 import { errorEnvelope, type GatewayError } from './errors.ts';
 import type { Connection } from './idle-timeout.ts';
-import { type ByteStream, observedBody, type PaidBody } from './observed-body.ts';
+import { observedSource, type StreamedBody } from './observed-body.ts';
 
-type Body = ByteStream | Uint8Array<ArrayBuffer> | null;
+type ByteStream = ReadableStream<Piece>;
+type Body = StreamedBody | Piece | null;
 
 /** The CORS plugin sets these on every response, but browsers read them only on a preflight. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
@@ -29,10 +31,14 @@ export class Exchange implements Connection {
     this.trace = traceOf(request);
   }
 
-  /** Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the trace. */
-  respond(body: Body, status: number, headers: Readonly<Record<string, string>>, paid?: PaidBody): Response {
+  /**
+   * Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the trace.
+   *
+   * @param paidMs see {@link observedSource}
+   */
+  respond(body: Body, status: number, headers: Readonly<Record<string, string>>, paidMs?: number): Response {
     const isHead = this.request.method === 'HEAD';
-    const sent = isHead ? headOnly(body, headers) : withoutType(this.#counted(body, paid), headers);
+    const sent = isHead ? headOnly(body, headers) : withoutType(this.#counted(body, paidMs), headers);
     return new Response(sent, { status, headers: Object.assign(this.#takeHeaders(), headers) });
   }
 
@@ -59,29 +65,35 @@ export class Exchange implements Connection {
     return taken;
   }
 
-  #counted(body: Body, paid?: PaidBody): Body {
-    if (body instanceof ReadableStream) return observedBody(body, this, paid);
+  #counted(body: Body, paidMs?: number): ByteStream | Piece | null {
+    if (body && !(body instanceof Uint8Array)) return this.#observed(body, paidMs);
     const bytes = body?.byteLength ?? 0;
     this.trace.bytes = bytes;
-    return body && bytes > ONE_PIECE_BYTES ? observedBody(streamOf(body), this) : body;
+    // Bun would send a larger body with a system call for every part of every header, and then wait for delayed
+    // acknowledgements of the client. It does neither for a stream.
+    return body && bytes > ONE_PIECE_BYTES
+      ? this.#observed({ firstPiece: body, reader: null }, paidMs)
+      : body;
+  }
+
+  #observed(body: StreamedBody, paidMs?: number): ByteStream {
+    // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
+    return Reflect.construct(ReadableStream, [observedSource(body, this.trace, paidMs)]);
   }
 }
 
 /** For a response without body and length, Bun would send `Content-Length: 0`, which the upstream did not send. */
-function headOnly(body: Body, headers: Readonly<Record<string, string>>): Body {
-  return body === null && headers['content-length'] === undefined ? streamOf(new Uint8Array()) : body;
+function headOnly(body: Body, headers: Readonly<Record<string, string>>): ByteStream | Piece | null {
+  if (body instanceof Uint8Array) return body;
+  return headers['content-length'] === undefined ? streamOf(new Uint8Array()) : null;
 }
 
 /** For a complete body without a type, Bun would send `application/octet-stream`, which the upstream did not send. */
-function withoutType(body: Body, headers: Readonly<Record<string, string>>): Body {
+function withoutType(body: ByteStream | Piece | null, headers: Readonly<Record<string, string>>) {
   return body instanceof Uint8Array && headers['content-type'] === undefined ? streamOf(body) : body;
 }
 
-/**
- * Bun sends a large body that is in memory with a system call for every part of every header, and then waits for
- * delayed acknowledgements of the client. It does neither for a stream.
- */
-function streamOf(bytes: Uint8Array<ArrayBuffer>): ByteStream {
+function streamOf(bytes: Piece): ByteStream {
   return new ReadableStream(
     {
       start(controller) {

@@ -11,14 +11,6 @@ export interface Connection {
   readonly server: Pick<Server<unknown>, 'timeout'> | null;
 }
 
-/** The shortest idle timeout: the connection closes unless its client continues to read. */
-const CUT_SECONDS = 1;
-
-/** Closes the connection of a slow reader within seconds, unless it continues to read. */
-export function cutSoon({ request, server }: Connection): void {
-  server?.timeout(request, CUT_SECONDS);
-}
-
 /** Certainly before the idle timeout, which Bun counts in coarse steps and which fires late, never early. */
 export const BEFORE_IDLE_TIMEOUT_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 

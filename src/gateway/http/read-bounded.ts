@@ -5,7 +5,7 @@ const MAX_CHUNKS = 16_384;
 
 /** Returns all bytes; undefined, after cancelling the rest, for more than `limitBytes` or {@link MAX_CHUNKS} chunks. */
 export async function readBounded(
-  body: ReadableStream<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array> | null,
   limitBytes: number,
   onChunk?: (bytes: number) => void,
 ): Promise<Buffer<ArrayBuffer> | undefined> {

@@ -2,37 +2,31 @@
 
 /** Below the bit rate of any audio, but more than a client would read only to occupy memory. */
 const MIN_BYTES_PER_SECOND = 2 * 1024;
-const FULL_SECONDS = 60;
+const FULL_BYTES = 60 * MIN_BYTES_PER_SECOND;
 
 /**
  * The bytes that the reader may still fall behind. They decrease at the minimum rate while a piece waits to be read,
  * and each piece that is read adds its size. They start at enough for 60 s, and always cover a whole piece.
  */
 export class ReaderAllowance {
-  #bytes = FULL_SECONDS * MIN_BYTES_PER_SECOND;
-  #pieceBytes = 0;
-  /** When the current piece began to wait for the reader; undefined while the reader waits for the upstream. */
-  #waitingSince: number | undefined;
+  #bytes = FULL_BYTES;
 
-  /** @param now in milliseconds */
-  pieceWaits(pieceBytes: number, now: number): void {
-    this.#pieceBytes = pieceBytes;
-    this.#waitingSince = now;
+  /** Adds a piece that was read at once. */
+  add(pieceBytes: number): void {
+    this.#bytes = Math.min(FULL_BYTES, this.#bytes + pieceBytes);
+  }
+
+  /** Waits until the piece has been read. Resolves to false when the allowance is spent before. */
+  async isTaken(pieceBytes: number, read: Promise<unknown>): Promise<boolean> {
     this.#bytes = Math.max(this.#bytes, pieceBytes);
-  }
-
-  pieceTaken(now: number): void {
-    if (this.#waitingSince === undefined) return;
-    const full = FULL_SECONDS * MIN_BYTES_PER_SECOND;
-    this.#bytes = Math.min(full, this.#left(this.#waitingSince, now) + this.#pieceBytes);
-    this.#waitingSince = undefined;
-  }
-
-  isSpent(now: number): boolean {
-    return this.#waitingSince !== undefined && this.#left(this.#waitingSince, now) <= 0;
-  }
-
-  #left(waitingSince: number, now: number): number {
-    return this.#bytes - ((now - waitingSince) / 1000) * MIN_BYTES_PER_SECOND;
+    const waitingSince = performance.now();
+    const { promise: spent, resolve } = Promise.withResolvers<false>();
+    const timer = setTimeout(() => resolve(false), (this.#bytes / MIN_BYTES_PER_SECOND) * 1000);
+    const isTaken = await Promise.race([read.then(() => true), spent]);
+    clearTimeout(timer);
+    const waitedSeconds = (performance.now() - waitingSince) / 1000;
+    this.#bytes -= waitedSeconds * MIN_BYTES_PER_SECOND;
+    this.add(pieceBytes);
+    return isTaken;
   }
 }

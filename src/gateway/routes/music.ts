@@ -47,10 +47,8 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
           }
           // The generation is paid for, so it takes its place even when none is free.
           place.add(streamedBodies.take());
-          return exchange.respond(upstream.body, 200, generationHeaders(upstream.headers), {
-            firstPiece: upstream.firstPiece,
-            longestMs: api.timeouts.streamMs,
-          });
+          const headers = generationHeaders(upstream.headers);
+          return exchange.respond(upstream.body, 200, headers, api.timeouts.streamMs);
         });
       },
       { parse: 'none', body: typeOf(GenerationRequest) },

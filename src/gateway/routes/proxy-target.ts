@@ -25,7 +25,7 @@ const EMPTY_NAME = /\/;/;
  */
 const TOKEN_ENDPOINT = /^\/v1\/(?:[.\s]*(?:;[^/]*)?\/)*\s*auth[.\s]*(?:[/;?#]|$)/i;
 /** A path that can be read in only one way, so it skips the slower checks. */
-const PLAIN = /^\/v1(?:\/[A-Za-z0-9_-]+)+(?:\?[A-Za-z0-9_=&-]*)?$/;
+const PLAIN = /^\/v1(?:\/[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)+(?:\?[A-Za-z0-9_=&-]*)?$/;
 const BROKEN_ESCAPE = /%(?![0-9a-f]{2})/i;
 const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
 /** No legitimate path is still encoded after this many rounds. */

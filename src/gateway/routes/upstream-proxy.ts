@@ -13,7 +13,7 @@ import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
-import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import { discard, isStreamed, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
@@ -106,7 +106,7 @@ function hasBody({ headers }: Request): boolean {
 
 /** Admits a streamed response, once it is known to be one. The response is discarded when `admit` throws. */
 function admitStreamed(upstream: UpstreamResponse, admit: () => void): Promise<void> | undefined {
-  if (!(upstream.body instanceof ReadableStream)) return undefined;
+  if (!isStreamed(upstream.body)) return undefined;
   try {
     admit();
     return undefined;

@@ -19,7 +19,7 @@ export interface CallTrace {
   readonly call: CallName;
   /** The status of the response, or why there was none. */
   readonly outcome: number | ProxyError | 'client_gone';
-  /** Until the head of a streamed response, the first byte of a generation, or the end of any other response. */
+  /** Until the first byte of a streamed body, or the end of any other response. */
   readonly ms: number;
 }
 

@@ -2,8 +2,9 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { type BodyReader, cancelQuietly } from '../http/body-reader.ts';
 import { readBounded } from '../http/read-bounded.ts';
-import { jsonOf, type UpstreamResponse } from './upstream-response.ts';
+import { isStreamed, jsonOf, type UpstreamResponse } from './upstream-response.ts';
 
 const Text = Type.String({ pattern: '\\S' });
 const ErrorObject = Type.Object({ error: Type.Object({ message: Text }) });
@@ -19,22 +20,28 @@ export async function readErrorMessage(
   response: UpstreamResponse,
   timeoutMs: number,
 ): Promise<string | undefined> {
-  const body =
-    response.body instanceof ReadableStream ? await readStart(response.body, timeoutMs) : jsonOf(response);
+  const body = isStreamed(response.body)
+    ? await readStart(response.body.reader, timeoutMs)
+    : jsonOf(response);
   if (Value.Check(ErrorObject, body)) return body.error.message;
   if (Value.Check(MessageObject, body)) return body.message;
   return undefined;
 }
 
-async function readStart(body: ReadableStream<Uint8Array>, timeoutMs: number): Promise<unknown> {
+async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<unknown> {
+  const deadline = setTimeout(() => cancelQuietly(reader), timeoutMs);
   try {
-    // The deadline also cancels the body, which would otherwise keep its connection open.
-    const deadline = { signal: AbortSignal.timeout(timeoutMs) };
-    const start = body.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), deadline);
-    const bytes = await readBounded(start, LIMIT_BYTES);
+    const bytes = await readBounded(piecesOf(reader), LIMIT_BYTES);
     return bytes && JSON.parse(bytes.toString());
   } catch {
     // A body that is late, incomplete or not JSON contains no text for the user.
     return undefined;
+  } finally {
+    clearTimeout(deadline);
+    void cancelQuietly(reader);
   }
+}
+
+async function* piecesOf(reader: BodyReader | null) {
+  for (let read = await reader?.read(); read?.value; read = await reader?.read()) yield read.value;
 }

@@ -1,7 +1,9 @@
 /** Sends every request to another server, with a deadline and with failures that are safe to report to a client. */
 
+import { cancelQuietly } from '../http/body-reader.ts';
 import { GatewayError } from '../http/errors.ts';
 import { ONE_PIECE_BYTES } from '../http/exchange.ts';
+import { IDLE_TIMEOUT_SECONDS } from '../http/idle-timeout.ts';
 import { type Message, messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
@@ -12,7 +14,7 @@ import {
   millisecondsSince,
   type RequestTrace,
 } from '../trace/request-trace.ts';
-import { awaitFirstByte, discard, isSuccess, type UpstreamResponse } from './upstream-response.ts';
+import { awaitFirstByte, isSuccess, type UpstreamResponse } from './upstream-response.ts';
 
 interface FailureTexts {
   readonly unreachable: Message;
@@ -29,8 +31,8 @@ export interface UpstreamCall {
   readonly timeoutMs: number;
   /**
    * How much of the response the deadline covers, and what is returned.
-   * `streamed`: the deadline ends with the headers, and the body is passed on in pieces and still encoded; only a small
-   *   one is in memory when the call returns.
+   * `streamed`: the deadline ends with the headers, and the first byte may follow within {@link SILENCE_MS}. The body is
+   *   still encoded and is passed on in pieces; only a small one is in memory when the call returns.
    * `begun`: like `streamed`, but the deadline of a success ends with the first byte of its body. A success without a
    *   body, a partial one (206) and a redirect are invalid.
    * `buffered`: the deadline covers the body, which is decoded and in memory when the call returns.
@@ -46,6 +48,9 @@ export interface UpstreamCall {
 
 /** The idle timer of fetch, which also cuts off a stalled body: no shorter than any deadline of the gateway. */
 const MIN_IDLE_TIMEOUT_MS = 300_000;
+
+/** How long a streamed body may be silent before its first byte; afterwards Bun's idle timeout bounds it. */
+const SILENCE_MS = IDLE_TIMEOUT_SECONDS * 1000;
 
 /** Bounds the decoded size of a buffered body, so that a small one cannot expand into gigabytes. */
 const BUFFERED_LIMIT_BYTES = 8 * 1024 * 1024;
@@ -68,19 +73,24 @@ export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Pr
   const remember = (outcome: CallTrace['outcome']) =>
     trace.calls.push({ call: call.name, outcome, ms: millisecondsSince(startedAt) });
   const controller = new AbortController();
-  const timer = setTimeout(
-    () => controller.abort(new DOMException('deadline exceeded', 'TimeoutError')),
-    call.timeoutMs,
-  );
+  const onLate = () => controller.abort(new DOMException('deadline exceeded', 'TimeoutError'));
+  let timer = setTimeout(onLate, call.timeoutMs);
   // The listener is removed together with the timer. AbortSignal.any and AbortSignal.timeout would also cover the body.
   const abort = () => controller.abort(call.signal?.reason);
   call.signal?.addEventListener('abort', abort);
   if (call.signal?.aborted) abort();
   try {
     const fetched = await send(call, trace, controller.signal);
-    if (!isValid(call, fetched)) throw await refuse(call, fetched);
+    if (!isValid(call, fetched)) {
+      await cancelQuietly(fetched.body);
+      throw invalid(call);
+    }
+    if (call.bodyMode === 'streamed' && !isSmall(call, fetched)) {
+      clearTimeout(timer);
+      timer = setTimeout(onLate, SILENCE_MS);
+    }
     const response = await received(call, fetched);
-    if (!response.body && needsFirstByte(call, response)) throw invalid(call);
+    if (call.bodyMode === 'begun' && !response.body && isSuccess(response)) throw invalid(call);
     remember(response.status);
     return response;
   } catch (cause) {
@@ -114,11 +124,6 @@ function isValid({ bodyMode }: UpstreamCall, { status }: Response): boolean {
   return status >= 200 && status <= 599;
 }
 
-async function refuse(call: UpstreamCall, response: Response): Promise<GatewayError> {
-  await discard(response);
-  return invalid(call);
-}
-
 /**
  * Bun drops the Content-Length of a streamed body. A body that leaves in one write is buffered first, so that it keeps
  * the header. A response to HEAD declares a length but has no body to read.
@@ -129,11 +134,12 @@ function isSmall({ method }: UpstreamCall, response: Response): boolean {
 
 function received(call: UpstreamCall, response: Response): UpstreamResponse | Promise<UpstreamResponse> {
   if (call.bodyMode === 'buffered' || isSmall(call, response)) return buffered(call, response);
-  return needsFirstByte(call, response) ? awaitFirstByte(response) : response;
-}
-
-function needsFirstByte(call: UpstreamCall, response: UpstreamResponse): boolean {
-  return call.bodyMode === 'begun' && isSuccess(response);
+  const { status, headers, body } = response;
+  // The text of an error has a deadline of its own.
+  if (call.bodyMode === 'begun' && !isSuccess(response))
+    return { status, headers, body: body && { reader: body.getReader() } };
+  // A response whose first piece is known when it begins leaves in 3 system calls, and any other one in 13.
+  return awaitFirstByte(response);
 }
 
 async function buffered(call: UpstreamCall, response: Response): Promise<UpstreamResponse> {
@@ -144,7 +150,7 @@ async function buffered(call: UpstreamCall, response: Response): Promise<Upstrea
   try {
     if (isKnownToFit && declaredLength(response) > LARGE_BYTES) call.admitLarge?.(declaredLength(response));
   } catch (refusal) {
-    await discard(response);
+    await cancelQuietly(response.body);
     throw refusal;
   }
   let readBytes = 0;

@@ -1,15 +1,16 @@
 /** The parts of an upstream's response that the gateway uses. */
 
-/** A Response, or its parts once its body has been read: wrapping them in another Response would be expensive. */
+import { cancelQuietly, type Piece } from '../http/body-reader.ts';
+import type { StreamedBody } from '../http/observed-body.ts';
+
+/** Not a Response: wrapping what has been read of a body in another one would be expensive. */
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
-  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | Uint8Array<ArrayBuffer> | null;
-  /** What has been read of a body that has begun; `body` is the rest. */
-  readonly firstPiece?: Uint8Array<ArrayBuffer>;
+  readonly body: StreamedBody | Piece | null;
 }
 
-export function isSuccess({ status }: UpstreamResponse): boolean {
+export function isSuccess({ status }: Pick<UpstreamResponse, 'status'>): boolean {
   return status >= 200 && status <= 299;
 }
 
@@ -18,8 +19,7 @@ export async function awaitFirstByte({ status, headers, body }: Response): Promi
   const reader = body?.getReader();
   let read = await reader?.read();
   while (read?.value?.byteLength === 0) read = await reader?.read();
-  reader?.releaseLock();
-  return read?.value ? { status, headers, body, firstPiece: read.value } : { status, headers, body: null };
+  return { status, headers, body: reader && read?.value ? { firstPiece: read.value, reader } : null };
 }
 
 /** Parses the JSON of a buffered response; undefined when the body is not JSON. */
@@ -32,8 +32,10 @@ export function jsonOf({ body }: UpstreamResponse): unknown {
   }
 }
 
-/** Cancels a body that nobody will read, because it would keep its connection open. */
 export async function discard({ body }: UpstreamResponse): Promise<void> {
-  // Cancelling fails when the connection is already closed, which is fine.
-  if (body instanceof ReadableStream) await body.cancel().catch(() => {});
+  if (isStreamed(body)) await cancelQuietly(body.reader);
+}
+
+export function isStreamed(body: UpstreamResponse['body']): body is StreamedBody {
+  return body !== null && !(body instanceof Uint8Array);
 }

@@ -1,7 +1,8 @@
-import { describe, expect, it, spyOn } from 'bun:test';
+import { describe, expect, it, type Mock, spyOn } from 'bun:test';
 import net from 'node:net';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { SharedUpstream } from '../../support/rotating-upstream.ts';
 import { BUFFERED, GENERATE, PUBLIC, SIGN_IN_ROUTE, TRACK } from '../../support/routes.ts';
@@ -62,6 +63,46 @@ describe('the deadline of a generation', () => {
     const line = await world.line({ route: GENERATE.path });
     expect(line).toMatchObject({ upstream: [{ call: 'music', outcome: 'http_response_timeout' }] });
     expect(line['durationMs']).toBeGreaterThanOrEqual(300);
+    expect(world.admission.streams.inUse).toBe(0);
+  });
+});
+
+describe('the deadline of a proxied call', () => {
+  const path = '/api/upstream/v1/music/creations/1/content';
+
+  /** The timer that cuts off a body without a first byte, once the headers have arrived. */
+  async function timerOfFirstByte(timers: Mock<typeof setTimeout>) {
+    const isIt = ([, ms]: Parameters<typeof setTimeout>) => ms === 60_000;
+    await eventually(() => timers.mock.calls.some(isIt), 'the timer of the first byte');
+    return timers.mock.calls.find(isIt)?.[0];
+  }
+
+  it('ends with the headers', async () => {
+    await using upstream = await startTrackUpstream();
+    await using world = startWorld({ UPSTREAM_URL: upstream.url, TIMEOUT_STREAM_MS: '300' });
+    const listening = world.request(path, { cookie: ACCESS_ONLY });
+    await upstream.arrived;
+    const sentAt = performance.now();
+    upstream.sendHead();
+    await eventually(() => performance.now() - sentAt > 400, 'the deadline to be over');
+    upstream.send(FIRST_PIECE);
+    const response = await listening;
+    expect(response.status).toBe(200);
+    await response.body?.cancel();
+  });
+
+  it('leaves 60 s for the first byte of the body', async () => {
+    await using upstream = await startTrackUpstream();
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
+    using timers = spyOn(globalThis, 'setTimeout');
+    const listening = world.request(path, { cookie: ACCESS_ONLY });
+    await upstream.arrived;
+    upstream.sendHead();
+    (await timerOfFirstByte(timers))?.();
+    const response = await listening;
+    expect(response.headers.get('proxy-status')).toBe('music-gateway; error=http_response_timeout');
+    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamTimeout.en);
+    await upstream.closed;
     expect(world.admission.streams.inUse).toBe(0);
   });
 });
