@@ -16,12 +16,15 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
     rows: { type: 'string', default: '' },
+    beside: { type: 'string', multiple: true, default: [] },
     results: { type: 'string' },
     'write-readme': { type: 'boolean', default: false },
   },
 });
-const { quick: isQuick, only, rows, 'write-readme': writesReadme } = values;
-if (writesReadme && (isQuick || only || rows)) throw new Error('only a whole run may go into the README');
+const { quick: isQuick, only, rows, beside, 'write-readme': writesReadme } = values;
+if (writesReadme && (isQuick || only || rows || beside.length)) {
+  throw new Error('only a whole run of the contenders alone may go into the README');
+}
 const missing = ['taskset', 'wrk', 'nginx'].filter((program) => !Bun.which(program));
 if (missing.length) throw new Error(`bench needs ${missing.join(' and ')}`);
 Bun.spawnSync(['taskset', '-a', '-c', '-p', `${OTHER_CORE}`, `${process.pid}`]);
@@ -30,7 +33,7 @@ const folder = await mkdtemp(`${tmpdir()}/bench-`);
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 const list = (text: string) => text.split(',').filter(Boolean);
-const results = await run({ isQuick, only: list(only), rows: list(rows), folder });
+const results = await run({ isQuick, only: list(only), rows: list(rows), beside, folder });
 console.log(`\n${page(results)}`);
 const resultFolder = writesReadme ? new URL('results', import.meta.url).pathname : values.results;
 if (resultFolder !== undefined) {

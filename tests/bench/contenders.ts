@@ -1,5 +1,6 @@
 /** The contenders, in the order of the tables, and how each is started in front of the upstream. */
 
+import { basename, resolve } from 'node:path';
 import mapping from './mapping.json' with { type: 'json' };
 import type { Program } from './processes.ts';
 
@@ -28,20 +29,28 @@ function script(id: string, title: string, program: string, file: string): Conte
   return { id, title, program, args: [new URL(file, import.meta.url).pathname], env: ENVIRONMENT };
 }
 
-export const CONTENDERS: readonly Contender[] = [
-  {
-    ...script('gateway', 'this gateway', process.execPath, '../../src/index.ts'),
-    env: {
-      ...ENVIRONMENT,
-      HOST: '127.0.0.1',
-      IDP_URL: 'http://{{upstream}}',
-      IDP_CLIENT_ID: 'studio',
-      IDP_REDIRECT_URI: '{{origin}}/callback',
-      ALLOWED_ORIGINS: '{{origin}}',
-      // All connections belong to one user here.
-      MAX_IN_FLIGHT_PER_SESSION: '60000',
-    },
+const GATEWAY: Contender = {
+  ...script('gateway', 'this gateway', process.execPath, '../../src/index.ts'),
+  env: {
+    ...ENVIRONMENT,
+    HOST: '127.0.0.1',
+    IDP_URL: 'http://{{upstream}}',
+    IDP_CLIENT_ID: 'studio',
+    IDP_REDIRECT_URI: '{{origin}}/callback',
+    ALLOWED_ORIGINS: '{{origin}}',
+    // All connections belong to one user here.
+    MAX_IN_FLIGHT_PER_SESSION: '60000',
   },
+};
+
+/** Another checkout of the gateway. It has the same id, because it takes part wherever the gateway does. */
+export function gatewayIn(folder: string): Contender {
+  const title = `the gateway in ${basename(resolve(folder))}`;
+  return { ...GATEWAY, title, args: [resolve(folder, 'src/index.ts')] };
+}
+
+export const CONTENDERS: readonly Contender[] = [
+  GATEWAY,
   script('floor', 'by hand: `Bun.serve` and `fetch`', process.execPath, 'contenders/floor.mjs'),
   script('elysia', 'Elysia alone', process.execPath, 'contenders/elysia.mjs'),
   script('hono-bun', 'Hono proxy helper, Bun', process.execPath, 'contenders/hono.mjs'),

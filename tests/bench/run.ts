@@ -2,7 +2,7 @@
 
 import { cpus, loadavg, release } from 'node:os';
 import { checkResponses } from './check.ts';
-import { CONTENDERS, type Contender } from './contenders.ts';
+import { CONTENDERS, type Contender, gatewayIn } from './contenders.ts';
 import { IN_FLIGHT } from './in-flight.ts';
 import { type Attempt, measure } from './measure.ts';
 import { type Place, type Running, start } from './processes.ts';
@@ -15,6 +15,8 @@ interface Options {
   readonly isQuick: boolean;
   readonly only: readonly string[];
   readonly rows: readonly string[];
+  /** Folders of other checkouts of the gateway. */
+  readonly beside: readonly string[];
   readonly folder: string;
 }
 
@@ -23,10 +25,10 @@ const SEPARATE_TABLES = [IN_FLIGHT, STARTS];
 export type Results = Awaited<ReturnType<typeof run>>;
 
 /** @throws Error for an unknown contender or row */
-export async function run({ isQuick, only, rows, folder }: Options) {
+export async function run({ isQuick, only, rows, beside, folder }: Options) {
   const [loadBefore = 0] = loadavg();
   const chosenRows = choose([...ALL_ROWS, ...SEPARATE_TABLES], rows);
-  const chosen = choose(CONTENDERS, only);
+  const chosen = choose([...beside.map(gatewayIn), ...CONTENDERS], only);
   const contenders = chosen.filter(({ program }) => Bun.which(program));
   const leftOut = chosen.filter((contender) => !contenders.includes(contender));
   const problems: string[] = [];

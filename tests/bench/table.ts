@@ -1,6 +1,6 @@
 /** The results as Markdown. */
 
-import { CONTENDERS, type Contender } from './contenders.ts';
+import type { Contender } from './contenders.ts';
 import type { Measurement, Round } from './measure.ts';
 import { BODY_ROWS, COMMON_ROWS, CONNECTION_ROWS, GATEWAY_ROWS, type Row } from './rows.ts';
 import type { Results } from './run.ts';
@@ -60,8 +60,8 @@ function loadTable(all: Measurements, row: Row): Table {
 
 function measured(all: Measurements, group: readonly Row[]): [Row[], Contender[]] {
   const own = all.filter(({ row }) => group.includes(row));
-  const contenders = CONTENDERS.filter((each) => own.some(({ contender }) => contender === each));
-  return [group.filter((each) => own.some(({ row }) => row === each)), contenders];
+  const contenders = new Set(own.map(({ contender }) => contender));
+  return [group.filter((each) => own.some(({ row }) => row === each)), [...contenders]];
 }
 
 /** In microseconds, of a track in milliseconds. */
