@@ -1,12 +1,15 @@
 /** The contenders, in the order of the tables, and how each is started in front of the upstream. */
 
 import { basename, resolve } from 'node:path';
+import type { Check } from './check.ts';
 import mapping from './mapping.json' with { type: 'json' };
 import type { Program } from './processes.ts';
 
 export interface Contender extends Program {
   readonly id: string;
   readonly title: string;
+  /** What it does not do, so that it is not checked for it. The results say so. */
+  readonly leavesOut?: readonly Check[];
 }
 
 const ENVIRONMENT = {
@@ -51,6 +54,10 @@ export function gatewayIn(folder: string): Contender {
 
 export const CONTENDERS: readonly Contender[] = [
   GATEWAY,
+  {
+    ...script('bare', 'bare: `Bun.serve` returns `fetch`', process.execPath, 'contenders/bare.mjs'),
+    leavesOut: ['headers', 'origin'],
+  },
   script('floor', 'by hand: `Bun.serve` and `fetch`', process.execPath, 'contenders/floor.mjs'),
   script('elysia', 'Elysia alone', process.execPath, 'contenders/elysia.mjs'),
   script('hono-bun', 'Hono proxy helper, Bun', process.execPath, 'contenders/hono.mjs'),

@@ -22,7 +22,7 @@ export interface Row {
 
 export const FOREIGN_ORIGIN = 'https://elsewhere.example';
 export const EXPIRED_COOKIES = cookies(ACCESS_TOKEN.replace('fresh', 'expired'));
-const FEW = ['gateway', 'floor', 'nginx'];
+const FEW = ['gateway', 'bare', 'floor', 'nginx'];
 const TRACK = `${mapping.proxyPrefix}/v1/files/track.mp3`;
 
 const get = {
@@ -51,9 +51,10 @@ export const COMMON_ROWS: readonly Row[] = [
   models,
   SESSION_ROW,
   { ...get, id: 'proxy', title: 'proxied, 1.8 KB', path: `${mapping.proxyPrefix}/v1/models` },
-  range('range', '64 KB', 64 * 1024),
+  range('range', '48 KB', 48 * 1024),
   GENERATE_ROW,
   { ...get, ...track, id: 'stream', title: 'proxied, 10 MB', path: TRACK },
+  { ...range('range-1m', '1 MB', 1_000_000), connections: 16 },
 ];
 
 export const BODY_ROWS: readonly Row[] = BODIES.map(({ size, file }) => ({
@@ -80,7 +81,7 @@ export const GATEWAY_ROWS: readonly Row[] = [
     title: 'refused origin',
     headers: { ...get.headers, origin: FOREIGN_ORIGIN },
     status: 403,
-    contenders: FEW,
+    contenders: ['gateway', 'floor', 'nginx'],
   },
   {
     ...get,

@@ -65,6 +65,9 @@ export async function run({ isQuick, only, rows, beside, folder }: Options) {
     rounds,
     versions: versions(),
     leftOut: leftOut.map(({ title, program }) => `${title}: ${program} is not installed`),
+    notChecked: contenders.flatMap(({ title, leavesOut }) =>
+      leavesOut ? [`${title}: ${leavesOut.join(', ')}`] : [],
+    ),
     problems,
     measurements,
     separateTables,
@@ -92,7 +95,7 @@ async function measureRows(
     await attempt(contender.title, async () => {
       const started = stack.use(await start(contender, place));
       for (const row of rows.filter((each) => each.contenders?.includes(contender.id) ?? true)) {
-        await checkResponses(row, started.url, `http://${place.upstreamHost}`);
+        await checkResponses(row, started.url, `http://${place.upstreamHost}`, contender.leavesOut);
       }
       running.set(contender, started);
     });

@@ -4,7 +4,7 @@ import type { Contender } from './contenders.ts';
 import type { Measurement, Round } from './measure.ts';
 import { BODY_ROWS, COMMON_ROWS, CONNECTION_ROWS, GATEWAY_ROWS, type Row } from './rows.ts';
 import type { Results } from './run.ts';
-import { figure, number } from './statistics.ts';
+import { figure, number, summarize } from './statistics.ts';
 
 type Measurements = Results['measurements'];
 type Table = Results['separateTables'][number];
@@ -13,6 +13,7 @@ export function page(results: Results): string {
   const { measurements: all, isQuick, date, machine, rounds, loadBefore, versions } = results;
   const tables = [
     costTable(all),
+    timesTable(all),
     ...COMMON_ROWS.map((row) => loadTable(all, row)),
     growthTable('How cost grows with the body: CPU µs', all, BODY_ROWS),
     growthTable('How cost grows with the connections: CPU µs', all, CONNECTION_ROWS),
@@ -25,6 +26,7 @@ export function page(results: Results): string {
     `${date}; ${machine}; medians of ${rounds} and ± half of their range; load before the run ${loadBefore.toFixed(1)}.`,
     versions,
     ...results.leftOut.map((reason) => `- left out: ${reason}`),
+    ...results.notChecked.map((what) => `- not checked: ${what}`),
     ...results.problems.map((problem) => `- failed: ${problem}`),
     ...tables.map((table) => `## ${table.title}\n\n${markdown(table)}`),
   ];
@@ -40,6 +42,27 @@ export function costTable(all: Measurements): Table {
     return [contender.title, ...rows.map((row) => cost(own, row, contender)), peak(own)];
   });
   return { title: 'CPU time', columns: ['CPU time of one', ...titles, 'peak MB'], lines };
+}
+
+/** The median of each row as a multiple of the bare floor's. */
+function timesTable(all: Measurements): Table {
+  const [rows, contenders] = measured(all, COMMON_ROWS);
+  const cpuOf = (row: Row, isWanted: (contender: Contender) => boolean) => {
+    const found = all.find((each) => each.row === row && isWanted(each.contender));
+    return found ? summarize(found.rounds.map(({ cpuMicroseconds }) => cpuMicroseconds)).median : Number.NaN;
+  };
+  const lines = contenders.map((contender) => [
+    contender.title,
+    ...rows.map((row) => {
+      const times = cpuOf(row, (each) => each === contender) / cpuOf(row, ({ id }) => id === 'bare');
+      return Number.isNaN(times) ? '–' : times.toFixed(2);
+    }),
+  ]);
+  return {
+    title: 'CPU time, as a multiple of the bare floor',
+    columns: ['', ...rows.map(({ title }) => title)],
+    lines,
+  };
 }
 
 /** A line for each row, because its contenders are few. */
