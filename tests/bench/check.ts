@@ -1,8 +1,13 @@
 /** Whether a contender does a row's work right; it is not timed unless it does. */
 
+import { eventually } from '../support/eventually.ts';
 import mapping from './mapping.json' with { type: 'json' };
+import type { Running } from './processes.ts';
 import { FOREIGN_ORIGIN, type Row } from './rows.ts';
 import { ACCESS_TOKEN } from './upstream.ts';
+
+/** A line with the method, the path or its route, and the status; the time, id, duration and bytes have many forms. */
+const LOGGED = /^(?=.*"GET")(?=.*"\/api\/)(?=.*\b20[06]\b).*$/m;
 
 /** Besides the status and the bytes: the headers of a response, and that only the allowed origin gets one. */
 export type Check = 'headers' | 'origin';
@@ -10,7 +15,7 @@ export type Check = 'headers' | 'origin';
 /** @throws Error that says what is wrong */
 export async function checkResponses(
   row: Row,
-  url: string,
+  { url, written }: Running,
   upstreamUrl: string,
   leavesOut: readonly Check[] = [],
 ): Promise<void> {
@@ -20,6 +25,8 @@ export async function checkResponses(
   const response = await send(row, url + row.path, row.headers);
   const bytes = await response.bytes();
   expect(response.status === row.status, `status ${response.status}, not ${row.status}`);
+  if (row.hasLog)
+    await eventually(() => LOGGED.test(written().output), `an access line in ${written().output}`, 2000);
   if (row.status === 403) return;
 
   const headerChecks = leavesOut.includes('headers') ? {} : expectedHeaders(row);

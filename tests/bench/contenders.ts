@@ -3,7 +3,7 @@
 import { basename, resolve } from 'node:path';
 import type { Check } from './check.ts';
 import mapping from './mapping.json' with { type: 'json' };
-import type { Program } from './processes.ts';
+import { OTHER_CORE, type Program } from './processes.ts';
 
 export interface Contender extends Program {
   readonly id: string;
@@ -29,7 +29,15 @@ const NGINX_LINES = mapping.requestHeaders.map(
 );
 
 function script(id: string, title: string, program: string, file: string): Contender {
-  return { id, title, program, args: [new URL(file, import.meta.url).pathname], env: ENVIRONMENT };
+  const args = [new URL(file, import.meta.url).pathname];
+  return {
+    id,
+    title,
+    program,
+    args,
+    env: { ...ENVIRONMENT, ACCESS_LOG: '{{log}}' },
+    log: { off: '', on: 'on' },
+  };
 }
 
 const GATEWAY: Contender = {
@@ -43,7 +51,9 @@ const GATEWAY: Contender = {
     ALLOWED_ORIGINS: '{{origin}}',
     // All connections belong to one user here.
     MAX_IN_FLIGHT_PER_SESSION: '60000',
+    LOG_LEVEL: '{{log}}',
   },
+  log: { off: 'warn', on: 'info' },
 };
 
 /** Another checkout of the gateway. It has the same id, because it takes part wherever the gateway does. */
@@ -71,6 +81,7 @@ export const CONTENDERS: readonly Contender[] = [
     args: ['run', '--config', '{{folder}}/configuration', '--adapter', 'caddyfile'],
     env: { GOMAXPROCS: '1', XDG_DATA_HOME: '{{folder}}', XDG_CONFIG_HOME: '{{folder}}' },
     template: 'contenders/Caddyfile',
+    log: { off: '', on: 'log {\n    output stdout\n  }\n  request_header X-Request-Id {http.request.uuid}' },
   },
   {
     id: 'haproxy',
@@ -78,6 +89,7 @@ export const CONTENDERS: readonly Contender[] = [
     program: 'haproxy',
     args: ['-db', '-f', '{{folder}}/configuration'],
     template: 'contenders/haproxy.cfg',
+    log: { off: 'no log', on: 'log global' },
     values: {
       requestHeaderNames: mapping.requestHeaders.join('|'),
       responseHeaderNames: mapping.responseHeaders.join('|'),
@@ -86,8 +98,11 @@ export const CONTENDERS: readonly Contender[] = [
   {
     id: 'nginx',
     title: 'nginx',
-    ...NGINX,
+    // nginx opens its log by name, which works with a pipe but not with the socket that Bun gives it.
+    program: 'bash',
+    args: ['-c', `exec nginx ${NGINX.args.join(' ')} > >(taskset -c ${OTHER_CORE} cat)`],
     template: 'contenders/nginx.conf',
+    log: { off: 'off', on: '/dev/stdout facts' },
     values: { requestHeaderLines: NGINX_LINES.join('\n    ') },
   },
 ];

@@ -8,14 +8,17 @@ export const CONTENDER_CORE = 0;
 export const OTHER_CORE = 1;
 
 const START_LIMIT_MS = 20_000;
+const LINE_FEED = 10;
 
 export interface Place {
   /** In it, each program gets a folder of its own for its configuration and temporary files. */
   readonly folder: string;
   readonly upstreamHost: string;
+  /** Whether programs write a line for each request to standard output. */
+  readonly hasLog?: boolean;
 }
 
-/** In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `port` or `upstream`. */
+/** In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `port`, `upstream` or `log`. */
 export interface Program {
   readonly program: string;
   readonly args: readonly string[];
@@ -23,6 +26,8 @@ export interface Program {
   /** Becomes the file `configuration` in its folder. */
   readonly template?: string;
   readonly values?: Readonly<Record<string, string>>;
+  /** What `{{log}}` becomes. */
+  readonly log?: { readonly off: string; readonly on: string };
 }
 
 export type Running = Awaited<ReturnType<typeof start>>;
@@ -42,11 +47,18 @@ export function spawnOn(core: number, command: readonly string[], env = {}) {
 
 /** @throws Error when the program ends, or does not respond in time */
 export async function start(launched: Program, place: Place, core = CONTENDER_CORE) {
-  const { program, args, env = {}, template, values } = launched;
+  const { program, args, env = {}, template, values, log } = launched;
   const port = await freePorts(1);
   const folder = `${place.folder}/${port}`;
   const known = new Map(
-    Object.entries({ ...mapping, ...values, folder, port, upstream: place.upstreamHost }),
+    Object.entries({
+      ...mapping,
+      ...values,
+      folder,
+      port,
+      upstream: place.upstreamHost,
+      log: log?.[place.hasLog ? 'on' : 'off'],
+    }),
   );
   const fillIn = (text: string) => text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => `${known.get(name)}`);
   const configuration = template ? await Bun.file(new URL(template, import.meta.url)).text() : '';
@@ -56,8 +68,12 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
   const startedAt = performance.now();
   const child = spawnOn(core, command, Object.fromEntries(environment));
   let output = '';
+  let lines = 0;
   const read = async (stream: ReadableStream<Uint8Array>) => {
-    for await (const chunk of stream) output = (output + Buffer.from(chunk).toString()).slice(-4000);
+    for await (const chunk of stream) {
+      output = (output + Buffer.from(chunk.subarray(-4000)).toString()).slice(-4000);
+      for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, end + 1)) lines++;
+    }
   };
   const outputRead = Promise.all([read(child.stdout), read(child.stderr)]);
   const stop = async () => {
@@ -74,5 +90,12 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
     }
     await Bun.sleep(1);
   }
-  return { url, pid: child.pid, startMs: performance.now() - startedAt, [Symbol.asyncDispose]: stop };
+  return {
+    url,
+    pid: child.pid,
+    startMs: performance.now() - startedAt,
+    /** The end of what it has written, and how many lines. */
+    written: () => ({ output, lines }),
+    [Symbol.asyncDispose]: stop,
+  };
 }

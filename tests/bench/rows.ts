@@ -16,6 +16,8 @@ export interface Row {
   readonly trackBytes?: number;
   /** Whether each request brings an expired access token and a refresh token of its own. */
   readonly needsRefresh?: true;
+  /** Whether contenders write an access log meanwhile. */
+  readonly hasLog?: true;
   /** Ids; all unless given. */
   readonly contenders?: readonly string[];
 }
@@ -46,16 +48,24 @@ export const GENERATE_ROW: Row = {
   body: JSON.stringify({ model: 'composer-1', prompt: 'a calm evening', music_length_ms: 30_000 }),
 };
 
+const seek = range('range', '48 KB', 48 * 1024);
+
 /** For every contender. */
 export const COMMON_ROWS: readonly Row[] = [
   models,
   SESSION_ROW,
   { ...get, id: 'proxy', title: 'proxied, 1.8 KB', path: `${mapping.proxyPrefix}/v1/models` },
-  range('range', '48 KB', 48 * 1024),
+  seek,
   GENERATE_ROW,
   { ...get, ...track, id: 'stream', title: 'proxied, 10 MB', path: TRACK },
   { ...range('range-1m', '1 MB', 1_000_000), connections: 16 },
 ];
+
+/** Also for every contender, each row beside the same one with a log. */
+export const LOG_ROWS: readonly Row[] = [models, seek].flatMap((row) => [
+  row,
+  { ...row, id: `${row.id}-log`, title: `${row.title}, with an access log`, hasLog: true },
+]);
 
 export const BODY_ROWS: readonly Row[] = BODIES.map(({ size, file }) => ({
   ...get,
@@ -102,7 +112,9 @@ export const GATEWAY_ROWS: readonly Row[] = [
   },
 ];
 
-export const ALL_ROWS = [...COMMON_ROWS, ...BODY_ROWS, ...CONNECTION_ROWS, ...GATEWAY_ROWS];
+export const ALL_ROWS: readonly Row[] = [
+  ...new Set([...COMMON_ROWS, ...LOG_ROWS, ...BODY_ROWS, ...CONNECTION_ROWS, ...GATEWAY_ROWS]),
+];
 
 /** They end with the refresh token, so that a row can append to it. */
 export function cookies(accessToken: string): string {

@@ -6,7 +6,7 @@ import { CONTENDERS, type Contender, gatewayIn } from './contenders.ts';
 import { IN_FLIGHT } from './in-flight.ts';
 import { type Attempt, measure } from './measure.ts';
 import { type Place, type Running, start } from './processes.ts';
-import { ALL_ROWS, COMMON_ROWS, type Row } from './rows.ts';
+import { ALL_ROWS, type Row } from './rows.ts';
 import { STARTS } from './starts.ts';
 import { startUpstream } from './upstream.ts';
 import { versions } from './versions.ts';
@@ -43,8 +43,11 @@ export async function run({ isQuick, only, rows, beside, folder }: Options) {
   await using upstream = await startUpstream(folder);
   const place = { folder, upstreamHost: new URL(upstream.url).host };
 
-  const loadRows = ALL_ROWS.filter((row) => chosenRows.includes(row));
-  const measurements = await measureRows(loadRows, contenders, place, rounds, attempt);
+  const measurements = [];
+  for (const hasLog of [false, true]) {
+    const loadRows = ALL_ROWS.filter((row) => chosenRows.includes(row) && (row.hasLog ?? false) === hasLog);
+    measurements.push(...(await measureRows(loadRows, contenders, { ...place, hasLog }, rounds, attempt)));
+  }
   const separateTables = [];
   for (const table of SEPARATE_TABLES.filter((each) => chosenRows.includes(each))) {
     console.log(`measuring: ${table.title}`);
@@ -95,7 +98,7 @@ async function measureRows(
     await attempt(contender.title, async () => {
       const started = stack.use(await start(contender, place));
       for (const row of rows.filter((each) => each.contenders?.includes(contender.id) ?? true)) {
-        await checkResponses(row, started.url, `http://${place.upstreamHost}`, contender.leavesOut);
+        await checkResponses(row, started, `http://${place.upstreamHost}`, contender.leavesOut);
       }
       running.set(contender, started);
     });
@@ -103,8 +106,7 @@ async function measureRows(
   const measurements = [];
   for (const row of rows) {
     console.log(`measuring: ${row.title}`);
-    const seconds = COMMON_ROWS.includes(row) && rounds > 1 ? 2 : 1;
-    measurements.push(...(await measure(row, running, { rounds, seconds }, attempt)));
+    measurements.push(...(await measure(row, running, rounds, attempt)));
   }
   return measurements;
 }

@@ -2,9 +2,11 @@
 
 import type { Contender } from './contenders.ts';
 import type { Measurement, Round } from './measure.ts';
-import { BODY_ROWS, COMMON_ROWS, CONNECTION_ROWS, GATEWAY_ROWS, type Row } from './rows.ts';
+import { BODY_ROWS, COMMON_ROWS, CONNECTION_ROWS, GATEWAY_ROWS, LOG_ROWS, type Row } from './rows.ts';
 import type { Results } from './run.ts';
 import { figure, number, summarize } from './statistics.ts';
+
+const MAIN_ROWS: readonly Row[] = [...new Set([...COMMON_ROWS, ...LOG_ROWS])];
 
 type Measurements = Results['measurements'];
 type Table = Results['separateTables'][number];
@@ -13,8 +15,9 @@ export function page(results: Results): string {
   const { measurements: all, isQuick, date, machine, rounds, loadBefore, versions } = results;
   const tables = [
     costTable(all),
+    costTable(all, 'CPU time, without and with an access log', LOG_ROWS),
     timesTable(all),
-    ...COMMON_ROWS.map((row) => loadTable(all, row)),
+    ...MAIN_ROWS.map((row) => loadTable(all, row)),
     growthTable('How cost grows with the body: CPU µs', all, BODY_ROWS),
     growthTable('How cost grows with the connections: CPU µs', all, CONNECTION_ROWS),
     ...CONNECTION_ROWS.map((row) => loadTable(all, row)),
@@ -34,35 +37,34 @@ export function page(results: Results): string {
 }
 
 /** A line for each contender. */
-export function costTable(all: Measurements): Table {
-  const [rows, contenders] = measured(all, COMMON_ROWS);
+export function costTable(all: Measurements, title = 'CPU time', group = COMMON_ROWS): Table {
+  const [rows, contenders] = measured(all, group);
   const titles = rows.map(({ title, trackBytes }) => `${title}, ${trackBytes ? 'ms' : 'µs'}`);
   const lines = contenders.map((contender) => {
     const own = all.filter((each) => each.contender === contender && rows.includes(each.row));
     return [contender.title, ...rows.map((row) => cost(own, row, contender)), peak(own)];
   });
-  return { title: 'CPU time', columns: ['CPU time of one', ...titles, 'peak MB'], lines };
+  return { title, columns: ['CPU time of one', ...titles, 'peak MB'], lines };
 }
 
-/** The median of each row as a multiple of the bare floor's. */
+/** The median of each row as a multiple of what the bare floor needs without a log. */
 function timesTable(all: Measurements): Table {
-  const [rows, contenders] = measured(all, COMMON_ROWS);
-  const cpuOf = (row: Row, isWanted: (contender: Contender) => boolean) => {
-    const found = all.find((each) => each.row === row && isWanted(each.contender));
-    return found ? summarize(found.rounds.map(({ cpuMicroseconds }) => cpuMicroseconds)).median : Number.NaN;
+  const [rows, contenders] = measured(all, MAIN_ROWS);
+  const times = (row: Row, contender: Contender) => {
+    const own = all.find((each) => each.row === row && each.contender === contender);
+    const floor = all.find((each) => {
+      const isSameRequest = each.row.path === row.path && each.row.headers === row.headers;
+      return isSameRequest && !each.row.hasLog && each.contender.id === 'bare';
+    });
+    return own && floor ? (medianCpu(own) / medianCpu(floor)).toFixed(2) : '–';
   };
-  const lines = contenders.map((contender) => [
-    contender.title,
-    ...rows.map((row) => {
-      const times = cpuOf(row, (each) => each === contender) / cpuOf(row, ({ id }) => id === 'bare');
-      return Number.isNaN(times) ? '–' : times.toFixed(2);
-    }),
-  ]);
-  return {
-    title: 'CPU time, as a multiple of the bare floor',
-    columns: ['', ...rows.map(({ title }) => title)],
-    lines,
-  };
+  const lines = contenders.map((each) => [each.title, ...rows.map((row) => times(row, each))]);
+  const columns = ['', ...rows.map(({ title }) => title)];
+  return { title: 'CPU time, as a multiple of the bare floor without a log', columns, lines };
+}
+
+function medianCpu({ rounds }: Measurement): number {
+  return summarize(rounds.map(({ cpuMicroseconds }) => cpuMicroseconds)).median;
 }
 
 /** A line for each row, because its contenders are few. */

@@ -2,6 +2,7 @@
 
 import { cors } from '@elysiajs/cors';
 import { Elysia } from 'elysia';
+import { withAccessLog } from './access-log.mjs';
 import {
   accessToken,
   copyResponseHeaders,
@@ -14,10 +15,13 @@ import {
   UPSTREAM_URL,
 } from './mapping.mjs';
 
-async function relay(request, path) {
+const respond = withAccessLog(relay);
+
+async function relay(request, facts, path) {
   const token = accessToken(request.headers.get('cookie'));
   if (!token) return Response.json({ error: { message: 'Not signed in.' } }, { status: 401 });
   const hasBody = request.method !== 'GET' && request.method !== 'HEAD';
+  const sentAt = performance.now();
   const response = await fetch(UPSTREAM_URL + path, {
     method: request.method,
     headers: requestHeaders((name) => request.headers.get(name), token),
@@ -26,6 +30,7 @@ async function relay(request, path) {
     redirect: 'manual',
     decompress: false,
   });
+  facts.upstreamMs = performance.now() - sentAt;
   const headers = new Headers();
   copyResponseHeaders(response.headers, headers);
   return new Response(response.body, { status: response.status, headers });
@@ -45,13 +50,13 @@ const app = new Elysia({ serve: { idleTimeout: 255 } })
     return status(403, { error: { message: 'Origin is not allowed.' } });
   });
 for (const [path, target] of Object.entries(PATHS)) {
-  app.all(path, ({ request }) => relay(request, target), { parse: 'none' });
+  app.all(path, ({ request }) => respond(request, target), { parse: 'none' });
 }
 app.all(
   `${PROXY_PREFIX}/v1/*`,
   ({ request }) => {
     const { pathname, search } = new URL(request.url);
-    return relay(request, pathname.slice(PROXY_PREFIX.length) + search);
+    return respond(request, pathname.slice(PROXY_PREFIX.length) + search);
   },
   { parse: 'none' },
 );

@@ -3,6 +3,7 @@
 import http from 'node:http';
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
+import { logger } from './access-log.mjs';
 import {
   accessToken,
   corsHeaders,
@@ -21,6 +22,7 @@ const KEPT = new Set(['host', 'connection', 'content-length', 'transfer-encoding
 const app = express();
 app.disable('x-powered-by');
 app.disable('etag');
+if (logger) app.use(writeLine);
 app.use((request, response, next) => {
   const { origin, cookie } = request.headers;
   response.set(corsHeaders(origin));
@@ -38,6 +40,7 @@ app.use(
     pathRewrite: (path) => PATHS[path] ?? path.slice(PROXY_PREFIX.length),
     on: {
       proxyReq: (outgoing, request) => {
+        request.sentAt = performance.now();
         const forwarded = requestHeaders(
           (name) => request.headers[name],
           accessToken(request.headers.cookie),
@@ -47,7 +50,8 @@ app.use(
         }
         outgoing.setHeader('authorization', forwarded.authorization);
       },
-      proxyRes: (incoming) => {
+      proxyRes: (incoming, request) => {
+        request.upstreamMs = performance.now() - request.sentAt;
         for (const name of Object.keys(incoming.headers)) {
           if (!isForwardedResponseHeader(name) && !KEPT.has(name)) delete incoming.headers[name];
         }
@@ -55,6 +59,23 @@ app.use(
     },
   }),
 );
+
+function writeLine(request, response, next) {
+  const startedAt = performance.now();
+  const { method, path } = request;
+  response.on('close', () =>
+    logger.info({
+      requestId: crypto.randomUUID(),
+      method,
+      path,
+      status: response.statusCode,
+      durationMs: performance.now() - startedAt,
+      bytes: Number(response.getHeader('content-length')),
+      upstreamMs: request.upstreamMs,
+    }),
+  );
+  next();
+}
 
 const server = app.listen(PORT, '127.0.0.1');
 server.keepAliveTimeout = 3_600_000;

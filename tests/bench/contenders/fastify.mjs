@@ -2,6 +2,7 @@
 
 import httpProxy from '@fastify/http-proxy';
 import fastify from 'fastify';
+import { logger } from './access-log.mjs';
 import {
   accessToken,
   corsHeaders,
@@ -15,7 +16,26 @@ import {
   UPSTREAM_URL,
 } from './mapping.mjs';
 
-const server = fastify({ logger: false, keepAliveTimeout: 3_600_000 });
+const LOGGED = {
+  loggerInstance: logger,
+  disableRequestLogging: true,
+  genReqId: () => crypto.randomUUID(),
+  requestIdLogLabel: 'requestId',
+};
+const server = fastify({ ...(logger ? LOGGED : { logger: false }), keepAliveTimeout: 3_600_000 });
+if (logger) {
+  server.addHook('onResponse', (request, reply, done) => {
+    request.log.info({
+      method: request.method,
+      path: request.url,
+      status: reply.statusCode,
+      durationMs: reply.elapsedTime,
+      bytes: Number(reply.getHeader('content-length')),
+      upstreamMs: request.upstreamMs,
+    });
+    done();
+  });
+}
 
 server.addHook('onRequest', (request, reply, done) => {
   const { origin, cookie } = request.headers;
@@ -25,7 +45,8 @@ server.addHook('onRequest', (request, reply, done) => {
   else done();
 });
 
-function forwardedHeaders(headers) {
+function forwardedHeaders(headers, request) {
+  request.upstreamMs = performance.now() - request.sentAt;
   const forwarded = {};
   for (const name of Object.keys(headers)) {
     if (isForwardedResponseHeader(name)) forwarded[name] = headers[name];
@@ -48,10 +69,13 @@ for (const [prefix, rewritePrefix] of Object.entries(prefixes)) {
       bodyTimeout: STREAM_TIMEOUT_MS,
     },
     replyOptions: {
-      rewriteRequestHeaders: (request, headers) => ({
-        ...requestHeaders((name) => headers[name], accessToken(request.headers.cookie)),
-        ...(headers['content-length'] === undefined ? {} : { 'content-length': headers['content-length'] }),
-      }),
+      rewriteRequestHeaders: (request, headers) => {
+        request.sentAt = performance.now();
+        return {
+          ...requestHeaders((name) => headers[name], accessToken(request.headers.cookie)),
+          ...(headers['content-length'] === undefined ? {} : { 'content-length': headers['content-length'] }),
+        };
+      },
       rewriteHeaders: forwardedHeaders,
     },
   });

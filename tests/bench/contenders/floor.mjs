@@ -1,5 +1,6 @@
 /** The floor: the mapping by hand on `Bun.serve` and `fetch`, without refresh, sign-in and limits. */
 
+import { withAccessLog } from './access-log.mjs';
 import {
   accessToken,
   copyResponseHeaders,
@@ -14,7 +15,7 @@ import {
   UPSTREAM_URL,
 } from './mapping.mjs';
 
-async function respond(request) {
+async function respond(request, facts) {
   const origin = request.headers.get('origin');
   if (!ORIGINS.has(origin)) return refuse(403, 'Origin is not allowed.', origin);
   const target = targetOf(request.url);
@@ -22,7 +23,7 @@ async function respond(request) {
   const token = accessToken(request.headers.get('cookie'));
   if (!token) return refuse(401, 'Not signed in.', origin);
   try {
-    return await relay(request, target, token, origin);
+    return await relay(request, facts, target, token, origin);
   } catch {
     return refuse(502, 'The music service cannot be reached.', origin);
   }
@@ -39,7 +40,7 @@ function targetOf(address) {
   return { path: pathname.slice(PROXY_PREFIX.length) + search, timeoutMs: STREAM_TIMEOUT_MS, isGeneration };
 }
 
-async function relay(request, { path, timeoutMs, isGeneration }, token, origin) {
+async function relay(request, facts, { path, timeoutMs, isGeneration }, token, origin) {
   const controller = new AbortController();
   const abort = () => controller.abort();
   const timer = setTimeout(abort, timeoutMs);
@@ -48,6 +49,7 @@ async function relay(request, { path, timeoutMs, isGeneration }, token, origin) 
   signal?.addEventListener('abort', abort, { once: true });
   try {
     const hasBody = request.method !== 'GET' && request.method !== 'HEAD';
+    const sentAt = performance.now();
     const response = await fetch(UPSTREAM_URL + path, {
       method: request.method,
       headers: requestHeaders((name) => request.headers.get(name), token),
@@ -57,6 +59,7 @@ async function relay(request, { path, timeoutMs, isGeneration }, token, origin) 
       decompress: false,
       timeout: 300_000,
     });
+    facts.upstreamMs = performance.now() - sentAt;
     const headers = new Headers(corsHeaders(origin));
     copyResponseHeaders(response.headers, headers);
     return new Response(response.body, { status: response.status, headers });
@@ -71,4 +74,4 @@ function refuse(status, message, origin) {
 }
 
 // Bun's idle timeout at its longest: a generation may be silent for minutes.
-Bun.serve({ hostname: '127.0.0.1', port: PORT, idleTimeout: 255, fetch: respond });
+Bun.serve({ hostname: '127.0.0.1', port: PORT, idleTimeout: 255, fetch: withAccessLog(respond) });

@@ -3,6 +3,7 @@
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import { proxy } from 'hono/proxy';
+import { withAccessLog } from './access-log.mjs';
 import {
   accessToken,
   EXPOSED_HEADERS,
@@ -31,15 +32,18 @@ app.use(async (context, next) => {
   return context.json({ error: { message: 'Origin is not allowed.' } }, 403);
 });
 
-async function relay(context, path) {
+const respond = withAccessLog(relay);
+
+async function relay(raw, facts, context, path) {
   const token = accessToken(context.req.header('cookie'));
   if (token === undefined) return context.json({ error: { message: 'Not signed in.' } }, 401);
-  const { raw, method } = context.req;
+  const { method } = raw;
   const controller = new AbortController();
   const abort = () => controller.abort();
   const timer = setTimeout(abort, STREAM_TIMEOUT_MS);
   raw.signal.addEventListener('abort', abort, { once: true });
   try {
+    const sentAt = performance.now();
     const response = await proxy(UPSTREAM_URL + path, {
       method,
       headers: requestHeaders((name) => context.req.header(name), token),
@@ -47,6 +51,7 @@ async function relay(context, path) {
       redirect: 'manual',
       signal: controller.signal,
     });
+    facts.upstreamMs = performance.now() - sentAt;
     for (const name of [...response.headers.keys()]) {
       if (!isForwardedResponseHeader(name)) response.headers.delete(name);
     }
@@ -57,10 +62,11 @@ async function relay(context, path) {
   }
 }
 
-for (const [path, target] of Object.entries(PATHS)) app.all(path, (context) => relay(context, target));
+for (const [path, target] of Object.entries(PATHS))
+  app.all(path, (context) => respond(context.req.raw, context, target));
 app.all(`${PROXY_PREFIX}/v1/*`, (context) => {
   const { pathname, search } = new URL(context.req.url);
-  return relay(context, pathname.slice(PROXY_PREFIX.length) + search);
+  return respond(context.req.raw, context, pathname.slice(PROXY_PREFIX.length) + search);
 });
 
 const options = { hostname: '127.0.0.1', port: PORT, fetch: app.fetch };
