@@ -5,7 +5,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
 import { picture } from './picture.ts';
-import { OTHER_CORE } from './processes.ts';
+import { missingOf, OTHER_CORE } from './processes.ts';
 import { run } from './run.ts';
 import { costTable, markdown, page } from './table.ts';
 
@@ -25,7 +25,7 @@ const { quick: isQuick, only, rows, beside, 'write-readme': writesReadme } = val
 if (writesReadme && (isQuick || only || rows || beside.length)) {
   throw new Error('only a whole run of the contenders alone may go into the README');
 }
-const missing = ['taskset', 'wrk', 'nginx'].filter((program) => !Bun.which(program));
+const missing = missingOf(['taskset', 'wrk', 'nginx']);
 if (missing.length) throw new Error(`bench needs ${missing.join(' and ')}`);
 Bun.spawnSync(['taskset', '-a', '-c', '-p', `${OTHER_CORE}`, `${process.pid}`]);
 

@@ -15,6 +15,7 @@ export interface Contender extends Program {
 const ENVIRONMENT = {
   NODE_ENV: 'production',
   BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',
+  HOST: '{{host}}',
   PORT: '{{port}}',
   UPSTREAM_URL: 'http://{{upstream}}',
 };
@@ -44,7 +45,6 @@ const GATEWAY: Contender = {
   ...script('gateway', 'this gateway', process.execPath, '../../src/index.ts'),
   env: {
     ...ENVIRONMENT,
-    HOST: '127.0.0.1',
     IDP_URL: 'http://{{upstream}}',
     IDP_CLIENT_ID: 'studio',
     IDP_REDIRECT_URI: '{{origin}}/callback',

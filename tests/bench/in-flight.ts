@@ -12,11 +12,12 @@ export const IN_FLIGHT = {
   id: 'in-flight',
   title: 'Generations in flight',
   columns: ['', 'in flight', 'KB each', 'session check before, p50 / p99 ms', 'meanwhile'],
-  contenders: ['gateway', 'floor'],
-  line: measureInFlight,
+  contenders: ['gateway', 'bare', 'floor'],
+  needs: [],
+  lines: measureInFlight,
 };
 
-async function measureInFlight(contender: Contender, place: Place, isQuick: boolean): Promise<string[]> {
+async function measureInFlight(contender: Contender, place: Place, isQuick: boolean): Promise<string[][]> {
   const generations = isQuick ? 200 : 4000;
   const released = Promise.withResolvers<void>();
   let count = 0;
@@ -52,7 +53,7 @@ async function measureInFlight(contender: Contender, place: Place, isQuick: bool
   const wrong = (await Promise.all(responses)).filter((text, index) => text !== `generation-${index}`);
   if (wrong.length) throw new Error(`${wrong.length} of ${generations} generations got a wrong response`);
   const kilobytesEach = ((inFlight.rssMb - rssMb) * 1024) / generations;
-  return [contender.title, `${generations}`, number(kilobytesEach), before, meanwhile];
+  return [[contender.title, `${generations}`, number(kilobytesEach), before, meanwhile]];
 }
 
 /** @returns the audio or the error; each generation has an idempotency key and a session of its own */

@@ -1,5 +1,6 @@
 /** Starts a program on a core of its own, and ends it with this process at the latest. */
 
+import { accessSync, constants } from 'node:fs';
 import { freePorts } from '../support/free-ports.ts';
 import mapping from './mapping.json' with { type: 'json' };
 
@@ -14,11 +15,13 @@ export interface Place {
   /** In it, each program gets a folder of its own for its configuration and temporary files. */
   readonly folder: string;
   readonly upstreamHost: string;
+  /** The address to listen on; 127.0.0.1 unless given. */
+  readonly host?: string;
   /** Whether programs write a line for each request to standard output. */
   readonly hasLog?: boolean;
 }
 
-/** In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `port`, `upstream` or `log`. */
+/** In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `host`, `port`, `upstream` or `log`. */
 export interface Program {
   readonly program: string;
   readonly args: readonly string[];
@@ -35,6 +38,11 @@ export type Running = Awaited<ReturnType<typeof start>>;
 const ended = new AbortController();
 process.on('exit', () => ended.abort());
 
+/** Of programs and devices, those that this machine lacks or this user may not use. */
+export function missingOf(needs: readonly string[]): string[] {
+  return needs.filter((name) => (name.startsWith('/') ? !isWritable(name) : !Bun.which(name)));
+}
+
 export function spawnOn(core: number, command: readonly string[], env = {}) {
   return Bun.spawn(['taskset', '-c', `${core}`, ...command], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
@@ -48,6 +56,7 @@ export function spawnOn(core: number, command: readonly string[], env = {}) {
 /** @throws Error when the program ends, or does not respond in time */
 export async function start(launched: Program, place: Place, core = CONTENDER_CORE) {
   const { program, args, env = {}, template, values, log } = launched;
+  const { host = '127.0.0.1', upstreamHost: upstream, hasLog } = place;
   const port = await freePorts(1);
   const folder = `${place.folder}/${port}`;
   const known = new Map(
@@ -55,9 +64,10 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
       ...mapping,
       ...values,
       folder,
+      host,
       port,
-      upstream: place.upstreamHost,
-      log: log?.[place.hasLog ? 'on' : 'off'],
+      upstream,
+      log: log?.[hasLog ? 'on' : 'off'],
     }),
   );
   const fillIn = (text: string) => text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => `${known.get(name)}`);
@@ -80,7 +90,7 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
     child.kill('SIGKILL');
     await Promise.all([child.exited, outputRead]);
   };
-  const url = `http://127.0.0.1:${port}`;
+  const url = `http://${host}:${port}`;
   const responds = () => fetch(`${url}/api/health`, { keepalive: false }).then(Boolean, () => false);
   // `eventually` checks too rarely to measure a start of a few milliseconds.
   while (!(await responds())) {
@@ -98,4 +108,13 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
     written: () => ({ output, lines }),
     [Symbol.asyncDispose]: stop,
   };
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

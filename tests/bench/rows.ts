@@ -48,21 +48,22 @@ export const GENERATE_ROW: Row = {
   body: JSON.stringify({ model: 'composer-1', prompt: 'a calm evening', music_length_ms: 30_000 }),
 };
 
-const seek = range('range', '48 KB', 48 * 1024);
+export const SEEK_BYTES = 48 * 1024;
+export const SEEK_ROW = range('range', '48 KB', SEEK_BYTES);
 
 /** For every contender. */
 export const COMMON_ROWS: readonly Row[] = [
   models,
   SESSION_ROW,
   { ...get, id: 'proxy', title: 'proxied, 1.8 KB', path: `${mapping.proxyPrefix}/v1/models` },
-  seek,
+  SEEK_ROW,
   GENERATE_ROW,
   { ...get, ...track, id: 'stream', title: 'proxied, 10 MB', path: TRACK },
   { ...range('range-1m', '1 MB', 1_000_000), connections: 16 },
 ];
 
 /** Also for every contender, each row beside the same one with a log. */
-export const LOG_ROWS: readonly Row[] = [models, seek].flatMap((row) => [
+export const LOG_ROWS: readonly Row[] = [models, SEEK_ROW].flatMap((row) => [
   row,
   { ...row, id: `${row.id}-log`, title: `${row.title}, with an access log`, hasLog: true },
 ]);

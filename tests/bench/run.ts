@@ -5,8 +5,9 @@ import { checkResponses } from './check.ts';
 import { CONTENDERS, type Contender, gatewayIn } from './contenders.ts';
 import { IN_FLIGHT } from './in-flight.ts';
 import { type Attempt, measure } from './measure.ts';
-import { type Place, type Running, start } from './processes.ts';
+import { missingOf, type Place, type Running, start } from './processes.ts';
 import { ALL_ROWS, type Row } from './rows.ts';
+import { SEEK } from './seek.ts';
 import { STARTS } from './starts.ts';
 import { startUpstream } from './upstream.ts';
 import { versions } from './versions.ts';
@@ -20,7 +21,7 @@ interface Options {
   readonly folder: string;
 }
 
-const SEPARATE_TABLES = [IN_FLIGHT, STARTS];
+const SEPARATE_TABLES = [IN_FLIGHT, SEEK, STARTS];
 
 export type Results = Awaited<ReturnType<typeof run>>;
 
@@ -30,7 +31,9 @@ export async function run({ isQuick, only, rows, beside, folder }: Options) {
   const chosenRows = choose([...ALL_ROWS, ...SEPARATE_TABLES], rows);
   const chosen = choose([...beside.map(gatewayIn), ...CONTENDERS], only);
   const contenders = chosen.filter(({ program }) => Bun.which(program));
-  const leftOut = chosen.filter((contender) => !contenders.includes(contender));
+  const leftOut = chosen
+    .filter((contender) => !contenders.includes(contender))
+    .map(({ title, program }) => `${title}: ${program} is not installed`);
   const problems: string[] = [];
   const attempt: Attempt = async (name, step) => {
     try {
@@ -50,11 +53,14 @@ export async function run({ isQuick, only, rows, beside, folder }: Options) {
   }
   const separateTables = [];
   for (const table of SEPARATE_TABLES.filter((each) => chosenRows.includes(each))) {
+    const missing = missingOf(table.needs);
+    if (missing.length) leftOut.push(`${table.title}: needs ${missing.join(', ')}`);
+    if (missing.length) continue;
     console.log(`measuring: ${table.title}`);
     const lines: string[][] = [];
     for (const contender of contenders.filter(({ id }) => table.contenders.includes(id))) {
       await attempt(`${table.title}, ${contender.title}`, async () => {
-        lines.push(await table.line(contender, place, isQuick));
+        lines.push(...(await table.lines(contender, place, isQuick)));
       });
     }
     separateTables.push({ title: table.title, columns: table.columns, lines });
@@ -67,7 +73,7 @@ export async function run({ isQuick, only, rows, beside, folder }: Options) {
     isQuick,
     rounds,
     versions: versions(),
-    leftOut: leftOut.map(({ title, program }) => `${title}: ${program} is not installed`),
+    leftOut,
     notChecked: contenders.flatMap(({ title, leavesOut }) =>
       leavesOut ? [`${title}: ${leavesOut.join(', ')}`] : [],
     ),

@@ -9,12 +9,13 @@ export const STARTS = {
   id: 'starts',
   title: 'Start',
   columns: ['', 'first response after ms', 'idle MB'],
-  contenders: ['gateway', 'floor', 'elysia'],
-  line: measureStarts,
+  contenders: ['gateway', 'bare', 'floor', 'elysia'],
+  needs: [],
+  lines: measureStarts,
 };
 
 /** One start after another; those that have started stay idle meanwhile. */
-async function measureStarts(contender: Contender, place: Place, isQuick: boolean): Promise<string[]> {
+async function measureStarts(contender: Contender, place: Place, isQuick: boolean): Promise<string[][]> {
   await using stack = new AsyncDisposableStack();
   const startMs: number[] = [];
   const idleMb: Promise<number>[] = [];
@@ -23,5 +24,5 @@ async function measureStarts(contender: Contender, place: Place, isQuick: boolea
     startMs.push(running.startMs);
     idleMb.push(Bun.sleep(isQuick ? 500 : 5000).then(async () => (await accountOf(running.pid)).rssMb));
   }
-  return [contender.title, figure(startMs), figure(await Promise.all(idleMb))];
+  return [[contender.title, figure(startMs), figure(await Promise.all(idleMb))]];
 }

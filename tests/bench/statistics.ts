@@ -17,6 +17,11 @@ export function figure(values: readonly number[]): string {
   return least === most ? number(median) : `${number(median)} ± ${number((most - least) / 2)}`;
 }
 
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.ceil((sorted.length * percent) / 100) - 1] ?? Number.NaN;
+}
+
 export function number(value: number): string {
   return value.toFixed(Math.abs(value) < 9.95 ? 1 : 0);
 }

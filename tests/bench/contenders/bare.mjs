@@ -1,7 +1,7 @@
 /** The bare floor: `fetch` with the token and the path mapped. It has no deadline, checks nothing and relays every header. */
 
 import { withAccessLog } from './access-log.mjs';
-import { accessToken, PATHS, PORT, PROXY_PREFIX, UPSTREAM_URL } from './mapping.mjs';
+import { accessToken, HOST, PATHS, PORT, PROXY_PREFIX, UPSTREAM_URL } from './mapping.mjs';
 
 function respond({ url, method, headers, body }) {
   const { pathname } = new URL(url);
@@ -12,4 +12,4 @@ function respond({ url, method, headers, body }) {
   return fetch(UPSTREAM_URL + path, { method, headers: forwarded, body });
 }
 
-Bun.serve({ hostname: '127.0.0.1', port: PORT, idleTimeout: 255, fetch: withAccessLog(respond) });
+Bun.serve({ hostname: HOST, port: PORT, idleTimeout: 255, fetch: withAccessLog(respond) });

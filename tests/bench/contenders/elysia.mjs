@@ -7,6 +7,7 @@ import {
   accessToken,
   copyResponseHeaders,
   EXPOSED_HEADERS,
+  HOST,
   ORIGINS,
   PATHS,
   PORT,
@@ -60,4 +61,4 @@ app.all(
   },
   { parse: 'none' },
 );
-app.listen({ hostname: '127.0.0.1', port: PORT });
+app.listen({ hostname: HOST, port: PORT });

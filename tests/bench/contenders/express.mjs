@@ -7,6 +7,7 @@ import { logger } from './access-log.mjs';
 import {
   accessToken,
   corsHeaders,
+  HOST,
   isForwardedResponseHeader,
   ORIGINS,
   PATHS,
@@ -77,5 +78,5 @@ function writeLine(request, response, next) {
   next();
 }
 
-const server = app.listen(PORT, '127.0.0.1');
+const server = app.listen(PORT, HOST);
 server.keepAliveTimeout = 3_600_000;

@@ -6,6 +6,7 @@ import { logger } from './access-log.mjs';
 import {
   accessToken,
   corsHeaders,
+  HOST,
   isForwardedResponseHeader,
   ORIGINS,
   PATHS,
@@ -81,4 +82,4 @@ for (const [prefix, rewritePrefix] of Object.entries(prefixes)) {
   });
 }
 
-await server.listen({ host: '127.0.0.1', port: PORT });
+await server.listen({ host: HOST, port: PORT });

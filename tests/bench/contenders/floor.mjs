@@ -5,6 +5,7 @@ import {
   accessToken,
   copyResponseHeaders,
   corsHeaders,
+  HOST,
   ORIGINS,
   PATHS,
   PORT,
@@ -74,4 +75,4 @@ function refuse(status, message, origin) {
 }
 
 // Bun's idle timeout at its longest: a generation may be silent for minutes.
-Bun.serve({ hostname: '127.0.0.1', port: PORT, idleTimeout: 255, fetch: withAccessLog(respond) });
+Bun.serve({ hostname: HOST, port: PORT, idleTimeout: 255, fetch: withAccessLog(respond) });

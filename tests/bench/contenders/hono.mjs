@@ -7,6 +7,7 @@ import { withAccessLog } from './access-log.mjs';
 import {
   accessToken,
   EXPOSED_HEADERS,
+  HOST,
   isForwardedResponseHeader,
   ORIGINS,
   PATHS,
@@ -69,7 +70,7 @@ app.all(`${PROXY_PREFIX}/v1/*`, (context) => {
   return respond(context.req.raw, context, pathname.slice(PROXY_PREFIX.length) + search);
 });
 
-const options = { hostname: '127.0.0.1', port: PORT, fetch: app.fetch };
+const options = { hostname: HOST, port: PORT, fetch: app.fetch };
 if (process.versions.bun) Bun.serve({ ...options, idleTimeout: 255 });
 else {
   const { serve } = await import('@hono/node-server');

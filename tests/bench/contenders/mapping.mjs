@@ -2,6 +2,7 @@
 
 import mapping from '../mapping.json' with { type: 'json' };
 
+export const HOST = process.env.HOST;
 export const PORT = Number(process.env.PORT);
 export const UPSTREAM_URL = process.env.UPSTREAM_URL;
 export const ORIGINS = new Set([mapping.origin]);
