@@ -51,6 +51,7 @@ const GATEWAY: Contender = {
     ALLOWED_ORIGINS: '{{origin}}',
     // All connections belong to one user here.
     MAX_IN_FLIGHT_PER_SESSION: '60000',
+    MAX_STREAMED_BODIES: '8000',
     LOG_LEVEL: '{{log}}',
   },
   log: { off: 'warn', on: 'info' },

@@ -19,7 +19,7 @@ interface Report {
 const SCRIPT = new URL('wrk.lua', import.meta.url).pathname;
 
 /** @throws Error when a response has not the row's status, a connection fails, or nothing arrives */
-export async function load(row: Row, url: string, seconds: number): Promise<Report> {
+export async function load(row: Row, url: string, seconds = row.seconds ?? 1) {
   const headers = Object.entries(row.headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const cookies = row.needsRefresh ? `${EXPIRED_COOKIES}-${crypto.randomUUID()}-` : '';
   const options = [
@@ -32,15 +32,24 @@ export async function load(row: Row, url: string, seconds: number): Promise<Repo
     SCRIPT,
     ...headers,
   ];
-  const wrk = spawnOn(OTHER_CORE, ['wrk', ...options, url + row.path, '--', row.body, cookies]);
+  const wrk = spawnOn(OTHER_CORE, [
+    'wrk',
+    ...options,
+    url + row.path,
+    '--',
+    row.body,
+    cookies,
+    row.pauses ? 'pauses' : '',
+  ]);
   const [output, warnings] = await Promise.all([wrk.stdout.text(), wrk.stderr.text()]);
   const json = /^RESULT (.*)$/m.exec(output)?.[1];
   if (json === undefined) throw new Error(`${row.id}: wrk failed: ${output}${warnings}`);
   const report: Report = JSON.parse(json);
   const { bytes, broken, statusesAbove399: errors } = report;
-  const wrong = row.status > 399 ? report.requests - errors : errors;
+  const refused = row.mayRefuse ? errors : 0;
+  const wrong = row.status > 399 ? report.requests - errors : errors - refused;
   if (wrong || broken) throw new Error(`${row.id}: ${wrong} responses wrong, ${broken} connections broken`);
-  const requests = row.trackBytes ? bytes / row.trackBytes : report.requests;
+  const requests = row.trackBytes ? bytes / row.trackBytes : report.requests - refused;
   if (requests === 0) throw new Error(`${row.id}: no response within ${seconds} s`);
-  return { ...report, requests };
+  return { ...report, requests, refusedPercent: (refused / report.requests) * 100 };
 }

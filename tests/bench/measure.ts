@@ -7,7 +7,6 @@ import { load } from './load.ts';
 import type { Running } from './processes.ts';
 import type { Row } from './rows.ts';
 
-const ROUND_SECONDS = 1;
 /** Lines that have not arrived by then were dropped. */
 const LOG_LIMIT_MS = 3000;
 
@@ -33,7 +32,7 @@ export async function measure(
       if (rounds.length < round) continue;
       await attempt(contender.title, async () => {
         // The compilers have done their work before the first of several rounds.
-        if (round === 0 && times > 1) await load(row, running.url, ROUND_SECONDS);
+        if (round === 0 && times > 1) await load(row, running.url);
         if (round === 0) await resetPeak(running.pid);
         rounds.push(await measureRound(row, running));
       });
@@ -47,7 +46,7 @@ export type Round = Awaited<ReturnType<typeof measureRound>>;
 async function measureRound(row: Row, { url, pid, written }: Running) {
   const { lines } = written();
   const before = await accountOf(pid);
-  const result = await load(row, url, ROUND_SECONDS);
+  const result = await load(row, url);
   const after = await accountOf(pid);
   if (row.hasLog) {
     const what = `${result.requests} access lines`;
@@ -58,6 +57,7 @@ async function measureRound(row: Row, { url, pid, written }: Running) {
     cpuMicroseconds: (cpuSeconds / result.requests) * 1e6,
     requestsPerSecond: result.requests / result.seconds,
     busyPercent: (cpuSeconds / result.seconds) * 100,
+    refusedPercent: result.refusedPercent,
     p50Ms: result.p50Ms,
     p99Ms: result.p99Ms,
     megabytesPerCpuSecond: result.bytes / 1e6 / cpuSeconds,

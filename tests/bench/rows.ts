@@ -11,11 +11,17 @@ export interface Row {
   /** Empty for a GET; with a body it is a POST. */
   readonly body: string;
   readonly connections: number;
+  /** Whether each connection waits for about a second between its requests. */
+  readonly pauses?: true;
   readonly status: number;
+  /** How long a round lasts; 1 unless given. */
+  readonly seconds?: number;
   /** Given where the cost is counted by bytes: few responses this large end within a round. */
   readonly trackBytes?: number;
   /** Whether each request brings an expired access token and a refresh token of its own. */
   readonly needsRefresh?: true;
+  /** Whether a response may be a refusal for lack of places: it is not counted as a request then. */
+  readonly mayRefuse?: true;
   /** Whether contenders write an access log meanwhile. */
   readonly hasLog?: true;
   /** Ids; all unless given. */
@@ -24,7 +30,8 @@ export interface Row {
 
 export const FOREIGN_ORIGIN = 'https://elsewhere.example';
 export const EXPIRED_COOKIES = cookies(ACCESS_TOKEN.replace('fresh', 'expired'));
-const FEW = ['gateway', 'bare', 'floor', 'nginx'];
+const FEW = ['gateway', 'bare', 'nginx'];
+const LIVE = `${mapping.proxyPrefix}/v1/live/track.mp3`;
 const TRACK = `${mapping.proxyPrefix}/v1/files/track.mp3`;
 
 const get = {
@@ -36,7 +43,7 @@ const get = {
 const json = { origin: mapping.origin, 'content-type': 'application/json' };
 const track = { connections: 16, trackBytes: TRACK_BYTES };
 
-const models: Row = { ...get, id: 'models', title: 'models', path: '/api/music/models' };
+export const MODELS_ROW: Row = { ...get, id: 'models', title: 'models', path: '/api/music/models' };
 export const SESSION_ROW: Row = { ...get, id: 'session', title: 'session check', path: '/api/auth/session' };
 export const GENERATE_ROW: Row = {
   ...get,
@@ -53,7 +60,7 @@ export const SEEK_ROW = range('range', '48 KB', SEEK_BYTES);
 
 /** For every contender. */
 export const COMMON_ROWS: readonly Row[] = [
-  models,
+  MODELS_ROW,
   SESSION_ROW,
   { ...get, id: 'proxy', title: 'proxied, 1.8 KB', path: `${mapping.proxyPrefix}/v1/models` },
   SEEK_ROW,
@@ -63,10 +70,19 @@ export const COMMON_ROWS: readonly Row[] = [
 ];
 
 /** Also for every contender, each row beside the same one with a log. */
-export const LOG_ROWS: readonly Row[] = [models, SEEK_ROW].flatMap((row) => [
+export const LOG_ROWS: readonly Row[] = [MODELS_ROW, SEEK_ROW].flatMap((row) => [
   row,
   { ...row, id: `${row.id}-log`, title: `${row.title}, with an access log`, hasLog: true },
 ]);
+
+export const TRACKS_ROW: Row = {
+  ...get,
+  id: 'tracks',
+  title: '100 tracks of 6.5 MB',
+  path: `${mapping.proxyPrefix}/v1/files/6500k.bin`,
+  connections: 100,
+  trackBytes: 6_500_000,
+};
 
 export const BODY_ROWS: readonly Row[] = BODIES.map(({ size, file }) => ({
   ...get,
@@ -76,50 +92,70 @@ export const BODY_ROWS: readonly Row[] = BODIES.map(({ size, file }) => ({
   contenders: FEW,
 }));
 
-export const CONNECTION_ROWS: readonly Row[] = [1, 64, 512].map((connections) => ({
-  ...models,
-  id: `models-${connections}`,
-  title: `models, ${connections} connections`,
-  connections,
-  contenders: FEW,
-}));
+/** So many take a second to connect, and those that do not pause are more than the gateway has places for. */
+const many = { connections: 4096, seconds: 3, mayRefuse: true } as const;
+
+export const CONNECTION_ROWS: readonly Row[] = [
+  ...[1, 16, 64, 512].map((connections) => modelsOn({ connections })),
+  modelsOn(many),
+  {
+    ...modelsOn(many),
+    id: 'models-pausing',
+    title: 'models, 4096 connections, a request a second each',
+    pauses: true,
+  },
+];
+
+export const SIGN_IN_ROW: Row = {
+  ...get,
+  id: 'sign-in',
+  title: 'sign-in',
+  path: '/api/auth/idp',
+  headers: json,
+  body: JSON.stringify({ code: 'code-1', code_verifier: 'v'.repeat(43) }),
+  contenders: ['gateway'],
+};
+export const REFRESH_ROW: Row = {
+  ...MODELS_ROW,
+  id: 'refresh',
+  title: 'refresh and retry',
+  headers: { ...get.headers, cookie: EXPIRED_COOKIES },
+  needsRefresh: true,
+  contenders: ['gateway'],
+};
 
 /** What a proxy alone does not do. */
 export const GATEWAY_ROWS: readonly Row[] = [
   {
-    ...models,
+    ...MODELS_ROW,
     id: 'refused-origin',
     title: 'refused origin',
     headers: { ...get.headers, origin: FOREIGN_ORIGIN },
     status: 403,
     contenders: ['gateway', 'floor', 'nginx'],
   },
-  {
-    ...get,
-    id: 'sign-in',
-    title: 'sign-in',
-    path: '/api/auth/idp',
-    headers: json,
-    body: JSON.stringify({ code: 'code-1', code_verifier: 'v'.repeat(43) }),
-    contenders: ['gateway'],
-  },
-  {
-    ...models,
-    id: 'refresh',
-    title: 'refresh and retry',
-    headers: { ...get.headers, cookie: EXPIRED_COOKIES },
-    needsRefresh: true,
-    contenders: ['gateway'],
-  },
+  SIGN_IN_ROW,
+  REFRESH_ROW,
 ];
 
 export const ALL_ROWS: readonly Row[] = [
   ...new Set([...COMMON_ROWS, ...LOG_ROWS, ...BODY_ROWS, ...CONNECTION_ROWS, ...GATEWAY_ROWS]),
 ];
 
+/** The first seconds of streams as fast as uncompressed music plays: `upstream.conf` limits them. */
+export function playing(connections: number): Row {
+  return { ...get, ...track, id: 'live', title: `${connections}`, path: LIVE, connections };
+}
+
 /** They end with the refresh token, so that a row can append to it. */
 export function cookies(accessToken: string): string {
   return `${mapping.accessCookie}=${accessToken}; ${mapping.refreshCookie}=refresh`;
+}
+
+function modelsOn(load: Pick<Row, 'connections' | 'seconds' | 'mayRefuse'>): Row {
+  const { connections } = load;
+  const title = `models, ${connections} connections`;
+  return { ...MODELS_ROW, ...load, id: `models-${connections}`, title, contenders: FEW };
 }
 
 function range(id: string, size: string, bytes: number): Row {

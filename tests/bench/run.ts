@@ -4,11 +4,13 @@ import { cpus, loadavg, release } from 'node:os';
 import { checkResponses } from './check.ts';
 import { CONTENDERS, type Contender, gatewayIn } from './contenders.ts';
 import { IN_FLIGHT } from './in-flight.ts';
+import { INSTANCES } from './instances.ts';
 import { type Attempt, measure } from './measure.ts';
 import { missingOf, type Place, type Running, start } from './processes.ts';
 import { ALL_ROWS, type Row } from './rows.ts';
 import { SEEK } from './seek.ts';
 import { STARTS } from './starts.ts';
+import { STREAMS } from './streams.ts';
 import { startUpstream } from './upstream.ts';
 import { versions } from './versions.ts';
 
@@ -21,7 +23,7 @@ interface Options {
   readonly folder: string;
 }
 
-const SEPARATE_TABLES = [IN_FLIGHT, SEEK, STARTS];
+const SEPARATE_TABLES = [SEEK, STREAMS, IN_FLIGHT, INSTANCES, STARTS];
 
 export type Results = Awaited<ReturnType<typeof run>>;
 

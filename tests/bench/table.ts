@@ -92,7 +92,10 @@ function measured(all: Measurements, group: readonly Row[]): [Row[], Contender[]
 /** In microseconds, of a track in milliseconds. */
 function cost(all: Measurements, row: Row, contender: Contender): string {
   const measurement = all.find((each) => each.row === row && each.contender === contender);
-  return measurement ? figureOf(measurement, 'cpuMicroseconds', row.trackBytes ? 1000 : 1) : '–';
+  if (!measurement) return '–';
+  const refused = figureOf(measurement, 'refusedPercent');
+  const note = refused === number(0) ? '' : ` (and ${refused} % refused)`;
+  return figureOf(measurement, 'cpuMicroseconds', row.trackBytes ? 1000 : 1) + note;
 }
 
 function figureOf({ rounds }: Measurement, name: keyof Round, divisor = 1): string {

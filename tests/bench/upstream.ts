@@ -15,11 +15,16 @@ export const BODIES = [
   { size: '1 MB', file: '1m.bin', bytes: 1_000_000 },
 ];
 
+const TRACKS = [
+  { file: 'track.mp3', bytes: TRACK_BYTES },
+  { file: '6500k.bin', bytes: 6_500_000 },
+];
+
 /** As long as a small signed token is. */
 export const ACCESS_TOKEN = `fresh.${'eyJhbGciOiJFUzI1NiJ9'.repeat(20)}`;
 
 export async function startUpstream(folder: string): Promise<Running> {
-  for (const { file, bytes } of [{ file: 'track.mp3', bytes: TRACK_BYTES }, ...BODIES]) {
+  for (const { file, bytes } of [...TRACKS, ...BODIES]) {
     await Bun.write(`${folder}/files/${file}`, randomBytes(bytes));
   }
   await Bun.write(`${folder}/files/models.json`, JSON.stringify({ data: 'x'.repeat(1832) }));

@@ -1,9 +1,13 @@
--- Arguments: body (empty for a GET), cookies that end with the start of a refresh token (empty unless each request needs its own).
+-- Arguments: body (empty for a GET), cookies that end with the start of a refresh token (empty unless each request needs its own),
+-- whether connections pause (empty if not).
 
 function init(arguments)
   if arguments[1] ~= '' then
     wrk.method = 'POST'
     wrk.body = arguments[1]
+  end
+  if arguments[3] ~= '' then
+    delay = function() return math.random(500, 1500) end
   end
   local cookies = arguments[2]
   if cookies == '' then return end
