@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { picture } from './picture.ts';
 import { missingOf, OTHER_CORE } from './processes.ts';
 import { run } from './run.ts';
-import { costTable, markdown, page } from './table.ts';
+import { costTable, logCostTable, markdown, page } from './table.ts';
 
 const README = new URL('README.md', import.meta.url).pathname;
 
@@ -44,7 +44,8 @@ if (writesReadme) {
   const { measurements, date, machine, rounds } = results;
   const source = `${date}, ${machine}; medians of ${rounds} rounds and ± half of their range.`;
   const image = '![CPU time of a request, by contender and by size of the body](results/cost.svg)';
-  const content = [markdown(costTable(measurements)), source, image].join('\n\n');
+  const tables = [costTable(measurements), logCostTable(measurements)].map(markdown);
+  const content = [...tables, source, image].join('\n\n');
   const between = /(?<=<!-- bench -->\n).*(?=<!-- \/bench -->)/s;
   await Bun.write(
     README,

@@ -12,7 +12,7 @@ export const IN_FLIGHT = {
   id: 'in-flight',
   title: 'Generations in flight',
   columns: ['', 'in flight', 'KB each', 'session check before, p50 / p99 ms', 'meanwhile'],
-  contenders: ['gateway', 'bare', 'floor'],
+  contenders: ['gateway', 'floor'],
   needs: [],
   lines: measureInFlight,
 };
