@@ -3,7 +3,9 @@
 import { createHash, hkdfSync } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { FlattenedEncrypt, flattenedDecrypt } from 'jose';
+// By subpath: the start would be slower with all of jose.
+import { flattenedDecrypt } from 'jose/jwe/flattened/decrypt';
+import { FlattenedEncrypt } from 'jose/jwe/flattened/encrypt';
 import { Token } from '../upstream/token-pair.ts';
 
 const IV_BYTES = 12;
