@@ -1,6 +1,5 @@
 /** Starts the gateway: reads the settings, listens and handles signals. Of the files that run in production, only this one has side effects on import. */
 
-import { isIP } from 'node:net';
 import { createGateway } from './gateway/gateway.ts';
 import { limitWarnings, openFilesLimit } from './gateway/settings/process-limits.ts';
 import { parseSettings, type Settings } from './gateway/settings/settings.ts';
@@ -29,9 +28,9 @@ async function main(): Promise<void> {
   const metrics = await loadMetrics(settings);
   const gateway = createGateway({ settings, logger, metrics });
   const problem =
-    listenOrExplain('METRICS_', settings.metricsPort, settings.metricsHost, (address) =>
+    (await listenOrExplain('METRICS_', settings.metricsPort, settings.metricsHost, (address) =>
       metrics?.serve(address),
-    ) ?? listenOrExplain('', settings.port, settings.host, (address) => gateway.listen(address));
+    )) ?? (await listenOrExplain('', settings.port, settings.host, (address) => gateway.listen(address)));
   if (problem) {
     console.error(`error: ${problem}`);
     return exit(1);
@@ -72,18 +71,20 @@ async function loadMetrics({ metricsPort }: Settings) {
  *
  * @param prefix precedes `HOST` and `PORT` in the names of the two settings
  */
-function listenOrExplain(
+async function listenOrExplain(
   prefix: string,
   port: number | undefined,
   host: string,
   listen: (address: { port: number; hostname: string }) => unknown,
-): string | undefined {
+): Promise<string | undefined> {
   if (port === undefined) return undefined;
   try {
     listen({ port, hostname: host });
     return undefined;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
+    // Imported only for this text, because it would slow down every start.
+    const { isIP } = await import('node:net');
     // Bun also reports EADDRINUSE for a host name that it cannot resolve.
     if (code === 'EADDRINUSE' && isIP(host)) return `port ${port} is taken (${prefix}PORT)`;
     return `cannot listen on ${host}:${port} (${code}, ${prefix}HOST and ${prefix}PORT)`;

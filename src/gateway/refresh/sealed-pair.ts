@@ -1,6 +1,5 @@
 /** Encrypts a token pair with the refresh token before it, so that only a holder of that token can read it. */
 
-import { createHash, hkdfSync } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 // By subpath: the start would be slower with all of jose.
@@ -25,7 +24,7 @@ export type KeptPair = Static<typeof Contents>;
 
 /** The key under which a store keeps a refresh token's record. It reveals nothing about the token. */
 export function refreshTokenHash(refreshToken: string): string {
-  return createHash('sha256').update(refreshToken).digest('base64url');
+  return new Bun.CryptoHasher('sha256').update(refreshToken).digest('base64url');
 }
 
 /** @see RFC 5869 for the key, RFC 7516 and RFC 7518 section 5.3 for the encryption */
@@ -54,6 +53,8 @@ export async function decryptPair(sealed: string, spentRefreshToken: string): Pr
 }
 
 function keyFrom(refreshToken: string): Uint8Array {
+  // Loaded at the first refresh, because node:crypto with its streams would slow down the start.
+  const { hkdfSync } = process.getBuiltinModule('node:crypto');
   return new Uint8Array(
     hkdfSync('sha256', refreshToken, '', 'music-gateway: successor of a refresh token', 32),
   );

@@ -1,6 +1,6 @@
 /** Reads the private key with which the gateway authenticates itself to the identity provider. */
 
-import { createPrivateKey, type KeyObject, type webcrypto } from 'node:crypto';
+import type { KeyObject, webcrypto } from 'node:crypto';
 
 export interface ClientKey {
   readonly privateKey: KeyObject;
@@ -57,6 +57,8 @@ export function parseClientKey(text: string, problems: string[]): ClientKey | un
 function parsePrivateKey(text: string) {
   try {
     const jwk: webcrypto.JsonWebKey & { kid?: unknown } = text.startsWith('{') ? JSON.parse(text) : {};
+    // Loaded only for a key, because it would slow down every start.
+    const { createPrivateKey } = process.getBuiltinModule('node:crypto');
     const privateKey = createPrivateKey(text.startsWith('{') ? { key: jwk, format: 'jwk' } : text);
     const { crv, kty } = privateKey.export({ format: 'jwk' });
     return { privateKey, kind: crv ?? kty, alg: jwk.alg, kid: jwk.kid };
