@@ -5,10 +5,12 @@ export function misspellingWarnings(
   environment: Readonly<Record<string, string | undefined>>,
   known: ReadonlySet<string>,
 ): string[] {
+  const candidates = [...known];
   return Object.keys(environment)
     .filter((name) => environment[name] !== undefined && !known.has(name))
     .flatMap((name) => {
-      const meant = [...known].find((candidate) => resembles(name.toUpperCase(), candidate));
+      const upperCase = name.toUpperCase();
+      const meant = candidates.find((candidate) => resembles(upperCase, candidate));
       return meant ? [`${name} is not a setting of the gateway; did you mean ${meant}?`] : [];
     });
 }
@@ -16,7 +18,18 @@ export function misspellingWarnings(
 /** Allows one typo for every five letters, so that HOME is not taken for HOST. */
 function resembles(name: string, known: string): boolean {
   const allowed = Math.floor(known.length / 5);
-  return Math.abs(name.length - known.length) <= allowed && editDistance(name, known) <= allowed;
+  if (Math.abs(name.length - known.length) > allowed) return false;
+  // Cheap, and true of few names: computing the distance to all of them would slow down the start.
+  return sharesPiece(name, known, allowed + 1) && editDistance(name, known) <= allowed;
+}
+
+/** Whether the name contains one of so many equal pieces of the other. A typo changes only one of them. */
+function sharesPiece(name: string, known: string, pieces: number): boolean {
+  const length = Math.floor(known.length / pieces);
+  for (let start = 0; start + length <= known.length; start += length) {
+    if (name.includes(known.slice(start, start + length))) return true;
+  }
+  return false;
 }
 
 /** The Levenshtein distance, computed row by row. */
