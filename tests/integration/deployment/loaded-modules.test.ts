@@ -1,0 +1,25 @@
+import { expect, it } from 'bun:test';
+import { SETTINGS } from '../../support/bun-run-start.ts';
+import { ROOT } from '../../support/documents.ts';
+import { runToEnd } from '../../support/run-to-end.ts';
+
+const LIST = `
+  await import('./src/index.ts');
+  console.log(JSON.stringify(Object.keys(require.cache)));
+  process.exit(0);
+`;
+
+/** What only some settings or requests need, by a part of its path. */
+const OPTIONAL = ['/prom-client/', '/oauth4webapi/', '/jose/dist/webapi/index.js', '/gateway/openapi/'];
+
+it.each([
+  ['no optional module', '', []],
+  ['the metrics with METRICS_PORT', '0', ['/prom-client/']],
+])('A start loads %s', async (_, metricsPort, expected) => {
+  const environment = { ...SETTINGS, LOG_LEVEL: 'silent', METRICS_PORT: metricsPort };
+  const { output } = await runToEnd([process.execPath, '-e', LIST], { cwd: ROOT, environment });
+  const files: string[] = JSON.parse(output);
+  const isLoaded = (part: string) => files.some((file) => file.includes(part));
+  expect(isLoaded('/gateway/gateway.ts')).toBe(true);
+  expect(OPTIONAL.filter(isLoaded)).toEqual(expected);
+});
