@@ -1,7 +1,7 @@
 /** Defines, reads, stores and clears the two session cookies. */
 
 import { type Static, Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Context } from 'elysia';
 import type { SessionTokens } from '../http/admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
@@ -18,7 +18,6 @@ const CookieValues = Type.Object({ [ACCESS]: Type.Optional(Token), [REFRESH]: Ty
 type CookieValues = Record<CookieName, string | undefined>;
 type CookieName = keyof Static<typeof CookieValues>;
 const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
-const cookieCheck = TypeCompiler.Compile(CookieValues);
 
 const REFRESH_MAX_AGE_SECONDS = 30 * 24 * 60 * 60;
 /** Browsers silently drop a cookie whose name and value are longer (RFC 6265bis section 5.6). */
@@ -73,7 +72,7 @@ export class SessionCookies {
       const value = values[name];
       if (value === undefined) continue;
       opened[name] = await seal.open(this.#names[name], value);
-      if (!cookieCheck.Check({ [name]: opened[name] ?? '' })) unreadable.push(name);
+      if (!isValid({ [name]: opened[name] ?? '' })) unreadable.push(name);
     }
     return { ...tokensOf(opened), unreadable };
   }
@@ -107,6 +106,14 @@ export class SessionCookies {
   }
 }
 
+let compiled: TypeCheck<typeof CookieValues> | undefined;
+
+function isValid(values: Readonly<Partial<CookieValues>>): boolean {
+  // Compiled at the first request with a cookie, because it would slow down the start.
+  compiled ??= TypeCompiler.Compile(CookieValues);
+  return compiled.Check(values);
+}
+
 /** Whether one of the names appears twice. Searching the header instead would also scan the long values. */
 function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
   let accesses = 0;
@@ -119,9 +126,9 @@ function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
 }
 
 function tokensOf(values: CookieValues): FoundTokens {
-  const isValid = cookieCheck.Check(values);
+  const areValid = isValid(values);
   const tokenOf = (name: CookieName) =>
-    isValid || cookieCheck.Check({ [name]: values[name] }) ? values[name] : undefined;
+    areValid || isValid({ [name]: values[name] }) ? values[name] : undefined;
   return {
     accessToken: tokenOf(ACCESS),
     refreshToken: tokenOf(REFRESH),
