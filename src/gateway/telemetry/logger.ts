@@ -2,6 +2,7 @@
 
 import pino, { type DestinationStream, type LevelWithSilent, type Logger } from 'pino';
 import type { Settings } from '../settings/settings.ts';
+import { CollectedLines } from './collected-lines.ts';
 
 /** Lines that wait for a stalled reader of the log. Beyond this limit they are dropped, so that requests continue. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
@@ -20,9 +21,11 @@ export function openLog({ logLevel }: Settings): Log {
   const output = pino.destination({ dest: 1, sync: false, maxLength: MAX_WAITING_BYTES });
   // A full disk costs the log and nothing else: without this listener, the error would end the process.
   output.on('error', () => {});
+  const lines = new CollectedLines((text) => output.write(text));
   return {
-    logger: createLogger(logLevel, output),
+    logger: createLogger(logLevel, lines),
     async close() {
+      lines.flush();
       const written = new Promise((resolve) => output.once('close', resolve));
       output.end();
       await Promise.race([written, Bun.sleep(MAX_FLUSH_MS)]);

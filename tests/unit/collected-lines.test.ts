@@ -1,0 +1,34 @@
+import { afterEach, beforeEach, expect, it, jest } from 'bun:test';
+import { CollectedLines } from '../../src/gateway/telemetry/collected-lines.ts';
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+it('passes a single line on at once, and those that follow within 100 ms together', () => {
+  const passed: string[] = [];
+  const lines = new CollectedLines((text) => passed.push(text));
+  for (const line of ['1', '2', '3']) lines.write(line);
+  expect(passed).toEqual(['1']);
+  jest.advanceTimersByTime(99);
+  expect(passed).toEqual(['1']);
+  jest.advanceTimersByTime(1);
+  expect(passed).toEqual(['1', '23']);
+  lines.write('4');
+  jest.advanceTimersByTime(100);
+  expect(passed).toEqual(['1', '23', '4']);
+  jest.advanceTimersByTime(100);
+  expect(jest.getTimerCount()).toBe(0);
+  lines.write('5');
+  expect(passed.at(-1)).toBe('5');
+});
+
+it('lets at most 16 KB wait, and none at the end', () => {
+  const passed: string[] = [];
+  const lines = new CollectedLines((text) => passed.push(text));
+  for (let line = 0; line < 17; line++) lines.write('x'.repeat(1024));
+  expect(passed.map(({ length }) => length)).toEqual([1024, 16 * 1024]);
+  lines.write('last');
+  lines.flush();
+  lines.flush();
+  expect(passed.slice(2)).toEqual(['last']);
+});
