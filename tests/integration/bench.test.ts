@@ -36,7 +36,7 @@ describeWith(REQUIREMENTS, 'bun run bench --quick', () => {
         const [models = 0, range = 0, peakMb = 0] = costs;
         for (const microseconds of [models, range]) expect(microseconds).toBeWithin(1, 1e6);
         expect(peakMb).toBeWithin(5, 1000);
-        for (const row of ['models', '64 KB range']) {
+        for (const row of ['models', '48 KB range']) {
           const [rate = 0, busyPercent = 0, p50Ms = 0] = figuresOf(page, `Under load: ${row}`, title);
           expect(rate).toBePositive();
           expect(busyPercent).toBeWithin(0.1, 130);
