@@ -13,6 +13,8 @@ export interface StreamedBody {
   readonly reader: BodyReader | null;
 }
 
+const EMPTY: Piece = new Uint8Array();
+
 /**
  * Yields the same bytes, and notes in the trace how many and how the body ends. Each piece is sent before the next one
  * is read. A direct source copies less than any other, and its connection closes at once when it fails.
@@ -46,25 +48,37 @@ export function observedSource(
     trace.cause = cause;
     end();
   };
-  const nextPiece = async (): Promise<Piece | undefined> => {
-    waitingSince = Date.now();
-    const read = await reader?.read();
-    waitingSince = Number.POSITIVE_INFINITY;
-    return read?.value;
+  /** Returns a promise only when the reader has to be waited for, because every piece would pay for it. */
+  const write = (piece: Piece, sink: ReadableStreamDirectController): Promise<void> | undefined => {
+    const bytes = piece.byteLength;
+    if (bytes === 0) return undefined;
+    trace.bytes = (trace.bytes ?? 0) + bytes;
+    const written = sink.write(piece);
+    // Bun has sent or copied the piece. This frees its memory without waiting for the garbage collector.
+    piece.buffer.transfer(0);
+    if (written instanceof Promise) return waitForReader(bytes, written, sink);
+    allowance.add(bytes);
+    return undefined;
+  };
+  const waitForReader = async (
+    bytes: number,
+    read: Promise<number>,
+    sink: ReadableStreamDirectController,
+  ) => {
+    if ((await allowance.isTaken(bytes, read)) || isOver) return;
+    trace.cause = 'slow reader';
+    breakOff(sink);
+    onReaderLost();
   };
   const pass = async (sink: ReadableStreamDirectController) => {
-    for (let piece = firstPiece ?? (await nextPiece()); piece && !isOver; piece = await nextPiece()) {
-      const bytes = piece.byteLength;
-      trace.bytes = (trace.bytes ?? 0) + bytes;
-      const written = sink.write(piece);
-      // Bun has sent or copied the piece. This frees its memory without waiting for the garbage collector.
-      piece.buffer.transfer(0);
-      if (!(written instanceof Promise)) allowance.add(bytes);
-      else if (!(await allowance.isTaken(bytes, written)) && !isOver) {
-        trace.cause = 'slow reader';
-        breakOff(sink);
-        onReaderLost();
-      }
+    let piece: Piece | undefined = firstPiece ?? EMPTY;
+    while (piece && !isOver) {
+      const waiting = write(piece, sink);
+      if (waiting) await waiting;
+      waitingSince = Date.now();
+      const read = await reader?.read();
+      waitingSince = Number.POSITIVE_INFINITY;
+      piece = read?.value;
     }
     if (isOver) return;
     isOver = true;
