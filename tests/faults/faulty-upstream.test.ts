@@ -130,15 +130,16 @@ describe.each([
 describe('an error body of a generation', () => {
   it.each([
     ['never ends', ''],
+    ['is silent after its text', 'text"}'],
     ['is far too long', 'x'.repeat(200_000)],
-  ])('that %s does not keep its connection open', async (_, more) => {
+  ])('that %s yields no text, and does not keep its connection open', async (_, more) => {
     const closed = Promise.withResolvers<void>();
     await using upstream = await startRawUpstream((socket) => {
       socket.on('close', () => closed.resolve());
       socket.write(`HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9000000\r\n\r\n{"message":"${more}`);
     });
     await using world = startWorld({ TIMEOUT_READ_MS: '300', UPSTREAM_URL: upstream.url });
-    await envelopeMessage(await GENERATE.send(world), 429);
+    expect(await envelopeMessage(await GENERATE.send(world), 429)).toBe(messages.generationFailed.en);
     await closed.promise;
   });
 });

@@ -12,7 +12,7 @@ import { relayedHeaders } from '../http/relayed-headers.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
-import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { discard, isStreamed, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 
@@ -63,7 +63,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     const release = () => {
       for (const each of releases) each();
     };
-    const played = withoutIdleTimeout(exchange, api.timeouts.streamMs, () => fetchUpstream(call, trace));
+    const played = withoutIdleTimeout(exchange, longestMs(call), () => fetchUpstream(call, trace));
     return releasedAtEnd(
       release,
       trace,

@@ -9,7 +9,7 @@ import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messageKey, messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
-import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
@@ -91,8 +91,8 @@ export class Session {
   fetch(call: UpstreamCall): Promise<UpstreamResponse> {
     // A cache must not give one user's response to another.
     this.#exchange.set.headers['vary'] = 'Origin, Cookie';
-    const longestMs = 2 * call.timeoutMs + this.#parts.api.timeouts.signInMs;
-    return withoutIdleTimeout(this.#exchange, longestMs, () => this.#call(call));
+    const withRefreshMs = 2 * longestMs(call) + this.#parts.api.timeouts.signInMs;
+    return withoutIdleTimeout(this.#exchange, withRefreshMs, () => this.#call(call));
   }
 
   /** Fetches session check or models. A large response takes places among the streamed bodies until it is sent. */

@@ -22,9 +22,16 @@ export function openLog({ logLevel }: Settings): Log {
   // A full disk costs the log and nothing else: without this listener, the error would end the process.
   output.on('error', () => {});
   const lines = new CollectedLines((text) => output.write(text));
+  // The last lines before a crash are those that explain it.
+  const flushAtCrash = () => {
+    lines.flush();
+    output.flushSync();
+  };
+  process.on('exit', flushAtCrash);
   return {
     logger: createLogger(logLevel, lines),
     async close() {
+      process.off('exit', flushAtCrash);
       lines.flush();
       const written = new Promise((resolve) => output.once('close', resolve));
       output.end();

@@ -29,10 +29,14 @@ export async function readErrorMessage(
 }
 
 async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<unknown> {
-  const deadline = setTimeout(() => cancelQuietly(reader), timeoutMs);
+  let isLate = false;
+  const deadline = setTimeout(() => {
+    isLate = true;
+    void cancelQuietly(reader);
+  }, timeoutMs);
   try {
     const bytes = await readBounded(piecesOf(reader), LIMIT_BYTES);
-    return bytes && JSON.parse(bytes.toString());
+    return bytes && !isLate ? JSON.parse(bytes.toString()) : undefined;
   } catch {
     // A body that is late, incomplete or not JSON contains no text for the user.
     return undefined;

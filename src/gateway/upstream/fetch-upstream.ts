@@ -62,6 +62,11 @@ const NO_TRACK_STATUSES = new Set([204, 205, 206]);
 /** Bun itself repeats these when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 
+/** The longest time that {@link fetchUpstream} takes. */
+export function longestMs({ timeoutMs, bodyMode }: UpstreamCall): number {
+  return timeoutMs + (bodyMode === 'streamed' ? SILENCE_MS : 0);
+}
+
 /**
  * Sends the call and returns the response, whatever its status.
  *
@@ -135,8 +140,8 @@ function isSmall({ method }: UpstreamCall, response: Response): boolean {
 function received(call: UpstreamCall, response: Response): UpstreamResponse | Promise<UpstreamResponse> {
   if (call.bodyMode === 'buffered' || isSmall(call, response)) return buffered(call, response);
   const { status, headers, body } = response;
-  // The text of an error has a deadline of its own.
-  if (call.bodyMode === 'begun' && !isSuccess(response))
+  // The text of a generation's error has a deadline of its own, and a refresh need not wait for the body of a 401.
+  if (status === 401 || (call.bodyMode === 'begun' && !isSuccess(response)))
     return { status, headers, body: body && { reader: body.getReader() } };
   // A response whose first piece is known when it begins leaves in 3 system calls, and any other one in 13.
   return awaitFirstByte(response);

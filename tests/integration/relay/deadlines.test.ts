@@ -67,9 +67,9 @@ describe('the deadline of a generation', () => {
   });
 });
 
-describe('the deadline of a proxied call', () => {
-  const path = '/api/upstream/v1/music/creations/1/content';
+const CONTENT = '/api/upstream/v1/music/creations/1/content';
 
+describe('the deadline of a proxied call', () => {
   /** The timer that cuts off a body without a first byte, once the headers have arrived. */
   async function timerOfFirstByte(timers: Mock<typeof setTimeout>) {
     const isIt = ([, ms]: Parameters<typeof setTimeout>) => ms === 60_000;
@@ -80,7 +80,7 @@ describe('the deadline of a proxied call', () => {
   it('ends with the headers', async () => {
     await using upstream = await startTrackUpstream();
     await using world = startWorld({ UPSTREAM_URL: upstream.url, TIMEOUT_STREAM_MS: '300' });
-    const listening = world.request(path, { cookie: ACCESS_ONLY });
+    const listening = world.request(CONTENT, { cookie: ACCESS_ONLY });
     await upstream.arrived;
     const sentAt = performance.now();
     upstream.sendHead();
@@ -95,7 +95,7 @@ describe('the deadline of a proxied call', () => {
     await using upstream = await startTrackUpstream();
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
     using timers = spyOn(globalThis, 'setTimeout');
-    const listening = world.request(path, { cookie: ACCESS_ONLY });
+    const listening = world.request(CONTENT, { cookie: ACCESS_ONLY });
     await upstream.arrived;
     upstream.sendHead();
     (await timerOfFirstByte(timers))?.();
@@ -108,9 +108,15 @@ describe('the deadline of a proxied call', () => {
 });
 
 describe("Bun's own idle timeout", () => {
-  it('is off until the first byte of a generation', async () => {
+  it.each([
+    ['a generation', GENERATE.path, { json: TRACK }],
+    ['a proxied body', CONTENT, {}],
+    ['public audio', '/api/upstream/v1/music/public/1/content', {}],
+  ])('is off until the first byte of %s', async (_, path, options) => {
     await using upstream = await startTrackUpstream();
-    const settings = testSettings({ UPSTREAM_URL: upstream.url, IDP_URL: upstream.url });
+    // Proxied calls have 60 s more for their first byte, however short their deadline is.
+    const short = path === GENERATE.path ? {} : { TIMEOUT_STREAM_MS: '5000', TIMEOUT_SIGN_IN_MS: '5000' };
+    const settings = testSettings({ UPSTREAM_URL: upstream.url, IDP_URL: upstream.url, ...short });
     const gateway = createGateway({ settings, logger: recordLog().logger });
     gateway.listen({ port: 0, hostname: '127.0.0.1' });
     const { server } = gateway;
@@ -118,7 +124,7 @@ describe("Bun's own idle timeout", () => {
     using timeout = spyOn(server, 'timeout');
     const seconds = () => timeout.mock.calls.map(([, each]) => each);
     const base = `http://127.0.0.1:${server.port}`;
-    const ordered = request(base + GENERATE.path, { cookie: ACCESS_ONLY, json: TRACK });
+    const ordered = request(base + path, { cookie: ACCESS_ONLY, ...options });
     await upstream.arrived;
     upstream.sendHead();
     for (let served = 0; served < 3; served++) await request(`${base}/api/health`, {});
