@@ -1,0 +1,8 @@
+/** Preloaded into a gateway that a test counts: on SIGUSR2 it writes what is in its heap to stdout, as one line. */
+
+import { heapStats } from 'bun:jsc';
+
+process.on('SIGUSR2', () => {
+  const { objectTypeCounts, extraMemorySize } = heapStats();
+  console.log(JSON.stringify({ heap: { objectTypeCounts, extraMemorySize } }));
+});
