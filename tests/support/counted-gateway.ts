@@ -2,8 +2,6 @@
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import { startGatewayProcess } from './gateway-process.ts';
 import { program, type Requirement } from './requirements.ts';
 
@@ -29,12 +27,7 @@ export interface Counts {
   readonly sends: number;
 }
 
-const Report = Type.Object({
-  heap: Type.Object({
-    objectTypeCounts: Type.Record(Type.String(), Type.Number()),
-    extraMemorySize: Type.Number(),
-  }),
-});
+const REPORT = /^heap: (\d+) objects, (\d+) bytes$/;
 
 /**
  * Without garbage collection every object stays and can be counted, and without compilation none is optimized away at a
@@ -46,36 +39,42 @@ const COUNTABLE = {
   BUN_OPTIONS: `--preload ${import.meta.dir}/heap-report.ts`,
 };
 
+const WARM_UP = 30;
+
 export async function startCountedGateway(upstreamUrl: string) {
   const folder = await mkdtemp(`${tmpdir()}/sends-`);
   const sendsFile = `${folder}/sends`;
-  let report = Promise.withResolvers<string>();
+  let line = Promise.withResolvers<RegExpExecArray>();
   const gateway = await startGatewayProcess(
     { UPSTREAM_URL: upstreamUrl, ...COUNTABLE },
-    (line) => line.startsWith('{"heap"') && report.resolve(line),
+    (written) => {
+      const report = REPORT.exec(written);
+      if (report) line.resolve(report);
+    },
     [...TRACE, DETACHED, '-o', sendsFile],
   );
 
   async function total(): Promise<Counts> {
-    report = Promise.withResolvers();
+    line = Promise.withResolvers();
     gateway.kill('SIGUSR2');
-    const { heap } = Value.Parse(Report, JSON.parse(await report.promise));
+    const [, objects, bytes] = await line.promise;
     const trace = await readFile(sendsFile, 'utf8');
     return {
-      objects: Object.values(heap.objectTypeCounts).reduce((sum, count) => sum + count),
-      bytes: heap.extraMemorySize,
+      objects: Number(objects),
+      bytes: Number(bytes),
       sends: trace.match(/^\d+ +send/gm)?.length ?? 0,
     };
   }
 
   return {
     url: gateway.url,
-    /** What one request costs, as the mean of so many of them. */
-    async costOf(request: () => Promise<void>, times: number): Promise<Counts> {
+    /** What one request costs, as the mean of so many, to a tenth. */
+    async costOf(send: (times: number) => Promise<void>, times: number): Promise<Counts> {
+      await send(WARM_UP);
       const before = await total();
-      for (let made = 0; made < times; made++) await request();
+      await send(times);
       const after = await total();
-      const mean = (count: keyof Counts) => Math.round((after[count] - before[count]) / times);
+      const mean = (count: keyof Counts) => Math.round(((after[count] - before[count]) / times) * 10) / 10;
       return { objects: mean('objects'), bytes: mean('bytes'), sends: mean('sends') };
     },
     async [Symbol.asyncDispose]() {

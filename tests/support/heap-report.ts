@@ -4,5 +4,6 @@ import { heapStats } from 'bun:jsc';
 
 process.on('SIGUSR2', () => {
   const { objectTypeCounts, extraMemorySize } = heapStats();
-  console.log(JSON.stringify({ heap: { objectTypeCounts, extraMemorySize } }));
+  const objects = Object.values(objectTypeCounts).reduce((sum, count) => sum + count);
+  console.log(`heap: ${objects} objects, ${extraMemorySize} bytes`);
 });
