@@ -17,11 +17,11 @@ const ROWS: readonly (readonly [name: string, path: string, times: number, cost:
   ['session check', '/api/auth/session', 500, { objects: 215.7, bytes: 2_480, sends: 2 }],
   ['short proxied call', '/api/upstream/v1/models', 500, { objects: 232, bytes: 2_480, sends: 2 }],
   ['refused origin', '/api/music/models', 500, { objects: 115.8, bytes: 770, sends: 1 }],
-  ['range of 48 KB', '/api/upstream/v1/range', 200, { objects: 298.8, bytes: 50_300, sends: 4 }],
+  ['range of 48 KB', '/api/upstream/v1/range', 200, { objects: 299.8, bytes: 50_300, sends: 4 }],
   ['track', '/api/upstream/v1/track', 10, { objects: 1_616.5, bytes: 1_658_400, sends: TRACK_PIECES + 2 }],
 ];
-/** The noise is less: 0.3 % of the objects beside eight busy loops on two cores, and 4 % of the fewest bytes. */
-const MORE = { objects: 1.015, bytes: 1.1 };
+/** The noise is less: 0.5 % of the objects beside busy loops, 5 % of the bytes. A full socket could split a send. */
+const MORE = { objects: 1.015, bytes: 1.1, sends: 1.015 };
 /** When a request costs less than this, its row is too high to notice a later loss of 15 %: write down the new figure. */
 const LESS = 0.9;
 /**
@@ -63,10 +63,10 @@ describeWith(COUNTING, 'what a request costs', () => {
       };
       await Promise.all(Array.from({ length: lanes }, lane));
     };
-    const { objects, bytes, sends } = await gateway.costOf(send, times);
-    console.log(`${name}: ${objects} objects, ${bytes} bytes outside of them, ${sends} sends`);
-    expect(objects).toBeWithin(cost.objects * LESS, cost.objects * MORE.objects);
-    expect(bytes).toBeWithin(cost.bytes * LESS, cost.bytes * MORE.bytes);
-    expect(sends).toBe(cost.sends);
+    const counted = await gateway.costOf(send, times);
+    console.log(name, counted);
+    for (const count of ['objects', 'bytes', 'sends'] as const) {
+      expect(counted[count], count).toBeWithin(cost[count] * LESS, cost[count] * MORE[count]);
+    }
   });
 });
