@@ -4,23 +4,16 @@ import { cancelQuietly } from '../http/body-reader.ts';
 import { GatewayError } from '../http/errors.ts';
 import { ONE_PIECE_BYTES } from '../http/exchange.ts';
 import { IDLE_TIMEOUT_SECONDS } from '../http/idle-timeout.ts';
-import { type Message, messages } from '../http/messages.ts';
-import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
+import { proxyErrorOf } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
-import type { ProxyError } from '../trace/proxy-error.ts';
 import {
   type CallName,
   type CallTrace,
   millisecondsSince,
   type RequestTrace,
 } from '../trace/request-trace.ts';
+import { type FailureTexts, failure, invalid, ownErrorOf } from './call-failure.ts';
 import { awaitFirstByte, isSuccess, type UpstreamResponse } from './upstream-response.ts';
-
-interface FailureTexts {
-  readonly unreachable: Message;
-  readonly late: Message;
-  readonly invalid: Message;
-}
 
 export interface UpstreamCall {
   readonly name: CallName;
@@ -88,20 +81,20 @@ export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Pr
     const fetched = await send(call, trace, controller.signal);
     if (!isValid(call, fetched)) {
       await cancelQuietly(fetched.body);
-      throw invalid(call);
+      throw invalid(call.texts);
     }
     if (call.bodyMode === 'streamed' && !isSmall(call, fetched)) {
       clearTimeout(timer);
       timer = setTimeout(onLate, SILENCE_MS);
     }
     const response = await received(call, fetched);
-    if (call.bodyMode === 'begun' && !response.body && isSuccess(response)) throw invalid(call);
+    if (call.bodyMode === 'begun' && !response.body && isSuccess(response)) throw invalid(call.texts);
     remember(response.status);
     return response;
   } catch (cause) {
     const error = cause instanceof GatewayError ? ownErrorOf(cause) : proxyErrorOf(cause);
     remember(call.signal?.aborted ? 'client_gone' : error);
-    throw cause instanceof GatewayError ? cause : failure(call, cause, error);
+    throw cause instanceof GatewayError ? cause : failure(call.texts, cause, error);
   } finally {
     clearTimeout(timer);
     call.signal?.removeEventListener('abort', abort);
@@ -165,36 +158,11 @@ async function buffered(call: UpstreamCall, response: Response): Promise<Upstrea
         readBytes += bytes;
         if (readBytes > LARGE_BYTES) call.admitLarge?.(readBytes);
       });
-  if (!body) throw invalid(call);
+  if (!body) throw invalid(call.texts);
   return { status, headers, body: body.byteLength ? body : null };
-}
-
-/** A GatewayError here means that the upstream's response was not valid HTTP, or that there is no room for it. */
-function ownErrorOf({ status }: GatewayError): ProxyError {
-  return status === 502 ? 'http_protocol_error' : 'connection_limit_reached';
 }
 
 /** Infinite when unknown. */
 function declaredLength({ headers }: Response): number {
   return Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY);
-}
-
-function failure(call: UpstreamCall, cause: unknown, error: ProxyError): GatewayError {
-  const { late, unreachable, invalid } = textsOf(call);
-  const isInvalid = error === 'http_response_content_coding';
-  const text = error === 'http_response_timeout' ? late : isInvalid ? invalid : unreachable;
-  return new GatewayError(502, text, { cause, headers: proxyStatus(error) });
-}
-
-function invalid(call: UpstreamCall): GatewayError {
-  return new GatewayError(502, textsOf(call).invalid, { headers: proxyStatus('http_protocol_error') });
-}
-
-function textsOf({ texts }: UpstreamCall): FailureTexts {
-  return {
-    unreachable: messages.upstreamUnreachable,
-    late: messages.upstreamTimeout,
-    invalid: messages.upstreamInvalid,
-    ...texts,
-  };
 }
