@@ -51,5 +51,5 @@ export async function load(row: Row, url: string, seconds = row.seconds ?? 1) {
   if (wrong || broken) throw new Error(`${row.id}: ${wrong} responses wrong, ${broken} connections broken`);
   const requests = row.trackBytes ? bytes / row.trackBytes : report.requests - refused;
   if (requests === 0) throw new Error(`${row.id}: no response within ${seconds} s`);
-  return { ...report, requests, refusedPercent: (refused / report.requests) * 100 };
+  return { ...report, requests, refusedPercent: refused && (refused / report.requests) * 100 };
 }
