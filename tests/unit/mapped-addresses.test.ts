@@ -86,14 +86,15 @@ describe('mapLinks()', () => {
   });
 
   it.each(['<', '"', '\\"', ';', ' ', ',', '; ', '<a>,', '="', '<>;', ';a="'])(
-    'takes 16 KB of %j in no time',
+    'does not take seconds for 16 KB of %j',
     (piece) => {
       const longPath = { ...MAPPING, requestUrl: `${MAPPING.requestUrl}${'x'.repeat(12_000)}` };
       const pieces = piece.repeat(16_000 / piece.length);
-      const startedAt = performance.now();
+      const before = process.cpuUsage();
       for (const start of ['', '<a>', '<a>; title="']) mapLinks(start + pieces, longPath);
-      // A quadratic parser takes seconds.
-      expect(performance.now() - startedAt).toBeLessThan(200);
+      const { user } = process.cpuUsage(before);
+      // A quadratic parser takes seconds, whatever else the machine does.
+      expect(user / 1000).toBeLessThan(1000);
     },
   );
 });
