@@ -27,38 +27,49 @@ export interface AccountFeedsOptions extends Pick<FeedOptions<unknown>, 'onFailu
   readonly form: GenerateForm;
   readonly library: Library;
   readonly account: AccountPanel;
+  /** Ends these feeds if the account is not the same any more. Rejects if that cannot be found out. */
+  readonly confirmAccount: () => Promise<unknown>;
 }
 
 export function createAccountFeeds(
   client: Pick<GatewayClient, 'models' | 'creations' | 'upstreamData'>,
-  { form, library, account, ...events }: AccountFeedsOptions,
+  { form, library, account, confirmAccount, ...events }: AccountFeedsOptions,
 ): AccountFeeds {
-  const models = createFeed({
+  /** A feed that shows nothing of another account: that may have signed in, in another tab, before the response. */
+  const createAccountFeed = <T>({
+    load,
+    ...options
+  }: Pick<FeedOptions<T>, 'load' | 'show' | 'isUnsettled'>) =>
+    createFeed<T>({
+      async load() {
+        const value = await load();
+        await confirmAccount();
+        return value;
+      },
+      ...options,
+      ...events,
+    });
+  const models = createAccountFeed({
     load: async () => readMusicModels(await client.models()),
     show: form.showModels,
-    ...events,
   });
   const touched = [
-    createFeed({
+    createAccountFeed({
       load: async () => readCreations(await client.creations()),
       show: library.show,
       isUnsettled: (creations: readonly Creation[]) => creations.some(({ isGenerating }) => isGenerating),
-      ...events,
     }),
-    createFeed({
+    createAccountFeed({
       load: async () => readBalance(await client.upstreamData('/v1/billing/balance')),
       show: account.showBalance,
-      ...events,
     }),
-    createFeed({
+    createAccountFeed({
       load: async () => readActivity(await client.upstreamData('/v1/activity')),
       show: account.showActivity,
-      ...events,
     }),
-    createFeed({
+    createAccountFeed({
       load: async () => readSummary(await client.upstreamData(`/v1/billing/summary?month=${thisMonth()}`)),
       show: account.showSummary,
-      ...events,
     }),
   ];
   const all = [models, ...touched];

@@ -102,6 +102,7 @@ export const english = {
 
   offline: 'You are offline. Nothing is lost: try again when the connection is back.',
   unreachable: 'The gateway cannot be reached. Check your connection, then try again.',
+  otherAccount: 'Another account has signed in in this browser. This page now shows that account.',
   sessionEnded: 'Your session has ended. Sign in again to go on.',
   noCredits: 'Choose a shorter length or a cheaper model.',
   busy: 'Try again in {seconds:number} seconds.',

@@ -9,9 +9,14 @@ import type { Text } from './text.ts';
 /** `refused` means that there is no track, `uncertain` that there may be one. */
 export type Outcome = 'done' | 'refused' | 'uncertain';
 
+/** The reason of the signal of an order whose account is not signed in any more. */
+export const ACCOUNT_GONE = Symbol('account gone');
+
 export interface GenerateForm {
   /** Undefined means that they are not known yet. */
   showModels(models: readonly Model[] | undefined): void;
+  /** Forgets all that a person has entered, and aborts the order in flight with {@link ACCOUNT_GONE}. */
+  empty(): void;
 }
 
 export interface GenerateFormOptions {
@@ -58,13 +63,18 @@ export function createGenerateForm(
     const order = readOrder();
     if (!order) return;
     const fingerprint = JSON.stringify(order);
-    const key = failed?.order === fingerprint ? failed.key : crypto.randomUUID();
+    const earlier = failed?.order === fingerprint ? failed : undefined;
+    const key = earlier?.key ?? crypto.randomUUID();
     failed = undefined;
-    underWay = new AbortController();
+    const attempt = new AbortController();
+    underWay = attempt;
     showState();
-    const outcome = await onGenerate(order, key, underWay.signal);
+    const outcome = await onGenerate(order, key, attempt.signal);
+    // It was given up for another account's, which may have its own order in flight by now.
+    if (underWay !== attempt) return;
     underWay = undefined;
-    if (outcome !== 'done') failed = { order: fingerprint, key, outcome };
+    // A refusal says nothing about the first attempt.
+    if (outcome !== 'done') failed = { order: fingerprint, key, outcome: worse(earlier?.outcome, outcome) };
     showState();
   }
 
@@ -107,6 +117,14 @@ export function createGenerateForm(
       if (prices.has(chosen)) model.value = chosen;
       showState();
     },
+    empty() {
+      underWay?.abort(ACCOUNT_GONE);
+      underWay = undefined;
+      failed = undefined;
+      form.reset();
+      prompt.clear();
+      showState();
+    },
   };
 
   function option(value: string, name: string): HTMLOptionElement {
@@ -115,4 +133,8 @@ export function createGenerateForm(
     element.textContent = name;
     return element;
   }
+}
+
+function worse(earlier: Outcome | undefined, outcome: Outcome): Outcome {
+  return earlier === 'uncertain' ? earlier : outcome;
 }

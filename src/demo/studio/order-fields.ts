@@ -13,6 +13,8 @@ export interface Field {
 
 export interface PromptField extends Field {
   value(): string;
+  /** Empties the field, and shows no problem about it. */
+  clear(): void;
 }
 
 export interface LengthField extends Field {
@@ -32,6 +34,7 @@ interface Problem {
 export function createPromptField(root: HTMLElement, text: Text): PromptField {
   const input = part<HTMLTextAreaElement>(root, 'prompt');
   const counter = part(root, 'prompt-count');
+  const problem = part(root, 'prompt-problem');
   const value = () => input.value.trim();
   const count = () => {
     text.write(counter, 'promptCount', { used: value().length, limit: PROMPT_LIMIT });
@@ -41,7 +44,13 @@ export function createPromptField(root: HTMLElement, text: Text): PromptField {
   count();
   return {
     value,
-    ...checked(input, part(root, 'prompt-problem'), text, () => {
+    clear() {
+      input.value = '';
+      input.removeAttribute('aria-invalid');
+      text.write(problem, undefined);
+      count();
+    },
+    ...checked(input, problem, text, () => {
       if (value() === '') return { key: 'promptMissing' };
       if (value().length > PROMPT_LIMIT) return { key: 'promptTooLong', values: { limit: PROMPT_LIMIT } };
       return undefined;

@@ -90,6 +90,11 @@ export function readSummary(value: unknown): Summary {
   };
 }
 
+/** What tells the account of a profile from others. Empty if nothing does. */
+export function readAccountId(profile: unknown): string {
+  return textIn(fieldsOf(profile), 'id') || readName(profile);
+}
+
 /** The person's name or email address in a profile. Empty if there is neither. */
 export function readName(profile: unknown): string {
   const fields = fieldsOf(profile);

@@ -2,7 +2,8 @@
 
 import type { SessionCheck } from '../../client/gateway-client.ts';
 import { fromTemplate, part } from './parts.ts';
-import { readName } from './records.ts';
+import { readAccountId, readName } from './records.ts';
+import { shareCheck } from './shared-check.ts';
 import type { Text } from './text.ts';
 
 export type SessionStatus = 'unknown' | 'signed-out' | 'signed-in';
@@ -10,6 +11,11 @@ export type SessionStatus = 'unknown' | 'signed-out' | 'signed-in';
 export interface SessionPanel {
   /** Checks the session now. */
   check(): Promise<void>;
+  /**
+   * Checks whether the session is still that of the account that the page shows. If it is not, the page shows that
+   * before the promise resolves to false. Rejects if there is no response.
+   */
+  confirm(): Promise<boolean>;
   /** Shows that nobody is signed in, because the person signed out or a response said that the session has ended. */
   end(): void;
   /** Adds a renewal to the list, unless it is already shown. */
@@ -25,6 +31,8 @@ export interface SessionPanelOptions {
   readonly onSignOut: () => void;
   /** Called when the status changes. */
   readonly onStatus: (status: SessionStatus, before: SessionStatus) => void;
+  /** Called when the session is that of another account than the one before, after its status. */
+  readonly onOtherAccount: () => void;
 }
 
 const CHECK_MS = 15_000;
@@ -33,12 +41,14 @@ const SHOWN_REFRESHES = 4;
 const SAME_RENEWAL_MS = 2_000;
 
 export function createSessionPanel(root: HTMLElement, options: SessionPanelOptions): SessionPanel {
-  const { text, readSession, signedInAt, onSignIn, onSignOut, onStatus } = options;
+  const { text, readSession, signedInAt, onSignIn, onSignOut, onStatus, onOtherAccount } = options;
   const { ownerDocument: document } = root;
   let status: SessionStatus = 'unknown';
   /** How often a session has ended. A check that started before an end must not change the status after it. */
   let ends = 0;
   let lastReportAt = 0;
+  /** The account that was signed in last. */
+  let account: string | undefined;
 
   function become(next: SessionStatus): void {
     const before = status;
@@ -57,19 +67,40 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
     text.write(part(root, 'since'), since && 'on', { at: since ?? 0 });
   }
 
-  async function check(): Promise<void> {
+  function showAccount(profile: unknown): void {
+    // A profile need not say whose it is. Then each sign-in counts as that of another account.
+    const found = readAccountId(profile) || String(signedInAt()?.getTime());
+    const isOther = account !== undefined && account !== found;
+    account = found;
+    if (isOther) end();
+    showProfile(profile);
+    become('signed-in');
+    if (isOther) onOtherAccount();
+  }
+
+  function end(): void {
+    ends += 1;
+    forgetRefreshes();
+    become('signed-out');
+  }
+
+  const checkOnce = shareCheck(async () => {
     const endsBefore = ends;
     try {
       const session = await readSession();
       if (ends !== endsBefore) return;
       text.write(part(root, 'checked'), 'at', { at: new Date() });
-      if (session.authenticated) showProfile(session.profile);
-      become(session.authenticated ? 'signed-in' : 'signed-out');
-    } catch {
+      if (session.authenticated) showAccount(session.profile);
+      else end();
+    } catch (error) {
       text.write(part(root, 'checked'), 'notChecked');
       text.write(part(root, 'waiting'), 'notReached');
+      throw error;
     }
-  }
+  });
+
+  // The page itself shows that a check has failed.
+  const check = () => checkOnce().catch(() => {});
 
   function forgetRefreshes(): void {
     part(root, 'refreshes').replaceChildren();
@@ -81,17 +112,19 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
   };
   document.defaultView?.setInterval(checkWhenVisible, CHECK_MS);
   document.addEventListener('visibilitychange', checkWhenVisible);
+  document.defaultView?.addEventListener('online', checkWhenVisible);
   part(root, 'sign-in').addEventListener('click', onSignIn);
   part(root, 'sign-out').addEventListener('click', onSignOut);
   root.dataset['status'] = status;
 
   return {
     check,
-    end() {
-      ends += 1;
-      forgetRefreshes();
-      become('signed-out');
+    async confirm() {
+      const endsBefore = ends;
+      await checkOnce();
+      return status === 'signed-in' && ends === endsBefore;
     },
+    end,
     addRefresh(at) {
       const isSameRenewal = at.getTime() - lastReportAt < SAME_RENEWAL_MS;
       lastReportAt = at.getTime();

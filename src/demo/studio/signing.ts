@@ -10,7 +10,7 @@ export interface Signing {
   signIn(): Promise<void>;
   signOut(): Promise<void>;
   /** Completes the sign-in if the page was opened by its redirect. Rejects if the sign-in failed. */
-  complete(): Promise<void>;
+  complete(): Promise<boolean>;
   signedInAt(): Date | undefined;
 }
 
@@ -31,7 +31,9 @@ export function createSigning({ client, identityProvider, window, memory }: Sign
     signOut: () => client.signOut(),
     async complete() {
       try {
-        if (await client.completeSignIn()) memory.setItem(SIGNED_IN_AT, new Date().toISOString());
+        const isSignedIn = await client.completeSignIn();
+        if (isSignedIn) memory.setItem(SIGNED_IN_AT, new Date().toISOString());
+        return isSignedIn;
       } finally {
         if (window.location.pathname !== '/') window.history.replaceState(null, '', '/');
       }

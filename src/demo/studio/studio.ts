@@ -6,12 +6,13 @@ import { createAccountPanel } from './account-panel.ts';
 import { openMemory } from './browser-memory.ts';
 import type { StudioConfig } from './config.ts';
 import { type Doing, describeFailure, isSessionEnd } from './failure.ts';
-import { createGenerateForm } from './generate-form.ts';
+import { ACCOUNT_GONE, createGenerateForm } from './generate-form.ts';
 import { createGenerator } from './generation.ts';
 import { createGenerationProgress } from './generation-progress.ts';
 import { createLibrary } from './library.ts';
 import { createLiveAudio } from './live-audio.ts';
 import { createNotice } from './notice.ts';
+import { connectOtherTabs } from './other-tabs.ts';
 import { part } from './parts.ts';
 import type { Track } from './playback.ts';
 import { createPlayer } from './player.ts';
@@ -55,20 +56,30 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     shareUrl: ({ id }) => shareAddress(location.origin, id),
     copy: (address) => navigator.clipboard.writeText(address),
   });
+  const progress = createGenerationProgress(part(document, 'progress'), { text });
   const generate = createGenerator({
     client,
     liveAudio: createLiveAudio(navigator.serviceWorker),
     player,
     peaks,
-    progress: createGenerationProgress(part(document, 'progress'), { text }),
+    progress,
     onChange: () => feeds.refreshAccount(),
     onFailure: report,
   });
   const form = createGenerateForm(part(document, 'order'), {
     text,
-    onGenerate(...order) {
+    async onGenerate(order, idempotencyKey, signal) {
       notice.clear();
-      return generate(...order);
+      try {
+        // Another tab may have changed the account a moment ago, which would then be charged.
+        if (!(await session.confirm())) return 'done';
+      } catch (error) {
+        report(error, 'ordering');
+        return 'refused';
+      }
+      const outcome = await generate(order, idempotencyKey, signal);
+      if (signal.reason === ACCOUNT_GONE) progress.hide();
+      return outcome;
     },
   });
   const account = createAccountPanel(part(document, 'account'), { text });
@@ -76,6 +87,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     form,
     library,
     account,
+    confirmAccount: () => session.confirm(),
     onFailure: (error) => report(error, 'loading'),
     onRecovery: notice.clearPassing,
   });
@@ -86,7 +98,12 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     onSignIn: () => void attempt(signing.signIn, 'signing-in'),
     onSignOut: () => void attempt(signOut),
     onStatus: showStatus,
+    onOtherAccount() {
+      forgetOrder();
+      notice.show({ advice: 'otherAccount' });
+    },
   });
+  const otherTabs = connectOtherTabs(() => void session.check());
   let shared: Track | undefined;
 
   /** Runs an action that a person started, and reports its failure. */
@@ -121,7 +138,14 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   async function signOut(): Promise<void> {
     await signing.signOut();
     session.end();
+    forgetOrder();
+    otherTabs.tell('session');
     notice.clear();
+  }
+
+  function forgetOrder(): void {
+    form.empty();
+    progress.hide();
   }
 
   function open(track: Track): void {
@@ -140,7 +164,9 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
       },
     });
   }
-  await attempt(signing.complete, 'signing-in');
+  await attempt(async () => {
+    if (await signing.complete()) otherTabs.tell('session');
+  }, 'signing-in');
   await session.check();
 }
 

@@ -2,8 +2,8 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { english, type TextKey } from '../../../src/demo/studio/english.ts';
-import type { Visit } from '../../support/chromium.ts';
-import { type DemoWorldOptions, startDemoWorld } from '../../support/demo-world.ts';
+import type { Visit, Visitor } from '../../support/chromium.ts';
+import { type DemoWorld, type DemoWorldOptions, startDemoWorld } from '../../support/demo-world.ts';
 
 /** Six seconds of the sandbox's audio. Chromium wants some 240 kB of a WAV before it plays the first of it. */
 const ENOUGH_TO_PLAY = 6 * 48_000;
@@ -149,6 +149,13 @@ export interface StudioOptions extends DemoWorldOptions {
   readonly texts?: Texts;
 }
 
+/** Signs in without the page, which does not learn of it. */
+export async function signInBehind(world: DemoWorld, { context }: Visitor, name: string): Promise<void> {
+  const cookies = await world.signIn(name);
+  const attributes = { url: world.gatewayUrl, httpOnly: true, sameSite: 'Lax' } as const;
+  await context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
+}
+
 /** The Studio with a browser and a world of its own. */
 export async function openStudio(
   visit: Visit,
@@ -158,11 +165,7 @@ export async function openStudio(
   await using stack = new AsyncDisposableStack();
   const world = stack.use(await startDemoWorld(options));
   const visitor = stack.use(await visit(browser));
-  if (isSignedIn) {
-    const cookies = await world.signIn('Ada');
-    const attributes = { url: world.gatewayUrl, httpOnly: true, sameSite: 'Lax' } as const;
-    await visitor.context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
-  }
+  if (isSignedIn) await signInBehind(world, visitor, 'Ada');
   const studio = new Studio(await visitor.open(world.studioUrl), texts);
   if (isSignedIn) await studio.isLoaded();
   const opened = stack.move();

@@ -30,12 +30,12 @@ async function openAccount() {
     asked.push(name);
     return responses[name];
   };
-  const form = { showModels: mock((_models: unknown) => {}) };
+  const form = { showModels: mock((_models: unknown) => {}), empty() {} };
   const library = { show: mock((_creations: unknown) => {}), markPlaying: () => {} };
   const account = createAccountPanel(root, { text });
   const feeds = createAccountFeeds(
     { models: () => respond('models'), creations: () => respond('creations'), upstreamData: respond },
-    { form, library, account, onFailure() {}, onRecovery() {} },
+    { form, library, account, confirmAccount: async () => true, onFailure() {}, onRecovery() {} },
   );
   const figures = () => ['balance', 'tracks', 'music', 'spent'].map(shown);
   expect(figures()).toEqual(NOTHING);

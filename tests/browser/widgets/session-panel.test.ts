@@ -11,9 +11,10 @@ function openPanel(since?: Date) {
   const { document, root, text, shown } = openPart('session');
   const readSession = mock((): Promise<SessionCheck> => Promise.resolve(ADA));
   const onStatus = mock((_status: string, _before: string) => {});
-  const on = { onSignIn() {}, onSignOut() {}, onStatus };
+  const onOtherAccount = mock(() => {});
+  const on = { onSignIn() {}, onSignOut() {}, onStatus, onOtherAccount };
   const panel = createSessionPanel(root, { text, readSession, signedInAt: () => since, ...on });
-  return { advance, document, root, text, shown, panel, readSession, onStatus };
+  return { advance, document, root, text, shown, panel, readSession, onStatus, onOtherAccount };
 }
 
 describe('the session panel', () => {
@@ -78,6 +79,31 @@ describe('the session panel', () => {
     expect(root.dataset['status']).toBe('signed-out');
     await panel.check();
     expect(root.dataset['status']).toBe('signed-in');
+  });
+
+  it('ends the session of an account before it shows another one, and is then not confirmed', async () => {
+    const { root, shown, panel, readSession, onStatus, onOtherAccount } = openPanel();
+    const ADA_1 = { authenticated: true, profile: { id: 1, name: 'Ada' } } as const;
+    readSession.mockResolvedValue(ADA_1);
+    await panel.check();
+    expect([await panel.confirm(), onOtherAccount.mock.calls.length]).toEqual([true, 0]);
+    let nameAtEnd = '';
+    onStatus.mockImplementation((status) => {
+      if (status === 'signed-out') nameAtEnd = shown('name');
+    });
+    // Another person may have the same name.
+    readSession.mockResolvedValue({ authenticated: true, profile: { id: 2, name: 'Ada' } });
+    expect(await panel.confirm()).toBe(false);
+    expect(onStatus.mock.calls.map(([status]) => status)).toEqual(['signed-in', 'signed-out', 'signed-in']);
+    expect([nameAtEnd, onOtherAccount.mock.calls.length]).toEqual(['Ada', 1]);
+    expect(await panel.confirm()).toBe(true);
+    readSession.mockResolvedValue({ authenticated: false });
+    expect([await panel.confirm(), root.dataset['status']]).toEqual([false, 'signed-out']);
+    readSession.mockResolvedValue(ADA_1);
+    await panel.check();
+    expect(onOtherAccount).toHaveBeenCalledTimes(2);
+    readSession.mockRejectedValue(new Error('no response'));
+    await expect(panel.confirm()).rejects.toThrow('no response');
   });
 
   it('lists the four latest renewals, and forgets them with the session', () => {

@@ -1,0 +1,17 @@
+/** Tells the Studio's other tabs in this browser what they cannot see: they share its session and its account. */
+
+/** `session`: somebody has signed in or out. */
+export type TabMessage = 'session';
+
+export interface OtherTabs {
+  tell(message: TabMessage): void;
+}
+
+const CHANNEL = 'studio';
+
+/** @param onMessage called for what another tab tells, never for what this one does */
+export function connectOtherTabs(onMessage: (message: TabMessage) => void): OtherTabs {
+  const channel = new BroadcastChannel(CHANNEL);
+  channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => onMessage(data));
+  return { tell: (message) => channel.postMessage(message) };
+}
