@@ -11,6 +11,8 @@ export interface Waveform {
 }
 
 const HEIGHT = 56;
+/** The colours of the page follow these preferences of the person. */
+const COLOUR_QUERIES = ['(prefers-color-scheme: dark)', '(forced-colors: active)'];
 const QUIET: Peaks = new Array(600).fill(0);
 
 /** `nonce` allows wavesurfer.js its `style` element under the page's Content-Security-Policy. */
@@ -30,8 +32,10 @@ export function createWaveform(container: HTMLElement, nonce: string): Waveform 
     cspNonce: nonce,
     ...colours(container),
   });
-  const schemes = container.ownerDocument.defaultView?.matchMedia('(prefers-color-scheme: dark)');
-  schemes?.addEventListener('change', () => surfer.setOptions(colours(container)));
+  for (const query of COLOUR_QUERIES) {
+    const colourScheme = container.ownerDocument.defaultView?.matchMedia(query);
+    colourScheme?.addEventListener('change', () => surfer.setOptions(colours(container)));
+  }
   return {
     draw(peaks = QUIET) {
       // The duration of 1 makes each time a share of the track. With peaks given, nothing is fetched.
