@@ -1,0 +1,97 @@
+import { expect, it } from 'bun:test';
+import type { Locator } from 'playwright-core';
+import { english } from '../../../src/demo/studio/english.ts';
+import { describeInChromium } from '../../support/chromium.ts';
+import { openStudio, type Studio } from './page.ts';
+
+const PHONE = { width: 390, height: 844 };
+const WIDE = { width: 1280, height: 800 };
+/** A window of 1280 x 720, as the page sees it with a zoom of 200 and 400 %. */
+const ZOOMED = [
+  { width: 640, height: 360 },
+  { width: 320, height: 180 },
+] as const;
+
+async function boxOf(element: Locator) {
+  const box = await element.boundingBox();
+  if (!box) throw new Error(`${element} is not shown`);
+  return { ...box, bottom: box.y + box.height, right: box.x + box.width };
+}
+
+/** Whether a click in the middle of the player's button reaches it. */
+function isReachable(studio: Studio): Promise<boolean> {
+  return studio.page.locator('[data-part=toggle]').evaluate((button) => {
+    const { x, y, width, height } = button.getBoundingClientRect();
+    const hit = document.elementFromPoint(x + width / 2, y + height / 2);
+    return hit !== null && button.contains(hit);
+  });
+}
+
+describeInChromium('the layout of the studio', (visit) => {
+  it('docks the player at the bottom of a small or zoomed window, slim and always in view', async () => {
+    await using studio = await openStudio(visit);
+    const { page } = studio;
+    await studio.generate({ seconds: 20 });
+    const player = studio.region(english.player);
+    for (const size of [PHONE, ...ZOOMED]) {
+      await page.setViewportSize(size);
+      for (const end of [0, 100_000]) {
+        await page.evaluate((top) => scrollTo(0, top), end);
+        const { height, bottom } = await boxOf(player);
+        expect(Math.round(bottom)).toBe(size.height);
+        expect(height).toBeLessThan(Math.max(size.height * 0.1, 75));
+      }
+      // The end of the page can be scrolled above the player.
+      const last = await boxOf(page.locator('.side'));
+      expect(last.bottom).toBeLessThan((await boxOf(player)).y);
+    }
+  });
+
+  it('keeps the notice off the player', async () => {
+    await using studio = await openStudio(visit, { startingBalance: 10 });
+    const { page, visitor } = studio;
+    await studio.generate();
+    visitor.expectProblem(/status of 402/);
+    await studio.order({ seconds: 600 });
+    await studio.alertText();
+    for (const size of [WIDE, { width: 768, height: 600 }, PHONE]) {
+      await page.setViewportSize(size);
+      const tops = await page.evaluate(() => [0, 200, 400, document.body.scrollHeight]);
+      for (const top of tops) {
+        await page.evaluate((top) => scrollTo(0, top), top);
+        await studio.region(english.player).scrollIntoViewIfNeeded();
+        expect(await isReachable(studio)).toBe(true);
+      }
+    }
+  });
+
+  it('leaves no space for a hidden Share, and fits between a phone and a tablet', async () => {
+    await using studio = await openStudio(visit);
+    const { page, tracks } = studio;
+    await studio.generate({ prompt: 'Public', isPublic: true });
+    await studio.generate({ prompt: 'Private', isPublic: false });
+    const [own, shared] = [tracks.nth(0), tracks.nth(1)];
+    for (const width of [768, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      const publish = await boxOf(studio.button(english.publish, own));
+      expect(publish.right).toBeCloseTo((await boxOf(studio.button(english.share, shared))).right, 0);
+    }
+    for (const width of [480, 560, 640, 767]) {
+      await page.setViewportSize({ width, height: 800 });
+      const title = await boxOf(shared.locator('.title'));
+      expect(title.width).toBeGreaterThan(width / 3);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    }
+  });
+
+  it('writes what a person has written in its own direction', async () => {
+    await using studio = await openStudio(visit);
+    await studio.generate({ prompt: 'مطر على السطح' });
+    const direction = (element: Locator) => element.evaluate((each) => getComputedStyle(each).direction);
+    const [title, what] = ['.player .title', '.activity .title'].map((path) =>
+      studio.page.locator(path).first(),
+    );
+    for (const element of [studio.prompt, studio.tracks.first().locator('.title'), title, what])
+      expect(element && (await direction(element))).toBe('rtl');
+  });
+});
