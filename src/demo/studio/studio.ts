@@ -14,11 +14,13 @@ import { createLiveAudio } from './live-audio.ts';
 import { createNotice } from './notice.ts';
 import { connectOtherTabs } from './other-tabs.ts';
 import { part } from './parts.ts';
+import { openPeaksStore } from './peaks-store.ts';
 import type { Track } from './playback.ts';
 import { createPlayer } from './player.ts';
 import { createSessionPanel, type SessionStatus } from './session-panel.ts';
 import { shareAddress, sharedId, showSharedTrack } from './shared-track.ts';
 import { createSigning } from './signing.ts';
+import { untilLoaded } from './spare-network.ts';
 import { connectLanguageSelect, createText } from './text.ts';
 import { createTrackPeaks } from './track-peaks.ts';
 import { ownTrack, publicTrack } from './tracks.ts';
@@ -36,7 +38,10 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     onRefresh: () => session.addRefresh(new Date()),
   });
   const signing = createSigning({ client, identityProvider, window, memory });
-  const peaks = createTrackPeaks();
+  const peaks = createTrackPeaks({
+    store: openPeaksStore(indexedDB),
+    untilLoaded: () => untilLoaded(part(document, 'audio')),
+  });
   const player = createPlayer(part(document, 'player'), {
     text,
     waveform: createWaveform(part(document, 'waveform'), document.querySelector('script')?.nonce ?? ''),
@@ -99,7 +104,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     onSignOut: () => void attempt(signOut),
     onStatus: showStatus,
     onOtherAccount() {
-      forgetOrder();
+      forgetAccount();
       notice.show({ advice: 'otherAccount' });
     },
   });
@@ -138,14 +143,16 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   async function signOut(): Promise<void> {
     await signing.signOut();
     session.end();
-    forgetOrder();
+    forgetAccount();
     otherTabs.tell('session');
     notice.clear();
   }
 
-  function forgetOrder(): void {
+  /** Forgets what outlasts the end of a session, for the sake of a person who signs in again. */
+  function forgetAccount(): void {
     form.empty();
     progress.hide();
+    peaks.forget();
   }
 
   function open(track: Track): void {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, mock, onTestFinished, spyOn } from 'bun:test';
-import { outline, peaksOf } from '../../../src/demo/studio/peaks.ts';
+import { outline, type Peaks, peaksOf } from '../../../src/demo/studio/peaks.ts';
+import { openPeaksStore } from '../../../src/demo/studio/peaks-store.ts';
 import type { Track } from '../../../src/demo/studio/playback.ts';
 import { createTrackPeaks } from '../../../src/demo/studio/track-peaks.ts';
 
@@ -30,7 +31,14 @@ function openPeaks(respond: () => Response = () => new Response(new Uint8Array([
   const asked = mock(async (_url: unknown, _init?: unknown) => respond());
   const spy = spyOn(globalThis, 'fetch').mockImplementation(Object.assign(asked, { preconnect() {} }));
   onTestFinished(() => spy.mockRestore());
-  return { asked, peaks: createTrackPeaks() };
+  const known = new Map<string, Peaks>();
+  const store = {
+    read: async (id: string) => known.get(id),
+    write: async (id: string, outline: Peaks) => void known.set(id, outline),
+    clear: async () => known.clear(),
+  };
+  const untilLoaded = mock(async () => true);
+  return { asked, untilLoaded, peaks: createTrackPeaks({ store, untilLoaded }) };
 }
 
 describe('the outline of a track', () => {
@@ -62,7 +70,32 @@ describe('the outlines that a tab knows', () => {
     const first = await peaks.of({ ...TRACK, crossOrigin });
     expect(first?.[0]).toBe(0.5);
     expect(await peaks.of({ ...TRACK, crossOrigin })).toBe(first);
-    expect(asked.mock.calls).toEqual([[TRACK.url, { credentials }]]);
+    expect(asked.mock.calls).toEqual([[TRACK.url, { credentials, priority: 'low' }]]);
+    peaks.forget();
+    await peaks.of({ ...TRACK, crossOrigin });
+    expect(asked).toHaveBeenCalledTimes(2);
+  });
+
+  it('are fetched only when the player has what it needs, and not for a track that it has left', async () => {
+    const { asked, untilLoaded, peaks } = openPeaks();
+    const loading = Promise.withResolvers<boolean>();
+    untilLoaded.mockReturnValueOnce(loading.promise);
+    const first = peaks.of(TRACK);
+    untilLoaded.mockResolvedValueOnce(false);
+    expect(await peaks.of({ ...TRACK, id: 'c2' })).toBeUndefined();
+    expect(asked).not.toHaveBeenCalled();
+    loading.resolve(true);
+    expect(await first).toBeDefined();
+    expect(asked).toHaveBeenCalledTimes(1);
+  });
+
+  it('are not kept where the browser allows no database', async () => {
+    const open = () => {
+      throw new DOMException('not allowed', 'SecurityError');
+    };
+    const store = openPeaksStore({ open, cmp: () => 0, databases: async () => [], deleteDatabase: open });
+    await store.write('c1', [1]);
+    expect(await store.read('c1')).toBeUndefined();
   });
 
   it('are not fetched for a track of more than three minutes, but kept if it has arrived', async () => {
