@@ -92,7 +92,7 @@ export function createAccountFeeds(
       form.showModels(undefined);
       library.show(undefined);
       account.showBalance(undefined);
-      account.showActivity([]);
+      account.showActivity(undefined);
       account.showSummary(undefined);
     },
   };

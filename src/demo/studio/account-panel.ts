@@ -8,7 +8,7 @@ export interface AccountPanel {
   /** Here and below, undefined means that the value is not known yet. */
   showBalance(credits: number | undefined): void;
   /** Newest first. */
-  showActivity(activity: readonly Activity[]): void;
+  showActivity(activity: readonly Activity[] | undefined): void;
   showSummary(summary: Summary | undefined): void;
 }
 
@@ -31,8 +31,10 @@ export function createAccountPanel(root: HTMLElement, { text }: { text: Text }):
       text.write(part(root, 'balance'), credits === undefined ? 'none' : 'number', { value: credits ?? 0 });
     },
     showActivity(activity) {
-      part(root, 'activity').replaceChildren(...activity.slice(0, SHOWN).map(activityItem));
-      part(root, 'no-activity').hidden = activity.length > 0;
+      part(root, 'activity').replaceChildren(...(activity ?? []).slice(0, SHOWN).map(activityItem));
+      const none = part(root, 'no-activity');
+      text.write(none, activity ? 'noActivity' : 'activityLoading');
+      none.hidden = activity !== undefined && activity.length > 0;
     },
     showSummary(summary) {
       const { tracks = 0, seconds = 0, credits = 0 } = summary ?? {};

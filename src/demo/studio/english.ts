@@ -65,6 +65,7 @@ export const english = {
   live: 'Arriving',
   afterArrival: 'Plays as soon as it is complete.',
   pressListen: 'Your browser did not start the sound by itself: press Listen.',
+  stalled: 'Waiting for more of the track…',
   notPlayable: 'This track does not play right now. Press Listen to try again.',
 
   library: 'Library',
@@ -89,6 +90,7 @@ export const english = {
   spent: 'Credits spent',
   number: '{value:number}',
   recentActivity: 'Recent activity',
+  activityLoading: 'Loading your activity…',
   noActivity: 'Nothing has happened yet.',
   activitySignIn: 'Signed in',
   activityVisibility: 'Visibility changed',
@@ -97,6 +99,8 @@ export const english = {
   sharedTrack: 'A track for you',
   sharedOn: 'Made {at:date}',
   sharedLoading: 'Looking for the track…',
+  sharedBeingMade: 'This track is still being made',
+  sharedBeingMadeText: 'It can be played here as soon as it is complete.',
   sharedGone: 'This track is not there',
   sharedGoneText: 'It is not public any more, or the link is not complete. Ask for a new one.',
 

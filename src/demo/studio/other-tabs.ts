@@ -1,7 +1,7 @@
 /** Tells the Studio's other tabs in this browser what they cannot see: they share its session and its account. */
 
-/** `session`: somebody has signed in or out. */
-export type TabMessage = 'session';
+/** `session`: somebody has signed in or out. `account`: tracks, credits or activity may have changed. */
+export type TabMessage = 'session' | 'account';
 
 export interface OtherTabs {
   tell(message: TabMessage): void;

@@ -32,6 +32,9 @@ export interface PlaybackEvents {
   readonly onProblem: (problem: TextKey | undefined) => void;
 }
 
+/** A shorter wait for data is not worth a text. */
+const STALL_MS = 500;
+
 /** A stream plays only once and has no seeking, so the file replaces it for a seek or a replay. */
 type Source = 'arriving' | 'arrived' | 'file';
 
@@ -40,6 +43,7 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
   let source: Source = 'file';
   /** Whether the person wants to listen. `audio.paused` does not say so, because it is also true after an error. */
   let isWanted = false;
+  let stall: ReturnType<typeof setTimeout> | undefined;
 
   function begin(opened: Track | undefined, from: Source, wanted: boolean): void {
     track = opened;
@@ -80,8 +84,18 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
   audio.addEventListener('error', () => {
     // The stream may break even though the file is fine, because the browser may stop the worker.
     if (source === 'arrived') useFile(audio.currentTime);
-    else onProblem(source === 'arriving' ? 'afterArrival' : 'notPlayable');
+    else if (source === 'arriving') onProblem('afterArrival');
+    // What nobody has asked for need not play.
+    else if (isWanted) onProblem('notPlayable');
   });
+  audio.addEventListener('waiting', () => {
+    clearTimeout(stall);
+    stall = setTimeout(() => onProblem('stalled'), STALL_MS);
+  });
+  for (const event of ['playing', 'pause', 'emptied', 'error', 'ended']) {
+    audio.addEventListener(event, () => clearTimeout(stall));
+  }
+  audio.addEventListener('playing', () => onProblem(undefined));
 
   return {
     get seconds() {

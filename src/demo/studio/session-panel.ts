@@ -5,6 +5,7 @@ import { fromTemplate, part } from './parts.ts';
 import { readAccountId, readName } from './records.ts';
 import { shareCheck } from './shared-check.ts';
 import type { Text } from './text.ts';
+import { whenBack } from './when-back.ts';
 
 export type SessionStatus = 'unknown' | 'signed-out' | 'signed-in';
 
@@ -111,8 +112,7 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
     if (!document.hidden) void check();
   };
   document.defaultView?.setInterval(checkWhenVisible, CHECK_MS);
-  document.addEventListener('visibilitychange', checkWhenVisible);
-  document.defaultView?.addEventListener('online', checkWhenVisible);
+  if (document.defaultView) whenBack(document.defaultView, () => void check());
   part(root, 'sign-in').addEventListener('click', onSignIn);
   part(root, 'sign-out').addEventListener('click', onSignOut);
   root.dataset['status'] = status;

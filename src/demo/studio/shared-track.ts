@@ -1,13 +1,18 @@
 /** Shows a track that somebody shared. At `/?listen=<id>`, it can be played without a session. */
 
+import type { GatewayClient } from '../../client/gateway-client.ts';
+import { GatewayRequestError } from '../../client/gateway-request.ts';
+import { createFeed } from './feed.ts';
 import { part } from './parts.ts';
 import { type Creation, readCreation } from './records.ts';
 import type { Text } from './text.ts';
 
 export interface SharedTrackOptions {
   readonly text: Text;
-  /** Fetches the description of the track. Rejects if the track is not public. */
-  readonly describe: () => Promise<unknown>;
+  readonly client: Pick<GatewayClient, 'upstreamData'>;
+  /** The page's address. */
+  readonly address: string;
+  /** Called when the track can be played. */
   readonly onFound: (creation: Creation) => void;
 }
 
@@ -22,20 +27,31 @@ export function shareAddress(origin: string, id: string): string {
   return url.href;
 }
 
-export async function showSharedTrack(
-  root: HTMLElement,
-  { text, describe, onFound }: SharedTrackOptions,
-): Promise<void> {
+/** Does nothing if the address shares no track. */
+export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions): void {
+  const { text, client, address, onFound } = options;
+  const id = sharedId(address);
+  if (id === undefined) return;
   const [heading, detail] = [part(root, 'heading'), part(root, 'detail')];
   root.hidden = false;
   text.write(heading, 'sharedLoading');
-  try {
-    const creation = readCreation(await describe());
-    text.write(heading, 'sharedTrack');
-    text.write(detail, creation.createdAt && 'sharedOn', { at: creation.createdAt ?? 0 });
-    onFound(creation);
-  } catch {
-    text.write(heading, 'sharedGone');
-    text.write(detail, 'sharedGoneText');
-  }
+  const feed = createFeed<Creation>({
+    load: async () => readCreation(await client.upstreamData(`/v1/music/public/${encodeURIComponent(id)}`)),
+    isUnsettled: ({ isGenerating }) => isGenerating,
+    show(creation) {
+      const { isGenerating, createdAt } = creation;
+      text.write(heading, isGenerating ? 'sharedBeingMade' : 'sharedTrack');
+      if (isGenerating) text.write(detail, 'sharedBeingMadeText');
+      else text.write(detail, createdAt && 'sharedOn', { at: createdAt ?? 0 });
+      if (!isGenerating) onFound(creation);
+    },
+    onFailure(error) {
+      const isGone = error instanceof GatewayRequestError && error.status >= 400 && error.status < 500;
+      if (isGone) feed.stop();
+      text.write(heading, isGone ? 'sharedGone' : 'sharedLoading');
+      text.write(detail, isGone ? 'sharedGoneText' : 'notReached');
+    },
+    onRecovery() {},
+  });
+  feed.refresh();
 }

@@ -18,13 +18,14 @@ import { openPeaksStore } from './peaks-store.ts';
 import type { Track } from './playback.ts';
 import { createPlayer } from './player.ts';
 import { createSessionPanel, type SessionStatus } from './session-panel.ts';
-import { shareAddress, sharedId, showSharedTrack } from './shared-track.ts';
+import { shareAddress, showSharedTrack } from './shared-track.ts';
 import { createSigning } from './signing.ts';
 import { untilLoaded } from './spare-network.ts';
 import { connectLanguageSelect, createText } from './text.ts';
 import { createTrackPeaks } from './track-peaks.ts';
 import { ownTrack, publicTrack } from './tracks.ts';
 import { createWaveform } from './waveform.ts';
+import { whenBack } from './when-back.ts';
 
 const memory = openMemory(window);
 const text = createText({ document, languages: navigator.languages, storage: memory });
@@ -56,7 +57,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     onSetVisibility: ({ id }, isPublic) =>
       attempt(async () => {
         await client.setVisibility(id, isPublic);
-        feeds.refreshAccount();
+        showChange();
       }),
     shareUrl: ({ id }) => shareAddress(location.origin, id),
     copy: (address) => navigator.clipboard.writeText(address),
@@ -68,7 +69,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     player,
     peaks,
     progress,
-    onChange: () => feeds.refreshAccount(),
+    onChange: showChange,
     onFailure: report,
   });
   const form = createGenerateForm(part(document, 'order'), {
@@ -108,7 +109,14 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
       notice.show({ advice: 'otherAccount' });
     },
   });
-  const otherTabs = connectOtherTabs(() => void session.check());
+  const otherTabs = connectOtherTabs((message) => {
+    if (message === 'session') void session.check();
+    else feeds.refreshAccount();
+  });
+  whenBack(window, () => {
+    notice.clearPassing();
+    feeds.refreshAccount();
+  });
   let shared: Track | undefined;
 
   /** Runs an action that a person started, and reports its failure. */
@@ -122,9 +130,16 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
 
   function report(error: unknown, doing: Doing): void {
     const message = describeFailure(error, doing, navigator.onLine);
+    const isPassing = doing === 'loading' || message.advice === 'offline';
     if (isSessionEnd(error, doing)) session.end();
-    else if (doing === 'loading') notice.showPassing(message);
+    else if (isPassing) notice.showPassing(message);
     else notice.show(message);
+  }
+
+  /** Shows what this tab has changed in the account, in the other tabs too. */
+  function showChange(): void {
+    feeds.refreshAccount();
+    otherTabs.tell('account');
   }
 
   function showStatus(status: SessionStatus, before: SessionStatus): void {
@@ -160,17 +175,15 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     void peaks.of(track).then((outline) => player.drawPeaks(track.id, outline));
   }
 
-  const id = sharedId(location.href);
-  if (id !== undefined) {
-    void showSharedTrack(part(document, 'shared'), {
-      text,
-      describe: () => client.upstreamData(`/v1/music/public/${encodeURIComponent(id)}`),
-      onFound(creation) {
-        shared = publicTrack(client, creation);
-        open(shared);
-      },
-    });
-  }
+  showSharedTrack(part(document, 'shared'), {
+    text,
+    client,
+    address: location.href,
+    onFound(creation) {
+      shared = publicTrack(client, creation);
+      open(shared);
+    },
+  });
   await attempt(async () => {
     if (await signing.complete()) otherTabs.tell('session');
   }, 'signing-in');

@@ -67,6 +67,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   live: 'Unafika',
   afterArrival: 'Utachezwa mara tu utakapokamilika.',
   pressListen: 'Kivinjari chako hakikuanzisha sauti chenyewe: bonyeza Sikiliza.',
+  stalled: 'Inasubiri sehemu nyingine ya wimbo…',
   notPlayable: 'Wimbo huu hauchezeki kwa sasa. Bonyeza Sikiliza ujaribu tena.',
 
   library: 'Maktaba',
@@ -91,6 +92,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   spent: 'Salio lililotumika',
   number: '{value:number}',
   recentActivity: 'Shughuli za karibuni',
+  activityLoading: 'Shughuli zako zinapakiwa…',
   noActivity: 'Bado hakuna kilichotokea.',
   activitySignIn: 'Kuingia',
   activityVisibility: 'Mwonekano umebadilishwa',
@@ -99,6 +101,8 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   sharedTrack: 'Wimbo kwa ajili yako',
   sharedOn: 'Ulitengenezwa {at:date}',
   sharedLoading: 'Wimbo unatafutwa…',
+  sharedBeingMade: 'Wimbo huu bado unatengenezwa',
+  sharedBeingMadeText: 'Unaweza kuchezwa hapa mara tu utakapokamilika.',
   sharedGone: 'Wimbo huu haupo',
   sharedGoneText: 'Hauko hadharani tena, au kiungo hakijakamilika. Omba kiungo kipya.',
 

@@ -61,14 +61,15 @@ describe('what the page shows of an account', () => {
   });
 
   it('is loaded again after a generation, except for the models, until the track is ready', async () => {
-    const { advance, responses, feeds, figures, takeAsked } = await openAccount();
+    const { advance, shown, responses, feeds, figures, takeAsked } = await openAccount();
     takeAsked();
-    Object.assign(responses, { '/v1/billing/balance': { balance: 0 }, [SUMMARY]: {} });
+    Object.assign(responses, { '/v1/billing/balance': { balance: 0 }, '/v1/activity': [], [SUMMARY]: {} });
     responses['creations'] = [{ id: 'c2', status: 'generating' }];
     feeds.refreshAccount();
     expect(takeAsked()).toEqual(TOUCHED);
     await settle();
     expect(figures()).toEqual(['0', '0', '0:00', '0']);
+    expect(shown('no-activity')).toBe('Nothing has happened yet.');
     responses['creations'] = [];
     await advance(60_000);
     expect(takeAsked()).toEqual(['creations']);
@@ -82,7 +83,7 @@ describe('what the page shows of an account', () => {
     await settle();
     for (const show of [form.showModels, library.show]) expect(show).toHaveBeenLastCalledWith(undefined);
     expect([figures(), activity()]).toEqual([NOTHING, []]);
-    expect(shown('no-activity')).toBe('Nothing has happened yet.');
+    expect(shown('no-activity')).toBe('Loading your activity…');
     feeds.refreshAccount();
     await advance(60_000);
     expect(takeAsked()).toEqual([]);
