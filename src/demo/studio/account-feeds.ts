@@ -24,8 +24,8 @@ export interface AccountFeeds {
 }
 
 export interface AccountFeedsOptions extends Pick<FeedOptions<unknown>, 'onFailure' | 'onRecovery'> {
-  readonly form: GenerateForm;
-  readonly library: Library;
+  readonly form: Pick<GenerateForm, 'showModels'>;
+  readonly library: Pick<Library, 'show'>;
   readonly account: AccountPanel;
   /** Ends these feeds if the account is not the same any more. Rejects if that cannot be found out. */
   readonly confirmAccount: () => Promise<unknown>;

@@ -2,6 +2,7 @@
 
 export const english = {
   title: 'Music Studio',
+  titlePlaying: '▶ {track} – Music Studio',
   language: 'Language',
   dismiss: 'Dismiss',
 
@@ -61,6 +62,11 @@ export const english = {
   listen: 'Listen',
   pause: 'Pause',
   position: 'Position',
+  previous: 'Previous track',
+  next: 'Next track',
+  mute: 'Mute',
+  unmute: 'Unmute',
+  volume: 'Volume',
   clock: '{at:clock} / {of:clock}',
   live: 'Arriving',
   afterArrival: 'Plays as soon as it is complete.',
@@ -76,6 +82,7 @@ export const english = {
   generating: 'Being made',
   private: 'Private',
   play: 'Play',
+  pauseTrack: 'Pause this track',
   publish: 'Publish',
   unpublish: 'Unpublish',
   share: 'Share',

@@ -7,11 +7,15 @@ import type { Text } from './text.ts';
 export interface LibraryItem {
   readonly element: HTMLElement;
   update(creation: Creation): void;
+  /** Shows whether the track is open in the player, and whether it plays. */
+  mark(isOpen: boolean, isPlaying: boolean): void;
 }
 
 export interface LibraryItemOptions {
   readonly text: Text;
   readonly onPlay: (creation: Creation) => void;
+  /** Called for the track that plays. */
+  readonly onPause: () => void;
   /** Resolves when the change is done or its failure is shown. Must not reject. */
   readonly onSetVisibility: (creation: Creation, isPublic: boolean) => Promise<void>;
   readonly shareUrl: (creation: Creation) => string;
@@ -23,7 +27,7 @@ export function createLibraryItem(
   first: Creation,
   options: LibraryItemOptions,
 ): LibraryItem {
-  const { text, onPlay, onSetVisibility, shareUrl, copy } = options;
+  const { text, onPlay, onPause, onSetVisibility, shareUrl, copy } = options;
   const element = fromTemplate(document, 'library-item');
   text.fill(element);
   const title = part(element, 'title');
@@ -52,6 +56,12 @@ export function createLibraryItem(
     if (!creation.isPublic) part(element, 'link-row').hidden = true;
   }
 
+  function mark(isOpen: boolean, isPlaying: boolean): void {
+    element.setAttribute('aria-current', String(isOpen));
+    play.dataset['state'] = isPlaying ? 'playing' : 'paused';
+    text.write(part(play, 'label'), isPlaying ? 'pauseTrack' : 'play');
+  }
+
   async function changeVisibility(): Promise<void> {
     if (isChanging) return;
     isChanging = true;
@@ -73,8 +83,11 @@ export function createLibraryItem(
     text.write(linkNote, isCopied ? 'linkCopied' : 'linkShown');
   }
 
-  play.addEventListener('click', () => onPlay(creation));
+  play.addEventListener('click', () => {
+    if (play.dataset['state'] === 'playing') onPause();
+    else onPlay(creation);
+  });
   publish.addEventListener('click', () => void changeVisibility());
   share.addEventListener('click', () => void showLink());
-  return { element, update };
+  return { element, update, mark };
 }

@@ -2,22 +2,29 @@
 
 import { createLibraryItem, type LibraryItem, type LibraryItemOptions } from './library-item.ts';
 import { part } from './parts.ts';
+import type { Step } from './player.ts';
 import type { Creation } from './records.ts';
 
 export interface Library {
   /** Newest first. Undefined means that they are not known yet. */
   show(creations: readonly Creation[] | undefined): void;
-  /** Marks the track that is open in the player. */
-  markPlaying(id: string | undefined): void;
+  /** Marks the track that is open in the player, and whether it plays. */
+  markPlaying(id: string | undefined, isPlaying: boolean): void;
+  /** The track before (-1) or after (1) this one in the list, among those that can be played; at an end, the other one. */
+  neighbour(id: string, by: Step): Creation | undefined;
 }
 
 export function createLibrary(root: HTMLElement, options: LibraryItemOptions): Library {
   const list = part(root, 'list');
   const items = new Map<string, LibraryItem>();
-  let playing: string | undefined;
+  let shown: readonly Creation[] = [];
+  let open: { readonly id: string | undefined; readonly isPlaying: boolean } = {
+    id: undefined,
+    isPlaying: false,
+  };
 
   function mark(): void {
-    for (const [id, { element }] of items) element.setAttribute('aria-current', String(id === playing));
+    for (const [id, item] of items) item.mark(id === open.id, id === open.id && open.isPlaying);
   }
 
   function removeExcept(kept: ReadonlySet<string>): void {
@@ -40,13 +47,19 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
   return {
     show(creations) {
       root.dataset['state'] = creations === undefined ? 'loading' : creations.length > 0 ? 'filled' : 'empty';
+      shown = creations ?? [];
       removeExcept(new Set(creations?.map(({ id }) => id)));
       creations?.forEach(place);
       mark();
     },
-    markPlaying(id) {
-      playing = id;
+    markPlaying(id, isPlaying) {
+      open = { id, isPlaying };
       mark();
+    },
+    neighbour(id, by) {
+      const playable = shown.filter(({ isGenerating }) => !isGenerating);
+      const index = playable.findIndex((creation) => creation.id === id);
+      return index < 0 ? playable[0] : playable.at((index + by) % playable.length);
     },
   };
 }

@@ -6,7 +6,7 @@ import { createPlayback, type Playback, type Track } from './playback.ts';
 import type { Text } from './text.ts';
 import type { Waveform } from './waveform.ts';
 
-export interface Player extends Pick<Playback, 'openArriving' | 'play' | 'close'> {
+export interface Player extends Pick<Playback, 'openArriving' | 'play' | 'pause' | 'close'> {
   /** Makes a track ready to play. Does nothing if it is already open. */
   open(track: Track): void;
   /** This and the following functions do nothing if another track is open. */
@@ -14,16 +14,34 @@ export interface Player extends Pick<Playback, 'openArriving' | 'play' | 'close'
   /** Closes an arriving track that will not be complete. */
   breakOff(trackId: string): void;
   drawPeaks(trackId: string, peaks: Peaks | undefined): void;
+  /** Plays or pauses the open track. */
+  toggle(): void;
+  /** Moves to a time of the open track, in seconds. Does nothing while it arrives. */
+  seek(seconds: number): void;
+  /** Moves so many seconds on, or back if negative. */
+  skip(seconds: number): void;
+  /** Goes to the next track, or back to the previous one: first to the beginning of this one. */
+  step(by: Step): void;
 }
+
+/** To the previous or to the next track. */
+export type Step = -1 | 1;
 
 export interface PlayerOptions {
   readonly text: Text;
   readonly waveform: Waveform;
-  /** Called with the track that is now open, if there is one. */
-  readonly onTrack: (track: Track | undefined) => void;
+  /** Called with the track that is now open, if there is one, and whether it plays. */
+  readonly onChange: (track: Track | undefined, isPlaying: boolean) => void;
+  /** Called when another track should be opened. */
+  readonly onStep: (from: Track, by: Step) => void;
 }
 
-export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: PlayerOptions): Player {
+/** Later than this, a step back leads to the beginning of the same track. */
+const BEGINNING_SECONDS = 3;
+const ARROW_SECONDS = 5;
+
+export function createPlayer(root: HTMLElement, options: PlayerOptions): Player {
+  const { text, waveform, onChange, onStep } = options;
   const audio = part<HTMLAudioElement>(root, 'audio');
   const position = part<HTMLInputElement>(root, 'position');
   const toggle = part(root, 'toggle');
@@ -35,18 +53,18 @@ export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: Pla
       part(root, 'live').hidden = !isArriving;
     },
   });
-  let trackId: string | undefined;
+  let track: Track | undefined;
   let isDragging = false;
   let frame = 0;
 
-  function showTrack(track: Track | undefined): void {
-    trackId = track?.id;
+  function showTrack(next: Track | undefined): void {
+    track = next;
     isDragging = false;
     root.dataset['state'] = track ? 'paused' : 'empty';
     part(root, 'title').textContent = track?.title ?? '';
     waveform.draw(undefined);
     showTime(0);
-    onTrack(track);
+    onChange(track, false);
   }
 
   function showTime(at: number): void {
@@ -66,9 +84,10 @@ export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: Pla
   }
 
   function showPlaying(): void {
-    if (trackId === undefined) return;
+    if (!track) return;
     root.dataset['state'] = audio.paused ? 'paused' : 'playing';
     text.write(part(toggle, 'label'), audio.paused ? 'listen' : 'pause');
+    onChange(track, !audio.paused);
     followSmoothly();
   }
 
@@ -81,9 +100,33 @@ export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: Pla
     frame = window?.requestAnimationFrame(followSmoothly) ?? 0;
   }
 
-  toggle.addEventListener('click', () => {
+  function togglePlaying(): void {
+    if (!track) return;
     if (audio.paused) playback.play();
     else playback.pause();
+  }
+
+  function seek(seconds: number): void {
+    if (!track || position.disabled) return;
+    const at = Math.min(Math.max(seconds, 0), playback.seconds);
+    playback.seek(at);
+    showTime(at);
+  }
+
+  function step(by: Step): void {
+    if (!track) return;
+    if (by < 0 && !position.disabled && audio.currentTime > BEGINNING_SECONDS) seek(0);
+    else onStep(track, by);
+  }
+
+  toggle.addEventListener('click', togglePlaying);
+  part(root, 'previous').addEventListener('click', () => step(-1));
+  part(root, 'next').addEventListener('click', () => step(1));
+  position.addEventListener('keydown', (event) => {
+    const seconds = { ArrowLeft: -ARROW_SECONDS, ArrowRight: ARROW_SECONDS }[event.key];
+    if (seconds === undefined) return;
+    event.preventDefault();
+    seek(audio.currentTime + seconds);
   });
   position.addEventListener('input', () => {
     isDragging = true;
@@ -91,8 +134,7 @@ export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: Pla
   });
   position.addEventListener('change', () => {
     isDragging = false;
-    playback.seek(position.valueAsNumber);
-    showTime(position.valueAsNumber);
+    seek(position.valueAsNumber);
   });
   for (const event of ['play', 'pause', 'ended', 'emptied']) audio.addEventListener(event, showPlaying);
   for (const event of ['timeupdate', 'durationchange']) {
@@ -105,24 +147,29 @@ export function createPlayer(root: HTMLElement, { text, waveform, onTrack }: Pla
   }
 
   return {
-    open(track) {
-      if (track.id === trackId) return;
-      playback.open(track);
-      showTrack(track);
+    open(next) {
+      if (next.id === track?.id) return;
+      playback.open(next);
+      showTrack(next);
     },
-    openArriving(track, streamUrl) {
-      playback.openArriving(track, streamUrl);
-      showTrack(track);
+    openArriving(next, streamUrl) {
+      playback.openArriving(next, streamUrl);
+      showTrack(next);
     },
     complete(id) {
-      if (id === trackId) playback.complete();
+      if (id === track?.id) playback.complete();
     },
     breakOff(id) {
-      if (id === trackId) close();
+      if (id === track?.id) close();
     },
     play: playback.play,
+    pause: playback.pause,
+    toggle: togglePlaying,
+    seek,
+    skip: (seconds) => seek(audio.currentTime + seconds),
+    step,
     drawPeaks(id, peaks) {
-      if (id !== trackId) return;
+      if (id !== track?.id) return;
       waveform.draw(peaks);
       showTime(audio.currentTime);
     },

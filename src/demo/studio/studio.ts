@@ -11,20 +11,17 @@ import { createGenerator } from './generation.ts';
 import { createGenerationProgress } from './generation-progress.ts';
 import { createLibrary } from './library.ts';
 import { createLiveAudio } from './live-audio.ts';
+import { createMusic } from './music.ts';
 import { createNotice } from './notice.ts';
 import { connectOtherTabs } from './other-tabs.ts';
 import { part } from './parts.ts';
-import { openPeaksStore } from './peaks-store.ts';
 import type { Track } from './playback.ts';
-import { createPlayer } from './player.ts';
+import type { Creation } from './records.ts';
 import { createSessionPanel, type SessionStatus } from './session-panel.ts';
 import { shareAddress, showSharedTrack } from './shared-track.ts';
 import { createSigning } from './signing.ts';
-import { untilLoaded } from './spare-network.ts';
 import { connectLanguageSelect, createText } from './text.ts';
-import { createTrackPeaks } from './track-peaks.ts';
 import { ownTrack, publicTrack } from './tracks.ts';
-import { createWaveform } from './waveform.ts';
 import { whenBack } from './when-back.ts';
 
 const memory = openMemory(window);
@@ -39,21 +36,19 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     onRefresh: () => session.addRefresh(new Date()),
   });
   const signing = createSigning({ client, identityProvider, window, memory });
-  const peaks = createTrackPeaks({
-    store: openPeaksStore(indexedDB),
-    untilLoaded: () => untilLoaded(part(document, 'audio')),
-  });
-  const player = createPlayer(part(document, 'player'), {
+  const { player, peaks, open } = createMusic(document, {
     text,
-    waveform: createWaveform(part(document, 'waveform'), document.querySelector('script')?.nonce ?? ''),
-    onTrack: (track) => library.markPlaying(track?.id),
+    memory,
+    onChange: (track, isPlaying) => library.markPlaying(track?.id, isPlaying),
+    onStep(from, by) {
+      const creation = library.neighbour(from.id, by);
+      if (creation) play(creation);
+    },
   });
   const library = createLibrary(part(document, 'library'), {
     text,
-    onPlay(creation) {
-      open(ownTrack(client, creation));
-      player.play();
-    },
+    onPlay: play,
+    onPause: player.pause,
     onSetVisibility: ({ id }, isPublic) =>
       attempt(async () => {
         await client.setVisibility(id, isPublic);
@@ -170,9 +165,9 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     peaks.forget();
   }
 
-  function open(track: Track): void {
-    player.open(track);
-    void peaks.of(track).then((outline) => player.drawPeaks(track.id, outline));
+  function play(creation: Creation): void {
+    open(ownTrack(client, creation));
+    player.play();
   }
 
   showSharedTrack(part(document, 'shared'), {

@@ -4,6 +4,7 @@ import type { TextKey } from './english.ts';
 
 export const swahili: Readonly<Record<TextKey, string>> = {
   title: 'Studio ya Muziki',
+  titlePlaying: '▶ {track} – Studio ya Muziki',
   language: 'Lugha',
   dismiss: 'Ondoa',
 
@@ -63,6 +64,11 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   listen: 'Sikiliza',
   pause: 'Sitisha',
   position: 'Mahali',
+  previous: 'Wimbo uliotangulia',
+  next: 'Wimbo unaofuata',
+  mute: 'Zima sauti',
+  unmute: 'Washa sauti',
+  volume: 'Kiwango cha sauti',
   clock: '{at:clock} / {of:clock}',
   live: 'Unafika',
   afterArrival: 'Utachezwa mara tu utakapokamilika.',
@@ -78,6 +84,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   generating: 'Unatengenezwa',
   private: 'Faragha',
   play: 'Cheza',
+  pauseTrack: 'Sitisha wimbo huu',
   publish: 'Chapisha',
   unpublish: 'Acha kuchapisha',
   share: 'Shiriki',

@@ -61,10 +61,16 @@ async function brightness(picture: Buffer, page: Page): Promise<number> {
   return page.evaluate(async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
     const bitmap = await createImageBitmap(new Blob([bytes]));
-    const canvas = new OffscreenCanvas(1, 1).getContext('2d');
-    canvas?.drawImage(bitmap, 0, 0, 1, 1);
-    const [red = 0, green = 0, blue = 0] = canvas?.getImageData(0, 0, 1, 1).data ?? [];
-    return (red + green + blue) / 3 / 255;
+    // A picture that is drawn as one pixel is only sampled, and a sample may hit a line.
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+    canvas?.drawImage(bitmap, 0, 0);
+    const { data = [] } = canvas?.getImageData(0, 0, bitmap.width, bitmap.height) ?? {};
+    let sum = 0;
+    for (let at = 0; at < data.length; at += 4) {
+      const [red = 0, green = 0, blue = 0] = data.slice(at, at + 3);
+      sum += (red + green + blue) / 3 / 255;
+    }
+    return sum / (data.length / 4);
   }, picture.toString('base64'));
 }
 

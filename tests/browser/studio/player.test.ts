@@ -56,6 +56,7 @@ describeInChromium('the player of the studio', (visit) => {
     await studio.generate({ seconds: 20 });
     await studio.playsBeyond(0.3);
     const sources = await studio.loads();
+    await studio.press(english.pauseTrack, studio.tracks.first());
     await studio.press(english.play, studio.tracks.first());
     await studio.playsBeyond(0.5);
     expect(await sources()).toEqual([]);

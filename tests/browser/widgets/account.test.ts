@@ -30,8 +30,8 @@ async function openAccount() {
     asked.push(name);
     return responses[name];
   };
-  const form = { showModels: mock((_models: unknown) => {}), empty() {} };
-  const library = { show: mock((_creations: unknown) => {}), markPlaying: () => {} };
+  const form = { showModels: mock((_models: unknown) => {}) };
+  const library = { show: mock((_creations: unknown) => {}) };
   const account = createAccountPanel(root, { text });
   const feeds = createAccountFeeds(
     { models: () => respond('models'), creations: () => respond('creations'), upstreamData: respond },

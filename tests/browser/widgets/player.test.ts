@@ -15,7 +15,7 @@ function openPlayer() {
   const audio = part<HTMLAudioElement>(root, 'audio');
   const position = part<HTMLInputElement>(root, 'position');
   const waveform = { draw: mock((_peaks: Peaks | undefined) => {}), moveTo: mock((_share: number) => {}) };
-  const player = createPlayer(root, { text, waveform, onTrack: () => {} });
+  const player = createPlayer(root, { text, waveform, onChange() {}, onStep() {} });
   player.open(track('Rain', 30));
   return {
     ...{ document, audio, position, waveform, player },
