@@ -2,6 +2,7 @@
 
 import type { GenerationOrder } from '../../client/generation.ts';
 import { createLengthField, createPromptField } from './order-fields.ts';
+import { connectSuggestions } from './order-suggestions.ts';
 import { part } from './parts.ts';
 import type { Model } from './records.ts';
 import type { Text } from './text.ts';
@@ -39,6 +40,7 @@ export function createGenerateForm(
   const cancel = part<HTMLButtonElement>(root, 'cancel');
   const prompt = createPromptField(root, text);
   const length = createLengthField(root, text);
+  connectSuggestions(root, { prompt: part(root, 'prompt'), length: part(root, 'length') });
   const isChecked = (name: string) => part<HTMLInputElement>(root, name).checked;
   let prices = new Map<string, number | undefined>();
   let failed: { readonly order: string; readonly key: string; readonly outcome: Outcome } | undefined;

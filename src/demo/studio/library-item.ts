@@ -18,6 +18,8 @@ export interface LibraryItemOptions {
   readonly onPause: () => void;
   /** Resolves when the change is done or its failure is shown. Must not reject. */
   readonly onSetVisibility: (creation: Creation, isPublic: boolean) => Promise<void>;
+  /** Resolves when the file is there or its failure is shown. Must not reject. */
+  readonly onDownload: (creation: Creation) => Promise<void>;
   readonly shareUrl: (creation: Creation) => string;
   readonly copy: (text: string) => Promise<void>;
 }
@@ -27,18 +29,18 @@ export function createLibraryItem(
   first: Creation,
   options: LibraryItemOptions,
 ): LibraryItem {
-  const { text, onPlay, onPause, onSetVisibility, shareUrl, copy } = options;
+  const { text, onPlay, onPause, onSetVisibility, onDownload, shareUrl, copy } = options;
   const element = fromTemplate(document, 'library-item');
   text.fill(element);
   const title = part(element, 'title');
   const [play, publish, share] = [part(element, 'play'), part(element, 'publish'), part(element, 'share')];
+  const download = part(element, 'download');
   const [link, linkNote] = [part<HTMLAnchorElement>(element, 'link'), part(element, 'link-note')];
   let creation = first;
-  let isChanging = false;
 
   // All items have the same buttons, so the title says which track a button is for.
   title.id = `track-${crypto.randomUUID()}`;
-  for (const button of [play, publish, share]) button.setAttribute('aria-describedby', title.id);
+  for (const button of [play, download, publish, share]) button.setAttribute('aria-describedby', title.id);
 
   function update(next: Creation): void {
     creation = next;
@@ -51,6 +53,7 @@ export function createLibraryItem(
     );
     element.dataset['state'] = creation.isGenerating ? 'generating' : 'ready';
     play.hidden = creation.isGenerating;
+    download.hidden = creation.isGenerating;
     text.write(part(publish, 'label'), creation.isPublic ? 'unpublish' : 'publish');
     share.hidden = !creation.isPublic;
     if (!creation.isPublic) part(element, 'link-row').hidden = true;
@@ -62,13 +65,12 @@ export function createLibraryItem(
     text.write(part(play, 'label'), isPlaying ? 'pauseTrack' : 'play');
   }
 
-  async function changeVisibility(): Promise<void> {
-    if (isChanging) return;
-    isChanging = true;
-    publish.setAttribute('aria-disabled', 'true');
-    await onSetVisibility(creation, !creation.isPublic);
-    publish.removeAttribute('aria-disabled');
-    isChanging = false;
+  /** Runs what a button does, not twice at the same time. `disabled` would take the keyboard focus from it. */
+  async function runOnce(button: HTMLElement, action: () => Promise<void>): Promise<void> {
+    if (button.hasAttribute('aria-disabled')) return;
+    button.setAttribute('aria-disabled', 'true');
+    await action();
+    button.removeAttribute('aria-disabled');
   }
 
   async function showLink(): Promise<void> {
@@ -87,7 +89,10 @@ export function createLibraryItem(
     if (play.dataset['state'] === 'playing') onPause();
     else onPlay(creation);
   });
-  publish.addEventListener('click', () => void changeVisibility());
+  publish.addEventListener('click', () => {
+    void runOnce(publish, () => onSetVisibility(creation, !creation.isPublic));
+  });
+  download.addEventListener('click', () => void runOnce(download, () => onDownload(creation)));
   share.addEventListener('click', () => void showLink());
   return { element, update, mark };
 }

@@ -5,6 +5,7 @@ import { createAccountFeeds } from './account-feeds.ts';
 import { createAccountPanel } from './account-panel.ts';
 import { openMemory } from './browser-memory.ts';
 import type { StudioConfig } from './config.ts';
+import { saveTrack } from './download.ts';
 import { type Doing, describeFailure, isSessionEnd } from './failure.ts';
 import { ACCOUNT_GONE, createGenerateForm } from './generate-form.ts';
 import { createGenerator } from './generation.ts';
@@ -21,7 +22,7 @@ import { createSessionPanel, type SessionStatus } from './session-panel.ts';
 import { shareAddress, showSharedTrack } from './shared-track.ts';
 import { createSigning } from './signing.ts';
 import { connectLanguageSelect, createText } from './text.ts';
-import { ownTrack, publicTrack } from './tracks.ts';
+import { contentPath, ownTrack, publicTrack } from './tracks.ts';
 import { whenBack } from './when-back.ts';
 
 const memory = openMemory(window);
@@ -54,6 +55,8 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
         await client.setVisibility(id, isPublic);
         showChange();
       }),
+    onDownload: ({ id, prompt }) =>
+      attempt(async () => saveTrack(document, prompt, await client.upstream(contentPath(id)))),
     shareUrl: ({ id }) => shareAddress(location.origin, id),
     copy: (address) => navigator.clipboard.writeText(address),
   });

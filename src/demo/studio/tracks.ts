@@ -17,3 +17,8 @@ export function publicTrack(client: Pick<GatewayClient, 'publicContentUrl'>, cre
 function described({ id, prompt, seconds }: Described) {
   return { id, title: prompt, seconds };
 }
+
+/** The path of a person's own track at the upstream. */
+export function contentPath(id: string): `/v1/${string}` {
+  return `/v1/music/creations/${encodeURIComponent(id)}/content`;
+}

@@ -56,7 +56,7 @@ describeInChromium('the library of the studio', (visit) => {
         (each) => document.getElementById(each.getAttribute('aria-describedby') ?? '')?.textContent,
       ),
     );
-    expect(described).toEqual(['Rain', 'Rain', 'Rain']);
+    expect(described).toEqual(['Rain', 'Rain', 'Rain', 'Rain']);
     await studio.button(english.publish, track).evaluate((element: HTMLButtonElement) => {
       element.click();
       element.click();
@@ -71,6 +71,18 @@ describeInChromium('the library of the studio', (visit) => {
     });
     await studio.sharedLink();
     await studio.shows(english.linkShown);
+  });
+});
+
+describeInChromium('a track in the library', (visit) => {
+  it('is saved as the file that the upstream has, under its title', async () => {
+    await using studio = await openStudio(visit);
+    await studio.generate({ prompt: 'Rain: "a/b"', seconds: 3 });
+    const saving = studio.page.waitForEvent('download');
+    await studio.press(english.download, studio.tracks.first());
+    const download = await saving;
+    expect(download.suggestedFilename()).toBe('Rain a b.wav');
+    expect(Bun.file(await download.path()).size).toBe(44 + 3 * 48_000);
   });
 });
 

@@ -131,6 +131,22 @@ describe('the Idempotency-Key', () => {
   });
 });
 
+describe('a suggestion', () => {
+  it('fills in its field, as if a person had typed it', () => {
+    const { document, root, prompt, length, shown, press } = openForm();
+    length.focus();
+    root.querySelector<HTMLElement>('[data-seconds="120"]')?.click();
+    expect([length.value, shown('price')]).toEqual(['120', 'Costs 60 credits']);
+    enter(prompt, '');
+    press();
+    expect(shown('prompt-problem')).toBe(NO_PROMPT);
+    root.querySelector<HTMLElement>('[data-example]')?.click();
+    expect([prompt.value, shown('prompt-problem')]).toEqual([english.exampleRain, '']);
+    expect(document.activeElement === prompt).toBe(true);
+    expect(press().order).toMatchObject({ prompt: english.exampleRain, music_length_ms: 120_000 });
+  });
+});
+
 describe('the price', () => {
   it('follows length and model in whole credits, and is not shown where it is not known', () => {
     const { length, model, shown } = openForm();
