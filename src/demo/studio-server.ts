@@ -22,7 +22,8 @@ const PAGE = '/index.html';
 /** Rejects with the EADDRINUSE error if the port is taken. */
 export async function startStudio({ port, config }: StudioServerOptions): Promise<StudioServer> {
   const files = await bundle();
-  const page = (await files.get(PAGE)?.text()) ?? '';
+  // The page is also served at paths with more segments, from where relative addresses would lead elsewhere.
+  const page = ((await files.get(PAGE)?.blob.text()) ?? '').replaceAll('"./', '"/');
   files.delete(PAGE);
 
   const server = Bun.serve({
@@ -37,28 +38,55 @@ export async function startStudio({ port, config }: StudioServerOptions): Promis
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         return new Response(null, { status: 405, headers: { ...headers, allow: 'GET, HEAD' } });
       }
-      if (PAGE_PATHS.includes(pathname)) {
-        const body = page.replaceAll('<script ', `<script nonce="${nonce}" `);
-        return new Response(body, { headers: { ...headers, 'content-type': 'text/html; charset=utf-8' } });
-      }
+      const sendPage = (status: number) =>
+        new Response(page.replaceAll('<script ', `<script nonce="${nonce}" `), {
+          status,
+          headers: { ...headers, 'content-type': 'text/html; charset=utf-8' },
+        });
+      if (PAGE_PATHS.includes(pathname)) return sendPage(200);
       if (pathname === '/config.json') return Response.json(config, { headers });
       const file = files.get(pathname);
-      if (!file) return new Response(null, { status: 404, headers });
-      return new Response(file, { headers: { ...headers, 'content-type': file.type } });
+      if (file) return sendFile(file, request, headers);
+      // A person who has followed a wrong link gets the page, which says so.
+      if (accepts(request, 'accept', 'text/html')) return sendPage(404);
+      return new Response(null, { status: 404, headers });
     },
   });
   return { url: `http://localhost:${server.port}`, stop: () => server.stop(true) };
 }
 
+interface BundledFile {
+  readonly blob: Blob;
+  readonly gzipped: Uint8Array<ArrayBuffer>;
+}
+
+function sendFile(
+  { blob, gzipped }: BundledFile,
+  request: Request,
+  headers: Record<string, string>,
+): Response {
+  const common = { ...headers, 'content-type': blob.type, vary: 'accept-encoding' };
+  if (!accepts(request, 'accept-encoding', 'gzip')) return new Response(blob, { headers: common });
+  return new Response(gzipped, { headers: { ...common, 'content-encoding': 'gzip' } });
+}
+
+function accepts({ headers }: Request, name: 'accept' | 'accept-encoding', value: string): boolean {
+  return headers.get(name)?.includes(value) === true;
+}
+
 /** The page with its scripts, styles and worker, by path. */
-async function bundle(): Promise<Map<string, Blob>> {
+async function bundle(): Promise<Map<string, BundledFile>> {
   const { outputs } = await Bun.build({
     entrypoints: [`${SOURCES}index.html`, `${SOURCES}live-audio-worker.ts`],
     minify: true,
     // The names of entries have no hash, because the page registers the service worker under a fixed name.
     naming: { entry: '[name].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
   });
-  return new Map(outputs.map((output) => [output.path.replace(/^\.?\/?/, '/'), output]));
+  const files = outputs.map(async (output) => {
+    const gzipped = Bun.gzipSync(await output.arrayBuffer());
+    return [output.path.replace(/^\.?\/?/, '/'), { blob: output, gzipped }] as const;
+  });
+  return new Map(await Promise.all(files));
 }
 
 function securityHeaders({ gatewayUrl }: StudioConfig, nonce: string): Record<string, string> {

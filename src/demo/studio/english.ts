@@ -135,6 +135,7 @@ export const english = {
   interrupted:
     'The connection broke while the track was arriving. It is paid for, and will be in your library.',
   gone: 'It may have been removed: load the page again.',
+  noSuchPage: 'There is no such page here. This is the beginning of the Studio.',
   unexpected: 'Something went wrong in this page. Load it again; if that does not help, try again later.',
   signInAgain: 'Press Sign in to try again.',
   signInDenied: 'You were not signed in: the sign-in was declined. Press Sign in to try again.',

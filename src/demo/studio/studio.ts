@@ -6,7 +6,6 @@ import { createAccountPanel } from './account-panel.ts';
 import { openMemory } from './browser-memory.ts';
 import type { StudioConfig } from './config.ts';
 import { saveTrack } from './download.ts';
-import { type Doing, describeFailure, isSessionEnd } from './failure.ts';
 import { ACCOUNT_GONE, createGenerateForm } from './generate-form.ts';
 import { createGenerator } from './generation.ts';
 import { createGenerationProgress } from './generation-progress.ts';
@@ -18,6 +17,7 @@ import { connectOtherTabs } from './other-tabs.ts';
 import { part } from './parts.ts';
 import type { Track } from './playback.ts';
 import type { Creation } from './records.ts';
+import { createReports } from './reports.ts';
 import { createSessionPanel, type SessionStatus } from './session-panel.ts';
 import { shareAddress, showSharedTrack } from './shared-track.ts';
 import { createSigning } from './signing.ts';
@@ -30,12 +30,16 @@ const text = createText({ document, languages: navigator.languages, storage: mem
 connectLanguageSelect(part<HTMLSelectElement>(document, 'language'), text);
 const notice = createNotice(part(document, 'notice'), { text });
 
+/** The server sends this page for every path; the identity provider redirects to the second one. */
+const isUnknownPath = !['/', '/callback'].includes(location.pathname);
+
 async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promise<void> {
   const client = createGatewayClient({
     baseUrl: gatewayUrl,
     language: () => text.language,
     onRefresh: () => session.addRefresh(new Date()),
   });
+  const { report, attempt } = createReports({ notice, onSessionEnd: () => session.end() });
   const signing = createSigning({ client, identityProvider, window, memory });
   const { player, peaks, open } = createMusic(document, {
     text,
@@ -117,23 +121,6 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   });
   let shared: Track | undefined;
 
-  /** Runs an action that a person started, and reports its failure. */
-  async function attempt(action: () => Promise<void>, doing: Doing = 'changing'): Promise<void> {
-    try {
-      await action();
-    } catch (error) {
-      report(error, doing);
-    }
-  }
-
-  function report(error: unknown, doing: Doing): void {
-    const message = describeFailure(error, doing, navigator.onLine);
-    const isPassing = doing === 'loading' || message.advice === 'offline';
-    if (isSessionEnd(error, doing)) session.end();
-    else if (isPassing) notice.showPassing(message);
-    else notice.show(message);
-  }
-
   /** Shows what this tab has changed in the account, in the other tabs too. */
   function showChange(): void {
     feeds.refreshAccount();
@@ -186,6 +173,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     if (await signing.complete()) otherTabs.tell('session');
   }, 'signing-in');
   await session.check();
+  if (isUnknownPath) notice.show({ advice: 'noSuchPage' });
 }
 
 try {

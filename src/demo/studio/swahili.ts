@@ -136,6 +136,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
     'Hakukuwa na jibu la wazi, na huenda wimbo utatengenezwa hata hivyo: angalia shughuli za karibuni kabla ya kujaribu tena.',
   interrupted: 'Muunganisho ulikatika wimbo ukiwa unafika. Umeshalipiwa, na utakuwa kwenye maktaba yako.',
   gone: 'Huenda umeondolewa: pakia ukurasa upya.',
+  noSuchPage: 'Hakuna ukurasa kama huo hapa. Huu ni mwanzo wa Studio.',
   unexpected: 'Hitilafu imetokea kwenye ukurasa huu. Upakie upya; isiposaidia, jaribu baadaye.',
   signInAgain: 'Bonyeza Ingia ujaribu tena.',
   signInDenied: 'Hukuingia: ombi la kuingia lilikataliwa. Bonyeza Ingia ujaribu tena.',
