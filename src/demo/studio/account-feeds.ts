@@ -24,7 +24,7 @@ export interface AccountFeeds {
 }
 
 export interface AccountFeedsOptions extends Pick<FeedOptions<unknown>, 'onFailure' | 'onRecovery'> {
-  readonly form: Pick<GenerateForm, 'showModels'>;
+  readonly form: Pick<GenerateForm, 'showModels' | 'showBalance'>;
   readonly library: Pick<Library, 'show'>;
   readonly account: AccountPanel;
   /** Ends these feeds if the account is not the same any more. Rejects if that cannot be found out. */
@@ -49,6 +49,10 @@ export function createAccountFeeds(
       ...options,
       ...events,
     });
+  const showBalance = (credits: number | undefined) => {
+    account.showBalance(credits);
+    form.showBalance(credits);
+  };
   const models = createAccountFeed({
     load: async () => readMusicModels(await client.models()),
     show: form.showModels,
@@ -61,7 +65,7 @@ export function createAccountFeeds(
     }),
     createAccountFeed({
       load: async () => readBalance(await client.upstreamData('/v1/billing/balance')),
-      show: account.showBalance,
+      show: showBalance,
     }),
     createAccountFeed({
       load: async () => readActivity(await client.upstreamData('/v1/activity')),
@@ -91,7 +95,7 @@ export function createAccountFeeds(
       for (const feed of all) feed.stop();
       form.showModels(undefined);
       library.show(undefined);
-      account.showBalance(undefined);
+      showBalance(undefined);
       account.showActivity(undefined);
       account.showSummary(undefined);
     },

@@ -6,7 +6,7 @@ export const english = {
   language: 'Language',
   dismiss: 'Dismiss',
 
-  session: 'Session',
+  gatewayDid: 'What the gateway did',
   checking: 'One moment…',
   notReached: 'The gateway does not answer. Trying again by itself…',
   welcome: 'Music from a sentence',
@@ -46,6 +46,8 @@ export const english = {
   generate: 'Generate',
   cancel: 'Cancel',
   price: 'Costs {credits:number} credits',
+  tooExpensive:
+    'Costs {credits:number} credits, and you have {balance:number}: choose a shorter length or a cheaper model.',
   modelsLoading: 'Loading…',
   noModels: 'No music model',
   promptMissing: 'Describe the music first.',
@@ -126,7 +128,7 @@ export const english = {
   unreachable: 'The gateway cannot be reached. Check your connection, then try again.',
   otherAccount: 'Another account has signed in in this browser. This page now shows that account.',
   sessionEnded: 'Your session has ended. Sign in again to go on.',
-  noCredits: 'Choose a shorter length or a cheaper model.',
+  noCredits: 'You have too few credits for this track. Choose a shorter length or a cheaper model.',
   busy: 'Try again in {seconds:number} seconds.',
   later: 'Try again in a moment.',
   retrying: 'Trying again by itself.',

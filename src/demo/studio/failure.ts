@@ -28,6 +28,8 @@ export function describeFailure(error: unknown, doing: Doing, isOnline: boolean)
   if (error.status === 0 && !isOnline) return { advice: 'offline' };
   if (doing === 'ordering' && !error.retryIsSafe) return { advice: 'uncertain' };
   if (error.status === 0) return { advice: doing === 'loading' ? 'notReached' : 'unreachable' };
+  // The upstream's words are in its own language, and say no more.
+  if (error.status === 402) return { advice: 'noCredits' };
   return { said: error.message, ...nextStep(error, doing) };
 }
 
@@ -38,7 +40,6 @@ export function isSessionEnd(error: unknown, doing: Doing): boolean {
 function nextStep({ status, retryAfterSeconds }: GatewayRequestError, doing: Doing): Message {
   if (doing === 'loading') return { advice: 'retrying' };
   if (doing === 'signing-in') return { advice: 'signInAgain' };
-  if (status === 402) return { advice: 'noCredits' };
   if (status === 404) return { advice: 'gone' };
   if (retryAfterSeconds !== undefined) return { advice: 'busy', values: { seconds: retryAfterSeconds } };
   return { advice: 'later' };

@@ -16,6 +16,8 @@ export const ACCOUNT_GONE = Symbol('account gone');
 export interface GenerateForm {
   /** Undefined means that they are not known yet. */
   showModels(models: readonly Model[] | undefined): void;
+  /** The credits that are left. Undefined means that they are not known. */
+  showBalance(credits: number | undefined): void;
   /** Forgets all that a person has entered, and aborts the order in flight with {@link ACCOUNT_GONE}. */
   empty(): void;
 }
@@ -42,6 +44,7 @@ export function createGenerateForm(
   const length = createLengthField(root, text);
   connectSuggestions(root, { prompt: part(root, 'prompt'), length: part(root, 'length') });
   const isChecked = (name: string) => part<HTMLInputElement>(root, name).checked;
+  let balance: number | undefined;
   let prices = new Map<string, number | undefined>();
   let failed: { readonly order: string; readonly key: string; readonly outcome: Outcome } | undefined;
   let underWay: AbortController | undefined;
@@ -94,7 +97,11 @@ export function createGenerateForm(
     const perSecond = prices.get(model.value);
     const isKnown = perSecond !== undefined && length.isRight();
     const credits = isKnown ? Math.ceil((perSecond * length.milliseconds()) / 1_000) : 0;
-    text.write(part(root, 'price'), isKnown ? 'price' : undefined, { credits });
+    const isAffordable = balance === undefined || credits <= balance;
+    const price = part(root, 'price');
+    price.dataset['state'] = isAffordable ? 'within' : 'over';
+    if (isAffordable) text.write(price, isKnown ? 'price' : undefined, { credits });
+    else text.write(price, 'tooExpensive', { credits, balance: balance ?? 0 });
   }
 
   form.addEventListener('submit', (event) => {
@@ -118,6 +125,10 @@ export function createGenerateForm(
       model.replaceChildren(...options);
       if (prices.has(chosen)) model.value = chosen;
       showState();
+    },
+    showBalance(credits) {
+      balance = credits;
+      showPrice();
     },
     empty() {
       underWay?.abort(ACCOUNT_GONE);

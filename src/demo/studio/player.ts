@@ -78,6 +78,11 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     showHeard(at);
   }
 
+  /** The sound may end a moment before the time that its file announces. */
+  function timeReached(): number {
+    return audio.ended ? playback.seconds : audio.currentTime;
+  }
+
   function showHeard(at: number): void {
     const of = playback.seconds;
     waveform.moveTo(of > 0 ? Math.min(at / of, 1) : 0);
@@ -137,8 +142,8 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     seek(position.valueAsNumber);
   });
   for (const event of ['play', 'pause', 'ended', 'emptied']) audio.addEventListener(event, showPlaying);
-  for (const event of ['timeupdate', 'durationchange']) {
-    audio.addEventListener(event, () => !isDragging && showTime(audio.currentTime));
+  for (const event of ['timeupdate', 'durationchange', 'ended']) {
+    audio.addEventListener(event, () => !isDragging && showTime(timeReached()));
   }
 
   function close(): void {

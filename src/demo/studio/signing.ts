@@ -11,6 +11,13 @@ export interface Signing {
   signOut(): Promise<void>;
   /** Completes the sign-in if the page was opened by its redirect. Rejects if the sign-in failed. */
   complete(): Promise<boolean>;
+  /**
+   * After a sign-in, goes back to the page on which it began, because the identity provider's pages between the two are
+   * a dead end for Back. False if this page stays.
+   */
+  returnToStart(): boolean;
+  /** Whether this page was gone back to so. True only once. */
+  hasReturned(): boolean;
   signedInAt(): Date | undefined;
 }
 
@@ -22,11 +29,22 @@ export interface SigningOptions {
 }
 
 const SIGNED_IN_AT = 'studio.signed-in-at';
+/** The length of the history at the identity provider's first page, which is then its last one. */
+const PROVIDER_LENGTH = 'studio.provider-length';
+/** Set while the page goes back. */
+const RETURNING = 'studio.returning';
+/** Browsers forget the oldest entries beyond so many, and their number says nothing then. */
+const LONGEST_HISTORY = 50;
 
 export function createSigning({ client, identityProvider, window, memory }: SigningOptions): Signing {
   return {
     async signIn() {
-      window.location.assign(await client.beginSignIn(identityProvider));
+      const address = await client.beginSignIn(identityProvider);
+      const { history, location, sessionStorage } = window;
+      // The provider's page replaces this entry, which removes all that were ahead.
+      history.pushState(null, '', location.href);
+      sessionStorage.setItem(PROVIDER_LENGTH, String(history.length));
+      location.replace(address);
     },
     signOut: () => client.signOut(),
     async complete() {
@@ -37,6 +55,20 @@ export function createSigning({ client, identityProvider, window, memory }: Sign
       } finally {
         if (window.location.pathname !== '/') window.history.replaceState(null, '', '/');
       }
+    },
+    returnToStart() {
+      const { history, sessionStorage } = window;
+      const begun = Number(sessionStorage.getItem(PROVIDER_LENGTH));
+      sessionStorage.removeItem(PROVIDER_LENGTH);
+      if (begun === 0 || history.length < begun || history.length >= LONGEST_HISTORY) return false;
+      sessionStorage.setItem(RETURNING, 'true');
+      history.go(begun - history.length - 1);
+      return true;
+    },
+    hasReturned() {
+      const hasReturned = window.sessionStorage.getItem(RETURNING) !== null;
+      window.sessionStorage.removeItem(RETURNING);
+      return hasReturned;
     },
     signedInAt: () => readDate(memory.getItem(SIGNED_IN_AT)),
   };

@@ -143,6 +143,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   async function signOut(): Promise<void> {
     await signing.signOut();
     session.end();
+    part(document, 'sign-in').focus();
     forgetAccount();
     otherTabs.tell('session');
     notice.clear();
@@ -169,10 +170,18 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
       open(shared);
     },
   });
+  let hasSignedIn = false;
   await attempt(async () => {
-    if (await signing.complete()) otherTabs.tell('session');
+    hasSignedIn = await signing.complete();
   }, 'signing-in');
+  if (hasSignedIn) {
+    otherTabs.tell('session');
+    // The session is shown there, not in the moment before.
+    if (signing.returnToStart()) return;
+  }
+  const hasReturned = signing.hasReturned();
   await session.check();
+  if (hasSignedIn || hasReturned) part(document, 'new-track').focus();
   if (isUnknownPath) notice.show({ advice: 'noSuchPage' });
 }
 

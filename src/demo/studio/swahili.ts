@@ -8,7 +8,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   language: 'Lugha',
   dismiss: 'Ondoa',
 
-  session: 'Kipindi',
+  gatewayDid: 'Lango limefanya nini',
   checking: 'Subiri kidogo…',
   notReached: 'Lango halijibu. Linajaribiwa tena lenyewe…',
   welcome: 'Muziki kutoka kwa sentensi',
@@ -48,6 +48,8 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   generate: 'Tengeneza',
   cancel: 'Ghairi',
   price: 'Gharama: salio {credits:number}',
+  tooExpensive:
+    'Gharama: salio {credits:number}, nawe una {balance:number}: chagua urefu mfupi zaidi au modeli ya bei nafuu zaidi.',
   modelsLoading: 'Inapakia…',
   noModels: 'Hakuna modeli ya muziki',
   promptMissing: 'Eleza muziki kwanza.',
@@ -128,7 +130,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   unreachable: 'Lango halipatikani. Angalia muunganisho wako, kisha ujaribu tena.',
   otherAccount: 'Akaunti nyingine imeingia kwenye kivinjari hiki. Ukurasa huu sasa unaonyesha akaunti hiyo.',
   sessionEnded: 'Kipindi chako kimeisha. Ingia tena ili uendelee.',
-  noCredits: 'Chagua urefu mfupi zaidi au modeli ya bei nafuu zaidi.',
+  noCredits: 'Salio lako halitoshi kwa wimbo huu. Chagua urefu mfupi zaidi au modeli ya bei nafuu zaidi.',
   busy: 'Jaribu tena baada ya sekunde {seconds:number}.',
   later: 'Jaribu tena baada ya muda mfupi.',
   retrying: 'Inajaribiwa tena yenyewe.',

@@ -20,7 +20,7 @@ describeInChromium('a tab of the studio, when another account signs in in this b
     const second = new Studio(await first.visitor.open(first.world.studioUrl));
     await second.signIn('Grace');
 
-    await first.region(english.session).getByText('Grace').waitFor();
+    await first.region(english.account).getByText('Grace').waitFor();
     await first.shows(english.otherAccount);
     await first.shows(english.libraryEmpty);
     await first.shows(english.nothingToPlay);
@@ -45,7 +45,7 @@ describeInChromium('a tab of the studio, when another account signs in in this b
     await signInBehind(studio.world, studio.visitor, 'Grace');
     await studio.order({ prompt: 'A song that Ada wants' });
     await studio.shows(english.otherAccount);
-    await studio.region(english.session).getByText('Grace').waitFor();
+    await studio.region(english.account).getByText('Grace').waitFor();
     await studio.isLoaded();
     expect(studio.upstream.counts().generations).toBe(0);
     expect(await studio.prompt.inputValue()).toBe('');
@@ -59,7 +59,7 @@ describeInChromium('a tab of the studio, when another account signs in in this b
     await studio.playsBeyond(0.3);
     await signInBehind(studio.world, studio.visitor, 'Grace');
     await studio.page.evaluate(() => dispatchEvent(new Event('online')));
-    await studio.region(english.session).getByText('Grace').waitFor();
+    await studio.region(english.account).getByText('Grace').waitFor();
     await studio.shows(english.nothingToPlay);
     await studio.hides(english.cancel);
     expect(await studio.page.getByRole('status').filter({ hasText: /\S/ }).count()).toBe(0);

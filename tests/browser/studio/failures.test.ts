@@ -64,7 +64,7 @@ describeInChromium('the studio, when something fails,', (visit) => {
     visitor.expectProblem(/status of 402/);
     await studio.order({ seconds: 30 });
     await alert.filter({ hasText: english.noCredits }).waitFor();
-    expect(await studio.alertText()).toMatch(/costs \d+ credits; 10 are left/);
+    expect(await studio.alertText()).not.toContain('are left');
     expect(await page.getByRole('status').filter({ hasText: /\S/ }).count()).toBe(0);
     expect(await page.getByText(english.sameAttempt).count()).toBe(0);
 

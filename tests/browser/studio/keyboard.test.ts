@@ -60,7 +60,7 @@ describeInChromium('a person with a keyboard and a screen reader', (visit) => {
     await press(page, studio.button(swahili.signIn));
     await type(page, page.getByRole('textbox', { name: 'Name' }), 'Ada');
     await page.keyboard.press('Enter');
-    await studio.region(swahili.session).getByText('Ada').waitFor();
+    await studio.region(swahili.account).getByText('Ada').waitFor();
     await studio.isLoaded();
 
     await type(page, studio.prompt, 'Mvua juu ya paa');

@@ -69,12 +69,19 @@ export class Studio {
     return (await this.page.getByRole('alert').filter({ hasText: /\S/ }).textContent()) ?? '';
   }
 
+  /** Opens what the gateway did, and gives it. */
+  async openGatewayPanel(): Promise<Locator> {
+    const panel = this.region(this.#texts.gatewayDid);
+    await panel.getByRole('heading', { name: this.#texts.gatewayDid }).click();
+    return panel;
+  }
+
   /** Goes through the identity provider's form. */
   async signIn(name: string): Promise<void> {
     await this.press(this.#texts.signIn);
     await this.page.getByRole('textbox', { name: 'Name' }).fill(name);
     await this.press('Sign in');
-    await this.region(this.#texts.session).getByText(name).waitFor();
+    await this.region(this.#texts.account).getByText(name).waitFor();
   }
 
   /** Waits until all that belongs to the session is there, and the service worker that plays what still arrives. */

@@ -1,6 +1,7 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
+import { eventually } from '../../support/eventually.ts';
 import { openStudio, Studio } from './page.ts';
 
 const COOKIE = { httpOnly: true, sameSite: 'Lax', path: '/' };
@@ -13,7 +14,8 @@ describeInChromium('a sign-in to the studio', (visit) => {
     await studio.signIn('Grace');
 
     expect(page.url()).toBe(`${world.studioUrl}/`);
-    await studio.region(english.session).getByText(english.signedInSince, { exact: true }).waitFor();
+    const gatewayPanel = await studio.openGatewayPanel();
+    await gatewayPanel.getByText(english.signedInSince, { exact: true }).waitFor();
     expect(await page.evaluate(() => document.cookie)).toBe('');
     const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
     const cookies = await visitor.context.cookies(world.gatewayUrl);
@@ -45,6 +47,33 @@ describeInChromium('a sign-in to the studio', (visit) => {
   });
 });
 
+describeInChromium('the history after a sign-in', (visit) => {
+  it('leads back to where the person was before the studio, not to the pages of the identity provider', async () => {
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    const { page, visitor, world } = studio;
+    visitor.tolerateProblem(/favicon/);
+    await page.goto(`${world.studioUrl}/config.json`);
+    await page.goto(`${world.studioUrl}/?listen=`);
+    await studio.signIn('Ada');
+    expect(page.url()).toBe(`${world.studioUrl}/?listen=`);
+    await studio.isLoaded();
+    await page.goBack();
+    expect(page.url()).toBe(`${world.studioUrl}/config.json`);
+  });
+});
+
+describeInChromium('the focus', (visit) => {
+  it('goes to the form after a sign-in, and back to Sign in after a sign-out', async () => {
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    await studio.signIn('Ada');
+    const focused = () => studio.page.evaluate(() => document.activeElement?.textContent);
+    await eventually(async () => (await focused()) === english.newTrack, 'the focus on the form');
+    await studio.isLoaded();
+    await studio.press(english.signOut);
+    await eventually(async () => (await focused()) === english.signIn, 'the focus on Sign in');
+  });
+});
+
 describeInChromium('a session in the studio', (visit) => {
   it('lasts over a reload, which loads what belongs to it, and ends with Sign out, at the upstream too', async () => {
     await using studio = await openStudio(visit, { startingBalance: 1_234 });
@@ -66,7 +95,7 @@ describeInChromium('a session in the studio', (visit) => {
 
   it('is refreshed once for a generation, and once after a track whose access token expired as it arrived', async () => {
     await using studio = await openStudio(visit);
-    const renewals = studio.region(english.session).getByText(/^Refreshed at \d/);
+    const renewals = (await studio.openGatewayPanel()).getByText(/^Refreshed at \d/);
     expect(await renewals.count()).toBe(0);
     studio.upstream.expireAccessTokens();
     await studio.generate();
@@ -99,7 +128,7 @@ describeInChromium('a session in the studio', (visit) => {
     });
     await Promise.all([first.page.reload(), second.page.reload()]);
     for (const studio of [first, second]) {
-      await studio.region(english.session).getByText('Ada').waitFor();
+      await studio.region(english.account).getByText('Ada').waitFor();
       await studio.isLoaded();
     }
     expect(upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0 });

@@ -30,7 +30,7 @@ async function openAccount() {
     asked.push(name);
     return responses[name];
   };
-  const form = { showModels: mock((_models: unknown) => {}) };
+  const form = { showModels: mock((_models: unknown) => {}), showBalance: mock((_credits: unknown) => {}) };
   const library = { show: mock((_creations: unknown) => {}) };
   const account = createAccountPanel(root, { text });
   const feeds = createAccountFeeds(
@@ -53,6 +53,7 @@ describe('what the page shows of an account', () => {
     expect(form.showModels).toHaveBeenLastCalledWith([expect.objectContaining({ id: 'music-1' })]);
     expect(library.show).toHaveBeenLastCalledWith([expect.objectContaining({ id: 'c1' })]);
     expect(figures()).toEqual(['12,345', '2', '1:30', '1,009']);
+    expect(form.showBalance).toHaveBeenLastCalledWith(12_345);
     const [rain, signedIn] = ['Rain Mar 4, 2026, 5:06 AM 3 credits', 'Signed in Mar 4, 2026, 5:06 AM'];
     expect(activity()).toEqual([rain, signedIn, 'Visibility changed', 'refund', 'fourth', 'fifth']);
     expect(shown('no-activity')).toBe('');
@@ -81,7 +82,8 @@ describe('what the page shows of an account', () => {
     takeAsked();
     feeds.end();
     await settle();
-    for (const show of [form.showModels, library.show]) expect(show).toHaveBeenLastCalledWith(undefined);
+    for (const show of [form.showModels, form.showBalance, library.show])
+      expect(show).toHaveBeenLastCalledWith(undefined);
     expect([figures(), activity()]).toEqual([NOTHING, []]);
     expect(shown('no-activity')).toBe('Loading your activity…');
     feeds.refreshAccount();

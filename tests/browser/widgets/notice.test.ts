@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { GatewayRequestError } from '../../../src/client/gateway-request.ts';
 import { SignInError } from '../../../src/client/sign-in.ts';
+import { english } from '../../../src/demo/studio/english.ts';
 import { type Doing, describeFailure, isSessionEnd } from '../../../src/demo/studio/failure.ts';
 import { createNotice, type Message } from '../../../src/demo/studio/notice.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
@@ -17,7 +18,7 @@ const AT_ONCE = { retryAfterSeconds: 0 };
 
 describe('the advice after a failure', () => {
   it.each<[what: string, error: unknown, doing: Doing, isOnline: boolean, message: Message]>([
-    ['402', refusal(402), 'ordering', true, { said, advice: 'noCredits' }],
+    ['402', refusal(402), 'ordering', true, { advice: 'noCredits' }],
     ['404', refusal(404), 'changing', true, { said, advice: 'gone' }],
     ['a response, though offline,', refusal(500), 'changing', false, { said, advice: 'later' }],
     ['a change that may have been made', refusal(502, UNSAFE), 'changing', true, { said, advice: 'later' }],
@@ -57,7 +58,7 @@ describe('the notice', () => {
     const { root, text, alert, notice } = openNotice();
     expect(alert()).toBe(false);
     notice.show({ said: 'No credits.', advice: 'noCredits' });
-    expect(alert()).toBe('No credits. Choose a shorter length or a cheaper model.');
+    expect(alert()).toBe(`No credits. ${english.noCredits}`);
     notice.show({ advice: 'busy', values: { seconds: 5 } });
     expect(alert()).toBe('Try again in 5 seconds.');
     text.choose('sw');

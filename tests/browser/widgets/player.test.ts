@@ -50,6 +50,13 @@ describe('the time of a track in the player', () => {
     expect(waveform.moveTo).toHaveBeenLastCalledWith(1);
   });
 
+  it('is the whole at the end, even if the sound ends a moment before', () => {
+    const { audio, reach, clock } = openPlayer();
+    Object.defineProperty(audio, 'ended', { configurable: true, value: true });
+    reach(29.9);
+    expect(clock()).toBe('0:30 / 0:30');
+  });
+
   it('follows the slider while it is dragged, and the sound after that', () => {
     const { audio, reach, slide, clock, position } = openPlayer();
     reach(2);
