@@ -1,5 +1,6 @@
 /** The browser's side of the gateway: sign-in, session, generation and library. Runs in pages and workers. */
 
+import { contentPath, creationPath, publicContentPath } from './creation-path.ts';
 import {
   type GatewayConnection,
   GatewayRequestError,
@@ -8,6 +9,7 @@ import {
   sendRequest,
 } from './gateway-request.ts';
 import { type Generation, type GenerationOptions, type GenerationOrder, generate } from './generation.ts';
+import { repeatWhileTemporary } from './repetition.ts';
 import {
   beginSignIn,
   completeSignIn,
@@ -66,6 +68,12 @@ export interface GatewayClient {
   /** Orders a track, and returns as soon as its audio begins. */
   generate(order: GenerationOrder, options?: GenerationOptions): Promise<Generation>;
   creations(): Promise<unknown>;
+  creation(creationId: string): Promise<unknown>;
+  /**
+   * Waits until the audio of a creation can be read, and returns the creation. Asks again while the upstream responds
+   * with 409, and after failures that may pass, for at most ten minutes.
+   */
+  awaitCreation(creationId: string, options?: { readonly signal?: AbortSignal }): Promise<unknown>;
   setVisibility(creationId: string, isPublic: boolean): Promise<unknown>;
   /** For an `audio` element with `crossorigin="use-credentials"`. */
   contentUrl(creationId: string): string;
@@ -88,8 +96,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   };
   const upstreamData = (path: string, init?: RequestInit) =>
     requestData(connection, `/api/upstream${path}`, init);
-  const creationPath = (id: string) => `/v1/music/creations/${pathSegment(id)}`;
-  const contentUrl = (path: string) => `${connection.baseUrl}/api/upstream${path}/content`;
+  const playbackUrl = (path: string) => `${connection.baseUrl}/api/upstream${path}`;
 
   return {
     beginSignIn: async (provider) => beginSignIn(storageOf(options), provider),
@@ -106,14 +113,22 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     models: () => requestData(connection, '/api/music/models'),
     generate: (order, generationOptions) => generate(connection, order, generationOptions),
     creations: () => upstreamData('/v1/music/creations'),
+    creation: async (creationId) => upstreamData(creationPath(creationId)),
+    awaitCreation: (creationId, init = {}) =>
+      repeatWhileTemporary(async () => {
+        const content = `/api/upstream${contentPath(creationId)}`;
+        // A record's form is the upstream's own; the status of its audio says in every upstream whether it is complete.
+        await sendRequest(connection, content, { ...init, method: 'HEAD' });
+        return upstreamData(creationPath(creationId), init);
+      }, init),
     setVisibility: async (creationId, isPublic) =>
       upstreamData(creationPath(creationId), {
         method: 'PATCH',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ is_public: isPublic }),
       }),
-    contentUrl: (creationId) => contentUrl(creationPath(creationId)),
-    publicContentUrl: (creationId) => contentUrl(`/v1/music/public/${pathSegment(creationId)}`),
+    contentUrl: (creationId) => playbackUrl(contentPath(creationId)),
+    publicContentUrl: (creationId) => playbackUrl(publicContentPath(creationId)),
     upstream: (path, init) => sendRequest(connection, `/api/upstream${path}`, init),
     upstreamData: (path) => upstreamData(path),
     async signOut() {
@@ -144,14 +159,6 @@ function cleanPageAddress(): void {
   if (typeof history === 'undefined' || typeof location === 'undefined') return;
   const address = new URL(location.href);
   if (isSignInResponse(address)) history.replaceState(history.state, '', withoutResponse(address).href);
-}
-
-/**
- * Encodes an id for a path. A browser would resolve a dot segment, and so request another path; the gateway refuses one
- * that is encoded twice.
- */
-function pathSegment(id: string): string {
-  return /^\.{1,2}$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id);
 }
 
 /** @throws TypeError in a worker, which has no `sessionStorage`, when the options have no storage */
