@@ -25,6 +25,15 @@ describe('the client in the bundle of a web app', () => {
     expect(Bun.gzipSync(code).length).toBeLessThan(5 * 1_024);
   });
 
+  it('takes 4 KB more with recovery, which is no part of it otherwise', async () => {
+    const recovery = `import { generateWithRecovery } from './src/client/recovering-generation.ts';`;
+    const [without, whole] = await Promise.all([
+      bundle(WHOLE, { minify: true }),
+      bundle(`${WHOLE} ${recovery} console.log(generateWithRecovery);`, { minify: true }),
+    ]);
+    expect(whole.code.length - without.code.length).toBeLessThan(4.5 * 1_024);
+  });
+
   it('does nothing when it is imported, so that what is not used falls away', async () => {
     expect((await bundle(`import '${CLIENT}';`)).files).toEqual([]);
     const error = `import { GatewayRequestError } from './src/client/gateway-request.ts'; console.log(GatewayRequestError);`;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'bun:test';
+import { eventually } from '../../support/eventually.ts';
 import { rejection, shareSignedIn } from './page.ts';
 
 const CONTENT = 'HEAD /v1/music/creations/7/content';
@@ -44,5 +45,22 @@ describe('a creation', () => {
     await world.roundTrip();
     abort.abort(reason);
     expect(await outcome).toBe(reason);
+  });
+
+  it('is asked for at once when the browser is online again', async () => {
+    const { world, client } = signedIn();
+    let status = 503;
+    world.upstream.on(CONTENT, () => new Response(null, { status, headers: { 'retry-after': '100' } }));
+    world.upstream.on(CREATION, () => Response.json({ data: { id: '7' } }));
+    const found: unknown[] = [];
+    const awaited = client.awaitCreation('7').then((creation) => found.push(creation));
+    await world.upstream.arrived(CONTENT);
+    status = 200;
+    await eventually(() => {
+      dispatchEvent(new Event('online'));
+      return found.length > 0;
+    }, 'the creation');
+    await awaited;
+    expect(found).toEqual([{ id: '7' }]);
   });
 });
