@@ -5,8 +5,8 @@ import { type GatewayConnection, networkError, sendRequest } from './gateway-req
 
 /** What to generate, in the gateway's own words. */
 export type GenerationOrder = Pick<GenerationRequest, 'model' | 'prompt' | 'music_length_ms'> & {
-  readonly force_instrumental?: boolean;
-  readonly is_public?: boolean;
+  readonly force_instrumental?: boolean | undefined;
+  readonly is_public?: boolean | undefined;
 };
 
 export interface GenerationOptions {
@@ -51,13 +51,11 @@ export async function generate(
   order: GenerationOrder,
   { idempotencyKey = crypto.randomUUID(), signal, onProgress = () => {} }: GenerationOptions = {},
 ): Promise<Generation> {
-  // The fields are copied, because the caller's object may have more of them.
-  const { model, prompt, music_length_ms, force_instrumental, is_public } = order;
   const begun = performance.now();
   const response = await sendRequest(connection, '/api/music/generate', {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
-    body: JSON.stringify({ model, prompt, music_length_ms, force_instrumental, is_public }),
+    body: JSON.stringify(copyOrder(order)),
     ...(signal && { signal }),
   });
   let bytes = 0;
@@ -75,6 +73,12 @@ export async function generate(
     contentType: response.headers.get('content-type') ?? 'audio/mpeg',
     body: reported(response, report, signal),
   };
+}
+
+/** Without whatever else the caller's object has. */
+export function copyOrder(order: GenerationOrder): GenerationOrder {
+  const { model, prompt, music_length_ms, force_instrumental, is_public } = order;
+  return { model, prompt, music_length_ms, force_instrumental, is_public };
 }
 
 /** Returns the body with each piece reported, and with the client's own error when the connection breaks. */

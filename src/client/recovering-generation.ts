@@ -2,16 +2,26 @@
 
 import { ArrivedAudio } from './arrived-audio.ts';
 import type { GatewayClient } from './gateway-client.ts';
-import type { Generation, GenerationOptions, GenerationOrder, GenerationProgress } from './generation.ts';
+import { GatewayRequestError } from './gateway-request.ts';
+import {
+  copyOrder,
+  type Generation,
+  type GenerationOptions,
+  type GenerationOrder,
+  type GenerationProgress,
+} from './generation.ts';
 import { RecoveringBody } from './recovering-body.ts';
 import { afterBreak } from './recovery-error.ts';
 import { repeatWhileTemporary } from './repetition.ts';
+import type { UnfinishedGenerations } from './unfinished-generations.ts';
 
 export interface RecoveryOptions extends Pick<GenerationOptions, 'idempotencyKey' | 'signal'> {
   /** A connection that brings no byte of a begun track for so long counts as broken. By default, 20,000. */
   readonly stallMs?: number;
   /** How long to try again after a break; by default, 600,000. */
   readonly giveUpAfterMs?: number;
+  /** Keeps the order until its outcome is known. */
+  readonly unfinished?: Pick<UnfinishedGenerations, 'keep' | 'forget'>;
   /** Called for each change and each piece. An error thrown here ends the promise or the body. */
   readonly onProgress?: (progress: RecoveryProgress) => void;
 }
@@ -40,7 +50,7 @@ export async function generateWithRecovery(
   order: GenerationOrder,
   options: RecoveryOptions = {},
 ): Promise<Generation> {
-  const { idempotencyKey = crypto.randomUUID(), stallMs = STALL_MS, giveUpAfterMs } = options;
+  const { idempotencyKey = crypto.randomUUID(), stallMs = STALL_MS, giveUpAfterMs, unfinished } = options;
   const left = new AbortController();
   const signal = options.signal ? AbortSignal.any([left.signal, options.signal]) : left.signal;
   const arrived = new ArrivedAudio();
@@ -51,12 +61,20 @@ export async function generateWithRecovery(
     report('recovering');
   };
 
+  const keep = (creationId: string | null) =>
+    unfinished?.keep({ order: copyOrder(order), idempotencyKey, creationId });
+  const forget = () => unfinished?.forget(idempotencyKey);
+
+  keep(null);
   report('waiting');
   const send = () => client.generate(order, { idempotencyKey, signal });
   const generation = await repeatWhileTemporary(send, { signal, giveUpAfterMs, onFailure }).catch((error) => {
     // A refusal says nothing of the attempt before it, so it must not look as if nothing had been ordered.
-    throw isRepeated ? afterBreak(error, { creationId: null, idempotencyKey }) : error;
+    if (isRepeated && !signal.aborted) throw afterBreak(error, { creationId: null, idempotencyKey });
+    if (signal.aborted || (error instanceof GatewayRequestError && error.retryIsSafe)) forget();
+    throw error;
   });
+  keep(generation.creationId);
   report('arriving');
   const recovering = new RecoveringBody(generation, arrived, {
     ...{ client, idempotencyKey, signal, stallMs, giveUpAfterMs },
@@ -67,14 +85,19 @@ export async function generateWithRecovery(
       try {
         const piece = await recovering.next();
         report(piece ? 'arriving' : 'complete');
-        if (piece) controller.enqueue(piece);
-        else controller.close();
+        if (piece) return controller.enqueue(piece);
+        forget();
+        controller.close();
       } catch (error) {
+        if (signal.aborted) forget();
         left.abort(error);
         throw error;
       }
     },
-    cancel: (reason) => left.abort(reason),
+    cancel(reason) {
+      forget();
+      left.abort(reason);
+    },
   });
   return { ...generation, body };
 }

@@ -7,7 +7,7 @@ import { startSandboxGateway } from '../../support/sandbox-gateway.ts';
 import { scriptOf, typeErrors, writeSamples } from './documented-samples.ts';
 
 const DOCUMENT = 'src/client/README.md';
-const WITH_CLIENT = ['page.ts'];
+const WITH_CLIENT = ['page.ts', 'unfinished.ts'];
 const BY_HAND = ['gateway.ts', 'sign-in.ts', 'music.ts'];
 const ORDER = { model: 'sandbox-music-1', prompt: 'A quiet piano at night', music_length_ms: 3000 };
 

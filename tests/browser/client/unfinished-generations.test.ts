@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'bun:test';
+import { generateWithRecovery } from '../../../src/client/recovering-generation.ts';
+import { UnfinishedGenerations } from '../../../src/client/unfinished-generations.ts';
+import { failWith, openPage, rejection, respondWith } from './page.ts';
+import { openRecoveryWorld, ORDER as TRACK, undisturbedHash } from './recovery-world.ts';
+
+const MUSIC = 'POST /v1/music';
+const ORDER = { model: 'm', prompt: 'rain on a tin roof', music_length_ms: 3_000 };
+const KEY = { idempotencyKey: 'a-key' };
+
+function openStorage() {
+  const { sessionStorage: storage } = openPage();
+  return { storage, unfinished: new UnfinishedGenerations('ada', storage) };
+}
+
+describe('unfinished generations', () => {
+  it('are kept with the id of their creation as soon as it is known, and forgotten when they are complete', async () => {
+    const { unfinished } = openStorage();
+    const client = respondWith('audio', { headers: { 'x-music-creation-id': 'c-7' } });
+    const form = { ...ORDER, note: 'private' };
+    const ordered = generateWithRecovery(client, form, { ...KEY, unfinished });
+    expect(unfinished.list()).toEqual([{ order: ORDER, ...KEY, creationId: null }]);
+    const { body } = await ordered;
+    expect(unfinished.list()).toEqual([{ order: ORDER, ...KEY, creationId: 'c-7' }]);
+    await new Response(body).text();
+    expect(unfinished.list()).toEqual([]);
+  });
+
+  it.each([
+    [402, []],
+    [500, ['a-key']],
+  ])('of an order that got %d are these: %p', async (status, kept) => {
+    const { unfinished } = openStorage();
+    const refused = generateWithRecovery(respondWith(null, { status }), ORDER, { ...KEY, unfinished });
+    expect(await rejection(refused)).toMatchObject({ status });
+    expect(unfinished.list().map(({ idempotencyKey }) => idempotencyKey)).toEqual(kept);
+  });
+
+  it('are forgotten when the user does not want them any more', async () => {
+    const { unfinished } = openStorage();
+    const { body } = await generateWithRecovery(respondWith('audio'), ORDER, { unfinished });
+    expect(unfinished.list()).toHaveLength(1);
+    await body.cancel();
+    expect(unfinished.list()).toEqual([]);
+    const signal = AbortSignal.abort();
+    await rejection(generateWithRecovery(failWith('aborted'), ORDER, { unfinished, signal }));
+    expect(unfinished.list()).toEqual([]);
+  });
+
+  it('belong to one account, and several may be under way', () => {
+    const { storage, unfinished } = openStorage();
+    for (const idempotencyKey of ['1', '2'])
+      unfinished.keep({ order: ORDER, idempotencyKey, creationId: null });
+    expect(new UnfinishedGenerations('grace', storage).list()).toEqual([]);
+    unfinished.forget('1');
+    expect(unfinished.list().map(({ idempotencyKey }) => idempotencyKey)).toEqual(['2']);
+    unfinished.forget('2');
+    expect(storage.length).toBe(0);
+    storage.setItem('music-gateway.generations.ada', '{');
+    expect(unfinished.list()).toEqual([]);
+  });
+
+  it('are taken up after a reload, and paid for once', async () => {
+    await using world = await openRecoveryWorld();
+    const { unfinished } = openStorage();
+    const accepted = Promise.withResolvers<void>();
+    const order = world.gate.replace(MUSIC, async (forward) => {
+      await forward();
+      accepted.resolve();
+      return new Promise<Response>(() => {});
+    });
+    // What a reload would end; the test ends it last, because an abort forgets the order.
+    const abort = new AbortController();
+    const { signal } = abort;
+    const lost = rejection(generateWithRecovery(world.client, TRACK, { unfinished, signal }));
+    await accepted.promise;
+    order.giveBack();
+
+    const [kept] = unfinished.list();
+    expect(kept).toMatchObject({ order: TRACK, creationId: null });
+    const idempotencyKey = kept?.idempotencyKey ?? '';
+    const { body } = await generateWithRecovery(world.client, TRACK, { unfinished, idempotencyKey });
+    const audio = await new Response(body).bytes();
+    expect(new Bun.CryptoHasher('sha256').update(audio).digest('hex')).toBe(undisturbedHash());
+    expect(unfinished.list()).toEqual([]);
+    expect(world.gate.idempotencyKeys).toEqual([idempotencyKey, idempotencyKey]);
+    expect(await world.account()).toEqual({ creations: 1, credits: 10 });
+    abort.abort();
+    await lost;
+  });
+});
