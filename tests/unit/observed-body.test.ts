@@ -82,7 +82,7 @@ describe('observedSource()', () => {
     });
     const sizes: number[] = [];
     const pieces: Uint8Array[] = [];
-    /** The connection to a client that reads at once, until it is told to stop. */
+    /** The connection to a client that reads at once, until `isReading` is false. */
     const sink = {
       sizes,
       pieces,

@@ -1,4 +1,4 @@
-/** What a client is told of a call that has no valid response. */
+/** The 502 that a client gets for a call without a valid response. */
 
 import { GatewayError } from '../http/errors.ts';
 import { type Message, messages } from '../http/messages.ts';
