@@ -17,19 +17,26 @@ export class CollectedLines {
   write(line: string): void {
     this.#lines += line;
     if (this.#window && this.#lines.length < MAX_CHARACTERS) return;
-    this.flush();
-    this.#window ??= setTimeout(() => this.#endWindow(), WINDOW_MS);
+    this.#passOn();
   }
 
   flush(): void {
-    if (this.#lines) this.#pass(this.#lines);
-    this.#lines = '';
+    const lines = this.take();
+    if (lines) this.#pass(lines);
   }
 
-  #endWindow(): void {
-    this.#window = undefined;
-    if (!this.#lines) return;
+  /** Returns the lines that wait, for whoever passes them on in another way. */
+  take(): string {
+    const lines = this.#lines;
+    this.#lines = '';
+    return lines;
+  }
+
+  #passOn(): void {
     this.flush();
-    this.#window = setTimeout(() => this.#endWindow(), WINDOW_MS);
+    this.#window ??= setTimeout(() => {
+      this.#window = undefined;
+      if (this.#lines) this.#passOn();
+    }, WINDOW_MS);
   }
 }

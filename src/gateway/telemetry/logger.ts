@@ -1,11 +1,15 @@
 /** Makes the log: lines of JSON on standard output. */
 
+import { writeSync } from 'node:fs';
 import pino, { type DestinationStream, type LevelWithSilent, type Logger } from 'pino';
 import type { Settings } from '../settings/settings.ts';
 import { CollectedLines } from './collected-lines.ts';
 
 /** Lines that wait for a stalled reader of the log. Beyond this limit they are dropped, so that requests continue. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+
+/** How long a process that crashes waits for a write in the background. */
+const CRASH_WAIT_MS = 100;
 
 /** How long the process waits at exit for the last lines to be read. */
 const MAX_FLUSH_MS = 1000;
@@ -24,8 +28,15 @@ export function openLog({ logLevel }: Settings): Log {
   const lines = new CollectedLines((text) => output.write(text));
   // The last lines before a crash are those that explain it.
   const flushAtCrash = () => {
-    lines.flush();
     output.flushSync();
+    // A write in the background would be lost with the process.
+    Bun.sleepSync(CRASH_WAIT_MS);
+    // Not through the destination, which would begin a write in the background that does not end in time.
+    try {
+      writeSync(1, lines.take());
+    } catch {
+      // A full disk or a stalled reader: nothing can be said about it in the log.
+    }
   };
   process.on('exit', flushAtCrash);
   return {
