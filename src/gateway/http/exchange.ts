@@ -6,7 +6,7 @@ import type { Piece } from './body-reader.ts';
 import { describeCause, placeOf } from './error-summary.ts';
 import { errorEnvelope, type GatewayError } from './errors.ts';
 import type { Connection } from './idle-timeout.ts';
-import { observedSource, type StreamedBody } from './observed-body.ts';
+import { isStreamed, observedSource, type StreamedBody } from './observed-body.ts';
 
 type ByteStream = ReadableStream<Piece>;
 type Body = StreamedBody | Piece | null;
@@ -66,14 +66,12 @@ export class Exchange implements Connection {
   }
 
   #counted(body: Body, paidMs?: number): ByteStream | Piece | null {
-    if (body && !(body instanceof Uint8Array)) return this.#observed(body, paidMs);
+    if (isStreamed(body)) return this.#observed(body, paidMs);
     const bytes = body?.byteLength ?? 0;
     this.trace.bytes = bytes;
     // Bun would send a larger body with a system call for every part of every header, and then wait for delayed
     // acknowledgements of the client. It does neither for a stream.
-    return body && bytes > ONE_PIECE_BYTES
-      ? this.#observed({ firstPiece: body, reader: null }, paidMs)
-      : body;
+    return body && bytes > ONE_PIECE_BYTES ? this.#observed({ firstPiece: body, reader: null }) : body;
   }
 
   #observed(body: StreamedBody, paidMs?: number): ByteStream {

@@ -13,6 +13,10 @@ export interface StreamedBody {
   readonly reader: BodyReader | null;
 }
 
+export function isStreamed(body: StreamedBody | Piece | null): body is StreamedBody {
+  return body !== null && !(body instanceof Uint8Array);
+}
+
 const EMPTY: Piece = new Uint8Array();
 
 /**

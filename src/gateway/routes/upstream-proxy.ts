@@ -8,12 +8,13 @@ import type { Exchange } from '../http/exchange.ts';
 import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messages } from '../http/messages.ts';
+import { isStreamed } from '../http/observed-body.ts';
 import { relayedHeaders } from '../http/relayed-headers.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
-import { discard, isStreamed, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 
 /** Every method that a browser may send to the gateway; the other routes accept no more. */

@@ -1,11 +1,11 @@
 /** Defines, reads, stores and clears the two session cookies. */
 
 import { type Static, Type } from '@sinclair/typebox';
-import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Context } from 'elysia';
 import type { SessionTokens } from '../http/admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
+import { compiledAtFirstUse } from '../http/validator.ts';
 import type { CookieSettings } from '../settings/cookie-settings.ts';
 import { Token, type TokenPair } from '../upstream/token-pair.ts';
 import { CookieSeal } from './cookie-seal.ts';
@@ -18,6 +18,7 @@ const CookieValues = Type.Object({ [ACCESS]: Type.Optional(Token), [REFRESH]: Ty
 type CookieValues = Record<CookieName, string | undefined>;
 type CookieName = keyof Static<typeof CookieValues>;
 const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
+const cookieCheck = compiledAtFirstUse(CookieValues);
 
 const REFRESH_MAX_AGE_SECONDS = 30 * 24 * 60 * 60;
 /** Browsers silently drop a cookie whose name and value are longer (RFC 6265bis section 5.6). */
@@ -72,7 +73,7 @@ export class SessionCookies {
       const value = values[name];
       if (value === undefined) continue;
       opened[name] = await seal.open(this.#names[name], value);
-      if (!isValid({ [name]: opened[name] ?? '' })) unreadable.push(name);
+      if (!cookieCheck().Check({ [name]: opened[name] ?? '' })) unreadable.push(name);
     }
     return { ...tokensOf(opened), unreadable };
   }
@@ -106,14 +107,6 @@ export class SessionCookies {
   }
 }
 
-let compiled: TypeCheck<typeof CookieValues> | undefined;
-
-function isValid(values: Readonly<Partial<CookieValues>>): boolean {
-  // Compiled at the first request with a cookie, because it would slow down the start.
-  compiled ??= TypeCompiler.Compile(CookieValues);
-  return compiled.Check(values);
-}
-
 /** Whether one of the names appears twice. Searching the header instead would also scan the long values. */
 function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
   let accesses = 0;
@@ -126,9 +119,9 @@ function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
 }
 
 function tokensOf(values: CookieValues): FoundTokens {
-  const areValid = isValid(values);
+  const isValid = cookieCheck().Check(values);
   const tokenOf = (name: CookieName) =>
-    areValid || isValid({ [name]: values[name] }) ? values[name] : undefined;
+    isValid || cookieCheck().Check({ [name]: values[name] }) ? values[name] : undefined;
   return {
     accessToken: tokenOf(ACCESS),
     refreshToken: tokenOf(REFRESH),

@@ -1,7 +1,7 @@
 /** The parts of an upstream's response that the gateway uses. */
 
 import { cancelQuietly, type Piece } from '../http/body-reader.ts';
-import type { StreamedBody } from '../http/observed-body.ts';
+import { isStreamed, type StreamedBody } from '../http/observed-body.ts';
 
 /** Not a Response: wrapping what has been read of a body in another one would be expensive. */
 export interface UpstreamResponse {
@@ -34,8 +34,4 @@ export function jsonOf({ body }: UpstreamResponse): unknown {
 
 export async function discard({ body }: UpstreamResponse): Promise<void> {
   if (isStreamed(body)) await cancelQuietly(body.reader);
-}
-
-export function isStreamed(body: UpstreamResponse['body']): body is StreamedBody {
-  return body !== null && !(body instanceof Uint8Array);
 }
