@@ -123,12 +123,17 @@ export class RefreshClaims {
     return { found: undefined, running };
   }
 
-  /** Sends the claimed token to the upstream, and replaces the claim with a record of the outcome. */
-  async refresh(running: Running, trace: RequestTrace): Promise<RefreshOutcome> {
+  /**
+   * Sends the claimed token to the upstream, and replaces the claim with a record of the outcome.
+   *
+   * @param onOutcome called before the record is written: a later request has to read it, because a sign-out may follow
+   */
+  async refresh(running: Running, trace: RequestTrace, onOutcome: () => void): Promise<RefreshOutcome> {
     trace.refresh = 'renewed';
     const stop = this.#clock.every(CLAIM_MS / 3, () => void this.#prolong(running));
     try {
       const outcome = await this.#upstream.refresh(running.refreshToken, trace);
+      onOutcome();
       return await this.#settle(outcome, running, trace);
     } finally {
       stop();

@@ -54,7 +54,7 @@ export class RefreshCoordinator {
       trace.refresh = outcome.kind === 'renewed' ? 'shared' : outcome.kind;
       return outcome;
     }
-    // A replay is not shared: the next request with the token may arrive after the replay window has closed.
+    // From here on, the next request with the token may arrive after the replay window has closed, or after a sign-out.
     const stopSharing = () => {
       if (this.#shared.get(refreshToken) === own) this.#shared.delete(refreshToken);
     };
@@ -121,7 +121,7 @@ export class RefreshCoordinator {
     const seen = new Set<string>();
     for (let token = refreshToken; ; ) {
       const turn = await this.#claims.claimOrWait(token, refreshing, stopSharing);
-      if (!turn.found) return this.#claims.refresh(turn.running, trace);
+      if (!turn.found) return this.#claims.refresh(turn.running, trace, stopSharing);
       const { successor } = turn;
       if (!successor) return outcomeOf(turn.found);
       seen.add(token);

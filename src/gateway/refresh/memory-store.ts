@@ -150,6 +150,11 @@ export class MemoryReplayStore implements ReplayStore {
     return Math.max(1, (this.#read(key)?.expiresAt ?? 0) - this.#now());
   }
 
+  /** How long the token still counts as issued by a refresh, which may be replayed for so long. */
+  issuedMs(key: string): number {
+    return Math.max(0, (this.#issued.get(key)?.expiresAt ?? 0) - this.#now());
+  }
+
   /** Yields key, record or mark, and remaining lifetime. Sign-outs that may be made up come last. */
   *entries(): Generator<readonly [string, TokenRecord | IssuedMark, number]> {
     yield* this.#worked.live();

@@ -109,10 +109,10 @@ export class RedisReplayStore implements ReplayStore {
     return recordIn(reply?.value) ?? this.#memory.get(key);
   }
 
-  /** Copies a sign-out from Redis to memory, where it lasts at least as long as the record that it replaces. */
+  /** Copies a sign-out from Redis to memory, where it lasts at least as long as what it ends. */
   async #copyEnd(key: string, ended: Ended, lifetimeMs: number): Promise<void> {
     if ((await this.#memory.get(key))?.kind === 'ended') return;
-    const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key));
+    const longestMs = Math.max(lifetimeMs, this.#memory.remainingMs(key), this.#memory.issuedMs(key));
     await this.#memory.end(key, ended, { workedMs: longestMs, claimedMs: longestMs, unknownMs: lifetimeMs });
   }
 

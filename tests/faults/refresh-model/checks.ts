@@ -192,7 +192,8 @@ export const checks: Readonly<Record<string, Check>> = {
       const { asked, ended, token } = request;
       if (!asked || !ended) return [];
       const asking = facts.history.sends
-        .filter((send) => send.token.family === token.family)
+        // A sign-in may have issued the same token again, as the first one of another family.
+        .filter((send) => send.token.family === token.family || send.token.text === token.text)
         .map(({ sent, ended: end, instance }) => {
           const until = end ?? facts.crashOf(instance) ?? ended;
           return { from: Math.max(sent.at, asked.at), until: Math.min(until.at, ended.at) };

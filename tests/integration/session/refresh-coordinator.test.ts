@@ -1,4 +1,4 @@
-import { describe, expect, it, setSystemTime } from 'bun:test';
+import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
 import { type Clock, systemClock } from '../../../src/gateway/refresh/clock.ts';
 import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { MemoryReplayStore } from '../../../src/gateway/refresh/memory-store.ts';
@@ -27,6 +27,8 @@ const PAIR = { access_token: 'a2', refresh_token: 't2' };
 class LingeringStore extends MemoryReplayStore {
   override readonly lingerMs = 500;
 }
+
+afterEach(() => void setSystemTime());
 
 interface Stores extends AsyncDisposable {
   readonly first: ReplayStore;
@@ -172,6 +174,36 @@ describe('a replay', () => {
   });
 });
 
+describe('a refresh whose record is written', () => {
+  it('is not shared any more, because a sign-out at another instance may have followed it', async () => {
+    const reply = Promise.withResolvers<void>();
+    const written = Promise.withResolvers<void>();
+    class SlowStore extends MemoryReplayStore {
+      override async replace(...change: Parameters<ReplayStore['replace']>): Promise<boolean> {
+        const isReplaced = await super.replace(...change);
+        written.resolve();
+        await reply.promise;
+        return isReplaced;
+      }
+    }
+    await using upstream = new SharedUpstream();
+    upstream.on(REFRESH, () => Response.json(PAIR));
+    const store = new SlowStore();
+    const [here, elsewhere] = [
+      refreshCoordinatorOver(store, upstream),
+      refreshCoordinatorOver(store, upstream),
+    ];
+    const first = here.refresh('t1', newTrace(), Date.now());
+    await written.promise;
+    await elsewhere.end('t1');
+    const late = here.refresh('t1', newTrace(), Date.now());
+    reply.resolve();
+    expect((await first).kind).toBe('renewed');
+    expect((await late).kind).toBe('ended');
+    expect(upstream.calls).toEqual([REFRESH]);
+  });
+});
+
 /** Sign-outs with tokens that never existed: anybody can send them. */
 async function flood(coordinator: RefreshCoordinator, count: number): Promise<void> {
   for (let done = 0; done < count; done += 100) {
@@ -250,7 +282,7 @@ describeWith([REDIS_SERVER], 'a flood of made-up sign-outs with Redis', () => {
     response.resolve(Response.json({ access_token: 'a2', refresh_token: 'claimed-2' }));
     expect(await refreshing).toBe('ended');
     expect(upstream.last(LOGOUT).body).toBe('{"refresh_token":"claimed-2"}');
-    setSystemTime();
+    // It has copied the sign-out of the pair, for as long as it would replay that pair without Redis.
     await redis.stop();
     for (const token of ['t1', 't2']) expect(await kind(elsewhere, token)).toBe('ended');
   });
