@@ -84,7 +84,8 @@ export class RedisReplayStore implements ReplayStore {
     const theirs = recordIn(previous);
     if (hasWorkedThere === 1 || theirs?.kind === 'ended') freePlace?.();
     if (hasWorkedThere === 1 && !isKnown) await this.#memory.end(key, ended, lifetimes, true);
-    return theirs ?? own;
+    // Another instance may be ending the same chain: what this one knows of it leads on to the next token.
+    return theirs?.kind === 'ended' && own?.kind === 'renewed' ? own : (theirs ?? own);
   }
 
   async markIssued(key: string, lifetimeMs: number): Promise<void> {

@@ -75,6 +75,9 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     const { a, b, admin } = world;
     for (const name of ['add', 'end', 'get']) await a.add(name, RENEWAL, 60_000);
     expect(await b.add('add', 'renewed:b', 60_000)).toBe(RENEWAL);
+    await a.add('ended', RENEWAL, 60_000);
+    // Each sign-out is led on to the next token of the chain, although another instance has replaced this record.
+    for (const store of [b, a]) expect(await store.end('ended', SIGN_OUT, LIFETIMES)).toBe(RENEWAL);
     await admin('FLUSHALL');
     expect(await a.get('get')).toBe(RENEWAL);
     expect(await a.end('end', SIGN_OUT, LIFETIMES)).toBe(RENEWAL);
