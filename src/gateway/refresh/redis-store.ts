@@ -42,8 +42,12 @@ export class RedisReplayStore implements ReplayStore {
     const remainingMs = this.#memory.remainingMs(key);
     // A sign-out whose token has not worked may be made up, so in Redis it lasts no longer than the record it replaces.
     const ownMs = this.#memory.hasWorked(key) ? remainingMs : Math.min(remainingMs, lifetimeMs);
-    await this.#redis.ask('replace', key, [encodeRecord(own), ceilMs(ownMs), encodeRecord(theirs ?? record)]);
-    return own;
+    const values = [encodeRecord(own), ceilMs(ownMs), encodeRecord(theirs ?? record)];
+    const there = recordIn((await this.#redis.ask('replace', key, values))?.value);
+    // Another instance has ended the session since the first reply.
+    if (there?.kind !== 'ended') return own;
+    await this.#copyEnd(key, there, lifetimeMs);
+    return there;
   }
 
   async replace(

@@ -1,9 +1,22 @@
 import { expect, it } from 'bun:test';
+import { RedisClient } from 'bun';
+import { RedisConnection, type RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
+import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
-import { LIFETIMES, RENEWAL, redisStoreAt, SIGN_OUT } from '../../support/refresh-coordinator.ts';
+import {
+  CLAIM,
+  LIFETIMES,
+  PATIENT,
+  RENEWAL,
+  redisStoreAt,
+  SIGN_OUT,
+} from '../../support/refresh-coordinator.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { TextStore } from '../../support/text-store.ts';
+
+/** The part of the script that no other script has. */
+const REPLACE = 'r == ARGV[3]';
 
 describeWith([REDIS_SERVER], 'a Redis store', () => {
   /** Two instances, and a look into their Redis. */
@@ -83,6 +96,31 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     expect(await a.end('end', SIGN_OUT, LIFETIMES)).toBe(RENEWAL);
     expect(await a.add('add', 'claimed:a', 3000)).toBe(RENEWAL);
     expect(await admin('GET', key('add'))).toBe(RENEWAL);
+  });
+
+  it('lets no outcome of its own win over a sign-out that comes between two commands', async () => {
+    await using world = await start();
+    const { redis, b, admin } = world;
+    const client = new RedisClient(redis.url, { autoReconnect: false });
+    let beforeReplace: (() => Promise<unknown>) | undefined;
+    const link: RedisLink = {
+      connect: () => client.connect(),
+      close: () => client.close(),
+      onclose: null,
+      async send(command, parameters) {
+        if (parameters[0]?.includes(REPLACE)) await beforeReplace?.();
+        return client.send(command, parameters);
+      },
+    };
+    const observer = { onDown: () => {}, onUp: () => {} };
+    const a = new TextStore(
+      new RedisReplayStore(new RedisConnection(redis.url, observer, PATIENT, () => link)),
+    );
+    await a.add('k', RENEWAL, 60_000);
+    await admin('SET', key('k'), CLAIM);
+    beforeReplace = () => b.end('k', SIGN_OUT, LIFETIMES);
+    expect(await a.add('k', 'claimed:a', 3000)).toBe(SIGN_OUT);
+    client.close();
   });
 
   it('forgets a sign-out in memory too, although its time in Redis is another', async () => {
