@@ -20,6 +20,12 @@ export interface IdentityProvider {
   readonly redirectUri: string;
   /** By default, `openid profile`. */
   readonly scope?: string;
+  /**
+   * Makes the provider ask the user, or never ask (`none`), instead of taking whoever is signed in there.
+   *
+   * @see OpenID Connect Core 1.0 section 3.1.2.1
+   */
+  readonly prompt?: 'login' | 'select_account' | 'consent' | 'none';
 }
 
 /** The part of `Storage` that a sign-in needs. */
@@ -71,7 +77,7 @@ const RESPONSE_PARAMETERS = [
  * @see RFC 6749 section 4.1.1, RFC 7636 section 4.3
  */
 export async function beginSignIn(storage: SignInStorage, provider: IdentityProvider): Promise<URL> {
-  const { issuer, authorizationEndpoint, clientId, redirectUri, scope = 'openid profile' } = provider;
+  const { issuer, authorizationEndpoint, clientId, redirectUri, scope = 'openid profile', prompt } = provider;
   const state = generateRandomState();
   const codeVerifier = generateRandomCodeVerifier();
   const codeChallenge = await calculatePKCECodeChallenge(codeVerifier);
@@ -86,6 +92,7 @@ export async function beginSignIn(storage: SignInStorage, provider: IdentityProv
     state,
     code_challenge: codeChallenge,
     code_challenge_method: 'S256',
+    ...(prompt && { prompt }),
   };
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   return url;

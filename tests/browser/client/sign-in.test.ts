@@ -54,11 +54,17 @@ describe('the beginning of a sign-in', () => {
     expect(code_challenge).toMatch(/^[\w-]{43}$/);
   });
 
-  it('asks for another scope when given one, and uses no state and no challenge twice', async () => {
+  it.each([
+    ['scope', 'openid music'],
+    ['prompt', 'select_account'],
+  ] as const)('asks for the %s that it is given: %s', async (name, value) => {
+    const address = await clientIn(openPage(), gateway).beginSignIn({ ...PROVIDER, [name]: value });
+    expect(address.searchParams.getAll(name)).toEqual([value]);
+  });
+
+  it('uses no state and no challenge twice', async () => {
     const client = clientIn(openPage(), gateway);
-    const first = await client.beginSignIn({ ...PROVIDER, scope: 'openid music' });
-    const second = await client.beginSignIn(PROVIDER);
-    expect(first.searchParams.get('scope')).toBe('openid music');
+    const [first, second] = [await client.beginSignIn(PROVIDER), await client.beginSignIn(PROVIDER)];
     for (const name of ['state', 'code_challenge']) {
       expect(first.searchParams.get(name)).not.toBe(second.searchParams.get(name));
     }
