@@ -8,7 +8,13 @@ import {
   requestData,
   sendRequest,
 } from './gateway-request.ts';
-import { type Generation, type GenerationOptions, type GenerationOrder, generate } from './generation.ts';
+import {
+  type Generation,
+  type GenerationOptions,
+  type GenerationOrder,
+  generate,
+  loadRecovery,
+} from './generation.ts';
 import { repeatWhileTemporary } from './repetition.ts';
 import {
   beginSignIn,
@@ -65,7 +71,14 @@ export interface GatewayClient {
   /** Never from a cache. A session that the upstream has ended counts as none. */
   session(): Promise<SessionCheck>;
   models(): Promise<unknown>;
-  /** Orders a track, and returns as soon as its audio begins. */
+  /**
+   * Orders a track, and returns as soon as its audio begins. While no audio has arrived, a break repeats the order under
+   * the same key; afterwards, the rest is read from the creation. The upstream has to honour the key, and to serve ranges.
+   *
+   * @throws GatewayRequestError when the order is refused before any break
+   * @throws RecoveryError when it is refused after a break, or the break lasts too long
+   * @throws the signal's reason, by default an `AbortError`, when aborted
+   */
   generate(order: GenerationOrder, options?: GenerationOptions): Promise<Generation>;
   creations(): Promise<unknown>;
   creation(creationId: string): Promise<unknown>;
@@ -110,7 +123,11 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
       return true;
     },
     session: () => checkSession(connection),
-    models: () => requestData(connection, '/api/music/models'),
+    models() {
+      // A page that asks for them is about to generate. If this fails, the generation tries it again.
+      loadRecovery().catch(() => {});
+      return requestData(connection, '/api/music/models');
+    },
     generate: (order, generationOptions) => generate(connection, order, generationOptions),
     creations: () => upstreamData('/v1/music/creations'),
     creation: async (creationId) => upstreamData(creationPath(creationId)),

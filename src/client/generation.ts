@@ -1,7 +1,8 @@
-/** Generates a track: one attempt under an Idempotency-Key, whose audio is read as it arrives. */
+/** Generates a track whose audio outlives its connection. What does the work is loaded with the first generation. */
 
 import type { GenerationRequest } from '../gateway/routes/schemas.ts';
-import { type GatewayConnection, networkError, sendRequest } from './gateway-request.ts';
+import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
+import type { UnfinishedGenerations } from './unfinished-generations.ts';
 
 /** What to generate, in the gateway's own words. */
 export type GenerationOrder = Pick<GenerationRequest, 'model' | 'prompt' | 'music_length_ms'> & {
@@ -19,12 +20,22 @@ export interface GenerationOptions {
    * Ends the wait, or the body. The gateway lets the generation finish anyway, because it is paid for.
    */
   readonly signal?: AbortSignal;
-  /** Called when the response begins and for each piece of it. An error thrown here ends the promise or the body. */
+  /** A connection that brings no byte of a begun track for so long counts as broken. By default, 20,000. */
+  readonly stallMs?: number;
+  /** How long to try again after a break; by default, 600,000. */
+  readonly giveUpAfterMs?: number;
+  /** Keeps the order until its outcome is known. */
+  readonly unfinished?: Pick<UnfinishedGenerations, 'keep' | 'forget'>;
+  /** Called for each change and each piece. An error thrown here ends the promise or the body. */
   readonly onProgress?: (progress: GenerationProgress) => void;
 }
 
 export interface GenerationProgress {
+  /** `waiting` for the first response; `recovering` from a break, before or in the audio. */
+  readonly state: 'waiting' | 'arriving' | 'recovering' | 'complete';
   readonly bytes: number;
+  /** Known after a recovery, and at the end. */
+  readonly totalBytes: number | undefined;
   /** Milliseconds since the order was sent. */
   readonly elapsedMs: number;
   /** Milliseconds until the first byte; undefined until it has arrived. */
@@ -36,68 +47,29 @@ export interface Generation {
   readonly creationId: string | null;
   readonly generationId: string | null;
   readonly contentType: string;
-  /** The audio. It fails with a GatewayRequestError when the connection breaks, with the signal's reason on abort. */
+  /** The audio. It fails with a RecoveryError when it cannot be recovered, with the signal's reason on abort. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
-/**
- * Orders a track, and returns as soon as its audio begins.
- *
- * @throws GatewayRequestError when the order is refused or the gateway cannot be reached
- * @throws the signal's reason, by default an `AbortError`, when aborted
- */
+/** @throws GatewayRequestError when the module cannot be loaded; nothing was ordered then */
 export async function generate(
   connection: GatewayConnection,
   order: GenerationOrder,
-  { idempotencyKey = crypto.randomUUID(), signal, onProgress = () => {} }: GenerationOptions = {},
+  options: GenerationOptions = {},
 ): Promise<Generation> {
-  const begun = performance.now();
-  const response = await sendRequest(connection, '/api/music/generate', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
-    body: JSON.stringify(copyOrder(order)),
-    ...(signal && { signal }),
-  });
-  let bytes = 0;
-  let firstByteMs: number | undefined;
-  const report = (more: number) => {
-    const elapsedMs = performance.now() - begun;
-    bytes += more;
-    if (more) firstByteMs ??= elapsedMs;
-    onProgress({ bytes, elapsedMs, firstByteMs });
-  };
-  report(0);
-  return {
-    creationId: response.headers.get('x-music-creation-id'),
-    generationId: response.headers.get('x-generation-id'),
-    contentType: response.headers.get('content-type') ?? 'audio/mpeg',
-    body: reported(response, report, signal),
-  };
+  const { signal } = options;
+  const aborted = Promise.withResolvers<never>();
+  signal?.addEventListener('abort', () => aborted.reject(signal.reason), { once: true });
+  const { beginGeneration } = await Promise.race([loadRecovery(), aborted.promise]);
+  return beginGeneration(connection, order, options);
 }
 
-/** Without whatever else the caller's object has. */
-export function copyOrder(order: GenerationOrder): GenerationOrder {
-  const { model, prompt, music_length_ms, force_instrumental, is_public } = order;
-  return { model, prompt, music_length_ms, force_instrumental, is_public };
-}
-
-/** Returns the body with each piece reported, and with the client's own error when the connection breaks. */
-function reported(
-  response: Response,
-  report: (more: number) => void,
-  signal: AbortSignal | undefined,
-): Generation['body'] {
-  const reader = response.body?.getReader();
-  return new ReadableStream({
-    async pull(controller) {
-      // An error thrown here is the error that the reader of this body gets.
-      const piece = await reader?.read().catch((cause: unknown) => {
-        throw networkError(cause, signal, false);
-      });
-      if (!piece?.value) return controller.close();
-      report(piece.value.byteLength);
-      controller.enqueue(piece.value);
-    },
-    cancel: (reason) => reader?.cancel(reason),
-  });
+/** A bundler makes a file of its own of it, which is a quarter of the client. A load that has failed can be repeated. */
+export async function loadRecovery() {
+  try {
+    return await import('./recovering-generation.ts');
+  } catch (cause) {
+    const message = 'A part of the page could not be loaded.';
+    throw new GatewayRequestError(message, { status: 0, retryIsSafe: true, cause });
+  }
 }

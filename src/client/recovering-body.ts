@@ -2,15 +2,14 @@
 
 import type { ArrivedAudio, Piece } from './arrived-audio.ts';
 import { contentPath } from './creation-path.ts';
-import type { GatewayClient } from './gateway-client.ts';
-import { GatewayRequestError, networkError } from './gateway-request.ts';
-import type { Generation } from './generation.ts';
+import { type GatewayConnection, GatewayRequestError, networkError, sendRequest } from './gateway-request.ts';
 import { afterBreak, type RecoveredGeneration, RecoveryError } from './recovery-error.ts';
 import { isTemporary, repeatWhileTemporary } from './repetition.ts';
+import type { BegunTrack } from './send-order.ts';
 import { beforeStall, type WatchedBody, watchBody } from './watched-body.ts';
 
 interface Recovery {
-  readonly client: Pick<GatewayClient, 'upstream'>;
+  readonly connection: GatewayConnection;
   readonly idempotencyKey: string;
   readonly signal: AbortSignal;
   readonly stallMs: number;
@@ -24,7 +23,7 @@ export class RecoveringBody {
   readonly #generation: RecoveredGeneration;
   #watched: WatchedBody;
 
-  constructor({ creationId, body }: Generation, arrived: ArrivedAudio, recovery: Recovery) {
+  constructor({ creationId, body }: BegunTrack, arrived: ArrivedAudio, recovery: Recovery) {
     this.#arrived = arrived;
     this.#recovery = recovery;
     this.#generation = { creationId, idempotencyKey: recovery.idempotencyKey };
@@ -62,9 +61,9 @@ export class RecoveringBody {
   }
 
   async #openRest(creationId: string): Promise<ReadableStream<Piece> | null> {
-    const { client, signal, stallMs } = this.#recovery;
+    const { connection, signal, stallMs } = this.#recovery;
     const attempt = new AbortController();
-    const request = client.upstream(contentPath(creationId), {
+    const request = sendRequest(connection, `/api/upstream${contentPath(creationId)}`, {
       headers: this.#arrived.rangeHeaders(),
       // A browser's cache must not put this part together with another one.
       cache: 'no-store',

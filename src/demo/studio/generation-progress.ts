@@ -7,7 +7,7 @@ import type { Text } from './text.ts';
 
 export interface GenerationProgress {
   begin(): void;
-  update(progress: Progress): void;
+  update(progress: Omit<Progress, 'state' | 'totalBytes'>): void;
   end(outcome: 'complete' | 'cancelled' | 'broken'): void;
   /** Hides the progress of an order that was refused. */
   hide(): void;

@@ -10,13 +10,13 @@ export const CLIENT = './src/client/gateway-client.ts';
  *
  * @returns the code as a classic script, and the files that have a part in it
  */
-export async function bundle(entry: string, { minify = false } = {}) {
+export async function bundle(entry: string, options: Pick<Bun.BuildConfig, 'minify' | 'external'> = {}) {
   const { outputs, metafile } = await Bun.build({
+    ...options,
     entrypoints: [ENTRY],
     files: { [ENTRY]: entry },
     target: 'browser',
     format: 'iife',
-    minify,
     metafile: true,
   });
   const [output, ...more] = outputs;
@@ -24,4 +24,15 @@ export async function bundle(entry: string, { minify = false } = {}) {
   const parts = Object.values(metafile?.outputs ?? {}).flatMap(({ inputs }) => Object.entries(inputs));
   const files = parts.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([file]) => file);
   return { code: await output.text(), files };
+}
+
+/** Bundles it as modules, some of which are loaded later. The paths begin with a slash; the first is `/entry.js`. */
+export async function bundleModules(entry: string): Promise<ReadonlyMap<string, Blob>> {
+  const { outputs } = await Bun.build({
+    entrypoints: [ENTRY],
+    files: { [ENTRY]: entry },
+    target: 'browser',
+    splitting: true,
+  });
+  return new Map(outputs.map((output) => [output.path.replace('./', '/'), output]));
 }

@@ -1,10 +1,6 @@
-/** Generates a track with recovery, and disturbs it at certain shares of its bytes. */
+/** Generates a track, and disturbs it at certain shares of its bytes. */
 
-import {
-  generateWithRecovery,
-  type RecoveryOptions,
-  type RecoveryProgress,
-} from '../../../src/client/recovering-generation.ts';
+import type { GenerationOptions, GenerationProgress } from '../../../src/client/generation.ts';
 import { ORDER, type RecoveryWorld, TRACK_BYTES } from './recovery-world.ts';
 
 /** What the account has and has paid after one track. */
@@ -14,14 +10,14 @@ export const ONCE = { creations: 1, credits: 10 };
 export async function generateDisturbed(
   { client }: RecoveryWorld,
   disturb: (share: number, creationId: string) => void,
-  options: RecoveryOptions = {},
+  options: GenerationOptions = {},
 ) {
-  const seen: RecoveryProgress[] = [];
-  const onProgress = (progress: RecoveryProgress) => {
+  const seen: GenerationProgress[] = [];
+  const onProgress = (progress: GenerationProgress) => {
     seen.push(progress);
     options.onProgress?.(progress);
   };
-  const generation = await generateWithRecovery(client, ORDER, { ...options, onProgress });
+  const generation = await client.generate(ORDER, { ...options, onProgress });
   const hash = new Bun.CryptoHasher('sha256');
   let bytes = 0;
   for await (const piece of generation.body) {
@@ -33,7 +29,7 @@ export async function generateDisturbed(
 }
 
 /** Without repetitions. */
-function statesOf(seen: readonly RecoveryProgress[]): string[] {
+function statesOf(seen: readonly GenerationProgress[]): string[] {
   return seen.map(({ state }) => state).filter((state, index, all) => state !== all[index - 1]);
 }
 

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { ORIGIN, SIGNED_IN, type World } from '../../support/world.ts';
-import { openBreaking, openSignedIn, rejection, respondWith } from './page.ts';
+import { openBreaking, openSignedIn, recorded, rejection, respondWith } from './page.ts';
 
 const CALL = 'POST /v1/music';
 const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_ms: 30_000 };
-const BROKEN = { name: 'GatewayRequestError', status: 0, retryIsSafe: false };
+/** Without an id of the creation, the rest cannot be read. */
+const BROKEN = { name: 'RecoveryError', code: 'gave_up', creationId: null };
 /** How long the gateway reads paid audio after its client has gone. */
 const SHORT = { TIMEOUT_STREAM_MS: '300' };
 
@@ -78,10 +79,10 @@ describe('the body of a generation', () => {
   });
 
   it('passes on the reason for which it is cancelled', async () => {
-    const reasons: unknown[] = [];
-    const audio = new ReadableStream({ cancel: (reason) => void reasons.push(reason) });
-    await (await respondWith(audio).generate(ORDER)).body.cancel('enough');
-    expect(reasons).toEqual(['enough']);
+    const { fetch, sent } = recorded(async () => new Response(new ReadableStream()));
+    const client = createGatewayClient({ baseUrl: 'http://gateway.test', fetch });
+    await (await client.generate(ORDER)).body.cancel('enough');
+    expect(sent[0]?.init.signal?.reason).toBe('enough');
   });
 
   it('fails after all that has arrived when the connection breaks', async () => {
@@ -90,8 +91,8 @@ describe('the body of a generation', () => {
     expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('hello');
     opened.breakOff();
     const error = await rejection(reader.read());
-    expect(error).toMatchObject({ ...BROKEN, message: 'The connection to the gateway failed.' });
-    expect(error).toHaveProperty('cause.message');
+    expect(error).toMatchObject(BROKEN);
+    expect(error).toHaveProperty('cause.message', 'The connection to the gateway failed.');
   });
 
   it('fails with the same error when its signal is there, but not aborted', async () => {
@@ -101,6 +102,6 @@ describe('the body of a generation', () => {
     const { body } = await respondWith(audio).generate(ORDER, { signal });
     const error = await rejection(body.getReader().read());
     expect(error).toMatchObject(BROKEN);
-    expect(error).toHaveProperty('cause', cause);
+    expect(error).toHaveProperty('cause.cause', cause);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import type { RecoveryProgress } from '../../../src/client/recovering-generation.ts';
+import type { GenerationProgress } from '../../../src/client/generation.ts';
 import { breakTwice, generateDisturbed, ONCE, onceAt, replaceContent } from './disturbed-generation.ts';
 import { rejection } from './page.ts';
 import { openRecoveryWorld, TRACK_BYTES, undisturbedHash } from './recovery-world.ts';
@@ -9,7 +9,7 @@ const MUSIC = 'POST /v1/music';
 const STALL_MS = 1_500;
 const RECOVERED = ['waiting', 'arriving', 'recovering', 'arriving', 'complete'];
 
-describe('a generation with recovery', () => {
+describe('a generation whose connection breaks', () => {
   it.each([0.1, 0.5, 0.9])('is whole although the connection is cut at %d of it', async (share) => {
     await using world = await openRecoveryWorld();
     const cut = onceAt(world, share, () => world.network.break());
@@ -126,7 +126,7 @@ describe('a recovery', () => {
     const abort = new AbortController();
     const reason = new Error('the user has left');
     const cut = onceAt(world, 0.5, () => world.network.cut());
-    const onProgress = ({ state }: RecoveryProgress) => {
+    const onProgress = ({ state }: GenerationProgress) => {
       if (state === 'recovering') queueMicrotask(() => abort.abort(reason));
     };
     const generated = generateDisturbed(world, cut, { signal: abort.signal, onProgress });

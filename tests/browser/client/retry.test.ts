@@ -4,11 +4,13 @@ import { failWith, openSignedIn, recorded, rejection, respondWith } from './page
 
 const ORDER = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 const MUSIC = 'POST /v1/music';
+/** One attempt, whose error the test gets. */
+const ONCE = { giveUpAfterMs: 0 };
 
 type Send = (client: GatewayClient) => Promise<unknown>;
 
 const CHANGES: [name: string, send: Send][] = [
-  ['a generation', (client) => client.generate(ORDER)],
+  ['a generation', (client) => client.generate(ORDER, ONCE)],
   ['a change', (client) => client.setVisibility('1', true)],
   ['a sign-out', (client) => client.signOut()],
   ['a DELETE', (client) => client.upstream('/v1/music/creations/1', { method: 'DELETE' })],
@@ -56,7 +58,7 @@ const OUTCOMES: Outcome[] = [
 describe('retrying a generation', () => {
   it.each(OUTCOMES)('after %d with Proxy-Status %p is safe: %p', async (status, proxyStatus, retryIsSafe) => {
     const client = respondWith(null, { status, headers: proxyStatus ? { 'proxy-status': proxyStatus } : {} });
-    expect(await rejection(client.generate(ORDER))).toMatchObject({ status, retryIsSafe });
+    expect(await rejection(client.generate(ORDER, ONCE))).toMatchObject({ status, retryIsSafe });
   });
 });
 
@@ -94,10 +96,10 @@ describe('a generation through the gateway', () => {
     const { world, client } = opened;
     const never = Promise.withResolvers<Response>();
     world.upstream.on(MUSIC, () => never.promise);
-    expect(await rejection(client.generate(ORDER))).toMatchObject({ status: 502, retryIsSafe: false });
+    expect(await rejection(client.generate(ORDER, ONCE))).toMatchObject({ status: 502, retryIsSafe: false });
     never.resolve(new Response());
     await world.upstream.stop();
-    expect(await rejection(client.generate(ORDER))).toMatchObject({ status: 502, retryIsSafe: true });
+    expect(await rejection(client.generate(ORDER, ONCE))).toMatchObject({ status: 502, retryIsSafe: true });
     expect(await rejection(client.session())).toMatchObject({ status: 502, retryIsSafe: true });
   });
 
@@ -109,7 +111,7 @@ describe('a generation through the gateway', () => {
     const first = client.generate(ORDER);
     await world.upstream.arrived(MUSIC);
     const refused = { status: 503, retryIsSafe: true, retryAfterSeconds: 5 };
-    expect(await rejection(client.generate(ORDER))).toMatchObject(refused);
+    expect(await rejection(client.generate(ORDER, ONCE))).toMatchObject(refused);
     late.resolve(new Response('audio'));
     expect(await new Response((await first).body).text()).toBe('audio');
   });

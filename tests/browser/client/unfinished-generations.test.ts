@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { generateWithRecovery } from '../../../src/client/recovering-generation.ts';
+import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { UnfinishedGenerations } from '../../../src/client/unfinished-generations.ts';
 import { failWith, openPage, rejection, respondWith } from './page.ts';
 import { openRecoveryWorld, ORDER as TRACK, undisturbedHash } from './recovery-world.ts';
@@ -16,11 +16,17 @@ function openStorage() {
 describe('unfinished generations', () => {
   it('are kept with the id of their creation as soon as it is known, and forgotten when they are complete', async () => {
     const { unfinished } = openStorage();
-    const client = respondWith('audio', { headers: { 'x-music-creation-id': 'c-7' } });
+    const atSending: unknown[] = [];
+    const client = createGatewayClient({
+      baseUrl: 'http://gateway.test',
+      async fetch() {
+        atSending.push(...unfinished.list());
+        return new Response('audio', { headers: { 'x-music-creation-id': 'c-7' } });
+      },
+    });
     const form = { ...ORDER, note: 'private' };
-    const ordered = generateWithRecovery(client, form, { ...KEY, unfinished });
-    expect(unfinished.list()).toEqual([{ order: ORDER, ...KEY, creationId: null }]);
-    const { body } = await ordered;
+    const { body } = await client.generate(form, { ...KEY, unfinished });
+    expect(atSending).toEqual([{ order: ORDER, ...KEY, creationId: null }]);
     expect(unfinished.list()).toEqual([{ order: ORDER, ...KEY, creationId: 'c-7' }]);
     await new Response(body).text();
     expect(unfinished.list()).toEqual([]);
@@ -31,19 +37,19 @@ describe('unfinished generations', () => {
     [500, ['a-key']],
   ])('of an order that got %d are these: %p', async (status, kept) => {
     const { unfinished } = openStorage();
-    const refused = generateWithRecovery(respondWith(null, { status }), ORDER, { ...KEY, unfinished });
+    const refused = respondWith(null, { status }).generate(ORDER, { ...KEY, unfinished });
     expect(await rejection(refused)).toMatchObject({ status });
     expect(unfinished.list().map(({ idempotencyKey }) => idempotencyKey)).toEqual(kept);
   });
 
   it('are forgotten when the user does not want them any more', async () => {
     const { unfinished } = openStorage();
-    const { body } = await generateWithRecovery(respondWith('audio'), ORDER, { unfinished });
+    const { body } = await respondWith('audio').generate(ORDER, { unfinished });
     expect(unfinished.list()).toHaveLength(1);
     await body.cancel();
     expect(unfinished.list()).toEqual([]);
     const signal = AbortSignal.abort();
-    await rejection(generateWithRecovery(failWith('aborted'), ORDER, { unfinished, signal }));
+    await rejection(failWith('aborted').generate(ORDER, { unfinished, signal }));
     expect(unfinished.list()).toEqual([]);
   });
 
@@ -72,14 +78,14 @@ describe('unfinished generations', () => {
     // What a reload would end; the test ends it last, because an abort forgets the order.
     const abort = new AbortController();
     const { signal } = abort;
-    const lost = rejection(generateWithRecovery(world.client, TRACK, { unfinished, signal }));
+    const lost = rejection(world.client.generate(TRACK, { unfinished, signal }));
     await accepted.promise;
     order.giveBack();
 
     const [kept] = unfinished.list();
     expect(kept).toMatchObject({ order: TRACK, creationId: null });
     const idempotencyKey = kept?.idempotencyKey ?? '';
-    const { body } = await generateWithRecovery(world.client, TRACK, { unfinished, idempotencyKey });
+    const { body } = await world.client.generate(TRACK, { unfinished, idempotencyKey });
     const audio = await new Response(body).bytes();
     expect(new Bun.CryptoHasher('sha256').update(audio).digest('hex')).toBe(undisturbedHash());
     expect(unfinished.list()).toEqual([]);

@@ -1,0 +1,38 @@
+/** Sends an order over one connection. */
+
+import { type GatewayConnection, sendRequest } from './gateway-request.ts';
+import type { GenerationOptions, GenerationOrder } from './generation.ts';
+
+/** The beginning of a track, whose body fails when the connection breaks. */
+export type BegunTrack = Awaited<ReturnType<typeof sendOrder>>;
+
+/**
+ * Returns as soon as the audio begins.
+ *
+ * @throws GatewayRequestError when the order is refused or the gateway cannot be reached
+ * @throws the signal's reason when it is aborted
+ */
+export async function sendOrder(
+  connection: GatewayConnection,
+  order: GenerationOrder,
+  { idempotencyKey, signal }: Required<Pick<GenerationOptions, 'idempotencyKey' | 'signal'>>,
+) {
+  const { headers, body } = await sendRequest(connection, '/api/music/generate', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
+    body: JSON.stringify(copyOrder(order)),
+    signal,
+  });
+  return {
+    creationId: headers.get('x-music-creation-id'),
+    generationId: headers.get('x-generation-id'),
+    contentType: headers.get('content-type') ?? 'audio/mpeg',
+    body,
+  };
+}
+
+/** Without whatever else the caller's object has. */
+export function copyOrder(order: GenerationOrder): GenerationOrder {
+  const { model, prompt, music_length_ms, force_instrumental, is_public } = order;
+  return { model, prompt, music_length_ms, force_instrumental, is_public };
+}
