@@ -16,21 +16,11 @@ import {
   loadRecovery,
 } from './generation.ts';
 import { repeatWhileTemporary } from './repetition.ts';
-import {
-  beginSignIn,
-  completeSignIn,
-  type IdentityProvider,
-  isSignInResponse,
-  type SignInStorage,
-  withoutResponse,
-} from './sign-in.ts';
+import { beginSignIn, type IdentityProvider, type SignInStorage } from './sign-in.ts';
+import { createSignInCompletion } from './sign-in-completion.ts';
 
-/** These exist in a page, but not in a worker or on a server. */
+/** Exists in a page, but not in a worker or on a server. */
 declare const sessionStorage: SignInStorage | undefined;
-declare const location: { readonly href: string } | undefined;
-declare const history:
-  | { readonly state: unknown; replaceState(state: unknown, unused: string, address: string): void }
-  | undefined;
 
 export interface GatewayClientOptions {
   /** The gateway's origin, such as `https://api.studio.example`; on the same site as the page, for its cookies. */
@@ -61,14 +51,15 @@ export interface GatewayClient {
   beginSignIn(provider: IdentityProvider): Promise<URL>;
   /**
    * Completes a sign-in when this address, by default the page's own, is a response of the identity provider. Removes
-   * the response from the page's own address, and thereby from the history. After a failure, begin a new sign-in.
+   * the response from the page's own address, and thereby from the history. After a failure, begin a new sign-in. Called
+   * again meanwhile, as by React's StrictMode, it has the outcome of the first call.
    *
    * @returns false when the address is no such response
    * @throws SignInError when the response is a refusal, or does not belong to a sign-in of this tab
    * @throws TypeError when the address is not absolute
    */
   completeSignIn(address?: string): Promise<boolean>;
-  /** Never from a cache. A session that the upstream has ended counts as none. */
+  /** After a sign-in that is being completed. Never from a cache. A session that the upstream has ended counts as none. */
   session(): Promise<SessionCheck>;
   models(): Promise<unknown>;
   /**
@@ -110,19 +101,15 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   const upstreamData = (path: string, init?: RequestInit) =>
     requestData(connection, `/api/upstream${path}`, init);
   const playbackUrl = (path: string) => `${connection.baseUrl}/api/upstream${path}`;
+  const signInCompletion = createSignInCompletion(connection, () => storageOf(options));
 
   return {
     beginSignIn: async (provider) => beginSignIn(storageOf(options), provider),
-    async completeSignIn(address = typeof location === 'undefined' ? '' : location.href) {
-      // The browser's own error would quote the address, and with it the code.
-      if (!URL.canParse(address)) throw new TypeError('An absolute address is needed.');
-      const response = new URL(address);
-      if (!isSignInResponse(response)) return false;
-      cleanPageAddress();
-      await completeSignIn(connection, storageOf(options), response);
-      return true;
+    completeSignIn: (address) => signInCompletion.complete(address),
+    async session() {
+      await signInCompletion.whenOver();
+      return checkSession(connection);
     },
-    session: () => checkSession(connection),
     models() {
       // A page that asks for them is about to generate. If this fails, the generation tries it again.
       loadRecovery().catch(() => {});
@@ -169,13 +156,6 @@ async function checkSession(connection: GatewayConnection): Promise<SessionCheck
 function isBareState(body: unknown): boolean {
   if (body === undefined) return true;
   return isRecord(body) && body['authenticated'] === true && Object.keys(body).length === 1;
-}
-
-/** Changes only the page's own address, which may differ from the one that was given. */
-function cleanPageAddress(): void {
-  if (typeof history === 'undefined' || typeof location === 'undefined') return;
-  const address = new URL(location.href);
-  if (isSignInResponse(address)) history.replaceState(history.state, '', withoutResponse(address).href);
 }
 
 /** @throws TypeError in a worker, which has no `sessionStorage`, when the options have no storage */

@@ -19,6 +19,7 @@ describe('the client in the bundle of a web app', () => {
       'src/client/gateway-request.ts',
       'src/client/generation.ts',
       'src/client/repetition.ts',
+      'src/client/sign-in-completion.ts',
       'src/client/sign-in.ts',
     ]);
     expect(code).not.toMatch(/elysia|typebox|\bBun\b|node:|process\.env/i);

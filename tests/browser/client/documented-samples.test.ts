@@ -116,7 +116,14 @@ describeInChromium('the code samples for web-app developers', (visit) => {
     expect(await page.evaluate(() => samples.begin())).toBeUndefined();
     await page.evaluate(() => samples.signIn());
     await comeBackAs(page, 'Ada');
-    expect(await page.evaluate(() => samples.begin())).toMatchObject({ name: 'Ada' });
+    const posted: string[] = [];
+    page.on('request', (request) => {
+      if (request.method() === 'POST') posted.push(new URL(request.url()).pathname);
+    });
+    // As React's StrictMode does.
+    const twice = page.evaluate(() => Promise.all([samples.begin(), samples.begin()]));
+    expect(await twice).toMatchObject([{ name: 'Ada' }, { name: 'Ada' }]);
+    expect(posted).toEqual(['/api/auth/idp']);
     expect(new URL(page.url()).search).toBe('');
 
     const keys = await overloadOnce(opened, visitor);

@@ -54,6 +54,29 @@ describe('the address of a page that completes a sign-in', () => {
     expect(JSON.stringify(world.upstream.last('POST /oauth/token').body)).toContain('code=c-1');
   });
 
+  it('is exchanged once when it is completed twice at once, and the session check waits for it', async () => {
+    await using world = startWorld();
+    const page = await comeBack(world, (state) => `/callback?code=c-1&state=${state}`);
+    world.upstream.on('GET /v1/me', () => Response.json({ name: 'Ada' }));
+    const once = 'Promise.all([client.completeSignIn(), client.completeSignIn(), client.session()])';
+    expect(await inPage(page, once)).toEqual([true, true, { authenticated: true, profile: { name: 'Ada' } }]);
+    expect(world.upstream.calls).toEqual(['POST /oauth/token', 'POST /v1/auth/idp', 'GET /v1/me']);
+  });
+
+  it('has one refusal for all who complete it, and the session check goes on without it', async () => {
+    await using world = startWorld();
+    const page = await comeBack(world, (state) => `/callback?code=c-1&state=${state}`);
+    world.upstream.on('POST /oauth/token', () => Response.json({ error: 'invalid_grant' }, { status: 400 }));
+    const complete = `client.completeSignIn().catch(({ name }) => name)`;
+    expect(await inPage(page, `Promise.all([${complete}, ${complete}, client.session()])`)).toEqual([
+      'GatewayRequestError',
+      'GatewayRequestError',
+      { authenticated: false },
+    ]);
+    expect(world.upstream.calls).toEqual(['POST /oauth/token']);
+    expect(await inPage(page, 'client.completeSignIn()')).toBe(false);
+  });
+
   it.each([
     ['a refusal', (state: string) => `?error=access_denied&error_description=d&error_uri=u&state=${state}`],
     ['a foreign state', () => '?code=c-1&state=foreign'],
