@@ -1,14 +1,19 @@
 /** Generates a track whose audio outlives its connection. What does the work is loaded with the first generation. */
 
-import type { GenerationRequest } from '../gateway/routes/schemas.ts';
 import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
 import type { UnfinishedGenerations } from './unfinished-generations.ts';
 
 /** What to generate, in the gateway's own words. */
-export type GenerationOrder = Pick<GenerationRequest, 'model' | 'prompt' | 'music_length_ms'> & {
+export interface GenerationOrder {
+  /** As `models` names it. */
+  readonly model: string;
+  /** At most 4,100 characters. */
+  readonly prompt: string;
+  /** Milliseconds, from 3,000 to 600,000. */
+  readonly music_length_ms: number;
   readonly force_instrumental?: boolean | undefined;
   readonly is_public?: boolean | undefined;
-};
+}
 
 export interface GenerationOptions {
   /**

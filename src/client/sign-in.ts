@@ -7,7 +7,6 @@ import {
   generateRandomState,
   validateAuthResponse,
 } from 'oauth4webapi';
-import type { SignInRequest } from '../gateway/routes/schemas.ts';
 import { type GatewayConnection, isRecord, sendRequest } from './gateway-request.ts';
 
 /** Where the user signs in, and as which OAuth client. */
@@ -125,7 +124,7 @@ export async function completeSignIn(
 ): Promise<void> {
   const begun = takeBegun(storage);
   if (!begun) throw new SignInError('not_begun', 'No sign-in was begun in this tab.');
-  const body: SignInRequest = { code: validatedCode(begun, address), code_verifier: begun.codeVerifier };
+  const body = { code: validatedCode(begun, address), code_verifier: begun.codeVerifier };
   await sendRequest(connection, '/api/auth/idp', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

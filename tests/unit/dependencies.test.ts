@@ -2,6 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import manifest from '../../package.json';
+import clientManifest from '../../src/client/package.json';
 import benchManifest from '../bench/package.json';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -12,6 +13,11 @@ describe('the installation', () => {
     'has one version of %s, not a range',
     (_, version) => expect(version).toMatch(/^\d+\.\d+\.\d+$/),
   );
+
+  it('has of each package in the client the version with which the client is tested', () => {
+    expect(clientManifest.version).toBe(manifest.version);
+    expect(clientManifest.dependencies).toEqual({ oauth4webapi: `^${dependencies.oauth4webapi}` });
+  });
 
   it.each(['bun.lock', 'tests/bench/bun.lock'])('checks the content of every package in %s', async (lock) => {
     const packages = [

@@ -24,6 +24,7 @@ const REFUSED = {
   'src/gateway/openapi': ['../gateway.ts', '../../client/gateway-client.ts', '../../demo/demo.ts'],
   'src/gateway': ['../client/gateway-client.ts'],
   'src/client': [
+    '../gateway/routes/schemas.ts',
     '../gateway/routes/proxy-target.ts',
     '../gateway/settings/settings.ts',
     '../demo/demo.ts',
@@ -45,7 +46,6 @@ const ALLOWED = {
   'src/gateway/openapi': ['../routes/schemas.ts'],
   'src/demo': ['../gateway/gateway.ts'],
   'src/demo/tour': ['../../client/gateway-client.ts'],
-  'src/client': ['../gateway/routes/schemas.ts'],
   'src/demo/studio': ['../../client/gateway-client.ts'],
 };
 

@@ -3,7 +3,7 @@
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const ENTRY = `${ROOT}entry.ts`;
 
-export const CLIENT = './src/client/gateway-client.ts';
+export const CLIENT = './src/client/index.ts';
 
 /**
  * Bundles TypeScript as if it stood in the project's root; it is not written to disk.

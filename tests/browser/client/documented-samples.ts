@@ -16,8 +16,7 @@ export async function writeSamples(page: string, replacements: Readonly<Record<s
   const folder = await mkdtemp(`${tmpdir()}/documented-samples-`);
   const text = await Bun.file(ROOT + page).text();
   const names: string[] = [];
-  // The compiler does not follow a link to the client's folder.
-  const all = Object.entries({ ...replacements, "'./client/": `'${ROOT}src/client/` });
+  const all = Object.entries({ ...replacements, "'music-gateway-client'": `'${ROOT}src/client/index.ts'` });
   for (const [, name = '', code = ''] of text.matchAll(SAMPLE)) {
     const replaced = all.reduce((before, [from, to]) => before.replaceAll(from, to), code);
     await Bun.write(`${folder}/${name}`, replaced);

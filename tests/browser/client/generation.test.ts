@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import type { GenerationProgress } from '../../../src/client/generation.ts';
+import type { GenerationOrder, GenerationProgress } from '../../../src/client/generation.ts';
+import type { GenerationRequest } from '../../../src/gateway/routes/schemas.ts';
 import type { World } from '../../support/world.ts';
 import { rejection, respondWith, shareSignedIn } from './page.ts';
 
@@ -29,7 +30,8 @@ describe('an order', () => {
     const { world, client } = signedIn();
     const headers = { 'content-type': 'audio/wav', 'x-music-creation-id': 'c-7', 'x-generation-id': 'g-9' };
     world.upstream.on(CALL, () => new Response('audio', { headers }));
-    const order = { ...ORDER, force_instrumental: true, is_public: true };
+    const order = { ...ORDER, force_instrumental: true, is_public: true } satisfies Required<GenerationOrder>;
+    order satisfies GenerationRequest;
     const form = { ...order, note: 'private', token: 't', toJSON: () => 'mine' };
     const { body, ...generation } = await client.generate(form);
     expect(generation).toEqual({ creationId: 'c-7', generationId: 'g-9', contentType: 'audio/wav' });

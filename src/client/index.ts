@@ -1,0 +1,19 @@
+/** What a web app imports from the package; its bundler drops what it does not use. */
+// biome-ignore-all lint/performance/noBarrelFile: a package has one address for all of it.
+
+export {
+  createGatewayClient,
+  type GatewayClient,
+  type GatewayClientOptions,
+  type SessionCheck,
+} from './gateway-client.ts';
+export { GatewayRequestError } from './gateway-request.ts';
+export type {
+  Generation,
+  GenerationOptions,
+  GenerationOrder,
+  GenerationProgress,
+} from './generation.ts';
+export { RecoveryError } from './recovery-error.ts';
+export { type IdentityProvider, SignInError, type SignInStorage } from './sign-in.ts';
+export { type UnfinishedGeneration, UnfinishedGenerations } from './unfinished-generations.ts';
