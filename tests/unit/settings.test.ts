@@ -73,7 +73,7 @@ function clientKeyOf({ identityProvider: { credential } }: Settings) {
 const upstreamUrl: Read = (settings) => settings.upstreamUrl;
 const tokenUrl: Read = ({ identityProvider }) => identityProvider.tokenUrl;
 const issuer: Read = ({ identityProvider }) => identityProvider.issuer;
-const redirectUri: Read = ({ identityProvider }) => identityProvider.redirectUri;
+const redirectUris: Read = ({ identityProvider }) => identityProvider.redirectUris;
 const origins: Read = ({ allowedOrigins }) => [...allowedOrigins];
 
 /** What a value becomes; without an expectation it is kept letter by letter. */
@@ -88,15 +88,19 @@ const TAKEN: readonly [name: string, read: Read, value: string, expected?: unkno
   ['IDP_TOKEN_URL', tokenUrl, 'https://idp.test'],
   ['IDP_TOKEN_URL', tokenUrl, 'http://127.0.0.1:8080/a//token/'],
   ['IDP_TOKEN_URL', tokenUrl, 'https://idp.test/v2/token?tenant=a%2Fb'],
-  ['IDP_REDIRECT_URI', redirectUri, 'https://studio.test'],
-  ['IDP_REDIRECT_URI', redirectUri, 'HTTPS://Studio.Test:443/Callback/../x?a=b%20c'],
-  ['IDP_REDIRECT_URI', redirectUri, 'studio.app:/callback'],
+  ...['https://studio.test', 'HTTPS://Studio.Test:443/Callback/../x?a=b%20c'].map(single),
+  ...['studio.app:/callback', 'https://elsewhere.test/callback', 'https://a.test/?x=1,2,http'].map(single),
+  ['IDP_REDIRECT_URI', redirectUris, 'https://a.test/callback,', ['https://a.test/callback']],
   ['ALLOWED_ORIGINS', origins, 'http://[::1]:5173', ['http://[::1]:5173']],
   ['ALLOWED_ORIGINS', origins, 'https://a.test,http://b.test:84', ['https://a.test', 'http://b.test:84']],
   ['ALLOWED_ORIGINS', origins, ' https://a.test , https://b.test ', ['https://a.test', 'https://b.test']],
   ['ALLOWED_ORIGINS', origins, 'https://a.test,,https://a.test,', ['https://a.test']],
   ['ALLOWED_ORIGINS', origins, 'https://xn--caf-dma.test', ['https://xn--caf-dma.test']],
 ];
+
+function single(value: string): [string, Read, string, string[]] {
+  return ['IDP_REDIRECT_URI', redirectUris, value, [value]];
+}
 
 /** Both base addresses lose their trailing slashes. */
 function address(value: string): [string, Read, string, string][] {
@@ -134,7 +138,7 @@ const REFUSED: readonly [names: readonly string[], problem: string, values: stri
   [URLS, NO_CREDENTIALS, 'https://user:secret@host.test | https://user@host.test | ftp://u:secret@host.test'],
   [URLS, NO_CREDENTIALS, 'https://:secret@a.test/base | https://u:secret@no host | htp://u:s@a.test:port'],
   [URLS, NO_QUERY, 'https://a.test?a=b | https://a.test/base? | https://a.test/#a | https://a.test#'],
-  [['IDP_REDIRECT_URI'], NOT_ABSOLUTE, '/callback | studio.test/callback | https:// | ?x'],
+  [['IDP_REDIRECT_URI'], NOT_ABSOLUTE, '/callback | studio.test/callback | https:// | ?x | ,'],
   [['IDP_REDIRECT_URI'], NO_FRAGMENT, 'https://studio.test/callback#a | https://studio.test/#'],
   [['IDP_TOKEN_URL'], ADDRESS, 'idp.test/token | /oauth/token | ftp://idp.test/token'],
   [['IDP_TOKEN_URL'], ADDRESS.replace('VALUE', 'ftp://idp.test/token'), 'ftp://idp.test/token?key=secret'],
@@ -163,7 +167,7 @@ describe('parseSettings()', () => {
         tokenUrl: 'https://idp.test/oauth/token',
         credential: undefined,
         clientId: 'studio',
-        redirectUri: 'https://studio.test/callback',
+        redirectUris: ['https://studio.test/callback'],
       },
       allowedOrigins: new Set(['https://studio.test']),
     });
@@ -194,6 +198,33 @@ describe('parseSettings()', () => {
     const longest = Object.fromEntries(TIMEOUTS.map((name) => [name, '2147483647']));
     const most = { MAX_STREAMED_BODIES: '1000000', MAX_IN_FLIGHT_PER_SESSION: '60000' };
     expect(problemsOf({ ...longest, ...most, MAX_IN_FLIGHT_REQUESTS: '1' })).toEqual([]);
+  });
+
+  const A = 'https://a.test/callback';
+  const B = 'http://B.test:80/x?y=1,2';
+  const PLACES = { ALLOWED_ORIGINS: 'https://a.test,http://b.test' };
+
+  it.each([`${A},${B}`, `${B} , ${A},`, ` ${B}, ${A}`, `${B},${A}`])(
+    'accepts a redirect URI for each origin, unchanged: IDP_REDIRECT_URI=%s',
+    (value) => {
+      const { redirectUris } = settingsOf({ ...PLACES, IDP_REDIRECT_URI: value }).identityProvider;
+      expect(redirectUris.toSorted()).toEqual([B, A]);
+    },
+  );
+
+  it.each([
+    [`${A},callback`, '"callback" is not an http or https address'],
+    [`${A},/callback`, '"/callback" is not an http or https address'],
+    [`${B},${A},callback`, '"callback" is not an http or https address'],
+    [`${B}, b.test/callback`, '"b.test/callback" is not an http or https address'],
+    [`${A},studio.app:/callback`, '"studio.app:/callback" is not an http or https address'],
+    [`${A}#x,${B}`, `"${A}#x" must not hold a fragment`],
+    [`${A},${B},https://a.test:443/other`, 'https://a.test must have only one redirect URI'],
+    [`${A},${A}`, 'https://a.test must have only one redirect URI'],
+    [`${A},https://b.test/`, '"https://b.test/" is of no origin in ALLOWED_ORIGINS'],
+  ])('refuses IDP_REDIRECT_URI=%s, because %s', (value, problem) => {
+    const problems = problemsOf({ ...PLACES, IDP_REDIRECT_URI: value });
+    expect(problems).toEqual([`IDP_REDIRECT_URI: ${problem}`]);
   });
 
   it('derives MAX_STREAMED_BODIES from the memory where it is not set', () => {

@@ -83,6 +83,10 @@ export const messages = {
     en: 'The request is not valid.',
     sw: 'Ombi si sahihi.',
   },
+  signInNotSetUp: {
+    en: 'Signing in is not set up for this origin.',
+    sw: 'Kuingia hakujawekwa kwa chanzo hiki.',
+  },
   signInRefused: {
     en: 'The identity provider did not accept the sign-in.',
     sw: 'Mtoa utambulisho hakukubali kuingia huku.',

@@ -48,7 +48,9 @@ const signIn: Operation = {
         'The code or the verifier is invalid, the body is malformed or incomplete, or the request has no valid Host.',
       ),
       401: ownError('The identity provider refused the code or the gateway, or issued no token.'),
-      403: ORIGIN_NOT_ALLOWED,
+      403: ownError(
+        '`Origin` is absent, is not one of the allowed origins, or has no redirect URI in the list of those. Or the identity provider or the upstream refused the sign-in with 403.',
+      ),
       408: BODY_TOO_SLOW,
       413: BODY_TOO_LARGE,
       502: ownError(

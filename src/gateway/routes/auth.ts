@@ -22,11 +22,12 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
       '/idp',
       async ({ session, exchange, request, set }) => {
         set.headers['cache-control'] = 'no-store';
+        const redirectUri = api.redirectUriFor(request.headers.get('origin'));
         admission.identityProvider.refuseIfFull();
         const fields = await readFields(request, admission.requestBodies, SIGN_IN_FIELDS);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);
         const pair = await withoutIdleTimeout(exchange, 2 * api.timeouts.signInMs, () =>
-          api.signIn({ code, codeVerifier }, exchange.trace),
+          api.signIn({ code, codeVerifier, redirectUri }, exchange.trace),
         );
         await beginSession(parts, exchange, await session.readTokens(), pair);
         return { ok: true };

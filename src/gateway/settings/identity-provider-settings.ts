@@ -2,7 +2,8 @@
 
 import { type ClientKey, parseClientKey } from './client-key.ts';
 import type { EnvironmentReader } from './environment-reader.ts';
-import { baseAddressProblem, normalized, redirectUriProblem, tokenUrlProblem } from './values.ts';
+import { readRedirectUris } from './redirect-uris.ts';
+import { baseAddressProblem, normalized, tokenUrlProblem } from './values.ts';
 
 /** How a confidential client authenticates. */
 export type ClientCredential =
@@ -16,7 +17,8 @@ export interface IdentityProviderSettings {
   readonly clientId: string;
   /** Undefined for a public client. */
   readonly credential: ClientCredential | undefined;
-  readonly redirectUri: string;
+  /** One for every origin, or else one for each. */
+  readonly redirectUris: readonly string[];
 }
 
 export function readIdentityProviderSettings(read: EnvironmentReader): IdentityProviderSettings {
@@ -26,7 +28,7 @@ export function readIdentityProviderSettings(read: EnvironmentReader): IdentityP
     tokenUrl: read.optional('IDP_TOKEN_URL', tokenUrlProblem) ?? `${normalized(issuer)}/oauth/token`,
     clientId: read.required('IDP_CLIENT_ID'),
     credential: readCredential(read),
-    redirectUri: read.checked('IDP_REDIRECT_URI', redirectUriProblem),
+    redirectUris: readRedirectUris(read),
   };
 }
 

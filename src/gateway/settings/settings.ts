@@ -5,6 +5,7 @@ import { type Environment, EnvironmentReader } from './environment-reader.ts';
 import { type IdentityProviderSettings, readIdentityProviderSettings } from './identity-provider-settings.ts';
 import { defaultStreamedBodies, memoryLimitBytes } from './memory.ts';
 import { misspellingWarnings } from './misspelled-settings.ts';
+import { redirectUriListProblems } from './redirect-uris.ts';
 import {
   baseAddressProblem,
   LOG_LEVELS,
@@ -79,11 +80,13 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
   for (const [name, successor] of Object.entries(RENAMED)) {
     if (environment[name]?.trim()) problems.push(`${name} is now called ${successor}`);
   }
+  const { identityProvider, allowedOrigins } = settings;
+  problems.push(...redirectUriListProblems(identityProvider.redirectUris, allowedOrigins));
   const warnings = misspellingWarnings(environment, read.names);
   if (settings.metricsPort && settings.metricsPort === settings.port) {
     problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
   }
-  const isHttps = [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'));
+  const isHttps = [...allowedOrigins].some((origin) => origin.startsWith('https:'));
   if (isHttps && !settings.cookies.secure) {
     warnings.push(
       'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +

@@ -14,6 +14,8 @@ import { isSuccess, jsonOf } from './upstream-response.ts';
 export interface AuthorizationGrant {
   readonly code: string;
   readonly codeVerifier: string;
+  /** The one with which the code was requested. */
+  readonly redirectUri: string;
 }
 
 const FAILURE_TEXTS = {
@@ -42,7 +44,7 @@ const OAUTH_ERRORS: readonly OAuthError[] = [
 export async function exchangeCode(
   provider: IdentityProviderSettings,
   timeoutMs: number,
-  { code, codeVerifier }: AuthorizationGrant,
+  { code, codeVerifier, redirectUri }: AuthorizationGrant,
   trace: RequestTrace,
 ): Promise<string> {
   const form = new URLSearchParams({
@@ -50,7 +52,7 @@ export async function exchangeCode(
     code,
     code_verifier: codeVerifier,
     client_id: provider.clientId,
-    redirect_uri: provider.redirectUri,
+    redirect_uri: redirectUri,
   });
   const authentication = await authenticate(provider, form);
   const response = await fetchUpstream(

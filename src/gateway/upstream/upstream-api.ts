@@ -4,6 +4,7 @@ import type { Admission } from '../http/admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
+import { redirectUriFor } from '../settings/redirect-uris.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { RequestTrace } from '../trace/request-trace.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
@@ -40,6 +41,17 @@ export class UpstreamApi {
     this.timeouts = settings.timeouts;
     this.#settings = settings;
     this.#admission = admission;
+  }
+
+  /**
+   * The redirect URI with which a page of this origin signs in.
+   *
+   * @throws GatewayError 403 when there is none
+   */
+  redirectUriFor(origin: string | null): string {
+    const uri = redirectUriFor(this.#settings.identityProvider.redirectUris, origin);
+    if (uri === undefined) throw new GatewayError(403, messages.signInNotSetUp);
+    return uri;
   }
 
   /**
