@@ -10,6 +10,14 @@ export interface DemoAddresses {
   /** It is on the gateway's host, so that the gateway's cookies are same-site for the Studio's page. */
   readonly studioOrigin: string;
   readonly redirectUri: string;
+  /** From DEMO_ORIGINS: the user's own. */
+  readonly ownPages: readonly WebApp[];
+}
+
+export interface WebApp {
+  readonly origin: string;
+  /** The origin's root, because a page without a router has no other path. */
+  readonly redirectUri: string;
 }
 
 export const DEMO_CLIENT_ID = 'music-studio';
@@ -18,23 +26,51 @@ const DEFAULT_PORT = 4175;
 const STUDIO_OFFSET = 5;
 const LAST_PORT = 65_535 - STUDIO_OFFSET;
 
-/** @throws RangeError when PORT is not a whole number, or leaves no room for the ports after it */
+/** @throws RangeError when PORT leaves no room for the other ports, or a page of DEMO_ORIGINS could not use the gateway */
 export function demoAddresses(): DemoAddresses {
   const port = Number(process.env['PORT'] || DEFAULT_PORT);
   if (!Number.isInteger(port) || port < 1 || port > LAST_PORT) {
     throw new RangeError(`PORT must be a whole number from 1 to ${LAST_PORT}`);
   }
-  const studioOrigin = `http://localhost:${port + STUDIO_OFFSET}`;
+  const studioOrigin = originAt(port + STUDIO_OFFSET);
   return {
     gatewayPort: port,
     identityProviderPort: port + 1,
     upstreamPort: port + 2,
     studioPort: port + STUDIO_OFFSET,
-    gatewayUrl: `http://localhost:${port}`,
+    gatewayUrl: originAt(port),
     identityProviderUrl: `http://127.0.0.1:${port + 1}`,
     studioOrigin,
     redirectUri: `${studioOrigin}/callback`,
+    ownPages: readOwnPages([port, port + 1, port + 2, port + STUDIO_OFFSET]),
   };
+}
+
+function originAt(port: number): string {
+  return `http://localhost:${port}`;
+}
+
+function readOwnPages(takenPorts: readonly number[]): WebApp[] {
+  const taken = takenPorts.map(originAt);
+  const entries = (process.env['DEMO_ORIGINS'] ?? '').split(',').map((entry) => entry.trim());
+  return [...new Set(entries.filter(Boolean))].map((entry) => {
+    const url = URL.parse(entry);
+    if (url?.protocol !== 'http:' || url.hostname !== 'localhost') {
+      throw new RangeError(
+        `DEMO_ORIGINS: "${entry}" must be an origin like http://localhost:5173. ` +
+          'From a page on another site, browsers do not send the cookies of the gateway',
+      );
+    }
+    if (url.origin !== entry) {
+      throw new RangeError(`DEMO_ORIGINS: "${entry}" must be written as a browser sends it: ${url.origin}`);
+    }
+    if (taken.includes(entry)) {
+      throw new RangeError(
+        `DEMO_ORIGINS: ${entry} is an address of the demo itself. Serve your page on another port`,
+      );
+    }
+    return { origin: entry, redirectUri: `${entry}/` };
+  });
 }
 
 /** The command line that runs a script against this demo. It uses npx because bun may not be on the PATH. */

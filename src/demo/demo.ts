@@ -3,20 +3,22 @@
 import { createGateway } from '../gateway/gateway.ts';
 import { parseSettings } from '../gateway/settings/settings.ts';
 import { openLog } from '../gateway/telemetry/logger.ts';
-import { DEMO_CLIENT_ID, type DemoAddresses, demoAddresses, demoCommand } from './demo-addresses.ts';
+import { DEMO_CLIENT_ID, demoAddresses, demoCommand, type WebApp } from './demo-addresses.ts';
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts';
 import { startStudio } from './studio-server.ts';
 
 async function main(): Promise<void> {
   const addresses = demoAddresses();
+  const { studioOrigin, redirectUri, ownPages } = addresses;
+  const webApps: readonly WebApp[] = [{ origin: studioOrigin, redirectUri }, ...ownPages];
   const sandbox = await startSandbox({
     clientId: DEMO_CLIENT_ID,
-    redirectUris: [addresses.redirectUri],
+    redirectUris: webApps.map((each) => each.redirectUri),
     identityProviderPort: addresses.identityProviderPort,
     upstreamPort: addresses.upstreamPort,
     accessTokenSeconds: Number(process.env['DEMO_ACCESS_TOKEN_SECONDS'] || 60),
   });
-  const gateway = await startGateway(sandbox, addresses);
+  const gateway = await startGateway(sandbox, addresses.gatewayPort, webApps);
   const studio = await startStudio({
     port: addresses.studioPort,
     config: {
@@ -25,7 +27,7 @@ async function main(): Promise<void> {
         issuer: sandbox.identityProviderUrl,
         authorizationEndpoint: `${sandbox.identityProviderUrl}/oauth/authorize`,
         clientId: DEMO_CLIENT_ID,
-        redirectUri: addresses.redirectUri,
+        redirectUri,
       },
     },
   });
@@ -47,6 +49,8 @@ To use it yourself, open the studio in a browser:
 
   ${studio.url}
 
+${aboutOwnPages(ownPages)}
+
 Ctrl-C stops the demo.
 `);
   const stop = async () => {
@@ -57,20 +61,29 @@ Ctrl-C stops the demo.
   process.once('SIGTERM', stop);
 }
 
-async function startGateway(sandbox: Sandbox, addresses: DemoAddresses) {
+function aboutOwnPages(ownPages: readonly WebApp[]): string {
+  if (!ownPages.length)
+    return 'With DEMO_ORIGINS=http://localhost:5173 before the command, your own page can use it too.';
+  const lines = ownPages.map(
+    ({ origin, redirectUri }) => `  ${origin}   with the redirect URI ${redirectUri}`,
+  );
+  return `Pages of your own can use it too, as the client ${DEMO_CLIENT_ID}:\n\n${lines.join('\n')}`;
+}
+
+async function startGateway(sandbox: Sandbox, port: number, webApps: readonly WebApp[]) {
   const outcome = parseSettings({
     UPSTREAM_URL: sandbox.upstream.url,
     IDP_URL: sandbox.identityProviderUrl,
     IDP_CLIENT_ID: DEMO_CLIENT_ID,
-    IDP_REDIRECT_URI: addresses.redirectUri,
-    ALLOWED_ORIGINS: addresses.studioOrigin,
+    IDP_REDIRECT_URI: webApps.map(({ redirectUri }) => redirectUri).join(','),
+    ALLOWED_ORIGINS: webApps.map(({ origin }) => origin).join(','),
     LOG_LEVEL: 'warn',
   });
   if (!outcome.ok) throw new Error(outcome.problems.join('; '));
   const { settings } = outcome;
   const { logger } = openLog(settings);
   return createGateway({ settings, logger }).listen({
-    port: addresses.gatewayPort,
+    port,
     hostname: 'localhost',
   });
 }

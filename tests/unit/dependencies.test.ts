@@ -48,7 +48,7 @@ describe('the installation', () => {
 
   it.each([
     ['Containerfile', 1],
-    ['README.md', 4],
+    ['README.md', 5],
     ['src/README.md', 1],
     ['CONTRIBUTING.md', 0],
     ['.ci/run', 0],

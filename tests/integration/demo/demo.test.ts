@@ -2,12 +2,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import type { Subprocess } from 'bun';
+import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
 import { describeWav } from '../../../src/demo/tour/wav-description.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { postJson } from '../../support/sandbox-account.ts';
 
 const root = new URL('../../..', import.meta.url).pathname;
 /** Bun prints this when there is a .env. */
 const DOT_ENV_NOTE = /^\[[\d.]+ms\] ".env"\n/;
+/** Nothing is served there: the demo only lets its pages in. */
+const OWN_ORIGINS = ['http://localhost:5173', 'http://localhost'];
 let port = 0;
 let folder = '';
 let demo: Subprocess<'ignore', 'pipe', 'pipe'>;
@@ -31,7 +35,7 @@ function run(script: string, environment: Record<string, string> = {}) {
 beforeAll(async () => {
   folder = await mkdtemp(`${tmpdir()}/demo-`);
   port = await freePorts(7);
-  demo = run('demo');
+  demo = run('demo', { DEMO_ORIGINS: OWN_ORIGINS.join(', ') });
   for await (const chunk of demo.stdout) {
     greeting += Buffer.from(chunk).toString();
     if (greeting.includes('Ctrl-C')) break;
@@ -49,6 +53,31 @@ describe('bun run demo', () => {
     expect(greeting).toContain(`http://localhost:${port}\n`);
     expect(greeting).toContain(`http://127.0.0.1:${port + 1}\n`);
     expect(greeting).toContain(`PORT=${port} npx --yes bun@${Bun.version} run tour`);
+  });
+
+  it.each(OWN_ORIGINS)('lets a page of your own sign in: %s', async (origin) => {
+    const redirectUri = `${origin}/`;
+    expect(greeting).toContain(`  ${origin}   with the redirect URI ${redirectUri}\n`);
+    const identityProviderUrl = `http://127.0.0.1:${port + 1}`;
+    const grant = await signInThroughForm({ identityProviderUrl, clientId: 'music-studio', redirectUri });
+    const body = { code: grant.code, code_verifier: grant.codeVerifier };
+    const response = await postJson(`http://localhost:${port}/api/auth/idp`, body, { origin });
+    expect(await response.text()).toBe('{"ok":true}');
+    expect(response.headers.get('access-control-allow-origin')).toBe(origin);
+  });
+
+  it.each([
+    ['http://127.0.0.1:5173', 'From a page on another site, browsers do not send the cookies of the gateway'],
+    ['https://localhost:5173', 'From a page on another site'],
+    ['http://localhost:5173,studio.example', '"studio.example" must be an origin like http://localhost:5173'],
+    ['http://localhost:5173/app', 'must be written as a browser sends it: http://localhost:5173\n'],
+    ['http://localhost:4180', 'http://localhost:4180 is an address of the demo itself'],
+  ])('refuses a page that could not use the gateway: %s', async (page, problem) => {
+    const second = run('demo', { PORT: '4175', DEMO_ORIGINS: page });
+    expect(await second.exited).toBe(1);
+    const errors = await second.stderr.text();
+    expect(errors.replace(DOT_ENV_NOTE, '')).toStartWith('DEMO_ORIGINS: ');
+    expect(errors).toContain(problem);
   });
 
   // A second demo, shifted so that one of its ports is one of the first demo's.

@@ -128,7 +128,9 @@ function configuration(options: IdentityProviderOptions, policy: string): Config
     renderError(ctx, { error, error_description: description }) {
       ctx.type = 'html';
       ctx.set('Content-Security-Policy', policy);
-      ctx.body = messagePage('This sign-in cannot go on', description ?? error);
+      const known = `It knows these: ${options.redirectUris.join(' ')}`;
+      const message = error === 'invalid_redirect_uri' ? `${description}. ${known}` : (description ?? error);
+      ctx.body = messagePage('This sign-in cannot go on', message);
     },
   };
 }
