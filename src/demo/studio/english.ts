@@ -95,6 +95,7 @@ export const english = {
   private: 'Private',
   play: 'Play',
   pauseTrack: 'Pause this track',
+  again: 'Again like this',
   download: 'Download',
   publish: 'Publish',
   unpublish: 'Unpublish',

@@ -20,6 +20,8 @@ export interface LibraryItemOptions {
   readonly onSetVisibility: (creation: Creation, isPublic: boolean) => Promise<void>;
   /** Resolves when the file is there or its failure is shown. Must not reject. */
   readonly onDownload: (creation: Creation) => Promise<void>;
+  /** Called when the person wants to order a track like this one. */
+  readonly onAgain: (creation: Creation) => void;
   readonly shareUrl: (creation: Creation) => string;
   readonly copy: (text: string) => Promise<void>;
 }
@@ -29,18 +31,19 @@ export function createLibraryItem(
   first: Creation,
   options: LibraryItemOptions,
 ): LibraryItem {
-  const { text, onPlay, onPause, onSetVisibility, onDownload, shareUrl, copy } = options;
+  const { text, onPlay, onPause, onSetVisibility, onDownload, onAgain, shareUrl, copy } = options;
   const element = fromTemplate(document, 'library-item');
   text.fill(element);
   const title = part(element, 'title');
   const [play, publish, share] = [part(element, 'play'), part(element, 'publish'), part(element, 'share')];
-  const download = part(element, 'download');
+  const [again, download] = [part(element, 'again'), part(element, 'download')];
   const [link, linkNote] = [part<HTMLAnchorElement>(element, 'link'), part(element, 'link-note')];
   let creation = first;
 
   // All items have the same buttons, so the title says which track a button is for.
   title.id = `track-${crypto.randomUUID()}`;
-  for (const button of [play, download, publish, share]) button.setAttribute('aria-describedby', title.id);
+  for (const button of [play, again, download, publish, share])
+    button.setAttribute('aria-describedby', title.id);
 
   function update(next: Creation): void {
     creation = next;
@@ -93,6 +96,7 @@ export function createLibraryItem(
     void runOnce(publish, () => onSetVisibility(creation, !creation.isPublic));
   });
   download.addEventListener('click', () => void runOnce(download, () => onDownload(creation)));
+  again.addEventListener('click', () => onAgain(creation));
   share.addEventListener('click', () => void showLink());
   return { element, update, mark };
 }

@@ -3,6 +3,7 @@
 import type { TextKey } from './english.ts';
 import type { Values } from './formats.ts';
 import { part } from './parts.ts';
+import type { Creation } from './records.ts';
 import type { Text } from './text.ts';
 
 export interface Field {
@@ -72,6 +73,28 @@ export function createLengthField(root: HTMLElement, text: Text): LengthField {
       isRight() ? undefined : { key: 'lengthWrong', values: LENGTH_LIMITS },
     ),
   };
+}
+
+/** Fills in the order of an earlier track, as far as it is known, for the person to change and to send. */
+export function fillOrder(
+  root: HTMLElement,
+  { prompt, model, seconds, isInstrumental, isPublic }: Creation,
+): void {
+  const models = part<HTMLSelectElement>(root, 'model');
+  if ([...models.options].some(({ value }) => value === model)) models.value = model;
+  part<HTMLInputElement>(root, 'instrumental').checked = isInstrumental;
+  part<HTMLInputElement>(root, 'public').checked = isPublic;
+  if (seconds > 0) enter(part<HTMLInputElement>(root, 'length'), String(Math.round(seconds)));
+  const input = part<HTMLTextAreaElement>(root, 'prompt');
+  enter(input, prompt);
+  input.focus();
+}
+
+/** Counter, price and problems follow the event of a field. */
+export function enter(field: HTMLTextAreaElement | HTMLInputElement, value: string): void {
+  field.value = value;
+  const { defaultView: window } = field.ownerDocument;
+  if (window) field.dispatchEvent(new window.Event('input', { bubbles: true }));
 }
 
 /** Input only updates a problem that is already shown; `check` shows a new one. */

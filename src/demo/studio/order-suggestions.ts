@@ -1,5 +1,7 @@
 /** Buttons that fill in a field of the order: lengths that people want often, and examples of prompts. */
 
+import { enter } from './order-fields.ts';
+
 /** Each button below `root` with `data-seconds` enters that length, and each with `data-example` its own text. */
 export function connectSuggestions(
   root: HTMLElement,
@@ -14,11 +16,4 @@ export function connectSuggestions(
       prompt.focus();
     });
   }
-}
-
-/** Counter, price and problems follow the event of a field. */
-function enter(field: HTMLTextAreaElement | HTMLInputElement, value: string): void {
-  field.value = value;
-  const { defaultView: window } = field.ownerDocument;
-  if (window) field.dispatchEvent(new window.Event('input', { bubbles: true }));
 }

@@ -9,7 +9,10 @@ export interface Model {
 export interface Creation {
   readonly id: string;
   readonly prompt: string;
+  /** Empty if the upstream does not say. */
+  readonly model: string;
   readonly seconds: number;
+  readonly isInstrumental: boolean;
   readonly isGenerating: boolean;
   readonly isPublic: boolean;
   readonly createdAt: Date | undefined;
@@ -58,7 +61,9 @@ export function readCreation(value: unknown): Creation {
   return {
     id: textIn(fields, 'id'),
     prompt: textIn(fields, 'prompt') || textIn(fields, 'title'),
+    model: textIn(fields, 'model'),
     seconds: (numberIn(fields, 'music_length_ms') ?? 0) / 1_000,
+    isInstrumental: fields.get('force_instrumental') === true,
     isGenerating: ['generating', 'processing', 'pending', 'queued'].includes(textIn(fields, 'status')),
     isPublic: fields.get('is_public') === true,
     createdAt: readDate(textIn(fields, 'created_at')),

@@ -13,6 +13,7 @@ import { createLibrary } from './library.ts';
 import { createLiveAudio } from './live-audio.ts';
 import { createMusic } from './music.ts';
 import { createNotice } from './notice.ts';
+import { fillOrder } from './order-fields.ts';
 import { connectOtherTabs } from './other-tabs.ts';
 import { part } from './parts.ts';
 import type { Track } from './playback.ts';
@@ -61,6 +62,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
       }),
     onDownload: ({ id, prompt }) =>
       attempt(async () => saveTrack(document, prompt, await client.upstream(contentPath(id)))),
+    onAgain: (creation) => fillOrder(part(document, 'order'), creation),
     shareUrl: ({ id }) => shareAddress(location.origin, id),
     copy: (address) => navigator.clipboard.writeText(address),
   });

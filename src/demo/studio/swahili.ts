@@ -97,6 +97,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   private: 'Faragha',
   play: 'Cheza',
   pauseTrack: 'Sitisha wimbo huu',
+  again: 'Tena kama huu',
   download: 'Pakua',
   publish: 'Chapisha',
   unpublish: 'Acha kuchapisha',

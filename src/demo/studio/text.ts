@@ -8,7 +8,12 @@ const TEXTS = { en: english, sw: swahili };
 const STORAGE_KEY = 'studio.language';
 
 /** The attribute that each source attribute fills; null fills the text of the element. */
-const TARGETS = { 'data-text': null, 'data-label': 'aria-label', 'data-placeholder': 'placeholder' } as const;
+const TARGETS = {
+  'data-text': null,
+  'data-label': 'aria-label',
+  'data-placeholder': 'placeholder',
+  'data-tooltip': 'title',
+} as const;
 
 export type Language = keyof typeof TEXTS;
 
@@ -18,7 +23,7 @@ export interface Text {
   choose(language: Language): void;
   /** Fills an element now and after each change of language. Without a key, empties it. */
   write(element: Element, key: TextKey | undefined, values?: Values): void;
-  /** Fills every element below `root` that has `data-text`, `data-label` or `data-placeholder`. */
+  /** Fills every element below `root` that has one of the source attributes. */
   fill(root: ParentNode): void;
 }
 

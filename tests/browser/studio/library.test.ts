@@ -56,7 +56,7 @@ describeInChromium('the library of the studio', (visit) => {
         (each) => document.getElementById(each.getAttribute('aria-describedby') ?? '')?.textContent,
       ),
     );
-    expect(described).toEqual(['Rain', 'Rain', 'Rain', 'Rain']);
+    expect(described).toEqual(Array(5).fill('Rain'));
     await studio.button(english.publish, track).evaluate((element: HTMLButtonElement) => {
       element.click();
       element.click();
@@ -83,6 +83,32 @@ describeInChromium('a track in the library', (visit) => {
     const download = await saving;
     expect(download.suggestedFilename()).toBe('Rain a b.wav');
     expect(Bun.file(await download.path()).size).toBe(44 + 3 * 48_000);
+  });
+
+  it('can be ordered again with its prompt, model, length and options, not before Generate is pressed', async () => {
+    await using studio = await openStudio(visit);
+    const { page, gate } = { page: studio.page, gate: studio.world.gate };
+    const instrumental = page.getByRole('checkbox', { name: english.instrumental });
+    await page.getByRole('combobox', { name: english.model }).selectOption('Sandbox Music 1');
+    await instrumental.check();
+    await studio.generate({ prompt: 'Rain', seconds: 7, isPublic: true });
+    await page.reload();
+    await studio.isLoaded();
+    await studio.press(english.again, studio.tracks.first());
+    expect(await studio.prompt.evaluate((field) => field === document.activeElement)).toBe(true);
+    expect(gate.calls.filter((call) => call === 'POST /v1/music')).toHaveLength(1);
+    await studio.press(english.generate);
+    await studio.says(english.complete);
+    await studio.tracks.nth(1).waitFor();
+    const list = await page.request.get(`${studio.world.gatewayUrl}/api/upstream/v1/music/creations`, {
+      headers: { origin: studio.world.studioUrl },
+    });
+    const { data } = await list.json();
+    const [again, first] = data.map(
+      ({ id, generation_id, created_at, ...order }: Record<string, unknown>) => order,
+    );
+    expect(again).toEqual(first);
+    expect(again).toMatchObject({ prompt: 'Rain', music_length_ms: 7_000, force_instrumental: true });
   });
 });
 

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
+import { fillOrder } from '../../../src/demo/studio/order-fields.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
+import { readCreation } from '../../../src/demo/studio/records.ts';
 import { openForm } from './order-form.ts';
 import { enter, fire } from './page.ts';
 
@@ -17,6 +19,24 @@ describe('a suggestion', () => {
     expect([prompt.value, shown('prompt-problem')]).toEqual([english.exampleRain, '']);
     expect(document.activeElement === prompt).toBe(true);
     expect(press().order).toMatchObject({ prompt: english.exampleRain, music_length_ms: 120_000 });
+  });
+});
+
+describe('an earlier order', () => {
+  it('fills in what is known of it', async () => {
+    const { root, document, prompt, shown, press, end } = openForm();
+    enter(prompt, '');
+    press();
+    const order = { prompt: 'Snow', model: 'music-2', music_length_ms: 7_000, force_instrumental: true };
+    fillOrder(root, readCreation({ ...order, is_public: true }));
+    expect(document.activeElement === prompt).toBe(true);
+    expect([shown('prompt-problem'), shown('prompt-count')]).toEqual(['', '4/4100']);
+    expect(press().order).toEqual({ ...order, is_public: true });
+    await end('done');
+    fillOrder(root, readCreation({ prompt: 'Hail', model: 'gone' }));
+    const kept = { model: 'music-2', music_length_ms: 7_000 };
+    const unset = { force_instrumental: false, is_public: false };
+    expect(press().order).toEqual({ prompt: 'Hail', ...kept, ...unset });
   });
 });
 

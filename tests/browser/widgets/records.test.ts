@@ -12,8 +12,8 @@ import {
 } from '../../../src/demo/studio/records.ts';
 import { shareAddress, sharedId } from '../../../src/demo/studio/shared-track.ts';
 
-const NO_FIELDS = { id: '', prompt: '', seconds: 0, createdAt: undefined };
-const NOTHING = { ...NO_FIELDS, isGenerating: false, isPublic: false };
+const NO_FIELDS = { id: '', prompt: '', model: '', seconds: 0, createdAt: undefined };
+const NOTHING = { ...NO_FIELDS, isGenerating: false, isInstrumental: false, isPublic: false };
 /** What an upstream may send in place of a record or a list. */
 const ODD = [undefined, null, 'music', {}, [null], [[]], ['music']];
 const AT = '2026-03-04T05:06:07Z';
@@ -62,9 +62,11 @@ describe('a model', () => {
 
 describe('a creation', () => {
   it('is read with what the studio shows of it', () => {
-    const record = { id: 7, prompt: 'Rain', music_length_ms: 30_000, is_public: true, created_at: AT };
-    const fields = { id: '7', prompt: 'Rain', seconds: 30, createdAt: new Date(AT) };
-    expect(readCreation(record)).toEqual({ ...fields, isGenerating: false, isPublic: true });
+    const order = { prompt: 'Rain', model: 'music-1', music_length_ms: 30_000, force_instrumental: true };
+    const fields = { id: '7', prompt: 'Rain', model: 'music-1', seconds: 30, createdAt: new Date(AT) };
+    const isOrdered = { isGenerating: false, isInstrumental: true, isPublic: true };
+    const record = { ...order, id: 7, is_public: true, created_at: AT };
+    expect(readCreation(record)).toEqual({ ...fields, ...isOrdered });
     expect(readCreation({ title: 'Rain' }).prompt).toBe('Rain');
     for (const is_public of ['true', 1, 'yes']) expect(readCreation({ is_public }).isPublic).toBe(false);
   });

@@ -7,7 +7,7 @@ import { swahili } from '../../../src/demo/studio/swahili.ts';
 import { connectLanguageSelect, createText } from '../../../src/demo/studio/text.ts';
 import { fire, MARKUP, NOW, openPage, viewOf } from './page.ts';
 
-const SOURCES = ['data-text', 'data-label', 'data-placeholder'];
+const SOURCES = ['data-text', 'data-label', 'data-placeholder', 'data-tooltip'];
 
 function placeholders(text: string): string[] {
   return [...text.matchAll(/\{[^}]*\}/g)].map(([whole]) => whole).sort();
