@@ -1,4 +1,7 @@
-/** Signs in and out. Remembers the time of the sign-in, because the session check does not contain it. */
+/**
+ * Signs in and out. Remembers the time of the sign-in, because the session check does not contain it, and a sign-out,
+ * because it leaves the session at the identity provider.
+ */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
 import type { IdentityProvider } from '../../client/sign-in.ts';
@@ -6,7 +9,7 @@ import type { Memory } from './browser-memory.ts';
 import { readDate } from './records.ts';
 
 export interface Signing {
-  /** Navigates to the identity provider. */
+  /** Navigates to the identity provider. After a sign-out, that asks who it is instead of taking the same person. */
   signIn(): Promise<void>;
   signOut(): Promise<void>;
   /** Completes the sign-in if the page was opened by its redirect. Rejects if the sign-in failed. */
@@ -29,6 +32,8 @@ export interface SigningOptions {
 }
 
 const SIGNED_IN_AT = 'studio.signed-in-at';
+/** Set between a sign-out and the next sign-in. */
+const SIGNED_OUT = 'studio.signed-out';
 /** The length of the history at the identity provider's first page, which is then its last one. */
 const PROVIDER_LENGTH = 'studio.provider-length';
 /** Set while the page goes back. */
@@ -39,19 +44,26 @@ const LONGEST_HISTORY = 50;
 export function createSigning({ client, identityProvider, window, memory }: SigningOptions): Signing {
   return {
     async signIn() {
-      const address = await client.beginSignIn(identityProvider);
+      // The demo's provider does not know `select_account`.
+      const asking = memory.getItem(SIGNED_OUT) !== null && { prompt: 'login' as const };
+      const address = await client.beginSignIn({ ...identityProvider, ...asking });
       const { history, location, sessionStorage } = window;
       // The provider's page replaces this entry, which removes all that were ahead.
       history.pushState(null, '', location.href);
       sessionStorage.setItem(PROVIDER_LENGTH, String(history.length));
       location.replace(address);
     },
-    signOut: () => client.signOut(),
+    async signOut() {
+      await client.signOut();
+      memory.setItem(SIGNED_OUT, 'true');
+    },
     async complete() {
       try {
         const isSignedIn = await client.completeSignIn();
-        if (isSignedIn) memory.setItem(SIGNED_IN_AT, new Date().toISOString());
-        return isSignedIn;
+        if (!isSignedIn) return false;
+        memory.setItem(SIGNED_IN_AT, new Date().toISOString());
+        memory.removeItem(SIGNED_OUT);
+        return true;
       } finally {
         if (window.location.pathname !== '/') window.history.replaceState(null, '', '/');
       }

@@ -62,6 +62,26 @@ describeInChromium('the history after a sign-in', (visit) => {
   });
 });
 
+describeInChromium('the first sign-in after a sign-out', (visit) => {
+  it('asks who it is, and lets somebody else in', async () => {
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    const { page, visitor, world } = studio;
+    await page.goto(`${world.studioUrl}/?listen=`);
+    await studio.signIn('Ada');
+    // A session that ends by itself leaves the person at the identity provider.
+    await visitor.context.clearCookies({ name: /^svc_/ });
+    await page.reload();
+    await studio.press(english.signIn);
+    await studio.region(english.account).getByText('Ada').waitFor();
+    await studio.press(english.signOut);
+    await studio.signIn('Grace');
+    expect(page.url()).toBe(`${world.studioUrl}/?listen=`);
+    await studio.press(english.signOut);
+    await studio.signIn('Grace');
+    expect(await studio.region(english.account).getByText('Ada').count()).toBe(0);
+  });
+});
+
 describeInChromium('the focus', (visit) => {
   it('goes to the form after a sign-in, and back to Sign in after a sign-out', async () => {
     await using studio = await openStudio(visit, { isSignedIn: false });
