@@ -25,7 +25,7 @@ export interface AccountFeeds {
 
 export interface AccountFeedsOptions extends Pick<FeedOptions<unknown>, 'onFailure' | 'onRecovery'> {
   readonly form: Pick<GenerateForm, 'showModels' | 'showBalance'>;
-  readonly library: Pick<Library, 'show'>;
+  readonly library: Pick<Library, 'show' | 'showFailure'>;
   readonly account: AccountPanel;
   /** Ends these feeds if the account is not the same any more. Rejects if that cannot be found out. */
   readonly confirmAccount: () => Promise<unknown>;
@@ -38,8 +38,9 @@ export function createAccountFeeds(
   /** A feed that shows nothing of another account: that may have signed in, in another tab, before the response. */
   const createAccountFeed = <T>({
     load,
+    onFailure = () => {},
     ...options
-  }: Pick<FeedOptions<T>, 'load' | 'show' | 'isUnsettled'>) =>
+  }: Pick<FeedOptions<T>, 'load' | 'show' | 'isUnsettled'> & { readonly onFailure?: () => void }) =>
     createFeed<T>({
       async load() {
         const value = await load();
@@ -47,7 +48,11 @@ export function createAccountFeeds(
         return value;
       },
       ...options,
-      ...events,
+      onFailure(error) {
+        onFailure();
+        events.onFailure(error);
+      },
+      onRecovery: events.onRecovery,
     });
   const showBalance = (credits: number | undefined) => {
     account.showBalance(credits);
@@ -61,6 +66,7 @@ export function createAccountFeeds(
     createAccountFeed({
       load: async () => readCreations(await client.creations()),
       show: library.show,
+      onFailure: library.showFailure,
       isUnsettled: (creations: readonly Creation[]) => creations.some(({ isGenerating }) => isGenerating),
     }),
     createAccountFeed({

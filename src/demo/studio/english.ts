@@ -88,6 +88,10 @@ export const english = {
 
   library: 'Library',
   libraryLoading: 'Loading your tracks…',
+  libraryFailed: 'Your tracks could not be loaded. Trying again by itself…',
+  search: 'Search your tracks',
+  found: '{shown:number} of {all:number} tracks',
+  notFound: 'None of your {all:number} tracks is described so.',
   libraryEmpty: 'No tracks yet',
   libraryEmptyText: 'What you generate is kept here.',
   trackLength: '{seconds:clock}',

@@ -1,6 +1,7 @@
 /** Shows the list of a person's tracks. */
 
 import { createLibraryItem, type LibraryItem, type LibraryItemOptions } from './library-item.ts';
+import { createLibrarySearch } from './library-search.ts';
 import { part } from './parts.ts';
 import type { Step } from './player.ts';
 import type { Creation } from './records.ts';
@@ -8,16 +9,20 @@ import type { Creation } from './records.ts';
 export interface Library {
   /** Newest first. Undefined means that they are not known yet. */
   show(creations: readonly Creation[] | undefined): void;
+  /** Shows that they could not be loaded, unless there are some to show. */
+  showFailure(): void;
   /** Marks the track that is open in the player, and whether it plays. */
   markPlaying(id: string | undefined, isPlaying: boolean): void;
-  /** The track before (-1) or after (1) this one in the list, among those that can be played; at an end, the other one. */
+  /** The track before (-1) or after (1) this one, among those that are shown and can be played; at an end, the other one. */
   neighbour(id: string, by: Step): Creation | undefined;
 }
 
 export function createLibrary(root: HTMLElement, options: LibraryItemOptions): Library {
   const list = part(root, 'list');
   const items = new Map<string, LibraryItem>();
+  let all: readonly Creation[] = [];
   let shown: readonly Creation[] = [];
+  const search = createLibrarySearch(root, { text: options.text, onInput: filter });
   let open: { readonly id: string | undefined; readonly isPlaying: boolean } = {
     id: undefined,
     isPlaying: false,
@@ -25,6 +30,12 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
 
   function mark(): void {
     for (const [id, item] of items) item.mark(id === open.id, id === open.id && open.isPlaying);
+  }
+
+  function filter(): void {
+    shown = search.filter(all);
+    const ids = new Set(shown.map(({ id }) => id));
+    for (const [id, { element }] of items) element.hidden = !ids.has(id);
   }
 
   function removeExcept(kept: ReadonlySet<string>): void {
@@ -47,10 +58,14 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
   return {
     show(creations) {
       root.dataset['state'] = creations === undefined ? 'loading' : creations.length > 0 ? 'filled' : 'empty';
-      shown = creations ?? [];
-      removeExcept(new Set(creations?.map(({ id }) => id)));
-      creations?.forEach(place);
+      all = creations ?? [];
+      removeExcept(new Set(all.map(({ id }) => id)));
+      all.forEach(place);
+      filter();
       mark();
+    },
+    showFailure() {
+      if (root.dataset['state'] === 'loading') root.dataset['state'] = 'failed';
     },
     markPlaying(id, isPlaying) {
       open = { id, isPlaying };

@@ -90,6 +90,10 @@ export const swahili: Readonly<Record<TextKey, string>> = {
 
   library: 'Maktaba',
   libraryLoading: 'Nyimbo zako zinapakiwa…',
+  libraryFailed: 'Nyimbo zako hazikupakiwa. Inajaribiwa tena yenyewe…',
+  search: 'Tafuta nyimbo zako',
+  found: 'Nyimbo {shown:number} kati ya {all:number}',
+  notFound: 'Hakuna wimbo wenye maelezo hayo kati ya {all:number}.',
   libraryEmpty: 'Bado hakuna nyimbo',
   libraryEmptyText: 'Unazotengeneza huwekwa hapa.',
   trackLength: '{seconds:clock}',

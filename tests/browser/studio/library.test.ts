@@ -74,6 +74,25 @@ describeInChromium('the library of the studio', (visit) => {
   });
 });
 
+describeInChromium('a library that cannot be loaded', (visit) => {
+  it('says so in its place, and is shown as soon as it can', async () => {
+    await using studio = await openStudio(visit);
+    const { page, world, visitor } = studio;
+    await studio.generate({ prompt: 'Rain' });
+    visitor.expectProblem(/status of 500/);
+    const list = world.gate.replace('GET /v1/music/creations', () => new Response('{}', { status: 500 }));
+    await page.reload();
+    await studio.shows(english.libraryFailed);
+    await studio.hides(english.libraryLoading);
+    expect(await studio.alertText()).toContain(english.retrying);
+    list.giveBack();
+    await page.evaluate(() => dispatchEvent(new Event('online')));
+    await studio.tracks.filter({ hasText: 'Rain' }).waitFor();
+    await studio.hides(english.libraryFailed);
+    expect(await page.getByRole('alert').filter({ hasText: /\S/ }).count()).toBe(0);
+  });
+});
+
 describeInChromium('a track in the library', (visit) => {
   it('is saved as the file that the upstream has, under its title', async () => {
     await using studio = await openStudio(visit);

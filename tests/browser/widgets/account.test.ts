@@ -31,7 +31,7 @@ async function openAccount() {
     return responses[name];
   };
   const form = { showModels: mock((_models: unknown) => {}), showBalance: mock((_credits: unknown) => {}) };
-  const library = { show: mock((_creations: unknown) => {}) };
+  const library = { show: mock((_creations: unknown) => {}), showFailure() {} };
   const account = createAccountPanel(root, { text });
   const feeds = createAccountFeeds(
     { models: () => respond('models'), creations: () => respond('creations'), upstreamData: respond },
