@@ -3,14 +3,11 @@
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { startStudio } from '../../src/demo/studio-server.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
-import { createGateway } from '../../src/gateway/gateway.ts';
-import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { type BreakableNetwork, openNetwork } from './breakable-network.ts';
+import { type DemoGateway, startDemoGateway } from './demo-gateway.ts';
 import { freePorts } from './free-ports.ts';
-import { recordLog } from './recorded-log.ts';
 import { postJson } from './sandbox-account.ts';
 import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
-import { testSettings } from './world.ts';
 
 const CLIENT_ID = 'music-studio';
 
@@ -24,17 +21,21 @@ export interface DemoWorld extends AsyncDisposable {
   readonly upstreamNetwork: BreakableNetwork;
   readonly gate: UpstreamGate;
   readonly upstream: Sandbox['upstream'];
+  readonly gateway: DemoGateway;
   /** Signs in without a browser, and returns the cookies that a browser would have then. */
   signIn(name: string): Promise<Bun.Cookie[]>;
 }
 
-export interface DemoWorldOptions extends Pick<SandboxOptions, 'startingBalance'> {
+export interface DemoWorldOptions extends Pick<SandboxOptions, 'startingBalance' | 'pace'> {
+  /** Whether the gateway is a process of its own; by default, it is not. */
+  readonly isGatewayProcess?: boolean;
   /** Further settings of the gateway. */
-  readonly environment?: Environment;
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Generation is as fast as possible; a test that needs it slow holds the audio back at the gate. */
+/** Unless it has a pace, generation is as fast as possible; a test that needs it slow holds the audio back at the gate. */
 export async function startDemoWorld({
+  isGatewayProcess = false,
   environment = {},
   ...behaviour
 }: DemoWorldOptions = {}): Promise<DemoWorld> {
@@ -53,17 +54,16 @@ export async function startDemoWorld({
   stack.defer(() => sandbox.stop());
   const gate = stack.use(openUpstreamGate(sandbox.upstream.url));
   const upstreamNetwork = stack.use(await openNetwork(port + 3, gate.port));
-  const settings = testSettings({
+  const settings = {
+    PORT: String(port + 2),
     UPSTREAM_URL: `http://localhost:${port + 3}`,
     IDP_URL: sandbox.identityProviderUrl,
     IDP_CLIENT_ID: CLIENT_ID,
     IDP_REDIRECT_URI: redirectUri,
     ALLOWED_ORIGINS: studioUrl,
     ...environment,
-  });
-  const gateway = createGateway({ settings, logger: recordLog().logger });
-  gateway.listen({ port: port + 2, hostname: 'localhost' });
-  stack.defer(async () => void (await gateway.stop(true)));
+  };
+  const gateway = stack.use(await startDemoGateway(settings, isGatewayProcess));
   const network = stack.use(await openNetwork(port, port + 2));
   const studio = await startStudio({
     port: port + 1,
@@ -86,6 +86,7 @@ export async function startDemoWorld({
     network,
     upstreamNetwork,
     gate,
+    gateway,
     upstream: sandbox.upstream,
     async signIn(name) {
       const { identityProviderUrl } = sandbox;

@@ -57,6 +57,7 @@ export const english = {
 
   asking: 'Your track is on its way.',
   arriving: 'The beginning is here: listen while the rest is being made.',
+  recovering: 'Reconnecting: what is here plays on, and the rest follows by itself.',
   complete: 'Your track is complete, and in your library.',
   cancelled: 'Cancelled. A track that was begun is paid for: it still lands in your library.',
   broken: 'The track did not arrive completely.',
@@ -83,6 +84,7 @@ export const english = {
   live: 'Arriving',
   afterArrival: 'Plays as soon as it is complete.',
   pressListen: 'Your browser did not start the sound by itself: press Listen.',
+  reconnecting: 'Reconnecting…',
   stalled: 'Waiting for more of the track…',
   notPlayable: 'This track does not play right now. Press Listen to try again.',
 

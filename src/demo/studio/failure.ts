@@ -1,6 +1,7 @@
 /** Describes a failure to a person: what the server said, and what to do next. */
 
 import { GatewayRequestError } from '../../client/gateway-request.ts';
+import { RecoveryError } from '../../client/recovery-error.ts';
 import { SignInError } from '../../client/sign-in.ts';
 import type { TextKey } from './english.ts';
 import type { Message } from './notice.ts';
@@ -22,8 +23,9 @@ const SIGN_IN_ADVICE = {
 
 export function describeFailure(error: unknown, doing: Doing, isOnline: boolean): Message {
   if (error instanceof SignInError) return { advice: SIGN_IN_ADVICE[error.code] };
-  if (!(error instanceof GatewayRequestError)) return { advice: 'unexpected' };
   if (isSessionEnd(error, doing)) return { advice: 'sessionEnded' };
+  if (error instanceof RecoveryError) return { advice: error.creationId ? 'interrupted' : 'uncertain' };
+  if (!(error instanceof GatewayRequestError)) return { advice: 'unexpected' };
   if (doing === 'receiving') return { advice: 'interrupted' };
   if (error.status === 0 && !isOnline) return { advice: 'offline' };
   if (doing === 'ordering' && !error.retryIsSafe) return { advice: 'uncertain' };
@@ -34,7 +36,8 @@ export function describeFailure(error: unknown, doing: Doing, isOnline: boolean)
 }
 
 export function isSessionEnd(error: unknown, doing: Doing): boolean {
-  return doing !== 'signing-in' && error instanceof GatewayRequestError && error.sessionHasEnded;
+  const reason = error instanceof RecoveryError ? error.cause : error;
+  return doing !== 'signing-in' && reason instanceof GatewayRequestError && reason.sessionHasEnded;
 }
 
 function nextStep({ status, retryAfterSeconds }: GatewayRequestError, doing: Doing): Message {

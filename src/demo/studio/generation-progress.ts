@@ -1,13 +1,13 @@
 /** Shows the progress of a generation as figures, and announces it to screen readers in a few sentences. */
 
-import type { GenerationProgress as Progress } from '../../client/generation.ts';
+import type { RecoveryProgress } from '../../client/recovering-generation.ts';
 import type { TextKey } from './english.ts';
 import { part } from './parts.ts';
 import type { Text } from './text.ts';
 
 export interface GenerationProgress {
   begin(): void;
-  update(progress: Omit<Progress, 'state' | 'totalBytes'>): void;
+  update(progress: RecoveryProgress): void;
   end(outcome: 'complete' | 'cancelled' | 'broken'): void;
   /** Hides the progress of an order that was refused. */
   hide(): void;
@@ -40,9 +40,10 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
       clearInterval(clock);
       clock = setInterval(showElapsed, TICK_MS);
     },
-    update({ bytes, firstByteMs }) {
+    update({ state, bytes, firstByteMs }) {
+      if (state === 'recovering') say('recovering');
       if (firstByteMs === undefined) return;
-      say('arriving');
+      if (state === 'arriving') say('arriving');
       text.write(part(root, 'received'), 'size', { bytes });
       text.write(part(root, 'first-byte'), 'delay', { ms: firstByteMs });
     },

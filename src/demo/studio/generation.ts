@@ -1,20 +1,26 @@
-/** Generates a track, plays it while it arrives, and keeps its bytes for the waveform. */
+/** Generates a track, and plays it while it arrives. A break of the connection pauses only what has not arrived yet. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
 import { GatewayRequestError } from '../../client/gateway-request.ts';
-import type { GenerationOptions, GenerationOrder } from '../../client/generation.ts';
+import type { GenerationOrder } from '../../client/generation.ts';
+import {
+  generateWithRecovery,
+  type RecoveryOptions,
+  type RecoveryProgress,
+} from '../../client/recovering-generation.ts';
+import { ArrivingTrack } from './arriving-track.ts';
 import type { Doing } from './failure.ts';
 import type { Outcome } from './generate-form.ts';
 import type { GenerationProgress } from './generation-progress.ts';
-import type { LiveAudio, LiveTrack } from './live-audio.ts';
+import type { LiveAudio } from './live-audio.ts';
 import type { Player } from './player.ts';
 import type { TrackPeaks } from './track-peaks.ts';
 import { ownTrack } from './tracks.ts';
 
 export interface GeneratorParts {
-  readonly client: Pick<GatewayClient, 'generate' | 'contentUrl'>;
+  readonly client: Pick<GatewayClient, 'generate' | 'upstream' | 'contentUrl'>;
   readonly liveAudio: LiveAudio;
-  readonly player: Pick<Player, 'openArriving' | 'complete' | 'breakOff' | 'drawPeaks'>;
+  readonly player: Pick<Player, 'openArriving' | 'showRecovery' | 'complete' | 'breakOff' | 'drawPeaks'>;
   readonly peaks: Pick<TrackPeaks, 'keep'>;
   readonly progress: GenerationProgress;
   /** Called when the account may have changed: when a generation begins, and when it ends. */
@@ -28,19 +34,21 @@ export type Generate = (
   signal: AbortSignal,
 ) => Promise<Outcome>;
 
-type Piece = Uint8Array<ArrayBuffer>;
-
 export function createGenerator(parts: GeneratorParts): Generate {
-  const { progress, onChange, onFailure } = parts;
+  const { player, progress, onChange, onFailure } = parts;
   return async (order, idempotencyKey, signal) => {
-    let hasBegun = false;
-    const onBegun = () => {
-      hasBegun = true;
+    let begun: string | undefined;
+    const onProgress = (seen: RecoveryProgress) => {
+      progress.update(seen);
+      if (begun !== undefined) player.showRecovery(begun, seen.state === 'recovering');
+    };
+    const onBegun = (creationId: string) => {
+      begun = creationId;
       onChange();
     };
     progress.begin();
     try {
-      await generate(order, { idempotencyKey, signal, onProgress: progress.update }, parts, onBegun);
+      await generate(order, { idempotencyKey, signal, onProgress }, parts, onBegun);
       progress.end('complete');
       return 'done';
     } catch (error) {
@@ -48,9 +56,9 @@ export function createGenerator(parts: GeneratorParts): Generate {
         progress.end('cancelled');
         return 'done';
       }
-      if (hasBegun) progress.end('broken');
-      else progress.hide();
-      onFailure(error, hasBegun ? 'receiving' : 'ordering');
+      if (begun === undefined) progress.hide();
+      else progress.end('broken');
+      onFailure(error, begun === undefined ? 'ordering' : 'receiving');
       return error instanceof GatewayRequestError && error.retryIsSafe ? 'refused' : 'uncertain';
     } finally {
       onChange();
@@ -60,43 +68,35 @@ export function createGenerator(parts: GeneratorParts): Generate {
 
 async function generate(
   order: GenerationOrder,
-  options: GenerationOptions,
+  options: RecoveryOptions,
   { client, liveAudio, player, peaks }: GeneratorParts,
-  onBegun: () => void,
+  onBegun: (creationId: string) => void,
 ): Promise<void> {
-  const { creationId, contentType, body } = await client.generate(order, options);
-  onBegun();
+  const { creationId, contentType, body } = await generateWithRecovery(client, order, options);
+  onBegun(creationId ?? '');
   // Without an id the track cannot be opened here; it appears in the library.
   if (creationId === null) return drain(body, () => {});
 
   const creation = { id: creationId, prompt: order.prompt, seconds: order.music_length_ms / 1_000 };
   const track = ownTrack(client, creation);
-  const live = liveAudio.begin(contentType);
-  player.openArriving(track, live?.url);
-  const pieces = await receive(body, live).catch((error) => {
+  const arriving = new ArrivingTrack(track, contentType, liveAudio);
+  player.openArriving(track, arriving.listen());
+  try {
+    await drain(body, (piece) => arriving.add(piece));
+  } catch (error) {
+    arriving.break();
     player.breakOff(track.id);
     throw error;
-  });
-  player.complete(track.id);
-  player.drawPeaks(track.id, await peaks.keep(track, new Blob(pieces)));
-}
-
-async function receive(body: ReadableStream<Piece>, live: LiveTrack | undefined): Promise<Piece[]> {
-  const pieces: Piece[] = [];
-  try {
-    await drain(body, (piece) => {
-      pieces.push(piece);
-      live?.add(piece);
-    });
-  } catch (error) {
-    live?.break();
-    throw error;
   }
-  live?.end();
-  return pieces;
+  arriving.end();
+  player.complete(track.id);
+  player.drawPeaks(track.id, await peaks.keep(track, arriving.audio));
 }
 
-async function drain(body: ReadableStream<Piece>, take: (piece: Piece) => void): Promise<void> {
+async function drain(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  take: (piece: Uint8Array<ArrayBuffer>) => void,
+): Promise<void> {
   const reader = body.getReader();
   for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
 }

@@ -3,6 +3,7 @@
 import { part } from './parts.ts';
 import type { Peaks } from './peaks.ts';
 import { createPlayback, type Playback, type Track } from './playback.ts';
+import { createPlayerMessage } from './player-message.ts';
 import type { Text } from './text.ts';
 import type { Waveform } from './waveform.ts';
 
@@ -11,6 +12,8 @@ export interface Player extends Pick<Playback, 'openArriving' | 'play' | 'pause'
   open(track: Track): void;
   /** This and the following functions do nothing if another track is open. */
   complete(trackId: string): void;
+  /** Says whether the rest of an arriving track waits for the connection to come back. */
+  showRecovery(trackId: string, isRecovering: boolean): void;
   /** Closes an arriving track that will not be complete. */
   breakOff(trackId: string): void;
   drawPeaks(trackId: string, peaks: Peaks | undefined): void;
@@ -46,8 +49,9 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
   const position = part<HTMLInputElement>(root, 'position');
   const toggle = part(root, 'toggle');
   const clock = part(root, 'clock');
+  const message = createPlayerMessage(part(root, 'message'), { text });
   const playback = createPlayback(audio, {
-    onProblem: (problem) => text.write(part(root, 'message'), problem),
+    onProblem: message.showProblem,
     onArriving(isArriving) {
       position.disabled = isArriving;
       part(root, 'live').hidden = !isArriving;
@@ -60,6 +64,7 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
   function showTrack(next: Track | undefined): void {
     track = next;
     isDragging = false;
+    message.showRecovery(false);
     root.dataset['state'] = track ? 'paused' : 'empty';
     part(root, 'title').textContent = track?.title ?? '';
     waveform.draw(undefined);
@@ -163,6 +168,9 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     },
     complete(id) {
       if (id === track?.id) playback.complete();
+    },
+    showRecovery(id, isRecovering) {
+      if (id === track?.id) message.showRecovery(isRecovering);
     },
     breakOff(id) {
       if (id === track?.id) close();

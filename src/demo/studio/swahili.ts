@@ -59,6 +59,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
 
   asking: 'Wimbo wako uko njiani.',
   arriving: 'Mwanzo wake umefika: sikiliza wakati sehemu iliyobaki inatengenezwa.',
+  recovering: 'Inaunganisha tena: kilichofika kinaendelea kuchezwa, na sehemu iliyobaki itafuata yenyewe.',
   complete: 'Wimbo wako umekamilika, na uko kwenye maktaba yako.',
   cancelled: 'Imeghairiwa. Wimbo ulioanza umeshalipiwa: bado utaingia kwenye maktaba yako.',
   broken: 'Wimbo haukufika wote.',
@@ -85,6 +86,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   live: 'Unafika',
   afterArrival: 'Utachezwa mara tu utakapokamilika.',
   pressListen: 'Kivinjari chako hakikuanzisha sauti chenyewe: bonyeza Sikiliza.',
+  reconnecting: 'Inaunganisha tena…',
   stalled: 'Inasubiri sehemu nyingine ya wimbo…',
   notPlayable: 'Wimbo huu hauchezeki kwa sasa. Bonyeza Sikiliza ujaribu tena.',
 

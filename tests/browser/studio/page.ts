@@ -178,6 +178,16 @@ export async function openStudio(
   const opened = stack.move();
   return Object.assign(studio, {
     ...{ world, visitor, upstream: world.upstream },
+    /** Lets the gateway refuse the files of all tracks until the test ends that. */
+    async refuseFiles() {
+      const files = '**/v1/music/creations/*/content';
+      const headers = {
+        'access-control-allow-origin': world.studioUrl,
+        'access-control-allow-credentials': 'true',
+      };
+      await studio.page.route(files, (route) => route.fulfill({ status: 404, headers }));
+      return { end: () => studio.page.unroute(files) };
+    },
     /** Orders a track of which only the first seconds arrive until the test releases the rest. */
     async orderHeld(wanted: Order = {}) {
       const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);

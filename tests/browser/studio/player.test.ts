@@ -115,6 +115,8 @@ describeInChromium('the player of the studio', (visit) => {
     await studio.says(english.arriving);
     await studio.press(english.play, snow);
     studio.visitor.expectProblem(/ERR_INCOMPLETE_CHUNKED_ENCODING/);
+    studio.visitor.expectProblem(/status of 404/);
+    await studio.refuseFiles();
     studio.world.upstreamNetwork.break();
     await studio.says(english.broken);
     expect(await studio.region(english.player).getByText('Snow').isVisible()).toBe(true);

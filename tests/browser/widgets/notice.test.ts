@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { GatewayRequestError } from '../../../src/client/gateway-request.ts';
+import { RecoveryError } from '../../../src/client/recovery-error.ts';
 import { SignInError } from '../../../src/client/sign-in.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { type Doing, describeFailure, isSessionEnd } from '../../../src/demo/studio/failure.ts';
@@ -11,6 +12,11 @@ const said = 'The gateway said no.';
 
 function refusal(status: number, details: { retryIsSafe?: boolean; retryAfterSeconds?: number } = {}) {
   return new GatewayRequestError(said, { status, retryIsSafe: true, ...details });
+}
+
+/** A generation that could not be recovered. */
+function loss(creationId: string | null, cause?: unknown) {
+  return new RecoveryError('refused', { creationId, idempotencyKey: 'a-key' }, cause);
 }
 
 const UNSAFE = { retryIsSafe: false };
@@ -29,6 +35,8 @@ describe('the advice after a failure', () => {
     ['an order without a response', refusal(0, UNSAFE), 'ordering', true, { advice: 'uncertain' }],
     ['an order that failed with 500', refusal(500, UNSAFE), 'ordering', true, { advice: 'uncertain' }],
     ['a broken track offline', refusal(0, UNSAFE), 'receiving', false, { advice: 'interrupted' }],
+    ['a lost track', loss('c-1', refusal(404)), 'receiving', true, { advice: 'interrupted' }],
+    ['a lost order', loss(null, refusal(402)), 'ordering', true, { advice: 'uncertain' }],
     ['the end of the session', refusal(401, UNSAFE), 'receiving', false, { advice: 'sessionEnded' }],
     ['a refused sign-in', refusal(401), 'signing-in', true, { said, advice: 'signInAgain' }],
     ['a denied sign-in', new SignInError('denied', ''), 'changing', true, { advice: 'signInDenied' }],
@@ -42,6 +50,7 @@ describe('the advice after a failure', () => {
 
   it('ends a session for a 401, except while signing in, when there is none', () => {
     expect(isSessionEnd(refusal(401), 'receiving')).toBe(true);
+    expect(isSessionEnd(loss('c-1', refusal(401)), 'receiving')).toBe(true);
     expect(isSessionEnd(refusal(403), 'loading')).toBe(false);
     expect(isSessionEnd(refusal(401), 'signing-in')).toBe(false);
     expect(isSessionEnd(new SignInError('denied', 'no'), 'changing')).toBe(false);

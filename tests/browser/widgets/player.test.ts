@@ -1,4 +1,5 @@
 import { describe, expect, it, mock, spyOn } from 'bun:test';
+import { english } from '../../../src/demo/studio/english.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import type { Peaks } from '../../../src/demo/studio/peaks.ts';
 import type { Track } from '../../../src/demo/studio/playback.ts';
@@ -18,7 +19,7 @@ function openPlayer() {
   const player = createPlayer(root, { text, waveform, onChange() {}, onStep() {} });
   player.open(track('Rain', 30));
   return {
-    ...{ document, audio, position, waveform, player },
+    ...{ document, audio, position, waveform, player, shown },
     clock: () => shown('clock'),
     reach(seconds: number) {
       audio.currentTime = seconds;
@@ -99,6 +100,30 @@ describe('the time of a track in the player', () => {
     become(true);
     nextFrame();
     expect([waveform.moveTo.mock.calls.length, frames.size]).toEqual([2, 0]);
+  });
+});
+
+describe('the message of the player', () => {
+  it('says that the track waits for the connection, until it does not, or another track is open', () => {
+    const { audio, player, shown } = openPlayer();
+    player.showRecovery('Rain', true);
+    expect(shown('message')).toBe(english.reconnecting);
+    fire(audio, 'playing');
+    expect(shown('message')).toBe(english.reconnecting);
+    player.showRecovery('Snow', false);
+    expect(shown('message')).toBe(english.reconnecting);
+    player.showRecovery('Rain', false);
+    expect(shown('message')).toBe('');
+    player.showRecovery('Rain', true);
+    player.open(track('Snow', 90));
+    expect(shown('message')).toBe('');
+  });
+
+  it('says what is worse than a lost connection', () => {
+    const { player, shown } = openPlayer();
+    player.openArriving(track('Snow', 90), undefined);
+    player.showRecovery('Snow', true);
+    expect(shown('message')).toBe(english.afterArrival);
   });
 });
 
