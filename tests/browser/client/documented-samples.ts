@@ -1,11 +1,11 @@
-/** The code samples of a page of documentation: each names its file in its first line. */
+/** Checks and bundles the code samples of a page of documentation. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { samplesIn } from '../../support/samples.ts';
 import { bundle } from './bundle.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
-const SAMPLE = /^```ts\n\/\/ (\S+\.ts)\n([\s\S]*?)^```$/gm;
 
 /**
  * Writes the samples to files in a folder of their own.
@@ -14,14 +14,11 @@ const SAMPLE = /^```ts\n\/\/ (\S+\.ts)\n([\s\S]*?)^```$/gm;
  */
 export async function writeSamples(page: string, replacements: Readonly<Record<string, string>> = {}) {
   const folder = await mkdtemp(`${tmpdir()}/documented-samples-`);
-  const text = await Bun.file(ROOT + page).text();
-  const names: string[] = [];
-  const all = Object.entries({ ...replacements, "'music-gateway-client'": `'${ROOT}src/client/index.ts'` });
-  for (const [, name = '', code = ''] of text.matchAll(SAMPLE)) {
-    const replaced = all.reduce((before, [from, to]) => before.replaceAll(from, to), code);
-    await Bun.write(`${folder}/${name}`, replaced);
-    names.push(name);
-  }
+  const client = { "'music-gateway-client'": `'${ROOT}src/client/index.ts'` };
+  const samples = samplesIn(await Bun.file(ROOT + page).text(), { ...replacements, ...client });
+  // Those for React need its package, and are checked in an app that has it.
+  const names = [...samples.keys()].filter((name) => name.endsWith('.ts'));
+  for (const name of names) await Bun.write(`${folder}/${name}`, samples.get(name) ?? '');
   const tsconfig = { extends: `${ROOT}src/demo/studio/tsconfig.json`, include: ['*.ts'] };
   await Bun.write(`${folder}/tsconfig.json`, JSON.stringify(tsconfig));
   return { folder, names, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
