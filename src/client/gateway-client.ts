@@ -8,16 +8,11 @@ import {
   requestData,
   sendRequest,
 } from './gateway-request.ts';
-import {
-  type Generation,
-  type GenerationOptions,
-  type GenerationOrder,
-  generate,
-  loadRecovery,
-} from './generation.ts';
+import type { Generation, GenerationOptions, GenerationOrder } from './generation.ts';
+import { createPageSignIn, loadCodeFlow } from './page-sign-in.ts';
+import { generate } from './recovering-generation.ts';
 import { repeatWhileTemporary } from './repetition.ts';
-import { beginSignIn, type IdentityProvider, type SignInStorage } from './sign-in.ts';
-import { createSignInCompletion } from './sign-in-completion.ts';
+import type { IdentityProvider, SignInStorage } from './sign-in.ts';
 
 /** Exists in a page, but not in a worker or on a server. */
 declare const sessionStorage: SignInStorage | undefined;
@@ -101,20 +96,19 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   const upstreamData = (path: string, init?: RequestInit) =>
     requestData(connection, `/api/upstream${path}`, init);
   const playbackUrl = (path: string) => `${connection.baseUrl}/api/upstream${path}`;
-  const signInCompletion = createSignInCompletion(connection, () => storageOf(options));
+  const signIn = createPageSignIn(connection, () => storageOf(options));
 
   return {
-    beginSignIn: async (provider) => beginSignIn(storageOf(options), provider),
-    completeSignIn: (address) => signInCompletion.complete(address),
+    beginSignIn: signIn.begin,
+    completeSignIn: signIn.complete,
     async session() {
-      await signInCompletion.whenOver();
-      return checkSession(connection);
+      await signIn.whenOver();
+      const check = await checkSession(connection);
+      // So that nobody waits for it after pressing the button. A failure shows then.
+      if (!check.authenticated) loadCodeFlow().catch(() => {});
+      return check;
     },
-    models() {
-      // A page that asks for them is about to generate. If this fails, the generation tries it again.
-      loadRecovery().catch(() => {});
-      return requestData(connection, '/api/music/models');
-    },
+    models: () => requestData(connection, '/api/music/models'),
     generate: (order, generationOptions) => generate(connection, order, generationOptions),
     creations: () => upstreamData('/v1/music/creations'),
     creation: async (creationId) => upstreamData(creationPath(creationId)),

@@ -1,6 +1,5 @@
-/** Generates a track whose audio outlives its connection. What does the work is loaded with the first generation. */
+/** What a generation is: its order, its options, its progress and its outcome. */
 
-import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
 import type { UnfinishedGenerations } from './unfinished-generations.ts';
 
 /** What to generate, in the gateway's own words. */
@@ -54,27 +53,4 @@ export interface Generation {
   readonly contentType: string;
   /** The audio. It fails with a RecoveryError when it cannot be recovered, with the signal's reason on abort. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
-}
-
-/** @throws GatewayRequestError when the module cannot be loaded; nothing was ordered then */
-export async function generate(
-  connection: GatewayConnection,
-  order: GenerationOrder,
-  options: GenerationOptions = {},
-): Promise<Generation> {
-  const { signal } = options;
-  const aborted = Promise.withResolvers<never>();
-  signal?.addEventListener('abort', () => aborted.reject(signal.reason), { once: true });
-  const { beginGeneration } = await Promise.race([loadRecovery(), aborted.promise]);
-  return beginGeneration(connection, order, options);
-}
-
-/** A bundler makes a file of its own of it, which is a quarter of the client. A load that has failed can be repeated. */
-export async function loadRecovery() {
-  try {
-    return await import('./recovering-generation.ts');
-  } catch (cause) {
-    const message = 'A part of the page could not be loaded.';
-    throw new GatewayRequestError(message, { status: 0, retryIsSafe: true, cause });
-  }
 }

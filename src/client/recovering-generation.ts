@@ -15,10 +15,10 @@ const STALL_MS = 20_000;
  * Orders a track, as the client's `generate` describes. Its body fails with a RecoveryError, with the signal's reason on
  * abort.
  */
-export async function beginGeneration(
+export async function generate(
   connection: GatewayConnection,
   order: GenerationOrder,
-  options: GenerationOptions,
+  options: GenerationOptions = {},
 ): Promise<Generation> {
   const { idempotencyKey = crypto.randomUUID(), stallMs = STALL_MS, giveUpAfterMs, unfinished } = options;
   const left = new AbortController();

@@ -1,13 +1,4 @@
-/** The browser's part of the sign-in: the authorization code flow with PKCE. The gateway exchanges the code. */
-
-import {
-  AuthorizationResponseError,
-  calculatePKCECodeChallenge,
-  generateRandomCodeVerifier,
-  generateRandomState,
-  validateAuthResponse,
-} from 'oauth4webapi';
-import { type GatewayConnection, isRecord, sendRequest } from './gateway-request.ts';
+/** What a page has to know of a sign-in before the code flow itself is loaded. */
 
 /** Where the user signs in, and as which OAuth client. */
 export interface IdentityProvider {
@@ -49,16 +40,6 @@ export class SignInError extends Error {
   }
 }
 
-/** Stored while the user is at the identity provider. */
-interface BegunSignIn {
-  readonly state: string;
-  readonly codeVerifier: string;
-  readonly issuer: string;
-  readonly clientId: string;
-}
-
-const STORAGE_KEY = 'music-gateway.sign-in';
-
 /** The parameters that an identity provider adds to the redirect URI. @see RFC 6749 section 4.1.2, RFC 9207 section 2 */
 const RESPONSE_PARAMETERS = [
   'code',
@@ -70,33 +51,6 @@ const RESPONSE_PARAMETERS = [
   'session_state',
 ];
 
-/**
- * Creates and stores a verifier and a state, and returns the identity provider's address for the user.
- *
- * @see RFC 6749 section 4.1.1, RFC 7636 section 4.3
- */
-export async function beginSignIn(storage: SignInStorage, provider: IdentityProvider): Promise<URL> {
-  const { issuer, authorizationEndpoint, clientId, redirectUri, scope = 'openid profile', prompt } = provider;
-  const state = generateRandomState();
-  const codeVerifier = generateRandomCodeVerifier();
-  const codeChallenge = await calculatePKCECodeChallenge(codeVerifier);
-  const begun: BegunSignIn = { state, codeVerifier, issuer, clientId };
-  storage.setItem(STORAGE_KEY, JSON.stringify(begun));
-  const url = new URL(authorizationEndpoint);
-  const parameters = {
-    response_type: 'code',
-    client_id: clientId,
-    redirect_uri: redirectUri,
-    scope,
-    state,
-    code_challenge: codeChallenge,
-    code_challenge_method: 'S256',
-    ...(prompt && { prompt }),
-  };
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-  return url;
-}
-
 /** Whether the identity provider has sent the user to this address. */
 export function isSignInResponse({ searchParams }: URL): boolean {
   return searchParams.has('state') && (searchParams.has('code') || searchParams.has('error'));
@@ -107,66 +61,4 @@ export function withoutResponse(address: URL): URL {
   const cleaned = new URL(address);
   for (const name of RESPONSE_PARAMETERS) cleaned.searchParams.delete(name);
   return cleaned;
-}
-
-/**
- * Checks that the response belongs to the sign-in that was begun here, and has the gateway exchange its code. The stored
- * sign-in is removed, whatever the outcome.
- *
- * @throws SignInError when the response cannot be used
- * @throws GatewayRequestError when the gateway refuses the code
- * @see RFC 6749 section 4.1.2 and 10.12, RFC 9207 section 2.4
- */
-export async function completeSignIn(
-  connection: GatewayConnection,
-  storage: SignInStorage,
-  address: URL,
-): Promise<void> {
-  const begun = takeBegun(storage);
-  if (!begun) throw new SignInError('not_begun', 'No sign-in was begun in this tab.');
-  const body = { code: validatedCode(begun, address), code_verifier: begun.codeVerifier };
-  await sendRequest(connection, '/api/auth/idp', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-}
-
-/** The library's own errors contain the whole response with its code, so they are not passed on. */
-function validatedCode({ issuer, clientId, state }: BegunSignIn, address: URL): string {
-  try {
-    const parameters = validateAuthResponse({ issuer }, { client_id: clientId }, address, state);
-    const [code, ...more] = parameters.getAll('code');
-    if (code && !more.length) return code;
-  } catch (error) {
-    if (error instanceof AuthorizationResponseError) {
-      throw new SignInError('denied', `The identity provider refused: ${error.error}`);
-    }
-  }
-  throw new SignInError(
-    'invalid_response',
-    'This response does not belong to the sign-in that was begun here.',
-  );
-}
-
-function takeBegun(storage: SignInStorage): BegunSignIn | undefined {
-  const stored = storage.getItem(STORAGE_KEY);
-  storage.removeItem(STORAGE_KEY);
-  if (stored === null) return undefined;
-  const { state, codeVerifier, issuer, clientId } = asRecord(stored);
-  const isWhole =
-    typeof state === 'string' &&
-    typeof codeVerifier === 'string' &&
-    typeof issuer === 'string' &&
-    typeof clientId === 'string';
-  return isWhole ? { state, codeVerifier, issuer, clientId } : undefined;
-}
-
-function asRecord(json: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(json);
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
 }

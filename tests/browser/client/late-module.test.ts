@@ -14,10 +14,10 @@ const ENTRY = `
 `;
 const MODULES = '**/chunk-*';
 
-/** A page with the client, and in place of the gateway a server that counts what reaches it. */
+/** A page with the client, and what it needs of a gateway. */
 async function servePage() {
   const modules = await bundleModules(ENTRY);
-  const calls: string[] = [];
+  let authenticated = true;
   const server = Bun.serve({
     port: 0,
     hostname: 'localhost',
@@ -25,58 +25,48 @@ async function servePage() {
       const { pathname } = new URL(request.url);
       const file = modules.get(pathname);
       if (file) return new Response(file);
-      calls.push(pathname);
-      if (pathname === '/api/music/models') return Response.json([]);
+      if (pathname === '/api/auth/session') return Response.json({ authenticated });
       if (pathname === '/api/music/generate') return new Response('audio');
       return new Response(PAGE, { headers: { 'content-type': 'text/html' } });
     },
   });
-  return { url: server.url.href, calls, [Symbol.asyncDispose]: () => server.stop(true) };
+  return {
+    url: server.url.href,
+    signOut() {
+      authenticated = false;
+    },
+    [Symbol.asyncDispose]: () => server.stop(true),
+  };
 }
 
-/** The audio as a text, or the error as JSON. */
-async function generateText(): Promise<string> {
+/** The provider's address without its query, or the error as JSON. */
+async function beginSignIn(): Promise<string> {
   try {
-    const { body } = await client.generate({ model: 'm', prompt: 'p', music_length_ms: 3000 });
-    return await new Response(body).text();
+    const { origin, pathname } = await client.beginSignIn({
+      issuer: 'https://id.test',
+      authorizationEndpoint: 'https://id.test/authorize',
+      clientId: 'studio',
+      redirectUri: location.href,
+    });
+    return origin + pathname;
   } catch (error) {
     return JSON.stringify(error);
   }
 }
 
-describeInChromium('the part of the client that a page loads late', (visit) => {
-  it('fails a generation that nobody has ordered, and the next generation loads it again', async () => {
+describeInChromium('the part of the client that is loaded when somebody signs in', (visit) => {
+  it('fails the sign-in when it cannot be loaded, and the next sign-in loads it again', async () => {
     await using served = await servePage();
     await using visitor = await visit();
     const page = await visitor.open(served.url);
     visitor.expectProblem(/ERR_FAILED/);
     await page.route(MODULES, (route) => route.abort());
-    expect(await page.evaluate(generateText)).toContain('"status":0,"retryIsSafe":true');
-    expect(served.calls).toEqual(['/']);
+    expect(await page.evaluate(beginSignIn)).toContain('"status":0,"retryIsSafe":true');
     await page.unroute(MODULES);
-    expect(await page.evaluate(generateText)).toBe('audio');
-    expect(served.calls).toEqual(['/', '/api/music/generate']);
+    expect(await page.evaluate(beginSignIn)).toBe('https://id.test/authorize');
   });
 
-  it('ends the wait for it with the signal', async () => {
-    await using served = await servePage();
-    await using visitor = await visit();
-    const page = await visitor.open(served.url);
-    await page.route(MODULES, () => {});
-    const requested = page.waitForRequest(MODULES);
-    const aborted = page.evaluate(async () => {
-      const abort = new AbortController();
-      Object.assign(globalThis, { abort });
-      const order = { model: 'm', prompt: 'p', music_length_ms: 3000 };
-      return client.generate(order, { signal: abort.signal }).catch((reason) => reason);
-    });
-    await requested;
-    await page.evaluate(`abort.abort('left')`);
-    expect(await aborted).toBe('left');
-    expect(served.calls).toEqual(['/']);
-  });
-
-  it('is loaded as soon as the page asks for the models', async () => {
+  it('is there before the button is pressed, and nobody else needs it', async () => {
     await using served = await servePage();
     await using visitor = await visit();
     const page = await visitor.open(served.url);
@@ -85,9 +75,17 @@ describeInChromium('the part of the client that a page loads late', (visit) => {
       modules++;
       return route.continue();
     });
-    await page.evaluate(() => client.models());
+    const audio = page.evaluate(async () => {
+      const { body } = await client.generate({ model: 'm', prompt: 'p', music_length_ms: 3000 });
+      return new Response(body).text();
+    });
+    expect(await audio).toBe('audio');
+    expect(await page.evaluate(() => client.session())).toEqual({ authenticated: true });
+    expect(modules).toBe(0);
+    served.signOut();
+    expect(await page.evaluate(() => client.session())).toEqual({ authenticated: false });
     await eventually(() => modules === 1, 'the module');
-    expect(await page.evaluate(generateText)).toBe('audio');
+    expect(await page.evaluate(beginSignIn)).toBe('https://id.test/authorize');
     expect(modules).toBe(1);
   });
 });

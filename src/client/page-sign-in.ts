@@ -1,7 +1,7 @@
-/** Completes the sign-in of a page, with one exchange for all calls at the same time. */
+/** Signs in from a page. Only who signs in needs the code flow, which is half of the client, so it is loaded then. */
 
-import type { GatewayConnection } from './gateway-request.ts';
-import { completeSignIn, isSignInResponse, type SignInStorage, withoutResponse } from './sign-in.ts';
+import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
+import { type IdentityProvider, isSignInResponse, type SignInStorage, withoutResponse } from './sign-in.ts';
 
 /** These exist in a page, but not in a worker or on a server. */
 declare const location: { readonly href: string } | undefined;
@@ -9,18 +9,25 @@ declare const history:
   | { readonly state: unknown; replaceState(state: unknown, unused: string, address: string): void }
   | undefined;
 
-export interface SignInCompletion {
+export interface PageSignIn {
+  begin(provider: IdentityProvider): Promise<URL>;
+  /** Exchanges the code once for all calls at the same time. */
   complete(address?: string): Promise<boolean>;
   /** Resolves when no exchange is in flight, whatever its outcome. */
   whenOver(): Promise<void>;
 }
 
-export function createSignInCompletion(
-  connection: GatewayConnection,
-  storage: () => SignInStorage,
-): SignInCompletion {
+export function createPageSignIn(connection: GatewayConnection, storage: () => SignInStorage): PageSignIn {
   let inFlight: Promise<void> | undefined;
+  const exchange = async (response: URL) => {
+    const { completeSignIn } = await loadCodeFlow();
+    await completeSignIn(connection, storage(), response);
+  };
   return {
+    async begin(provider) {
+      const { beginSignIn } = await loadCodeFlow();
+      return beginSignIn(storage(), provider);
+    },
     async complete(address = typeof location === 'undefined' ? '' : location.href) {
       if (!inFlight) {
         // The browser's own error would quote the address, and with it the code.
@@ -28,7 +35,7 @@ export function createSignInCompletion(
         const response = new URL(address);
         if (!isSignInResponse(response)) return false;
         cleanPageAddress();
-        inFlight = completeSignIn(connection, storage(), response).finally(() => {
+        inFlight = exchange(response).finally(() => {
           inFlight = undefined;
         });
       }
@@ -39,6 +46,16 @@ export function createSignInCompletion(
       await inFlight?.catch(() => {});
     },
   };
+}
+
+/** @throws GatewayRequestError when it cannot be loaded; some browsers load it again only after a reload of the page */
+export async function loadCodeFlow() {
+  try {
+    return await import('./code-flow.ts');
+  } catch (cause) {
+    const message = 'A part of the page could not be loaded.';
+    throw new GatewayRequestError(message, { status: 0, retryIsSafe: true, cause });
+  }
 }
 
 /** Changes only the page's own address, which may differ from the one that was given. */
