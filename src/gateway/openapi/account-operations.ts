@@ -9,6 +9,7 @@ import {
   BODY_TOO_LARGE,
   BODY_TOO_SLOW,
   json,
+  jsonOrUpstreams,
   NO_HOST,
   ORIGIN_NOT_ALLOWED,
   ownError,
@@ -80,7 +81,7 @@ const sessionCheck: Operation<Responses> = {
     responses: relayedBuffered({
       description:
         'The upstream’s profile, unchanged; `{"authenticated":true}` when it has none, and `{"authenticated":false}` without a session, also when a session cookie is sent twice.',
-      schema: { anyOf: [{ $ref: '#/components/schemas/SessionState' }, { description: 'The profile.' }] },
+      json: jsonOrUpstreams('SessionState'),
     }),
   },
 };

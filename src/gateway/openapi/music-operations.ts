@@ -15,9 +15,10 @@ import { NEEDS_SESSION, type Operation, requiredBody, withHead } from './operati
 import { named, OWN_ROUTE_HEADERS } from './parameters.ts';
 import { relayedBuffered } from './relayed-buffered.ts';
 import {
-  ANY_CONTENT,
   BODY_TOO_LARGE,
   BODY_TOO_SLOW,
+  BYTES_OF_ANY_TYPE,
+  json,
   NO_SESSION,
   ORIGIN_NOT_ALLOWED,
   ownError,
@@ -33,7 +34,10 @@ const models: Operation<Responses> = {
     summary: 'The models of the account',
     security: NEEDS_SESSION,
     parameters: OWN_ROUTE_HEADERS,
-    responses: relayedBuffered({ description: 'The upstream’s catalogue, unchanged.', schema: {} }),
+    responses: relayedBuffered({
+      description: 'The upstream’s catalogue, unchanged.',
+      json: json('UpstreamJson'),
+    }),
   },
 };
 
@@ -51,7 +55,7 @@ const generate: Operation = {
       200: {
         description: 'The track: `audio/mpeg` when the upstream names no content type.',
         headers: { ...EVERY_RESPONSE, ...NO_STORE, ...SESSION_CALL, ...GENERATION, ...ENCODING },
-        content: { 'audio/mpeg': { schema: {} }, ...ANY_CONTENT },
+        content: BYTES_OF_ANY_TYPE,
       },
       403: ORIGIN_NOT_ALLOWED,
       ...withHeaders(

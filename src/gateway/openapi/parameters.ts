@@ -1,4 +1,7 @@
-/** Describes request headers and path parameters in the OpenAPI document. */
+/**
+ * Describes request headers and path parameters in the OpenAPI document. Headers that only a browser or a proxy sets are
+ * no parameters, because generated clients would ask their callers for them.
+ */
 
 import { Type } from '@sinclair/typebox';
 
@@ -9,11 +12,6 @@ function header(description: string) {
 }
 
 const parameters = {
-  Origin: {
-    ...header('Exactly one of the allowed origins. Browsers set it themselves.'),
-    required: true,
-  },
-  'Accept-Encoding': header('Forwarded unchanged; with a `Range` the upstream gets `identity`.'),
   'Accept-Language': header('The language of the gateway’s own error texts: English or Swahili (`sw`).'),
   'Cache-Control': header('Forwarded unchanged.'),
   'Content-Encoding': header('Forwarded unchanged, with the encoded body.'),
@@ -27,9 +25,6 @@ const parameters = {
   Range: header('Forwarded unchanged.'),
   traceparent: header('Forwarded unchanged when it is valid; otherwise the upstream gets a new one.'),
   tracestate: header('Forwarded unchanged with a valid `traceparent`.'),
-  Via: header(
-    'From proxies in front of the gateway. It is forwarded, if it is ASCII of at most 1 KB, with `1.1 music-gateway` added.',
-  ),
   'X-Request-Id': header(
     'An id for the request: up to 64 letters, digits and `-._~`. Without a valid one, the gateway makes an id.',
   ),
@@ -44,8 +39,8 @@ const parameters = {
   creation_id: {
     in: 'path',
     required: true,
-    description: 'The id of a public creation.',
-    schema: Type.String({ pattern: '^[A-Za-z0-9._~-]+$' }),
+    description: 'The id of a creation. That of a public one has only letters, digits and `-._~`.',
+    schema: Type.String({ minLength: 1 }),
   },
 };
 type ParameterName = keyof typeof parameters;
@@ -62,12 +57,11 @@ export function named(...names: ParameterName[]) {
 export const TRACE_HEADERS = named('traceparent', 'tracestate', 'X-Request-Id');
 
 /** The request headers that the gateway's own routes read. */
-export const OWN_ROUTE_HEADERS = [...named('Origin', 'Accept-Language'), ...TRACE_HEADERS];
+export const OWN_ROUTE_HEADERS = [...named('Accept-Language'), ...TRACE_HEADERS];
 
 export const PROXIED_HEADERS = [
   ...OWN_ROUTE_HEADERS,
   ...named(
-    'Accept-Encoding',
     'Cache-Control',
     'Content-Encoding',
     'Idempotency-Key',
@@ -78,6 +72,5 @@ export const PROXIED_HEADERS = [
     'If-Unmodified-Since',
     'Pragma',
     'Range',
-    'Via',
   ),
 ];

@@ -3,6 +3,7 @@
 import { EVERY_RESPONSE, LIMITS, NO_STORE, PROXY_STATUS, SANDBOX, SESSION_CALL } from './headers.ts';
 import {
   ANY_CONTENT,
+  type Content,
   NO_HOST,
   NO_SESSION,
   ORIGIN_NOT_ALLOWED,
@@ -15,12 +16,12 @@ import {
 
 const HEADERS = { ...EVERY_RESPONSE, ...NO_STORE, ...SANDBOX, ...SESSION_CALL, ...PROXY_STATUS, ...LIMITS };
 
-export function relayedBuffered(success: { description: string; schema: object }): Responses {
+export function relayedBuffered(success: { description: string; json: Content }): Responses {
   return {
     200: {
       description: success.description,
       headers: HEADERS,
-      content: { 'application/json': { schema: success.schema }, ...ANY_CONTENT },
+      content: { ...ANY_CONTENT, ...success.json },
     },
     ...ownOrRelayed(
       {

@@ -18,9 +18,23 @@ export const SCHEMAS = {
     { service: Type.String(), status: Type.Literal('ok') },
     { additionalProperties: false },
   ),
+  UpstreamJson: Type.Union(
+    [
+      Type.Array(Type.Any()),
+      Type.Object({}, { additionalProperties: true }),
+      Type.String(),
+      Type.Number(),
+      Type.Boolean(),
+      Type.Null(),
+    ],
+    { description: 'The upstream’s own JSON, as it sent it: any value, often an object with `data`.' },
+  ),
 };
 
-type Content = Readonly<Record<string, { readonly schema: object }>>;
+/** OpenAPI 3.1 would leave out the type, but generators make `unknown` of that. */
+const BYTES = { type: 'string', format: 'binary' };
+
+export type Content = Readonly<Record<string, { readonly schema: object }>>;
 
 interface Response {
   readonly description: string;
@@ -29,12 +43,23 @@ interface Response {
 }
 export type Responses = Readonly<Record<string, Response>>;
 
-export function json(schema: keyof typeof SCHEMAS): Content {
-  return { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` } } };
+function reference(schema: keyof typeof SCHEMAS) {
+  return { $ref: `#/components/schemas/${schema}` };
 }
 
+export function json(schema: keyof typeof SCHEMAS): Content {
+  return { 'application/json': { schema: reference(schema) } };
+}
+
+/** What the upstream sends in this place, or instead the gateway. */
+export function jsonOrUpstreams(schema: keyof typeof SCHEMAS): Content {
+  return { 'application/json': { schema: { anyOf: [reference(schema), reference('UpstreamJson')] } } };
+}
+
+export const BYTES_OF_ANY_TYPE: Content = { '*/*': { schema: BYTES } };
+
 /** A body that the gateway does not inspect. */
-export const ANY_CONTENT: Content = { '*/*': { schema: {} } };
+export const ANY_CONTENT: Content = { ...json('UpstreamJson'), ...BYTES_OF_ANY_TYPE };
 
 /** An error response of the gateway itself. */
 export function ownError(description: string, headers: HeaderMap = {}): Response {
@@ -89,14 +114,7 @@ export function ownOrRelayed(own: Responses, relayed: HeaderMap): Responses {
       {
         description: `${description} Or the upstream responded with ${status}, which is relayed.`,
         headers: { ...headers, ...relayed },
-        content: {
-          'application/json': {
-            schema: {
-              anyOf: [{ $ref: '#/components/schemas/Error' }, { description: 'The upstream’s own.' }],
-            },
-          },
-          ...ANY_CONTENT,
-        },
+        content: { ...ANY_CONTENT, ...jsonOrUpstreams('Error') },
       },
     ]),
   );

@@ -1,4 +1,8 @@
-/** The request and response bodies of the gateway's own routes. Their types are derived from these schemas. */
+/**
+ * The request and response bodies of the gateway's own routes. Their types are derived from these schemas. Other fields of
+ * a request are ignored; a schema that allowed them by `additionalProperties` would give generated clients a type to
+ * which no interface is assignable.
+ */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import type { MessageKey } from '../http/messages.ts';
@@ -28,7 +32,7 @@ export const SignInRequest = Type.Object(
       error: 'codeVerifierInvalid' satisfies MessageKey,
     }),
   },
-  { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
+  { error: 'bodyNotAnObject' satisfies MessageKey },
 );
 export type SignInRequest = Static<typeof SignInRequest>;
 
@@ -58,8 +62,7 @@ export const GenerationRequest = Type.Object(
     force_instrumental: Type.Optional(Type.Unknown({ description: FLAG })),
     is_public: Type.Optional(Type.Unknown({ description: FLAG })),
   },
-  // Other fields are ignored.
-  { additionalProperties: true, error: 'bodyNotAnObject' satisfies MessageKey },
+  { error: 'bodyNotAnObject' satisfies MessageKey },
 );
 export type GenerationRequest = Static<typeof GenerationRequest>;
 
