@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, it } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { describeInChromium } from '../support/chromium.ts';
+import { ROOT, readDocument, section } from '../support/documents.ts';
+import { freePorts } from '../support/free-ports.ts';
+
+const SECONDS = 10;
+
+/** The code blocks of the section, in their order, with the addresses of this test. */
+async function documentedSteps(port: number) {
+  const text = section(
+    await readDocument('src/client/README.md'),
+    '## From a clone to sound in your own page',
+  );
+  const blocks = Array.from(text.matchAll(/^```\w+\n([\s\S]*?)^```$/gm), ([, block = '']) =>
+    block
+      .replaceAll('npx --yes bun@1.4.5', process.execPath)
+      .replaceAll('../music-gateway/', ROOT)
+      .replaceAll('4175', String(port))
+      .replaceAll('4176', String(port + 1))
+      .replaceAll('5173', String(port + 6)),
+  );
+  const [startDemo = '', takeClient = '', page = '', script = '', serve = ''] = blocks;
+  return { startDemo, takeClient, files: [page, script], serve, count: blocks.length };
+}
+
+/** Runs a command that goes on, and waits until it has printed a text. */
+async function startCommand(command: string, cwd: string, text: string, environment = {}) {
+  const { PATH, HOME } = process.env;
+  // In a process group of its own, because the shell does not pass on signals.
+  const running = Bun.spawn(['sh', '-c', command], {
+    cwd,
+    detached: true,
+    env: { PATH, HOME, ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let printed = '';
+  for await (const chunk of running.stdout) {
+    printed += Buffer.from(chunk).toString();
+    if (printed.includes(text)) break;
+  }
+  expect(printed).toContain(text);
+  return {
+    async [Symbol.asyncDispose]() {
+      process.kill(-running.pid, 'SIGTERM');
+      await running.exited;
+    },
+  };
+}
+
+describeInChromium('a page of one’s own in five minutes', (visit) => {
+  let folder = '';
+  beforeAll(async () => {
+    folder = await mkdtemp(`${tmpdir()}/own-page-`);
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it('signs in and plays, made word for word in an empty folder', async () => {
+    const port = await freePorts(7);
+    const { startDemo, takeClient, files, serve, count } = await documentedSteps(port);
+    expect(count).toBe(5);
+    await using _demo = await startCommand(startDemo, ROOT, 'Ctrl-C', { PORT: String(port) });
+    expect(await Bun.spawn(['sh', '-c', takeClient], { cwd: folder }).exited).toBe(0);
+    for (const file of files) {
+      const [name = ''] = /[\w-]+\.(?:html|js)/.exec(file) ?? [];
+      await Bun.write(`${folder}/${name}`, file);
+    }
+    await using _server = await startCommand(serve, folder, `http://localhost:${port + 6}`);
+
+    await using visitor = await visit();
+    visitor.expectProblem(/status of 401/);
+    const page = await visitor.open(`http://localhost:${port + 6}`);
+    await page.getByText('Signed out').waitFor();
+    await page.getByRole('button', { name: 'Generate' }).click();
+    await page.getByText('You are not signed in.').waitFor();
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Ada');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('Signed in as Ada').waitFor();
+    expect(page.url()).toBe(`http://localhost:${port + 6}/`);
+    await page.getByRole('button', { name: 'Generate' }).click();
+    await page.getByText('Playing').waitFor();
+    await page.waitForFunction((seconds) => {
+      const audio = document.querySelector('audio');
+      return audio?.duration === seconds && audio.currentTime > 0.5;
+    }, SECONDS);
+  });
+});
