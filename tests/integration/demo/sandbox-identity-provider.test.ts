@@ -73,7 +73,7 @@ describe('the sandbox’s /oauth/authorize', () => {
   it('shows a page, and redirects nowhere, for a redirect URI that is not registered', async () => {
     const { landing } = await authorize({ redirect_uri: 'http://localhost:5173/other' });
     expect(landing).toMatchObject({ at: 'page', status: 400 });
-    expect(pageAt(landing).html).toContain(`It knows these: ${SANDBOX_CLIENT.redirectUri}`);
+    expect(pageAt(landing).html).toContain(`registered redirect_uris: ${SANDBOX_CLIENT.redirectUri}<`);
   });
 });
 

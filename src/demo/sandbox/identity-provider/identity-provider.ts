@@ -128,8 +128,8 @@ function configuration(options: IdentityProviderOptions, policy: string): Config
     renderError(ctx, { error, error_description: description }) {
       ctx.type = 'html';
       ctx.set('Content-Security-Policy', policy);
-      const known = `It knows these: ${options.redirectUris.join(' ')}`;
-      const message = error === 'invalid_redirect_uri' ? `${description}. ${known}` : (description ?? error);
+      const known = error === 'invalid_redirect_uri' ? `: ${options.redirectUris.join(', ')}` : '';
+      const message = (description ?? error) + known;
       ctx.body = messagePage('This sign-in cannot go on', message);
     },
   };
