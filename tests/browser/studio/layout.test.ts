@@ -2,10 +2,12 @@ import { expect, it } from 'bun:test';
 import type { Locator } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { openStudio, type Studio } from './page.ts';
+import { openStudio, Studio } from './page.ts';
 
 const PHONE = { width: 390, height: 844 };
 const LOW = { width: 1280, height: 500 };
+const TABLET = { width: 800, height: 700 };
+const WIDE = { width: 1280, height: 800 };
 /** A window of 1280 x 720, as the page sees it with a zoom of 200 and 400 %. */
 const ZOOMED = [
   { width: 640, height: 360 },
@@ -16,15 +18,6 @@ async function boxOf(element: Locator) {
   const box = await element.boundingBox();
   if (!box) throw new Error(`${element} is not shown`);
   return { ...box, bottom: box.y + box.height, right: box.x + box.width };
-}
-
-/** Whether a click in the middle of the player's button reaches it. */
-function isReachable(studio: Studio): Promise<boolean> {
-  return studio.page.locator('[data-part=toggle]').evaluate((button) => {
-    const { x, y, width, height } = button.getBoundingClientRect();
-    const hit = document.elementFromPoint(x + width / 2, y + height / 2);
-    return hit !== null && button.contains(hit);
-  });
 }
 
 describeInChromium('the layout of the studio', (visit) => {
@@ -47,6 +40,29 @@ describeInChromium('the layout of the studio', (visit) => {
     }
   });
 
+  it('leads a phone to the account, which is far below a long library', async () => {
+    await using studio = await openStudio(visit);
+    const { page } = studio;
+    const link = page.getByRole('link', { name: english.account });
+    expect(await link.isVisible()).toBe(false);
+    await page.setViewportSize(PHONE);
+    await link.click();
+    const account = await boxOf(studio.region(english.account));
+    expect(account.y).toBeLessThan(PHONE.height / 2);
+  });
+
+  it('leaves a shared track where it is on a phone, because its page is about nothing else', async () => {
+    await using studio = await openStudio(visit);
+    await studio.generate({ isPublic: true });
+    const link = await studio.sharedLink();
+    await using stranger = await visit({ viewport: PHONE });
+    const { page } = new Studio(await stranger.open(link));
+    await page.getByRole('button', { name: english.listen }).waitFor();
+    const player = await boxOf(page.locator('.player'));
+    expect(player.bottom).toBeLessThan((await boxOf(page.locator('.welcome'))).y);
+    expect((await boxOf(page.locator('.track'))).height).toBeGreaterThan(40);
+  });
+
   it('keeps the notice off the player', async () => {
     await using studio = await openStudio(visit, { startingBalance: 20 });
     const { page, visitor } = studio;
@@ -54,14 +70,15 @@ describeInChromium('the layout of the studio', (visit) => {
     visitor.expectProblem(/status of 402/);
     await studio.order({ seconds: 600 });
     await studio.alertText();
-    // So far down that both have left their places.
-    for (const [size, top] of [
-      [LOW, 450],
-      [PHONE, 700],
-    ] as const) {
+    for (const size of [PHONE, LOW, TABLET, WIDE, ...ZOOMED]) {
       await page.setViewportSize(size);
-      await page.evaluate((top) => scrollTo(0, top), top);
-      expect(await isReachable(studio)).toBe(true);
+      for (let top = 0; top < 1_200; top += 100) {
+        await page.evaluate((top) => scrollTo(0, top), top);
+        const [notice, player] = [await boxOf(page.locator('.notice')), await boxOf(page.locator('.player'))];
+        const where = `${size.width} x ${size.height}, ${top} px down`;
+        expect([where, notice.bottom <= player.y || player.bottom <= notice.y]).toEqual([where, true]);
+        expect([where, notice.y < size.height]).toEqual([where, true]);
+      }
     }
   });
 
