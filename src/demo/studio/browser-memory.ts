@@ -1,10 +1,10 @@
-/** Opens `localStorage`, or a storage that lasts only for this visit if the browser blocks `localStorage`. */
+/** Opens a storage of the browser, or one that lasts only for this visit if the browser blocks that. */
 
 export type Memory = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
-export function openMemory(window: Pick<Window, 'localStorage'>): Memory {
+export function openMemory(storage: () => Storage): Memory {
   try {
-    return window.localStorage;
+    return storage();
   } catch {
     const values = new Map<string, string>();
     return {

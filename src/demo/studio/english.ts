@@ -146,6 +146,8 @@ export const english = {
   gone: 'It may have been removed: load the page again.',
   noSuchPage: 'There is no such page here. This is the beginning of the Studio.',
   unexpected: 'Something went wrong in this page. Load it again; if that does not help, try again later.',
+  cookiesBlocked:
+    'Your browser keeps no cookies for this page, and without them nobody can sign in. Allow them for this page, then load it again.',
   signInAgain: 'Press Sign in to try again.',
   signInDenied: 'You were not signed in: the sign-in was declined. Press Sign in to try again.',
   signInStale: 'This sign-in was not started in this tab, or was already used. Press Sign in to start again.',

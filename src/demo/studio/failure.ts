@@ -23,6 +23,8 @@ const SIGN_IN_ADVICE = {
 
 export function describeFailure(error: unknown, doing: Doing, isOnline: boolean): Message {
   if (error instanceof SignInError) return { advice: SIGN_IN_ADVICE[error.code] };
+  // The client keeps a sign-in in the tab's storage, which the browser blocks together with cookies.
+  if (error instanceof DOMException && error.name === 'SecurityError') return { advice: 'cookiesBlocked' };
   if (isSessionEnd(error, doing)) return { advice: 'sessionEnded' };
   if (error instanceof RecoveryError) return { advice: error.creationId ? 'interrupted' : 'uncertain' };
   if (!(error instanceof GatewayRequestError)) return { advice: 'unexpected' };

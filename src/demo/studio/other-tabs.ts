@@ -11,7 +11,16 @@ const CHANNEL = 'studio';
 
 /** @param onMessage called for what another tab tells, never for what this one does */
 export function connectOtherTabs(onMessage: (message: TabMessage) => void): OtherTabs {
-  const channel = new BroadcastChannel(CHANNEL);
-  channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => onMessage(data));
-  return { tell: (message) => channel.postMessage(message) };
+  const channel = openChannel();
+  channel?.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => onMessage(data));
+  return { tell: (message) => channel?.postMessage(message) };
+}
+
+/** Undefined if the browser blocks it together with cookies, as Firefox does: then nobody is signed in here. */
+function openChannel(): BroadcastChannel | undefined {
+  try {
+    return new BroadcastChannel(CHANNEL);
+  } catch {
+    return undefined;
+  }
 }

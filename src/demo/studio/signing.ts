@@ -5,7 +5,7 @@
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
 import type { IdentityProvider } from '../../client/sign-in.ts';
-import type { Memory } from './browser-memory.ts';
+import { type Memory, openMemory } from './browser-memory.ts';
 import { readDate } from './records.ts';
 
 export interface Signing {
@@ -42,15 +42,16 @@ const RETURNING = 'studio.returning';
 const LONGEST_HISTORY = 50;
 
 export function createSigning({ client, identityProvider, window, memory }: SigningOptions): Signing {
+  const tab = openMemory(() => window.sessionStorage);
   return {
     async signIn() {
       // The demo's provider does not know `select_account`.
       const asking = memory.getItem(SIGNED_OUT) !== null && { prompt: 'login' as const };
       const address = await client.beginSignIn({ ...identityProvider, ...asking });
-      const { history, location, sessionStorage } = window;
+      const { history, location } = window;
       // The provider's page replaces this entry, which removes all that were ahead.
       history.pushState(null, '', location.href);
-      sessionStorage.setItem(PROVIDER_LENGTH, String(history.length));
+      tab.setItem(PROVIDER_LENGTH, String(history.length));
       location.replace(address);
     },
     async signOut() {
@@ -69,17 +70,17 @@ export function createSigning({ client, identityProvider, window, memory }: Sign
       }
     },
     returnToStart() {
-      const { history, sessionStorage } = window;
-      const begun = Number(sessionStorage.getItem(PROVIDER_LENGTH));
-      sessionStorage.removeItem(PROVIDER_LENGTH);
+      const { history } = window;
+      const begun = Number(tab.getItem(PROVIDER_LENGTH));
+      tab.removeItem(PROVIDER_LENGTH);
       if (begun === 0 || history.length < begun || history.length >= LONGEST_HISTORY) return false;
-      sessionStorage.setItem(RETURNING, 'true');
+      tab.setItem(RETURNING, 'true');
       history.go(begun - history.length - 1);
       return true;
     },
     hasReturned() {
-      const hasReturned = window.sessionStorage.getItem(RETURNING) !== null;
-      window.sessionStorage.removeItem(RETURNING);
+      const hasReturned = tab.getItem(RETURNING) !== null;
+      tab.removeItem(RETURNING);
       return hasReturned;
     },
     signedInAt: () => readDate(memory.getItem(SIGNED_IN_AT)),

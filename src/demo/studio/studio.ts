@@ -26,7 +26,7 @@ import { connectLanguageSelect, createText } from './text.ts';
 import { contentPath, ownTrack, publicTrack } from './tracks.ts';
 import { whenBack } from './when-back.ts';
 
-const memory = openMemory(window);
+const memory = openMemory(() => localStorage);
 const text = createText({ document, languages: navigator.languages, storage: memory });
 connectLanguageSelect(part<HTMLSelectElement>(document, 'language'), text);
 const notice = createNotice(part(document, 'notice'), { text });
@@ -158,6 +158,13 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     peaks.forget();
   }
 
+  /** After a sign-in, leads the person to the form. */
+  function showBeginning(): void {
+    // The sign-in was successful, so the browser has not kept its cookies.
+    if (document.body.dataset['session'] === 'signed-out') notice.show({ advice: 'cookiesBlocked' });
+    else part(document, 'new-track').focus();
+  }
+
   function play(creation: Creation): void {
     open(ownTrack(client, creation));
     player.play();
@@ -183,7 +190,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   }
   const hasReturned = signing.hasReturned();
   await session.check();
-  if (hasSignedIn || hasReturned) part(document, 'new-track').focus();
+  if (hasSignedIn || hasReturned) showBeginning();
   if (isUnknownPath) notice.show({ advice: 'noSuchPage' });
 }
 

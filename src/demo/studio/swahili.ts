@@ -147,6 +147,8 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   gone: 'Huenda umeondolewa: pakia ukurasa upya.',
   noSuchPage: 'Hakuna ukurasa kama huo hapa. Huu ni mwanzo wa Studio.',
   unexpected: 'Hitilafu imetokea kwenye ukurasa huu. Upakie upya; isiposaidia, jaribu baadaye.',
+  cookiesBlocked:
+    'Kivinjari chako hakihifadhi vidakuzi vya ukurasa huu, na bila hivyo huwezi kuingia. Viruhusu kwa ukurasa huu, kisha uupakie upya.',
   signInAgain: 'Bonyeza Ingia ujaribu tena.',
   signInDenied: 'Hukuingia: ombi la kuingia lilikataliwa. Bonyeza Ingia ujaribu tena.',
   signInStale: 'Kuingia huku hakukuanzia kwenye kichupo hiki, au kumeshatumika. Bonyeza Ingia uanze tena.',

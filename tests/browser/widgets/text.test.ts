@@ -119,12 +119,10 @@ describe('the language of the page', () => {
 describe('the memory of the browser', () => {
   it('is its storage, or lasts for this visit where storage is not allowed', () => {
     const { storage } = openPage();
-    openMemory({ localStorage: storage }).setItem('key', 'value');
+    openMemory(() => storage).setItem('key', 'value');
     expect(storage.getItem('key')).toBe('value');
-    const memory = openMemory({
-      get localStorage(): Storage {
-        throw new DOMException('not allowed', 'SecurityError');
-      },
+    const memory = openMemory(() => {
+      throw new DOMException('not allowed', 'SecurityError');
     });
     expect(memory.getItem('key')).toBeNull();
     memory.setItem('key', 'value');
