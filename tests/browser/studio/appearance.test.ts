@@ -22,6 +22,8 @@ const VIEWS = [
   { colorScheme: 'dark', width: 1440, height: 900 },
   { colorScheme: 'light', width: 360, height: 740 },
   { colorScheme: 'dark', width: 360, height: 740 },
+  // A window of 1280 x 1024, as the page sees it with a zoom of 400 %.
+  { colorScheme: 'light', width: 320, height: 256 },
 ] as const;
 
 const PROMPTS = [
@@ -29,6 +31,13 @@ const PROMPTS = [
   'Morning light on the harbour, accordion and gulls',
   'A calm evening by the lake, with a slow piano',
 ] as const;
+
+const LONG_LIBRARY = Array.from({ length: 200 }, (_, index) => ({
+  ...{ id: `track-${index}`, music_length_ms: 30_000, created_at: new Date(index).toISOString() },
+  prompt: `${index % 10 === 0 ? 'مطر على السطح' : 'Rain on a roof'} ${index}`,
+  is_public: index % 2 === 0,
+  status: index === 0 ? 'generating' : 'ready',
+}));
 
 /** Shows the page in each view, without animations. */
 async function inEachView(page: Page, look: (view: (typeof VIEWS)[number]) => Promise<void>): Promise<void> {
@@ -78,31 +87,60 @@ async function brightness(picture: Buffer, page: Page): Promise<number> {
 setDefaultTimeout(90_000);
 
 describeInChromium('the studio has no accessibility problem', (visit) => {
-  it('for a person who is signed in, with a generated track, and with an error', async () => {
-    await using studio = await openStudio(visit, { startingBalance: 10 }, WITH_AXE);
+  it('for a person who makes a first track, and gets an error', async () => {
+    await using studio = await openStudio(visit, { startingBalance: 20 }, WITH_AXE);
     const { visitor, page } = studio;
     await studio.shows(english.libraryEmpty);
     expect(await findings(page)).toEqual([]);
     const prompt = 'Anunusuallylongwordthatnobodywouldeverwrite'.repeat(4);
-    await studio.generate({ prompt, isPublic: true });
+    const audio = await studio.orderHeld({ prompt, isPublic: true });
+    await studio.playsBeyond(0.3);
+    expect(await findings(page)).toEqual([]);
+    audio.release();
+    await studio.says(english.complete);
     await studio.sharedLink();
+    await studio.openGatewayPanel();
     visitor.expectProblem(/status of 402/);
     await studio.order({ seconds: 600 });
     await studio.alertText();
     expect(await findings(page)).toEqual([]);
   });
 
-  it('for a person who is signed out, or opens a shared track', async () => {
+  it('for a person who searches a long library, or whose library cannot be loaded', async () => {
+    await using studio = await openStudio(visit, {}, WITH_AXE);
+    const { visitor, page, world } = studio;
+    const library = 'GET /v1/music/creations';
+    world.gate.replace(library, () => Response.json({ data: LONG_LIBRARY }));
+    await page.reload();
+    await studio.isLoaded();
+    await page.getByRole('searchbox', { name: english.search }).fill('مطر');
+    await studio.says('20 of 200 tracks');
+    expect(await findings(page)).toEqual([]);
+    visitor.expectProblem(/status of 500/);
+    world.gate.replace(library, () => new Response('{}', { status: 500 }));
+    await page.reload();
+    await studio.shows(english.libraryFailed);
+    expect(await findings(page)).toEqual([]);
+  });
+
+  it('for a person who is signed out, or opens a shared track, which may be gone', async () => {
     await using owner = await openStudio(visit);
     await owner.generate({ isPublic: true });
     const link = await owner.sharedLink();
     await using stranger = await visit(WITH_AXE);
     const studio = new Studio(await stranger.open(link));
+    const { page } = studio;
     await studio.button(english.listen).waitFor();
-    expect(await findings(studio.page)).toEqual([]);
-    await studio.page.goto(owner.world.studioUrl);
+    expect(await findings(page)).toEqual([]);
+    await page.goto(owner.world.studioUrl);
     await studio.button(english.signIn).waitFor();
-    expect(await findings(studio.page)).toEqual([]);
+    expect(await findings(page)).toEqual([]);
+    await owner.press(english.unpublish, owner.tracks.first());
+    await owner.button(english.publish, owner.tracks.first()).waitFor();
+    stranger.expectProblem(/status of 404/);
+    await page.goto(link);
+    await studio.shows(english.sharedGone);
+    expect(await findings(page)).toEqual([]);
   });
 });
 
