@@ -48,6 +48,7 @@ export const english = {
   price: 'Costs {credits:number} credits',
   tooExpensive:
     'Costs {credits:number} credits, and you have {balance:number}: choose a shorter length or a cheaper model.',
+  nothingLeft: 'Costs {credits:number} credits, and you have none left.',
   modelsLoading: 'Loading…',
   noModels: 'No music model',
   promptMissing: 'Describe the music first.',

@@ -1,6 +1,7 @@
 /** The form that orders a track. It reuses the Idempotency-Key when a failed order is sent again unchanged. */
 
 import type { GenerationOrder } from '../../client/generation.ts';
+import type { TextKey } from './english.ts';
 import { createLengthField, createPromptField } from './order-fields.ts';
 import { connectSuggestions } from './order-suggestions.ts';
 import { part } from './parts.ts';
@@ -101,7 +102,7 @@ export function createGenerateForm(
     const price = part(root, 'price');
     price.dataset['state'] = isAffordable ? 'within' : 'over';
     if (isAffordable) text.write(price, isKnown ? 'price' : undefined, { credits });
-    else text.write(price, 'tooExpensive', { credits, balance: balance ?? 0 });
+    else text.write(price, tooLittle(balance), { credits, balance: balance ?? 0 });
   }
 
   form.addEventListener('submit', (event) => {
@@ -146,6 +147,11 @@ export function createGenerateForm(
     element.textContent = name;
     return element;
   }
+}
+
+/** Without credits no other choice helps. */
+function tooLittle(balance: number | undefined): TextKey {
+  return balance === 0 ? 'nothingLeft' : 'tooExpensive';
 }
 
 function worse(earlier: Outcome | undefined, outcome: Outcome): Outcome {

@@ -50,6 +50,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   price: 'Gharama: salio {credits:number}',
   tooExpensive:
     'Gharama: salio {credits:number}, nawe una {balance:number}: chagua urefu mfupi zaidi au modeli ya bei nafuu zaidi.',
+  nothingLeft: 'Gharama: salio {credits:number}, nawe huna salio lililobaki.',
   modelsLoading: 'Inapakia…',
   noModels: 'Hakuna modeli ya muziki',
   promptMissing: 'Eleza muziki kwanza.',

@@ -66,6 +66,9 @@ describe('the credits that are left', () => {
     expect(shown('price')).toStartWith('Gharama: salio 16, nawe una 15:');
     form.showBalance(16);
     expect(shown('price')).toBe('Gharama: salio 16');
+    form.showBalance(0);
+    // No length and no model would help.
+    expect(shown('price')).toBe('Gharama: salio 16, nawe huna salio lililobaki.');
     form.showBalance(3);
     // Only the upstream knows for sure, so the order can still be sent.
     press();
