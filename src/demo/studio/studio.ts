@@ -158,13 +158,6 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     peaks.forget();
   }
 
-  /** After a sign-in, leads the person to the form. */
-  function showBeginning(): void {
-    // The sign-in was successful, so the browser has not kept its cookies.
-    if (document.body.dataset['session'] === 'signed-out') notice.show({ advice: 'cookiesBlocked' });
-    else part(document, 'new-track').focus();
-  }
-
   function play(creation: Creation): void {
     open(ownTrack(client, creation));
     player.play();
@@ -188,9 +181,12 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     // The session is shown there, not in the moment before.
     if (signing.returnToStart()) return;
   }
-  const hasReturned = signing.hasReturned();
+  const isAfterSignIn = signing.hasReturned() || hasSignedIn;
   await session.check();
-  if (hasSignedIn || hasReturned) showBeginning();
+  if (isAfterSignIn) part(document, 'new-track').focus();
+  // The sign-in was successful, so the browser has not kept its cookies.
+  const isForgotten = isAfterSignIn && document.body.dataset['session'] === 'signed-out';
+  if (isForgotten) notice.show({ advice: 'cookiesBlocked' });
   if (isUnknownPath) notice.show({ advice: 'noSuchPage' });
 }
 
