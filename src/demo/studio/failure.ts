@@ -27,7 +27,12 @@ export function describeFailure(error: unknown, doing: Doing, isOnline: boolean)
   if (error instanceof DOMException && error.name === 'SecurityError') return { advice: 'cookiesBlocked' };
   if (isSessionEnd(error, doing)) return { advice: 'sessionEnded' };
   if (error instanceof RecoveryError) return { advice: error.creationId ? 'interrupted' : 'uncertain' };
-  if (!(error instanceof GatewayRequestError)) return { advice: 'unexpected' };
+  return error instanceof GatewayRequestError
+    ? describeRequest(error, doing, isOnline)
+    : { advice: 'unexpected' };
+}
+
+function describeRequest(error: GatewayRequestError, doing: Doing, isOnline: boolean): Message {
   if (doing === 'receiving') return { advice: 'interrupted' };
   if (error.status === 0 && !isOnline) return { advice: 'offline' };
   if (doing === 'ordering' && !error.retryIsSafe) return { advice: 'uncertain' };
