@@ -1,4 +1,4 @@
-/** Signs in from a page. Only who signs in needs the code flow, which is half of the client, so it is loaded then. */
+/** Signs in from a page. Only a page that signs somebody in needs the code flow, so it is loaded then. */
 
 import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
 import { type IdentityProvider, isSignInResponse, type SignInStorage, withoutResponse } from './sign-in.ts';
