@@ -11,25 +11,22 @@ import type { Text } from './text.ts';
 /** `refused` means that there is no track, `uncertain` that there may be one. */
 export type Outcome = 'done' | 'refused' | 'uncertain';
 
-/** The reason of the signal of an order whose account is not signed in any more. */
-export const ACCOUNT_GONE = Symbol('account gone');
-
 export interface GenerateForm {
   /** Undefined means that they are not known yet. */
   showModels(models: readonly Model[] | undefined): void;
   /** The credits that are left. Undefined means that they are not known. */
   showBalance(credits: number | undefined): void;
-  /** Forgets all that a person has entered, and aborts the order in flight with {@link ACCOUNT_GONE}. */
+  /** Forgets all that a person has entered and ordered. */
   empty(): void;
 }
 
 export interface GenerateFormOptions {
   readonly text: Text;
-  /** Gets the same key when the same attempt is repeated. Must not reject. */
+  /** Gets the same key when the same attempt is repeated. Must not reject, and calls back when the order is accepted. */
   readonly onGenerate: (
     order: GenerationOrder,
     idempotencyKey: string,
-    signal: AbortSignal,
+    onAccepted: () => void,
   ) => Promise<Outcome>;
 }
 
@@ -40,7 +37,6 @@ export function createGenerateForm(
   const form = part<HTMLFormElement>(root, 'form');
   const model = part<HTMLSelectElement>(root, 'model');
   const generate = part<HTMLButtonElement>(root, 'generate');
-  const cancel = part<HTMLButtonElement>(root, 'cancel');
   const prompt = createPromptField(root, text);
   const length = createLengthField(root, text);
   connectSuggestions(root, { prompt: part(root, 'prompt'), length: part(root, 'length') });
@@ -48,13 +44,10 @@ export function createGenerateForm(
   let balance: number | undefined;
   let prices = new Map<string, number | undefined>();
   let failed: { readonly order: string; readonly key: string; readonly outcome: Outcome } | undefined;
-  let underWay: AbortController | undefined;
+  /** The orders that are not accepted yet: a double click would pay for a second track. Empty for another account. */
+  let pending = new Set<string>();
 
-  /** Undefined if a field is wrong. Then its problem is shown, and the first wrong field has the focus. */
-  function readOrder(): GenerationOrder | undefined {
-    const wrong = [prompt, length].filter((field) => !field.check());
-    wrong[0]?.focus();
-    if (wrong.length > 0) return undefined;
+  function currentOrder(): GenerationOrder {
     return {
       model: model.value,
       prompt: prompt.value(),
@@ -64,32 +57,39 @@ export function createGenerateForm(
     };
   }
 
+  /** If a field is wrong, shows its problem, and gives the focus to the first wrong one. */
+  function areFieldsRight(): boolean {
+    const wrong = [prompt, length].filter((field) => !field.check());
+    wrong[0]?.focus();
+    return wrong.length === 0;
+  }
+
   async function submit(): Promise<void> {
-    if (underWay || model.value === '') return;
-    const order = readOrder();
-    if (!order) return;
+    const order = currentOrder();
     const fingerprint = JSON.stringify(order);
+    const own = pending;
+    if (own.has(fingerprint) || order.model === '' || !areFieldsRight()) return;
     const earlier = failed?.order === fingerprint ? failed : undefined;
     const key = earlier?.key ?? crypto.randomUUID();
     failed = undefined;
-    const attempt = new AbortController();
-    underWay = attempt;
+    own.add(fingerprint);
     showState();
-    const outcome = await onGenerate(order, key, attempt.signal);
-    // It was given up for another account's, which may have its own order in flight by now.
-    if (underWay !== attempt) return;
-    underWay = undefined;
+    const settle = () => {
+      own.delete(fingerprint);
+      showState();
+    };
+    const outcome = await onGenerate(order, key, settle);
     // A refusal says nothing about the first attempt.
-    if (outcome !== 'done') failed = { order: fingerprint, key, outcome: worse(earlier?.outcome, outcome) };
-    showState();
+    const isLost = own === pending && outcome !== 'done';
+    if (isLost) failed = { order: fingerprint, key, outcome: worse(earlier?.outcome, outcome) };
+    settle();
   }
 
   function showState(): void {
-    if (!underWay && root.ownerDocument.activeElement === cancel) generate.focus();
-    form.setAttribute('aria-busy', String(underWay !== undefined));
+    const isPending = pending.has(JSON.stringify(currentOrder()));
+    form.setAttribute('aria-busy', String(isPending));
     // `disabled` is not used, because the button would lose the keyboard focus.
-    generate.setAttribute('aria-disabled', String(underWay !== undefined || model.value === ''));
-    cancel.hidden = underWay === undefined;
+    generate.setAttribute('aria-disabled', String(isPending || model.value === ''));
     text.write(part(root, 'attempt'), failed?.outcome === 'uncertain' ? 'sameAttempt' : undefined);
     showPrice();
   }
@@ -109,8 +109,7 @@ export function createGenerateForm(
     event.preventDefault();
     void submit();
   });
-  form.addEventListener('input', showPrice);
-  cancel.addEventListener('click', () => underWay?.abort());
+  form.addEventListener('input', showState);
   showState();
 
   return {
@@ -132,8 +131,7 @@ export function createGenerateForm(
       showPrice();
     },
     empty() {
-      underWay?.abort(ACCOUNT_GONE);
-      underWay = undefined;
+      pending = new Set();
       failed = undefined;
       form.reset();
       prompt.clear();

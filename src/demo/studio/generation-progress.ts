@@ -1,62 +1,98 @@
-/** Shows the progress of a generation as figures, and announces it to screen readers in a few sentences. */
+/** Shows the progress of each generation in a line, and announces it to screen readers in a few sentences. */
 
 import type { RecoveryProgress } from '../../client/recovering-generation.ts';
 import type { TextKey } from './english.ts';
-import { part } from './parts.ts';
+import { fromTemplate, part } from './parts.ts';
 import type { Text } from './text.ts';
 
 export interface GenerationProgress {
-  begin(): void;
+  /** Adds a line for a track, in place of those that are over. */
+  begin(title: string, onCancel: () => void): ProgressLine;
+  removeOver(): void;
+}
+
+export interface ProgressLine {
   update(progress: RecoveryProgress): void;
+  /** Shows that the track is made without arriving here. */
+  await(): void;
   end(outcome: 'complete' | 'cancelled' | 'broken'): void;
-  /** Hides the progress of an order that was refused. */
-  hide(): void;
+  remove(): void;
 }
 
 const TICK_MS = 100;
 
 export function createGenerationProgress(root: HTMLElement, { text }: { text: Text }): GenerationProgress {
-  let clock: ReturnType<typeof setInterval> | undefined;
-  let begunAt = 0;
+  const status = part(root, 'status');
+  const list = part(root, 'lines');
 
-  /** Writes to the live region only when the text changes, because screen readers announce each write. */
-  function say(key: TextKey | undefined): void {
-    const status = part(root, 'status');
-    if (status.dataset['text'] !== key) text.write(status, key);
+  function showState(): void {
+    root.dataset['state'] = list.children.length > 0 ? 'filled' : 'idle';
   }
 
-  function showElapsed(): void {
-    text.write(part(root, 'elapsed'), 'duration', { ms: performance.now() - begunAt });
+  function announce(title: string, key: TextKey | undefined): void {
+    part(root, 'which').textContent = key && list.children.length > 1 ? `${title}: ` : '';
+    text.write(status, key);
   }
 
-  return {
-    begin() {
-      begunAt = performance.now();
-      root.dataset['state'] = 'running';
-      say('asking');
-      text.write(part(root, 'received'), 'none');
-      text.write(part(root, 'first-byte'), 'none');
-      showElapsed();
-      clearInterval(clock);
-      clock = setInterval(showElapsed, TICK_MS);
-    },
-    update({ state, bytes, firstByteMs }) {
-      if (state === 'recovering') say('recovering');
-      if (firstByteMs === undefined) return;
-      if (state === 'arriving') say('arriving');
-      text.write(part(root, 'received'), 'size', { bytes });
-      text.write(part(root, 'first-byte'), 'delay', { ms: firstByteMs });
-    },
-    end(outcome) {
-      clearInterval(clock);
-      root.dataset['state'] = 'over';
-      showElapsed();
-      say(outcome);
-    },
-    hide() {
-      clearInterval(clock);
-      root.dataset['state'] = 'idle';
-      say(undefined);
-    },
-  };
+  function removeOver(): void {
+    for (const element of [...list.children]) if (element.matches('[data-state="over"]')) element.remove();
+    announce('', undefined);
+    showState();
+  }
+
+  function begin(title: string, onCancel: () => void): ProgressLine {
+    const element = fromTemplate(root.ownerDocument, 'generation-line');
+    const said = part(element, 'said');
+    const cancel = part(element, 'cancel');
+    const begunAt = performance.now();
+    const showElapsed = () =>
+      text.write(part(element, 'elapsed'), 'duration', { ms: performance.now() - begunAt });
+    const clock = setInterval(showElapsed, TICK_MS);
+
+    /** Writes only when the text changes, because screen readers announce each write to the live region. */
+    function say(key: TextKey): void {
+      if (said.dataset['text'] === key) return;
+      text.write(said, key);
+      announce(title, key);
+    }
+
+    text.fill(element);
+    element.dataset['state'] = 'running';
+    part(element, 'title').textContent = title;
+    text.write(part(element, 'received'), 'none');
+    text.write(part(element, 'first-byte'), 'none');
+    showElapsed();
+    cancel.addEventListener('click', onCancel);
+    removeOver();
+    list.append(element);
+    showState();
+    say('asking');
+
+    return {
+      update({ state, bytes, firstByteMs }) {
+        if (state === 'recovering') say('recovering');
+        if (firstByteMs === undefined) return;
+        if (state === 'arriving') say('arriving');
+        text.write(part(element, 'received'), 'size', { bytes });
+        text.write(part(element, 'first-byte'), 'delay', { ms: firstByteMs });
+      },
+      await: () => say('beingMade'),
+      end(outcome) {
+        clearInterval(clock);
+        if (root.ownerDocument.activeElement === cancel) element.focus();
+        element.dataset['state'] = 'over';
+        cancel.hidden = true;
+        showElapsed();
+        say(outcome);
+      },
+      remove() {
+        clearInterval(clock);
+        element.remove();
+        showState();
+        announce(title, undefined);
+      },
+    };
+  }
+
+  return { begin, removeOver };
 }

@@ -1,102 +1,88 @@
-/** Generates a track, and plays it while it arrives. A break of the connection pauses only what has not arrived yet. */
+/** Receives a track that is being made: as it arrives, with recovery, or as a whole when it is complete. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
-import { GatewayRequestError } from '../../client/gateway-request.ts';
 import type { GenerationOrder } from '../../client/generation.ts';
-import {
-  generateWithRecovery,
-  type RecoveryOptions,
-  type RecoveryProgress,
-} from '../../client/recovering-generation.ts';
+import { generateWithRecovery, type RecoveryOptions } from '../../client/recovering-generation.ts';
 import { ArrivingTrack } from './arriving-track.ts';
-import type { Doing } from './failure.ts';
-import type { Outcome } from './generate-form.ts';
-import type { GenerationProgress } from './generation-progress.ts';
+import type { ProgressLine } from './generation-progress.ts';
 import type { LiveAudio } from './live-audio.ts';
+import type { Track } from './playback.ts';
 import type { Player } from './player.ts';
 import type { TrackPeaks } from './track-peaks.ts';
 import { ownTrack } from './tracks.ts';
 
-export interface GeneratorParts {
-  readonly client: Pick<GatewayClient, 'generate' | 'upstream' | 'contentUrl'>;
+export interface GenerationParts {
+  readonly client: Pick<GatewayClient, 'generate' | 'upstream' | 'awaitCreation' | 'contentUrl'>;
   readonly liveAudio: LiveAudio;
-  readonly player: Pick<Player, 'openArriving' | 'showRecovery' | 'complete' | 'breakOff' | 'drawPeaks'>;
-  readonly peaks: Pick<TrackPeaks, 'keep'>;
-  readonly progress: GenerationProgress;
-  /** Called when the account may have changed: when a generation begins, and when it ends. */
-  readonly onChange: () => void;
-  readonly onFailure: (error: unknown, doing: Doing) => void;
+  readonly player: Pick<Player, 'has' | 'showRecovery' | 'complete' | 'breakOff' | 'drawPeaks'>;
+  readonly peaks: TrackPeaks;
 }
 
-export type Generate = (
-  order: GenerationOrder,
-  idempotencyKey: string,
-  signal: AbortSignal,
-) => Promise<Outcome>;
-
-export function createGenerator(parts: GeneratorParts): Generate {
-  const { player, progress, onChange, onFailure } = parts;
-  return async (order, idempotencyKey, signal) => {
-    let begun: string | undefined;
-    const onProgress = (seen: RecoveryProgress) => {
-      progress.update(seen);
-      if (begun !== undefined) player.showRecovery(begun, seen.state === 'recovering');
-    };
-    const onBegun = (creationId: string) => {
-      begun = creationId;
-      onChange();
-    };
-    progress.begin();
-    try {
-      await generate(order, { idempotencyKey, signal, onProgress }, parts, onBegun);
-      progress.end('complete');
-      return 'done';
-    } catch (error) {
-      if (signal.aborted) {
-        progress.end('cancelled');
-        return 'done';
-      }
-      if (begun === undefined) progress.hide();
-      else progress.end('broken');
-      onFailure(error, begun === undefined ? 'ordering' : 'receiving');
-      return error instanceof GatewayRequestError && error.retryIsSafe ? 'refused' : 'uncertain';
-    } finally {
-      onChange();
-    }
-  };
+/** A track that the player can open before it is complete. */
+export interface UnfinishedTrack {
+  readonly track: Track;
+  /** The address of a stream of what there is of it; undefined if it plays only when it is complete. */
+  listen(): string | undefined;
 }
 
-async function generate(
+export interface Reception {
+  readonly signal: AbortSignal;
+  readonly line: ProgressLine;
+  /** Called when the upstream has begun to make the track. Without an id, it cannot be opened here. */
+  readonly onFound: (found: UnfinishedTrack | undefined) => void;
+}
+
+/** @throws what {@link generateWithRecovery} does, and what its body fails with */
+export async function receiveArriving(
+  { client, liveAudio, player, peaks }: GenerationParts,
   order: GenerationOrder,
-  options: RecoveryOptions,
-  { client, liveAudio, player, peaks }: GeneratorParts,
-  onBegun: (creationId: string) => void,
+  { signal, line, onFound }: Reception,
+  options: Pick<RecoveryOptions, 'idempotencyKey' | 'unfinished'>,
 ): Promise<void> {
-  const { creationId, contentType, body } = await generateWithRecovery(client, order, options);
-  onBegun(creationId ?? '');
-  // Without an id the track cannot be opened here; it appears in the library.
-  if (creationId === null) return drain(body, () => {});
-
-  const creation = { id: creationId, prompt: order.prompt, seconds: order.music_length_ms / 1_000 };
-  const track = ownTrack(client, creation);
-  const arriving = new ArrivingTrack(track, contentType, liveAudio);
-  player.openArriving(track, arriving.listen());
+  let arriving: ArrivingTrack | undefined;
+  const { creationId, contentType, body } = await generateWithRecovery(client, order, {
+    ...options,
+    signal,
+    onProgress(progress) {
+      line.update(progress);
+      if (arriving) player.showRecovery(arriving.track.id, progress.state === 'recovering');
+    },
+  });
+  if (creationId !== null) {
+    const creation = { id: creationId, prompt: order.prompt, seconds: order.music_length_ms / 1_000 };
+    arriving = new ArrivingTrack(ownTrack(client, creation), contentType, liveAudio);
+  }
+  onFound(arriving);
   try {
-    await drain(body, (piece) => arriving.add(piece));
+    for await (const piece of body) arriving?.add(piece);
   } catch (error) {
-    arriving.break();
+    arriving?.break();
+    if (arriving) player.breakOff(arriving.track.id);
+    throw error;
+  }
+  if (!arriving) return;
+  const { track } = arriving;
+  arriving.end();
+  player.complete(track.id);
+  void peaks.keep(track, arriving.audio).then((outline) => player.drawPeaks(track.id, outline));
+}
+
+/** Waits for a track that arrives elsewhere: in another tab, or in this one before a reload. */
+export async function receiveWhole(
+  { client, player, peaks }: GenerationParts,
+  track: Track,
+  { signal, line, onFound }: Reception,
+): Promise<void> {
+  line.await();
+  onFound({ track, listen: () => undefined });
+  try {
+    await client.awaitCreation(track.id, { signal });
+  } catch (error) {
     player.breakOff(track.id);
     throw error;
   }
-  arriving.end();
   player.complete(track.id);
-  player.drawPeaks(track.id, await peaks.keep(track, arriving.audio));
-}
-
-async function drain(
-  body: ReadableStream<Uint8Array<ArrayBuffer>>,
-  take: (piece: Uint8Array<ArrayBuffer>) => void,
-): Promise<void> {
-  const reader = body.getReader();
-  for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
+  if (player.has(track.id)) {
+    void peaks.of(track).then((outline) => player.drawPeaks(track.id, outline));
+  }
 }

@@ -55,7 +55,6 @@ export function createLibraryItem(
       creation.isGenerating ? 'generating' : creation.isPublic ? 'public' : 'private',
     );
     element.dataset['state'] = creation.isGenerating ? 'generating' : 'ready';
-    play.hidden = creation.isGenerating;
     download.hidden = creation.isGenerating;
     text.write(part(publish, 'label'), creation.isPublic ? 'unpublish' : 'publish');
     share.hidden = !creation.isPublic;

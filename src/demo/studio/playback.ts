@@ -15,6 +15,8 @@ export interface Track {
 export interface Playback {
   /** The length of the audio, or the ordered length until the audio's is known. */
   readonly seconds: number;
+  /** Whether a person listens, or waits for the sound. */
+  readonly isListening: boolean;
   open(track: Track): void;
   /** Plays the stream of a track that is still arriving. Without a stream, waits for `complete`. */
   openArriving(track: Track, streamUrl: string | undefined): void;
@@ -100,6 +102,9 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
   return {
     get seconds() {
       return Number.isFinite(audio.duration) ? audio.duration : (track?.seconds ?? 0);
+    },
+    get isListening() {
+      return !audio.paused || (source === 'arriving' && isWanted);
     },
     open(next) {
       begin(next, 'file', false);

@@ -7,9 +7,12 @@ import { createPlayerMessage } from './player-message.ts';
 import type { Text } from './text.ts';
 import type { Waveform } from './waveform.ts';
 
-export interface Player extends Pick<Playback, 'openArriving' | 'play' | 'pause' | 'close'> {
+export interface Player extends Pick<Playback, 'isListening' | 'play' | 'pause' | 'close'> {
+  has(trackId: string): boolean;
   /** Makes a track ready to play. Does nothing if it is already open. */
   open(track: Track): void;
+  /** The same for one that is still being made. `listen` begins a stream of it, if there can be one. */
+  openArriving(track: Track, listen: () => string | undefined): void;
   /** This and the following functions do nothing if another track is open. */
   complete(trackId: string): void;
   /** Says whether the rest of an arriving track waits for the connection to come back. */
@@ -157,13 +160,18 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
   }
 
   return {
+    get isListening() {
+      return playback.isListening;
+    },
+    has: (id) => id === track?.id,
     open(next) {
       if (next.id === track?.id) return;
       playback.open(next);
       showTrack(next);
     },
-    openArriving(next, streamUrl) {
-      playback.openArriving(next, streamUrl);
+    openArriving(next, listen) {
+      if (next.id === track?.id) return;
+      playback.openArriving(next, listen());
       showTrack(next);
     },
     complete(id) {

@@ -10,6 +10,8 @@ import { whenBack } from './when-back.ts';
 export type SessionStatus = 'unknown' | 'signed-out' | 'signed-in';
 
 export interface SessionPanel {
+  /** What tells the account that is signed in from others. Undefined without a session, or if nothing tells it. */
+  readonly account: string | undefined;
   /** Checks the session now. */
   check(): Promise<void>;
   /**
@@ -70,7 +72,7 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
 
   function showAccount(profile: unknown): void {
     // A profile need not say whose it is. Then each sign-in counts as that of another account.
-    const found = readAccountId(profile) || String(signedInAt()?.getTime());
+    const found = readAccountId(profile) || (signedInAt()?.toISOString() ?? '');
     const isOther = account !== undefined && account !== found;
     account = found;
     if (isOther) end();
@@ -118,6 +120,9 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
   root.dataset['status'] = status;
 
   return {
+    get account() {
+      return status === 'signed-in' ? account || undefined : undefined;
+    },
     check,
     async confirm() {
       const endsBefore = ends;

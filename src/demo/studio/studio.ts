@@ -6,9 +6,9 @@ import { createAccountPanel } from './account-panel.ts';
 import { openMemory } from './browser-memory.ts';
 import type { StudioConfig } from './config.ts';
 import { saveTrack } from './download.ts';
-import { ACCOUNT_GONE, createGenerateForm } from './generate-form.ts';
-import { createGenerator } from './generation.ts';
+import { createGenerateForm } from './generate-form.ts';
 import { createGenerationProgress } from './generation-progress.ts';
+import { createGenerations } from './generations.ts';
 import { createLibrary } from './library.ts';
 import { createLiveAudio } from './live-audio.ts';
 import { createMusic } from './music.ts';
@@ -66,30 +66,23 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     shareUrl: ({ id }) => shareAddress(location.origin, id),
     copy: (address) => navigator.clipboard.writeText(address),
   });
-  const progress = createGenerationProgress(part(document, 'progress'), { text });
-  const generate = createGenerator({
+  const generations = createGenerations({
     client,
     liveAudio: createLiveAudio(navigator.serviceWorker),
     player,
     peaks,
-    progress,
+    progress: createGenerationProgress(part(document, 'progress'), { text }),
+    storage: openMemory(() => sessionStorage),
+    account: () => session.account,
+    confirmAccount: () => session.confirm(),
     onChange: showChange,
     onFailure: report,
   });
   const form = createGenerateForm(part(document, 'order'), {
     text,
-    async onGenerate(order, idempotencyKey, signal) {
+    onGenerate(order, idempotencyKey, onAccepted) {
       notice.clear();
-      try {
-        // Another tab may have changed the account a moment ago, which would then be charged.
-        if (!(await session.confirm())) return 'done';
-      } catch (error) {
-        report(error, 'ordering');
-        return 'refused';
-      }
-      const outcome = await generate(order, idempotencyKey, signal);
-      if (signal.reason === ACCOUNT_GONE) progress.hide();
-      return outcome;
+      return generations.order(order, idempotencyKey, onAccepted);
     },
   });
   const account = createAccountPanel(part(document, 'account'), { text });
@@ -134,6 +127,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     if (status === 'signed-in') {
       notice.clear();
       feeds.begin();
+      if (session.account !== undefined) generations.takeUp(session.account);
     } else if (before === 'signed-in') {
       notice.show({ advice: 'sessionEnded' });
       feeds.end();
@@ -154,12 +148,12 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   /** Forgets what outlasts the end of a session, for the sake of a person who signs in again. */
   function forgetAccount(): void {
     form.empty();
-    progress.hide();
+    generations.abandonOthers(session.account);
     peaks.forget();
   }
 
   function play(creation: Creation): void {
-    open(ownTrack(client, creation));
+    if (!generations.open(creation)) open(ownTrack(client, creation));
     player.play();
   }
 

@@ -32,7 +32,7 @@ function luminance(colour: Colour): number {
 }
 
 describeInChromium('the colours of the studio', (visit) => {
-  it('leave Generate readable under the mouse, also while a track is made', async () => {
+  it('leave Generate readable under the mouse, also while an order is sent', async () => {
     await using studio = await openStudio(visit);
     const { page } = studio;
     await page.emulateMedia({ reducedMotion: 'reduce' });
@@ -41,12 +41,16 @@ describeInChromium('the colours of the studio', (visit) => {
       contrast(await colourOf(generate, 'color'), await colourOf(generate, 'background-color'));
     await generate.hover();
     expect(await readable()).toBeGreaterThan(4.5);
-    const audio = await studio.orderHeld();
-    await studio.says(english.arriving);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    studio.world.gate.replace('POST /v1/music', async (forward) => {
+      await promise;
+      return forward();
+    });
+    await studio.order();
     await generate.hover();
     expect(await generate.getAttribute('aria-disabled')).toBe('true');
     expect(await readable()).toBeGreaterThan(4.5);
-    audio.release();
+    resolve();
     await studio.says(english.complete);
   });
 

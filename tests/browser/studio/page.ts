@@ -139,6 +139,13 @@ export class Studio {
     await this.page.waitForFunction(() => document.querySelector('audio')?.ended === true);
   }
 
+  /** The keys under which this tab keeps orders whose outcome is not known. */
+  unfinished(): Promise<readonly string[]> {
+    return this.page.evaluate(() =>
+      Object.keys(sessionStorage).filter((key) => key.startsWith('music-gateway.generations')),
+    );
+  }
+
   /** What the audio element loads from now on. */
   async loads(): Promise<() => Promise<readonly string[]>> {
     const sources = await this.audio.evaluateHandle((audio: HTMLAudioElement) => {
@@ -178,6 +185,12 @@ export async function openStudio(
   const opened = stack.move();
   return Object.assign(studio, {
     ...{ world, visitor, upstream: world.upstream },
+    /** Leaves the page, and comes back to it in the same tab as somebody who has signed in meanwhile. */
+    async returnAs(name: string) {
+      await studio.page.goto(`${world.studioUrl}/config.json`);
+      await signInBehind(world, visitor, name);
+      await studio.page.goto(world.studioUrl);
+    },
     /** Lets the gateway refuse the files of all tracks until the test ends that. */
     async refuseFiles() {
       const files = '**/v1/music/creations/*/content';

@@ -44,21 +44,34 @@ describe('an order', () => {
     expect(isReady()).toBe(true);
   });
 
-  it('can be cancelled while it is in flight, and is not sent twice at the same time', async () => {
-    const { document, length, generate, cancel, press, end, attempts, isReady } = openForm();
-    expect(cancel.hidden).toBe(true);
-    const { signal } = press();
+  it('is not sent twice by a double click, but again once it is accepted, and another one at once', async () => {
+    const { generate, prompt, press, end, attempts, isReady } = openForm();
+    const { key, accept } = press();
     generate.click();
-    expect([attempts(), isReady(), cancel.hidden, signal?.aborted]).toEqual([1, false, false, false]);
-    cancel.focus();
-    cancel.click();
-    expect(signal?.aborted).toBe(true);
+    expect([attempts(), isReady()]).toEqual([1, false]);
+    enter(prompt, 'Snow');
+    expect(isReady()).toBe(true);
+    const other = press();
+    expect([attempts(), isReady()]).toEqual([2, false]);
+    enter(prompt, 'Rain');
+    expect(isReady()).toBe(false);
+    accept();
+    expect(isReady()).toBe(true);
+    expect(press().key).not.toBeOneOf([key, other.key]);
+    expect(attempts()).toBe(3);
     await end('done');
-    expect([isReady(), cancel.hidden, document.activeElement === generate]).toEqual([true, true, true]);
-    expect(press().signal?.aborted).toBe(false);
-    length.focus();
-    await end('done');
-    expect(document.activeElement === length).toBe(true);
+    expect(isReady()).toBe(true);
+  });
+
+  it('of an account that is gone neither blocks the form nor leaves its key there', async () => {
+    const { form, prompt, press, end, isReady } = openForm();
+    const first = press();
+    form.empty();
+    form.showModels(MODELS);
+    enter(prompt, ' Rain ');
+    expect(isReady()).toBe(true);
+    await end('uncertain');
+    expect(press().key).not.toBe(first.key);
   });
 });
 

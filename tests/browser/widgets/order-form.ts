@@ -14,7 +14,9 @@ export const MODELS = [
 /** The form with models and a prompt. The test ends each attempt to generate. */
 export function openForm() {
   const { document, root, text, shown } = openPart('order');
-  const onGenerate = mock((_order: GenerationOrder, _key: string, _signal: AbortSignal) => outcome.promise);
+  const onGenerate = mock(
+    (_order: GenerationOrder, _key: string, _onAccepted: () => void) => outcome.promise,
+  );
   let outcome = Promise.withResolvers<Outcome>();
   const form = createGenerateForm(root, { text, onGenerate });
   const generate = part(root, 'generate');
@@ -24,16 +26,16 @@ export function openForm() {
   const press = () => {
     outcome = Promise.withResolvers();
     generate.click();
-    const [order, key = '', signal] = onGenerate.mock.lastCall ?? [];
-    return { order, key, signal };
+    const [order, key = '', accept = () => {}] = onGenerate.mock.lastCall ?? [];
+    return { order, key, accept };
   };
+  /** Ends the latest attempt. */
   const end = (reached: Outcome) => {
     outcome.resolve(reached);
     return settle();
   };
   return {
     ...{ document, root, text, form, generate, prompt, shown, press, end },
-    cancel: part(root, 'cancel'),
     length: part<HTMLInputElement>(root, 'length'),
     model: part<HTMLSelectElement>(root, 'model'),
     attempts: () => onGenerate.mock.calls.length,

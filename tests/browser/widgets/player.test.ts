@@ -121,7 +121,7 @@ describe('the message of the player', () => {
 
   it('says what is worse than a lost connection', () => {
     const { player, shown } = openPlayer();
-    player.openArriving(track('Snow', 90), undefined);
+    player.openArriving(track('Snow', 90), () => undefined);
     player.showRecovery('Snow', true);
     expect(shown('message')).toBe(english.afterArrival);
   });

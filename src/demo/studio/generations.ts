@@ -1,0 +1,177 @@
+/** The tracks of an account that are being made: those that this page orders, and those that it waits for. */
+
+import { GatewayRequestError } from '../../client/gateway-request.ts';
+import type { GenerationOrder } from '../../client/generation.ts';
+import type { SignInStorage } from '../../client/sign-in.ts';
+import { UnfinishedGenerations } from '../../client/unfinished-generations.ts';
+import { type Doing, isSessionEnd } from './failure.ts';
+import type { Outcome } from './generate-form.ts';
+import {
+  type GenerationParts,
+  type Reception,
+  receiveArriving,
+  receiveWhole,
+  type UnfinishedTrack,
+} from './generation.ts';
+import type { GenerationProgress, ProgressLine } from './generation-progress.ts';
+import type { Player } from './player.ts';
+import type { Creation } from './records.ts';
+import { ownTrack } from './tracks.ts';
+
+export interface Generations {
+  /**
+   * Orders a track for the account that is signed in. Never rejects.
+   *
+   * @param onBegun called when the upstream has begun to make it
+   */
+  order(order: GenerationOrder, idempotencyKey: string, onBegun: () => void): Promise<Outcome>;
+  /** Opens a track in the player that is being made. False if it is complete. */
+  open(creation: Creation): boolean;
+  /** Goes on with what this tab has ordered for the account before a reload. */
+  takeUp(account: string): void;
+  /** Forgets what is under way for other accounts than this one. */
+  abandonOthers(account: string | undefined): void;
+}
+
+export interface GenerationsParts extends GenerationParts {
+  readonly player: GenerationParts['player'] & Pick<Player, 'isListening' | 'openArriving'>;
+  readonly progress: GenerationProgress;
+  /** The tab's own. */
+  readonly storage: SignInStorage;
+  /** The account that is signed in. */
+  readonly account: () => string | undefined;
+  /** Whether that is still so. Rejects if that cannot be found out. */
+  readonly confirmAccount: () => Promise<boolean>;
+  /** Called when the account may have changed: when a generation begins, and when it ends. */
+  readonly onChange: () => void;
+  readonly onFailure: (error: unknown, doing: Doing) => void;
+}
+
+/** The reason of the signal of a generation whose account is not signed in any more. */
+const ACCOUNT_GONE = Symbol('account gone');
+
+interface Task {
+  readonly title: string;
+  /** What goes on once the upstream has begun to make the track. */
+  readonly doing: Doing;
+  /** Undefined for a track that another tab has ordered. */
+  readonly idempotencyKey: string | undefined;
+}
+
+interface UnderWay extends Pick<Task, 'idempotencyKey'> {
+  readonly account: string | undefined;
+  readonly abort: AbortController;
+  readonly line: ProgressLine;
+  doing: Doing;
+  found?: UnfinishedTrack | undefined;
+}
+
+export function createGenerations(parts: GenerationsParts): Generations {
+  const { client, player, progress, storage, onChange, onFailure } = parts;
+  const underWay = new Set<UnderWay>();
+  const unfinishedOf = (account: string) => new UnfinishedGenerations(account, storage);
+  const openInPlayer = (found: UnfinishedTrack) => player.openArriving(found.track, () => found.listen());
+
+  async function run(
+    { title, doing, idempotencyKey }: Task,
+    receive: (reception: Reception) => Promise<void>,
+    onBegun = () => {},
+  ): Promise<Outcome> {
+    const abort = new AbortController();
+    const line = progress.begin(title, () => abort.abort());
+    const own: UnderWay = { account: parts.account(), idempotencyKey, doing: 'ordering', abort, line };
+    const onFound = (found: UnfinishedTrack | undefined) => {
+      own.doing = doing;
+      own.found = found;
+      onBegun();
+      if (found && !player.isListening) openInPlayer(found);
+      onChange();
+    };
+    underWay.add(own);
+    try {
+      await receive({ signal: abort.signal, line, onFound });
+      line.end('complete');
+      forget(own);
+      return 'done';
+    } catch (error) {
+      return fail(own, error);
+    } finally {
+      underWay.delete(own);
+      onChange();
+    }
+  }
+
+  function fail(own: UnderWay, error: unknown): Outcome {
+    const { doing, line, abort } = own;
+    if (abort.signal.aborted) {
+      if (abort.signal.reason !== ACCOUNT_GONE) line.end('cancelled');
+      forget(own);
+      return 'done';
+    }
+    if (doing === 'ordering') line.remove();
+    else line.end('broken');
+    // A person who has learnt of the outcome does not expect the order to be taken up, except after a new sign-in.
+    if (!isSessionEnd(error, doing)) forget(own);
+    onFailure(error, doing);
+    return error instanceof GatewayRequestError && error.retryIsSafe ? 'refused' : 'uncertain';
+  }
+
+  function forget({ account, idempotencyKey }: UnderWay): void {
+    if (account && idempotencyKey) unfinishedOf(account).forget(idempotencyKey);
+  }
+
+  function receiveOrdered(order: GenerationOrder, idempotencyKey: string, onBegun?: () => void) {
+    const account = parts.account();
+    const options = { idempotencyKey, ...(account !== undefined && { unfinished: unfinishedOf(account) }) };
+    return run(
+      { title: order.prompt, doing: 'receiving', idempotencyKey },
+      (reception) => receiveArriving(parts, order, reception, options),
+      onBegun,
+    );
+  }
+
+  function receiveMade(creation: Pick<Creation, 'id' | 'prompt' | 'seconds'>, idempotencyKey?: string) {
+    return run({ title: creation.prompt, doing: 'changing', idempotencyKey }, (reception) =>
+      receiveWhole(parts, ownTrack(client, creation), reception),
+    );
+  }
+
+  return {
+    async order(order, idempotencyKey, onBegun) {
+      try {
+        // Another tab may have changed the account a moment ago, which would then be charged.
+        if (!(await parts.confirmAccount())) return 'done';
+      } catch (error) {
+        onFailure(error, 'ordering');
+        return 'refused';
+      }
+      return receiveOrdered(order, idempotencyKey, onBegun);
+    },
+    open(creation) {
+      if (player.has(creation.id)) return true;
+      const known = [...underWay].find(({ found }) => found?.track.id === creation.id);
+      if (!known?.found && !creation.isGenerating) return false;
+      openInPlayer(known?.found ?? { track: ownTrack(client, creation), listen: () => undefined });
+      if (!known) void receiveMade(creation);
+      return true;
+    },
+    takeUp(account) {
+      const isUnderWay = (key: string) => [...underWay].some(({ idempotencyKey }) => idempotencyKey === key);
+      for (const { order, idempotencyKey, creationId } of unfinishedOf(account).list()) {
+        if (isUnderWay(idempotencyKey)) continue;
+        const { prompt, music_length_ms } = order;
+        if (creationId === null) void receiveOrdered(order, idempotencyKey);
+        else void receiveMade({ id: creationId, prompt, seconds: music_length_ms / 1_000 }, idempotencyKey);
+      }
+    },
+    abandonOthers(account) {
+      progress.removeOver();
+      for (const { account: owner, abort, line } of underWay) {
+        if (account !== undefined && owner === account) continue;
+        // At once, because the page may already show another person's name.
+        line.remove();
+        abort.abort(ACCOUNT_GONE);
+      }
+    },
+  };
+}
