@@ -83,14 +83,3 @@ function reporter(arrived: ArrivedAudio, onProgress: GenerationOptions['onProgre
     onProgress?.({ state, bytes, totalBytes, elapsedMs, firstByteMs });
   };
 }
-
-/** For a Studio that does not call the client's own `generate` yet. */
-export function generateWithRecovery(
-  client: Pick<GatewayClient, 'generate'>,
-  order: GenerationOrder,
-  options?: GenerationOptions,
-): Promise<Generation> {
-  return client.generate(order, options);
-}
-export type RecoveryOptions = GenerationOptions;
-export type RecoveryProgress = GenerationProgress;

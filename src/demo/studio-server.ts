@@ -15,6 +15,7 @@ export interface StudioServer {
 }
 
 const SOURCES = `${import.meta.dir}/studio/`;
+const LIVE_AUDIO_WORKER = `${import.meta.dir}/../client/live-audio/live-audio-worker.ts`;
 /** Both serve the page: the identity provider redirects to the second one. */
 const PAGE_PATHS = ['/', '/callback'];
 const PAGE = '/index.html';
@@ -77,7 +78,7 @@ function accepts({ headers }: Request, name: 'accept' | 'accept-encoding', value
 /** The page with its scripts, styles and worker, by path. */
 async function bundle(): Promise<Map<string, BundledFile>> {
   const { outputs } = await Bun.build({
-    entrypoints: [`${SOURCES}index.html`, `${SOURCES}live-audio-worker.ts`],
+    entrypoints: [`${SOURCES}index.html`, LIVE_AUDIO_WORKER],
     minify: true,
     // The names of entries have no hash, because the page registers the service worker under a fixed name.
     naming: { entry: '[name].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },

@@ -1,6 +1,6 @@
 /** A track whose audio arrives in this page: keeps its bytes, and streams them to the player. */
 
-import type { LiveAudio, LiveTrack } from './live-audio.ts';
+import type { LiveAudio, LiveTrack } from '../../client/live-audio/live-audio.ts';
 import type { Track } from './playback.ts';
 
 type Piece = Uint8Array<ArrayBuffer>;

@@ -1,6 +1,6 @@
 /** Shows the progress of each generation in a line, and announces it to screen readers in a few sentences. */
 
-import type { RecoveryProgress } from '../../client/recovering-generation.ts';
+import type { GenerationProgress as Progress } from '../../client/generation.ts';
 import type { TextKey } from './english.ts';
 import { fromTemplate, part } from './parts.ts';
 import type { Text } from './text.ts';
@@ -12,7 +12,7 @@ export interface GenerationProgress {
 }
 
 export interface ProgressLine {
-  update(progress: RecoveryProgress): void;
+  update(progress: Progress): void;
   /** Shows that the track is made without arriving here. */
   await(): void;
   end(outcome: 'complete' | 'cancelled' | 'broken'): void;

@@ -1,18 +1,17 @@
 /** Receives a track that is being made: as it arrives, with recovery, or as a whole when it is complete. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
-import type { GenerationOrder } from '../../client/generation.ts';
-import { generateWithRecovery, type RecoveryOptions } from '../../client/recovering-generation.ts';
+import type { GenerationOptions, GenerationOrder } from '../../client/generation.ts';
+import type { LiveAudio } from '../../client/live-audio/live-audio.ts';
 import { ArrivingTrack } from './arriving-track.ts';
 import type { ProgressLine } from './generation-progress.ts';
-import type { LiveAudio } from './live-audio.ts';
 import type { Track } from './playback.ts';
 import type { Player } from './player.ts';
 import type { TrackPeaks } from './track-peaks.ts';
 import { ownTrack } from './tracks.ts';
 
 export interface GenerationParts {
-  readonly client: Pick<GatewayClient, 'generate' | 'upstream' | 'awaitCreation' | 'contentUrl'>;
+  readonly client: Pick<GatewayClient, 'generate' | 'awaitCreation' | 'contentUrl'>;
   readonly liveAudio: LiveAudio;
   readonly player: Pick<Player, 'has' | 'showRecovery' | 'complete' | 'breakOff' | 'drawPeaks'>;
   readonly peaks: TrackPeaks;
@@ -32,15 +31,15 @@ export interface Reception {
   readonly onFound: (found: UnfinishedTrack | undefined) => void;
 }
 
-/** @throws what {@link generateWithRecovery} does, and what its body fails with */
+/** @throws what the client's `generate` does, and what its body fails with */
 export async function receiveArriving(
   { client, liveAudio, player, peaks }: GenerationParts,
   order: GenerationOrder,
   { signal, line, onFound }: Reception,
-  options: Pick<RecoveryOptions, 'idempotencyKey' | 'unfinished'>,
+  options: Pick<GenerationOptions, 'idempotencyKey' | 'unfinished'>,
 ): Promise<void> {
   let arriving: ArrivingTrack | undefined;
-  const { creationId, contentType, body } = await generateWithRecovery(client, order, {
+  const { creationId, contentType, body } = await client.generate(order, {
     ...options,
     signal,
     onProgress(progress) {
@@ -54,7 +53,8 @@ export async function receiveArriving(
   }
   onFound(arriving);
   try {
-    for await (const piece of body) arriving?.add(piece);
+    // Not every browser can iterate over a stream.
+    await body.pipeTo(new WritableStream({ write: (piece) => arriving?.add(piece) }));
   } catch (error) {
     arriving?.break();
     if (arriving) player.breakOff(arriving.track.id);

@@ -1,6 +1,7 @@
 /** The Studio's page: connects its parts, and switches between signed out and signed in. */
 
 import { createGatewayClient } from '../../client/gateway-client.ts';
+import { createLiveAudio } from '../../client/live-audio/live-audio.ts';
 import { createAccountFeeds } from './account-feeds.ts';
 import { createAccountPanel } from './account-panel.ts';
 import { openMemory } from './browser-memory.ts';
@@ -10,7 +11,6 @@ import { createGenerateForm } from './generate-form.ts';
 import { createGenerationProgress } from './generation-progress.ts';
 import { createGenerations } from './generations.ts';
 import { createLibrary } from './library.ts';
-import { createLiveAudio } from './live-audio.ts';
 import { createMusic } from './music.ts';
 import { createNotice } from './notice.ts';
 import { fillOrder } from './order-fields.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
+import type { LiveMessage } from '../../../src/client/live-audio/live-audio.ts';
 import { english } from '../../../src/demo/studio/english.ts';
-import type { LiveMessage } from '../../../src/demo/studio/live-audio.ts';
 import { describeInChromium } from '../../support/chromium.ts';
 import { openStudio } from './page.ts';
 

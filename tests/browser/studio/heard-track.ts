@@ -1,10 +1,10 @@
 /** A track that the studio plays while it is disturbed: what of it has arrived, what is heard, and what it has cost. */
 
 import { expect } from 'bun:test';
+import type { LiveMessage } from '../../../src/client/live-audio/live-audio.ts';
 import { composeTrack } from '../../../src/demo/sandbox/audio/composition.ts';
 import { renderWav, wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
 import { english } from '../../../src/demo/studio/english.ts';
-import type { LiveMessage } from '../../../src/demo/studio/live-audio.ts';
 import type { openStudio, Studio } from './page.ts';
 
 const PROMPT = 'Waves under a pier';

@@ -1,5 +1,5 @@
 import { expect, it } from 'bun:test';
-import type { LiveMessage } from '../../../src/demo/studio/live-audio.ts';
+import type { LiveMessage } from '../../../src/client/live-audio/live-audio.ts';
 import { describeInChromium } from '../../support/chromium.ts';
 import { openStudio, type Studio } from './page.ts';
 

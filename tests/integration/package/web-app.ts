@@ -55,6 +55,7 @@ export async function openWebApp(served: string) {
   const origin = `http://localhost:${server.port}`;
   const gateway = stack.use(await startSandboxGateway(origin));
   const { text } = await readDocument('src/client/README.md');
+  const commands = Array.from(text.matchAll(/^```sh\n([^`]+)\n```$/gm), ([, command = '']) => command);
   const run = async (command: string, environment: Readonly<Record<string, string>> = {}) => {
     const { status, output, errors } = await runToEnd(command.split(' '), { cwd: folder, environment });
     if (status !== 0) throw new Error(`${command}: ${output}${errors}`);
@@ -71,6 +72,12 @@ export async function openWebApp(served: string) {
       'https://id.example': gateway.sandbox.identityProviderUrl,
       "'music-studio'": `'${SANDBOX_CLIENT.clientId}'`,
     }),
+    /** The command of the client's page in which this text is. */
+    commandOf(text: string): string {
+      const [command] = commands.filter((line) => line.includes(text));
+      if (command === undefined) throw new Error(`no command with ${text}`);
+      return command;
+    },
     /** Installs the package, TypeScript and these. */
     async install(packages: Readonly<Record<string, string>> = {}) {
       const client = await run(`bash ${ROOT}src/client/pack.sh .`);
@@ -98,8 +105,8 @@ export async function passForm(page: Page, name: string): Promise<void> {
   await page.waitForURL(/\/callback/);
 }
 
-/** Waits until the page has played some of its track, and returns the track's seconds. */
-export async function playedSeconds(page: Page): Promise<unknown> {
-  await page.waitForFunction(`document.querySelector('audio')?.currentTime > 0`);
-  return page.evaluate(`document.querySelector('audio').duration`);
+/** Waits until the page plays a track of three seconds. */
+export async function waitForSound(page: Page): Promise<void> {
+  const audio = `document.querySelector('audio')`;
+  await page.waitForFunction(`${audio}?.currentTime > 0 && ${audio}.duration === 3`);
 }
