@@ -1,7 +1,6 @@
 /** Generates a track whose audio outlives its connection: after a break, it goes on where it has broken off. */
 
 import { ArrivedAudio } from './arrived-audio.ts';
-import type { GatewayClient } from './gateway-client.ts';
 import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
 import type { Generation, GenerationOptions, GenerationOrder, GenerationProgress } from './generation.ts';
 import { RecoveringBody } from './recovering-body.ts';
