@@ -62,8 +62,7 @@ Ctrl-C stops the demo.
 }
 
 function aboutOwnPages(ownPages: readonly WebApp[]): string {
-  if (!ownPages.length)
-    return 'With DEMO_ORIGINS=http://localhost:5173 before the command, your own page can use it too.';
+  if (!ownPages.length) return 'A page of your own can use it too: src/client/README.md begins with one.';
   const lines = ownPages.map(
     ({ origin, redirectUri }) => `  ${origin}   with the redirect URI ${redirectUri}`,
   );

@@ -50,7 +50,7 @@ const signIn: Operation = {
       ),
       401: ownError('The identity provider refused the code or the gateway, or issued no token.'),
       403: ownError(
-        '`Origin` is absent, is not one of the allowed origins, or has no redirect URI in the list of those. Or the identity provider or the upstream refused the sign-in with 403.',
+        '`Origin` is absent, is not one of the allowed origins, or `IDP_REDIRECT_URI` is a list without a redirect URI of that origin. Or the identity provider or the upstream refused the sign-in with 403.',
       ),
       408: BODY_TOO_SLOW,
       413: BODY_TOO_LARGE,

@@ -15,9 +15,10 @@ const OPENAPI_VERSION = '3.1.1';
 
 const DESCRIPTION = `Keeps a music studio's tokens out of the browser: sign-in, session cookies, refresh and streaming relay.
 
-Every request except the one for health must have an allowed \`Origin\`, which browsers add by themselves. A path that is not described here is 404, and a
-method that a path does not support is 405 with \`Allow\`; both have the form of \`Error\`, as does a 500, which is a fault
-of the gateway. What is not valid HTTP, or has a head of more than 16 KiB, gets 400 or 431 without a body.
+Every request except the one for health must have an allowed \`Origin\`, which browsers add by themselves. A path that is
+not described here is 404, and a method that a path does not support is 405 with \`Allow\`; both have the form of
+\`Error\`, as does a 500, which is a fault of the gateway. What is not valid HTTP, or has a head of more than 16 KiB, gets
+400 or 431 without a body.
 
 Responses have the CORS headers that let the allowed origin read them, with credentials; preflights are supported.`;
 

@@ -5,6 +5,7 @@ import { wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
 import { CookieJar } from '../../../src/demo/tour/cookie-jar.ts';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
+import { runToEnd } from '../../support/run-to-end.ts';
 import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
 import { startSandboxGateway } from '../../support/sandbox-gateway.ts';
 import { ORIGIN } from '../../support/world.ts';
@@ -13,17 +14,9 @@ import { fetchDocument } from './document.ts';
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const PROGRAM = `${import.meta.dir}/generated-client/program.ts`;
 
-/** What a command prints, after it has succeeded. */
-async function outputOf(...command: string[]): Promise<string> {
-  const run = Bun.spawn([process.execPath, ...command], {
-    cwd: ROOT,
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  });
-  const [output, errors] = await Promise.all([run.stdout.text(), run.stderr.text()]);
-  if (await run.exited) throw new Error(`${command.join(' ')}:\n${output}${errors}`);
-  return output;
+async function succeed(...command: string[]): Promise<void> {
+  const { status, output, errors } = await runToEnd([process.execPath, ...command], { cwd: ROOT });
+  if (status) throw new Error(`${command.join(' ')}:\n${output}${errors}`);
 }
 
 let folder = '';
@@ -32,7 +25,7 @@ beforeAll(async () => {
   folder = await mkdtemp(`${tmpdir()}/generated-client-`);
   types = `${folder}/gateway-api.d.ts`;
   await Bun.write(`${folder}/openapi.json`, JSON.stringify(await fetchDocument()));
-  await outputOf('run', '--bun', '--silent', 'openapi-typescript', `${folder}/openapi.json`, '-o', types);
+  await succeed('run', '--bun', '--silent', 'openapi-typescript', `${folder}/openapi.json`, '-o', types);
 }, 60_000);
 afterAll(() => rm(folder, { recursive: true }));
 
@@ -57,7 +50,7 @@ describe('a client that is generated from the OpenAPI document', () => {
       include: [],
     };
     await Bun.write(`${folder}/tsconfig.json`, JSON.stringify(tsconfig));
-    await outputOf('check', '--no-script', '--no-pretty', '-p', folder);
+    await succeed('check', '--no-script', '--no-pretty', '-p', folder);
   });
 
   it('lets that program do all that a studio does', async () => {
