@@ -221,10 +221,15 @@ describe('parseSettings()', () => {
     [`${A}#x,${B}`, `"${A}#x" must not hold a fragment`],
     [`${A},${B},https://a.test:443/other`, 'https://a.test must have only one redirect URI'],
     [`${A},${A}`, 'https://a.test must have only one redirect URI'],
-    [`${A},https://b.test/`, '"https://b.test/" is of no origin in ALLOWED_ORIGINS'],
+    [`${A},https://b.test/`, 'the origin of "https://b.test/" is not in ALLOWED_ORIGINS'],
   ])('refuses IDP_REDIRECT_URI=%s, because %s', (value, problem) => {
     const problems = problemsOf({ ...PLACES, IDP_REDIRECT_URI: value });
     expect(problems).toEqual([`IDP_REDIRECT_URI: ${problem}`]);
+  });
+
+  it('reports only that the origins of a list are not set, where they are not', () => {
+    const problems = problemsOf({ ALLOWED_ORIGINS: '', IDP_REDIRECT_URI: `${A},${B}` });
+    expect(problems).toEqual(['ALLOWED_ORIGINS is required and not set']);
   });
 
   it('derives MAX_STREAMED_BODIES from the memory where it is not set', () => {

@@ -38,8 +38,8 @@ export function redirectUriListProblems(
       problems.push(`IDP_REDIRECT_URI: "${uri}" must not hold a fragment`);
     } else if (seen.has(url.origin)) {
       problems.push(`IDP_REDIRECT_URI: ${url.origin} must have only one redirect URI`);
-    } else if (!allowedOrigins.has(url.origin)) {
-      problems.push(`IDP_REDIRECT_URI: "${uri}" is of no origin in ALLOWED_ORIGINS`);
+    } else if (allowedOrigins.size && !allowedOrigins.has(url.origin)) {
+      problems.push(`IDP_REDIRECT_URI: the origin of "${uri}" is not in ALLOWED_ORIGINS`);
     }
     if (url) seen.add(url.origin);
   }
