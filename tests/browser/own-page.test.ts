@@ -16,13 +16,13 @@ async function documentedSteps(port: number) {
   const blocks = Array.from(text.matchAll(/^```\w+\n([\s\S]*?)^```$/gm), ([, block = '']) =>
     block
       .replaceAll('npx --yes bun@1.4.5', process.execPath)
-      .replaceAll('../music-gateway/', ROOT)
+      .replaceAll('../music-gateway', ROOT)
       .replaceAll('4175', String(port))
       .replaceAll('4176', String(port + 1))
       .replaceAll('5173', String(port + 6)),
   );
-  const [startDemo = '', takeClient = '', page = '', script = '', serve = ''] = blocks;
-  return { startDemo, takeClient, files: [page, script], serve, count: blocks.length };
+  const [startDemo = '', installClient = '', page = '', script = '', serve = ''] = blocks;
+  return { startDemo, installClient, files: [page, script], serve, count: blocks.length };
 }
 
 /** Runs a command that goes on, and waits until it has printed a text. */
@@ -58,10 +58,10 @@ describeInChromium('a page of one’s own in five minutes', (visit) => {
 
   it('signs in and plays, made word for word in an empty folder', async () => {
     const port = await freePorts(7);
-    const { startDemo, takeClient, files, serve, count } = await documentedSteps(port);
+    const { startDemo, installClient, files, serve, count } = await documentedSteps(port);
     expect(count).toBe(5);
     await using _demo = await startCommand(startDemo, ROOT, 'Ctrl-C', { PORT: String(port) });
-    expect(await Bun.spawn(['sh', '-c', takeClient], { cwd: folder }).exited).toBe(0);
+    expect(await Bun.spawn(['sh', '-c', installClient], { cwd: folder }).exited).toBe(0);
     for (const file of files) {
       const [name = ''] = /[\w-]+\.(?:html|js)/.exec(file) ?? [];
       await Bun.write(`${folder}/${name}`, file);
