@@ -85,5 +85,5 @@ describeInChromium('a page of one’s own in five minutes', (visit) => {
       const audio = document.querySelector('audio');
       return audio?.duration === seconds && audio.currentTime > 0.5;
     }, SECONDS);
-  });
+  }, 120_000);
 });
