@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import type { Page } from 'playwright-core';
+import { devDependencies } from '../../../package.json';
 import { describeInChromium, type Visit } from '../../support/chromium.ts';
 import { ROOT, readDocument } from '../../support/documents.ts';
 import { describeWith, program } from '../../support/requirements.ts';
@@ -81,7 +82,11 @@ export async function openWebApp(served: string) {
     /** Installs the package, TypeScript and these. */
     async install(packages: Readonly<Record<string, string>> = {}) {
       const client = await run(`bash ${ROOT}src/client/pack.sh .`);
-      const dependencies = { 'music-gateway-client': client, typescript: '7.0.2', ...packages };
+      const dependencies = {
+        'music-gateway-client': client,
+        typescript: devDependencies.typescript,
+        ...packages,
+      };
       await Bun.write(`${folder}/package.json`, JSON.stringify({ type: 'module', dependencies }));
       await run(INSTALL);
     },
