@@ -55,6 +55,7 @@ describeInChromium('the controls of the player', (visit) => {
     await using studio = await openStudio(visit);
     const { page, tracks } = studio;
     await studio.generate({ prompt: 'Rain', seconds: 30 });
+    await studio.press(english.pause);
     await studio.generate({ prompt: 'Snow', seconds: 30 });
     const now = studio.region(english.player).locator('.title');
     const isPlaying = (title: string) => page.waitForFunction((title) => document.title === title, title);
@@ -94,6 +95,7 @@ describeInChromium('the controls of the player', (visit) => {
     await page.reload();
     await studio.isLoaded();
     await studio.generate({ prompt: 'Rain', seconds: 30 });
+    await studio.press(english.pause);
     await studio.generate({ prompt: 'Snow', seconds: 30 });
     await studio.playsBeyond(0.1);
     const title = () => page.evaluate(() => navigator.mediaSession.metadata?.title);
