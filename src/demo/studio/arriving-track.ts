@@ -1,6 +1,8 @@
 /** A track whose audio arrives in this page: keeps its bytes, and streams them to the player. */
 
 import type { LiveAudio, LiveTrack } from '../../client/live-audio/live-audio.ts';
+import { GrowingOutline } from './growing-outline.ts';
+import type { Peaks } from './peaks.ts';
 import type { Track } from './playback.ts';
 
 type Piece = Uint8Array<ArrayBuffer>;
@@ -10,9 +12,11 @@ export class ArrivingTrack {
   readonly #contentType: string;
   readonly #liveAudio: LiveAudio;
   readonly #pieces: Piece[] = [];
+  readonly #outline: GrowingOutline;
   #live: LiveTrack | undefined;
 
-  constructor(track: Track, contentType: string, liveAudio: LiveAudio) {
+  constructor(track: Track, contentType: string, liveAudio: LiveAudio, onGrowth: (peaks: Peaks) => void) {
+    this.#outline = new GrowingOutline(track.seconds, contentType, onGrowth);
     this.track = track;
     this.#contentType = contentType;
     this.#liveAudio = liveAudio;
@@ -21,6 +25,16 @@ export class ArrivingTrack {
   /** What has arrived. */
   get audio(): Blob {
     return new Blob(this.#pieces);
+  }
+
+  /** The outline of that. Undefined if there is none yet. */
+  get peaks(): Peaks | undefined {
+    return this.#outline.peaks;
+  }
+
+  /** How much of the track that is, from 0 to 1. Undefined if that is not known. */
+  get share(): number | undefined {
+    return this.#outline.share;
   }
 
   /** Begins a stream of the whole track, and ends the one before. Returns its address, if there can be one. */
@@ -34,14 +48,17 @@ export class ArrivingTrack {
   add(piece: Piece): void {
     this.#pieces.push(piece);
     this.#live?.add(piece);
+    this.#outline.add(piece);
   }
 
   end(): void {
+    this.#outline.stop();
     this.#live?.end();
   }
 
   /** The track will not be complete. */
   break(): void {
+    this.#outline.stop();
     this.#live?.break();
   }
 }

@@ -64,6 +64,7 @@ export const english = {
   cancelled: 'Cancelled. A track that was begun is paid for: it still lands in your library.',
   broken: 'The track did not arrive completely.',
   underWay: 'Tracks being made',
+  arrivedShare: '{share:percent}',
   elapsed: 'Elapsed',
   received: 'Received',
   firstByte: 'First byte',

@@ -7,6 +7,8 @@ const PLACEHOLDER = /\{(\w+)(?::(\w+))?\}/g;
 
 const formats: Readonly<Record<string, (value: Value, language: string) => string>> = {
   number: (value, language) => new Intl.NumberFormat(language).format(Number(value)),
+  /** The value is a share, from 0 to 1. */
+  percent: (value, language) => new Intl.NumberFormat(language, { style: 'percent' }).format(Number(value)),
   /** The value is in milliseconds. */
   seconds: (value, language) =>
     new Intl.NumberFormat(language, {

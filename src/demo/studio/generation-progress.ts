@@ -13,6 +13,8 @@ export interface GenerationProgress {
 
 export interface ProgressLine {
   update(progress: Progress): void;
+  /** How much of the track has arrived, from 0 to 1. Undefined means that it is not known. */
+  showShare(share: number | undefined): void;
   /** Shows that the track is made without arriving here. */
   await(): void;
   end(outcome: 'complete' | 'cancelled' | 'broken'): void;
@@ -56,6 +58,15 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
       announce(title, key);
     }
 
+    function showShare(share: number | undefined): void {
+      const bar = part(element, 'bar');
+      bar.toggleAttribute('data-known', share !== undefined);
+      bar.style.setProperty('--share', String(share));
+      text.write(part(element, 'share'), share === undefined ? undefined : 'arrivedShare', {
+        share: share ?? 0,
+      });
+    }
+
     text.fill(element);
     element.dataset['state'] = 'running';
     part(element, 'title').textContent = title;
@@ -76,12 +87,14 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
         text.write(part(element, 'received'), 'size', { bytes });
         text.write(part(element, 'first-byte'), 'delay', { ms: firstByteMs });
       },
+      showShare,
       await: () => say('beingMade'),
       end(outcome) {
         clearInterval(clock);
         if (root.ownerDocument.activeElement === cancel) element.focus();
         element.dataset['state'] = 'over';
         cancel.hidden = true;
+        showShare(undefined);
         showElapsed();
         say(outcome);
       },

@@ -5,6 +5,7 @@ import type { GenerationOptions, GenerationOrder } from '../../client/generation
 import type { LiveAudio } from '../../client/live-audio/live-audio.ts';
 import { ArrivingTrack } from './arriving-track.ts';
 import type { ProgressLine } from './generation-progress.ts';
+import type { Peaks } from './peaks.ts';
 import type { Track } from './playback.ts';
 import type { Player } from './player.ts';
 import type { TrackPeaks } from './track-peaks.ts';
@@ -20,6 +21,7 @@ export interface GenerationParts {
 /** A track that the player can open before it is complete. */
 export interface UnfinishedTrack {
   readonly track: Track;
+  readonly peaks?: Peaks | undefined;
   /** The address of a stream of what there is of it; undefined if it plays only when it is complete. */
   listen(): string | undefined;
 }
@@ -44,12 +46,18 @@ export async function receiveArriving(
     signal,
     onProgress(progress) {
       line.update(progress);
+      line.showShare(arriving?.share);
       if (arriving) player.showRecovery(arriving.track.id, progress.state === 'recovering');
     },
   });
   if (creationId !== null) {
     const creation = { id: creationId, prompt: order.prompt, seconds: order.music_length_ms / 1_000 };
-    arriving = new ArrivingTrack(ownTrack(client, creation), contentType, liveAudio);
+    const track = ownTrack(client, creation);
+    const draw = (peaks: Peaks) => {
+      player.drawPeaks(creationId, peaks);
+      line.showShare(arriving?.share);
+    };
+    arriving = new ArrivingTrack(track, contentType, liveAudio, draw);
   }
   onFound(arriving);
   try {

@@ -70,7 +70,10 @@ export function createGenerations(parts: GenerationsParts): Generations {
   const { client, player, progress, storage, onChange, onFailure } = parts;
   const underWay = new Set<UnderWay>();
   const unfinishedOf = (account: string) => new UnfinishedGenerations(account, storage);
-  const openInPlayer = (found: UnfinishedTrack) => player.openArriving(found.track, () => found.listen());
+  const openInPlayer = (found: UnfinishedTrack) => {
+    player.openArriving(found.track, () => found.listen());
+    player.drawPeaks(found.track.id, found.peaks);
+  };
 
   async function run(
     { title, doing, idempotencyKey }: Task,

@@ -2,15 +2,21 @@
 
 export type Peaks = readonly number[];
 
-const COUNT = 600;
+export const OUTLINE_BARS = 600;
 /** Decoding at this low rate saves memory, and is enough for an outline. */
-const SAMPLE_RATE = 8_000;
+export const SAMPLE_RATE = 8_000;
 
 /** Undefined if the browser cannot decode the audio. */
 export async function peaksOf(audio: ArrayBuffer): Promise<Peaks | undefined> {
+  const samples = await decodeAt8kHz(audio);
+  return samples && outline(samples, OUTLINE_BARS);
+}
+
+/** The first channel. Undefined if the browser cannot decode the audio. */
+export async function decodeAt8kHz(audio: ArrayBuffer): Promise<Float32Array | undefined> {
   try {
     const decoded = await new OfflineAudioContext(1, 1, SAMPLE_RATE).decodeAudioData(audio);
-    return outline(decoded.getChannelData(0), COUNT);
+    return decoded.getChannelData(0);
   } catch {
     return undefined;
   }

@@ -66,6 +66,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   cancelled: 'Imeghairiwa. Wimbo ulioanza umeshalipiwa: bado utaingia kwenye maktaba yako.',
   broken: 'Wimbo haukufika wote.',
   underWay: 'Nyimbo zinazotengenezwa',
+  arrivedShare: '{share:percent}',
   elapsed: 'Muda',
   received: 'Imepokelewa',
   firstByte: 'Baiti ya kwanza',

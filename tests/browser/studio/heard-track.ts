@@ -18,11 +18,11 @@ const LIVE = /^\/live\//;
 const BALANCE = 5_000;
 /** Faster than a person listens, so that a test need not take as long. */
 const RATE = 4;
-/** What Chromium has read of a stream, but does not play before it has more. */
-const UNPLAYABLE_SECONDS = 1.5;
+/** So much Chromium wants ahead before it starts, and also before it goes on after a hiccup. */
+const UNPLAYABLE_SECONDS = 6;
 
 /** A browser on a busy machine stops for so long. */
-const HICCUP_MS = 2_000;
+const HICCUP_MS = 5_000;
 
 /** The sound stopped at this position, when so many bytes were here. */
 interface Silence {
@@ -50,7 +50,7 @@ export async function hearTrack(studio: OpenedStudio, share: number) {
         heard,
         Math.ceil(share * TRACK_BYTES),
       ] as const),
-    /** Waits until the sound has come to the end of what is here. */
+    /** Waits until the sound has come as far as the browser plays what is here. */
     playsWhatIsHere: () => studio.playsBeyond(arrivedSeconds - UNPLAYABLE_SECONDS),
     /** Waits until the track is complete, and checks that nobody could tell that it was disturbed. */
     async isWhole() {

@@ -27,18 +27,24 @@ function watchFetches({ page }: Studio) {
   });
 }
 
-/** Waits until the waveform has bars that are higher than those of silence. */
-function waveformIsDrawn({ page }: Studio): Promise<unknown> {
-  return page.waitForFunction(() => {
+/** Waits until the waveform has bars that are higher than those of silence, and gives how far they reach. */
+async function waveformIsDrawn({ page }: Studio, least = 0): Promise<number> {
+  const reach = await page.waitForFunction((least) => {
     const host = document.querySelector('[data-part=waveform] > div');
     const canvas = host?.shadowRoot?.querySelector('canvas');
-    if (!canvas || canvas.width === 0) return false;
+    if (!canvas || canvas.width === 0) return undefined;
     const copy = new OffscreenCanvas(canvas.width, Math.ceil(canvas.height / 4));
     const context = copy.getContext('2d', { willReadFrequently: true });
     context?.drawImage(canvas, 0, 0);
     const { data = [] } = context?.getImageData(0, 0, copy.width, copy.height) ?? {};
-    return data.some((value) => value > 0);
-  });
+    const columns = Array.from(
+      data.keys().filter((index) => data[index]),
+      (index) => (index / 4) % copy.width,
+    );
+    const share = columns.reduce((last, column) => Math.max(last, column), 0) / copy.width;
+    return share > least ? share : undefined;
+  }, least);
+  return (await reach.jsonValue()) ?? 0;
 }
 
 /** Counts or removes the outlines that the browser keeps. */
@@ -77,5 +83,19 @@ describeInChromium('the waveform of a track in the library', (visit) => {
     await studio.press(english.signOut);
     await studio.button(english.signIn).waitFor();
     expect(await outlines(studio, 'count')).toBe(0);
+  });
+});
+
+describeInChromium('the waveform of a track that arrives', (visit) => {
+  it('grows with it, as far as the ordered length is here, and says how much that is', async () => {
+    await using studio = await openStudio(visit);
+    const audio = await studio.orderHeld({ seconds: 12 });
+    await studio.shows('50%');
+    const reach = await waveformIsDrawn(studio, 0.4);
+    expect(reach).toBeLessThan(0.52);
+    audio.release();
+    await studio.says(english.complete);
+    expect(await waveformIsDrawn(studio, 0.9)).toBeLessThanOrEqual(1);
+    await studio.hides('50%');
   });
 });

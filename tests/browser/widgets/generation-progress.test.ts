@@ -38,18 +38,21 @@ describe('the progress of a generation', () => {
     expect(figures()).toEqual([english.asking, '1.0s', '–', '–']);
     await advance(1_300);
     line.update({ ...ARRIVING, bytes: 1_440_044 });
+    expect(shown('share')).toBe('');
     expect(figures()).toEqual([english.arriving, '2.3s', '1,230ms', '1.4 MB']);
     await advance(60_000);
     expect(figures()[1]).toBe('62.3s');
   });
 
   it('stands still once it is over, and is replaced by that of the next track', async () => {
-    const { advance, lines, figures, progress } = openProgress();
+    const { advance, lines, figures, shown, progress } = openProgress();
     const line = progress.begin('Rain', () => {});
     line.update({ ...ARRIVING, bytes: 48_000 });
+    line.showShare(0.45);
+    expect([shown('share'), lines()[0]?.querySelector('[data-known]') === null]).toEqual(['45%', false]);
     await advance(5_050);
     line.end('broken');
-    expect(figures()[0]).toBe(english.broken);
+    expect([figures()[0], shown('share')]).toEqual([english.broken, '']);
     const atEnd = figures();
     await advance(10_000);
     expect(figures()).toEqual(atEnd);
