@@ -59,6 +59,7 @@ export const english = {
   asking: 'Your track is on its way.',
   arriving: 'The beginning is here: listen while the rest is being made.',
   recovering: 'Reconnecting: what is here plays on, and the rest follows by itself.',
+  orderingAgain: 'Reconnecting: your order is sent again by itself, and paid for once.',
   beingMade: 'Your track is being made: it plays as soon as it is complete.',
   complete: 'Your track is complete, and in your library.',
   cancelled: 'Cancelled. A track that was begun is paid for: it still lands in your library.',

@@ -81,7 +81,7 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
 
     return {
       update({ state, bytes, firstByteMs }) {
-        if (state === 'recovering') say('recovering');
+        if (state === 'recovering') say(bytes > 0 ? 'recovering' : 'orderingAgain');
         if (firstByteMs === undefined) return;
         if (state === 'arriving') say('arriving');
         text.write(part(element, 'received'), 'size', { bytes });

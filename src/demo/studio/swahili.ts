@@ -61,6 +61,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   asking: 'Wimbo wako uko njiani.',
   arriving: 'Mwanzo wake umefika: sikiliza wakati sehemu iliyobaki inatengenezwa.',
   recovering: 'Inaunganisha tena: kilichofika kinaendelea kuchezwa, na sehemu iliyobaki itafuata yenyewe.',
+  orderingAgain: 'Inaunganisha tena: agizo lako linatumwa tena lenyewe, na unalipa mara moja tu.',
   beingMade: 'Wimbo wako unatengenezwa: utachezwa mara tu utakapokamilika.',
   complete: 'Wimbo wako umekamilika, na uko kwenye maktaba yako.',
   cancelled: 'Imeghairiwa. Wimbo ulioanza umeshalipiwa: bado utaingia kwenye maktaba yako.',

@@ -64,11 +64,13 @@ describe('the progress of a generation', () => {
   it('says that it reconnects until the track goes on', () => {
     const { announced, shown, progress } = openProgress();
     const line = progress.begin('Rain', () => {});
-    for (const [state, said] of [
-      ['recovering', english.recovering],
-      ['arriving', english.arriving],
+    for (const [state, bytes, said] of [
+      ['recovering', 0, english.orderingAgain],
+      ['arriving', 9, english.arriving],
+      ['recovering', 9, english.recovering],
+      ['arriving', 18, english.arriving],
     ] as const) {
-      line.update({ ...ARRIVING, state });
+      line.update({ ...ARRIVING, state, bytes });
       expect([shown('said'), announced()]).toEqual([said, said]);
     }
   });
