@@ -44,8 +44,7 @@ export class AudioParts {
       arrived = arrived.subarray(this.#wav?.bytes.length ?? 0);
     }
     if (!this.#isFrames && !this.#wav) return undefined;
-    const most = Math.min(arrived.length, MOST_BYTES);
-    const length = most - (most % (this.#wav?.blockBytes ?? 1));
+    const length = arrived.length - (arrived.length % (this.#wav?.blockBytes ?? 1));
     this.#putBack(arrived.subarray(length));
     const part = arrived.subarray(0, length);
     const file = this.#wav ? wavFile(this.#wav.bytes, part) : part.slice().buffer;
@@ -53,20 +52,22 @@ export class AudioParts {
   }
 
   #takePending(): Piece {
-    const arrived = new Uint8Array(this.#pendingBytes);
+    const arrived = new Uint8Array(Math.min(this.#pendingBytes, MOST_BYTES));
     let at = 0;
-    for (const piece of this.#pending) {
-      arrived.set(piece, at);
-      at += piece.length;
+    while (at < arrived.length) {
+      const piece = this.#pending.shift() ?? new Uint8Array();
+      const taken = piece.subarray(0, arrived.length - at);
+      arrived.set(taken, at);
+      at += taken.length;
+      if (taken.length < piece.length) this.#pending.unshift(piece.subarray(taken.length));
     }
-    this.#pending = [];
-    this.#pendingBytes = 0;
+    this.#pendingBytes -= arrived.length;
     return arrived;
   }
 
   #putBack(rest: Piece): void {
-    this.#pending = [rest];
-    this.#pendingBytes = rest.length;
+    this.#pending.unshift(rest);
+    this.#pendingBytes += rest.length;
   }
 }
 

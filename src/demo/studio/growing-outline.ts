@@ -4,7 +4,7 @@
  */
 
 import { AudioParts } from './audio-parts.ts';
-import { decodeAt8kHz, OUTLINE_BARS, type Peaks, SAMPLE_RATE } from './peaks.ts';
+import { decodeAt8kHz, loudestOf, OUTLINE_BARS, type Peaks, SAMPLE_RATE } from './peaks.ts';
 
 type Piece = Uint8Array<ArrayBuffer>;
 
@@ -74,10 +74,15 @@ export class GrowingOutline {
 
   #draw(samples: Float32Array): void {
     const samplesPerBar = (this.#seconds * SAMPLE_RATE) / OUTLINE_BARS;
-    for (const sample of samples) {
+    let from = 0;
+    while (from < samples.length) {
       const bar = Math.floor(this.#decodedSamples / samplesPerBar);
-      this.#bars[bar] = Math.max(this.#bars[bar] ?? 0, Math.abs(sample));
-      this.#decodedSamples += 1;
+      // Rounding may leave nothing of a bar.
+      const left = Math.max(1, Math.ceil((bar + 1) * samplesPerBar - this.#decodedSamples));
+      const part = samples.subarray(from, from + left);
+      this.#bars[bar] = Math.max(this.#bars[bar] ?? 0, loudestOf(part));
+      this.#decodedSamples += part.length;
+      from += part.length;
     }
   }
 }

@@ -29,8 +29,18 @@ export function outline(samples: Float32Array, count: number): Peaks {
       Math.floor((index * samples.length) / count),
       Math.ceil(((index + 1) * samples.length) / count),
     );
-    return part.reduce((loudest, sample) => Math.max(loudest, Math.abs(sample)), 0);
+    return loudestOf(part);
   });
   const loudest = Math.max(...peaks) || 1;
   return peaks.map((peak) => peak / loudest);
+}
+
+/** A plain loop, because there are millions of samples, and the page must not stop for them. */
+export function loudestOf(samples: Float32Array): number {
+  let loudest = 0;
+  for (const sample of samples) {
+    const loudness = Math.abs(sample);
+    if (loudness > loudest) loudest = loudness;
+  }
+  return loudest;
 }
