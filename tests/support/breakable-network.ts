@@ -6,7 +6,9 @@ import net from 'node:net';
 export interface BreakableNetwork extends AsyncDisposable {
   /** Ends every connection; new ones are fine. */
   break(): void;
-  /** The same, and new ones are refused until `repair()`. */
+  /** The same with a reset, which no browser can take for the end of a response. */
+  reset(): void;
+  /** Ends every connection, and new ones are refused until `repair()`. */
   cut(): void;
   repair(): void;
 }
@@ -36,6 +38,9 @@ export async function openNetwork(port: number, serverPort: number): Promise<Bre
   };
   return {
     break: breakAll,
+    reset() {
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
     cut() {
       isCut = true;
       breakAll();

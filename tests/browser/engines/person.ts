@@ -33,6 +33,11 @@ export class Person implements AsyncDisposable {
     return JSON.parse(await this.#browser.evaluate(expression));
   }
 
+  /** Runs a script in the page, whatever its Content-Security-Policy says. */
+  async runs(script: string): Promise<void> {
+    await this.#browser.evaluate(`(() => { ${script}; return ''; })()`);
+  }
+
   /**
    * Calls the function again and again until it returns something truthy, and returns that.
    *
@@ -61,24 +66,27 @@ export class Person implements AsyncDisposable {
     });
   }
 
-  /** Waits until the page shows a text. */
+  /** Waits until the page shows a text, in one line or several. */
   async sees(text: string): Promise<void> {
     const isShown = (text: string) => {
       // What is hidden is not seen, which `textContent` does not tell.
       // biome-ignore lint/performance/useDomNodeTextContent: see above
-      return document.body.innerText.includes(text);
+      return document.body.innerText.replace(/\s+/g, ' ').includes(text);
     };
     await this.until(`“${text}”`, isShown, text);
   }
 
   /** Clicks a button or field with this name, in the middle, as soon as it rests and nothing covers it. */
   async clicks(name: string): Promise<void> {
-    let last: Place | undefined;
-    const { x, y } = await eventually(async () => {
-      const before = last;
-      last = await this.until(`“${name}” to click on`, middleOf, name);
-      return last.x === before?.x && last.y === before.y ? last : undefined;
-    }, `“${name}” to rest`);
+    const look = () => this.until(`“${name}” to click on`, middleOf, name);
+    let place = await look();
+    const rest = async () => {
+      const before = place;
+      place = await look();
+      return place.x === before.x && place.y === before.y;
+    };
+    await eventually(rest, `“${name}” to rest`, PATIENCE_MS);
+    const { x, y } = place;
     await this.#browser.perform({
       type: 'pointer',
       id: 'mouse',

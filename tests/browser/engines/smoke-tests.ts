@@ -4,13 +4,27 @@ import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import type { Engine } from '../../support/browser-engine.ts';
 import { describeWith } from '../../support/requirements.ts';
-import { canPlayArriving, isSignedIn, openStudio, order, playsBeyond, signIn } from './studio.ts';
+import { bundle } from '../client/bundle.ts';
+import { ONCE } from '../client/disturbed-generation.ts';
+import { ORDER, TRACK_BYTES, undisturbedHash } from '../client/recovery-world.ts';
+import type { ReceivingPage } from './receiving-page.ts';
+import {
+  canPlayArriving,
+  isSignedIn,
+  openStudio,
+  order,
+  playsBeyond,
+  STARTING_BALANCE,
+  signIn,
+} from './studio.ts';
 
 /** Six seconds of the sandbox's audio: enough for each engine to begin. */
 const ENOUGH_TO_PLAY = 6 * 48_000;
 
 /** A browser starts slowly on a machine that does many other things. */
 export const TIMEOUT_MS = 120_000;
+
+declare const receiving: ReceivingPage;
 
 export function describeSmokeTests(engine: Engine): void {
   describeWith(engine.requirements, `the studio in ${engine.name}`, () => {
@@ -80,5 +94,27 @@ export function describeSmokeTests(engine: Engine): void {
       await person.sees(english.complete);
       await playsBeyond(person, 0.3);
     });
+
+    it(
+      'receives the bytes of an undisturbed track although the connection is reset in its middle',
+      async () => {
+        await using studio = await openStudio(engine);
+        const { person, world } = studio;
+        await signIn(person);
+        await person.runs((await bundle("import './tests/browser/engines/receiving-page.ts'")).code);
+        const audio = world.gate.holdAudio(TRACK_BYTES / 2);
+        const hash = person.call((url, order) => receiving.receive(url, order), world.gatewayUrl, ORDER);
+        await person.until('half of the track', (half) => receiving.receivedBytes >= half, TRACK_BYTES / 2);
+        world.network.reset();
+        audio.release();
+        expect(await hash).toBe(undisturbedHash());
+        const states = await person.call(() => receiving.states);
+        expect(states).toEqual(['waiting', 'arriving', 'recovering', 'arriving', 'complete']);
+        expect(world.upstream.counts().generations).toBe(1);
+        await person.open(world.studioUrl);
+        await person.sees(`${STARTING_BALANCE - ONCE.credits} ${english.balance}`);
+      },
+      TIMEOUT_MS,
+    );
   });
 }

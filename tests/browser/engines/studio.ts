@@ -5,10 +5,12 @@ import type { Engine } from '../../support/browser-engine.ts';
 import { startDemoWorld } from '../../support/demo-world.ts';
 import { Person } from './person.ts';
 
+export const STARTING_BALANCE = 1_000;
+
 /** The Studio in a world of its own, with the page that a person has opened. */
 export async function openStudio(engine: Engine, { isPrivate = false } = {}) {
   await using stack = new AsyncDisposableStack();
-  const world = stack.use(await startDemoWorld());
+  const world = stack.use(await startDemoWorld({ startingBalance: STARTING_BALANCE }));
   const person = stack.use(new Person(await engine.launch({ isPrivate })));
   await person.open(world.studioUrl);
   const opened = stack.move();
