@@ -26,14 +26,14 @@ export interface DemoWorld extends AsyncDisposable {
   signIn(name: string): Promise<Bun.Cookie[]>;
 }
 
-export interface DemoWorldOptions extends Pick<SandboxOptions, 'startingBalance' | 'pace'> {
+export interface DemoWorldOptions extends Pick<SandboxOptions, 'startingBalance'> {
   /** Whether the gateway is a process of its own; by default, it is not. */
   readonly isGatewayProcess?: boolean;
   /** Further settings of the gateway. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Unless it has a pace, generation is as fast as possible; a test that needs it slow holds the audio back at the gate. */
+/** Generation is as fast as possible; a test that needs it slow holds the audio back at the gate. */
 export async function startDemoWorld({
   isGatewayProcess = false,
   environment = {},

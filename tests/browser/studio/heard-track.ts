@@ -73,6 +73,16 @@ export async function hearTrack(studio: OpenedStudio, share: number) {
   };
 }
 
+/** The player has the file of the track, whose bytes are those of an undisturbed one. */
+export async function playsWholeFile({ audio }: Studio): Promise<void> {
+  const hash = await audio.evaluate(async (element: HTMLAudioElement) => {
+    const response = await fetch(element.src, { credentials: 'include' });
+    const digest = await crypto.subtle.digest('SHA-256', await response.arrayBuffer());
+    return new Uint8Array(digest).toHex();
+  });
+  expect(hash).toBe(undisturbedHash());
+}
+
 /** There is one track, and it was charged for once. */
 export async function isPaidOnce(studio: OpenedStudio): Promise<void> {
   await studio

@@ -191,6 +191,28 @@ export async function openStudio(
       await signInBehind(world, visitor, name);
       await studio.page.goto(world.studioUrl);
     },
+    /** Lets the upstream say that the track that arrives is being made, until the test ends that. */
+    async staysUnfinished() {
+      const id = await studio.page.evaluate(() => {
+        const [kept] = Object.values(sessionStorage).filter((value) => value.includes('creationId'));
+        return JSON.parse(kept)[0].creationId;
+      });
+      const { replace } = world.gate;
+      const file = replace(
+        `HEAD /v1/music/creations/${id}/content`,
+        () => new Response(null, { status: 409 }),
+      );
+      const list = replace('GET /v1/music/creations', async (forward) => {
+        const text = await (await forward()).text();
+        return new Response(text.replace('"ready"', '"generating"'));
+      });
+      return {
+        end() {
+          file.giveBack();
+          list.giveBack();
+        },
+      };
+    },
     /** Lets the gateway refuse the files of all tracks until the test ends that. */
     async refuseFiles() {
       const files = '**/v1/music/creations/*/content';

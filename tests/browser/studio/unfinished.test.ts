@@ -1,32 +1,32 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
-import { hearTrack, isPaidOnce } from './heard-track.ts';
+import { hearTrack, isPaidOnce, playsWholeFile } from './heard-track.ts';
 import { openStudio, Studio } from './page.ts';
 
 const GENERATION = 'POST /v1/music';
-/** A track of 24 s then takes 6 s. */
-const PACE = 4;
 
 describeInChromium('after a reload, a track that was being made', (visit) => {
   it('is waited for, and plays as soon as it is complete', async () => {
-    await using studio = await openStudio(visit, { pace: PACE });
+    await using studio = await openStudio(visit);
     studio.visitor.tolerateProblem(/status of 409/);
     const track = await hearTrack(studio, 0.5);
     await track.arrives();
+    const making = await studio.staysUnfinished();
     await studio.page.reload();
     track.release();
     await studio.says(english.beingMade);
     await studio.shows(english.afterArrival);
+    making.end();
     await studio.says(english.complete);
     await studio.playsBeyond(0.3);
+    await playsWholeFile(studio);
     await isPaidOnce(studio);
     expect(await studio.unfinished()).toEqual([]);
   });
 
   it('says what to press where the browser does not start the sound by itself', async () => {
-    await using studio = await openStudio(visit, { pace: PACE });
-    studio.visitor.tolerateProblem(/status of 409/);
+    await using studio = await openStudio(visit);
     const track = await hearTrack(studio, 0.5);
     await track.arrives();
     await studio.visitor.context.addInitScript(() => {
@@ -64,6 +64,37 @@ describeInChromium('after a reload, a track that was being made', (visit) => {
     expect(await studio.unfinished()).toEqual([]);
   });
 
+  it('is given up, and not looked for again, when it is not there any more', async () => {
+    await using studio = await openStudio(visit);
+    const track = await hearTrack(studio, 0.5);
+    await track.arrives();
+    studio.visitor.expectProblem(/status of 404/);
+    await studio.refuseFiles();
+    await studio.page.reload();
+    await studio.says(english.broken);
+    expect(await studio.alertText()).toContain(english.gone);
+    await studio.shows(english.nothingToPlay);
+    expect(await studio.unfinished()).toEqual([]);
+    track.release();
+  });
+
+  it('is gone on with after a new sign-in when the session had ended', async () => {
+    await using studio = await openStudio(visit);
+    const { visitor, world } = studio;
+    const track = await hearTrack(studio, 0.5);
+    await track.arrives();
+    visitor.expectProblem(/ERR_/);
+    visitor.expectProblem(/status of 401/);
+    await visitor.context.clearCookies();
+    world.network.break();
+    await studio.button(english.signIn).waitFor();
+    track.release();
+    await studio.signIn('Ada');
+    await studio.says(english.complete);
+    await studio.playsBeyond(0.3);
+    await isPaidOnce(studio);
+  });
+
   it('stays with the account that has ordered it', async () => {
     await using studio = await openStudio(visit);
     const { gate } = studio.world;
@@ -88,15 +119,17 @@ describeInChromium('after a reload, a track that was being made', (visit) => {
 
 describeInChromium('a track that is being made in another tab', (visit) => {
   it('is opened by its row, waits, and plays as soon as it is complete', async () => {
-    await using first = await openStudio(visit, { pace: PACE });
+    await using first = await openStudio(visit);
     first.visitor.tolerateProblem(/status of 409/);
-    const audio = await first.orderHeld({ seconds: 24 });
+    const audio = await first.orderHeld();
     await first.says(english.arriving);
+    const making = await first.staysUnfinished();
     const second = new Studio(await first.visitor.open(first.world.studioUrl));
     await second.isLoaded();
     await second.press(english.play, second.tracks.first());
     await second.shows(english.afterArrival);
     await second.says(english.beingMade);
+    making.end();
     await second.says(english.complete);
     await second.playsBeyond(0.3);
     audio.release();
