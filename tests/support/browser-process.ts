@@ -16,7 +16,7 @@ export async function createHome(): Promise<Home> {
   return { path, [Symbol.asyncDispose]: remove };
 }
 
-/** Starts a program that is killed on disposal, with every process that it has started itself. */
+/** Starts a program that is killed on disposal. What it has started itself ends with it, or with its display. */
 export function startProgram(
   command: readonly [string, ...string[]],
   { path: HOME }: Home,
@@ -28,11 +28,8 @@ export function startProgram(
     stdin: 'ignore',
     stdout: output,
     stderr: output,
-    // In a process group of its own.
-    detached: true,
   });
   return {
-    exited: child.exited,
     /** Waits until the program has printed this, and returns what the first group matches. */
     async printed(pattern: RegExp): Promise<string> {
       const find = async () => {
@@ -43,11 +40,7 @@ export function startProgram(
       return eventually(find, `${command[0]} to print ${pattern}`);
     },
     async [Symbol.asyncDispose]() {
-      try {
-        process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // All of them have ended by themselves.
-      }
+      child.kill('SIGKILL');
       await child.exited;
     },
   };
