@@ -74,6 +74,7 @@ const upstreamUrl: Read = (settings) => settings.upstreamUrl;
 const tokenUrl: Read = ({ identityProvider }) => identityProvider.tokenUrl;
 const issuer: Read = ({ identityProvider }) => identityProvider.issuer;
 const redirectUris: Read = ({ identityProvider }) => identityProvider.redirectUris;
+const redisUrl: Read = (settings) => settings.redisUrl;
 const origins: Read = ({ allowedOrigins }) => [...allowedOrigins];
 
 /** What a value becomes; without an expectation it is kept letter by letter. */
@@ -84,6 +85,8 @@ const TAKEN: readonly [name: string, read: Read, value: string, expected?: unkno
   ...['http://host', 'https://host.test:8443', 'https://host.test/'].flatMap(address),
   ...['https://host.test/base', 'https://host.test/two/parts///', 'http://[::1]:8080/'].flatMap(address),
   ['IDP_URL', issuer, 'https://idp.test/'],
+  ['REDIS_URL', redisUrl, 'valkey://cache.test'],
+  ['REDIS_URL', redisUrl, 'redis+unix:///run/redis.sock'],
   ['IDP_URL', issuer, 'https://IDP.test:443/tenant/'],
   ['IDP_TOKEN_URL', tokenUrl, 'https://idp.test'],
   ['IDP_TOKEN_URL', tokenUrl, 'http://127.0.0.1:8080/a//token/'],

@@ -20,7 +20,7 @@ export function tokenUrlProblem(value: string): string | undefined {
 
 /** The text never quotes the value, which may contain a password. */
 export function redisUrlProblem(value: string): string | undefined {
-  const isRedis = /^(redis|valkey)s?:$/.test(URL.parse(value)?.protocol ?? '');
+  const isRedis = /^(redis|valkey)(s|\+unix)?:$/.test(URL.parse(value)?.protocol ?? '');
   return isRedis ? undefined : 'must be an address like redis://127.0.0.1:6379';
 }
 
