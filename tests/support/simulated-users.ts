@@ -1,11 +1,17 @@
 /** Signed-in users who check their sessions all the time, with the cookies of every response as in a browser. */
 
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
 import { eventually } from './eventually.ts';
 import { ORDER, SANDBOX_CLIENT } from './sandbox-account.ts';
-import type { TwoInstances } from './two-instances.ts';
 import { ORIGIN } from './world.ts';
+
+/** The gateway's address, and the sandbox behind it. */
+interface Service {
+  readonly base: URL;
+  readonly sandbox: Sandbox;
+}
 
 /** For a busy machine, on which two dozen users take turns. */
 const DEADLINE_MS = 60_000;
@@ -23,7 +29,7 @@ export class User {
   }
 
   /** Goes through the login form; rejects unless that ends in a session whose cookies are Secure. */
-  static async signIn({ base, sandbox }: TwoInstances, name: string): Promise<User> {
+  static async signIn({ base, sandbox }: Service, name: string): Promise<User> {
     const user = new User(name, base);
     const { identityProviderUrl } = sandbox;
     const grant = await signInThroughForm({
@@ -56,6 +62,10 @@ export class User {
     return this.#post('/api/music/generate', ORDER);
   }
 
+  listen(creationId: string): Promise<Response> {
+    return this.#fetch(`/api/upstream/v1/music/creations/${creationId}/content`, {});
+  }
+
   #post(path: string, body: unknown): Promise<Response> {
     return this.#fetch(path, { method: 'POST', body: JSON.stringify(body) });
   }
@@ -75,20 +85,20 @@ export class User {
 
 /** Users who check their sessions without a pause until they are stopped. */
 export class Crowd implements Disposable {
-  readonly #example: TwoInstances;
+  readonly #service: Service;
   readonly #users: User[];
   readonly #ended: Promise<unknown>;
   #isStopped = false;
 
-  private constructor(example: TwoInstances, users: User[]) {
-    this.#example = example;
+  private constructor(service: Service, users: User[]) {
+    this.#service = service;
     this.#users = users;
     this.#ended = Promise.all(users.map((user) => this.#keepChecking(user)));
   }
 
-  static async arrive(example: TwoInstances, size: number): Promise<Crowd> {
+  static async arrive(service: Service, size: number): Promise<Crowd> {
     const names = Array.from({ length: size }, (_, index) => `User ${index}`);
-    return new Crowd(example, await Promise.all(names.map((name) => User.signIn(example, name))));
+    return new Crowd(service, await Promise.all(names.map((name) => User.signIn(service, name))));
   }
 
   /** Waits until each has had this many more responses. */
@@ -105,7 +115,7 @@ export class Crowd implements Disposable {
    */
   async renews(rounds: number): Promise<void> {
     for (let round = 0; round < rounds; round++) {
-      this.#example.sandbox.upstream.expireAccessTokens();
+      this.#service.sandbox.upstream.expireAccessTokens();
       await this.goesOn(3);
     }
   }

@@ -90,7 +90,6 @@ export async function startTwoInstances() {
         (await instances()).some(({ name, isUp, underWay }) => name === 'a' && !isUp && underWay === 0);
       await eventually(isDrained, 'the first gateway to be drained', DEADLINE_MS);
     },
-    /** Whether an instance has taken Redis to be down; on a busy machine it may have been slow only. */
     missedRedis: () => log.includes('Redis does not respond'),
     /** Signals the gateway that HAProxy knows as `a`. */
     async killFirst(signal: 'SIGKILL' | 'SIGTERM') {

@@ -29,7 +29,7 @@ describe('the installation', () => {
     );
   });
 
-  it.each(['package.json', 'Containerfile', 'deploy/music-gateway.service'])(
+  it.each(['package.json', 'Containerfile', 'deploy/music-gateway@.service'])(
     'follows the lock file in %s',
     async (file) => {
       const installs = (await readFile(`${PROJECT}/${file}`, 'utf8')).match(/bun install.*/g) ?? [];

@@ -7,7 +7,7 @@ import { describeWith, program } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { testSettings } from '../../support/world.ts';
 
-const UNIT = fileURLToPath(new URL('../../../deploy/music-gateway.service', import.meta.url));
+const UNIT = fileURLToPath(new URL('../../../deploy/music-gateway@.service', import.meta.url));
 const BUN = 'ExecStart=/usr/local/bin/bun';
 /** Of 10, as systemd rates it: the rest is the network, reading the host's files, and code made at run time. */
 const MOST_EXPOSURE = 1.1;
@@ -17,8 +17,8 @@ async function analyze(command: string[], line = '', instead = '') {
   const folder = await mkdtemp(`${tmpdir()}/unit-`);
   const unit = (await Bun.file(UNIT).text()).replace(BUN, `ExecStart=${process.execPath}`);
   if (!unit.includes(line)) throw new Error(`the unit has no ${line}`);
-  await Bun.write(`${folder}/music-gateway.service`, unit.replace(line, instead));
-  const file = `${folder}/music-gateway.service`;
+  await Bun.write(`${folder}/music-gateway@.service`, unit.replace(line, instead));
+  const file = `${folder}/music-gateway@.service`;
   const environment = { SYSTEMD_COLORS: '0' };
   const ended = await runToEnd(['systemd-analyze', '--no-pager', ...command, file], { environment });
   await rm(folder, { recursive: true });
@@ -27,7 +27,7 @@ async function analyze(command: string[], line = '', instead = '') {
 
 const security = ['security', '--offline=true', `--threshold=${MOST_EXPOSURE * 10}`];
 
-describeWith([program('systemd-analyze')], 'deploy/music-gateway.service', () => {
+describeWith([program('systemd-analyze')], 'deploy/music-gateway@.service', () => {
   it('is understood by systemd in every line', async () => {
     expect(await analyze(['verify'])).toEqual({ status: 0, output: '', errors: '' });
   });
@@ -50,7 +50,7 @@ describeWith([program('systemd-analyze')], 'deploy/music-gateway.service', () =>
     'SystemCallFilter=@system-service',
     'PrivateDevices=yes',
     'PrivateUsers=yes',
-    'RestrictAddressFamilies=AF_INET AF_INET6',
+    'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX',
   ])('leaves it too much access without %s', async (line) => {
     expect((await analyze(security, `\n${line}\n`, '\n')).status).not.toBe(0);
   });

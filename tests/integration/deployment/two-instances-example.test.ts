@@ -1,30 +1,16 @@
-import { expect, it } from 'bun:test';
+import { expect } from 'bun:test';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
 import { Crowd, User } from '../../support/simulated-users.ts';
 import { startTwoInstances, type TwoInstances } from '../../support/two-instances.ts';
+import { itWhileRedisResponds } from '../../support/while-redis-responds.ts';
 
 const REQUIREMENTS = [program('redis-server'), program('haproxy'), program('openssl'), LINUX];
 
 const USERS = 24;
 const LISTENERS = 6;
 
-/**
- * Runs a test with a fresh example, and again if it fails after an instance has missed Redis: refreshes are not shared
- * then, and on a machine that runs other tests Redis may not respond in time.
- */
 function itWithExample(name: string, test: (example: TwoInstances) => Promise<void>): void {
-  const untilRedisResponds = async () => {
-    for (;;) {
-      await using example = await startTwoInstances();
-      try {
-        return await test(example);
-      } catch (error) {
-        if (!example.missedRedis()) throw error;
-        console.log('two instances: Redis was too slow, so the test starts again');
-      }
-    }
-  };
-  it(name, untilRedisResponds, 120_000);
+  itWhileRedisResponds(startTwoInstances, name, test, 120_000);
 }
 
 describeWith(REQUIREMENTS, 'deploy/two-instances/run.sh', () => {

@@ -1,0 +1,71 @@
+import { expect } from 'bun:test';
+import { describeWith, LINUX, program } from '../../support/requirements.ts';
+import { Crowd, User } from '../../support/simulated-users.ts';
+import { startVirtualMachine, type VirtualMachine } from '../../support/virtual-machine.ts';
+import { itWhileRedisResponds } from '../../support/while-redis-responds.ts';
+
+const REQUIREMENTS = [
+  program('redis-server'),
+  program('haproxy'),
+  program('openssl'),
+  program('flock'),
+  LINUX,
+];
+const VISITORS = 24;
+const AUTHORS = 20;
+const LISTENERS = 50;
+
+describeWith(REQUIREMENTS, 'deploy/upgrade.sh', () => {
+  const name = 'moves everybody to each of five releases without a gap, and leaves one that does not start';
+  itWhileRedisResponds(startVirtualMachine, name, upgradeUnderLoad, 600_000);
+});
+
+async function upgradeUnderLoad(machine: VirtualMachine): Promise<void> {
+  const { sandbox } = machine;
+  const listener = await User.signIn(machine, 'Listener');
+  const track = await listener.generate();
+  const creationId = track.headers.get('x-music-creation-id') ?? '';
+  const whole = `200 ${(await track.bytes()).length}`;
+  let isOver = false;
+  /** Returns how each of the requests has ended, with the length of its body. */
+  const repeat = async (request: () => Promise<Response>) => {
+    const outcomes: string[] = [];
+    while (!isOver) {
+      const outcome = request().then(
+        async (response) => `${response.status} ${(await response.bytes()).length}`,
+      );
+      outcomes.push(await outcome.catch(String));
+    }
+    return outcomes;
+  };
+  const listened = Array.from({ length: LISTENERS }, () => repeat(() => listener.listen(creationId)));
+  const generated = Array.from({ length: AUTHORS }, async (_, index) => {
+    const author = await User.signIn(machine, `Author ${index}`);
+    return repeat(() => author.generate());
+  });
+  using crowd = await Crowd.arrive(machine, VISITORS);
+
+  const broken = await machine.brokenRelease();
+  const upgrades = [];
+  for (const isBroken of [false, false, true, false, false, false]) {
+    sandbox.upstream.expireAccessTokens();
+    upgrades.push(await (isBroken ? machine.upgrade(broken, 5) : machine.upgrade()));
+    await crowd.goesOn(3);
+  }
+  isOver = true;
+  await crowd.leave();
+  const tracks = (await Promise.all(generated)).flat();
+  const readings = (await Promise.all(listened)).flat();
+  console.log(
+    `upgrades: ${crowd.outcomes.length} session checks, ${tracks.length} generations, ${readings.length} readings`,
+  );
+  expect(upgrades.map(({ status }) => status)).toEqual([0, 0, 1, 0, 0, 0]);
+  expect(upgrades[2]?.errors).toContain('this release is broken');
+  expect(await machine.activeInstances()).toEqual(['b']);
+  expect(new Set(crowd.outcomes)).toEqual(new Set([200]));
+  expect(new Set([...tracks, ...readings])).toEqual(new Set([whole]));
+  const { refusedRefreshes, generations } = sandbox.upstream.counts();
+  expect(refusedRefreshes).toBe(0);
+  // Not one was sent twice.
+  expect(generations).toBe(tracks.length + 1);
+}
