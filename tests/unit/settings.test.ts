@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'bun:test';
+import { afterAll, describe, expect, it } from 'bun:test';
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { inspect } from 'node:util';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
@@ -233,6 +235,42 @@ describe('parseSettings()', () => {
   it('reports only that the origins of a list are not set, where they are not', () => {
     const problems = problemsOf({ ALLOWED_ORIGINS: '', IDP_REDIRECT_URI: `${A},${B}` });
     expect(problems).toEqual(['ALLOWED_ORIGINS is required and not set']);
+  });
+
+  describe('a secret in a file', () => {
+    const SECRETS = { REDIS_URL: REDIS, COOKIE_KEYS: KEYS, IDP_CLIENT_SECRET: 'a secret' };
+    const folder = mkdtempSync(`${tmpdir()}/settings-`);
+    afterAll(() => rmSync(folder, { recursive: true }));
+    const file = (content: string) => {
+      const path = `${folder}/${crypto.randomUUID()}`;
+      writeFileSync(path, content);
+      return path;
+    };
+
+    it('counts as if it stood in the environment, without the line break at its end', () => {
+      const files = Object.entries(SECRETS).map(([name, value]) => [`${name}_FILE`, file(`${value}\n`)]);
+      expect(settingsOf(Object.fromEntries(files))).toEqual(settingsOf(SECRETS));
+      const { privateJwk } = CLIENT_KEY;
+      const fromFile = settingsOf({ IDP_CLIENT_KEY_FILE: file(privateJwk) });
+      expect(clientKeyOf(fromFile)?.kid).toBe('gateway-1');
+    });
+
+    it.each(Object.keys(SECRETS))('is refused when its file is missing, empty or wrong: %s', (name) => {
+      const problems = (path: string, value = '') => problemsOf({ [`${name}_FILE`]: path, [name]: value });
+      expect(problems('/no/such')).toEqual([`${name}_FILE: /no/such cannot be read (ENOENT)`]);
+      const empty = file(' \n');
+      expect(problems(empty)).toEqual([`${name}_FILE: ${empty} is empty`]);
+      const twice = `${name} and ${name}_FILE must not both be set`;
+      expect(problems(file(REDIS), REDIS)).toContain(twice);
+    });
+
+    it('is never quoted', () => {
+      for (const name of ['REDIS_URL', 'COOKIE_KEYS', 'IDP_CLIENT_KEY']) {
+        const problems = problemsOf({ [`${name}_FILE`]: file('not-that-secret') });
+        expect(problems).toHaveLength(1);
+        expect(problems.join()).not.toContain('not-that-secret');
+      }
+    });
   });
 
   it('derives MAX_STREAMED_BODIES from the memory where it is not set', () => {

@@ -26,7 +26,7 @@ export function readCookieSettings(read: EnvironmentReader, production: boolean)
     prefix,
     sameSite: read.oneOf('COOKIE_SAME_SITE', ['lax', 'strict'], 'lax'),
     secure,
-    keys: parseCookieKeys(read.text('COOKIE_KEYS', ''), read.problems),
+    keys: parseCookieKeys(read.secret('COOKIE_KEYS'), read.problems),
     acceptPlain: read.flag('COOKIE_KEYS_ACCEPT_PLAIN'),
   };
 }

@@ -1,5 +1,7 @@
 /** Reads individual settings from the environment, and collects every problem with them. */
 
+import { readFileSync } from 'node:fs';
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The longest delay that a timer accepts; a longer one would fire at once. */
@@ -27,17 +29,44 @@ export class EnvironmentReader {
     return value;
   }
 
-  optional(name: string, problemWith: (value: string) => string | undefined): string | undefined {
+  /**
+   * Reads a setting that may also be in a file, whose path is in `<name>_FILE`: other processes can see an environment.
+   * The white space around it does not count, such as the line break at the end of a file.
+   */
+  secret(name: string): string {
     const value = this.text(name, '');
-    const problem = value && problemWith(value);
-    if (problem) this.problems.push(`${name} ${problem}`);
-    return value || undefined;
+    const file = this.text(`${name}_FILE`, '');
+    if (!file) return value;
+    if (value) this.problems.push(`${name} and ${name}_FILE must not both be set`);
+    try {
+      const content = readFileSync(file, 'utf8').trim();
+      if (!content) this.problems.push(`${name}_FILE: ${file} is empty`);
+      return content;
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? error.code : error;
+      this.problems.push(`${name}_FILE: ${file} cannot be read (${code})`);
+      return '';
+    }
+  }
+
+  optional(name: string, problemWith: (value: string) => string | undefined): string | undefined {
+    return this.#withoutProblem(name, this.text(name, ''), problemWith);
+  }
+
+  optionalSecret(name: string, problemWith: (value: string) => string | undefined): string | undefined {
+    return this.#withoutProblem(name, this.secret(name), problemWith);
   }
 
   /** Reads a required setting and validates it. */
   checked(name: string, problemWith: (value: string) => string | undefined): string {
     this.required(name);
     return this.optional(name, problemWith) ?? '';
+  }
+
+  #withoutProblem(name: string, value: string, problemWith: (value: string) => string | undefined) {
+    const problem = value && problemWith(value);
+    if (problem) this.problems.push(`${name} ${problem}`);
+    return value || undefined;
   }
 
   integer(name: string, fallback: number, least: number, most: number): number {

@@ -34,8 +34,8 @@ export function readIdentityProviderSettings(read: EnvironmentReader): IdentityP
 
 function readCredential(read: EnvironmentReader): ClientCredential | undefined {
   const { problems } = read;
-  const secret = read.text('IDP_CLIENT_SECRET', '');
-  const keyText = read.text('IDP_CLIENT_KEY', '');
+  const secret = read.secret('IDP_CLIENT_SECRET');
+  const keyText = read.secret('IDP_CLIENT_KEY');
   if (secret && keyText) problems.push('IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set');
   const key = keyText ? parseClientKey(keyText, problems) : undefined;
   if (key) return { kind: 'key', key };

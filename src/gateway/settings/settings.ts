@@ -129,7 +129,7 @@ function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
     },
     refreshReplaySeconds: read.integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
     refreshOutage: read.oneOf('REFRESH_OUTAGE', ['sign-out', 'keep'], 'sign-out'),
-    redisUrl: read.optional('REDIS_URL', redisUrlProblem),
+    redisUrl: read.optionalSecret('REDIS_URL', redisUrlProblem),
     signOutRevokes: read.flag('SIGN_OUT_REVOKES'),
     cookies: readCookieSettings(read, production),
     maxInFlightRequests,
