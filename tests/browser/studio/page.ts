@@ -106,8 +106,13 @@ export class Studio {
   /** Orders a track and waits until it is in the library. */
   async generate(wanted: Order = {}): Promise<void> {
     const before = await this.tracks.count();
+    const lines = this.page.getByRole('list', { name: this.#texts.underWay }).getByRole('listitem');
+    // The text of the track before says the same, and may stay for a moment.
+    await lines.evaluateAll((earlier) => {
+      for (const line of earlier) line.setAttribute('data-earlier', '');
+    });
     await this.order(wanted);
-    await this.says(this.#texts.complete);
+    await lines.and(this.page.locator(':not([data-earlier])')).getByText(this.#texts.complete).waitFor();
     await this.tracks.nth(before).waitFor();
   }
 
