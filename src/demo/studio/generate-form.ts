@@ -110,6 +110,14 @@ export function createGenerateForm(
     void submit();
   });
   form.addEventListener('input', showState);
+  // The first order may be accepted before the second click of a double click, or while Enter is held down.
+  generate.addEventListener('click', (event) => {
+    if (event.detail > 1) event.preventDefault();
+  });
+  form.addEventListener('keydown', (event) => {
+    const isTyped = event.target === part(root, 'prompt');
+    if (event.key === 'Enter' && event.repeat && !isTyped) event.preventDefault();
+  });
   showState();
 
   return {
