@@ -33,7 +33,7 @@ export class UnfinishedGenerations {
     return Array.isArray(entries) ? entries.filter(isUnfinishedGeneration) : [];
   }
 
-  /** Replaces what is kept under the same key. */
+  /** Replaces what is kept under the same key. Keeps nothing in a storage that is full: a track needs none. */
   keep(generation: UnfinishedGeneration): void {
     this.#store([...this.#others(generation.idempotencyKey), generation]);
   }
@@ -47,8 +47,12 @@ export class UnfinishedGenerations {
   }
 
   #store(generations: readonly UnfinishedGeneration[]): void {
-    if (generations.length > 0) this.#storage.setItem(this.#key, JSON.stringify(generations));
-    else this.#storage.removeItem(this.#key);
+    try {
+      if (generations.length > 0) this.#storage.setItem(this.#key, JSON.stringify(generations));
+      else this.#storage.removeItem(this.#key);
+    } catch {
+      // What was stored before stays. It is repeated under the same key at worst, which is not paid for twice.
+    }
   }
 }
 

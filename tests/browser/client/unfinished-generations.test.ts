@@ -53,6 +53,28 @@ describe('unfinished generations', () => {
     expect(unfinished.list()).toEqual([]);
   });
 
+  it.each([
+    ['from the beginning', 0, []],
+    ['once the order is sent', 1, ['a-key']],
+  ])('do not end a generation when the storage is full %s', async (_, room, keptMeanwhile) => {
+    const { sessionStorage } = openPage();
+    let stored = 0;
+    const storage = {
+      getItem: (key: string) => sessionStorage.getItem(key),
+      setItem(key: string, value: string) {
+        if (stored === room) throw new DOMException('The quota has been exceeded.', 'QuotaExceededError');
+        stored += 1;
+        sessionStorage.setItem(key, value);
+      },
+      removeItem: (key: string) => sessionStorage.removeItem(key),
+    };
+    const unfinished = new UnfinishedGenerations('ada', storage);
+    const { body } = await respondWith('audio').generate(ORDER, { ...KEY, unfinished });
+    expect(unfinished.list().map(({ idempotencyKey }) => idempotencyKey)).toEqual(keptMeanwhile);
+    expect(await new Response(body).text()).toBe('audio');
+    expect(unfinished.list()).toEqual([]);
+  });
+
   it('belong to one account, and several may be under way', () => {
     const { storage, unfinished } = openStorage();
     for (const idempotencyKey of ['1', '2'])
