@@ -43,8 +43,14 @@ export async function generate(
     if (signal.aborted || (error instanceof GatewayRequestError && error.retryIsSafe)) forget();
     throw error;
   });
-  keep(generation.creationId);
-  report('arriving');
+  try {
+    keep(generation.creationId);
+    report('arriving');
+  } catch (error) {
+    // Nobody else can close the connection.
+    left.abort(error);
+    throw error;
+  }
   const recovering = new RecoveringBody(generation, arrived, {
     ...{ connection, idempotencyKey, signal, stallMs, giveUpAfterMs },
     onBreak: () => report('recovering'),

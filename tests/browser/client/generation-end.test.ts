@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
+import type { GenerationProgress } from '../../../src/client/generation.ts';
 import { ORIGIN, SIGNED_IN, type World } from '../../support/world.ts';
 import { openBreaking, openSignedIn, recorded, rejection, respondWith } from './page.ts';
 
@@ -58,6 +59,19 @@ describe('a generation that is aborted', () => {
     expect(error).toBe(abort.signal.reason);
     expect(error).toMatchObject({ name: 'AbortError' });
     await ended;
+  });
+});
+
+describe('a generation whose caller fails', () => {
+  it('when the audio begins fails with that error, and ends the connection', async () => {
+    const mine = new Error('the page cannot show it');
+    const { fetch, sent } = recorded(async () => new Response('audio'));
+    const client = createGatewayClient({ baseUrl: 'http://gateway.test', fetch });
+    const onProgress = ({ state }: GenerationProgress) => {
+      if (state === 'arriving') throw mine;
+    };
+    expect(await rejection(client.generate(ORDER, { onProgress }))).toBe(mine);
+    expect(sent.map(({ init }) => init.signal?.reason)).toEqual([mine]);
   });
 });
 
