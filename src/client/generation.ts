@@ -28,8 +28,8 @@ export interface GenerationOptions {
   readonly stallMs?: number;
   /** How long to try again after a break; by default, 600,000. */
   readonly giveUpAfterMs?: number;
-  /** Keeps the order until its outcome is known. */
-  readonly unfinished?: Pick<UnfinishedGenerations, 'keep' | 'forget'>;
+  /** Keeps the order until its outcome is known. One that is kept already counts as sent before. */
+  readonly unfinished?: Pick<UnfinishedGenerations, 'list' | 'keep' | 'forget'>;
   /** Called for each change and each piece. An error thrown here ends the promise or the body. */
   readonly onProgress?: (progress: GenerationProgress) => void;
 }

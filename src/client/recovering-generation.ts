@@ -24,7 +24,8 @@ export async function generate(
   const signal = options.signal ? AbortSignal.any([left.signal, options.signal]) : left.signal;
   const arrived = new ArrivedAudio();
   const report = reporter(arrived, options.onProgress);
-  let isRepeated = false;
+  // One that is taken up was sent before, in the page that a reload has ended.
+  let isRepeated = unfinished?.list().some((kept) => kept.idempotencyKey === idempotencyKey) ?? false;
   const onFailure = () => {
     isRepeated = true;
     report('recovering');

@@ -42,6 +42,17 @@ describe('unfinished generations', () => {
     expect(unfinished.list().map(({ idempotencyKey }) => idempotencyKey)).toEqual(kept);
   });
 
+  it.each([401, 402, 429])(
+    'that are taken up may exist although the repeated order gets %d',
+    async (status) => {
+      const { unfinished } = openStorage();
+      unfinished.keep({ order: ORDER, ...KEY, creationId: null });
+      const error = await rejection(respondWith(null, { status }).generate(ORDER, { ...KEY, unfinished }));
+      expect(error).toMatchObject({ name: 'RecoveryError', code: 'refused', ...KEY, cause: { status } });
+      expect(unfinished.list()).toHaveLength(1);
+    },
+  );
+
   it('are forgotten when the user does not want them any more', async () => {
     const { unfinished } = openStorage();
     const { body } = await respondWith('audio').generate(ORDER, { unfinished });
