@@ -30,6 +30,11 @@ export interface GenerationOptions {
   readonly giveUpAfterMs?: number;
   /** Keeps the order until its outcome is known. One that is kept already counts as sent before. */
   readonly unfinished?: Pick<UnfinishedGenerations, 'list' | 'keep' | 'forget'>;
+  /**
+   * Called before the order is sent again. Reject, or abort the signal, when another account is signed in meanwhile: the
+   * session's cookies are those of the whole browser, and that account would pay.
+   */
+  readonly beforeRepeat?: () => Promise<void>;
   /** Called for each change and each piece. An error thrown here ends the promise or the body. */
   readonly onProgress?: (progress: GenerationProgress) => void;
 }

@@ -19,7 +19,8 @@ export async function generate(
   order: GenerationOrder,
   options: GenerationOptions = {},
 ): Promise<Generation> {
-  const { idempotencyKey = crypto.randomUUID(), stallMs = STALL_MS, giveUpAfterMs, unfinished } = options;
+  const { idempotencyKey = crypto.randomUUID(), stallMs = STALL_MS, giveUpAfterMs } = options;
+  const { unfinished, beforeRepeat } = options;
   const left = new AbortController();
   const signal = options.signal ? AbortSignal.any([left.signal, options.signal]) : left.signal;
   const arrived = new ArrivedAudio();
@@ -37,7 +38,10 @@ export async function generate(
 
   keep(null);
   report('waiting');
-  const send = () => sendOrder(connection, order, { idempotencyKey, signal });
+  const send = async () => {
+    if (isRepeated) await beforeRepeat?.();
+    return sendOrder(connection, order, { idempotencyKey, signal });
+  };
   const generation = await repeatWhileTemporary(send, { signal, giveUpAfterMs, onFailure }).catch((error) => {
     // A refusal says nothing of the attempt before it, so it must not look as if nothing had been ordered.
     if (isRepeated && !signal.aborted) throw afterBreak(error, { creationId: null, idempotencyKey });

@@ -38,7 +38,7 @@ export async function receiveArriving(
   { client, liveAudio, player, peaks }: GenerationParts,
   order: GenerationOrder,
   { signal, line, onFound }: Reception,
-  options: Pick<GenerationOptions, 'idempotencyKey' | 'unfinished'>,
+  options: Pick<GenerationOptions, 'idempotencyKey' | 'unfinished' | 'beforeRepeat'>,
 ): Promise<void> {
   let arriving: ArrivingTrack | undefined;
   const { creationId, contentType, body } = await client.generate(order, {

@@ -128,7 +128,12 @@ export function createGenerations(parts: GenerationsParts): Generations {
     const options = { idempotencyKey, ...(account !== undefined && { unfinished: unfinishedOf(account) }) };
     return run(
       { title: order.prompt, doing: 'receiving', idempotencyKey },
-      (reception) => receiveArriving(parts, order, reception, options),
+      (reception) =>
+        receiveArriving(parts, order, reception, {
+          ...options,
+          // If somebody else is signed in, the page notices it now and aborts this generation.
+          beforeRepeat: async () => void (await parts.confirmAccount()),
+        }),
       onBegun,
     );
   }

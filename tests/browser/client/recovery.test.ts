@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'bun:test';
+import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import type { GenerationProgress } from '../../../src/client/generation.ts';
 import { breakTwice, generateDisturbed, ONCE, onceAt, replaceContent } from './disturbed-generation.ts';
-import { rejection } from './page.ts';
-import { openRecoveryWorld, TRACK_BYTES, undisturbedHash } from './recovery-world.ts';
+import { recorded, rejection } from './page.ts';
+import { ORDER, openRecoveryWorld, TRACK_BYTES, undisturbedHash } from './recovery-world.ts';
 
 const MUSIC = 'POST /v1/music';
 /** Short enough for a test, and longer than any pause in the sandbox's audio. */
@@ -74,6 +75,15 @@ describe('a generation whose connection breaks', () => {
 });
 
 describe('a recovery', () => {
+  it('does not order again when the caller rejects that, with the reason', async () => {
+    const mine = new Error('another account is signed in');
+    const { fetch, sent } = recorded(async () => new Response(null, { status: 503 }));
+    const client = createGatewayClient({ baseUrl: 'http://gateway.test', fetch });
+    const beforeRepeat = () => Promise.reject(mine);
+    expect(await rejection(client.generate(ORDER, { beforeRepeat }))).toBe(mine);
+    expect(sent).toHaveLength(1);
+  });
+
   it('gives up in time, and tells which creation it was and under which key', async () => {
     await using world = await openRecoveryWorld({ pace: 40 });
     let id = '';

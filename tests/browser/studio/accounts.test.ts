@@ -52,6 +52,25 @@ describeInChromium('a tab of the studio, when another account signs in in this b
     await studio.generate({ prompt: 'A song that Grace wants' });
   });
 
+  it('does not charge that account for an order that is repeated', async () => {
+    await using studio = await openStudio(visit);
+    const { gate } = studio.world;
+    studio.visitor.expectProblem(/status of 503/);
+    await stopIntervals(studio);
+    const lost = gate.replace('POST /v1/music', async () => {
+      await signInBehind(studio.world, studio.visitor, 'Grace');
+      lost.giveBack();
+      return new Response(null, { status: 503 });
+    });
+    await studio.order({ prompt: 'A song that Ada wants' });
+    await studio.shows(english.otherAccount);
+    await studio.isLoaded();
+    expect(gate.idempotencyKeys).toHaveLength(1);
+    expect(studio.upstream.counts().generations).toBe(0);
+    await studio.generate({ prompt: 'A song that Grace wants' });
+    expect(gate.idempotencyKeys).toHaveLength(2);
+  });
+
   it('stops waiting for the track of the account before, when it is online again', async () => {
     await using studio = await openStudio(visit);
     await stopIntervals(studio);
