@@ -11,7 +11,17 @@ export interface UnfinishedGeneration {
   readonly creationId: string | null;
 }
 
+/** With the time at which it was kept first, by the clock of the device. */
+interface StoredGeneration extends UnfinishedGeneration {
+  readonly since: number;
+}
+
 const STORAGE_KEY = 'music-gateway.generations';
+/**
+ * Browsers restore a closed tab with its storage, days later too. An upstream may not know the key by then, and nobody
+ * would expect an order.
+ */
+const LONGEST_MS = 3_600_000;
 
 /** What an account has not finished; another account of the same tab must not pay for it. */
 export class UnfinishedGenerations {
@@ -27,26 +37,36 @@ export class UnfinishedGenerations {
     this.#storage = storage;
   }
 
-  /** The oldest first. */
+  /** The oldest first, and none that is older than an hour. */
   list(): readonly UnfinishedGeneration[] {
-    const entries = parseJson(this.#storage.getItem(this.#key) ?? '');
-    return Array.isArray(entries) ? entries.filter(isUnfinishedGeneration) : [];
+    return this.#stored().map(({ since, ...generation }) => generation);
   }
 
   /** Replaces what is kept under the same key. Keeps nothing in a storage that is full: a track needs none. */
   keep(generation: UnfinishedGeneration): void {
-    this.#store([...this.#others(generation.idempotencyKey), generation]);
+    const isSame = ({ idempotencyKey }: StoredGeneration) => idempotencyKey === generation.idempotencyKey;
+    const since = this.#stored().find(isSame)?.since ?? Date.now();
+    this.#store([...this.#others(generation.idempotencyKey), { ...generation, since }]);
   }
 
   forget(idempotencyKey: string): void {
     this.#store(this.#others(idempotencyKey));
   }
 
-  #others(idempotencyKey: string): readonly UnfinishedGeneration[] {
-    return this.list().filter((other) => other.idempotencyKey !== idempotencyKey);
+  #others(idempotencyKey: string): readonly StoredGeneration[] {
+    return this.#stored().filter((other) => other.idempotencyKey !== idempotencyKey);
   }
 
-  #store(generations: readonly UnfinishedGeneration[]): void {
+  #stored(): readonly StoredGeneration[] {
+    const entries = parseJson(this.#storage.getItem(this.#key) ?? '');
+    if (!Array.isArray(entries)) return [];
+    // A clock that was set back must not make an entry last.
+    return entries
+      .filter(isStoredGeneration)
+      .filter(({ since }) => Math.abs(Date.now() - since) < LONGEST_MS);
+  }
+
+  #store(generations: readonly StoredGeneration[]): void {
     try {
       if (generations.length > 0) this.#storage.setItem(this.#key, JSON.stringify(generations));
       else this.#storage.removeItem(this.#key);
@@ -64,10 +84,11 @@ function parseJson(text: string): unknown {
   }
 }
 
-function isUnfinishedGeneration(value: unknown): value is UnfinishedGeneration {
+function isStoredGeneration(value: unknown): value is StoredGeneration {
   if (!isRecord(value) || !isRecord(value['order'])) return false;
-  const { order, idempotencyKey, creationId } = value;
+  const { order, idempotencyKey, creationId, since } = value;
   return (
+    typeof since === 'number' &&
     typeof order['model'] === 'string' &&
     typeof order['prompt'] === 'string' &&
     typeof order['music_length_ms'] === 'number' &&

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, setSystemTime } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { UnfinishedGenerations } from '../../../src/client/unfinished-generations.ts';
 import { failWith, openPage, rejection, respondWith } from './page.ts';
@@ -84,6 +84,27 @@ describe('unfinished generations', () => {
     expect(unfinished.list().map(({ idempotencyKey }) => idempotencyKey)).toEqual(keptMeanwhile);
     expect(await new Response(body).text()).toBe('audio');
     expect(unfinished.list()).toEqual([]);
+  });
+
+  it('are not taken up after an hour, nor from a time that is still to come', () => {
+    const { unfinished } = openStorage();
+    const minutes = (count: number) => setSystemTime(new Date(Date.UTC(2026, 0, 1, 12, count)));
+    try {
+      for (const [now, creationId] of [
+        [0, null],
+        [50, 'c-7'],
+      ] as const) {
+        minutes(now);
+        unfinished.keep({ order: ORDER, ...KEY, creationId });
+      }
+      const kept = [59, 60, -59, -60].map((now) => {
+        minutes(now);
+        return unfinished.list().length;
+      });
+      expect(kept).toEqual([1, 0, 1, 0]);
+    } finally {
+      setSystemTime();
+    }
   });
 
   it('belong to one account, and several may be under way', () => {
