@@ -4,7 +4,7 @@ export type Piece = Uint8Array<ArrayBuffer>;
 
 /** Enough to tell two tracks apart: it is compared where two responses meet and no validator is known. */
 const TAIL_BYTES = 1_024;
-const CONTENT_RANGE = /^bytes (\d+)-\d+\/(\d+|\*)$/;
+const CONTENT_RANGE = /^bytes (\d+)-(\d+)\/(\d+|\*)$/;
 
 export class ArrivedAudio {
   bytes = 0;
@@ -17,9 +17,16 @@ export class ArrivedAudio {
   #tail: Piece = new Uint8Array();
   /** The position in the audio of the current response's next byte. */
   #position = 0;
+  /** Where the current response is to end. 0 when it has not said so. */
+  #announcedEnd = 0;
 
   get isWhole(): boolean {
     return this.bytes === this.totalBytes;
+  }
+
+  /** Whether the current response has ended before the audio, as far as that is known. */
+  get isCutShort(): boolean {
+    return this.totalBytes === undefined ? this.#position < this.#announcedEnd : !this.isWhole;
   }
 
   /** The request for the rest. Without a validator it begins with bytes that are here, so that they can be compared. */
@@ -30,13 +37,14 @@ export class ArrivedAudio {
 
   /** Returns whether the response continues the same audio, and notes what it says of the whole. */
   continues({ status, headers }: Response): boolean {
-    const [, first, total] = CONTENT_RANGE.exec(headers.get('content-range') ?? '') ?? [];
+    const [, first, last, total] = CONTENT_RANGE.exec(headers.get('content-range') ?? '') ?? [];
     if (status !== 206 || Number(first) !== this.#restBegins()) return false;
     const totalBytes = total === '*' ? undefined : Number(total);
     const etag = headers.get('etag') ?? undefined;
     if (this.totalBytes !== undefined && totalBytes !== this.totalBytes) return false;
     if (this.#etag !== undefined && etag !== this.#etag) return false;
     this.#position = Number(first);
+    this.#announcedEnd = Number(last) + 1;
     this.totalBytes ??= totalBytes;
     this.#offeredEtag = etag?.startsWith('W/') ? undefined : etag;
     return true;

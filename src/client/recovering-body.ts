@@ -90,9 +90,8 @@ export class RecoveringBody {
   }
 
   #end(): undefined {
-    const { isWhole, totalBytes } = this.#arrived;
     // Before HTTP/2, a response without a length that breaks off looks as if it had ended.
-    if (totalBytes !== undefined && !isWhole) throw networkError(undefined, this.#recovery.signal, true);
+    if (this.#arrived.isCutShort) throw networkError(undefined, this.#recovery.signal, true);
   }
 
   #changed(cause?: unknown): RecoveryError {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { breakTwice, generateDisturbed, ONCE, onceAt, replaceContent } from './disturbed-generation.ts';
 import { rejection } from './page.ts';
-import { openRecoveryWorld } from './recovery-world.ts';
+import { openRecoveryWorld, undisturbedHash } from './recovery-world.ts';
 
 describe('the audio after a break', () => {
   it.each<[string, (own: Response) => Response | Promise<Response>]>([
@@ -48,6 +48,24 @@ describe('the validator of the audio', () => {
     });
     const error = await rejection(generateDisturbed(world, disturb));
     expect(error).toMatchObject({ name: 'RecoveryError', code: 'changed' });
+  });
+});
+
+describe('a rest without a total length', () => {
+  it('that ends before the place that it has named is asked for again', async () => {
+    await using world = await openRecoveryWorld({ pace: 40 });
+    const cut = onceAt(world, 0.5, (creationId) => {
+      replaceContent(world, creationId, async (forward) => {
+        const own = await forward();
+        if (own.status !== 206) return own;
+        replaceContent(world, creationId, (again) => again());
+        const short = new Response((await own.bytes()).subarray(0, 5_000), own);
+        return withHeader(short, 'content-range', (range) => range.replace(/\d+$/, '*'));
+      });
+      world.network.break();
+    });
+    const { hash } = await generateDisturbed(world, cut);
+    expect(hash).toBe(undisturbedHash());
   });
 });
 
