@@ -3,23 +3,14 @@
 import type { EnvironmentReader } from './environment-reader.ts';
 import { redirectUriProblem } from './values.ts';
 
-const BEFORE_ADDRESS = /,(?=\s|https?:)/i;
-/** A comma in a query is part of its URI. */
-const OUTSIDE_QUERY = /(?<!\?.*),/;
+/** Every other comma is part of its URI. */
+const BETWEEN_URIS = /,\s*(?=https?:\/\/)/i;
 
 /** Each exactly as configured, because the identity provider compares them as strings. */
 export function readRedirectUris(read: EnvironmentReader): readonly string[] {
-  const value = read.required('IDP_REDIRECT_URI');
-  const uris = value
-    .split(BEFORE_ADDRESS)
-    .flatMap((part) => part.split(OUTSIDE_QUERY))
-    .map((entry) => entry.trim())
-    .filter(Boolean);
-  if (uris.length > 1) return uris;
-  const [uri = value] = uris;
-  const problem = value && redirectUriProblem(uri);
-  if (problem) read.problems.push(`IDP_REDIRECT_URI ${problem}`);
-  return [uri];
+  const uris = read.text('IDP_REDIRECT_URI', '').split(BETWEEN_URIS);
+  if (uris.length === 1) return [read.checked('IDP_REDIRECT_URI', redirectUriProblem)];
+  return uris.map((uri) => uri.replace(/[\s,]+$/, ''));
 }
 
 /** What is wrong with a list. The origin of a single URI may be any, because it is sent whatever the request's origin. */
