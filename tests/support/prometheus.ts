@@ -79,16 +79,17 @@ export async function startPrometheus(options: PrometheusOptions) {
   };
 }
 
-/** The example, with other targets and in a hurry. */
+/** The example, with other targets, each on a machine of its own, and in a hurry. */
 async function configuration({ targets, ruleFiles, intervalMs }: PrometheusOptions) {
   const example = YAML.parse(await Bun.file(EXAMPLE).text());
   Value.Assert(Example, example);
   const interval = `${intervalMs}ms`;
+  const machines = targets.map((target) => ({ targets: [target], labels: { machine: target } }));
   return {
     ...example,
     global: { ...example.global, scrape_interval: interval, evaluation_interval: interval },
     rule_files: ruleFiles,
-    scrape_configs: example.scrape_configs.map((scrape) => ({ ...scrape, static_configs: [{ targets }] })),
+    scrape_configs: example.scrape_configs.map((scrape) => ({ ...scrape, static_configs: machines })),
   };
 }
 

@@ -98,7 +98,7 @@ export const english = {
   libraryFailed: 'Your tracks could not be loaded. Trying again by itself…',
   search: 'Search your tracks',
   found: '{shown:number} of {all:number} tracks',
-  notFound: 'None of your {all:number} tracks is described so.',
+  notFound: 'None of your {all:number} tracks matches.',
   libraryEmpty: 'No tracks yet',
   libraryEmptyText: 'What you generate is kept here.',
   trackLength: '{seconds:clock}',
