@@ -4,6 +4,7 @@ import { cors } from '@elysiajs/cors';
 import { Elysia, NotFoundError } from 'elysia';
 import type { Logger } from 'pino';
 import { Admission } from './http/admission/admission.ts';
+import { clientAddressHeaders } from './http/client-address.ts';
 import { GatewayError, methodNotAllowed } from './http/errors.ts';
 import { Exchange } from './http/exchange.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
@@ -44,7 +45,7 @@ export function createGateway({
   metrics,
   admission = new Admission(settings),
 }: GatewayOptions) {
-  const { allowedOrigins, production, redisUrl } = settings;
+  const { allowedOrigins, isTrustedProxy, production, redisUrl } = settings;
   const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
   const routes = (): readonly Route[] => gateway.routes;
   const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: HEALTH_PATH });
@@ -114,6 +115,11 @@ export function createGateway({
     .use(authRoutes(parts, session))
     .use(musicRoutes(parts, session))
     .use(upstreamProxyRoutes(parts, session));
+  if (isTrustedProxy) {
+    gateway.onRequest(({ request }) => {
+      traceOf(request).clientAddressHeaders = clientAddressHeaders(request, gateway.server, isTrustedProxy);
+    });
+  }
   if (!production) {
     // Imported on request, because it would slow down the start.
     gateway.get(OPENAPI_PATH, async () => {

@@ -7,6 +7,9 @@ import { ORIGIN } from './world.ts';
 /** In every token, code, verifier, prompt, path, query, header and body of the flows. */
 export const MARK = 's3cr3t';
 
+/** Of the client, as the proxy in front names it. */
+export const CLIENT_ADDRESS = '203.0.113.7';
+
 const GRANT = { code: `${MARK}-code`, code_verifier: `${MARK}-verifier`.padEnd(43, 'v') };
 const ORDER = { model: `${MARK}-model`, prompt: `${MARK}-prompt`, music_length_ms: 3000 };
 const PAIR = { access_token: `${MARK}-access-2`, refresh_token: `${MARK}-refresh-2` };
@@ -109,7 +112,12 @@ export const EVERY_FLOW: readonly Flow[] = [
 ];
 
 const COOKIES = `svc_music_access=${MARK}-access; svc_music_refresh=${MARK}-refresh; other=${MARK}`;
-const SIGNED_IN = { origin: ORIGIN, cookie: COOKIES, 'content-type': 'application/json' };
+const SIGNED_IN = {
+  origin: ORIGIN,
+  cookie: COOKIES,
+  'content-type': 'application/json',
+  'x-forwarded-for': CLIENT_ADDRESS,
+};
 
 /** What the code contains decides how the identity provider or the upstream responds. */
 function signInWithCode(kind: string): Flow {

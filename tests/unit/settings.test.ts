@@ -66,6 +66,7 @@ const OPTIONAL: readonly Optional[] = [
   ['COOKIE_SAME_SITE', ({ cookies }) => cookies.sameSite, 'lax', 'strict', 'strict'],
   ['COOKIE_SECURE', ({ cookies }) => cookies.secure, false, 'true', true],
   ['COOKIE_KEYS_ACCEPT_PLAIN', ({ cookies }) => cookies.acceptPlain, false, 'true', true],
+  ['FORWARD_CLIENT_ADDRESS', (all) => all.isTrustedProxy?.('127.0.0.1'), undefined, 'true', false],
 ];
 
 function clientKeyOf({ identityProvider: { credential } }: Settings) {
@@ -117,7 +118,7 @@ function address(value: string): [string, Read, string, string][] {
 }
 
 const TIMEOUTS = ['TIMEOUT_SIGN_IN_MS', 'TIMEOUT_READ_MS', 'TIMEOUT_LOGOUT_MS', 'TIMEOUT_STREAM_MS'];
-const FLAGS = ['COOKIE_KEYS_ACCEPT_PLAIN', 'COOKIE_SECURE', 'SIGN_OUT_REVOKES'];
+const FLAGS = ['COOKIE_KEYS_ACCEPT_PLAIN', 'COOKIE_SECURE', 'SIGN_OUT_REVOKES', 'FORWARD_CLIENT_ADDRESS'];
 const URLS = ['UPSTREAM_URL', 'IDP_URL'];
 const NO_CREDENTIALS = ' must not hold a user name or a password';
 const NO_QUERY = ' must not hold a query or a fragment';
@@ -125,6 +126,7 @@ const NO_FRAGMENT = ' must not hold a fragment';
 const NOT_ABSOLUTE = ' must be an absolute URI, not "VALUE"';
 const NOT_REDIS = ' must be an address like redis://127.0.0.1:6379';
 const NO_ORIGIN = ': "VALUE" is not an origin like https://studio.example';
+const NO_NETWORK = ': "VALUE" is not an address or a network like 10.0.0.0/8';
 const ADDRESS = ' must be an http or https address, not "VALUE"';
 
 function integer(least: number, most: number): string {
@@ -156,6 +158,18 @@ const REFUSED: readonly [names: readonly string[], problem: string, values: stri
   [FLAGS, ' must be true or false, not "VALUE"', 'yes | 1 | TRUE'],
   [['COOKIE_SAME_SITE'], ' must be lax or strict, not "VALUE"', 'none | Strict | LAX | true'],
   [['REFRESH_OUTAGE'], ' must be sign-out or keep, not "VALUE"', 'Keep | true'],
+  [
+    ['TRUSTED_PROXIES'],
+    NO_NETWORK,
+    '10.0.0.0/33 | ::/129 | 10.0.0.0/ | 10.0.0/8 | 10.0.0.1-9 | 010.0.0.1 | *',
+  ],
+  [
+    ['TRUSTED_PROXIES'],
+    NO_NETWORK,
+    'localhost | 10.0.0.1:80 | [::1] | fe80::1%eth0 | ::ffff:10.0.0.0/104 | /8',
+  ],
+  [['TRUSTED_PROXIES'], NO_NETWORK, '10.0.0.0/8/8 | 10.0.0.0/-8 | 10.0.0.0/+8 | 10.0.0.0/8.0 | 10.0.0.1 ::1'],
+  [['TRUSTED_PROXIES'], ': "VALUE" would trust every client', '0.0.0.0/0 | 10.0.0.1/0 | ::/0'],
   [['LOG_LEVEL'], ' must be one of fatal, error, warn, info, debug, trace, silent, not "VALUE"', 'INFO | 30'],
   [['METRICS_PORT'], ' must not be PORT (4175), which is for the public', '4175'],
 ];
@@ -268,6 +282,39 @@ describe('parseSettings()', () => {
         expect(problems.join()).not.toContain('not-that-secret');
       }
     });
+  });
+
+  it.each([
+    ['127.0.0.1', ['127.0.0.1'], ['127.0.0.2', '::1', '203.0.113.7']],
+    ['10.0.0.0/8', ['10.0.0.0', '10.255.255.255'], ['9.255.255.255', '11.0.0.0']],
+    ['10.1.2.3/9', ['10.0.0.1', '10.127.0.1'], ['10.128.0.1']],
+    ['192.0.2.7/32', ['192.0.2.7'], ['192.0.2.6', '192.0.2.8']],
+    ['128.0.0.0/1', ['128.0.0.0', '255.0.0.1'], ['127.255.255.255', 'ffff::1']],
+    ['::1', ['::1'], ['::2', '0.0.0.1']],
+    ['2001:DB8::/33', ['2001:db8::', '2001:db8:7fff::1'], ['2001:db8:8000::']],
+    ['fd00::7/128', ['fd00::7'], ['fd00::8']],
+    ['::ffff:10.0.0.1', ['10.0.0.1'], ['10.0.0.2']],
+    [' ::1 ,, 10.0.0.0/8 , 192.0.2.7,', ['::1', '10.9.9.9', '192.0.2.7'], ['11.0.0.0', '192.0.2.8']],
+  ])('trusts the proxies of TRUSTED_PROXIES=%s alone', (value, trusted, others) => {
+    const environment = { FORWARD_CLIENT_ADDRESS: 'true', TRUSTED_PROXIES: value };
+    const { isTrustedProxy } = settingsOf(environment);
+    for (const address of trusted) expect(isTrustedProxy?.(address), address).toBe(true);
+    for (const address of others) expect(isTrustedProxy?.(address), address).toBe(false);
+    expect(warningsOf(environment)).toEqual([]);
+  });
+
+  it('names each entry of TRUSTED_PROXIES that is wrong', () => {
+    const problem = (entry: string) =>
+      `TRUSTED_PROXIES: "${entry}" is not an address or a network like 10.0.0.0/8`;
+    const environment = { FORWARD_CLIENT_ADDRESS: 'true', TRUSTED_PROXIES: '127.0.0.1, nginx, ::1,10/8' };
+    expect(problemsOf(environment)).toEqual([problem('nginx'), problem('10/8')]);
+  });
+
+  it('warns of TRUSTED_PROXIES without FORWARD_CLIENT_ADDRESS', () => {
+    const warning = 'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true';
+    expect(settingsOf({ TRUSTED_PROXIES: '127.0.0.1' }).isTrustedProxy).toBeUndefined();
+    expect(warningsOf({ TRUSTED_PROXIES: '127.0.0.1' })).toEqual([warning]);
+    expect(warningsOf({ TRUSTED_PROXIES: '127.0.0.1', FORWARD_CLIENT_ADDRESS: 'false' })).toEqual([warning]);
   });
 
   it('derives MAX_STREAMED_BODIES from the memory where it is not set', () => {

@@ -6,6 +6,7 @@ import { type IdentityProviderSettings, readIdentityProviderSettings } from './i
 import { defaultStreamedBodies, memoryLimitBytes } from './memory.ts';
 import { misspellingWarnings } from './misspelled-settings.ts';
 import { redirectUriListProblems } from './redirect-uris.ts';
+import { type IsTrustedProxy, readTrustedProxies } from './trusted-proxies.ts';
 import {
   baseAddressProblem,
   LOG_LEVELS,
@@ -49,6 +50,8 @@ export interface Settings {
   readonly maxStreamedBodies: number;
   /** The memory that the process may use. */
   readonly memoryLimitBytes: number;
+  /** Whose word on a client's address counts; undefined when the upstream does not get the addresses of clients. */
+  readonly isTrustedProxy: IsTrustedProxy | undefined;
   /** The port of the metrics; undefined disables them. */
   readonly metricsPort: number | undefined;
   readonly metricsHost: string;
@@ -85,6 +88,9 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
   const warnings = misspellingWarnings(environment, read.names);
   if (settings.metricsPort && settings.metricsPort === settings.port) {
     problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
+  }
+  if (!settings.isTrustedProxy && environment['TRUSTED_PROXIES']?.trim()) {
+    warnings.push('TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true');
   }
   const isHttps = [...allowedOrigins].some((origin) => origin.startsWith('https:'));
   if (isHttps && !settings.cookies.secure) {
@@ -141,6 +147,7 @@ function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
       STREAMED_BODIES_BOUND,
     ),
     memoryLimitBytes: memoryBytes,
+    isTrustedProxy: readTrustedProxies(read),
     metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
     metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),

@@ -35,13 +35,17 @@ export function redirectUriProblem(value: string): string | undefined {
   return value.includes('#') ? 'must not hold a fragment' : undefined;
 }
 
-export function readOrigins(read: EnvironmentReader): ReadonlySet<string> {
-  const { problems } = read;
-  const list = read.required('ALLOWED_ORIGINS');
-  const origins = list
+export function entriesOf(list: string): string[] {
+  return list
     .split(',')
     .map((entry) => entry.trim())
     .filter(Boolean);
+}
+
+export function readOrigins(read: EnvironmentReader): ReadonlySet<string> {
+  const { problems } = read;
+  const list = read.required('ALLOWED_ORIGINS');
+  const origins = entriesOf(list);
   if (list && !origins.length) problems.push('ALLOWED_ORIGINS must name at least one origin');
   for (const origin of origins) {
     const url = URL.parse(origin);

@@ -40,12 +40,14 @@ export type OAuthError =
   | 'other';
 
 /**
- * Contains only numbers, names from fixed lists and ids of a fixed form, and no other input of a client or upstream, so
- * that no token, code or prompt can reach a log from here.
+ * Contains only numbers, names from fixed lists and ids of a fixed form, apart from the client's address, and no other
+ * input of a client or upstream, so that no token, code or prompt can reach a log from here.
  */
 export class RequestTrace {
   readonly startedAt = performance.now();
   readonly headers: TraceHeaders;
+  /** The headers that name the client's address to the upstream. They are for it alone, not for a log or a metric. */
+  clientAddressHeaders: Readonly<Record<string, string>> | undefined;
   readonly calls: CallTrace[] = [];
   refresh: RefreshTrace | undefined;
   /**

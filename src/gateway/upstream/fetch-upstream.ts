@@ -104,7 +104,12 @@ export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Pr
 function send(call: UpstreamCall, trace: RequestTrace, signal: AbortSignal): Promise<Response> {
   return fetch(call.url, {
     method: call.method,
-    headers: { ...call.headers, ...trace.headers },
+    headers: {
+      ...call.headers,
+      ...trace.headers,
+      // The identity provider does not get it: the user has been there in person.
+      ...(call.name !== 'token' && trace.clientAddressHeaders),
+    },
     ...(call.body === undefined ? {} : { body: call.body }),
     signal,
     // Following a 307 would send the body, perhaps with a refresh token, to another host.

@@ -4,19 +4,29 @@ import { ROOT } from '../../support/documents.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 
 const LIST = `
+  const { getBuiltinModule } = process;
+  const builtIn = [];
+  process.getBuiltinModule = (name) => {
+    builtIn.push(name);
+    return getBuiltinModule(name);
+  };
   await import('./src/index.ts');
-  console.log(JSON.stringify(Object.keys(require.cache)));
+  console.log(JSON.stringify([...Object.keys(require.cache), ...builtIn]));
   process.exit(0);
 `;
 
 /** What only some settings or requests need, by a part of its path. */
-const OPTIONAL = ['/prom-client/', '/oauth4webapi/', '/jose/dist/webapi/index.js', '/gateway/openapi/'];
+const OPTIONAL = [
+  ...['/prom-client/', '/oauth4webapi/', '/jose/dist/webapi/index.js', '/gateway/openapi/'],
+  'node:net',
+];
 
 it.each([
-  ['no optional module', '', []],
-  ['the metrics with METRICS_PORT', '0', ['/prom-client/']],
-])('A start loads %s', async (_, metricsPort, expected) => {
-  const environment = { ...SETTINGS, LOG_LEVEL: 'silent', METRICS_PORT: metricsPort };
+  ['no optional module', {}, []],
+  ['the metrics with METRICS_PORT', { METRICS_PORT: '0' }, ['/prom-client/']],
+  ['what parses addresses with FORWARD_CLIENT_ADDRESS', { FORWARD_CLIENT_ADDRESS: 'true' }, ['node:net']],
+])('A start loads %s', async (_, settings, expected) => {
+  const environment = { ...SETTINGS, LOG_LEVEL: 'silent', ...settings };
   const { output } = await runToEnd([process.execPath, '-e', LIST], { cwd: ROOT, environment });
   const files: string[] = JSON.parse(output);
   const isLoaded = (part: string) => files.some((file) => file.includes(part));

@@ -3,7 +3,7 @@ import { clientKeyPair } from '../../support/client-keys.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
-import { EVERY_FLOW, MARK, scriptEveryFlow } from '../../support/leak-scenarios.ts';
+import { CLIENT_ADDRESS, EVERY_FLOW, MARK, scriptEveryFlow } from '../../support/leak-scenarios.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { ORIGIN } from '../../support/world.ts';
@@ -36,6 +36,8 @@ describe.each(['production', 'development'])('everything that a gateway writes i
       REDIS_URL: `redis://:${MARK}@127.0.0.1:1`,
       ...secrets,
       COOKIE_KEYS_ACCEPT_PLAIN: 'true',
+      FORWARD_CLIENT_ADDRESS: 'true',
+      TRUSTED_PROXIES: '127.0.0.1',
       TIMEOUT_SIGN_IN_MS: '300',
       TIMEOUT_STREAM_MS: '300',
     };
@@ -57,7 +59,8 @@ describe.each(['production', 'development'])('everything that a gateway writes i
     expect(sent.length).toBeGreaterThanOrEqual(5);
     expect(cookies.size).toBeGreaterThanOrEqual(2);
     // A sealed token has no mark, so the cookies themselves are looked for too.
-    for (const secret of [MARK, COOKIE_KEY, ...CLIENT_KEY.secrets, ...sent, ...cookies]) {
+    expect(upstream.last('GET /v1/me').headers.get('x-forwarded-for')).toBe(CLIENT_ADDRESS);
+    for (const secret of [MARK, CLIENT_ADDRESS, COOKIE_KEY, ...CLIENT_KEY.secrets, ...sent, ...cookies]) {
       expect(written).not.toContain(secret);
     }
     // Without the facts that belong there, the search would prove nothing.
