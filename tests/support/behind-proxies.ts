@@ -7,6 +7,12 @@ import { describeWith, LINUX, program } from './requirements.ts';
 import { startTlsProxy, TLS_PROXIES, type TlsProxy } from './tls-proxies.ts';
 import { ORIGIN, SIGNED_IN, startWorld, type World } from './world.ts';
 
+const BEHIND_PROXY = {
+  NODE_ENV: 'production',
+  FORWARD_CLIENT_ADDRESS: 'true',
+  TRUSTED_PROXIES: '127.0.0.1',
+};
+
 export interface BehindProxy {
   readonly world: World;
   readonly proxy: TlsProxy;
@@ -23,7 +29,7 @@ export function describeBehindProxies(
       let world: World;
       let proxy: TlsProxy;
       beforeAll(async () => {
-        world = startWorld({ NODE_ENV: 'production' });
+        world = startWorld(BEHIND_PROXY);
         proxy = await startTlsProxy(configured.prepare, world.port);
       }, 60_000);
       afterAll(async () => {

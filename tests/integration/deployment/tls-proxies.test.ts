@@ -3,7 +3,7 @@ import { describeBehindProxies, openRequest } from '../../support/behind-proxies
 import { releasedBody } from '../../support/released-body.ts';
 import { itWith, program } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
-import { prepareImpatientHaproxy, startTlsProxy } from '../../support/tls-proxies.ts';
+import { CLIENT_ADDRESS_HEADER, prepareImpatientHaproxy, startTlsProxy } from '../../support/tls-proxies.ts';
 import {
   envelopeMessage,
   ORIGIN,
@@ -17,7 +17,7 @@ const ORDER = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 /** With a letter before it, the longest token that fits a cookie. */
 const LARGE = 'x'.repeat(4078);
 
-describeBehindProxies('in front of a gateway', (behind, { file }) => {
+describeBehindProxies('in front of a gateway', (behind, { program: name, file }) => {
   function send(path: string, options: Parameters<typeof request>[1] = {}): Promise<Response> {
     const { port, certificate } = behind().proxy;
     const url = `https://127.0.0.1:${port}${path}`;
@@ -77,6 +77,31 @@ describeBehindProxies('in front of a gateway', (behind, { file }) => {
     expect(upstream.last('GET /v1/me').headers.get('x-request-id')).toBe('support-ticket-17');
   });
 
+  it.each([
+    ['nothing else', []],
+    ['its own header', ['X-Forwarded-For: 198.51.100.9']],
+    ['it on two lines', ['X-Forwarded-For: 127.0.0.1', 'x-forwarded-for: 198.51.100.9, 127.0.0.1']],
+    ['it empty', ['X-Forwarded-For:']],
+    ['it for one hop', ['X-Forwarded-For: 198.51.100.9', 'Connection: close, X-Forwarded-For']],
+    [
+      'other headers',
+      ['Forwarded: for=198.51.100.9', 'X-Real-IP: 198.51.100.9', 'Forwarded-For: 198.51.100.9'],
+    ],
+  ])('names the client to the upstream, when that sends %s', async (_, lines) => {
+    const { world, proxy } = behind();
+    const id = crypto.randomUUID();
+    world.upstream.on('GET /v1/named', () => new Response());
+    const headers = [`X-Request-Id: ${id}`, ...lines].join('\r\n');
+    const client = openRequest(proxy, '127.0.0.12', 'GET /api/upstream/v1/named', headers).resume();
+    expect(await world.line({ requestId: id })).toMatchObject({ status: 200 });
+    client.destroy();
+    const sent = world.upstream.last('GET /v1/named').headers;
+    expect(sent.get('x-request-id')).toBe(id);
+    expect(sent.get('x-forwarded-for')).toBe('127.0.0.12');
+    expect(sent.get('forwarded')).toBe('for=127.0.0.12');
+    expect(JSON.stringify([...sent])).not.toContain('198.51.100.9');
+  });
+
   it('speaks HTTP/2, and TLS 1.2 at least, and asks browsers to stay with https', async () => {
     expect(await handshake('-alpn', 'h2,http/1.1')).toContain('ALPN protocol: h2');
     expect(await handshake('-tls1_2')).toContain('Protocol  : TLSv1.2');
@@ -92,6 +117,19 @@ describeBehindProxies('in front of a gateway', (behind, { file }) => {
     const seconds = [...(await Bun.file(file).text()).matchAll(waits)].map(([, value]) => Number(value));
     expect(seconds.length).toBeGreaterThan(0);
     expect(Math.min(...seconds) * 1000).toBeGreaterThan(Math.max(...Object.values(timeouts)));
+  });
+
+  // HAProxy takes the client's address from the connection, and the machine may have only one IPv6 address.
+  if (name !== 'nginx') return;
+
+  it('names a client with an IPv6 address to the upstream', async () => {
+    const { upstream } = behind().world;
+    upstream.on('GET /v1/named', () => new Response());
+    const headers = { [CLIENT_ADDRESS_HEADER]: '2001:DB8::7', 'x-forwarded-for': '198.51.100.9' };
+    expect((await send('/api/upstream/v1/named', { headers })).status).toBe(200);
+    const sent = upstream.last('GET /v1/named').headers;
+    expect(sent.get('x-forwarded-for')).toBe('2001:db8::7');
+    expect(sent.get('forwarded')).toBe('for="[2001:db8::7]"');
   });
 });
 
