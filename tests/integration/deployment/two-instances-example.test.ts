@@ -29,6 +29,23 @@ describeWith(REQUIREMENTS, 'deploy/two-instances/run.sh', () => {
   });
 
   itWithExample(
+    'sends one session to one instance, and requests without cookies to both',
+    async (example) => {
+      const user = await User.signIn(example, 'One');
+      const servedDuring = async (request: () => Promise<unknown>) => {
+        const before = await example.instances();
+        for (let times = 0; times < 20; times++) await request();
+        const after = await example.instances();
+        return after.map(({ served }, index) => served - (before[index]?.served ?? 0)).sort((a, b) => a - b);
+      };
+      expect(await servedDuring(() => user.check())).toEqual([0, 20]);
+      const health = { tls: { rejectUnauthorized: false } };
+      const [least] = await servedDuring(() => fetch(new URL('/api/health', example.base), health));
+      expect(least).toBeGreaterThan(0);
+    },
+  );
+
+  itWithExample(
     'takes no gateway out of service for a web page that posts to the statistics',
     async ({ statistics, instances }) => {
       for (const action of ['maint', 'drain', 'stop']) {
