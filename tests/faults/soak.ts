@@ -2,10 +2,12 @@
 
 import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../src/gateway/settings/memory.ts';
 import { inFlight } from './soak/in-flight.ts';
+import { longRun } from './soak/long-run.ts';
 import { mixedRequests } from './soak/mixed-requests.ts';
 import { type Figures, type Outcome, table } from './soak/outcome.ts';
 
-const LIMIT_MS = 300_000;
+const MINUTE_MS = 60_000;
+const LIMIT_MS = 5 * MINUTE_MS;
 /** How much more than its estimate the gateway may use, because some garbage is not collected yet. */
 const NOISE = 1.2;
 
@@ -57,7 +59,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
 };
 
-const names = process.argv.slice(2);
+const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
+const [, minutes] = /^--minutes=(\d+)$/m.exec(process.argv.slice(2).join('\n')) ?? [];
 const unknown = names.filter((name) => !Object.hasOwn(SCENARIOS, name));
 if (unknown.length) {
   console.error(`no such scenario: ${unknown.join(', ')}; there are ${Object.keys(SCENARIOS).join(', ')}`);
@@ -67,18 +70,32 @@ if (unknown.length) {
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 let wrong = 0;
-for (const [name, { run, most }] of Object.entries(SCENARIOS)) {
+for (const [name, { run, most }] of Object.entries(minutes ? inService(Number(minutes)) : SCENARIOS)) {
   if (names.length && !names.includes(name)) continue;
   console.log(name);
-  const { figures, problems } = await run().catch(failed);
+  const { figures, problems, plot = '' } = await run().catch(failed);
   const excesses = Object.entries(most)
     .filter(([figure, limit]) => Number(figures[figure]) > limit)
     .map(([figure, limit]) => `${figure}: ${figures[figure]}, more than ${limit}`);
-  console.log(`${table({ figures, problems: [...problems, ...excesses] })}\n`);
+  console.log(`${table({ figures, problems: [...problems, ...excesses] })}\n\n${plot}`);
   if (problems.length + excesses.length > 0) wrong++;
 }
 console.log(wrong ? `${wrong} scenarios failed` : 'all scenarios passed');
 process.exit(wrong ? 1 : 0);
+
+/** Two instances, for so many minutes. */
+function inService(minutes: number): Readonly<Record<string, Scenario>> {
+  const run = {
+    durationMs: minutes * MINUTE_MS,
+    redisEveryMs: 5 * MINUTE_MS,
+    upstreamEveryMs: 7 * MINUTE_MS,
+    upgradesEveryMs: 20 * MINUTE_MS,
+    sampleEveryMs: 10_000,
+    attendance: { visitors: 16, authors: 5, slowReaders: 8, hurried: 8, newcomers: 1, longTrackMs: 180_000 },
+  };
+  const most = { 'most MB that an instance gained': 20, 'most files that an instance gained': 20 };
+  return { 'two-instances': { run: () => longRun(run), most } };
+}
 
 function failed(error: unknown): Outcome<Figures> {
   return { figures: {}, problems: [String(error)] };

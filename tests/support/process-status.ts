@@ -10,6 +10,10 @@ export async function memoryOf(pid: number): Promise<{ readonly rssMb: number; r
   return { rssMb: megabytes('VmRSS'), peakMb: megabytes('VmHWM') };
 }
 
+export async function openFilesOf(pid: number): Promise<number> {
+  return (await readdir(`/proc/${pid}/fd`)).length;
+}
+
 export async function openSocketsOf(pid: number): Promise<number> {
   const folder = `/proc/${pid}/fd`;
   // A descriptor that is closed meanwhile does not count.

@@ -19,58 +19,72 @@ const DEADLINE_MS = 60_000;
 export class User {
   /** How each session check ended: its status, `other` for another user's profile, or `no response`. */
   readonly outcomes: (number | 'other' | 'no response')[] = [];
-  readonly #name: string;
+  readonly name: string;
   readonly #base: URL;
+  readonly #identityProviderUrl: string;
   readonly #jar = new CookieJar();
 
-  private constructor(name: string, base: URL) {
-    this.#name = name;
+  private constructor(name: string, { base, sandbox }: Service) {
+    this.name = name;
     this.#base = base;
+    this.#identityProviderUrl = sandbox.identityProviderUrl;
+  }
+
+  static async signIn(service: Service, name: string): Promise<User> {
+    const user = new User(name, service);
+    await user.signIn();
+    return user;
   }
 
   /** Goes through the login form; rejects unless that ends in a session whose cookies are Secure. */
-  static async signIn({ base, sandbox }: Service, name: string): Promise<User> {
-    const user = new User(name, base);
-    const { identityProviderUrl } = sandbox;
+  async signIn(): Promise<void> {
     const grant = await signInThroughForm({
       ...SANDBOX_CLIENT,
-      identityProviderUrl,
-      name,
-      jar: user.#jar,
+      identityProviderUrl: this.#identityProviderUrl,
+      name: this.name,
+      jar: this.#jar,
     });
-    const response = await user.#post('/api/auth/idp', {
+    const response = await this.#post('/api/auth/idp', {
       code: grant.code,
       code_verifier: grant.codeVerifier,
     });
     const cookies = response.headers.getSetCookie();
     if (cookies.length !== 2 || !cookies.every((cookie) => cookie.includes('; Secure')))
       throw new Error(`sign-in: ${response.status} with the cookies ${cookies}`);
-    return user;
   }
 
   async check(): Promise<void> {
     try {
-      const response = await this.#fetch('/api/auth/session', {});
-      const isOwn = (await response.text()).includes(`"${this.#name}"`);
+      const response = await this.request('/api/auth/session');
+      const isOwn = (await response.text()).includes(`"${this.name}"`);
       this.outcomes.push(response.status === 200 && !isOwn ? 'other' : response.status);
     } catch {
       this.outcomes.push('no response');
     }
   }
 
-  generate(): Promise<Response> {
-    return this.#post('/api/music/generate', ORDER);
+  generate(order = ORDER): Promise<Response> {
+    return this.#post('/api/music/generate', order);
   }
 
   listen(creationId: string): Promise<Response> {
-    return this.#fetch(`/api/upstream/v1/music/creations/${creationId}/content`, {});
+    return this.request(`/api/upstream/v1/music/creations/${creationId}/content`);
+  }
+
+  signOut(): Promise<Response> {
+    return this.#post('/api/auth/logout', {});
+  }
+
+  /** Whether the browser has a refresh cookie. */
+  get isSignedIn(): boolean {
+    return this.#jar.names(this.#base).includes('svc_music_refresh');
   }
 
   #post(path: string, body: unknown): Promise<Response> {
-    return this.#fetch(path, { method: 'POST', body: JSON.stringify(body) });
+    return this.request(path, { method: 'POST', body: JSON.stringify(body) });
   }
 
-  #fetch(path: string, init: RequestInit): Promise<Response> {
+  request(path: string, init: RequestInit = {}): Promise<Response> {
     const options: BunFetchRequestInit = {
       ...init,
       headers: { origin: ORIGIN, 'content-type': 'application/json' },

@@ -1,41 +1,69 @@
 /** One machine as `deploy/README.md` describes it: HAProxy, a Redis on a socket, and music-gateway@a or @b. */
 
-import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 import { runToEnd } from './run-to-end.ts';
-import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
-import { openUpstreamGate } from './upstream-gate.ts';
-import { ORIGIN } from './world.ts';
+import { startTestSandbox } from './sandbox-account.ts';
+import { furnish } from './virtual-machine-files.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const DEADLINE_MS = 60_000;
+const INSTANCES = ['a', 'b'] as const;
+export type Instance = (typeof INSTANCES)[number];
 
 export type VirtualMachine = Awaited<ReturnType<typeof startVirtualMachine>>;
 
-export async function startVirtualMachine() {
+interface VirtualMachineOptions {
+  /** The lifetime of the upstream's access tokens. */
+  readonly accessTokenSeconds?: number;
+  /** The speed of a generation; by default 2, slow enough that some are under way whenever an instance stops. */
+  readonly pace?: number;
+}
+
+export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
   await using stack = new AsyncDisposableStack();
   const root = await mkdtemp(`${tmpdir()}/virtual-machine-`);
   stack.defer(() => rm(root, { recursive: true }));
-  // Slow enough that generations are under way whenever an instance stops.
-  const sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000 });
+  const sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000, ...options });
   stack.defer(() => sandbox.stop());
-  const gate = stack.use(openUpstreamGate(sandbox.upstream.url));
   const port = await freePorts(6);
-  const environment = await furnish(root, { port, gatePort: gate.port, issuer: sandbox.identityProviderUrl });
+  const environment = await furnish(root, { port, sandbox });
 
-  const redis = ['--port', '0', '--unixsocket', `${root}/redis.sock`, '--save', '', '--dir', root];
-  await start(stack, ['redis-server', ...redis], {});
-  await start(stack, ['haproxy', '-f', `${PROJECT}/deploy/two-instances/haproxy.cfg`], environment);
+  const ownRedis = ['redis-server', '--port', '0', '--unixsocket', `${root}/redis.sock`];
+  const startRedis = () => start([...ownRedis, '--save', '', '--dir', root], {});
+  let redis = startRedis();
+  stack.defer(() => stop(redis));
+  const haproxy = start(['haproxy', '-f', `${PROJECT}/deploy/two-instances/haproxy.cfg`], environment);
+  stack.defer(() => stop(haproxy));
 
   const systemctl = (...command: string[]) => runToEnd(['systemctl', ...command], { environment });
+  /** Writes a line to HAProxy's admin socket, as an operator does. */
+  const admin = async (line: string) => {
+    const command = ['sh', `${PROJECT}/deploy/two-instances/admin.sh`, line];
+    return (await runToEnd(command, { environment })).output;
+  };
+  /** A column of what HAProxy knows of an instance. */
+  const seen = async (name: string, column: string) => {
+    const [head = '', ...rows] = (await admin('show stat gateways 4 -1')).split('\n');
+    const row = rows.find((each) => each.split(',')[1] === name);
+    return row?.split(',')[head.replace('# ', '').split(',').indexOf(column)];
+  };
   stack.defer(async () => {
-    await Promise.all(['a', 'b'].map((name) => systemctl('stop', `music-gateway@${name}`)));
+    await Promise.all(INSTANCES.map((name) => systemctl('stop', `music-gateway@${name}`)));
   });
-  await symlink(PROJECT, `${root}/opt/music-gateway/a`);
+  // An interrupted run skips the disposal.
+  const onExit = () => {
+    for (const name of INSTANCES) endProcess(`${root}/music-gateway@${name}.pid`);
+    haproxy.kill();
+    redis.kill();
+  };
+  process.once('exit', onExit);
+  stack.defer(() => void process.off('exit', onExit));
+  for (const name of INSTANCES) await symlink(PROJECT, `${root}/opt/music-gateway/${name}`);
   await systemctl('start', 'music-gateway@a');
   const base = new URL(`https://127.0.0.1:${port}`);
   const isUp = async () =>
@@ -46,14 +74,41 @@ export async function startVirtualMachine() {
   return {
     base,
     sandbox,
-    gate,
     /** Runs `deploy/upgrade.sh` with a release in this folder, which may take so long to start. */
     upgrade: (release = PROJECT, startSeconds = 60) =>
       runToEnd(['sh', `${PROJECT}/deploy/upgrade.sh`, release], {
         environment: { ...environment, START_SECONDS: String(startSeconds) },
       }),
+    /** Starts the second instance, which then gets half of the requests. */
+    async startBoth() {
+      await systemctl('start', 'music-gateway@b');
+      await eventually(async () => (await seen('b', 'status')) === 'UP', 'the second instance', DEADLINE_MS);
+    },
+    /** Upgrades one instance of two as `deploy/README.md` describes it: drains it, starts the new one, uses that. */
+    async replace(name: Instance) {
+      await admin(`set server gateways/${name} state drain`);
+      await eventually(async () => (await seen(name, 'scur')) === '0', `${name} to be drained`, 600_000);
+      await systemctl('stop', `music-gateway@${name}`);
+      await eventually(async () => (await seen(name, 'status')) === 'DOWN', `${name} to stop`, DEADLINE_MS);
+      await systemctl('start', `music-gateway@${name}`);
+      await eventually(async () => (await seen(name, 'status')) === 'DRAIN', `${name} to start`, DEADLINE_MS);
+      await admin(`set server gateways/${name} state ready`);
+    },
+    /** Stops Redis and starts an empty one after so many milliseconds. */
+    async restartRedis(awayMs: number) {
+      await stop(redis);
+      await Bun.sleep(awayMs);
+      redis = startRedis();
+    },
+    /** The process id of an instance; undefined while it does not run. */
+    async processId(name: Instance) {
+      const text = await Bun.file(`${root}/music-gateway@${name}.pid`).text();
+      return (await systemctl('is-active', `music-gateway@${name}`)).status === 0 ? Number(text) : undefined;
+    },
+    /** What an instance has logged. */
+    log: (name: Instance) => Bun.file(`${root}/music-gateway@${name}.log`).text(),
     async missedRedis() {
-      const logs = ['a', 'b'].map((name) => Bun.file(`${root}/music-gateway@${name}.log`).text());
+      const logs = INSTANCES.map((name) => Bun.file(`${root}/music-gateway@${name}.log`).text());
       return (await Promise.all(logs)).some((log) => log.includes('Redis does not respond'));
     },
     /** A release that ends as soon as it starts. */
@@ -65,7 +120,7 @@ export async function startVirtualMachine() {
     },
     async activeInstances() {
       const states = await Promise.all(
-        ['a', 'b'].map(async (name) => ({
+        INSTANCES.map(async (name) => ({
           name,
           isActive: (await systemctl('is-active', `music-gateway@${name}`)).status === 0,
         })),
@@ -76,67 +131,22 @@ export async function startVirtualMachine() {
   };
 }
 
-/** Makes folders, programs, settings and a certificate. Returns the environment of the machine's commands. */
-async function furnish(
-  root: string,
-  { port, gatePort, issuer }: { port: number; gatePort: number; issuer: string },
-): Promise<Record<string, string>> {
-  for (const folder of ['bin', 'etc/music-gateway', 'opt/music-gateway'])
-    await mkdir(`${root}/${folder}`, { recursive: true });
-  const programs = {
-    systemctl: `exec ${process.execPath} ${PROJECT}/tests/support/stand-in-systemctl.ts "$@"`,
-    // It is called for one unit: journalctl -u music-gateway@b ...
-    journalctl: `exec tail -n 20 "$ROOT/$2.log"`,
-    bun: `exec ${process.execPath} "$@"`,
-  };
-  for (const [name, command] of Object.entries(programs)) {
-    await Bun.write(`${root}/bin/${name}`, `#!/bin/sh\n${command}\n`);
-    await chmod(`${root}/bin/${name}`, 0o755);
-  }
-  const settings = {
-    HOST: '127.0.0.1',
-    UPSTREAM_URL: `http://127.0.0.1:${gatePort}`,
-    IDP_URL: issuer,
-    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
-    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
-    ALLOWED_ORIGINS: ORIGIN,
-    COOKIE_KEYS: randomBytes(32).toString('base64url'),
-    REDIS_URL: `redis+unix://${root}/redis.sock`,
-  };
-  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
-  await Bun.write(`${root}/etc/music-gateway/settings.env`, lines.join(''));
-  await Bun.write(`${root}/etc/music-gateway/a.env`, `PORT=${port + 1}\nMETRICS_PORT=${port + 3}\n`);
-  await Bun.write(`${root}/etc/music-gateway/b.env`, `PORT=${port + 2}\nMETRICS_PORT=${port + 4}\n`);
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
-  const files = ['-keyout', `${root}/certificate.pem.key`, '-out', `${root}/certificate.pem`];
-  const algorithm = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const { status } = await runToEnd(['openssl', 'req', '-x509', ...algorithm, ...subject, ...files]);
-  if (status !== 0) throw new Error('openssl made no certificate');
-  return {
-    PATH: `${root}/bin:${process.env['PATH']}`,
-    ROOT: root,
-    INSTALLED: `${root}/opt/music-gateway`,
-    SETTINGS: `${root}/etc/music-gateway/settings.env`,
-    HEALTHY_SECONDS: '2',
-    ADMIN_SOCKET: `${root}/admin.sock`,
-    CERTIFICATE: `${root}/certificate.pem`,
-    LISTEN: `127.0.0.1:${port}`,
-    GATEWAY_A: `127.0.0.1:${port + 1}`,
-    GATEWAY_B: `127.0.0.1:${port + 2}`,
-    STATISTICS: `127.0.0.1:${port + 5}`,
-    // All visitors have one address, and ask without a pause.
-    REQUESTS_PER_10_SECONDS: '1000000',
-  };
-}
-
-/** Starts a program that ends with the stack. */
-async function start(stack: AsyncDisposableStack, command: string[], environment: Record<string, string>) {
-  const child = Bun.spawn(command, {
+function start(command: string[], environment: Record<string, string>) {
+  return Bun.spawn(command, {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'ignore', 'ignore'],
   });
-  stack.defer(async () => {
-    child.kill('SIGTERM');
-    await child.exited;
-  });
+}
+
+function endProcess(pidFile: string): void {
+  try {
+    process.kill(Number(readFileSync(pidFile, 'utf8')));
+  } catch {
+    // It has not been started, or has ended.
+  }
+}
+
+async function stop(child: Bun.Subprocess): Promise<void> {
+  child.kill('SIGTERM');
+  await child.exited;
 }

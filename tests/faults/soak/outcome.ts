@@ -6,6 +6,8 @@ export interface Outcome<Kind extends Figures> {
   readonly figures: Kind;
   /** What is wrong; empty when nothing is. */
   readonly problems: readonly string[];
+  /** The figures over time. */
+  readonly plot?: string;
 }
 
 /** Collects problems. The first ones are worth reading, the rest are counted. */

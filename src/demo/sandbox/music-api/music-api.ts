@@ -29,6 +29,8 @@ export interface Upstream {
   counts(): UpstreamCounts;
   /** Makes every access token expire now; refresh tokens stay valid. */
   expireAccessTokens(): void;
+  /** Goes away and comes back after so many milliseconds, with all its data. Only short calls are finished first. */
+  restart(awayMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -36,6 +38,9 @@ export interface UpstreamCounts extends SessionCounts {
   /** The number of creations. A repeated Idempotency-Key does not count. */
   generations: number;
 }
+
+/** How long a restart waits for the calls in flight. */
+const GRACE_MS = 500;
 
 /** Rejects with the EADDRINUSE error if the port is taken. */
 export async function startUpstream(options: UpstreamOptions): Promise<Upstream> {
@@ -45,27 +50,36 @@ export async function startUpstream(options: UpstreamOptions): Promise<Upstream>
   const sessions = createSessions({ identityProviderUrl, families, startingBalance, now });
   const library = new Library({ pace, now });
 
-  const server = Bun.serve({
-    port,
-    hostname,
-    development: false,
-    // With `development: false`, Bun reuses ports by default: two sandboxes would silently share one.
-    reusePort: false,
-    // With a slow pace, the gaps between the chunks of a track are long.
-    idleTimeout: 255,
-    routes: {
-      ...sessions.routes,
-      ...accountRoutes(sessions.requireAccount, now),
-      ...musicRoutes(library, sessions.requireAccount),
-    },
-    fetch: () => errorResponse(new ApiError(404, 'There is no such path')),
-    error: errorResponse,
-  });
+  const serve = (onPort: number) =>
+    Bun.serve({
+      port: onPort,
+      hostname,
+      development: false,
+      // With `development: false`, Bun reuses ports by default: two sandboxes would silently share one.
+      reusePort: false,
+      // With a slow pace, the gaps between the chunks of a track are long.
+      idleTimeout: 255,
+      routes: {
+        ...sessions.routes,
+        ...accountRoutes(sessions.requireAccount, now),
+        ...musicRoutes(library, sessions.requireAccount),
+      },
+      fetch: () => errorResponse(new ApiError(404, 'There is no such path')),
+      error: errorResponse,
+    });
+  let server = serve(port);
+  const boundPort = server.port ?? port;
 
   return {
-    url: `http://${hostname}:${server.port}`,
+    url: `http://${hostname}:${boundPort}`,
     counts: () => ({ ...sessions.counts, generations: library.accepted }),
     expireAccessTokens: () => families.expireAccessTokens(),
+    async restart(awayMs) {
+      await Promise.race([server.stop(), Bun.sleep(GRACE_MS)]);
+      await server.stop(true);
+      await Bun.sleep(awayMs);
+      server = serve(boundPort);
+    },
     stop: () => server.stop(true),
   };
 }

@@ -1,0 +1,64 @@
+/** The files of a machine as `deploy/README.md` describes it, in a folder of their own. */
+
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
+import { runToEnd } from './run-to-end.ts';
+import { SANDBOX_CLIENT } from './sandbox-account.ts';
+import { ORIGIN } from './world.ts';
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Makes folders, programs, settings and a certificate. Returns the environment of the machine's commands. */
+export async function furnish(
+  root: string,
+  { port, sandbox }: { port: number; sandbox: Sandbox },
+): Promise<Record<string, string>> {
+  for (const folder of ['bin', 'etc/music-gateway', 'opt/music-gateway'])
+    await mkdir(`${root}/${folder}`, { recursive: true });
+  const programs = {
+    systemctl: `exec ${process.execPath} ${PROJECT}/tests/support/stand-in-systemctl.ts "$@"`,
+    // It is called for one unit: journalctl -u music-gateway@b ...
+    journalctl: `exec tail -n 20 "$ROOT/$2.log"`,
+    bun: `exec ${process.execPath} "$@"`,
+  };
+  for (const [name, command] of Object.entries(programs)) {
+    await Bun.write(`${root}/bin/${name}`, `#!/bin/sh\n${command}\n`);
+    await chmod(`${root}/bin/${name}`, 0o755);
+  }
+  const settings = {
+    HOST: '127.0.0.1',
+    UPSTREAM_URL: sandbox.upstream.url,
+    IDP_URL: sandbox.identityProviderUrl,
+    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
+    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
+    ALLOWED_ORIGINS: ORIGIN,
+    COOKIE_KEYS: randomBytes(32).toString('base64url'),
+    REDIS_URL: `redis+unix://${root}/redis.sock`,
+  };
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
+  await Bun.write(`${root}/etc/music-gateway/settings.env`, lines.join(''));
+  await Bun.write(`${root}/etc/music-gateway/a.env`, `PORT=${port + 1}\nMETRICS_PORT=${port + 3}\n`);
+  await Bun.write(`${root}/etc/music-gateway/b.env`, `PORT=${port + 2}\nMETRICS_PORT=${port + 4}\n`);
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  const files = ['-keyout', `${root}/certificate.pem.key`, '-out', `${root}/certificate.pem`];
+  const algorithm = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const { status } = await runToEnd(['openssl', 'req', '-x509', ...algorithm, ...subject, ...files]);
+  if (status !== 0) throw new Error('openssl made no certificate');
+  return {
+    PATH: `${root}/bin:${process.env['PATH']}`,
+    ROOT: root,
+    INSTALLED: `${root}/opt/music-gateway`,
+    SETTINGS: `${root}/etc/music-gateway/settings.env`,
+    HEALTHY_SECONDS: '2',
+    ADMIN_SOCKET: `${root}/admin.sock`,
+    CERTIFICATE: `${root}/certificate.pem`,
+    LISTEN: `127.0.0.1:${port}`,
+    GATEWAY_A: `127.0.0.1:${port + 1}`,
+    GATEWAY_B: `127.0.0.1:${port + 2}`,
+    STATISTICS: `127.0.0.1:${port + 5}`,
+    // All visitors have one address, and ask without a pause.
+    REQUESTS_PER_10_SECONDS: '1000000',
+  };
+}
