@@ -1,6 +1,7 @@
 /** Starts the gateway: reads the settings, listens and handles signals. Of the files that run in production, only this one has side effects on import. */
 
 import { createGateway } from './gateway/gateway.ts';
+import { listenOrExplain } from './gateway/http/listen.ts';
 import { limitWarnings, openFilesLimit } from './gateway/settings/process-limits.ts';
 import { parseSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
@@ -64,31 +65,6 @@ async function loadMetrics({ metricsPort }: Settings) {
   if (metricsPort === undefined) return undefined;
   const { Metrics } = await import('./gateway/telemetry/metrics.ts');
   return new Metrics();
-}
-
-/**
- * Listens, and returns the problem if that fails.
- *
- * @param prefix precedes `HOST` and `PORT` in the names of the two settings
- */
-async function listenOrExplain(
-  prefix: string,
-  port: number | undefined,
-  host: string,
-  listen: (address: { port: number; hostname: string }) => unknown,
-): Promise<string | undefined> {
-  if (port === undefined) return undefined;
-  try {
-    listen({ port, hostname: host });
-    return undefined;
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : error;
-    // Imported only for this text, because it would slow down every start.
-    const { isIP } = await import('node:net');
-    // Bun also reports EADDRINUSE for a host name that it cannot resolve.
-    if (code === 'EADDRINUSE' && isIP(host)) return `port ${port} is taken (${prefix}PORT)`;
-    return `cannot listen on ${host}:${port} (${code}, ${prefix}HOST and ${prefix}PORT)`;
-  }
 }
 
 await main();

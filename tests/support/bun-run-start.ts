@@ -1,4 +1,4 @@
-/** `bun run start` as an operator would run it: with these settings and no others. */
+/** `bun run start` and `bun run check-config` as an operator would run them: with these settings and no others. */
 
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
@@ -6,7 +6,8 @@ import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { runToEnd } from './run-to-end.ts';
 import { ORIGIN } from './world.ts';
 
-const COMMAND = [process.execPath, 'run', '--silent', 'start'];
+const SCRIPT = [process.execPath, 'run', '--silent'];
+const COMMAND = [...SCRIPT, 'start'];
 const PROJECT = new URL('../..', import.meta.url).pathname;
 /** Empty counts as not set, so that a developer's own .env has no effect. */
 const NO_SETTINGS = Object.fromEntries(Array.from(settingNames(), (name) => [name, '']));
@@ -61,4 +62,9 @@ export async function start(settings: Record<string, string> = {}) {
 /** For settings with which the gateway does not start. */
 export function startInVain(settings: Record<string, string>) {
   return runToEnd(COMMAND, { cwd: PROJECT, environment: { ...NO_SETTINGS, ...settings } });
+}
+
+export function checkConfig(settings: Record<string, string>, ...options: string[]) {
+  const command = [...SCRIPT, 'check-config', ...options];
+  return runToEnd(command, { cwd: PROJECT, environment: { ...NO_SETTINGS, ...SETTINGS, ...settings } });
 }

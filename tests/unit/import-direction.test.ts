@@ -21,6 +21,7 @@ const REFUSED = {
     '../telemetry/metrics.ts',
   ],
   'src/gateway/telemetry': ['../routes/auth.ts', '../upstream/fetch-upstream.ts', '../gateway.ts'],
+  'src/gateway/check': ['../session/session.ts', '../routes/auth.ts', '../gateway.ts'],
   'src/gateway/openapi': ['../gateway.ts', '../../client/gateway-client.ts', '../../demo/demo.ts'],
   'src/gateway': ['../client/gateway-client.ts'],
   'src/client': [
@@ -43,6 +44,7 @@ const ALLOWED = {
   'src/gateway/http': ['../settings/settings.ts'],
   'src/gateway/http/admission': ['../errors.ts'],
   'src/gateway/telemetry': ['../trace/request-trace.ts'],
+  'src/gateway/check': ['../refresh/redis-commands.ts'],
   'src/gateway/openapi': ['../routes/schemas.ts'],
   'src/demo': ['../gateway/gateway.ts'],
   'src/demo/tour': ['../../client/gateway-client.ts'],

@@ -107,7 +107,7 @@ export class RedisConnection {
   }
 }
 
-function openLink(url: string): RedisLink {
+export function openLink(url: string): RedisLink {
   return new RedisClient(url, { autoReconnect: false, connectionTimeout: RETRY_MS });
 }
 

@@ -18,7 +18,7 @@ const LIST = `
 /** What only some settings or requests need, by a part of its path. */
 const OPTIONAL = [
   ...['/prom-client/', '/oauth4webapi/', '/jose/dist/webapi/index.js', '/gateway/openapi/'],
-  'node:net',
+  ...['/gateway/check/', 'node:net'],
 ];
 
 it.each([

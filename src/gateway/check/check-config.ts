@@ -1,0 +1,56 @@
+/**
+ * Prints whether the gateway would start with these settings, and with `--connect` also whether the servers that it
+ * needs respond as they should. Exits with 1 after any error.
+ */
+
+import { limitWarnings, openFilesLimit } from '../settings/process-limits.ts';
+import { parseSettings, type Settings } from '../settings/settings.ts';
+import { checkClient } from './client-check.ts';
+import { clockFindings } from './clock-check.ts';
+import type { Finding } from './finding.ts';
+import { probe } from './http-probe.ts';
+import { checkPorts } from './port-check.ts';
+import { metadataFindings, probeMetadata } from './provider-metadata.ts';
+import { checkRedis } from './redis-check.ts';
+import { UPSTREAM_PROBE_PATH, upstreamFinding } from './upstream-check.ts';
+
+async function findings(options: readonly string[]): Promise<readonly Finding[]> {
+  const unknown = options.find((option) => option !== '--connect');
+  if (unknown !== undefined)
+    return [{ level: 'error', text: `${unknown} is no option; the only one is --connect` }];
+  const outcome = parseSettings(process.env);
+  const warnings = outcome.warnings.map((text): Finding => ({ level: 'warning', text }));
+  if (!outcome.ok)
+    return [...warnings, ...outcome.problems.map((text): Finding => ({ level: 'error', text }))];
+  const { settings } = outcome;
+  const limits = limitWarnings(settings, process.env, openFilesLimit());
+  return [
+    ...warnings,
+    ...limits.map((text): Finding => ({ level: 'warning', text })),
+    { level: 'ok', text: 'the gateway would start with these settings' },
+    ...(options.length ? await connectionFindings(settings) : []),
+  ];
+}
+
+async function connectionFindings(settings: Settings): Promise<Finding[]> {
+  const { upstreamUrl, identityProvider, redisUrl } = settings;
+  const [upstream, metadata, client, redis, ports] = await Promise.all([
+    probe('models', upstreamUrl + UPSTREAM_PROBE_PATH),
+    probeMetadata(identityProvider.issuer),
+    checkClient(identityProvider),
+    checkRedis(redisUrl),
+    checkPorts(settings),
+  ]);
+  return [
+    upstreamFinding(upstreamUrl, upstream),
+    client,
+    ...metadataFindings(identityProvider, metadata),
+    ...redis,
+    ...clockFindings({ UPSTREAM_URL: [upstream], IDP_URL: metadata }),
+    ...ports,
+  ];
+}
+
+const found = await findings(process.argv.slice(2));
+for (const { level, text } of found) console.log(`${level}: ${text}`);
+process.exit(found.some(({ level }) => level === 'error') ? 1 : 0);

@@ -1,0 +1,52 @@
+/** Asks an HTTP server for a response, in the way in which the gateway makes its own calls. */
+
+import type { ProxyError } from '../trace/proxy-error.ts';
+import { type CallName, type RequestTrace, traceOf } from '../trace/request-trace.ts';
+import { fetchUpstream } from '../upstream/fetch-upstream.ts';
+import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import { DEADLINE_MS } from './finding.ts';
+
+export type Probed =
+  | { readonly response: UpstreamResponse; readonly receivedAt: number }
+  /** Says why there is no response, as the end of a sentence about the server. */
+  | { readonly problem: string };
+
+/** Never rejects. The response may have any status. */
+export async function probe(name: CallName, url: string): Promise<Probed> {
+  const trace = traceOf(new Request(url));
+  const headers = { accept: 'application/json' };
+  const call = { name, method: 'GET', url, headers, timeoutMs: DEADLINE_MS, bodyMode: 'buffered' } as const;
+  try {
+    return { response: await fetchUpstream(call, trace), receivedAt: Date.now() };
+  } catch (error) {
+    return { problem: failureText(error, trace) };
+  }
+}
+
+const FAILURES: Partial<Record<ProxyError, string>> = {
+  connection_refused: 'does not accept connections: does it run there, and is the port right?',
+  connection_terminated:
+    'closes the connection without a response: is it http or https, and is the port right?',
+  destination_ip_unroutable: 'cannot be reached from this network',
+  dns_error: 'has a host name that is not found: correct it, or the DNS',
+  http_response_timeout: `does not respond within ${DEADLINE_MS / 1000} seconds`,
+  tls_certificate_error: 'has a certificate that is not accepted: renew it, or complete its chain',
+  tls_protocol_error: 'does not speak TLS: is it https, and is the port right?',
+};
+
+const CERTIFICATES: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'has a certificate that has expired: renew it',
+  CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: is the clock of this machine right?',
+  DEPTH_ZERO_SELF_SIGNED_CERT:
+    'has a certificate that it has signed itself: name it, or its authority, in NODE_EXTRA_CA_CERTS',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
+};
+
+/** Says why a call that has this trace got no response. */
+export function failureText(error: unknown, { calls }: RequestTrace): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const outcome = calls.at(-1)?.outcome;
+  const known = typeof outcome === 'string' && outcome !== 'client_gone' ? FAILURES[outcome] : undefined;
+  return `${CERTIFICATES[code] ?? known ?? 'does not respond with valid HTTP'}${code && ` (${code})`}`;
+}

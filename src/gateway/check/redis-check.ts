@@ -1,0 +1,94 @@
+/** Checks whether Redis lets the gateway share its refreshes there. */
+
+import { COMMAND_TIMEOUT_MS, run } from '../refresh/redis-commands.ts';
+import { openLink, type RedisLink } from '../refresh/redis-connection.ts';
+import { DEADLINE_MS, type Finding, shownAddress } from './finding.ts';
+import { redisConnectProblem } from './redis-connect-problem.ts';
+
+/** The record of the check; it lives for a second at most. */
+const KEY = 'check-config';
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  NOAUTH: 'needs a password: put one into the address',
+  NOPERM:
+    'does not let its user do what the gateway needs: give it +eval +get +set +exists +pttl +pexpire ~music-gateway:*',
+  OOM: 'is full: give it more memory',
+  READONLY: 'is a replica, which cannot be written: name its primary',
+};
+
+export async function checkRedis(url: string | undefined): Promise<Finding[]> {
+  if (url === undefined) return [];
+  const redis = `REDIS_URL: ${shownAddress(url)}`;
+  const link = openLink(url);
+  const text = `${redis} does not respond within ${DEADLINE_MS / 1000} seconds`;
+  const late = Bun.sleep(DEADLINE_MS).then((): Finding[] => [{ level: 'error', text }]);
+  const examined = examine(redis, url, link);
+  return Promise.race([examined, late]).finally(() => link.close());
+}
+
+async function examine(redis: string, url: string, link: RedisLink): Promise<Finding[]> {
+  try {
+    await link.connect();
+  } catch {
+    return [{ level: 'error', text: `${redis} ${await redisConnectProblem(url)}` }];
+  }
+  let fastestMs: number;
+  try {
+    fastestMs = await useRecord(link);
+  } catch (error) {
+    return [{ level: 'error', text: `${redis} ${refusalText(error)}` }];
+  }
+  const { version, policy } = await readInfo(link);
+  const findings: Finding[] = [
+    { level: 'ok', text: `${redis} works${version && `; its version is ${version}`}` },
+  ];
+  if (policy && policy !== 'noeviction') {
+    const text = `${redis} has maxmemory-policy ${policy}, which can delete records: set it to noeviction`;
+    findings.push({ level: 'warning', text });
+  }
+  if (fastestMs > COMMAND_TIMEOUT_MS) {
+    const waits = `the gateway waits for ${COMMAND_TIMEOUT_MS} ms: run one nearer by`;
+    findings.push({
+      level: 'warning',
+      text: `${redis} takes ${Math.round(fastestMs)} ms to respond; ${waits}`,
+    });
+  }
+  return findings;
+}
+
+/** Writes, reads and removes a record by the scripts that the gateway uses. Returns the shortest time of one. */
+async function useRecord(link: RedisLink): Promise<number> {
+  const times: number[] = [];
+  const timed = async (
+    ...command: Parameters<typeof run> extends [unknown, ...infer Rest] ? Rest : never
+  ) => {
+    const startedAt = performance.now();
+    const reply = await run(link, ...command);
+    times.push(performance.now() - startedAt);
+    return reply;
+  };
+  await timed('markIssued', KEY, ['', '1000']);
+  await timed('markPresented', KEY, ['1']);
+  if ((await timed('presentedAt', KEY, [])) !== '1') throw new Error('lost');
+  // It outlives this by a millisecond.
+  await timed('markIssued', KEY, ['', '1']);
+  return Math.min(...times);
+}
+
+function refusalText(error: unknown): string {
+  const text = error instanceof Error ? error.message : '';
+  // So Redis says it of a command inside a script.
+  const isForbidden = text.includes("can't run this command");
+  const code = isForbidden ? 'NOPERM' : (/^-?([A-Z]+)\b/.exec(text)?.[1] ?? '');
+  return (
+    REFUSALS[code] ??
+    `refuses what the gateway needs, SET with KEEPTTL in a script${code && ` (${code})`}: run Redis 6 or later`
+  );
+}
+
+/** Empty strings when Redis does not tell. */
+async function readInfo(link: RedisLink): Promise<{ version: string; policy: string }> {
+  const info = await link.send('INFO', []).catch(() => '');
+  const value = (name: string) => new RegExp(`^${name}:([\\w.-]+)`, 'm').exec(String(info))?.[1] ?? '';
+  return { version: value('redis_version'), policy: value('maxmemory_policy') };
+}
