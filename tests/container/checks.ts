@@ -37,19 +37,25 @@ export async function diskProblem({ podman, id }: Container): Problem {
   return undefined;
 }
 
+/** Returns the status, and the session cookies as they are set. */
+export async function signIn({ url, upstream }: Pick<Container, 'url' | 'upstream'>) {
+  upstream
+    .on('POST /oauth/token', () => Response.json({ access_token: 'identity' }))
+    .on('POST /v1/auth/idp', () => Response.json({ access_token: 'access-1', refresh_token: 'refresh-1' }));
+  const json = { code: 'code', code_verifier: 'v'.repeat(43) };
+  const response = await request(`${url}/api/auth/idp`, { json });
+  return { status: response.status, cookies: response.headers.getSetCookie() };
+}
+
 /** A browser's requests: sign-in, models, a generation. */
 export async function serviceProblem(container: Container): Problem {
   const { url, upstream } = container;
   upstream
-    .on('POST /oauth/token', () => Response.json({ access_token: 'identity' }))
-    .on('POST /v1/auth/idp', () => Response.json({ access_token: 'access-1', refresh_token: 'refresh-1' }))
     .on('GET /v1/models', () => Response.json({ data: ['m'] }))
     .on('POST /v1/music', () => new Response('audio'));
-  const json = { code: 'code', code_verifier: 'v'.repeat(43) };
-  const signIn = await request(`${url}/api/auth/idp`, { json });
-  const cookies = signIn.headers.getSetCookie();
+  const { status, cookies } = await signIn(container);
   if (cookies.length !== 2 || !cookies.every((cookie) => /; Secure(;|$)/.test(cookie)))
-    return `sign-in: ${signIn.status} with ${cookies.length} cookies: ${cookies.join(' ')}`;
+    return `sign-in: ${status} with ${cookies.length} cookies: ${cookies.join(' ')}`;
   const models = await request(`${url}/api/music/models`, { cookie: SIGNED_IN });
   if ((await models.text()) !== '{"data":["m"]}') return `models: ${models.status}`;
   const music = await generate(container);

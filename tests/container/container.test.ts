@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import manifest from '../../package.json';
+import { freePorts } from '../support/free-ports.ts';
 import { describeWith, itWith, machine, program } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import {
@@ -13,8 +14,9 @@ import {
   rightsProblem,
   serviceProblem,
 } from './checks.ts';
-import { type Container, startContainer } from './container.ts';
+import { type Container, restricted, startContainer } from './container.ts';
 import { Podman } from './podman.ts';
+import { keepSecret, newKey, opens, sealedCookies } from './secrets.ts';
 import { importBase } from './stand-in-base.ts';
 import { seccompProfile } from './unit-filter.ts';
 
@@ -89,7 +91,7 @@ describeWith(REQUIREMENTS, 'the container', () => {
       const start = async (name: string, text: string) => {
         const seccomp = `${podman.folder}/${name}.json`;
         await Bun.write(seccomp, JSON.stringify(await seccompProfile(text)));
-        return startContainer(podman, IMAGE, upstream, seccomp);
+        return startContainer(podman, IMAGE, upstream, ['--security-opt', `seccomp=${seccomp}`]);
       };
       const container = await start('unit', unit);
       expect(await serviceProblem(container)).toBeUndefined();
@@ -102,6 +104,48 @@ describeWith(REQUIREMENTS, 'the container', () => {
       );
     },
   );
+
+  it('takes its keys from podman secrets, so that a session survives a restart and a rotation', async () => {
+    const [first, second] = [newKey(), newKey()];
+    const start = async (keys: string) => {
+      const container = await startContainer(podman, IMAGE, upstream, await keepSecret(podman, keys));
+      return Object.assign(container, {
+        end: () => podman.run('rm', '--force', '--time', '9', container.id),
+      });
+    };
+    const before = await start(first);
+    const cookies = await sealedCookies(before);
+    expect(cookies).not.toContain('access-1');
+    await before.end();
+    const restarted = await start(first);
+    expect(await opens(restarted, cookies)).toBe(true);
+    await restarted.end();
+    const rotated = await start(`${second},${first}`);
+    expect(await opens(rotated, cookies)).toBe(true);
+    const newer = await sealedCookies(rotated);
+    await rotated.end();
+    const last = await start(second);
+    expect([await opens(last, newer), await opens(last, cookies)]).toEqual([true, false]);
+    // Whoever may inspect the container sees the path alone.
+    const known = await podman.run('inspect', last.id);
+    expect([known.includes('COOKIE_KEYS_FILE'), known.includes(second)]).toEqual([true, false]);
+    await last.end();
+  });
+
+  it('checks its configuration before it is started', async () => {
+    upstream
+      .on('GET /v1/models', () => new Response('', { status: 401 }))
+      .on('POST /oauth/token', () => Response.json({ error: 'invalid_grant' }, { status: 400 }));
+    const options = [...restricted(await freePorts(1), upstream), ...(await keepSecret(podman, newKey()))];
+    const check = (...more: string[]) =>
+      podman.try('run', '--rm', ...options, ...more, IMAGE, 'bun', 'run', 'check-config', '--connect');
+    const well = await check();
+    expect(well.output).toContain('ok: IDP_CLIENT_ID: the token endpoint');
+    expect([well.output.includes('error: '), well.status]).toEqual([false, 0]);
+    const wrong = await check('--env', 'COOKIE_KEYS_FILE=/secrets/none');
+    expect(wrong.output).toContain('error: COOKIE_KEYS_FILE: /secrets/none cannot be read (ENOENT)\n');
+    expect(wrong.status).toBe(1);
+  });
 
   it('is killed when it takes more memory than it has', async () => {
     const file = `${podman.folder}/Leaking`;

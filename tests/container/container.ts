@@ -23,18 +23,8 @@ const RESTRICTIONS = [
   ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'],
 ];
 
-/**
- * Starts it on a free port and waits until it responds; throws what it printed when it ends instead.
- *
- * @param seccomp a file with the system calls that it may make
- */
-export async function startContainer(
-  podman: Podman,
-  image: string,
-  upstream: ScriptedUpstream,
-  seccomp?: string,
-): Promise<Container> {
-  const port = await freePorts(1);
+/** Options of `podman run`: the restrictions, and the settings of a gateway. */
+export function restricted(port: number, upstream: ScriptedUpstream): string[] {
   const settings = {
     PORT: String(port),
     HOST: '127.0.0.1',
@@ -46,13 +36,23 @@ export async function startContainer(
     MAX_IN_FLIGHT_REQUESTS: '400',
   };
   const environment = Object.entries(settings).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
-  const id = await podman.run(
-    ...['run', '--detach', '--pull', 'never', '--network', 'host', '--log-driver', 'k8s-file'],
-    ...RESTRICTIONS,
-    ...(seccomp ? ['--security-opt', `seccomp=${seccomp}`] : []),
-    ...environment,
-    image,
-  );
+  const place = ['--pull', 'never', '--network', 'host', '--log-driver', 'k8s-file'];
+  return [...place, ...RESTRICTIONS, ...environment];
+}
+
+/**
+ * Starts it on a free port and waits until it responds; throws what it printed when it ends instead.
+ *
+ * @param options of `podman run`, beside the restrictions
+ */
+export async function startContainer(
+  podman: Podman,
+  image: string,
+  upstream: ScriptedUpstream,
+  options: readonly string[] = [],
+): Promise<Container> {
+  const port = await freePorts(1);
+  const id = await podman.run('run', '--detach', ...restricted(port, upstream), ...options, image);
   const container = { podman, id, url: `http://127.0.0.1:${port}`, upstream };
   await eventually(async () => (await isUp(container.url)) || !(await isRunning(container)), 'its start');
   if (await isRunning(container)) return container;
