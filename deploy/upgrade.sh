@@ -50,7 +50,8 @@ go_back() {
 exec 9>"$INSTALLED/.upgrade"
 flock -n 9 || fail 'another upgrade is under way'
 # Without it the two would send the same refresh token to the upstream, which signs its user out.
-grep -q '^REDIS_URL=.' "$SETTINGS" || fail "REDIS_URL is missing in $SETTINGS: the two share refreshes there"
+{ cat "$SETTINGS" && systemctl cat music-gateway@a; } | grep -Eq '^(Environment=(.* )?)?REDIS_URL(_FILE)?=.' ||
+  fail "REDIS_URL is missing in $SETTINGS, and REDIS_URL_FILE in the unit: the two share refreshes there"
 [ -f "$release/src/index.ts" ] && [ -d "$release/node_modules" ] || fail "$release holds no installed release"
 
 if systemctl is-active --quiet music-gateway@a; then old=a new=b; else old=b new=a; fi

@@ -1,6 +1,6 @@
 /**
- * Stands in for systemctl where no systemd runs: `start`, `stop`, `is-active`, `enable` and `disable` of the unit in
- * `deploy/`, whose folders are below ROOT. It does what the unit says of folder, environment and command.
+ * Stands in for systemctl where no systemd runs: `start`, `stop`, `is-active`, `cat`, `enable` and `disable` of the
+ * unit in `deploy/`, whose folders are below ROOT. It does what the unit says of folder, environment and command.
  */
 
 import { spawn } from 'node:child_process';
@@ -65,6 +65,7 @@ const verbs: Record<string, () => Promise<unknown>> = {
   start,
   stop,
   'is-active': async () => process.exit((await runningPid()) === undefined ? 3 : 0),
+  cat: async () => console.log(text),
   enable: () => Bun.write(`${ROOT}/${unit}.enabled`, ''),
   disable: () => rm(`${ROOT}/${unit}.enabled`, { force: true }),
 };

@@ -35,8 +35,9 @@ export async function furnish(
     IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
     ALLOWED_ORIGINS: ORIGIN,
     COOKIE_KEYS: randomBytes(32).toString('base64url'),
-    REDIS_URL: `redis+unix://${root}/redis.sock`,
+    REDIS_URL_FILE: `${root}/etc/music-gateway/redis-url`,
   };
+  await Bun.write(settings.REDIS_URL_FILE, `redis+unix://${root}/redis.sock\n`);
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
   await Bun.write(`${root}/etc/music-gateway/settings.env`, lines.join(''));
   await Bun.write(`${root}/etc/music-gateway/a.env`, `PORT=${port + 1}\nMETRICS_PORT=${port + 3}\n`);

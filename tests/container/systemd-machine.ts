@@ -1,0 +1,106 @@
+/**
+ * A machine with a real systemd, in a container whose disk is this machine's own, where what it writes is forgotten. The
+ * unit of `deploy/` is installed there as the operating page says, with its secrets in credentials.
+ */
+
+import { fileURLToPath } from 'node:url';
+import { eventually } from '../support/eventually.ts';
+import { freePorts } from '../support/free-ports.ts';
+import type { Podman } from './podman.ts';
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const UNITS = '/etc/systemd/system';
+const INSTALLED = '/opt/music-gateway';
+const RELEASE = `${INSTALLED}/0.1.0`;
+/** Podman would copy what this machine has there. */
+const IN_MEMORY = ['/run', '/run/lock', '/tmp', '/var/log/journal'];
+/** What this machine starts there for its kernel, its disks and its network must not start a second time. */
+const EMPTY = ['sysinit', 'local-fs', 'network-online'].flatMap((target) =>
+  ['/usr/lib/systemd/system', UNITS].map((folder) => `${folder}/${target}.target.wants`),
+);
+
+export type SystemdMachine = Awaited<ReturnType<typeof startSystemdMachine>>;
+
+/** @param settings without the port and the secrets */
+export async function startSystemdMachine(podman: Podman, settings: Record<string, string>) {
+  const port = await freePorts(6);
+  const folder = `${podman.folder}/machine`;
+  const lines = Object.entries({ HOST: '127.0.0.1', ...settings }).map(
+    ([name, value]) => `${name}=${value}\n`,
+  );
+  const unit = await Bun.file(`${PROJECT}/deploy/music-gateway@.service`).text();
+  await Bun.write(`${folder}/settings.env`, lines.join(''));
+  const ports = { a: port + 1, b: port + 2 };
+  await Bun.write(`${folder}/a.env`, `PORT=${ports.a}\nMETRICS_PORT=${port + 3}\n`);
+  await Bun.write(`${folder}/b.env`, `PORT=${ports.b}\nMETRICS_PORT=${port + 4}\n`);
+  await Bun.write(
+    `${folder}/music-gateway@.service`,
+    unit.replaceAll(/^#(LoadCredential|Environment)=/gm, '$1='),
+  );
+  // Not every machine lets a container have more.
+  await Bun.write(`${folder}/limits.conf`, '[Service]\nLimitNOFILE=1024\n');
+  const mounts = {
+    [folder]: '/etc/music-gateway',
+    [process.execPath]: '/usr/local/bin/bun',
+    [PROJECT]: RELEASE,
+    [`${folder}/music-gateway@.service`]: `${UNITS}/music-gateway@.service`,
+    [`${folder}/limits.conf`]: `${UNITS}/music-gateway@.service.d/limits.conf`,
+    [`${PROJECT}/deploy/check.conf`]: `${UNITS}/music-gateway@check.service.d/check.conf`,
+  };
+  const id = await podman.run(
+    ...['run', '--detach', '--network', 'host', '--privileged', '--systemd', 'always'],
+    ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096', '--log-driver', 'k8s-file'],
+    ...[...IN_MEMORY, ...EMPTY].flatMap((path) => ['--tmpfs', `${path}:rw,mode=755,notmpcopyup`]),
+    ...Object.entries(mounts).flatMap(([from, to]) => ['--volume', `${from}:${to}:ro`]),
+    ...['--volume', '/dev/null:/etc/fstab:ro'],
+    ...['--rootfs', '/:O', '/lib/systemd/systemd', '--unit=systemd-journald.service'],
+  );
+  const run = (...command: string[]) => podman.try('exec', id, ...command);
+  const state = async () => (await run('systemctl', 'is-system-running')).output.trim();
+  await eventually(async () => /running|degraded/.test(await state()), 'systemd to be up', 60_000);
+  // systemd does so itself where it does not run in a container; without it no service sees its credentials.
+  await run('mount', '--make-rshared', '/');
+  for (const link of ['a', 'check']) await run('ln', '-s', RELEASE, `${INSTALLED}/${link}`);
+  return {
+    urls: { a: `http://127.0.0.1:${ports.a}`, b: `http://127.0.0.1:${ports.b}` },
+    run,
+    /** Starts HAProxy where `deploy/upgrade.sh` finds it. */
+    async startProxy() {
+      const certificate = '/run/certificate.pem';
+      const files = ['-keyout', `${certificate}.key`, '-out', certificate];
+      await run(
+        'openssl',
+        'req',
+        '-x509',
+        '-newkey',
+        'rsa:2048',
+        '-nodes',
+        '-subj',
+        '/CN=localhost',
+        ...files,
+      );
+      const environment = {
+        LISTEN: `127.0.0.1:${port}`,
+        CERTIFICATE: certificate,
+        GATEWAY_A: `127.0.0.1:${ports.a}`,
+        GATEWAY_B: `127.0.0.1:${ports.b}`,
+        STATISTICS: `127.0.0.1:${port + 5}`,
+        ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
+      };
+      const pairs = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+      await run('env', ...pairs, 'haproxy', '-D', '-f', `${RELEASE}/deploy/two-instances/haproxy.cfg`);
+    },
+    upgrade: (release = RELEASE) =>
+      run('env', 'HEALTHY_SECONDS=2', 'START_SECONDS=15', 'sh', `${RELEASE}/deploy/upgrade.sh`, release),
+    /** Replaces the file with a secret, which a service reads when it starts. */
+    keepSecret: (name: string, secret: string) => Bun.write(`${folder}/${name}`, `${secret}\n`),
+    /** Starts or restarts a unit. Rejects when systemd says that it has failed. */
+    async restart(unit: string) {
+      const { status, errors } = await run('systemctl', 'restart', unit);
+      if (status !== 0) throw new Error(errors + (await this.log(unit)));
+    },
+    async log(unit: string) {
+      return (await run('journalctl', '--no-pager', '--output', 'cat', '--unit', unit)).output;
+    },
+  };
+}
