@@ -1,11 +1,11 @@
 /** Checks whether Redis lets the gateway share its refreshes there. */
 
-import { COMMAND_TIMEOUT_MS, run } from '../refresh/redis-commands.ts';
+import { COMMAND_TIMEOUT_MS, type Command, encodeRecord, run } from '../refresh/redis-commands.ts';
 import { openLink, type RedisLink } from '../refresh/redis-connection.ts';
 import { DEADLINE_MS, type Finding, shownAddress } from './finding.ts';
 import { redisConnectProblem } from './redis-connect-problem.ts';
 
-/** The record of the check; it lives for a second at most. */
+/** The record of the check; it lives for two seconds at most. */
 const KEY = 'check-config';
 
 const REFUSALS: Readonly<Record<string, string>> = {
@@ -56,22 +56,27 @@ async function examine(redis: string, url: string, link: RedisLink): Promise<Fin
   return findings;
 }
 
-/** Writes, reads and removes a record by the scripts that the gateway uses. Returns the shortest time of one. */
+/**
+ * Writes, reads and removes a record by the gateway's own scripts, so that each command in them runs once. Returns the
+ * shortest time of one.
+ */
 async function useRecord(link: RedisLink): Promise<number> {
   const times: number[] = [];
-  const timed = async (
-    ...command: Parameters<typeof run> extends [unknown, ...infer Rest] ? Rest : never
-  ) => {
+  const timed = async (...command: Command) => {
     const startedAt = performance.now();
     const reply = await run(link, ...command);
     times.push(performance.now() - startedAt);
     return reply;
   };
+  const ended = encodeRecord({ kind: 'ended', clearsFrom: 0 });
   await timed('markIssued', KEY, ['', '1000']);
   await timed('markPresented', KEY, ['1']);
-  if ((await timed('presentedAt', KEY, [])) !== '1') throw new Error('lost');
-  // It outlives this by a millisecond.
+  await timed('end', KEY, [ended, '1000', '0', '0', '']);
+  await timed('markIssued', KEY, ['', '2000']);
+  const presentedAt = await timed('presentedAt', KEY, []);
+  const removed = await timed('replace', KEY, [ended, '1', ended]);
   await timed('markIssued', KEY, ['', '1']);
+  if (presentedAt !== '1' || removed !== ended) throw new Error('a record is lost');
   return Math.min(...times);
 }
 

@@ -361,6 +361,15 @@ describe('bun run check-config --connect', () => {
         `gateway:${PASSWORD}@`,
         new RegExp(`^error: REDIS_URL: .* ${RegExp.escape(NEEDED)}`),
       ],
+      ...['-exists', '-pttl', '-pexpire'].map(
+        (denied) =>
+          [
+            `whose user has ${denied}`,
+            [`ACL SETUSER gateway on >${PASSWORD} ~music-gateway:* ${NEEDED} ${denied}`],
+            `gateway:${PASSWORD}@`,
+            new RegExp(`^error: REDIS_URL: .* ${RegExp.escape(NEEDED)}`),
+          ] as const,
+      ),
       [
         'whose user may not run scripts',
         [`ACL SETUSER gateway on >${PASSWORD} ~music-gateway:* +get`],
@@ -372,6 +381,12 @@ describe('bun run check-config --connect', () => {
         ['CONFIG SET maxmemory-policy allkeys-lru'],
         '',
         /^warning: REDIS_URL: .* allkeys-lru, .* set it to noeviction/,
+      ],
+      [
+        'that refuses a script',
+        ['LPUSH music-gateway:issued:check-config x'],
+        '',
+        /^error: REDIS_URL: .* refuses what the gateway needs, .* \(WRONGTYPE\)/,
       ],
       ['that is full', ['CONFIG SET maxmemory 1'], '', /^error: REDIS_URL: redis:\/\/[\d.:]+ is full/],
       [
