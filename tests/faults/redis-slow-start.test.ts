@@ -15,7 +15,7 @@ describe('the replay store', () => {
       const respond = async (command: string) => {
         const isGreeting = command.includes('HELLO');
         if (isGreeting) await held;
-        socket.write(isGreeting ? GREETING : NULL);
+        socket.write(isGreeting ? GREETING : NULL.repeat(command.split('EVAL').length - 1));
       };
       void respond(first);
       socket.on('data', (data) => respond(data.toString()));

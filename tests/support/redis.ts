@@ -12,24 +12,29 @@ export const REDIS_SERVER = program('redis-server');
 export interface Redis extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
+  /** Its working directory, which is removed with it. */
+  readonly folder: string;
   /** Ends the server; its data is lost. */
   stop(): Promise<void>;
-  start(): Promise<void>;
+  /** @param options for this start, beside its usual ones */
+  start(...options: string[]): Promise<void>;
   /** SIGSTOP and SIGCONT: it runs, and does not respond. */
   stall(): void;
   resume(): void;
 }
 
-export async function startRedis(): Promise<Redis> {
+/** @param ownOptions for every start, such as `--tls-port` with a number */
+export async function startRedis(...ownOptions: string[]): Promise<Redis> {
   const port = await freePorts(1);
   const folder = await mkdtemp(`${tmpdir()}/redis-`);
   let server: Bun.Subprocess<'ignore', 'pipe', 'inherit'> | undefined;
   const redis: Redis = {
     url: `redis://127.0.0.1:${port}`,
     port,
-    async start() {
-      const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-      server = Bun.spawn([REDIS_SERVER.name, ...options, '--dir', folder], {
+    folder,
+    async start(...options) {
+      const usual = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+      server = Bun.spawn([REDIS_SERVER.name, ...usual, '--dir', folder, ...ownOptions, ...options], {
         stdin: 'ignore',
         stdout: 'pipe',
         stderr: 'inherit',
@@ -62,8 +67,13 @@ const RECORD_PREFIX = 'music-gateway:refresh:';
 export class RedisAdmin extends RedisClient implements Disposable {
   /** What is left of the lives of all keys, or of a token's record, in milliseconds. */
   async lifetimes(token?: string): Promise<number[]> {
-    const keys = token === undefined ? await this.keys('*') : [RECORD_PREFIX + refreshTokenHash(token)];
+    const keys = token === undefined ? await this.kept() : [RECORD_PREFIX + refreshTokenHash(token)];
     return Promise.all(keys.map((key) => this.pttl(key)));
+  }
+
+  /** All keys but those of a connection's probe, which live for two seconds. */
+  async kept(): Promise<string[]> {
+    return (await this.keys('*')).filter((key) => !key.endsWith(':probe'));
   }
 
   record(token: string): Promise<string | null> {

@@ -79,7 +79,7 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
 }
 
 /** `certificate.pem` and `key.pem`, and both in `both.pem`; gives the certificate. */
-async function makeCertificate(folder: string): Promise<string> {
+export async function makeCertificate(folder: string): Promise<string> {
   const [certificate, key] = [`${folder}/certificate.pem`, `${folder}/key.pem`];
   const algorithm = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   const subject = ['-subj', '/CN=test', '-addext', 'subjectAltName=IP:127.0.0.1'];

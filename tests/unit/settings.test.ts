@@ -90,6 +90,7 @@ const TAKEN: readonly [name: string, read: Read, value: string, expected?: unkno
   ['IDP_URL', issuer, 'https://idp.test/'],
   ['REDIS_URL', redisUrl, 'valkey://cache.test'],
   ['REDIS_URL', redisUrl, 'redis+unix:///run/redis.sock'],
+  ['REDIS_URL', redisUrl, 'redis+unix://user:secret@localhost/run/redis.sock'],
   ['IDP_URL', issuer, 'https://IDP.test:443/tenant/'],
   ['IDP_TOKEN_URL', tokenUrl, 'https://idp.test'],
   ['IDP_TOKEN_URL', tokenUrl, 'http://127.0.0.1:8080/a//token/'],
@@ -124,7 +125,8 @@ const NO_CREDENTIALS = ' must not hold a user name or a password';
 const NO_QUERY = ' must not hold a query or a fragment';
 const NO_FRAGMENT = ' must not hold a fragment';
 const NOT_ABSOLUTE = ' must be an absolute URI, not "VALUE"';
-const NOT_REDIS = ' must be an address like redis://127.0.0.1:6379';
+const NOT_REDIS =
+  ' must be an address like redis://127.0.0.1:6379, or redis+unix://:password@localhost/run/redis.sock for a socket';
 const NO_ORIGIN = ': "VALUE" is not an origin like https://studio.example';
 const NO_NETWORK = ': "VALUE" is not an address or a network like 10.0.0.0/8';
 const ADDRESS = ' must be an http or https address, not "VALUE"';
@@ -155,6 +157,11 @@ const REFUSED: readonly [names: readonly string[], problem: string, values: stri
   [['ALLOWED_ORIGINS'], NO_ORIGIN, 'chrome-extension://a | https://*.a.test | http://*'],
   [['ALLOWED_ORIGINS'], ' must name at least one origin', ', | ,,'],
   [['REDIS_URL'], NOT_REDIS, 'http://:secret@cache.test | http://cache.test | cache.test:6379 | redis'],
+  [
+    ['REDIS_URL'],
+    NOT_REDIS,
+    'redis://:secret@a.test/b | redis+unix://:secret@/run/redis.sock | redis+unix://run',
+  ],
   [FLAGS, ' must be true or false, not "VALUE"', 'yes | 1 | TRUE'],
   [['COOKIE_SAME_SITE'], ' must be lax or strict, not "VALUE"', 'none | Strict | LAX | true'],
   [['REFRESH_OUTAGE'], ' must be sign-out or keep, not "VALUE"', 'Keep | true'],

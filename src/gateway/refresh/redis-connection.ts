@@ -18,7 +18,7 @@ export interface RedisLink {
 /** Sends these commands in one round trip. Rejects when one of them fails, or Redis does not respond in time. */
 export type SendBatch = (commands: readonly Command[]) => Promise<unknown>;
 
-/** Called when Redis goes down, with the name and code of the error, and when it is up again. */
+/** Called when Redis goes down, with the name and code of the error or the first word of Redis, and when it is up again. */
 export interface RedisObserver {
   onDown(cause: string): void;
   onUp(): void;
@@ -73,7 +73,7 @@ export class RedisConnection {
   #giveUp(client: Promise<RedisLink>, cause: unknown): void {
     if (this.#client !== client) return;
     this.#client = undefined;
-    this.#observer.onDown(describeCause(cause));
+    this.#observer.onDown(describeRedisCause(cause));
     client.then((redis) => redis.close()).catch(() => {});
     void this.#reconnect();
   }
@@ -82,14 +82,12 @@ export class RedisConnection {
     await this.#clock.sleep(RETRY_MS);
     const client = this.#connect();
     try {
-      const redis = await inTime(client, RETRY_MS, this.#clock);
+      const redis = await client;
       await this.#sendMissed((commands) => {
         // The client pipelines commands that are sent in the same tick.
         const replies = Promise.all(commands.map((command) => run(redis, ...command)));
         return inTime(replies, RETRY_MS, this.#clock);
       });
-      // This probe writes, because a read-only replica would respond to a ping.
-      await inTime(run(redis, 'markIssued', 'probe', ['', '1000']), COMMAND_TIMEOUT_MS, this.#clock);
       this.#client = client;
       this.#observer.onUp();
     } catch {
@@ -100,11 +98,32 @@ export class RedisConnection {
 
   #connect(): Promise<RedisLink> {
     const redis = this.#open(this.#url);
-    const client = redis.connect().then(() => redis);
+    const client = this.#probe(redis).catch((cause) => {
+      redis.onclose = null;
+      redis.close();
+      throw cause;
+    });
     // Notices a lost connection at once, not only at the next refresh.
     redis.onclose = (cause) => this.#giveUp(client, cause);
     return client;
   }
+
+  /** Uses every command of all scripts, because a replica, a full Redis or an ACL would refuse only some. */
+  async #probe(redis: RedisLink): Promise<RedisLink> {
+    await inTime(redis.connect(), RETRY_MS, this.#clock);
+    const replies = Promise.all([
+      run(redis, 'end', 'probe', ['ended:0', '1000', '1000', '1000', '']),
+      run(redis, 'markIssued', 'probe', ['', '2000']),
+    ]);
+    await inTime(replies, COMMAND_TIMEOUT_MS, this.#clock);
+    return redis;
+  }
+}
+
+/** An error of Redis begins with a word that says what is wrong, such as OOM or NOPERM; the rest may quote a key. */
+function describeRedisCause(cause: unknown): string {
+  const word = cause instanceof Error ? /^[A-Z]{3,20}\b/.exec(cause.message)?.[0] : undefined;
+  return word ? `RedisError ${word}` : describeCause(cause);
 }
 
 export function openLink(url: string): RedisLink {

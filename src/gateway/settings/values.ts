@@ -1,5 +1,6 @@
 /** The rules for values of settings. A function named `...Problem` returns what is wrong with a value, or undefined. */
 
+import { RedisClient } from 'bun';
 import type { EnvironmentReader } from './environment-reader.ts';
 
 export function baseAddressProblem(value: string): string | undefined {
@@ -21,7 +22,19 @@ export function tokenUrlProblem(value: string): string | undefined {
 /** The text never quotes the value, which may contain a password. */
 export function redisUrlProblem(value: string): string | undefined {
   const isRedis = /^(redis|valkey)(s|\+unix)?:$/.test(URL.parse(value)?.protocol ?? '');
-  return isRedis ? undefined : 'must be an address like redis://127.0.0.1:6379';
+  return isRedis && isForClient(value)
+    ? undefined
+    : 'must be an address like redis://127.0.0.1:6379, or redis+unix://:password@localhost/run/redis.sock for a socket';
+}
+
+function isForClient(value: string): boolean {
+  try {
+    // It connects only when it is used.
+    new RedisClient(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Normalises an address as `new URL` does, without a trailing slash, so that URLs can be compared with it. */

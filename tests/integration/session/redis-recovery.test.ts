@@ -32,7 +32,10 @@ async function startCountingRedis(records: number, cutAfter = Number.POSITIVE_IN
     socket.on('data', (data) => {
       if (data.includes('HELLO')) socket.write('%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n');
       rest += data.toString('latin1');
-      for (const [, key = ''] of rest.matchAll(KEYS)) heard.keys.push(key);
+      const arrived = Array.from(rest.matchAll(KEYS), ([, key = '']) => key);
+      const keys = arrived.filter((key) => key !== 'probe');
+      socket.write('_\r\n'.repeat(arrived.length - keys.length));
+      heard.keys.push(...keys);
       rest = rest.slice(Math.max(0, rest.lastIndexOf(SECOND_KEY)));
       if (heard.keys.length >= endsAfter) return socket.destroySoon();
       const waiting = heard.keys.length - replied;
@@ -66,10 +69,8 @@ describe('an instance whose Redis is back', () => {
     }
     await eventually(() => connection.isUp, 'Redis to count as up');
     const heard = redis.connections.at(-1);
-    // The write after them shows that Redis accepts writes.
-    expect(heard?.roundTrips).toBe(100 + 1);
-    expect(new Set(heard?.keys)).toHaveLength(50_000 + 1);
-    expect(heard?.keys.at(-1)).toBe('probe');
+    expect(heard?.roundTrips).toBe(100);
+    expect(new Set(heard?.keys)).toHaveLength(50_000);
   });
 
   it('sends all of them again after a failure, those that may be made up last', async () => {
@@ -85,7 +86,7 @@ describe('an instance whose Redis is back', () => {
     await eventually(() => connection.isUp, 'Redis to count as up');
     expect(redis.connections.length).toBeGreaterThan(2);
     const keys = redis.connections.at(-1)?.keys ?? [];
-    expect(new Set(keys)).toHaveLength(renewed + madeUp + 1);
+    expect(new Set(keys)).toHaveLength(renewed + madeUp);
     expect(keys.slice(0, renewed).every((key) => key.startsWith('renewed-'))).toBe(true);
   });
 });

@@ -1,13 +1,17 @@
 import { expect, it } from 'bun:test';
+import { mkdir } from 'node:fs/promises';
 import { decryptPair } from '../../../src/gateway/refresh/sealed-pair.ts';
 import { eventually } from '../../support/eventually.ts';
+import { freePorts } from '../../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
-import { describeWith } from '../../support/requirements.ts';
+import { describeWith, program } from '../../support/requirements.ts';
 import { Rotation, SharedUpstream } from '../../support/rotating-upstream.ts';
 import { checkSession, cookies, ME, REFRESH, refreshes } from '../../support/session-calls.ts';
+import { makeCertificate } from '../../support/tls-proxies.ts';
 import { request, startWorld, storedTokens } from '../../support/world.ts';
 
+const SECRET = 'password-of-redis';
 /** The refreshes that `startTwo` makes. */
 const WARM_UP = 1;
 
@@ -57,7 +61,7 @@ describeWith([REDIS_SERVER], 'two instances with Redis', () => {
     await checkSession(first, cookies(1));
     await checkSession(first, 'svc_music_refresh=refresh-2');
     const keys = await eventually(async () => {
-      const found = await admin.keys('*');
+      const found = await admin.kept();
       return found.length >= 2 * (WARM_UP + 2) ? found : undefined;
     }, 'a pair and a mark of each refresh');
     const values = await Promise.all(keys.map(async (key) => (await admin.get(key)) ?? ''));
@@ -110,7 +114,7 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     await again(1);
     await visit(gateway, 'stopped');
     using admin = new RedisAdmin(redis.url);
-    expect((await admin.keys('*')).length).toBeGreaterThanOrEqual(40);
+    expect((await admin.kept()).length).toBeGreaterThanOrEqual(40);
     redis.stall();
     await visit(gateway, 'stalled');
     redis.resume();
@@ -129,5 +133,45 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     expect(refreshes({ upstream })).toBe(20);
     expect(rotation.hasSeenReuse).toBe(false);
     await expectSaid(gateway, 'Redis does not respond', 1);
+  });
+});
+
+describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a certificate', () => {
+  it('works alone, and with Redis from the moment when it has one that the instance trusts', async () => {
+    await using stack = new AsyncDisposableStack();
+    const port = await freePorts(1);
+    const redis = stack.use(await startRedis());
+    const admin = stack.use(new RedisAdmin(redis.url));
+    const show = async (name: string) => {
+      const [certificate, key] = [
+        `${redis.folder}/${name}/certificate.pem`,
+        `${redis.folder}/${name}/key.pem`,
+      ];
+      const files = ['tls-cert-file', certificate, 'tls-key-file', key, 'tls-ca-cert-file', certificate];
+      await admin.send('CONFIG', ['SET', 'tls-auth-clients', 'no', ...files, 'tls-port', String(port)]);
+    };
+    for (const name of ['trusted', 'other']) {
+      await mkdir(`${redis.folder}/${name}`);
+      await makeCertificate(`${redis.folder}/${name}`);
+    }
+    await show('other');
+    const upstream = stack.use(new SharedUpstream());
+    const rotation = new Rotation(upstream);
+    await admin.send('CONFIG', ['SET', 'requirepass', SECRET]);
+    const REDIS_URL = `rediss://:${SECRET}@127.0.0.1:${port}`;
+    const settings = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL };
+    const trusted = `${redis.folder}/trusted/certificate.pem`;
+    const lines: string[] = [];
+    const gateway = stack.use(
+      await startGatewayProcess({ ...settings, NODE_EXTRA_CA_CERTS: trusted }, (line) => lines.push(line)),
+    );
+    await visit(gateway, 'alone');
+    await expectSaid(gateway, 'Redis does not respond', 1);
+    await show('trusted');
+    await eventually(() => gateway.said('Redis responds again'), 'Redis to be trusted');
+    await visit(gateway, 'together');
+    expect((await admin.kept()).length).toBeGreaterThanOrEqual(80);
+    expect(rotation.hasSeenReuse).toBe(false);
+    expect(lines.join('\n') + gateway.stderr()).not.toContain(SECRET);
   });
 });

@@ -1,0 +1,180 @@
+import { expect, it } from 'bun:test';
+import { readFile } from 'node:fs/promises';
+import { eventually } from '../../support/eventually.ts';
+import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
+import { CLAIM, RENEWAL, redisStoreAt } from '../../support/refresh-coordinator.ts';
+import { describeWith } from '../../support/requirements.ts';
+import { TextStore } from '../../support/text-store.ts';
+
+const OPERATING = await readFile(new URL('../../../deploy/README.md', import.meta.url), 'utf8');
+/** The ACL user that operators are told to make; the last rule is a password. */
+const [, USER = '', RULES = ''] = /^ACL SETUSER (\S+) (.+) >\S+$/m.exec(OPERATING) ?? [];
+const PASSWORD = 'pass:w@rd/1';
+const KEY = 'music-gateway:refresh:k';
+
+const setUser = (...rules: string[]) => ['ACL', 'SETUSER', USER, ...rules];
+const configure = (...values: string[]) => ['CONFIG', 'SET', ...values];
+const END_CONNECTIONS = ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'];
+const NOT_ALLOWED = /^RedisError (NOPERM|ERR)$/;
+const CLOSED = /^RedisError ERR_REDIS_CONNECTION_CLOSED$/;
+
+interface Trouble {
+  readonly name: string;
+  readonly begin: readonly string[][];
+  readonly end: readonly string[][];
+  /** The cause in the log. */
+  readonly cause: RegExp;
+}
+
+const TROUBLES: Trouble[] = [
+  {
+    name: 'is full',
+    begin: [configure('maxmemory', '1')],
+    end: [configure('maxmemory', '0')],
+    cause: /^RedisError OOM$/,
+  },
+  {
+    name: 'has become a replica',
+    begin: [['REPLICAOF', '127.0.0.1', '1']],
+    end: [['REPLICAOF', 'NO', 'ONE']],
+    cause: /^RedisError READONLY$/,
+  },
+  {
+    name: 'misses its replicas',
+    begin: [configure('min-replicas-to-write', '1')],
+    end: [configure('min-replicas-to-write', '0')],
+    cause: /^RedisError NOREPLICAS$/,
+  },
+  {
+    name: 'does not respond for a while',
+    begin: [['CLIENT', 'PAUSE', '5000']],
+    end: [],
+    // Of a command, or of a connection.
+    cause: /^(TimeoutError|RedisError ERR_REDIS_CONNECTION_CLOSED)$/,
+  },
+  {
+    name: 'has another password',
+    begin: [setUser('resetpass', '>other'), END_CONNECTIONS],
+    end: [setUser(`>${PASSWORD}`)],
+    cause: CLOSED,
+  },
+  {
+    name: 'does not know the user',
+    begin: [['ACL', 'DELUSER', USER]],
+    end: [setUser(...RULES.split(' '), `>${PASSWORD}`)],
+    cause: CLOSED,
+  },
+  {
+    name: 'allows the user no scripts',
+    begin: [setUser('-eval')],
+    end: [setUser('+eval')],
+    cause: NOT_ALLOWED,
+  },
+  {
+    name: 'allows the user other keys only',
+    begin: [setUser('resetkeys', '~other:*')],
+    end: [setUser('~music-gateway:*')],
+    cause: NOT_ALLOWED,
+  },
+];
+
+function instanceAt(url: string) {
+  const heard: string[] = [];
+  const store = redisStoreAt(url, { onDown: (cause) => heard.push(cause), onUp: () => heard.push('up') });
+  const hears = (last: string | RegExp) =>
+    eventually(() => heard.at(-1)?.match(last), `the observer to hear ${last}`);
+  return { store: new TextStore(store), heard, hears };
+}
+
+/** A Redis with the documented user, and one instance that uses it. */
+async function start() {
+  const redis = await startRedis();
+  const admin = async (...commands: readonly string[][]) => {
+    using client = new RedisAdmin(redis.url);
+    for (const [command = '', ...values] of commands) await client.send(command, values);
+  };
+  await admin(setUser(...RULES.split(' '), `>${PASSWORD}`));
+  const url = `redis://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${redis.port}`;
+  const instance = () => instanceAt(url);
+  return { redis, admin, instance, [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose]() };
+}
+
+async function record({ url }: { readonly url: string }): Promise<string | null> {
+  using client = new RedisAdmin(url);
+  return await client.get(KEY);
+}
+
+describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
+  it.each(TROUBLES)('$name goes on alone, says why, and is back with what Redis missed', async (trouble) => {
+    await using world = await start();
+    const { redis, admin, instance } = world;
+    const running = instance();
+    await running.hears('up');
+    await admin(...trouble.begin);
+    expect(await running.store.add('k', RENEWAL, 60_000)).toBeUndefined();
+    expect(await running.store.add('k', CLAIM, 3000)).toBe(RENEWAL);
+    await running.hears(trouble.cause);
+    // One that starts now finds out at once, and not with its first refresh.
+    const starting = instance();
+    await starting.hears(trouble.cause);
+    await admin(...trouble.end);
+    for (const each of [running, starting]) {
+      await each.hears('up');
+      expect(each.heard.filter((cause) => cause !== 'up')).toHaveLength(1);
+    }
+    expect(await record(redis)).toBe(RENEWAL);
+  });
+
+  it.each(['+get', '+set', '+exists', '+pttl', '+pexpire'])(
+    'does not allow the user %s counts as down from the start',
+    async (rule) => {
+      await using world = await start();
+      await world.admin(setUser(rule.replace('+', '-')));
+      await world.instance().hears(NOT_ALLOWED);
+      expect(RULES.split(' ')).toContain(rule);
+    },
+  );
+
+  it('has forgotten every script notices nothing', async () => {
+    await using world = await start();
+    const { store, heard, hears } = world.instance();
+    await hears('up');
+    await store.add('k', CLAIM, 60_000);
+    await world.admin(['SCRIPT', 'FLUSH']);
+    expect(await store.add('k', RENEWAL, 60_000)).toBe(CLAIM);
+    expect(heard).toEqual(['up']);
+  });
+
+  it('loads its records goes on alone until they are loaded', async () => {
+    await using redis = await startRedis('--rdbcompression', 'no');
+    const ask = async (command: string, ...values: string[]) => {
+      using client = new RedisAdmin(redis.url);
+      return await client.send(command, values);
+    };
+    await ask('EVAL', `for i = 1, 200 do redis.call('SET', i, string.rep('x', 500)) end`, '0');
+    await ask('SAVE');
+    await redis.stop();
+    const loaded = redis.start(
+      '--key-load-delay',
+      '10000',
+      '--loading-process-events-interval-bytes',
+      '1024',
+    );
+    const refusal = () => ask('PING').then(String, String);
+    await eventually(async () => (await refusal()).includes('LOADING'), 'Redis to load');
+    const starting = instanceAt(redis.url);
+    await starting.hears(/^RedisError LOADING$/);
+    await loaded;
+    await starting.hears('up');
+  });
+
+  it('listens on a socket and has a password is reached by both', async () => {
+    await using redis = await startRedis('--unixsocket', 'redis.sock', '--requirepass', PASSWORD);
+    const { promise: isUp, resolve } = Promise.withResolvers<void>();
+    const url = `redis+unix://:${encodeURIComponent(PASSWORD)}@localhost${redis.folder}/redis.sock`;
+    const store = new TextStore(redisStoreAt(url, { onUp: resolve }));
+    await isUp;
+    await store.add('k', RENEWAL, 60_000);
+    expect(await record({ url })).toBe(RENEWAL);
+  });
+});
