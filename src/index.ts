@@ -1,10 +1,12 @@
 /** Starts the gateway: reads the settings, listens and handles signals. Of the files that run in production, only this one has side effects on import. */
 
+import type { Logger } from 'pino';
 import { createGateway } from './gateway/gateway.ts';
 import { listenOrExplain } from './gateway/http/listen.ts';
 import { limitWarnings, openFilesLimit } from './gateway/settings/process-limits.ts';
 import { parseSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
+import type { Metrics } from './gateway/telemetry/metrics.ts';
 
 /** `bun run` passes on a signal that this process has received too. A repeat within this time is the same signal. */
 const SAME_SIGNAL_MS = 1000;
@@ -27,7 +29,8 @@ async function main(): Promise<void> {
     logger.warn(warning);
   }
   const metrics = await loadMetrics(settings);
-  const gateway = createGateway({ settings, logger, metrics });
+  const traces = await loadTraces(settings, logger, metrics);
+  const gateway = createGateway({ settings, logger, metrics, traces });
   const problem =
     (await listenOrExplain('METRICS_', settings.metricsPort, settings.metricsHost, (address) =>
       metrics?.serve(address),
@@ -54,6 +57,7 @@ async function main(): Promise<void> {
     const cut = server?.pendingRequests ?? 0;
     if (cut) logger.warn(`stopped; ${cut} requests took too long and are cut off`);
     else logger.info('stopped; every request is finished');
+    await traces?.close();
     await exit(0);
   };
   process.on('SIGTERM', stop);
@@ -65,6 +69,14 @@ async function loadMetrics({ metricsPort }: Settings) {
   if (metricsPort === undefined) return undefined;
   const { Metrics } = await import('./gateway/telemetry/metrics.ts');
   return new Metrics();
+}
+
+/** Loads the traces only when they are exported, because they are more code than the gateway itself. */
+async function loadTraces(settings: Settings, logger: Logger, metrics: Metrics | undefined) {
+  const { traces, serviceName } = settings;
+  if (!traces) return undefined;
+  const { Traces } = await import('./gateway/telemetry/traces.ts');
+  return new Traces({ settings: traces, serviceName, logger, onDropped: metrics?.droppedSpans() });
 }
 
 await main();

@@ -23,6 +23,7 @@ import { createSessionPlugin, type ExchangeOf } from './session/session-plugin.t
 import type { Settings } from './settings/settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { Telemetry } from './telemetry/telemetry.ts';
+import type { Traces } from './telemetry/traces.ts';
 import { traceOf } from './trace/request-trace.ts';
 import { UpstreamApi } from './upstream/upstream-api.ts';
 
@@ -31,6 +32,7 @@ export interface GatewayOptions {
   readonly admission?: Admission;
   readonly logger: Logger;
   readonly metrics?: Metrics | undefined;
+  readonly traces?: Traces | undefined;
 }
 
 /** Any client may ask whether the service is up: the origin rule does not apply. */
@@ -43,12 +45,13 @@ export function createGateway({
   settings,
   logger,
   metrics,
+  traces,
   admission = new Admission(settings),
 }: GatewayOptions) {
   const { allowedOrigins, isTrustedProxy, production, redisUrl } = settings;
   const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
   const routes = (): readonly Route[] => gateway.routes;
-  const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: HEALTH_PATH });
+  const telemetry = new Telemetry({ logger, metrics, traces, routes, quietRoute: HEALTH_PATH });
   const replayStore =
     redisUrl === undefined
       ? new MemoryReplayStore()

@@ -98,6 +98,7 @@ describe.each(DOCUMENTS)('$path', (document) => {
 function observeEverything() {
   const { logger, lines } = recordLog();
   const metrics = new Metrics();
+  metrics.droppedSpans();
   metrics.watch(new Admission(testSettings(ADDRESSES)));
   const routes = () => [{ method: 'GET', path: '/api/music/models' }];
   const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: '/api/health' });

@@ -1,13 +1,16 @@
 /** Finds misspelled settings. */
 
-/** Returns a warning for each name that is not a setting but resembles one, such as `ALLOWED_ORIGIN`. */
+/**
+ * Returns a warning for each name that is not a setting but resembles one, such as `ALLOWED_ORIGIN`. OpenTelemetry has
+ * many variables that resemble each other, so they are left out.
+ */
 export function misspellingWarnings(
   environment: Readonly<Record<string, string | undefined>>,
   known: ReadonlySet<string>,
 ): string[] {
   const candidates = [...known];
   return Object.keys(environment)
-    .filter((name) => environment[name] !== undefined && !known.has(name))
+    .filter((name) => environment[name] !== undefined && !known.has(name) && !name.startsWith('OTEL_'))
     .flatMap((name) => {
       const upperCase = name.toUpperCase();
       const meant = candidates.find((candidate) => resembles(upperCase, candidate));

@@ -6,6 +6,7 @@ import { type IdentityProviderSettings, readIdentityProviderSettings } from './i
 import { defaultStreamedBodies, memoryLimitBytes } from './memory.ts';
 import { misspellingWarnings } from './misspelled-settings.ts';
 import { redirectUriListProblems } from './redirect-uris.ts';
+import { readTraceSettings, type TraceSettings } from './trace-settings.ts';
 import { type IsTrustedProxy, readTrustedProxies } from './trusted-proxies.ts';
 import {
   baseAddressProblem,
@@ -55,6 +56,8 @@ export interface Settings {
   /** The port of the metrics; undefined disables them. */
   readonly metricsPort: number | undefined;
   readonly metricsHost: string;
+  /** Undefined disables traces. */
+  readonly traces: TraceSettings | undefined;
   readonly logLevel: LogLevel;
 }
 
@@ -150,6 +153,7 @@ function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
     isTrustedProxy: readTrustedProxies(read),
     metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
     metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
+    traces: readTraceSettings(read),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
   };
 }

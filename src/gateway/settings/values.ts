@@ -37,6 +37,11 @@ function isForClient(value: string): boolean {
   }
 }
 
+export function shareProblem(value: string): string | undefined {
+  const share = Number(value);
+  return share >= 0 && share <= 1 ? undefined : `must be a number from 0 to 1, not "${value}"`;
+}
+
 /** Normalises an address as `new URL` does, without a trailing slash, so that URLs can be compared with it. */
 export function normalized(address: string): string {
   return URL.parse(address)?.href.replace(/\/+$/, '') ?? address;

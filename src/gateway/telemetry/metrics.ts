@@ -109,6 +109,12 @@ export class Metrics {
     return this.#gauge('redis_up', 'Whether Redis responds.');
   }
 
+  /** Created only when traces are exported, because the metric is meaningless otherwise. */
+  droppedSpans(): (count: number) => void {
+    const counter = this.#counter('dropped_spans_total', 'Spans that were not exported.', []);
+    return (count) => counter.inc(count);
+  }
+
   #counter<const Label extends string>(name: string, help: string, labelNames: readonly Label[]) {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }

@@ -6,6 +6,7 @@ import { requestPath } from '../http/request-target.ts';
 import { type CallTrace, millisecondsSince, type RequestTrace, traceOf } from '../trace/request-trace.ts';
 import { traceIdOf } from '../trace/trace-context.ts';
 import type { Metrics } from './metrics.ts';
+import type { Traces } from './traces.ts';
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
@@ -13,6 +14,8 @@ export interface TelemetryOptions {
   readonly logger: Logger;
   /** Undefined when metrics are disabled. */
   readonly metrics?: Metrics | undefined;
+  /** Undefined when traces are disabled. */
+  readonly traces?: Traces | undefined;
   /** The route patterns that identify requests. */
   readonly routes: () => readonly { readonly method: string; readonly path: string }[];
   /** Requested often, and by machines, so its log lines are at debug level. */
@@ -23,26 +26,33 @@ interface Observed {
   readonly request: Request;
   readonly trace: RequestTrace;
   readonly route: string;
+  readonly method: string;
 }
 
 export class Telemetry {
   readonly #logger: Logger;
   readonly #metrics: Metrics | undefined;
+  readonly #traces: Traces | undefined;
   readonly #quietRoute: string;
   readonly #routes: TelemetryOptions['routes'];
   #patterns: ReadonlySet<string> | undefined;
 
-  constructor({ logger, metrics, routes, quietRoute }: TelemetryOptions) {
+  constructor({ logger, metrics, traces, routes, quietRoute }: TelemetryOptions) {
     this.#logger = logger;
     this.#metrics = metrics;
+    this.#traces = traces;
     this.#routes = routes;
     this.#quietRoute = quietRoute;
   }
 
   /** @param handle responds to the request, synchronously or by a promise */
   observe(request: Request, handle: () => unknown): unknown {
-    const observed = { request, trace: traceOf(request), route: this.#routeOf(request.url) };
-    this.#metrics?.began(observed.route);
+    const trace = traceOf(request);
+    const route = this.#routeOf(request.url);
+    const method = METHODS.has(request.method) ? request.method : 'other';
+    const observed = { request, trace, route, method };
+    this.#metrics?.began(route);
+    this.#traces?.begin(request.headers, observed);
     const result = handle();
     return result instanceof Promise
       ? result.then((response) => this.#responded(observed, response))
@@ -81,10 +91,10 @@ export class Telemetry {
     return response;
   }
 
-  #ended({ request, trace, route }: Observed, status: number, headMs: number): void {
+  #ended({ trace, route, method }: Observed, status: number, headMs: number): void {
     if (trace.clientGone === 'waiting') trace.forgetResponse();
-    const method = METHODS.has(request.method) ? request.method : 'other';
     this.#metrics?.ended({ route, method, status, trace });
+    trace.span?.end(status, trace);
     const level = this.#levelOf(route, method, status, trace);
     if (!this.#logger.isLevelEnabled(level)) return;
     const { headers, calls, refresh, refreshTokenReused, oauthError } = trace;

@@ -23,6 +23,20 @@ export interface CallTrace {
   readonly ms: number;
 }
 
+/** The span of a call to another server. */
+export interface CallSpan {
+  /** Makes this span the parent of what the other server records. */
+  readonly headers: Pick<TraceHeaders, 'traceparent'>;
+  end(outcome: CallTrace['outcome']): void;
+}
+
+/** The span of a request, which exists only while traces are exported. */
+export interface RequestSpan {
+  beginCall(call: { readonly name: CallName; readonly method: string; readonly url: string }): CallSpan;
+  /** Ends the span with what the trace holds by then. */
+  end(status: number, trace: RequestTrace): void;
+}
+
 /**
  * How the request got its pair. `shared`: from a refresh that another request began. `replayed`: from a finished one.
  * `ended`: not at all, because the session was signed out.
@@ -45,7 +59,8 @@ export type OAuthError =
  */
 export class RequestTrace {
   readonly startedAt = performance.now();
-  readonly headers: TraceHeaders;
+  headers: TraceHeaders;
+  span: RequestSpan | undefined;
   /** The headers that name the client's address to the upstream. They are for it alone, not for a log or a metric. */
   clientAddressHeaders: Readonly<Record<string, string>> | undefined;
   readonly calls: CallTrace[] = [];

@@ -8,6 +8,7 @@ import { proxyErrorOf } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
 import {
   type CallName,
+  type CallSpan,
   type CallTrace,
   millisecondsSince,
   type RequestTrace,
@@ -68,8 +69,11 @@ export function longestMs({ timeoutMs, bodyMode }: UpstreamCall): number {
  */
 export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Promise<UpstreamResponse> {
   const startedAt = performance.now();
-  const remember = (outcome: CallTrace['outcome']) =>
+  const span = trace.span?.beginCall(call);
+  const remember = (outcome: CallTrace['outcome']) => {
     trace.calls.push({ call: call.name, outcome, ms: millisecondsSince(startedAt) });
+    span?.end(outcome);
+  };
   const controller = new AbortController();
   const onLate = () => controller.abort(new DOMException('deadline exceeded', 'TimeoutError'));
   let timer = setTimeout(onLate, call.timeoutMs);
@@ -78,7 +82,7 @@ export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Pr
   call.signal?.addEventListener('abort', abort);
   if (call.signal?.aborted) abort();
   try {
-    const fetched = await send(call, trace, controller.signal);
+    const fetched = await send(call, trace, span, controller.signal);
     if (!isValid(call, fetched)) {
       await cancelQuietly(fetched.body);
       throw invalid(call.texts);
@@ -101,12 +105,18 @@ export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Pr
   }
 }
 
-function send(call: UpstreamCall, trace: RequestTrace, signal: AbortSignal): Promise<Response> {
+function send(
+  call: UpstreamCall,
+  trace: RequestTrace,
+  span: CallSpan | undefined,
+  signal: AbortSignal,
+): Promise<Response> {
   return fetch(call.url, {
     method: call.method,
     headers: {
       ...call.headers,
       ...trace.headers,
+      ...span?.headers,
       // The identity provider does not get it: the user has been there in person.
       ...(call.name !== 'token' && trace.clientAddressHeaders),
     },

@@ -15,16 +15,28 @@ const LIST = `
   process.exit(0);
 `;
 
+const COLLECTOR = 'http://127.0.0.1:1';
+
 /** What only some settings or requests need, by a part of its path. */
 const OPTIONAL = [
   ...['/prom-client/', '/oauth4webapi/', '/jose/dist/webapi/index.js', '/gateway/openapi/'],
-  ...['/gateway/check/', 'node:net'],
+  ...['/gateway/check/', '/@opentelemetry/sdk-trace/', 'node:net'],
 ];
 
 it.each([
   ['no optional module', {}, []],
   ['the metrics with METRICS_PORT', { METRICS_PORT: '0' }, ['/prom-client/']],
   ['what parses addresses with FORWARD_CLIENT_ADDRESS', { FORWARD_CLIENT_ADDRESS: 'true' }, ['node:net']],
+  [
+    'the traces with an address for them',
+    { OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR },
+    ['/@opentelemetry/sdk-trace/'],
+  ],
+  [
+    'the traces with their own',
+    { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: COLLECTOR },
+    ['/@opentelemetry/sdk-trace/'],
+  ],
 ])('A start loads %s', async (_, settings, expected) => {
   const environment = { ...SETTINGS, LOG_LEVEL: 'silent', ...settings };
   const { output } = await runToEnd([process.execPath, '-e', LIST], { cwd: ROOT, environment });

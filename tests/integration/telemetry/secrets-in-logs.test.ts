@@ -6,6 +6,7 @@ import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { CLIENT_ADDRESS, EVERY_FLOW, MARK, scriptEveryFlow } from '../../support/leak-scenarios.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { startTraceReceiver } from '../../support/trace-receiver.ts';
 import { ORIGIN } from '../../support/world.ts';
 
 const CLIENT_KEY = clientKeyPair('ES256', MARK);
@@ -25,6 +26,9 @@ describe.each(['production', 'development'])('everything that a gateway writes i
   ])('is free of secrets in every flow with %s', async (_, secrets) => {
     const upstream = new ScriptedUpstream();
     scriptEveryFlow(upstream);
+    // The first export fails, so that the log says why.
+    let exports = 0;
+    await using receiver = startTraceReceiver(() => new Response(MARK, { status: exports++ ? 200 : 500 }));
     const metricsPort = await freePorts(1);
     const log: string[] = [];
     const settings = {
@@ -34,6 +38,8 @@ describe.each(['production', 'development'])('everything that a gateway writes i
       IDP_URL: upstream.identityProviderUrl,
       METRICS_PORT: String(metricsPort),
       REDIS_URL: `redis://:${MARK}@127.0.0.1:1`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_EXPORTER_OTLP_HEADERS: `api-key=${MARK}`,
       ...secrets,
       COOKIE_KEYS_ACCEPT_PLAIN: 'true',
       FORWARD_CLIENT_ADDRESS: 'true',
@@ -53,7 +59,8 @@ describe.each(['production', 'development'])('everything that a gateway writes i
     expect(await gateway.exited).toBe(0);
     await gateway[Symbol.asyncDispose]();
     await upstream.stop();
-    const written = `${log.join('\n')}\n${metrics}\n${gateway.stderr()}`;
+    const exported = receiver.received.map(({ bytes }) => bytes.toString('latin1')).join('\n');
+    const written = `${log.join('\n')}\n${metrics}\n${gateway.stderr()}\n${exported}`;
 
     const sent = credentialsSent(upstream);
     expect(sent.length).toBeGreaterThanOrEqual(5);
@@ -65,6 +72,8 @@ describe.each(['production', 'development'])('everything that a gateway writes i
     }
     // Without the facts that belong there, the search would prove nothing.
     for (const index of EVERY_FLOW.keys()) expect(linesOf(index)).toHaveLength(1);
+    expect(log.join('\n')).toContain('traces cannot be exported');
+    expect(receiver.spans.length).toBeGreaterThan(EVERY_FLOW.length);
     for (const reason of EXPECTED_REASONS) expect(metrics).toContain(`reason="${reason}"`);
     for (const outcome of ['renewed', 'replayed', 'rejected', 'unreachable']) {
       expect(metrics).toContain(`music_gateway_refreshes_total{outcome="${outcome}"}`);

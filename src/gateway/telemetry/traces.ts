@@ -1,0 +1,135 @@
+/** Exports the spans of requests and their calls by OpenTelemetry. Loaded only when there is an address for them. */
+
+import { createNoopMeter, type Tracer } from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import {
+  ATTR_ERROR_TYPE,
+  ATTR_SERVICE_NAME,
+  ATTR_SERVICE_VERSION,
+} from '@opentelemetry/semantic-conventions';
+import type { Logger } from 'pino';
+import packageJson from '../../../package.json' with { type: 'json' };
+import { describeCause } from '../http/error-summary.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { TraceSettings } from '../settings/trace-settings.ts';
+import type { RequestTrace } from '../trace/request-trace.ts';
+import { receivedContext } from '../trace/trace-context.ts';
+import { ServerSpan } from './request-span.ts';
+
+const { name: SCOPE, version } = packageJson;
+
+/** How long a process that stops waits for its last spans to be received. */
+const FLUSH_MS = 1000;
+
+interface TracesOptions {
+  readonly settings: TraceSettings;
+  readonly serviceName: Settings['serviceName'];
+  readonly logger: Logger;
+  /** Called with the number of spans that are lost: the queue was full, or they could not be exported. */
+  readonly onDropped: ((count: number) => void) | undefined;
+}
+
+/**
+ * Spans wait in a queue of 2048, and are sent in batches of 512 at most, every 5 s or when a batch is full. Spans beyond
+ * that are dropped.
+ */
+export class Traces {
+  readonly #provider: TracerProvider;
+  readonly #tracer: Tracer;
+
+  constructor({ settings, serviceName, logger, onDropped }: TracesOptions) {
+    const exporter = new ReportingExporter(logger);
+    const own = resourceFromAttributes({
+      [ATTR_SERVICE_NAME]: serviceName,
+      [ATTR_SERVICE_VERSION]: version,
+    });
+    const given = detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] });
+    this.#provider = new TracerProvider({
+      resource: defaultResource().merge(own).merge(given),
+      sampler: samplerOf(settings),
+      spanProcessors: [new BatchSpanProcessor({ exporter, selfObsMeterProvider: dropMeter(onDropped) })],
+    });
+    this.#tracer = this.#provider.getTracer(SCOPE, version);
+  }
+
+  /** Begins the span of a request, and makes it the parent of the request's trace context. */
+  begin(headers: Headers, { trace, route, method }: BegunRequest): void {
+    const span = new ServerSpan(this.#tracer, receivedContext(headers), route, method);
+    trace.span = span;
+    trace.headers = { ...trace.headers, traceparent: span.traceparent };
+  }
+
+  /** Exports what is still in the queue, if that is possible in a short time. */
+  async close(): Promise<void> {
+    const flushed = this.#provider.shutdown().catch(() => {});
+    await Promise.race([flushed, Bun.sleep(FLUSH_MS)]);
+  }
+}
+
+interface BegunRequest {
+  readonly trace: RequestTrace;
+  readonly route: string;
+  readonly method: string;
+}
+
+/** Logs when exporting fails, and when it works again. */
+class ReportingExporter extends OTLPTraceExporter {
+  readonly #logger: Logger;
+  #isDown = false;
+
+  constructor(logger: Logger) {
+    super();
+    this.#logger = logger;
+  }
+
+  override export(...[spans, done]: Parameters<SpanExporter['export']>): void {
+    super.export(spans, (result) => {
+      this.#report(result.error);
+      done(result);
+    });
+  }
+
+  #report(error: Error | undefined): void {
+    if (error && !this.#isDown) {
+      // The error itself quotes the response, and perhaps an address.
+      const status = 'code' in error && typeof error.code === 'number' ? error.code : undefined;
+      this.#logger.warn({ cause: describeCause(error), status }, 'traces cannot be exported');
+    }
+    if (!error && this.#isDown) this.#logger.info('traces are exported again');
+    this.#isDown = error !== undefined;
+  }
+}
+
+function samplerOf({ sampler, share }: TraceSettings): Sampler {
+  const byShare = sampler.endsWith('ratio') ? new TraceIdRatioBasedSampler(share) : undefined;
+  const root = byShare ?? (sampler.endsWith('off') ? new AlwaysOffSampler() : new AlwaysOnSampler());
+  return sampler.startsWith('parentbased') ? new ParentBasedSampler({ root }) : root;
+}
+
+/** The processor counts the spans that it has processed; those that are lost have the type of an error. */
+function dropMeter(onDropped: (count: number) => void = () => {}) {
+  const meter = createNoopMeter();
+  meter.createCounter = () => ({
+    add: (count, attributes) => {
+      if (attributes?.[ATTR_ERROR_TYPE]) onDropped(count);
+    },
+  });
+  return { getMeter: () => meter };
+}
