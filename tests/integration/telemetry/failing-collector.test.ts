@@ -90,8 +90,11 @@ describe('a collector', () => {
     await send(gateway, BATCH);
     await eventually(() => gateway.said('traces are exported again'), 'the log line');
     expect(await dropped()).toBe(2 * BATCH);
+    isBroken = true;
+    await send(gateway, BATCH);
+    await eventually(() => gateway.said('traces cannot be exported') === 2, 'the second warning');
     expect(gateway.errors()).not.toContain('s3cr3t');
     await stopsInTime(gateway);
-    expect(receiver.spans).toHaveLength(3 * BATCH);
+    expect(receiver.spans).toHaveLength(4 * BATCH);
   });
 });

@@ -142,6 +142,15 @@ describe('the spans', () => {
     expect(clients[0]?.attributes).not.toContainKey('http.response.status_code');
   });
 
+  it.each([
+    [`${NO_SERVER}/base`, '127.0.0.1', 1],
+    ['http://[::1]', '::1', 80],
+    ['https://[::1]', '::1', 443],
+  ])('of calls to %s have the address %s and the port %d', async (url, address, port) => {
+    const { clients } = await traced(read(PROXIED_PATH, { cookie: ACCESS_ONLY }), { UPSTREAM_URL: url });
+    expect(clients).toMatchObject([{ attributes: { 'server.address': address, 'server.port': port } }]);
+  });
+
   it('of a body that the upstream breaks off has the error of the body', async () => {
     let breakOff = () => {};
     await using broken = await startRawUpstream((socket) => {
