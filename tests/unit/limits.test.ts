@@ -3,7 +3,12 @@ import { limitWarnings, openFilesLimit } from '../../src/gateway/settings/proces
 
 const GiB = 1024 ** 3;
 /** 5,500 calls with those of the short kinds: 11,200 open files. */
-const SETTINGS = { maxInFlightRequests: 4000, maxStreamedBodies: 20, memoryLimitBytes: GiB };
+const SETTINGS = {
+  maxInFlightRequests: 4000,
+  maxStreamedBodies: 20,
+  memoryLimitBytes: GiB,
+  traces: undefined,
+};
 const ENOUGH = { BUN_CONFIG_MAX_HTTP_REQUESTS: '5500' };
 
 describe('limitWarnings()', () => {

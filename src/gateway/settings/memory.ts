@@ -1,12 +1,15 @@
 /** How much memory things use, as measured by `bun run soak`, and how many of them fit into the process's limit. */
 
 import { totalmem } from 'node:os';
+import type { TraceSettings } from './trace-settings.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 /** An idle process that has served some requests of every kind. */
-export const GATEWAY_BYTES = 64 * MiB;
+const GATEWAY_BYTES = 64 * MiB;
+/** What exporting traces adds to it: the packages, the spans of requests in flight, and those that wait in the queue. */
+const TRACES_BYTES = 40 * MiB;
 /** A call that waits for another server: both of its connections, and the state of its request. */
 export const WAITING_CALL_BYTES = 16 * KiB;
 /** A streamed body with a slow reader: what Bun's fetch has read ahead, and what waits to be sent. */
@@ -27,15 +30,23 @@ const MAX_BODY_BUDGET_BYTES = 64 * MiB;
 /** With fewer, a handful of listeners would be refused. A start with so little memory logs a warning. */
 const MIN_STREAMED_BODIES = 8;
 
+type Traces = TraceSettings | undefined;
+
 interface Limits {
   readonly maxInFlightRequests: number;
   readonly maxStreamedBodies: number;
   readonly memoryLimitBytes: number;
+  readonly traces: Traces;
 }
 
 /** The memory that the process may use: the limit of its container or unit, otherwise the machine's memory. */
 export function memoryLimitBytes(): number {
   return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+}
+
+/** The process without anything that is admitted. */
+export function processBytes(traces: Traces): number {
+  return GATEWAY_BYTES + (traces ? TRACES_BYTES : 0);
 }
 
 /** The budget for all request bodies together. */
@@ -49,15 +60,16 @@ export function maxCalls(maxInFlightRequests: number): number {
 }
 
 /** As many as fit beside everything else that may be admitted. */
-export function defaultStreamedBodies(maxInFlightRequests: number, limitBytes: number): number {
-  const others = promisedBytes({ maxInFlightRequests, maxStreamedBodies: 0, memoryLimitBytes: limitBytes });
-  return Math.max(MIN_STREAMED_BODIES, Math.floor((limitBytes - others) / STREAMED_BODY_BYTES));
+export function defaultStreamedBodies(limits: Omit<Limits, 'maxStreamedBodies'>): number {
+  const free = limits.memoryLimitBytes - promisedBytes({ ...limits, maxStreamedBodies: 0 });
+  return Math.max(MIN_STREAMED_BODIES, Math.floor(free / STREAMED_BODY_BYTES));
 }
 
 /** The memory in use when everything that the settings allow happens at once. */
-export function promisedBytes({ maxInFlightRequests, maxStreamedBodies, memoryLimitBytes }: Limits): number {
+export function promisedBytes(limits: Limits): number {
+  const { maxInFlightRequests, maxStreamedBodies, memoryLimitBytes, traces } = limits;
   return (
-    GATEWAY_BYTES +
+    processBytes(traces) +
     maxCalls(maxInFlightRequests) * WAITING_CALL_BYTES +
     requestBodyBudgetBytes(memoryLimitBytes) +
     maxStreamedBodies * STREAMED_BODY_BYTES

@@ -120,6 +120,7 @@ export function settingNames(): ReadonlySet<string> {
 /** Each line has the name, the rule and the default of a setting. */
 function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
   const production = read.text('NODE_ENV', '') === 'production';
+  const traces = readTraceSettings(read);
   const maxInFlightRequests = read.integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, IN_FLIGHT_REQUESTS_BOUND);
   return {
     port: read.integer('PORT', 4175, 0, 65535),
@@ -145,7 +146,7 @@ function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
     maxInFlightPerSession: read.integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, IN_FLIGHT_REQUESTS_BOUND),
     maxStreamedBodies: read.integer(
       'MAX_STREAMED_BODIES',
-      defaultStreamedBodies(maxInFlightRequests, memoryBytes),
+      defaultStreamedBodies({ maxInFlightRequests, memoryLimitBytes: memoryBytes, traces }),
       1,
       STREAMED_BODIES_BOUND,
     ),
@@ -153,7 +154,7 @@ function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
     isTrustedProxy: readTrustedProxies(read),
     metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
     metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
-    traces: readTraceSettings(read),
+    traces,
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
   };
 }

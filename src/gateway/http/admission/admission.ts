@@ -1,8 +1,8 @@
 /** Bounds what the gateway admits: calls to other servers, request bodies and streamed response bodies. */
 
 import {
-  GATEWAY_BYTES,
   PUBLIC_DETAILS_LIMIT,
+  processBytes,
   requestBodyBudgetBytes,
   SHORT_CALL_LIMITS,
   STREAMED_BODY_BYTES,
@@ -57,16 +57,19 @@ export class Admission {
   readonly perSession: SessionLimit;
   readonly requestBodies: BodyBudget;
   readonly memoryLimitBytes: number;
+  readonly #processBytes: number;
 
   constructor({
     maxInFlightRequests,
     maxInFlightPerSession,
     maxStreamedBodies,
     memoryLimitBytes,
+    traces,
   }: Pick<
     Settings,
-    'maxInFlightRequests' | 'maxInFlightPerSession' | 'maxStreamedBodies' | 'memoryLimitBytes'
+    'maxInFlightRequests' | 'maxInFlightPerSession' | 'maxStreamedBodies' | 'memoryLimitBytes' | 'traces'
   >) {
+    this.#processBytes = processBytes(traces);
     this.streams = new Pool(maxInFlightRequests);
     this.streamedBodies = new Pool(maxStreamedBodies);
     this.perSession = new SessionLimit(
@@ -114,7 +117,7 @@ export class Admission {
     const calls = [this.identityProvider, this.sessions, this.signOuts, this.reads, this.streams];
     const inFlight = calls.reduce((sum, { inUse }) => sum + inUse, 0);
     return (
-      GATEWAY_BYTES +
+      this.#processBytes +
       inFlight * WAITING_CALL_BYTES +
       this.requestBodies.usedBytes +
       this.streamedBodies.inUse * STREAMED_BODY_BYTES
