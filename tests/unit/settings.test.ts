@@ -348,6 +348,7 @@ describe('parseSettings()', () => {
     expect(settingsOf({}, GiB).memoryLimitBytes).toBe(GiB);
     expect(settingsOf({}, GiB / 4).maxStreamedBodies).toBe(17);
     expect(settingsOf({ MAX_IN_FLIGHT_REQUESTS: '1' }, GiB / 4).maxStreamedBodies).toBe(44);
+    expect(settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR }, GiB).maxStreamedBodies).toBe(328);
     expect(settingsOf({ MAX_STREAMED_BODIES: '100' }, GiB / 4).maxStreamedBodies).toBe(100);
   });
 
