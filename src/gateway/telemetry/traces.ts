@@ -47,8 +47,8 @@ interface TracesOptions {
 }
 
 /**
- * Spans wait in a queue of 2048, and are sent in batches of 512 at most, every 5 s or when a batch is full. Spans beyond
- * that are dropped.
+ * Spans wait in a queue of 2048, and leave in batches of at most 512, every 5 s or when a batch is full. Spans that find
+ * the queue full are dropped. These are the defaults of the package.
  */
 export class Traces {
   readonly #provider: TracerProvider;
