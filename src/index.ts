@@ -19,7 +19,8 @@ async function main(): Promise<void> {
     process.exit(1);
   }
   const { settings } = outcome;
-  const { logger, close } = openLog(settings);
+  const metrics = await loadMetrics(settings);
+  const { logger, close } = openLog(settings, () => metrics?.logFailed());
   const exit = async (status: number) => {
     await close();
     process.exit(status);
@@ -28,7 +29,6 @@ async function main(): Promise<void> {
   for (const warning of limitWarnings(settings, process.env, openFilesLimit())) {
     logger.warn(warning);
   }
-  const metrics = await loadMetrics(settings);
   const traces = await loadTraces(settings, logger, metrics);
   const gateway = createGateway({ settings, logger, metrics, traces });
   const problem =

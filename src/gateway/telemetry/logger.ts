@@ -20,11 +20,13 @@ export interface Log {
   close(): Promise<void>;
 }
 
-export function openLog({ logLevel }: Settings): Log {
+/** @param onFailure called for each write that fails, and for lines that are dropped */
+export function openLog({ logLevel }: Pick<Settings, 'logLevel'>, onFailure = () => {}): Log {
   // Written in the background: a slow reader of the log must hold up no request.
   const output = pino.destination({ dest: 1, sync: false, maxLength: MAX_WAITING_BYTES });
   // A full disk costs the log and nothing else: without this listener, the error would end the process.
-  output.on('error', () => {});
+  output.on('error', onFailure);
+  output.on('drop', onFailure);
   const lines = new CollectedLines((text) => output.write(text));
   // The last lines before a crash are those that explain it.
   const flushAtCrash = () => {

@@ -47,6 +47,7 @@ export class Metrics {
   readonly #brokenBodies = this.#counter('broken_bodies_total', 'Bodies that the upstream broke off.', [
     'route',
   ]);
+  readonly #logFailures = this.#counter('log_failures_total', 'Failed writes of the log.', []);
 
   constructor() {
     this.#gauge('info', 'The version that runs.', ['version']).set({ version: packageJson.version }, 1);
@@ -98,6 +99,11 @@ export class Metrics {
     if (trace.bytes) this.#sentBytes.inc({ route }, trace.bytes);
     if (trace.clientGone) this.#aborts.inc({ route, phase: trace.clientGone });
     if (trace.brokenBody) this.#brokenBodies.inc({ route });
+  }
+
+  /** Lines of the log could not be written, or were dropped, which the log itself cannot say. */
+  logFailed(): void {
+    this.#logFailures.inc();
   }
 
   watch(admission: Admission): void {
