@@ -27,7 +27,7 @@ export async function readAlerts() {
   return groups.flatMap(({ rules }) => rules);
 }
 
-const SELECTOR = /\b(?:up|(?:music_gateway|process|nodejs)_\w+)(?:\{[^}]*\}|(?=[[\s)]|$))/g;
+const SELECTOR = /\b(?:up|(?:music_gateway|process|nodejs|probe)_\w+)(?:\{[^}]*\}|(?=[[\s)]|$))/g;
 const GROUPING = /\b(?:by|without) \(([^)]*)\)/g;
 
 /** What a query reads, such as `up{job="music-gateway"}`. */

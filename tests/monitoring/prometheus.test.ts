@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { eventually } from '../support/eventually.ts';
 import { PROMETHEUS, type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { REDIS_SERVER } from '../support/redis.ts';
-import { describeWith } from '../support/requirements.ts';
+import { describeWith, program } from '../support/requirements.ts';
 import { ALERTS_FILE, groupingLabelsOf, readAlerts, selectorsOf } from './alerts.ts';
 import { chartsOf, readDashboard } from './dashboard.ts';
+import { BLACKBOX_EXPORTER, type ProbedAddresses, startProbedAddresses } from './probed-addresses.ts';
 import { startWatchedGateways, type WatchedGateways } from './scraped-gateways.ts';
 import { everythingOnce } from './traffic.ts';
 
@@ -41,9 +42,12 @@ function filled(query: string): string {
   return query.replaceAll('$instance', '.+').replaceAll('$__rate_interval', RATE_INTERVAL);
 }
 
-describeWith([PROMETHEUS, REDIS_SERVER], 'a Prometheus that watches two gateways', () => {
+const REQUIREMENTS = [PROMETHEUS, BLACKBOX_EXPORTER, REDIS_SERVER, program('openssl')];
+
+describeWith(REQUIREMENTS, 'a Prometheus that watches two gateways', () => {
   const stack = new AsyncDisposableStack();
   let gateways: WatchedGateways;
+  let probed: ProbedAddresses;
   let prometheus: Prometheus;
   let endTraffic: () => Promise<void>;
 
@@ -55,9 +59,15 @@ describeWith([PROMETHEUS, REDIS_SERVER], 'a Prometheus that watches two gateways
     const atOnce = rules.replaceAll(/^( +for:) .*$/gm, '$1 0s').replaceAll(/\[\d+m\]/g, `[${RATE_INTERVAL}]`);
     await Bun.write(impatient, atOnce);
     gateways = stack.use(await startWatchedGateways());
-    const ruleFiles = [ALERTS_FILE, impatient];
+    probed = stack.use(await startProbedAddresses());
     prometheus = stack.use(
-      await startPrometheus({ targets: gateways.targets, ruleFiles, intervalMs: INTERVAL_MS }),
+      await startPrometheus({
+        targets: gateways.targets,
+        probes: [probed.expiring, probed.silent],
+        exporter: probed.exporter,
+        ruleFiles: [ALERTS_FILE, impatient],
+        intervalMs: INTERVAL_MS,
+      }),
     );
     let isOver = false;
     const traffic = (async () => {
@@ -106,11 +116,24 @@ describeWith([PROMETHEUS, REDIS_SERVER], 'a Prometheus that watches two gateways
     );
   });
 
+  /** Those of the alerts that do not fire. */
+  const quiet = async (wanted: readonly Record<string, string>[]) => {
+    const firing = (await prometheus.alerts()).filter(({ state }) => state === 'firing');
+    return wanted.filter((each) => !firing.some(({ labels }) => Bun.deepMatch(each, labels)));
+  };
+
+  it('fires for a certificate that expires, and for an address that does not respond', async () => {
+    const job = 'music-gateway-probes';
+    const expires = { alertname: 'MusicGatewayCertificateExpires', job, severity: 'warning' };
+    const fails = { alertname: 'MusicGatewayProbeFails', job, severity: 'critical' };
+    const firing = [
+      { ...expires, instance: probed.expiring },
+      { ...fails, instance: probed.silent },
+    ];
+    await expectNoneLeft(() => quiet(firing));
+  });
+
   it('fires when requests are refused, when a token is too large, and when a gateway is killed', async () => {
-    const quiet = async (wanted: readonly Record<string, string>[]) => {
-      const firing = (await prometheus.alerts()).filter(({ state }) => state === 'firing');
-      return wanted.filter((each) => !firing.some(({ labels }) => Bun.deepMatch(each, labels)));
-    };
     const job = 'music-gateway';
     const refusing = { alertname: 'MusicGatewayRefusesRequests', job, severity: 'critical' };
     const tooLarge = { alertname: 'MusicGatewayTokensTooLarge', job, severity: 'warning' };

@@ -14,9 +14,8 @@ const EXAMPLE = new URL('../../deploy/monitoring/prometheus.yml', import.meta.ur
 const Example = Type.Object({
   global: Type.Object({ scrape_interval: Type.String(), evaluation_interval: Type.String() }),
   rule_files: Type.Array(Type.String()),
-  scrape_configs: Type.Array(
-    Type.Object({ static_configs: Type.Array(Type.Object({ targets: Type.Array(Type.String()) })) }),
-  ),
+  /** The gateways, and what the blackbox exporter asks for. */
+  scrape_configs: Type.Tuple([Type.Object({}), Type.Object({})]),
 });
 
 const Labels = Type.Record(Type.String(), Type.String());
@@ -32,8 +31,12 @@ const Alerts = Type.Object({
 });
 
 export interface PrometheusOptions {
-  /** Host and port of each. */
+  /** Host and port of each gateway's metrics. */
   readonly targets: readonly string[];
+  /** The URLs that the blackbox exporter asks for. */
+  readonly probes: readonly string[];
+  /** Host and port of the blackbox exporter. */
+  readonly exporter: string;
   readonly ruleFiles: readonly string[];
   readonly intervalMs: number;
 }
@@ -80,16 +83,22 @@ export async function startPrometheus(options: PrometheusOptions) {
 }
 
 /** The example, with other targets, each on a machine of its own, and in a hurry. */
-async function configuration({ targets, ruleFiles, intervalMs }: PrometheusOptions) {
-  const example = YAML.parse(await Bun.file(EXAMPLE).text());
+async function configuration({ targets, probes, exporter, ruleFiles, intervalMs }: PrometheusOptions) {
+  const text = await Bun.file(EXAMPLE).text();
+  const example = YAML.parse(text.replace('127.0.0.1:9115', exporter));
   Value.Assert(Example, example);
   const interval = `${intervalMs}ms`;
   const machines = targets.map((target) => ({ targets: [target], labels: { machine: target } }));
+  const [gateways, probed] = example.scrape_configs;
   return {
     ...example,
     global: { ...example.global, scrape_interval: interval, evaluation_interval: interval },
     rule_files: ruleFiles,
-    scrape_configs: example.scrape_configs.map((scrape) => ({ ...scrape, static_configs: machines })),
+    scrape_configs: [
+      { ...gateways, static_configs: machines },
+      // On a busy machine a TLS handshake takes longer than the interval.
+      { ...probed, scrape_interval: '2s', static_configs: [{ targets: probes }] },
+    ],
   };
 }
 
