@@ -74,6 +74,7 @@ function script(upstream: ScriptedUpstream): ScriptedUpstream {
     .on('POST /v1/auth/refresh', ({ body }) => {
       const { refresh_token: token } = JSON.parse(body);
       if (token.startsWith('late')) return never();
+      if (token.startsWith('failing')) return new Response('', { status: 503 });
       return token.startsWith('ended') ? new Response('', { status: 401 }) : pair('access');
     })
     .on('POST /v1/auth/logout', () => new Response(null, { status: 204 }))

@@ -36,8 +36,7 @@ export async function everythingOnce({ main, small, upstream }: WatchedGateways)
   const spent = `refresh-spent-${++rounds}`;
   await Promise.all([session('expired', spent), session('expired', spent)]);
   await session('expired', spent);
-  await session('expired', `ended-${rounds}`);
-  await session('expired', `late-${rounds}`);
+  for (const outcome of ['ended', 'failing', 'late']) await session('expired', `${outcome}-${rounds}`);
 
   for (const json of [ORDER, { ...ORDER, prompt: '' }])
     await read('/api/music/generate', { cookie: SIGNED_IN, json });
