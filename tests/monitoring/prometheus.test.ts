@@ -133,6 +133,15 @@ describeWith(REQUIREMENTS, 'a Prometheus that watches two gateways', () => {
     await expectNoneLeft(() => quiet(firing));
   });
 
+  it('fires when Redis stalls', async () => {
+    const [instance] = gateways.targets;
+    gateways.redis.stall();
+    await expectNoneLeft(() =>
+      quiet([{ alertname: 'MusicGatewayRedisAway', severity: 'warning', instance }]),
+    );
+    gateways.redis.resume();
+  });
+
   it('fires when requests are refused, when a token is too large, and when a gateway is killed', async () => {
     const job = 'music-gateway';
     const refusing = { alertname: 'MusicGatewayRefusesRequests', job, severity: 'critical' };

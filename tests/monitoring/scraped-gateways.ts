@@ -3,7 +3,7 @@
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { startRedis } from '../support/redis.ts';
+import { type Redis, startRedis } from '../support/redis.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 const TRACK = Buffer.alloc(300_000, 'music');
@@ -16,6 +16,8 @@ export interface WatchedGateways extends AsyncDisposable {
   /** Host and port of their metrics, in that order. */
   readonly targets: readonly [string, string];
   readonly upstream: ScriptedUpstream;
+  /** That of `main`. */
+  readonly redis: Redis;
 }
 
 export async function startWatchedGateways(): Promise<WatchedGateways> {
@@ -54,6 +56,7 @@ export async function startWatchedGateways(): Promise<WatchedGateways> {
     small,
     targets: [`127.0.0.1:${port}`, `127.0.0.1:${port + 1}`],
     upstream,
+    redis,
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }
