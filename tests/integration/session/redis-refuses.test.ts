@@ -1,5 +1,5 @@
 import { expect, it } from 'bun:test';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, rmdir } from 'node:fs/promises';
 import { eventually } from '../../support/eventually.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { CLAIM, RENEWAL, redisStoreAt } from '../../support/refresh-coordinator.ts';
@@ -166,6 +166,24 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     await starting.hears(/^RedisError LOADING$/);
     await loaded;
     await starting.hears('up');
+  });
+
+  it('cannot save its data, as on a full disk, goes on alone until it can', async () => {
+    await using redis = await startRedis('--save', '3600', '1');
+    const obstacle = `${redis.folder}/dump.rdb`;
+    await mkdir(obstacle);
+    using admin = new RedisAdmin(redis.url);
+    const save = async (status: string) => {
+      await admin.send('BGSAVE', []);
+      const hasEnded = async () => String(await admin.send('INFO', ['persistence'])).includes(status);
+      await eventually(hasEnded, status);
+    };
+    await save('rdb_last_bgsave_status:err');
+    const { hears } = instanceAt(redis.url);
+    await hears(/^RedisError MISCONF$/);
+    await rmdir(obstacle);
+    await save('rdb_last_bgsave_status:ok');
+    await hears('up');
   });
 
   it('listens on a socket and has a password is reached by both', async () => {
