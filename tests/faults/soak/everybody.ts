@@ -45,7 +45,6 @@ export class Everybody implements AsyncDisposable {
   /** What fails while somebody has an excuse, or has had one since it began, is not the gateway's fault. */
   #excuses = 0;
   #lastExcuseAt = 0;
-  readonly #arrivedAt = performance.now();
 
   private constructor(machine: VirtualMachine) {
     this.#machine = machine;
@@ -125,14 +124,14 @@ export class Everybody implements AsyncDisposable {
     if (isExcused) count(this.excused, kind);
     else
       this.problems.add(
-        `${kind} at ${secondsSince(this.#arrivedAt)}: ${error instanceof Error ? error.message : error}`,
+        `${kind} at ${new Date().toISOString()}: ${error instanceof Error ? error.message : error}`,
       );
   }
 
   /** Nothing excuses that somebody is signed out. */
   async #lost(kind: string, user: User): Promise<void> {
     this.signedOut++;
-    this.problems.add(`${kind} was signed out at ${secondsSince(this.#arrivedAt)}`);
+    this.problems.add(`${kind} was signed out at ${new Date().toISOString()}`);
     await user.signIn().catch(() => Bun.sleep(MOST_PAUSE_MS));
   }
 
@@ -194,8 +193,4 @@ async function expectText(response: Response, part: string): Promise<void> {
 
 function count(counts: Map<string, number>, kind: string): void {
   counts.set(kind, (counts.get(kind) ?? 0) + 1);
-}
-
-function secondsSince(startedAt: number): string {
-  return `${Math.round((performance.now() - startedAt) / 1000)} s`;
 }

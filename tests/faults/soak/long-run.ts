@@ -75,8 +75,10 @@ export async function longRun(run: LongRun): Promise<Outcome<Figures>> {
   if (refusedRefreshes) problems.add(`the upstream refused ${refusedRefreshes} refresh tokens`);
   if (generations > everybody.orders)
     problems.add(`${everybody.orders} orders became ${generations} creations`);
+  const missedRedis: string[] = [];
   for (const name of ['a', 'b'] as const) {
     const log = await machine.log(name);
+    missedRedis.push(...outages(log).map((outage) => `${name} ${outage}`));
     const errors = log
       .split('\n')
       .filter((line) => line.includes('"level":"error"') || line.includes('"refreshTokenReused"'));
@@ -87,12 +89,19 @@ export async function longRun(run: LongRun): Promise<Outcome<Figures>> {
     'requests by kind': list(everybody.served),
     'excused while the upstream restarted': list(everybody.excused),
     'signed out': everybody.signedOut,
+    'without Redis': missedRedis.join(', '),
     'refreshes, sign-ins, creations upstream': `${refreshes}, ${signIns}, ${generations}`,
     'most MB that an instance gained': growth(timeline.samples, ({ memoryMb }) => memoryMb),
     'most files that an instance gained': growth(timeline.samples, ({ files }) => files),
     'p99 ms of session checks: first, last third': timeline.thirds(({ p99Ms }) => p99Ms).join(', '),
   };
   return { figures, problems: problems.list(), plot: timeline.plot() };
+}
+
+/** When an instance lost Redis, and why. */
+function outages(log: string): string[] {
+  const lines = log.matchAll(/"time":"[^T]*T(.{8})[^\n]*"cause":"([^"]*)","msg":"Redis does not respond/g);
+  return [...lines].map(([, time, cause]) => `${time} ${cause}`);
 }
 
 async function sample(machine: VirtualMachine, everybody: Everybody): Promise<Sample> {
