@@ -44,6 +44,9 @@ export const TLS_PROXIES = [
 /** HAProxy that waits one second for a client that stalls, so that a test can wait for it. */
 export const prepareImpatientHaproxy = haproxyWith({ 'timeout client 60s': 'timeout client 1s' });
 
+/** HAProxy with one gateway that runs; nothing listens where the other one would. */
+export const prepareHaproxyOfOne = haproxyWith({ '"${GATEWAY_B}"': '127.0.0.1:1' });
+
 export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
   const folder = await mkdtemp(`${tmpdir()}/tls-proxy-`);
   const certificate = await makeCertificate(folder);

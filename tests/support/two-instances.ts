@@ -106,7 +106,7 @@ export async function startTwoInstances() {
 }
 
 /** What HAProxy's statistics say of each gateway. */
-async function readStatistics(address: string) {
+export async function readStatistics(address: string) {
   const [head = '', ...rows] = (await (await fetch(`${address};csv`)).text()).split('\n');
   const columns = head.replace('# ', '').split(',');
   return rows
