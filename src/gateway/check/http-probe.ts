@@ -45,7 +45,8 @@ const CERTIFICATES: Readonly<Record<string, string>> = {
 /** Says why a call that has this trace got no response. */
 export function failureText(error: unknown, { calls }: RequestTrace): string {
   const cause = error instanceof Error ? error.cause : undefined;
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  // That of a DOMException, such as a timeout, is a number without a meaning for operators.
+  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
   const outcome = calls.at(-1)?.outcome;
   const known = typeof outcome === 'string' && outcome !== 'client_gone' ? FAILURES[outcome] : undefined;
   return `${CERTIFICATES[code] ?? known ?? 'does not respond with valid HTTP'}${code && ` (${code})`}`;

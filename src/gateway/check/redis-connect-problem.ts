@@ -30,7 +30,9 @@ function reply({ protocol, hostname, port, pathname }: URL): Promise<string> {
     ? tls.connect(address)
     : net.connect(protocol.includes('+unix') ? { path: pathname } : address);
   socket.once(isTls ? 'secureConnect' : 'connect', () => socket.write('PING\r\n'));
-  socket.once('data', (data) => resolve(/^[+-]([A-Z]+)/.exec(data.toString('latin1'))?.[1] ?? 'no Redis'));
+  socket.once('data', (data) =>
+    resolve(/^[+-]([A-Z]{1,20})\b/.exec(data.toString('latin1'))?.[1] ?? 'no Redis'),
+  );
   socket.once('error', (error) => resolve('code' in error ? String(error.code) : error.name));
   socket.once('close', () => resolve('closed'));
   socket.setTimeout(DEADLINE_MS / 2, () => resolve('LATE'));

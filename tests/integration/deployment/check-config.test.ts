@@ -197,8 +197,20 @@ describe('bun run check-config --connect', () => {
     });
     expect(performance.now() - startedAt).toBeLessThan(9_000);
     silent.close();
-    expect(lines.filter((line) => /^error: .* does not respond/.test(line))).toHaveLength(3);
+    expect(lines.filter((line) => /^error: .* does not respond[^()]*$/.test(line))).toHaveLength(3);
     expect(status).toBe(1);
+  });
+
+  it('prints no more of a server that is no Redis than one word', async () => {
+    const stranger = net.createServer((socket) => {
+      socket.on('error', () => {});
+      socket.on('data', () => socket.end(`-${'A'.repeat(10_000)}\u001b[2J\r\n`));
+    });
+    stranger.listen(0, '127.0.0.1');
+    const { port } = Object(stranger.address());
+    const found = await connect({ REDIS_URL: `redis://127.0.0.1:${port}` });
+    stranger.close();
+    expectLine(found, /^error: REDIS_URL: redis:\/\/[\d.:]+ cannot be reached \(no Redis\)$/);
   });
 
   it.each([
