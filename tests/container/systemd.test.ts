@@ -69,7 +69,10 @@ describeWith(REQUIREMENTS, 'the unit, under systemd', () => {
     await host.keepSecret('cookie-keys', second);
     await restart();
     expect([await opens(world, newer), await opens(world, cookies)]).toEqual([true, false]);
-    expect(await host.log(GATEWAY)).not.toMatch(/"level":"(warn|error)"(?!.*open files)/);
+    // On a busy machine it may have missed Redis for a moment. A wrong password would have another cause.
+    expect(await host.log(GATEWAY)).not.toMatch(
+      /"level":"(warn|error)"(?!.*(open files|"cause":"TimeoutError"))/,
+    );
   });
 
   it('shows no secret to another user, nor in what systemd knows of the unit', async () => {
