@@ -8,7 +8,8 @@ import {
   requestData,
   sendRequest,
 } from './gateway-request.ts';
-import type { Generation, GenerationOptions, GenerationOrder } from './generation.ts';
+import type { Generation, GenerationOptions } from './generation.ts';
+import type { GenerationOrder } from './generation-order.ts';
 import { createPageSignIn, loadCodeFlow } from './page-sign-in.ts';
 import { generate } from './recovering-generation.ts';
 import { repeatWhileTemporary } from './repetition.ts';

@@ -1,18 +1,6 @@
-/** What a generation is: its order, its options, its progress and its outcome. */
+/** What a generation is: its options, its progress and its outcome. */
 
 import type { UnfinishedGenerations } from './unfinished-generations.ts';
-
-/** What to generate, in the gateway's own words. */
-export interface GenerationOrder {
-  /** As `models` names it. */
-  readonly model: string;
-  /** At most 4,100 characters. */
-  readonly prompt: string;
-  /** Milliseconds, from 3,000 to 600,000. */
-  readonly music_length_ms: number;
-  readonly force_instrumental?: boolean | undefined;
-  readonly is_public?: boolean | undefined;
-}
 
 export interface GenerationOptions {
   /**

@@ -8,12 +8,8 @@ export {
   type SessionCheck,
 } from './gateway-client.ts';
 export { GatewayRequestError } from './gateway-request.ts';
-export type {
-  Generation,
-  GenerationOptions,
-  GenerationOrder,
-  GenerationProgress,
-} from './generation.ts';
+export type { Generation, GenerationOptions, GenerationProgress } from './generation.ts';
+export type { GenerationOrder } from './generation-order.ts';
 export { RecoveryError } from './recovery-error.ts';
 export { type IdentityProvider, SignInError, type SignInStorage } from './sign-in.ts';
 export { type UnfinishedGeneration, UnfinishedGenerations } from './unfinished-generations.ts';

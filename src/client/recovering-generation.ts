@@ -2,11 +2,12 @@
 
 import { ArrivedAudio } from './arrived-audio.ts';
 import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
-import type { Generation, GenerationOptions, GenerationOrder, GenerationProgress } from './generation.ts';
+import type { Generation, GenerationOptions, GenerationProgress } from './generation.ts';
+import { copyOrder, type GenerationOrder } from './generation-order.ts';
 import { RecoveringBody } from './recovering-body.ts';
 import { afterBreak } from './recovery-error.ts';
 import { repeatWhileTemporary } from './repetition.ts';
-import { copyOrder, sendOrder } from './send-order.ts';
+import { sendOrder } from './send-order.ts';
 
 const STALL_MS = 20_000;
 

@@ -1,7 +1,8 @@
 /** Sends an order over one connection. */
 
 import { type GatewayConnection, sendRequest } from './gateway-request.ts';
-import type { GenerationOptions, GenerationOrder } from './generation.ts';
+import type { GenerationOptions } from './generation.ts';
+import { copyOrder, type GenerationOrder } from './generation-order.ts';
 
 /** The beginning of a track, whose body fails when the connection breaks. */
 export type BegunTrack = Awaited<ReturnType<typeof sendOrder>>;
@@ -29,10 +30,4 @@ export async function sendOrder(
     contentType: headers.get('content-type') ?? 'audio/mpeg',
     body,
   };
-}
-
-/** Without whatever else the caller's object has. */
-export function copyOrder(order: GenerationOrder): GenerationOrder {
-  const { model, prompt, music_length_ms, force_instrumental, is_public } = order;
-  return { model, prompt, music_length_ms, force_instrumental, is_public };
 }

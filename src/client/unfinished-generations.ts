@@ -1,7 +1,7 @@
 /** Keeps the orders of a tab until their outcome is known, so that a reload neither loses a track nor pays for it twice. */
 
 import { isRecord } from './gateway-request.ts';
-import type { GenerationOrder } from './generation.ts';
+import type { GenerationOrder } from './generation-order.ts';
 import type { SignInStorage } from './sign-in.ts';
 
 export interface UnfinishedGeneration {

@@ -1,6 +1,6 @@
 /** The form that orders a track. It reuses the Idempotency-Key when a failed order is sent again unchanged. */
 
-import type { GenerationOrder } from '../../client/generation.ts';
+import type { GenerationOrder } from '../../client/generation-order.ts';
 import type { TextKey } from './english.ts';
 import { createLengthField, createPromptField } from './order-fields.ts';
 import { connectSuggestions } from './order-suggestions.ts';

@@ -1,7 +1,8 @@
 /** Receives a track that is being made: as it arrives, with recovery, or as a whole when it is complete. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
-import type { GenerationOptions, GenerationOrder } from '../../client/generation.ts';
+import type { GenerationOptions } from '../../client/generation.ts';
+import type { GenerationOrder } from '../../client/generation-order.ts';
 import type { LiveAudio } from '../../client/live-audio/live-audio.ts';
 import { ArrivingTrack } from './arriving-track.ts';
 import type { ProgressLine } from './generation-progress.ts';

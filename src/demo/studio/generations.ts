@@ -1,7 +1,7 @@
 /** The tracks of an account that are being made: those that this page orders, and those that it waits for. */
 
 import { GatewayRequestError } from '../../client/gateway-request.ts';
-import type { GenerationOrder } from '../../client/generation.ts';
+import type { GenerationOrder } from '../../client/generation-order.ts';
 import type { SignInStorage } from '../../client/sign-in.ts';
 import { UnfinishedGenerations } from '../../client/unfinished-generations.ts';
 import { type Doing, isSessionEnd } from './failure.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import type { GenerationOrder, GenerationProgress } from '../../../src/client/generation.ts';
+import type { GenerationProgress } from '../../../src/client/generation.ts';
+import type { GenerationOrder } from '../../../src/client/generation-order.ts';
 import type { GenerationRequest } from '../../../src/gateway/routes/schemas.ts';
 import type { World } from '../../support/world.ts';
 import { rejection, respondWith, shareSignedIn } from './page.ts';

@@ -1,7 +1,8 @@
 /** Receives a track. It is bundled for a page, which then has it as `receiving`. */
 
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
-import type { GenerationOrder, GenerationProgress } from '../../../src/client/generation.ts';
+import type { GenerationProgress } from '../../../src/client/generation.ts';
+import type { GenerationOrder } from '../../../src/client/generation-order.ts';
 
 export interface ReceivingPage {
   receivedBytes: number;

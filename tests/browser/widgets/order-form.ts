@@ -1,7 +1,7 @@
 /** The form that orders a track, for the tests of its parts. */
 
 import { mock } from 'bun:test';
-import type { GenerationOrder } from '../../../src/client/generation.ts';
+import type { GenerationOrder } from '../../../src/client/generation-order.ts';
 import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { enter, openPart, settle } from './page.ts';
