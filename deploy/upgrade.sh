@@ -6,6 +6,8 @@ set -eu
 
 INSTALLED=${INSTALLED:-/opt/music-gateway}
 SETTINGS=${SETTINGS:-/etc/music-gateway/settings.env}
+# The same in every shell: admin.sh alone would look into XDG_RUNTIME_DIR, which a login sets and systemd does not.
+export ADMIN_SOCKET="${ADMIN_SOCKET:-/run/music-gateway-haproxy.sock}"
 # How long a release may take to become healthy, and how long it has to stay so, in seconds.
 START_SECONDS=${START_SECONDS:-60}
 HEALTHY_SECONDS=${HEALTHY_SECONDS:-5}

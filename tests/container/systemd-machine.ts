@@ -91,7 +91,10 @@ export async function startSystemdMachine(podman: Podman, settings: Record<strin
       await run('env', ...pairs, 'haproxy', '-D', '-f', `${RELEASE}/deploy/two-instances/haproxy.cfg`);
     },
     upgrade: (release = RELEASE) =>
-      run('env', 'HEALTHY_SECONDS=2', 'START_SECONDS=15', 'sh', `${RELEASE}/deploy/upgrade.sh`, release),
+      run(
+        ...['env', 'HEALTHY_SECONDS=2', 'START_SECONDS=15', 'XDG_RUNTIME_DIR=/run/user/0'],
+        ...['sh', `${RELEASE}/deploy/upgrade.sh`, release],
+      ),
     /** Replaces the file with a secret, which a service reads when it starts. */
     keepSecret: (name: string, secret: string) => Bun.write(`${folder}/${name}`, `${secret}\n`),
     /** Starts or restarts a unit. Rejects when systemd says that it has failed. */

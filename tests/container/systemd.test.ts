@@ -2,14 +2,13 @@ import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { eventually } from '../support/eventually.ts';
 import { isUp } from '../support/is-up.ts';
 import { REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../support/redis.ts';
-import { describeWith, machine, program } from '../support/requirements.ts';
+import { describeWith, program, ROOT } from '../support/requirements.ts';
 import { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ORIGIN } from '../support/world.ts';
 import { Podman } from './podman.ts';
 import { newKey, opens, sealedCookies } from './secrets.ts';
 import { type SystemdMachine, startSystemdMachine } from './systemd-machine.ts';
 
-const ROOT = machine('the rights of root', process.getuid?.() === 0);
 const REQUIREMENTS = [
   ...[program('podman'), program('runc'), program('systemctl'), program('setpriv')],
   ...[program('haproxy'), program('openssl'), program('flock')],

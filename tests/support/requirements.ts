@@ -23,6 +23,7 @@ export function machine(name: string, isMet: boolean): Requirement {
 }
 
 export const LINUX = machine('Linux', process.platform === 'linux');
+export const ROOT = machine('the rights of root', process.getuid?.() === 0);
 
 /** `describe`, for tests that have these requirements. */
 export function describeWith(requirements: readonly Requirement[], name: string, tests: () => void): void {

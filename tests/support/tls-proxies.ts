@@ -47,6 +47,13 @@ export const prepareImpatientHaproxy = haproxyWith({ 'timeout client 60s': 'time
 /** HAProxy with one gateway that runs; nothing listens where the other one would. */
 export const prepareHaproxyOfOne = haproxyWith({ '"${GATEWAY_B}"': '127.0.0.1:1' });
 
+/** HAProxy that gives up root's rights, as on a machine where systemd starts it. */
+export const prepareHaproxyWithoutRoot = haproxyWith({
+  '#user haproxy': 'user nobody',
+  '#group haproxy': 'group nogroup',
+  '#chroot /var/lib/haproxy': 'chroot /usr',
+});
+
 export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
   const folder = await mkdtemp(`${tmpdir()}/tls-proxy-`);
   const certificate = await makeCertificate(folder);

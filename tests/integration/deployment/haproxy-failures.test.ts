@@ -4,10 +4,16 @@ import type { AddressInfo } from 'node:net';
 import type tls from 'node:tls';
 import { eventually } from '../../support/eventually.ts';
 import { connect, ProxyClient } from '../../support/proxy-client.ts';
-import { describeWith, LINUX, program } from '../../support/requirements.ts';
-import { prepareHaproxyOfOne, startTlsProxy, type TlsProxy } from '../../support/tls-proxies.ts';
+import { describeWith, LINUX, program, ROOT } from '../../support/requirements.ts';
+import {
+  prepareHaproxyOfOne,
+  prepareHaproxyWithoutRoot,
+  startTlsProxy,
+  type TlsProxy,
+} from '../../support/tls-proxies.ts';
 import { readStatistics } from '../../support/two-instances.ts';
 
+const REQUIREMENTS = [program('haproxy'), program('openssl'), LINUX];
 const CLIENT = '127.0.0.2';
 
 /** In the place of a gateway: it can end in the middle of a request, and refuse connections for a while. */
@@ -42,7 +48,7 @@ class FailingGateway {
   }
 }
 
-describeWith([program('haproxy'), program('openssl'), LINUX], 'HAProxy, as configured in deploy,', () => {
+describeWith(REQUIREMENTS, 'HAProxy, as configured in deploy,', () => {
   let gateway: FailingGateway;
   let port: number;
   let proxy: TlsProxy;
@@ -113,6 +119,16 @@ describeWith([program('haproxy'), program('openssl'), LINUX], 'HAProxy, as confi
     await Bun.sleep(500);
     await gateway.listen(port);
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  });
+});
+
+describeWith([...REQUIREMENTS, ROOT], 'HAProxy that gives up the rights of root', () => {
+  it.each(['GET', 'POST'])('passes a %s on', async (method) => {
+    const gateway = new FailingGateway();
+    await using proxy = await startTlsProxy(prepareHaproxyWithoutRoot, await gateway.listen());
+    using client = new ProxyClient(proxy, CLIENT);
+    expect((await client.request(method, '/served')).status).toBe(200);
+    await gateway.refuse();
   });
 });
 
