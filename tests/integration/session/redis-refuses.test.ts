@@ -7,8 +7,8 @@ import { describeWith } from '../../support/requirements.ts';
 import { TextStore } from '../../support/text-store.ts';
 
 const OPERATING = await readFile(new URL('../../../deploy/README.md', import.meta.url), 'utf8');
-/** The ACL user that operators are told to make; the last rule is a password. */
-const [, USER = '', RULES = ''] = /^ACL SETUSER (\S+) (.+) >\S+$/m.exec(OPERATING) ?? [];
+/** The user that the page tells operators to make; the last rule is a password. */
+const [, USER = '', RULES = ''] = /^user (\S+) (.+) >\S+$/m.exec(OPERATING) ?? [];
 const PASSWORD = 'pass:w@rd/1';
 const KEY = 'music-gateway:refresh:k';
 
@@ -88,12 +88,11 @@ function instanceAt(url: string) {
 
 /** A Redis with the documented user, and one instance that uses it. */
 async function start() {
-  const redis = await startRedis();
+  const redis = await startRedis('--user', USER, ...RULES.split(' '), `>${PASSWORD}`);
   const admin = async (...commands: readonly string[][]) => {
     using client = new RedisAdmin(redis.url);
     for (const [command = '', ...values] of commands) await client.send(command, values);
   };
-  await admin(setUser(...RULES.split(' '), `>${PASSWORD}`));
   const url = `redis://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${redis.port}`;
   const instance = () => instanceAt(url);
   return { redis, admin, instance, [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose]() };
