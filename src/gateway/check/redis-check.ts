@@ -47,7 +47,7 @@ async function examine(redis: string, url: string, link: RedisLink): Promise<Fin
     findings.push({ level: 'warning', text });
   }
   if (fastestMs > COMMAND_TIMEOUT_MS) {
-    const waits = `the gateway waits for ${COMMAND_TIMEOUT_MS} ms: run one nearer by`;
+    const waits = `the gateway waits for ${COMMAND_TIMEOUT_MS} ms: run one that is closer`;
     findings.push({
       level: 'warning',
       text: `${redis} takes ${Math.round(fastestMs)} ms to respond; ${waits}`,
@@ -82,7 +82,7 @@ async function useRecord(link: RedisLink): Promise<number> {
 
 function refusalText(error: unknown): string {
   const text = error instanceof Error ? error.message : '';
-  // So Redis says it of a command inside a script.
+  // This is how Redis refuses a command inside a script.
   const isForbidden = text.includes("can't run this command");
   const code = isForbidden ? 'NOPERM' : (/^-?([A-Z]+)\b/.exec(text)?.[1] ?? '');
   return (
@@ -91,7 +91,7 @@ function refusalText(error: unknown): string {
   );
 }
 
-/** Empty strings when Redis does not tell. */
+/** Empty strings when Redis does not say. */
 async function readInfo(link: RedisLink): Promise<{ version: string; policy: string }> {
   const info = await link.send('INFO', []).catch(() => '');
   const value = (name: string) => new RegExp(`^${name}:([\\w.-]+)`, 'm').exec(String(info))?.[1] ?? '';

@@ -26,7 +26,7 @@ export function clientAddressHeaders(
 }
 
 /**
- * Follows the chain of proxies back from the peer: a trusted one names who called it, in the last entry that is left.
+ * Follows the chain of proxies back from the peer: a trusted one has named its client in the last entry that is left.
  * The first address that is not trusted is the client's, because nobody vouches for what that one has written. An entry
  * that is not an address ends the chain too.
  *

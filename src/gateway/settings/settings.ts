@@ -51,7 +51,7 @@ export interface Settings {
   readonly maxStreamedBodies: number;
   /** The memory that the process may use. */
   readonly memoryLimitBytes: number;
-  /** Whose word on a client's address counts; undefined when the upstream does not get the addresses of clients. */
+  /** Which proxies may name a client's address; undefined when the upstream does not get the addresses of clients. */
   readonly isTrustedProxy: IsTrustedProxy | undefined;
   /** The port of the metrics; undefined disables them. */
   readonly metricsPort: number | undefined;
