@@ -64,22 +64,16 @@ export async function startSystemdMachine(podman: Podman, settings: Record<strin
   return {
     urls: { a: `http://127.0.0.1:${ports.a}`, b: `http://127.0.0.1:${ports.b}` },
     run,
-    /** Starts HAProxy where `deploy/upgrade.sh` finds it. */
+    /** Starts HAProxy by Debian's own unit, as the operating page says; it gives up root's rights. */
     async startProxy() {
       const certificate = '/run/certificate.pem';
       const files = ['-keyout', `${certificate}.key`, '-out', certificate];
-      await run(
-        'openssl',
-        'req',
-        '-x509',
-        '-newkey',
-        'rsa:2048',
-        '-nodes',
-        '-subj',
-        '/CN=localhost',
-        ...files,
-      );
+      const options = ['-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=localhost'];
+      await run('openssl', 'req', ...options, ...files);
+      const configuration = await Bun.file(`${PROJECT}/deploy/two-instances/haproxy.cfg`).text();
+      await Bun.write(`${folder}/haproxy.cfg`, configuration.replaceAll(/#(user|group|chroot) /g, '$1 '));
       const environment = {
+        CONFIG: '/etc/music-gateway/haproxy.cfg',
         LISTEN: `127.0.0.1:${port}`,
         CERTIFICATE: certificate,
         GATEWAY_A: `127.0.0.1:${ports.a}`,
@@ -87,8 +81,10 @@ export async function startSystemdMachine(podman: Podman, settings: Record<strin
         STATISTICS: `127.0.0.1:${port + 5}`,
         ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
       };
-      const pairs = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-      await run('env', ...pairs, 'haproxy', '-D', '-f', `${RELEASE}/deploy/two-instances/haproxy.cfg`);
+      const pairs = Object.entries(environment).map(([name, value]) => `${name}=${value}\n`);
+      await Bun.write(`${folder}/haproxy.env`, pairs.join(''));
+      await run('cp', '/etc/music-gateway/haproxy.env', '/etc/default/haproxy');
+      await this.restart('haproxy');
     },
     upgrade: (release = RELEASE) =>
       run(
