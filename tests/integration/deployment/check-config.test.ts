@@ -243,6 +243,12 @@ describe('bun run check-config --connect', () => {
     ['no OAuth error', {}, 404, /^error: IDP_TOKEN_URL: .* responds with 404 .* is the address right/],
     ['a failure', {}, 503, /^error: IDP_CLIENT_ID: .* responds with 503 .* so it is not known/],
     [
+      'a failure',
+      { error: 'invalid_grant' },
+      503,
+      /^error: .* responds with 503 and invalid_grant .* is not known/,
+    ],
+    [
       'invalid_request',
       { error: 'invalid_request' },
       400,
