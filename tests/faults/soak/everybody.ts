@@ -31,7 +31,7 @@ const NEWCOMER_PAUSE_MS = 4000;
 const MOST_PATIENCE_MS = 30;
 
 export class Everybody implements AsyncDisposable {
-  /** How many requests had the right response, and how many had not although nobody is to blame, by their kind. */
+  /** How many rounds of requests had the right responses, and how many had not although nobody is to blame, by kind. */
   readonly served = new Map<string, number>();
   readonly excused = new Map<string, number>();
   readonly problems = new Problems();

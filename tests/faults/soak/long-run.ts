@@ -86,7 +86,7 @@ export async function longRun(run: LongRun): Promise<Outcome<Figures>> {
       problems.add(`${errors.length} lines in the log of ${name}: ${errors[0]?.slice(0, 300)}`);
   }
   const figures = {
-    'requests by kind': list(everybody.served),
+    'rounds by kind': list(everybody.served),
     'excused while the upstream restarted': list(everybody.excused),
     'signed out': everybody.signedOut,
     'without Redis': missedRedis.join(', '),
