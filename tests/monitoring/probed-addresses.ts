@@ -2,15 +2,12 @@
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { makeCertificate } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { program } from '../support/requirements.ts';
-import { runToEnd } from '../support/run-to-end.ts';
 
 export const BLACKBOX_EXPORTER = program('prometheus-blackbox-exporter');
-
-const OPENSSL =
-  'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=probed -addext subjectAltName=IP:127.0.0.1 -days 5';
 
 export type ProbedAddresses = Awaited<ReturnType<typeof startProbedAddresses>>;
 
@@ -19,7 +16,7 @@ export async function startProbedAddresses() {
   const folder = await mkdtemp(`${tmpdir()}/probed-`);
   stack.defer(() => rm(folder, { recursive: true }));
   const [cert, key] = [`${folder}/certificate.pem`, `${folder}/key.pem`];
-  await runToEnd(['openssl', ...OPENSSL.split(' '), '-out', cert, '-keyout', key]);
+  await makeCertificate(folder, 5);
   const tls = { cert: Bun.file(cert), key: Bun.file(key) };
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls, fetch: () => new Response() });
   stack.defer(() => server.stop(true));

@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { makeCertificate } from './certificate.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 
@@ -86,21 +87,6 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
       await rm(folder, { recursive: true });
     },
   };
-}
-
-/** `certificate.pem` and `key.pem`, and both in `both.pem`; gives the certificate. */
-export async function makeCertificate(folder: string): Promise<string> {
-  const [certificate, key] = [`${folder}/certificate.pem`, `${folder}/key.pem`];
-  const algorithm = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const subject = ['-subj', '/CN=test', '-addext', 'subjectAltName=IP:127.0.0.1'];
-  const files = ['-keyout', key, '-out', certificate];
-  const made = Bun.spawn(['openssl', 'req', '-x509', ...algorithm, ...subject, ...files], {
-    stderr: 'ignore',
-  });
-  if ((await made.exited) !== 0) throw new Error('openssl made no certificate');
-  const text = await Bun.file(certificate).text();
-  await Bun.write(`${folder}/both.pem`, text + (await Bun.file(key).text()));
-  return text;
 }
 
 async function changed(file: string, changes: Changes): Promise<string> {

@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
-import { runToEnd } from './run-to-end.ts';
+import { commandHaproxy, readStatistics } from './haproxy.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
 import { openUpstreamGate } from './upstream-gate.ts';
 import { ORIGIN } from './world.ts';
@@ -83,9 +83,7 @@ export async function startTwoInstances() {
     },
     /** Takes the gateway that HAProxy knows as `a` out of service, and waits until nothing is under way at it. */
     async drainFirst() {
-      const command = ['sh', `${EXAMPLE}/admin.sh`, 'set server gateways/a state drain'];
-      const { output, errors } = await runToEnd(command, { environment: tools });
-      if (output.trim() || errors) throw new Error(`HAProxy refused: ${output}${errors}`);
+      await commandHaproxy('set server gateways/a state drain', tools);
       const isDrained = async () =>
         (await instances()).some(({ name, isUp, underWay }) => name === 'a' && !isUp && underWay === 0);
       await eventually(isDrained, 'the first gateway to be drained', DEADLINE_MS);
@@ -103,26 +101,6 @@ export async function startTwoInstances() {
       await sandbox.stop();
     },
   };
-}
-
-/** What HAProxy's statistics say of each gateway. */
-export async function readStatistics(address: string) {
-  const [head = '', ...rows] = (await (await fetch(`${address};csv`)).text()).split('\n');
-  const columns = head.replace('# ', '').split(',');
-  return rows
-    .map((row) => row.split(','))
-    .filter((row) => row[0] === 'gateways' && row[1] !== 'BACKEND')
-    .map((row) => {
-      const value = (column: string) => row[columns.indexOf(column)] ?? '';
-      return {
-        name: value('svname'),
-        isUp: value('status') === 'UP',
-        /** Requests that are under way at it. */
-        underWay: Number(value('scur')),
-        /** Requests whose response had a status from 200 to 299. */
-        served: Number(value('hrsp_2xx')),
-      };
-    });
 }
 
 /** The process among those that a process has started which has this in its environment. */

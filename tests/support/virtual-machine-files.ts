@@ -4,17 +4,14 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
-import { runToEnd } from './run-to-end.ts';
+import { makeCertificate } from './certificate.ts';
 import { SANDBOX_CLIENT } from './sandbox-account.ts';
 import { ORIGIN } from './world.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Makes folders, programs, settings and a certificate. Returns the environment of the machine's commands. */
-export async function furnish(
-  root: string,
-  { port, sandbox }: { port: number; sandbox: Sandbox },
-): Promise<Record<string, string>> {
+export async function furnish(root: string, { port, sandbox }: { port: number; sandbox: Sandbox }) {
   for (const folder of ['bin', 'etc/music-gateway', 'opt/music-gateway'])
     await mkdir(`${root}/${folder}`, { recursive: true });
   const programs = {
@@ -42,11 +39,7 @@ export async function furnish(
   await Bun.write(`${root}/etc/music-gateway/settings.env`, lines.join(''));
   await Bun.write(`${root}/etc/music-gateway/a.env`, `PORT=${port + 1}\nMETRICS_PORT=${port + 3}\n`);
   await Bun.write(`${root}/etc/music-gateway/b.env`, `PORT=${port + 2}\nMETRICS_PORT=${port + 4}\n`);
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
-  const files = ['-keyout', `${root}/certificate.pem.key`, '-out', `${root}/certificate.pem`];
-  const algorithm = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const { status } = await runToEnd(['openssl', 'req', '-x509', ...algorithm, ...subject, ...files]);
-  if (status !== 0) throw new Error('openssl made no certificate');
+  await makeCertificate(root);
   return {
     PATH: `${root}/bin:${process.env['PATH']}`,
     ROOT: root,
@@ -54,7 +47,7 @@ export async function furnish(
     SETTINGS: `${root}/etc/music-gateway/settings.env`,
     HEALTHY_SECONDS: '2',
     ADMIN_SOCKET: `${root}/admin.sock`,
-    CERTIFICATE: `${root}/certificate.pem`,
+    CERTIFICATE: `${root}/both.pem`,
     LISTEN: `127.0.0.1:${port}`,
     GATEWAY_A: `127.0.0.1:${port + 1}`,
     GATEWAY_B: `127.0.0.1:${port + 2}`,

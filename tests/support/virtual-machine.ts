@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
+import { commandHaproxy, readStatistics } from './haproxy.ts';
+import { LINUX, program } from './requirements.ts';
 import { runToEnd } from './run-to-end.ts';
 import { startTestSandbox } from './sandbox-account.ts';
 import { furnish } from './virtual-machine-files.ts';
@@ -14,6 +16,15 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const DEADLINE_MS = 60_000;
 const INSTANCES = ['a', 'b'] as const;
 export type Instance = (typeof INSTANCES)[number];
+
+/** What a test needs that starts one. */
+export const VIRTUAL_MACHINE = [
+  program('redis-server'),
+  program('haproxy'),
+  program('openssl'),
+  program('flock'),
+  LINUX,
+];
 
 export type VirtualMachine = Awaited<ReturnType<typeof startVirtualMachine>>;
 
@@ -41,16 +52,16 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
   stack.defer(() => stop(haproxy));
 
   const systemctl = (...command: string[]) => runToEnd(['systemctl', ...command], { environment });
-  /** Writes a line to HAProxy's admin socket, as an operator does. */
-  const admin = async (line: string) => {
-    const command = ['sh', `${PROJECT}/deploy/two-instances/admin.sh`, line];
-    return (await runToEnd(command, { environment })).output;
-  };
-  /** A column of what HAProxy knows of an instance. */
-  const seen = async (name: string, column: string) => {
-    const [head = '', ...rows] = (await admin('show stat gateways 4 -1')).split('\n');
-    const row = rows.find((each) => each.split(',')[1] === name);
-    return row?.split(',')[head.replace('# ', '').split(',').indexOf(column)];
+  const isActive = async (name: Instance) =>
+    (await systemctl('is-active', `music-gateway@${name}`)).status === 0;
+  const log = (name: Instance) => Bun.file(`${root}/music-gateway@${name}.log`).text();
+  /** Waits until HAProxy sees an instance with this status, or with so many requests in flight. */
+  const untilSeen = async (name: Instance, expected: string | number, deadlineMs = DEADLINE_MS) => {
+    const isSeen = async () =>
+      (await readStatistics(`http://${environment.STATISTICS}/`)).some(
+        (each) => each.name === name && (each.status === expected || each.underWay === expected),
+      );
+    await eventually(isSeen, `${name} to be seen with ${expected}`, deadlineMs);
   };
   stack.defer(async () => {
     await Promise.all(INSTANCES.map((name) => systemctl('stop', `music-gateway@${name}`)));
@@ -82,17 +93,17 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     /** Starts the second instance, which then gets half of the requests. */
     async startBoth() {
       await systemctl('start', 'music-gateway@b');
-      await eventually(async () => (await seen('b', 'status')) === 'UP', 'the second instance', DEADLINE_MS);
+      await untilSeen('b', 'UP');
     },
     /** Upgrades one instance of two as `deploy/README.md` describes it: drains it, starts the new one, uses that. */
     async replace(name: Instance) {
-      await admin(`set server gateways/${name} state drain`);
-      await eventually(async () => (await seen(name, 'scur')) === '0', `${name} to be drained`, 600_000);
+      await commandHaproxy(`set server gateways/${name} state drain`, environment);
+      await untilSeen(name, 0, 600_000);
       await systemctl('stop', `music-gateway@${name}`);
-      await eventually(async () => (await seen(name, 'status')) === 'DOWN', `${name} to stop`, DEADLINE_MS);
+      await untilSeen(name, 'DOWN');
       await systemctl('start', `music-gateway@${name}`);
-      await eventually(async () => (await seen(name, 'status')) === 'DRAIN', `${name} to start`, DEADLINE_MS);
-      await admin(`set server gateways/${name} state ready`);
+      await untilSeen(name, 'DRAIN');
+      await commandHaproxy(`set server gateways/${name} state ready`, environment);
     },
     /** Stops Redis and starts an empty one after so many milliseconds. */
     async restartRedis(awayMs: number) {
@@ -103,13 +114,13 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     /** The process id of an instance; undefined while it does not run. */
     async processId(name: Instance) {
       const text = await Bun.file(`${root}/music-gateway@${name}.pid`).text();
-      return (await systemctl('is-active', `music-gateway@${name}`)).status === 0 ? Number(text) : undefined;
+      return (await isActive(name)) ? Number(text) : undefined;
     },
     /** What an instance has logged. */
-    log: (name: Instance) => Bun.file(`${root}/music-gateway@${name}.log`).text(),
+    log,
     async missedRedis() {
-      const logs = INSTANCES.map((name) => Bun.file(`${root}/music-gateway@${name}.log`).text());
-      return (await Promise.all(logs)).some((log) => log.includes('Redis does not respond'));
+      const logs = await Promise.all(INSTANCES.map(log));
+      return logs.some((text) => text.includes('Redis does not respond'));
     },
     /** A release that ends as soon as it starts. */
     async brokenRelease() {
@@ -119,13 +130,8 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
       return folder;
     },
     async activeInstances() {
-      const states = await Promise.all(
-        INSTANCES.map(async (name) => ({
-          name,
-          isActive: (await systemctl('is-active', `music-gateway@${name}`)).status === 0,
-        })),
-      );
-      return states.filter(({ isActive }) => isActive).map(({ name }) => name);
+      const states = await Promise.all(INSTANCES.map(isActive));
+      return INSTANCES.filter((_, index) => states[index]);
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

@@ -1,5 +1,6 @@
 /** Asks an HTTP server for a response, in the way in which the gateway makes its own calls. */
 
+import { errorCode } from '../http/error-summary.ts';
 import type { ProxyError } from '../trace/proxy-error.ts';
 import { type CallName, type RequestTrace, traceOf } from '../trace/request-trace.ts';
 import { fetchUpstream } from '../upstream/fetch-upstream.ts';
@@ -45,8 +46,7 @@ const CERTIFICATES: Readonly<Record<string, string>> = {
 /** Says why a call that has this trace got no response. */
 export function failureText(error: unknown, { calls }: RequestTrace): string {
   const cause = error instanceof Error ? error.cause : undefined;
-  // That of a DOMException, such as a timeout, is a number without a meaning for operators.
-  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
+  const code = errorCode(cause);
   const outcome = calls.at(-1)?.outcome;
   const known = typeof outcome === 'string' && outcome !== 'client_gone' ? FAILURES[outcome] : undefined;
   return `${CERTIFICATES[code] ?? known ?? 'does not respond with valid HTTP'}${code && ` (${code})`}`;

@@ -1,7 +1,7 @@
 /** Checks whether Redis lets the gateway share its refreshes there. */
 
 import { COMMAND_TIMEOUT_MS, type Command, encodeRecord, run } from '../refresh/redis-commands.ts';
-import { openLink, type RedisLink } from '../refresh/redis-connection.ts';
+import { openLink, type RedisLink, refusalWord } from '../refresh/redis-connection.ts';
 import { DEADLINE_MS, type Finding, shownAddress } from './finding.ts';
 import { redisConnectProblem } from './redis-connect-problem.ts';
 
@@ -84,7 +84,7 @@ function refusalText(error: unknown): string {
   const text = error instanceof Error ? error.message : '';
   // This is how Redis refuses a command inside a script.
   const isForbidden = text.includes("can't run this command");
-  const code = isForbidden ? 'NOPERM' : (/^-?([A-Z]+)\b/.exec(text)?.[1] ?? '');
+  const code = isForbidden ? 'NOPERM' : (refusalWord(error) ?? '');
   return (
     REFUSALS[code] ??
     `refuses what the gateway needs, SET with KEEPTTL in a script${code && ` (${code})`}: run Redis 6 or later`

@@ -2,6 +2,7 @@
 
 import net from 'node:net';
 import tls from 'node:tls';
+import { errorCode } from '../http/error-summary.ts';
 import { DEADLINE_MS } from './finding.ts';
 
 const TEXTS: Readonly<Record<string, string>> = {
@@ -33,7 +34,7 @@ function reply({ protocol, hostname, port, pathname }: URL): Promise<string> {
   socket.once('data', (data) =>
     resolve(/^[+-]([A-Z]{1,20})\b/.exec(data.toString('latin1'))?.[1] ?? 'no Redis'),
   );
-  socket.once('error', (error) => resolve('code' in error ? String(error.code) : error.name));
+  socket.once('error', (error) => resolve(errorCode(error) || error.name));
   socket.once('close', () => resolve('closed'));
   socket.setTimeout(DEADLINE_MS / 2, () => resolve('LATE'));
   return promise.finally(() => socket.destroy());

@@ -4,8 +4,12 @@
 export function describeCause(cause: unknown): string {
   if (!(cause instanceof Error)) return typeof cause;
   if (cause.cause !== undefined) return describeCause(cause.cause);
-  const code = 'code' in cause && typeof cause.code === 'string' ? ` ${cause.code}` : '';
-  return `${cause.name}${code}`;
+  return `${cause.name} ${errorCode(cause)}`.trimEnd();
+}
+
+/** The code by which systems and libraries tell errors apart; empty without one. That of a DOMException is a number. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 /** Where in the code the error was thrown. The message, with which the stack begins, is left out. */

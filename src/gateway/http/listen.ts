@@ -1,5 +1,7 @@
 /** Listens, or says why that is not possible. */
 
+import { errorCode } from './error-summary.ts';
+
 /**
  * Listens, and returns the problem if that fails.
  *
@@ -16,7 +18,7 @@ export async function listenOrExplain(
     listen({ port, hostname: host });
     return undefined;
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : error;
+    const code = errorCode(error) || error;
     // Imported only for this text, because it would slow down every start.
     const { isIP } = await import('node:net');
     // Bun also reports EADDRINUSE for a host name that it cannot resolve.

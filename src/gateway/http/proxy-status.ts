@@ -1,6 +1,7 @@
 /** Classifies failures on the way to the upstream, so that clients can tell "never sent" from "may have happened". */
 
 import type { ProxyError } from '../trace/proxy-error.ts';
+import { errorCode } from './error-summary.ts';
 
 /** Bun's fetch error codes. */
 const BY_CODE: Readonly<Record<string, ProxyError>> = {
@@ -25,7 +26,7 @@ const CERTIFICATE_CODE = /CERT|SELF_SIGNED|UNABLE_TO_/;
 /** Classifies a failed fetch. An unknown failure counts as an incomplete response. */
 export function proxyErrorOf(cause: unknown): ProxyError {
   if (cause instanceof DOMException && cause.name === 'TimeoutError') return 'http_response_timeout';
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const code = errorCode(cause);
   return (
     BY_CODE[code] ?? (CERTIFICATE_CODE.test(code) ? 'tls_certificate_error' : 'http_response_incomplete')
   );

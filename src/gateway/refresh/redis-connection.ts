@@ -120,10 +120,14 @@ export class RedisConnection {
   }
 }
 
-/** An error of Redis begins with a word that says what is wrong, such as OOM or NOPERM; the rest may quote a key. */
 function describeRedisCause(cause: unknown): string {
-  const word = cause instanceof Error ? /^[A-Z]{3,20}\b/.exec(cause.message)?.[0] : undefined;
+  const word = refusalWord(cause);
   return word ? `RedisError ${word}` : describeCause(cause);
+}
+
+/** An error of Redis begins with a word that says what is wrong, such as OOM or NOPERM; the rest may quote a key. */
+export function refusalWord(cause: unknown): string | undefined {
+  return cause instanceof Error ? /^[A-Z]{3,20}\b/.exec(cause.message)?.[0] : undefined;
 }
 
 export function openLink(url: string): RedisLink {

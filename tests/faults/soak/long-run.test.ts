@@ -1,16 +1,9 @@
 /** The short form of `bun run soak --minutes=60`. */
 
 import { describe, expect } from 'bun:test';
-import { itWith, LINUX, program } from '../../support/requirements.ts';
+import { itWith } from '../../support/requirements.ts';
+import { VIRTUAL_MACHINE } from '../../support/virtual-machine.ts';
 import { longRun } from './long-run.ts';
-
-const REQUIREMENTS = [
-  program('redis-server'),
-  program('haproxy'),
-  program('openssl'),
-  program('flock'),
-  LINUX,
-];
 
 describe('two instances in service', () => {
   const name = 'sign nobody out while Redis, the upstream and both of them restart';
@@ -27,5 +20,5 @@ describe('two instances in service', () => {
     expect(problems).toEqual([]);
     expect(figures['signed out']).toBe(0);
   };
-  itWith(REQUIREMENTS, name, test, 240_000);
+  itWith(VIRTUAL_MACHINE, name, test, 240_000);
 });

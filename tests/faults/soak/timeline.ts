@@ -1,5 +1,7 @@
 /** What was measured over time, drawn as lines of text. */
 
+import { percentile } from './outcome.ts';
+
 export interface Status {
   readonly pid: number;
   readonly memoryMb: number;
@@ -97,6 +99,5 @@ function isKnown(value: Value): value is number {
 }
 
 function median(values: readonly number[]): number {
-  const sorted = Float64Array.from(values).sort();
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  return percentile(values, 0.5);
 }

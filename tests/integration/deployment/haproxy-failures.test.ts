@@ -3,6 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type tls from 'node:tls';
 import { eventually } from '../../support/eventually.ts';
+import { readStatistics } from '../../support/haproxy.ts';
 import { connect, ProxyClient } from '../../support/proxy-client.ts';
 import { describeWith, LINUX, program, ROOT } from '../../support/requirements.ts';
 import {
@@ -11,7 +12,6 @@ import {
   startTlsProxy,
   type TlsProxy,
 } from '../../support/tls-proxies.ts';
-import { readStatistics } from '../../support/two-instances.ts';
 
 const REQUIREMENTS = [program('haproxy'), program('openssl'), LINUX];
 const CLIENT = '127.0.0.2';

@@ -1,21 +1,14 @@
 import { expect } from 'bun:test';
-import { describeWith, LINUX, program } from '../../support/requirements.ts';
+import { describeWith } from '../../support/requirements.ts';
 import { Crowd, User } from '../../support/simulated-users.ts';
-import { startVirtualMachine, type VirtualMachine } from '../../support/virtual-machine.ts';
+import { startVirtualMachine, VIRTUAL_MACHINE, type VirtualMachine } from '../../support/virtual-machine.ts';
 import { itWhileRedisResponds } from '../../support/while-redis-responds.ts';
 
-const REQUIREMENTS = [
-  program('redis-server'),
-  program('haproxy'),
-  program('openssl'),
-  program('flock'),
-  LINUX,
-];
 const VISITORS = 24;
 const AUTHORS = 20;
 const LISTENERS = 50;
 
-describeWith(REQUIREMENTS, 'deploy/upgrade.sh', () => {
+describeWith(VIRTUAL_MACHINE, 'deploy/upgrade.sh', () => {
   const name = 'moves everybody to each of five releases without a gap, and leaves one that does not start';
   itWhileRedisResponds(startVirtualMachine, name, upgradeUnderLoad, 600_000);
 });

@@ -1,6 +1,7 @@
 import { expect, it } from 'bun:test';
 import { mkdir } from 'node:fs/promises';
 import { decryptPair } from '../../../src/gateway/refresh/sealed-pair.ts';
+import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
@@ -8,7 +9,6 @@ import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith, program } from '../../support/requirements.ts';
 import { Rotation, SharedUpstream } from '../../support/rotating-upstream.ts';
 import { checkSession, cookies, ME, REFRESH, refreshes } from '../../support/session-calls.ts';
-import { makeCertificate } from '../../support/tls-proxies.ts';
 import { request, startWorld, storedTokens } from '../../support/world.ts';
 
 const SECRET = 'password-of-redis';
