@@ -40,6 +40,20 @@ is_healthy() {
   systemctl is-active --quiet "music-gateway@$1" && case $(seen "$1" status) in UP | DRAIN) ;; *) false ;; esac
 }
 
+setting() {
+  cat "$SETTINGS" "$(dirname "$SETTINGS")/$2.env" 2>/dev/null | sed -n "s/^$1=//p" | tail -n 1 | tr -d "'\""
+}
+
+# Whether Redis responds to an instance, by its metrics. Without it, a session that moves to the other instance leaves
+# its last refresh behind.
+has_redis() {
+  host=$(setting METRICS_HOST "$1")
+  bun -e '
+    const response = await fetch(`http://${process.argv[1]}/metrics`);
+    process.exit(/^music_gateway_redis_up 1$/m.test(await response.text()) ? 0 : 1);
+  ' "${host:-127.0.0.1}:$(setting METRICS_PORT "$1")" 2>/dev/null
+}
+
 go_back() {
   trap '' HUP INT TERM
   haproxy "set server gateways/$old state ready"
@@ -58,6 +72,8 @@ flock -n 9 || fail 'another upgrade is under way'
 
 if systemctl is-active --quiet music-gateway@a; then old=a new=b; else old=b new=a; fi
 is_healthy "$old" || fail "music-gateway@$old is not healthy: start one of the two first"
+has_redis "$old" ||
+  fail "music-gateway@$old has no Redis: its log says why. If it has, METRICS_PORT is missing in $old.env"
 ! systemctl is-active --quiet "music-gateway@$new" || fail 'both run: stop the one that should not'
 
 begun=$(date '+%F %T')
@@ -69,10 +85,10 @@ systemctl start "music-gateway@$new" || go_back 'it does not start'
 waited=0
 healthy=0
 while [ "$healthy" -lt "$HEALTHY_SECONDS" ]; do
-  [ "$waited" -lt "$START_SECONDS" ] || go_back "not healthy after $START_SECONDS seconds"
+  [ "$waited" -lt "$START_SECONDS" ] || go_back "not healthy with Redis after $START_SECONDS seconds"
   sleep 1
   waited=$((waited + 1))
-  if is_healthy "$new"; then healthy=$((healthy + 1)); else healthy=0; fi
+  if is_healthy "$new" && has_redis "$new" && has_redis "$old"; then healthy=$((healthy + 1)); else healthy=0; fi
 done
 
 echo "music-gateway@$new is healthy and gets the new requests"

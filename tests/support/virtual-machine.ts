@@ -105,6 +105,7 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
       await untilSeen(name, 'DRAIN');
       await commandHaproxy(`set server gateways/${name} state ready`, environment);
     },
+    stopRedis: () => stop(redis),
     /** Stops Redis and starts an empty one after so many milliseconds. */
     async restartRedis(awayMs: number) {
       await stop(redis);
@@ -122,11 +123,11 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
       const logs = await Promise.all(INSTANCES.map(log));
       return logs.some((text) => text.includes('Redis does not respond'));
     },
-    /** A release that ends as soon as it starts. */
-    async brokenRelease() {
-      const folder = `${root}/broken`;
-      await mkdir(`${folder}/node_modules`, { recursive: true });
-      await Bun.write(`${folder}/src/index.ts`, `console.error('error: this release is broken');`);
+    /** A release of its own, with this source. */
+    async release(source: string) {
+      const folder = await mkdtemp(`${root}/release-`);
+      await mkdir(`${folder}/node_modules`);
+      await Bun.write(`${folder}/src/index.ts`, source);
       return folder;
     },
     async activeInstances() {

@@ -5,7 +5,12 @@ import { describeCause } from '../http/error-summary.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { COMMAND_TIMEOUT_MS, type Command, run } from './redis-commands.ts';
 
-const RETRY_MS = 1000;
+const RETRY_MS = 250;
+const CONNECT_MS = 1000;
+/** Longer than a restart of Redis takes, or the election of another one. */
+const PATIENCE_MS = 5000;
+/** When this instance has Redis again, another one may still be at an attempt that began before Redis was back. */
+const SETTLE_MS = CONNECT_MS + 2 * RETRY_MS;
 
 /** A connection that is opened only once. */
 export interface RedisLink {
@@ -32,6 +37,8 @@ export class RedisConnection {
   #sendMissed: (send: SendBatch) => Promise<void> = async () => {};
   /** Undefined while Redis counts as down. */
   #client: Promise<RedisLink> | undefined;
+  /** Resolves when the instances know each other's refreshes after an outage, or when it lasts too long to wait. */
+  #shared: Promise<void> = Promise.resolve();
 
   constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
     this.#url = url;
@@ -70,15 +77,30 @@ export class RedisConnection {
     }
   }
 
+  /**
+   * Asks what no instance may do that another one has done: first waits until all have had the time to reconnect, for
+   * a few seconds at the beginning of an outage. Undefined when Redis stays away.
+   */
+  async askShared(...command: Command): Promise<{ readonly value: unknown } | undefined> {
+    await this.#shared;
+    const reply = await this.ask(...command);
+    if (reply) return reply;
+    // The outage may have begun with this command.
+    await this.#shared;
+    return this.ask(...command);
+  }
+
   #giveUp(client: Promise<RedisLink>, cause: unknown): void {
     if (this.#client !== client) return;
     this.#client = undefined;
     this.#observer.onDown(describeRedisCause(cause));
     client.then((redis) => redis.close()).catch(() => {});
-    void this.#reconnect();
+    const { promise: settled, resolve: settle } = Promise.withResolvers<void>();
+    this.#shared = Promise.race([settled, this.#clock.sleep(PATIENCE_MS)]);
+    void this.#reconnect(settle);
   }
 
-  async #reconnect(): Promise<void> {
+  async #reconnect(settle: (settled: Promise<void>) => void): Promise<void> {
     await this.#clock.sleep(RETRY_MS);
     const client = this.#connect();
     try {
@@ -86,13 +108,15 @@ export class RedisConnection {
       await this.#sendMissed((commands) => {
         // The client pipelines commands that are sent in the same tick.
         const replies = Promise.all(commands.map((command) => run(redis, ...command)));
-        return inTime(replies, RETRY_MS, this.#clock);
+        return inTime(replies, CONNECT_MS, this.#clock);
       });
       this.#client = client;
+      this.#shared = this.#clock.sleep(SETTLE_MS);
+      settle(this.#shared);
       this.#observer.onUp();
     } catch {
       client.then((redis) => redis.close()).catch(() => {});
-      void this.#reconnect();
+      void this.#reconnect(settle);
     }
   }
 
@@ -110,7 +134,7 @@ export class RedisConnection {
 
   /** Uses every command of all scripts, because a replica, a full Redis or an ACL would refuse only some. */
   async #probe(redis: RedisLink): Promise<RedisLink> {
-    await inTime(redis.connect(), RETRY_MS, this.#clock);
+    await inTime(redis.connect(), CONNECT_MS, this.#clock);
     const replies = Promise.all([
       run(redis, 'end', 'probe', ['ended:0', '1000', '1000', '1000', '']),
       run(redis, 'markIssued', 'probe', ['', '2000']),
@@ -131,7 +155,7 @@ export function refusalWord(cause: unknown): string | undefined {
 }
 
 export function openLink(url: string): RedisLink {
-  return new RedisClient(url, { autoReconnect: false, connectionTimeout: RETRY_MS });
+  return new RedisClient(url, { autoReconnect: false, connectionTimeout: CONNECT_MS });
 }
 
 /** Rejects when the promise takes longer, but only after replies that have already arrived were processed. */

@@ -28,7 +28,10 @@ export class RedisReplayStore implements ReplayStore {
   }
 
   async add(key: string, record: TokenRecord, lifetimeMs: number): Promise<TokenRecord | undefined> {
-    const reply = await this.#redis.ask('add', key, [encodeRecord(record), ceilMs(lifetimeMs)]);
+    // Another instance may know more of a token that is about to be refreshed.
+    const isFirst = record.kind === 'claimed' && (await this.#memory.get(key)) === undefined;
+    const command: Command = ['add', key, [encodeRecord(record), ceilMs(lifetimeMs)]];
+    const reply = await (isFirst ? this.#redis.askShared(...command) : this.#redis.ask(...command));
     if (!reply) return this.#memory.add(key, record, lifetimeMs);
     const theirs = recordIn(reply.value);
     if (theirs?.kind === 'ended') await this.#copyEnd(key, theirs, lifetimeMs);

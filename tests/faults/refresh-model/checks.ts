@@ -225,7 +225,7 @@ function maySendAgain(facts: Facts, first: Send, second: Send): boolean {
   const { token } = second;
   const { ended } = first;
   if (facts.wasForged(token) || facts.wasIssuedAgain(token)) return true;
-  if (facts.wasRedisAway(first.sent, second.sent)) return true;
+  if (facts.wasRedisMissed(first.sent, second.sent)) return true;
   // Without a pair there is nothing to yield.
   if (ended && ended.order < second.sent.order && first.outcome !== 'renewed') return true;
   const crash = facts.crashOf(first.instance);

@@ -2,7 +2,7 @@
 
 import { recordLifetimes } from '../../../src/gateway/refresh/store.ts';
 import { testSettings } from '../../support/world.ts';
-import type { Family, History, Moment, Request, SignOut, Token } from './history.ts';
+import type { Family, History, Moment, Outage, Request, SignOut, Token } from './history.ts';
 
 /** Shorter than the defaults where that saves steps. */
 export const settings = testSettings({
@@ -15,6 +15,8 @@ export const settings = testSettings({
 const PRESENTED_MS = 10_000;
 /** More than the instances need to notify each other through Redis. */
 export const SPREADS_MS = 200;
+/** So that every instance has Redis again, and what the other one sends it, while refreshes still wait. */
+const SHORT_OUTAGE_MS = 3500;
 export const lifetimes = recordLifetimes(settings);
 /** How long a sign-out is remembered if nothing is known of its token. */
 export const shortestSignOutMs = Math.min(lifetimes.signOut.claimedMs, lifetimes.signOut.unknownMs);
@@ -57,9 +59,25 @@ export class Facts {
 
   /** Whether an instance was without Redis at any time in between. */
   wasRedisAway(from: Moment, to: Moment): boolean {
-    return this.history.outages.some(
+    return this.#outagesBetween(from, to).length > 0;
+  }
+
+  /** Whether that was an outage that refreshes do not wait for, or one instance had what the other one missed. */
+  wasRedisMissed(from: Moment, to: Moment): boolean {
+    return this.#outagesBetween(from, to).some((outage) => !this.#isShort(outage));
+  }
+
+  #outagesBetween(from: Moment, to: Moment): Outage[] {
+    return this.history.outages.filter(
       ({ began, ended }) => began.at <= to.at + SPREADS_MS && (!ended || ended.at + SPREADS_MS >= from.at),
     );
+  }
+
+  /** Both instances lost Redis at once, kept what they know, and had it again in time. */
+  #isShort(outage: Outage): boolean {
+    const met = this.history.outages.filter(({ began }) => began.at === outage.began.at);
+    const isOver = met.every(({ began, ended }) => ended && ended.at - began.at <= SHORT_OUTAGE_MS);
+    return met.length === 2 && isOver && this.history.crashes.length === 0;
   }
 
   wasForged({ family }: Token): boolean {

@@ -1,9 +1,11 @@
-import { expect } from 'bun:test';
+import { expect, it } from 'bun:test';
+import { eventually } from '../../support/eventually.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { Crowd, User } from '../../support/simulated-users.ts';
 import { startVirtualMachine, VIRTUAL_MACHINE, type VirtualMachine } from '../../support/virtual-machine.ts';
 import { itWhileRedisResponds } from '../../support/while-redis-responds.ts';
 
+const GATEWAY = new URL('../../../src/index.ts', import.meta.url).href;
 const VISITORS = 24;
 const AUTHORS = 20;
 const LISTENERS = 50;
@@ -11,6 +13,25 @@ const LISTENERS = 50;
 describeWith(VIRTUAL_MACHINE, 'deploy/upgrade.sh', () => {
   const name = 'moves everybody to each of five releases without a gap, and leaves one that does not start';
   itWhileRedisResponds(startVirtualMachine, name, upgradeUnderLoad, 600_000);
+
+  it('moves nobody to a release without Redis, nor while Redis is away', async () => {
+    await using machine = await startVirtualMachine();
+    const alone = await machine.release(`
+      delete process.env.REDIS_URL_FILE;
+      process.env.REDIS_URL = 'redis://127.0.0.1:1';
+      await import('${GATEWAY}');`);
+    const failed = await machine.upgrade(alone, 5);
+    expect(failed.status).toBe(1);
+    expect(failed.errors).toContain('not healthy with Redis after 5 seconds: music-gateway@a goes on');
+    expect(failed.errors).toContain('Redis does not respond');
+    await machine.stopRedis();
+    const missesRedis = async () => (await machine.log('a')).includes('Redis does not respond');
+    await eventually(missesRedis, 'the gateway to miss Redis');
+    const refused = await machine.upgrade();
+    expect(refused).toMatchObject({ status: 1, output: '' });
+    expect(refused.errors).toContain('music-gateway@a has no Redis');
+    expect(await machine.activeInstances()).toEqual(['a']);
+  }, 120_000);
 });
 
 async function upgradeUnderLoad(machine: VirtualMachine): Promise<void> {
@@ -38,7 +59,7 @@ async function upgradeUnderLoad(machine: VirtualMachine): Promise<void> {
   });
   using crowd = await Crowd.arrive(machine, VISITORS);
 
-  const broken = await machine.brokenRelease();
+  const broken = await machine.release(`console.error('error: this release is broken');`);
   const upgrades = [];
   for (const isBroken of [false, false, true, false, false, false]) {
     sandbox.upstream.expireAccessTokens();

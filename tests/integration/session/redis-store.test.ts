@@ -139,11 +139,21 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     await a.get('warm');
     redis.stall();
     const begun = performance.now();
-    await a.add('k', 'claimed:a', 3000);
-    await a.replace('k', 'claimed:a', RENEWAL, 60_000);
+    await a.add('k', RENEWAL, 60_000);
+    await a.replace('k', RENEWAL, 'unreachable', 60_000);
     // 500 ms on an idle machine; without a limit it would wait for ever.
     expect(performance.now() - begun).toBeLessThan(1500);
     redis.resume();
+  });
+
+  it('refreshes nothing while Redis restarts empty that another instance has refreshed', async () => {
+    await using world = await start();
+    const { redis, a, b } = world;
+    await a.add('k', RENEWAL, 280_000);
+    await redis.stop();
+    const asked = b.add('k', CLAIM, 3000);
+    await redis.start();
+    expect(await asked).toBe(RENEWAL);
   });
 
   it('shares through a Redis that stalls for a moment, as on a busy machine', async () => {
