@@ -9,6 +9,8 @@ const RETRY_MS = 250;
 const CONNECT_MS = 1000;
 /** Longer than a restart of Redis takes, or the election of another one. */
 const PATIENCE_MS = 5000;
+/** A third of the places of session checks, which a request that waits keeps from others. */
+const MAX_WAITING = 250;
 /** When this instance has Redis again, another one may still be at an attempt that began before Redis was back. */
 const SETTLE_MS = CONNECT_MS + 2 * RETRY_MS;
 
@@ -39,6 +41,7 @@ export class RedisConnection {
   #client: Promise<RedisLink> | undefined;
   /** Resolves when the instances know each other's refreshes after an outage, or when it lasts too long to wait. */
   #shared: Promise<void> = Promise.resolve();
+  #waiting = 0;
 
   constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
     this.#url = url;
@@ -82,12 +85,19 @@ export class RedisConnection {
    * a few seconds at the beginning of an outage. Undefined when Redis stays away.
    */
   async askShared(...command: Command): Promise<{ readonly value: unknown } | undefined> {
-    await this.#shared;
+    await this.#untilShared();
     const reply = await this.ask(...command);
     if (reply) return reply;
     // The outage may have begun with this command.
-    await this.#shared;
+    await this.#untilShared();
     return this.ask(...command);
+  }
+
+  async #untilShared(): Promise<void> {
+    if (this.#waiting === MAX_WAITING) return;
+    this.#waiting++;
+    await this.#shared;
+    this.#waiting--;
   }
 
   #giveUp(client: Promise<RedisLink>, cause: unknown): void {

@@ -156,6 +156,19 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     expect(await asked).toBe(RENEWAL);
   });
 
+  it('lets 250 refreshes wait for Redis, and no more', async () => {
+    await using world = await start();
+    const { redis, a } = world;
+    await a.get('warm');
+    await redis.stop();
+    const asked = Array.from({ length: 251 }, (_, index) =>
+      a.add(`k${index}`, CLAIM, 3000).then(() => index),
+    );
+    expect(await Promise.race(asked)).toBe(250);
+    await redis.start();
+    await Promise.all(asked);
+  });
+
   it('shares through a Redis that stalls for a moment, as on a busy machine', async () => {
     await using world = await start();
     const { redis, a, admin } = world;
