@@ -66,7 +66,7 @@ describe('every alert', () => {
       expect(Object.keys(labels), alert).toEqual(['severity']);
       expect(labels['severity'], alert).toBeOneOf(['critical', 'warning']);
       expect(Object.keys(annotations), alert).toEqual(['summary', 'description', 'runbook']);
-      expect(annotations['runbook']).toBe(`deploy/README.md#${alert.toLowerCase()}`);
+      expect(annotations['runbook']).toBe(`deploy/monitoring/runbook.md#${alert.toLowerCase()}`);
     }
   });
 });

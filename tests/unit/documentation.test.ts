@@ -24,7 +24,8 @@ const SETTING_NAMES = [...settingNames()].toSorted();
 const ADDRESSES = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 const README = await readDocument('README.md');
-const OPERATING = await readDocument('deploy/README.md');
+const MONITORING = await readDocument('deploy/monitoring/README.md');
+const RUNBOOK = await readDocument('deploy/monitoring/runbook.md');
 const FILES = new Set(await projectFiles());
 const DOCUMENTS = await allDocuments();
 
@@ -136,20 +137,20 @@ function metricsIn(scrape: string): Set<string> {
 describe('the operating page', () => {
   it('has a heading for each alert, and for no other', async () => {
     const alerts = (await readAlerts()).map(({ alert }) => alert);
-    const headings = section(OPERATING, '## Alerts').matchAll(/^### (.+)$/gm);
+    const headings = section(RUNBOOK, '## Alerts').matchAll(/^### (.+)$/gm);
     expect(alerts.length).toBeGreaterThan(10);
     expect(Array.from(headings, ([, name]) => name)).toEqual(alerts);
   });
 
   it('explains each field of a line in the log, and no other', () => {
-    const explained = namesInTables(section(OPERATING, '## The log')).filter(
+    const explained = namesInTables(section(MONITORING, '## The log')).filter(
       (name) => !LEVELS.includes(name),
     );
     expect(explained.toSorted()).toEqual(Object.keys(observeEverything().line).toSorted());
   });
 
   it('explains each metric with its labels, and no other', async () => {
-    const explained = namesInTables(section(OPERATING, '## Metrics')).filter((name) =>
+    const explained = namesInTables(section(MONITORING, '## Metrics')).filter((name) =>
       name.startsWith('music_'),
     );
     const scraped = metricsIn(await observeEverything().registry.metrics());

@@ -6,9 +6,9 @@ import { CLAIM, RENEWAL, redisStoreAt } from '../../support/refresh-coordinator.
 import { describeWith } from '../../support/requirements.ts';
 import { TextStore } from '../../support/text-store.ts';
 
-const OPERATING = await readFile(new URL('../../../deploy/README.md', import.meta.url), 'utf8');
+const REDIS_PAGE = await readFile(new URL('../../../deploy/redis/README.md', import.meta.url), 'utf8');
 /** The user that the page tells operators to make; the last rule is a password. */
-const [, USER = '', RULES = ''] = /^user (\S+) (.+) >\S+$/m.exec(OPERATING) ?? [];
+const [, USER = '', RULES = ''] = /^user (\S+) (.+) >\S+$/m.exec(REDIS_PAGE) ?? [];
 const PASSWORD = 'pass:w@rd/1';
 const KEY = 'music-gateway:refresh:k';
 
