@@ -4,8 +4,10 @@
  */
 
 import { fileURLToPath } from 'node:url';
+import { makeCertificate } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
+import { haproxyAddresses, variables, writeSettings } from '../support/virtual-machine-files.ts';
 import type { Podman } from './podman.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -25,14 +27,9 @@ export type SystemdMachine = Awaited<ReturnType<typeof startSystemdMachine>>;
 export async function startSystemdMachine(podman: Podman, settings: Record<string, string>) {
   const port = await freePorts(6);
   const folder = `${podman.folder}/machine`;
-  const lines = Object.entries({ HOST: '127.0.0.1', ...settings }).map(
-    ([name, value]) => `${name}=${value}\n`,
-  );
+  const addresses = haproxyAddresses(port);
   const unit = await Bun.file(`${PROJECT}/deploy/music-gateway@.service`).text();
-  await Bun.write(`${folder}/settings.env`, lines.join(''));
-  const ports = { a: port + 1, b: port + 2 };
-  await Bun.write(`${folder}/a.env`, `PORT=${ports.a}\nMETRICS_PORT=${port + 3}\n`);
-  await Bun.write(`${folder}/b.env`, `PORT=${ports.b}\nMETRICS_PORT=${port + 4}\n`);
+  await writeSettings(folder, port, settings);
   await Bun.write(
     `${folder}/music-gateway@.service`,
     unit.replaceAll(/^#(LoadCredential|Environment)=/gm, '$1='),
@@ -62,27 +59,20 @@ export async function startSystemdMachine(podman: Podman, settings: Record<strin
   await run('mount', '--make-rshared', '/');
   for (const link of ['a', 'check']) await run('ln', '-s', RELEASE, `${INSTALLED}/${link}`);
   return {
-    urls: { a: `http://127.0.0.1:${ports.a}`, b: `http://127.0.0.1:${ports.b}` },
+    urls: { a: `http://${addresses.GATEWAY_A}`, b: `http://${addresses.GATEWAY_B}` },
     run,
     /** Starts HAProxy by Debian's own unit, as the operating page says; it gives up root's rights. */
     async startProxy() {
-      const certificate = '/run/certificate.pem';
-      const files = ['-keyout', `${certificate}.key`, '-out', certificate];
-      const options = ['-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=localhost'];
-      await run('openssl', 'req', ...options, ...files);
+      await makeCertificate(folder);
       const configuration = await Bun.file(`${PROJECT}/deploy/two-instances/haproxy.cfg`).text();
       await Bun.write(`${folder}/haproxy.cfg`, configuration.replaceAll(/#(user|group|chroot) /g, '$1 '));
       const environment = {
         CONFIG: '/etc/music-gateway/haproxy.cfg',
-        LISTEN: `127.0.0.1:${port}`,
-        CERTIFICATE: certificate,
-        GATEWAY_A: `127.0.0.1:${ports.a}`,
-        GATEWAY_B: `127.0.0.1:${ports.b}`,
-        STATISTICS: `127.0.0.1:${port + 5}`,
+        CERTIFICATE: '/etc/music-gateway/both.pem',
         ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
+        ...addresses,
       };
-      const pairs = Object.entries(environment).map(([name, value]) => `${name}=${value}\n`);
-      await Bun.write(`${folder}/haproxy.env`, pairs.join(''));
+      await Bun.write(`${folder}/haproxy.env`, variables(environment));
       await run('cp', '/etc/music-gateway/haproxy.env', '/etc/default/haproxy');
       await this.restart('haproxy');
     },

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { messages } from '../../src/gateway/http/messages.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { GENERATE, PLAYBACK, PROXY } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { describeWith, program } from '../support/requirements.ts';
-import { runToEnd } from '../support/run-to-end.ts';
 import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
 
 const HEADERS = 'HTTP/1.1 200 OK\r\nContent-Type: audio/wav\r\n';
@@ -144,15 +144,11 @@ describe('an error body of a generation', () => {
   });
 });
 
-const CERTIFICATE = 'openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost';
-
 describeWith([program('openssl')], 'an upstream with an unknown certificate', () => {
   it('gets no request', async () => {
     const folder = await mkdtemp(`${tmpdir()}/certificate-`);
-    const files = [`${folder}/key.pem`, `${folder}/certificate.pem`] as const;
-    const made = await runToEnd([...CERTIFICATE.split(' '), '-keyout', files[0], '-out', files[1]]);
-    expect(made.status).toBe(0);
-    const [key, cert] = await Promise.all([Bun.file(files[0]).text(), Bun.file(files[1]).text()]);
+    const cert = await makeCertificate(folder);
+    const key = await Bun.file(`${folder}/key.pem`).text();
     await rm(folder, { recursive: true });
     let requests = 0;
     await using upstream = Bun.serve({

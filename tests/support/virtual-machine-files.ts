@@ -25,7 +25,6 @@ export async function furnish(root: string, { port, sandbox }: { port: number; s
     await chmod(`${root}/bin/${name}`, 0o755);
   }
   const settings = {
-    HOST: '127.0.0.1',
     UPSTREAM_URL: sandbox.upstream.url,
     IDP_URL: sandbox.identityProviderUrl,
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
@@ -35,10 +34,7 @@ export async function furnish(root: string, { port, sandbox }: { port: number; s
     REDIS_URL_FILE: `${root}/etc/music-gateway/redis-url`,
   };
   await Bun.write(settings.REDIS_URL_FILE, `redis+unix://${root}/redis.sock\n`);
-  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
-  await Bun.write(`${root}/etc/music-gateway/settings.env`, lines.join(''));
-  await Bun.write(`${root}/etc/music-gateway/a.env`, `PORT=${port + 1}\nMETRICS_PORT=${port + 3}\n`);
-  await Bun.write(`${root}/etc/music-gateway/b.env`, `PORT=${port + 2}\nMETRICS_PORT=${port + 4}\n`);
+  await writeSettings(`${root}/etc/music-gateway`, port, settings);
   await makeCertificate(root);
   return {
     PATH: `${root}/bin:${process.env['PATH']}`,
@@ -48,11 +44,32 @@ export async function furnish(root: string, { port, sandbox }: { port: number; s
     HEALTHY_SECONDS: '2',
     ADMIN_SOCKET: `${root}/admin.sock`,
     CERTIFICATE: `${root}/both.pem`,
+    ...haproxyAddresses(port),
+    // All visitors have one address, and ask without a pause.
+    REQUESTS_PER_10_SECONDS: '1000000',
+  };
+}
+
+/** The settings of both instances, and the ports of each: the first of six ports is HAProxy's. */
+export async function writeSettings(folder: string, port: number, settings: Record<string, string>) {
+  await Bun.write(`${folder}/settings.env`, variables({ HOST: '127.0.0.1', ...settings }));
+  await Bun.write(`${folder}/a.env`, variables({ PORT: port + 1, METRICS_PORT: port + 3 }));
+  await Bun.write(`${folder}/b.env`, variables({ PORT: port + 2, METRICS_PORT: port + 4 }));
+}
+
+/** Where HAProxy listens with these ports, and finds the instances. */
+export function haproxyAddresses(port: number) {
+  return {
     LISTEN: `127.0.0.1:${port}`,
     GATEWAY_A: `127.0.0.1:${port + 1}`,
     GATEWAY_B: `127.0.0.1:${port + 2}`,
     STATISTICS: `127.0.0.1:${port + 5}`,
-    // All visitors have one address, and ask without a pause.
-    REQUESTS_PER_10_SECONDS: '1000000',
   };
+}
+
+/** The text of an environment file. */
+export function variables(values: Readonly<Record<string, string | number>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('');
 }
