@@ -61,7 +61,7 @@ describe('every alert', () => {
     expect(namesOf(false)).toEqual(names);
   });
 
-  it('says how urgent it is, what has happened, and where the operating page says what to do', async () => {
+  it('says how urgent it is, what has happened, and where the runbook says what to do', async () => {
     for (const { alert, labels, annotations } of await readAlerts()) {
       expect(Object.keys(labels), alert).toEqual(['severity']);
       expect(labels['severity'], alert).toBeOneOf(['critical', 'warning']);

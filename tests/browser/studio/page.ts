@@ -81,7 +81,11 @@ export class Studio {
     await this.press(this.#texts.signIn);
     await this.page.getByRole('textbox', { name: 'Name' }).fill(name);
     await this.press('Sign in');
-    await this.region(this.#texts.account).getByText(name).waitFor();
+    const shown = this.region(this.#texts.account).getByText(name).waitFor();
+    await shown.catch(async (cause) => {
+      const text = await this.page.locator('body').innerText();
+      throw new Error(`${name} is not signed in at ${this.page.url()}: ${text}`, { cause });
+    });
   }
 
   /** Waits until all that belongs to the session is there, and the service worker that plays what still arrives. */
