@@ -40,16 +40,19 @@ is_healthy() {
   systemctl is-active --quiet "music-gateway@$1" && case $(seen "$1" status) in UP | DRAIN) ;; *) false ;; esac
 }
 
+# As systemd reads them: the later file wins, and spaces around a value do not count.
 setting() {
-  cat "$SETTINGS" "$(dirname "$SETTINGS")/$2.env" 2>/dev/null | sed -n "s/^$1=//p" | tail -n 1 | tr -d "'\""
+  sed -n "s/^[[:space:]]*$1[[:space:]]*=//p" "$SETTINGS" "$(dirname "$SETTINGS")/$2.env" 2>/dev/null |
+    tail -n 1 | tr -d "'\"[:space:]"
 }
 
 # Whether Redis responds to an instance, by its metrics. Without it, a session that moves to the other instance leaves
 # its last refresh behind.
 has_redis() {
   host=$(setting METRICS_HOST "$1")
-  bun -e '
-    const response = await fetch(`http://${process.argv[1]}/metrics`);
+  case $host in *:*) host="[$host]" ;; esac
+  NO_PROXY='*' no_proxy='*' bun -e '
+    const response = await fetch(`http://${process.argv[1]}/metrics`, { signal: AbortSignal.timeout(2000) });
     process.exit(/^music_gateway_redis_up 1$/m.test(await response.text()) ? 0 : 1);
   ' "${host:-127.0.0.1}:$(setting METRICS_PORT "$1")" 2>/dev/null
 }
@@ -73,7 +76,7 @@ flock -n 9 || fail 'another upgrade is under way'
 if systemctl is-active --quiet music-gateway@a; then old=a new=b; else old=b new=a; fi
 is_healthy "$old" || fail "music-gateway@$old is not healthy: start one of the two first"
 has_redis "$old" ||
-  fail "music-gateway@$old has no Redis: its log says why. If it has, METRICS_PORT is missing in $old.env"
+  fail "music-gateway@$old has no Redis (its log says why), or its METRICS_PORT in $old.env does not respond"
 ! systemctl is-active --quiet "music-gateway@$new" || fail 'both run: stop the one that should not'
 
 begun=$(date '+%F %T')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import type { TokenRecord } from '../../src/gateway/refresh/record.ts';
 import { encodeRecord, parseRecord } from '../../src/gateway/refresh/redis-commands.ts';
-import { SignOutPlaces } from '../../src/gateway/refresh/redis-store.ts';
+import { SignOutPlaces } from '../../src/gateway/refresh/sign-out-places.ts';
 import { CLAIM, LIFETIMES, RENEWAL, SIGN_OUT } from '../support/refresh-coordinator.ts';
 import { TextMemoryStore } from '../support/text-store.ts';
 

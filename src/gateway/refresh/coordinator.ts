@@ -11,6 +11,9 @@ import { decryptSuccessor, type Ended, outcomeOf, type RefreshOutcome, replayed 
 import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
 import { type RecordLifetimes, type ReplayStore, recordLifetimes } from './store.ts';
 
+/** A third of the places of session checks: while a request waits, it keeps its place from others. */
+const MAX_WAITING = 250;
+
 /**
  * A refresh belongs to no single request: it continues when the client that caused it disconnects. For a while after
  * it, requests with the spent token get the newest pair of its chain, so that neither a late request nor a lost
@@ -27,6 +30,7 @@ export class RefreshCoordinator {
   readonly #inFlight = new Set<Promise<RefreshOutcome>>();
   /** The refreshes in flight whose outcome is still shared, by refresh token. */
   readonly #shared = new Map<string, Promise<RefreshOutcome>>();
+  #requests = 0;
 
   constructor(settings: Settings, store: ReplayStore, upstream: UpstreamApi, clock = systemClock) {
     this.#store = store;
@@ -48,6 +52,13 @@ export class RefreshCoordinator {
    * @param arrivedAt when the request arrived, in milliseconds since the epoch
    */
   async refresh(refreshToken: string, trace: RequestTrace, arrivedAt: number): Promise<RefreshOutcome> {
+    this.#requests++;
+    if (this.#requests > MAX_WAITING) this.#store.stopWaiting();
+    return this.#refreshOrShare({ refreshToken, trace, arrivedAt }).finally(() => this.#requests--);
+  }
+
+  async #refreshOrShare(refreshing: RefreshRequest): Promise<RefreshOutcome> {
+    const { refreshToken, trace } = refreshing;
     const known = this.#shared.get(refreshToken);
     if (known) {
       const outcome = await known;
@@ -58,7 +69,7 @@ export class RefreshCoordinator {
     const stopSharing = () => {
       if (this.#shared.get(refreshToken) === own) this.#shared.delete(refreshToken);
     };
-    const own = this.#claimOrFollow({ refreshToken, trace, arrivedAt }, stopSharing).finally(() => {
+    const own = this.#claimOrFollow(refreshing, stopSharing).finally(() => {
       stopSharing();
       this.#inFlight.delete(own);
     });

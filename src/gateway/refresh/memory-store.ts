@@ -141,6 +141,9 @@ export class MemoryReplayStore implements ReplayStore {
     return this.#read(key)?.value;
   }
 
+  /** There is no other instance to wait for. */
+  stopWaiting(): void {}
+
   /** Whether this store knows that a refresh has spent or issued the token. */
   hasWorked(key: string): boolean {
     return this.#worked.get(key) !== undefined || this.#issued.get(key) !== undefined;

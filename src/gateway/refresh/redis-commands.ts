@@ -4,8 +4,8 @@ import type { RedisClient } from 'bun';
 import type { TokenRecord } from './record.ts';
 
 /**
- * Longer than a busy machine stalls, because instances that miss Redis may send the same token twice. A Redis that does
- * not respond delays a request by this once: then it counts as down.
+ * Longer than a busy machine stalls, because instances that miss Redis may send the same token twice. When it is over,
+ * Redis counts as down.
  */
 export const COMMAND_TIMEOUT_MS = 500;
 const RECORD_PREFIX = 'music-gateway:refresh:';
@@ -84,13 +84,13 @@ const SCRIPTS = {
     if ms ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ms) end
     return {r, 0}`,
   /**
-   * Restores a record after an outage: a sign-out always, any other outcome unless another instance has recorded one.
+   * Restores a record after an outage: a sign-out always, anything else unless another instance has recorded more.
    */
   restore: `${READ}
     if string.sub(ARGV[1], 1, ${ENDED.length}) == '${ENDED}' then
       local ms = math.max(ARGV[2], redis.call('PTTL', KEYS[1]), redis.call('PTTL', KEYS[2]))
       redis.call('SET', KEYS[1], ARGV[1], 'PX', ms)
-    elseif not r or (${IS_CLAIM} and string.sub(ARGV[1], 1, ${CLAIMED.length}) ~= '${CLAIMED}') then ${WRITE}
+    elseif not r or r == 'unreachable' or (${IS_CLAIM} and string.sub(ARGV[1], 1, ${CLAIMED.length}) ~= '${CLAIMED}') then ${WRITE}
     elseif ${IS_ENDED} and string.sub(ARGV[1], 1, ${RENEWED.length}) == '${RENEWED}' then ${PROLONG_ENDED} end
     return r`,
 } as const;

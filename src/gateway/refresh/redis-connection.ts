@@ -9,8 +9,6 @@ const RETRY_MS = 250;
 const CONNECT_MS = 1000;
 /** Longer than a restart of Redis takes, or the election of another one. */
 const PATIENCE_MS = 5000;
-/** A third of the places of session checks, which a request that waits keeps from others. */
-const MAX_WAITING = 250;
 /** When this instance has Redis again, another one may still be at an attempt that began before Redis was back. */
 const SETTLE_MS = CONNECT_MS + 2 * RETRY_MS;
 
@@ -39,9 +37,9 @@ export class RedisConnection {
   #sendMissed: (send: SendBatch) => Promise<void> = async () => {};
   /** Undefined while Redis counts as down. */
   #client: Promise<RedisLink> | undefined;
-  /** Resolves when the instances know each other's refreshes after an outage, or when it lasts too long to wait. */
+  /** Until it resolves, the instances may not know each other's refreshes. */
   #shared: Promise<void> = Promise.resolve();
-  #waiting = 0;
+  #endWait = () => {};
 
   constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
     this.#url = url;
@@ -85,19 +83,34 @@ export class RedisConnection {
    * a few seconds at the beginning of an outage. Undefined when Redis stays away.
    */
   async askShared(...command: Command): Promise<{ readonly value: unknown } | undefined> {
-    await this.#untilShared();
+    const patientUntil = this.#clock.now() + PATIENCE_MS;
+    await this.#untilShared(patientUntil);
     const reply = await this.ask(...command);
     if (reply) return reply;
     // The outage may have begun with this command.
-    await this.#untilShared();
+    await this.#untilShared(patientUntil);
     return this.ask(...command);
   }
 
-  async #untilShared(): Promise<void> {
-    if (this.#waiting === MAX_WAITING) return;
-    this.#waiting++;
-    await this.#shared;
-    this.#waiting--;
+  /** Lets everything go on that waits, until the next outage. */
+  stopWaiting(): void {
+    this.#endWait();
+  }
+
+  async #untilShared(patientUntil: number): Promise<void> {
+    // Meanwhile Redis may have come back, or gone away again.
+    for (let ended: unknown; ended !== this.#shared && this.#clock.now() < patientUntil; ) {
+      ended = this.#shared;
+      await ended;
+    }
+  }
+
+  #wait(ms: number): void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#endWait();
+    this.#shared = promise;
+    this.#endWait = resolve;
+    void this.#clock.sleep(ms).then(resolve);
   }
 
   #giveUp(client: Promise<RedisLink>, cause: unknown): void {
@@ -105,12 +118,11 @@ export class RedisConnection {
     this.#client = undefined;
     this.#observer.onDown(describeRedisCause(cause));
     client.then((redis) => redis.close()).catch(() => {});
-    const { promise: settled, resolve: settle } = Promise.withResolvers<void>();
-    this.#shared = Promise.race([settled, this.#clock.sleep(PATIENCE_MS)]);
-    void this.#reconnect(settle);
+    this.#wait(PATIENCE_MS);
+    void this.#reconnect();
   }
 
-  async #reconnect(settle: (settled: Promise<void>) => void): Promise<void> {
+  async #reconnect(): Promise<void> {
     await this.#clock.sleep(RETRY_MS);
     const client = this.#connect();
     try {
@@ -121,12 +133,11 @@ export class RedisConnection {
         return inTime(replies, CONNECT_MS, this.#clock);
       });
       this.#client = client;
-      this.#shared = this.#clock.sleep(SETTLE_MS);
-      settle(this.#shared);
+      this.#wait(SETTLE_MS);
       this.#observer.onUp();
     } catch {
       client.then((redis) => redis.close()).catch(() => {});
-      void this.#reconnect(settle);
+      void this.#reconnect();
     }
   }
 

@@ -1,9 +1,10 @@
 /** The store that instances share: Redis, with this process's own memory while Redis is slow or down. */
 
-import { MAX_UNKNOWN_SIGN_OUTS, MemoryReplayStore } from './memory-store.ts';
+import { MemoryReplayStore } from './memory-store.ts';
 import type { Ended, TokenRecord } from './record.ts';
 import { type Command, encodeRecord, parseRecord } from './redis-commands.ts';
 import type { RedisConnection, SendBatch } from './redis-connection.ts';
+import { SignOutPlaces } from './sign-out-places.ts';
 import type { ReplayStore, SignOutLifetimes } from './store.ts';
 
 /** How many records one round trip sends to Redis after an outage. */
@@ -29,7 +30,8 @@ export class RedisReplayStore implements ReplayStore {
 
   async add(key: string, record: TokenRecord, lifetimeMs: number): Promise<TokenRecord | undefined> {
     // Another instance may know more of a token that is about to be refreshed.
-    const isFirst = record.kind === 'claimed' && (await this.#memory.get(key)) === undefined;
+    const known = (await this.#memory.get(key))?.kind ?? 'unreachable';
+    const isFirst = record.kind === 'claimed' && known === 'unreachable';
     const command: Command = ['add', key, [encodeRecord(record), ceilMs(lifetimeMs)]];
     const reply = await (isFirst ? this.#redis.askShared(...command) : this.#redis.ask(...command));
     if (!reply) return this.#memory.add(key, record, lifetimeMs);
@@ -65,7 +67,11 @@ export class RedisReplayStore implements ReplayStore {
     const isReplaced = await this.#memory.replace(key, ownExpected, record, lifetimeMs);
     const text = encodeRecord(expected);
     const reply = await this.#redis.ask('replace', key, [encodeRecord(record), ceilMs(lifetimeMs), text]);
-    return reply ? reply.value === text : isReplaced;
+    if (!reply) return isReplaced;
+    if (reply.value !== text) return false;
+    // What another instance had written was not in this one's memory.
+    if (!isReplaced) await this.#memory.add(key, record, lifetimeMs);
+    return true;
   }
 
   /**
@@ -117,6 +123,10 @@ export class RedisReplayStore implements ReplayStore {
     return recordIn(reply?.value) ?? this.#memory.get(key);
   }
 
+  stopWaiting(): void {
+    this.#redis.stopWaiting();
+  }
+
   /** Copies a sign-out from Redis to memory, where it lasts at least as long as what it ends. */
   async #copyEnd(key: string, ended: Ended, lifetimeMs: number): Promise<void> {
     if ((await this.#memory.get(key))?.kind === 'ended') return;
@@ -156,31 +166,6 @@ export class RedisReplayStore implements ReplayStore {
       }
       yield ['restore', key, [encodeRecord(kept), ceilMs(lifetimeMs)]];
     }
-  }
-}
-
-/**
- * Bounds how many sign-outs that may be made up this instance keeps in Redis: a ring of places, 80 KB. All are taken
- * for about equally long, so the next one becomes free first.
- */
-export class SignOutPlaces {
-  readonly #freeAt = new Float64Array(MAX_UNKNOWN_SIGN_OUTS);
-  readonly #now: () => number;
-  #next = 0;
-
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  /** Takes a place; undefined when none is free. The returned function frees the place early. */
-  take(lifetimeMs: number): (() => void) | undefined {
-    const place = this.#next;
-    if ((this.#freeAt[place] ?? 0) > this.#now()) return undefined;
-    this.#freeAt[place] = this.#now() + lifetimeMs;
-    this.#next = (place + 1) % this.#freeAt.length;
-    return () => {
-      this.#freeAt[place] = 0;
-    };
   }
 }
 

@@ -26,6 +26,8 @@ export interface ReplayStore {
   /** When a client first presented this token, in milliseconds since the epoch. */
   presentedAt(key: string): Promise<number | undefined>;
   get(key: string): Promise<TokenRecord | undefined>;
+  /** Lets every `add` go on at once that waits for what other instances know. */
+  stopWaiting(): void;
   /** How long an outcome must stay for waiting requests of other processes. */
   readonly lingerMs: number;
 }

@@ -83,7 +83,7 @@ export class Studio {
     await this.press('Sign in');
     const shown = this.region(this.#texts.account).getByText(name).waitFor();
     await shown.catch(async (cause) => {
-      const text = await this.page.locator('body').innerText();
+      const text = await this.page.locator('body').ariaSnapshot();
       throw new Error(`${name} is not signed in at ${this.page.url()}: ${text}`, { cause });
     });
   }

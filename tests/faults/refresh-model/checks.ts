@@ -11,6 +11,9 @@ import {
 } from './facts.ts';
 import type { Moment, Request, Send, SignOut } from './history.ts';
 
+/** An outage that begins when the wait for another one is nearly over. */
+const LONGEST_WAIT_FOR_REDIS_MS = 10_000;
+
 /** Gives what contradicts the sentence, in words. */
 type Check = (facts: Facts) => string[];
 
@@ -201,7 +204,8 @@ export const checks: Readonly<Record<string, Check>> = {
       const idleMs = ended.at - asked.at - lengthOf(asking);
       // A late pair is signed out at the upstream before its request ends.
       const claims = facts.history.crashes.length + facts.history.forged.length;
-      return idleMs <= Math.max(1, claims) * signInMs + logoutMs + 1000
+      const forRedisMs = facts.wasRedisAway(asked, ended) ? LONGEST_WAIT_FOR_REDIS_MS : 0;
+      return idleMs <= Math.max(1, claims) * signInMs + logoutMs + 1000 + forRedisMs
         ? []
         : [`${nameOf(request)} waited ${idleMs} ms without a reason`];
     }),

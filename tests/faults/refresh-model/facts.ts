@@ -16,7 +16,7 @@ const PRESENTED_MS = 10_000;
 /** More than the instances need to notify each other through Redis. */
 export const SPREADS_MS = 200;
 /** So that every instance has Redis again, and what the other one sends it, while refreshes still wait. */
-const SHORT_OUTAGE_MS = 3500;
+const SHORT_OUTAGE_MS = 4400;
 export const lifetimes = recordLifetimes(settings);
 /** How long a sign-out is remembered if nothing is known of its token. */
 export const shortestSignOutMs = Math.min(lifetimes.signOut.claimedMs, lifetimes.signOut.unknownMs);

@@ -77,7 +77,11 @@ const SCRIPTS = new Map<Script, Apply>([
       const before = redis.get(record);
       if (hasKind(ENDED, value)) {
         redis.set(record, value, Math.max(Number(ms), redis.remainingMs(record), redis.remainingMs(issued)));
-      } else if (before === null || (hasKind(CLAIMED, before) && !hasKind(CLAIMED, value))) {
+      } else if (
+        before === null ||
+        before === 'unreachable' ||
+        (hasKind(CLAIMED, before) && !hasKind(CLAIMED, value))
+      ) {
         redis.set(record, value, Number(ms));
       } else if (hasKind(ENDED, before) && hasKind(RENEWED, value)) redis.prolong(record, Number(ms));
       return before;

@@ -300,3 +300,21 @@ describeWith([REDIS_SERVER], 'a flood of made-up sign-outs with Redis', () => {
     expect(Math.max(...lifetimes)).toBeLessThanOrEqual(3000);
   });
 });
+
+describeWith([REDIS_SERVER], 'refreshes that wait for Redis', () => {
+  it('wait no longer when they take too many places, whatever their tokens are', async () => {
+    await using redis = await startRedis();
+    await using upstream = new SharedUpstream();
+    upstream.on(REFRESH, () => Response.json(PAIR));
+    const clock = new ManualClock();
+    const store = redisStoreAt(redis.url, {}, clock);
+    const coordinator = refreshCoordinatorOver(store, upstream, {}, clock);
+    const refresh = (token: string) => coordinator.refresh(token, newTrace(), clock.now());
+    await store.get('warm');
+    await redis.stop();
+    const waiting = Array.from({ length: 250 }, (_, index) => refresh(`user${index % 3}`));
+    expect(await Promise.race([...waiting, Bun.sleep(200)])).toBeUndefined();
+    await Promise.all([...waiting, refresh('user0')]);
+    expect(upstream.calls).toEqual([REFRESH, REFRESH, REFRESH]);
+  });
+});
