@@ -142,12 +142,13 @@ describeWith(REQUIREMENTS, 'a Prometheus that watches two gateways', () => {
     gateways.redis.resume();
   });
 
-  it('fires when requests are refused, when a token is too large, and when a gateway is killed', async () => {
+  it('fires when requests are refused, a token is too large, spans are dropped, and a gateway is killed', async () => {
     const job = 'music-gateway';
     const refusing = { alertname: 'MusicGatewayRefusesRequests', job, severity: 'critical' };
     const tooLarge = { alertname: 'MusicGatewayTokensTooLarge', job, severity: 'warning' };
-    await expectNoneLeft(() => quiet([refusing, tooLarge]));
     const [, instance] = gateways.targets;
+    const dropping = { alertname: 'MusicGatewaySpansDropped', job, severity: 'warning', instance };
+    await expectNoneLeft(() => quiet([refusing, tooLarge, dropping]));
     const down = { alertname: 'MusicGatewayDown', job, severity: 'critical', instance };
     // On a busy machine a scrape may take too long, and then the alert fires for a moment.
     const isQuiet = async () => (await quiet([down])).length === 1;

@@ -11,7 +11,7 @@ const TRACK = Buffer.alloc(300_000, 'music');
 export interface WatchedGateways extends AsyncDisposable {
   /** With Redis and an identity provider. */
   readonly main: GatewayProcess;
-  /** Without Redis or an identity provider, full with one request, and its upstream breaks off every body. */
+  /** Without Redis, an identity provider or a collector; full with one request; its upstream breaks off every body. */
   readonly small: GatewayProcess;
   /** Host and port of their metrics, in that order. */
   readonly targets: readonly [string, string];
@@ -46,6 +46,7 @@ export async function startWatchedGateways(): Promise<WatchedGateways> {
       UPSTREAM_URL: breaking.url,
       METRICS_PORT: String(port + 1),
       MAX_IN_FLIGHT_REQUESTS: '1',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
     }),
   ]);
   stack.use(main);

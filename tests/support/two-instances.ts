@@ -88,7 +88,7 @@ export async function startTwoInstances() {
         (await instances()).some(({ name, isUp, underWay }) => name === 'a' && !isUp && underWay === 0);
       await eventually(isDrained, 'the first gateway to be drained', DEADLINE_MS);
     },
-    missedRedis: () => log.includes('Redis does not respond'),
+    missedRedis: () => log.includes('Redis cannot be used'),
     /** Signals the gateway that HAProxy knows as `a`. */
     async killFirst(signal: 'SIGKILL' | 'SIGTERM') {
       process.kill(await childWith(example.pid, `PORT=${port + 1}`), signal);

@@ -121,7 +121,7 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     log,
     async missedRedis() {
       const logs = await Promise.all(INSTANCES.map(log));
-      return logs.some((text) => text.includes('Redis does not respond'));
+      return logs.some((text) => text.includes('Redis cannot be used'));
     },
     /** A release of its own, with this source. */
     async release(source: string) {

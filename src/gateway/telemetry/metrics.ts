@@ -9,7 +9,7 @@ import { measureAdmission } from './admission-metrics.ts';
 
 const PREFIX = 'music_gateway_';
 /** From a session check with a nearby upstream to the longest generation. */
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 280];
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 280];
 
 export interface EndedRequest {
   readonly route: string;

@@ -67,11 +67,11 @@ export class Telemetry {
       onDown: (cause: string) => {
         isDown = true;
         gauge?.set(0);
-        this.#logger.warn({ cause }, 'Redis does not respond; refreshes are not shared until it does');
+        this.#logger.warn({ cause }, 'Redis cannot be used; refreshes are not shared until it can');
       },
       onUp: () => {
         gauge?.set(1);
-        if (isDown) this.#logger.info('Redis responds again; refreshes are shared');
+        if (isDown) this.#logger.info('Redis can be used again; refreshes are shared');
         isDown = false;
       },
     };

@@ -100,7 +100,7 @@ export async function longRun(run: LongRun): Promise<Outcome<Figures>> {
 
 /** When an instance lost Redis, and why. */
 function outages(log: string): string[] {
-  const lines = log.matchAll(/"time":"[^T]*T(.{8})[^\n]*"cause":"([^"]*)","msg":"Redis does not respond/g);
+  const lines = log.matchAll(/"time":"[^T]*T(.{8})[^\n]*"cause":"([^"]*)","msg":"Redis cannot be used/g);
   return [...lines].map(([, time, cause]) => `${time} ${cause}`);
 }
 

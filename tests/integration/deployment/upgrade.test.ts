@@ -23,9 +23,9 @@ describeWith(VIRTUAL_MACHINE, 'deploy/upgrade.sh', () => {
     const failed = await machine.upgrade(alone, 5);
     expect(failed.status).toBe(1);
     expect(failed.errors).toContain('not healthy with Redis after 5 seconds: music-gateway@a goes on');
-    expect(failed.errors).toContain('Redis does not respond');
+    expect(failed.errors).toContain('Redis cannot be used');
     await machine.stopRedis();
-    const missesRedis = async () => (await machine.log('a')).includes('Redis does not respond');
+    const missesRedis = async () => (await machine.log('a')).includes('Redis cannot be used');
     await eventually(missesRedis, 'the gateway to miss Redis');
     const refused = await machine.upgrade();
     expect(refused).toMatchObject({ status: 1, output: '' });

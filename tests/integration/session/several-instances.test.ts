@@ -104,7 +104,7 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     const settings = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
     await using gateway = await startGatewayProcess(settings);
     const again = (times: number) =>
-      eventually(() => gateway.said('Redis responds again') >= times, `Redis to be back ${times} times`);
+      eventually(() => gateway.said('Redis can be used again') >= times, `Redis to be back ${times} times`);
     await visit(gateway, 'up');
     await redis.stop();
     await visit(gateway, 'stopped');
@@ -121,7 +121,7 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     await again(2);
     await visit(gateway, 'resumed');
     expect(rotation.hasSeenReuse).toBe(false);
-    await expectSaid(gateway, 'Redis does not respond', 2);
+    await expectSaid(gateway, 'Redis cannot be used', 2);
   });
 
   it('starts and works when Redis is not there at all', async () => {
@@ -132,7 +132,7 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     await visit(gateway, 'alone');
     expect(refreshes({ upstream })).toBe(20);
     expect(rotation.hasSeenReuse).toBe(false);
-    await expectSaid(gateway, 'Redis does not respond', 1);
+    await expectSaid(gateway, 'Redis cannot be used', 1);
   });
 });
 
@@ -166,9 +166,9 @@ describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a 
       await startGatewayProcess({ ...settings, NODE_EXTRA_CA_CERTS: trusted }, (line) => lines.push(line)),
     );
     await visit(gateway, 'alone');
-    await expectSaid(gateway, 'Redis does not respond', 1);
+    await expectSaid(gateway, 'Redis cannot be used', 1);
     await show('trusted');
-    await eventually(() => gateway.said('Redis responds again'), 'Redis to be trusted');
+    await eventually(() => gateway.said('Redis can be used again'), 'Redis to be trusted');
     await visit(gateway, 'together');
     expect((await admin.kept()).length).toBeGreaterThanOrEqual(80);
     expect(rotation.hasSeenReuse).toBe(false);
