@@ -22,7 +22,6 @@ export async function readStatistics(address: string) {
       const value = (column: string) => row[columns.indexOf(column)] ?? '';
       return {
         name: value('svname'),
-        isUp: value('status') === 'UP',
         /** UP; DRAIN: healthy, but gets no new requests; DOWN or MAINT. */
         status: value('status'),
         /** Requests that are under way at it. */

@@ -59,7 +59,7 @@ export async function startTwoInstances() {
   const instances = () => readStatistics(statistics);
   const bothAreUp = async () => {
     if (example.exitCode !== null) throw new Error(`run.sh ended with ${example.exitCode}:\n${log}`);
-    return (await instances().catch(() => [])).filter(({ isUp }) => isUp).length === 2;
+    return (await instances().catch(() => [])).filter(({ status }) => status === 'UP').length === 2;
   };
   await eventually(bothAreUp, 'both gateways to be up', DEADLINE_MS);
   return {
@@ -85,7 +85,9 @@ export async function startTwoInstances() {
     async drainFirst() {
       await commandHaproxy('set server gateways/a state drain', tools);
       const isDrained = async () =>
-        (await instances()).some(({ name, isUp, underWay }) => name === 'a' && !isUp && underWay === 0);
+        (await instances()).some(
+          ({ name, status, underWay }) => name === 'a' && status !== 'UP' && underWay === 0,
+        );
       await eventually(isDrained, 'the first gateway to be drained', DEADLINE_MS);
     },
     missedRedis: () => log.includes('Redis cannot be used'),

@@ -134,7 +134,7 @@ function metricsIn(scrape: string): Set<string> {
   );
 }
 
-describe('the operating page', () => {
+describe('the pages on monitoring', () => {
   it('has a heading for each alert, and for no other', async () => {
     const alerts = (await readAlerts()).map(({ alert }) => alert);
     const headings = section(RUNBOOK, '## Alerts').matchAll(/^### (.+)$/gm);

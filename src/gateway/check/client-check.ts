@@ -35,8 +35,7 @@ function findingOf(provider: IdentityProviderSettings, trace: RequestTrace, fail
   if (typeof status !== 'number')
     return { level: 'error', text: `IDP_URL: ${endpoint} ${failureText(failure, trace)}` };
   // A provider that has a problem of its own has not judged the client.
-  if (isOutage(status)) return unclear(endpoint, status, trace.oauthError);
-  switch (trace.oauthError) {
+  switch (isOutage(status) ? undefined : trace.oauthError) {
     case 'invalid_grant':
       return { level: 'ok', text: `IDP_CLIENT_ID: ${endpoint} accepts the client` };
     case 'invalid_client':

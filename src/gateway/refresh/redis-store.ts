@@ -29,9 +29,9 @@ export class RedisReplayStore implements ReplayStore {
   }
 
   async add(key: string, record: TokenRecord, lifetimeMs: number): Promise<TokenRecord | undefined> {
+    const known = (await this.#memory.get(key))?.kind;
     // Another instance may know more of a token that is about to be refreshed.
-    const known = (await this.#memory.get(key))?.kind ?? 'unreachable';
-    const isFirst = record.kind === 'claimed' && known === 'unreachable';
+    const isFirst = record.kind === 'claimed' && (known === undefined || known === 'unreachable');
     const command: Command = ['add', key, [encodeRecord(record), ceilMs(lifetimeMs)]];
     const reply = await (isFirst ? this.#redis.askShared(...command) : this.#redis.ask(...command));
     if (!reply) return this.#memory.add(key, record, lifetimeMs);

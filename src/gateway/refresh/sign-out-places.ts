@@ -1,11 +1,8 @@
-/** Bounds what strangers can make an instance keep in Redis. */
+/** Bounds how many sign-outs that may be made up an instance keeps in Redis. */
 
 import { MAX_UNKNOWN_SIGN_OUTS } from './memory-store.ts';
 
-/**
- * Bounds how many sign-outs that may be made up this instance keeps in Redis: a ring of places, 80 KB. All are taken
- * for about equally long, so the next one becomes free first.
- */
+/** A ring, 80 KB. All places are taken for about equally long, so the next one becomes free first. */
 export class SignOutPlaces {
   readonly #freeAt = new Float64Array(MAX_UNKNOWN_SIGN_OUTS);
   readonly #now: () => number;

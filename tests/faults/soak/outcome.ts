@@ -30,9 +30,9 @@ export class Problems {
   }
 }
 
-/** The value that the share of all values does not exceed, in milliseconds; NaN when there are none. */
-export function percentile(durations: readonly number[], share: number): number {
-  const sorted = Float64Array.from(durations).sort();
+/** The value that the share of all values does not exceed, with two decimals; NaN when there are none. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = Float64Array.from(values).sort();
   const value = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
   return Math.round(value * 100) / 100;
 }

@@ -59,7 +59,7 @@ describeWith(REQUIREMENTS, 'HAProxy, as configured in deploy,', () => {
     proxy = await startTlsProxy(prepareHaproxyOfOne, port);
     const isAlone = async () => {
       const instances = await readStatistics(`http://127.0.0.1:${proxy.port + 1}/`);
-      return instances.map(({ isUp }) => isUp).join() === 'true,false';
+      return instances.map(({ status }) => status === 'UP').join() === 'true,false';
     };
     await eventually(isAlone, 'the gateway to be the only one', 60_000);
   }, 60_000);

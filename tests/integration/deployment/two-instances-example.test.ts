@@ -57,9 +57,9 @@ describeWith(REQUIREMENTS, 'deploy/two-instances/run.sh', () => {
         const response = await fetch(statistics, { method: 'POST', body, redirect: 'manual' });
         expect(response.headers.get('location')).toEndWith('st=DENY');
       }
-      expect((await instances()).map(({ name, isUp }) => ({ name, isUp }))).toEqual([
-        { name: 'a', isUp: true },
-        { name: 'b', isUp: true },
+      expect((await instances()).map(({ name, status }) => ({ name, status }))).toEqual([
+        { name: 'a', status: 'UP' },
+        { name: 'b', status: 'UP' },
       ]);
     },
   );
