@@ -51,10 +51,11 @@ setting() {
 has_redis() {
   host=$(setting METRICS_HOST "$1")
   case $host in *:*) host="[$host]" ;; esac
-  NO_PROXY='*' no_proxy='*' bun -e '
+  # From the root folder: Bun loads the bunfig.toml of the current one.
+  (cd / && NO_PROXY='*' no_proxy='*' bun -e '
     const response = await fetch(`http://${process.argv[1]}/metrics`, { signal: AbortSignal.timeout(2000) });
     process.exit(/^music_gateway_redis_up 1$/m.test(await response.text()) ? 0 : 1);
-  ' "${host:-127.0.0.1}:$(setting METRICS_PORT "$1")" 2>/dev/null
+  ' "${host:-127.0.0.1}:$(setting METRICS_PORT "$1")" 2>/dev/null)
 }
 
 go_back() {

@@ -20,6 +20,8 @@ export class GatewayRequestError extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** False for a 401 after which the session may still be renewed by the next request. */
   readonly sessionHasEnded: boolean;
+  /** The creation that the upstream finishes although this request was refused; null when there is none. */
+  readonly creationId: string | null;
   /** Identifies the request in the gateway's log; undefined when there was no response. */
   readonly requestId: string | undefined;
 
@@ -29,6 +31,7 @@ export class GatewayRequestError extends Error {
     this.sessionHasEnded = details.status === 401 && !details.upstreamFailed;
     this.retryIsSafe = details.retryIsSafe;
     this.retryAfterSeconds = details.retryAfterSeconds;
+    this.creationId = details.response?.headers.get('x-music-creation-id') ?? null;
     this.requestId = details.response?.headers.get('x-request-id') ?? undefined;
   }
 }

@@ -7,7 +7,7 @@ import { copyOrder, type GenerationOrder } from './generation-order.ts';
 import { RecoveringBody } from './recovering-body.ts';
 import { afterBreak } from './recovery-error.ts';
 import { repeatWhileTemporary } from './repetition.ts';
-import { sendOrder } from './send-order.ts';
+import { openCreation, sendOrder } from './send-order.ts';
 
 const STALL_MS = 20_000;
 
@@ -28,8 +28,12 @@ export async function generate(
   const report = reporter(arrived, options.onProgress);
   // One that is taken up was sent before, in the page that a reload has ended.
   let isRepeated = unfinished?.list().some((kept) => kept.idempotencyKey === idempotencyKey) ?? false;
-  const onFailure = () => {
+  /** Known when the upstream finishes the track although the gateway had no memory for it. */
+  let creationId: string | null = null;
+  const onFailure = (error: GatewayRequestError) => {
     isRepeated = true;
+    creationId ??= error.creationId;
+    if (creationId !== null) keep(creationId);
     report('recovering');
   };
 
@@ -41,11 +45,12 @@ export async function generate(
   report('waiting');
   const send = async () => {
     if (isRepeated) await beforeRepeat?.();
+    if (creationId !== null) return openCreation(connection, creationId, arrived, signal);
     return sendOrder(connection, order, { idempotencyKey, signal });
   };
   const generation = await repeatWhileTemporary(send, { signal, giveUpAfterMs, onFailure }).catch((error) => {
     // A refusal says nothing of the attempt before it, so it must not look as if nothing had been ordered.
-    if (isRepeated && !signal.aborted) throw afterBreak(error, { creationId: null, idempotencyKey });
+    if (isRepeated && !signal.aborted) throw afterBreak(error, { creationId, idempotencyKey });
     if (signal.aborted || (error instanceof GatewayRequestError && error.retryIsSafe)) forget();
     throw error;
   });

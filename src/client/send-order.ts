@@ -1,11 +1,18 @@
-/** Sends an order over one connection. */
+/** Begins a track over one connection: with an order, or with the audio of one that the upstream finishes by itself. */
 
+import type { ArrivedAudio } from './arrived-audio.ts';
+import { contentPath } from './creation-path.ts';
 import { type GatewayConnection, sendRequest } from './gateway-request.ts';
 import type { GenerationOptions } from './generation.ts';
 import { copyOrder, type GenerationOrder } from './generation-order.ts';
 
 /** The beginning of a track, whose body fails when the connection breaks. */
-export type BegunTrack = Awaited<ReturnType<typeof sendOrder>>;
+export interface BegunTrack {
+  readonly creationId: string | null;
+  readonly generationId: string | null;
+  readonly contentType: string;
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+}
 
 /**
  * Returns as soon as the audio begins.
@@ -17,7 +24,7 @@ export async function sendOrder(
   connection: GatewayConnection,
   order: GenerationOrder,
   { idempotencyKey, signal }: Required<Pick<GenerationOptions, 'idempotencyKey' | 'signal'>>,
-) {
+): Promise<BegunTrack> {
   const { headers, body } = await sendRequest(connection, '/api/music/generate', {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
@@ -30,4 +37,27 @@ export async function sendOrder(
     contentType: headers.get('content-type') ?? 'audio/mpeg',
     body,
   };
+}
+
+/**
+ * Opens the audio of a creation from its first byte, by a range: the gateway asks for a long one in slices, so it has
+ * memory for it when it has none for a generation.
+ *
+ * @throws GatewayRequestError when the audio is not there yet, or the gateway cannot be reached
+ * @throws the signal's reason when it is aborted
+ */
+export async function openCreation(
+  connection: GatewayConnection,
+  creationId: string,
+  arrived: ArrivedAudio,
+  signal: AbortSignal,
+): Promise<BegunTrack> {
+  const response = await sendRequest(connection, `/api/upstream${contentPath(creationId)}`, {
+    headers: arrived.rangeHeaders(),
+    cache: 'no-store',
+    signal,
+  });
+  arrived.continues(response);
+  const contentType = response.headers.get('content-type') ?? 'audio/mpeg';
+  return { creationId, generationId: null, contentType, body: response.body };
 }

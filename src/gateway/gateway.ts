@@ -54,8 +54,8 @@ export function createGateway({
   const telemetry = new Telemetry({ logger, metrics, traces, routes, quietRoute: HEALTH_PATH });
   const replayStore =
     redisUrl === undefined
-      ? new MemoryReplayStore()
-      : new RedisReplayStore(new RedisConnection(redisUrl, telemetry.redisObserver()));
+      ? new MemoryReplayStore(admission.ledger)
+      : new RedisReplayStore(new RedisConnection(redisUrl, telemetry.redisObserver()), admission.ledger);
   metrics?.watch(admission);
   const api = new UpstreamApi(settings, admission);
   const refreshCoordinator = new RefreshCoordinator(settings, replayStore, api);

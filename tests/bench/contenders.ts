@@ -51,7 +51,7 @@ const GATEWAY: Contender = {
     ALLOWED_ORIGINS: '{{origin}}',
     // All connections belong to one user here.
     MAX_IN_FLIGHT_PER_SESSION: '60000',
-    MAX_STREAMED_BODIES: '8000',
+    MAX_GENERATIONS_PER_SESSION: '0',
     LOG_LEVEL: '{{log}}',
   },
   log: { off: 'warn', on: 'info' },

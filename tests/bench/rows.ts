@@ -40,6 +40,7 @@ const get = {
   connections: 64,
   status: 200,
 };
+const PLAYER_HEADERS = { ...get.headers, range: 'bytes=0-' };
 const json = { origin: mapping.origin, 'content-type': 'application/json' };
 const track = { connections: 16, trackBytes: TRACK_BYTES };
 
@@ -67,6 +68,16 @@ export const COMMON_ROWS: readonly Row[] = [
   GENERATE_ROW,
   { ...get, ...track, id: 'stream', title: 'proxied, 10 MB', path: TRACK },
   { ...range('range-1m', '1 MB', 1_000_000), connections: 16 },
+  // As players ask for a track.
+  {
+    ...get,
+    ...track,
+    id: 'played',
+    title: 'played, 10 MB',
+    path: TRACK,
+    headers: PLAYER_HEADERS,
+    status: 206,
+  },
 ];
 
 /** Also for every contender, each row beside the same one with a log. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'bun:test';
+import { CALL_BYTES } from '../../src/gateway/settings/memory.ts';
 import { eventually } from '../support/eventually.ts';
 import { endless, expectRefused, fill, GENERATE, PLAYBACK, PROXY, waiting } from '../support/long-calls.ts';
 import { RawConnection, rawRequest } from '../support/raw-http.ts';
@@ -93,7 +94,7 @@ describe('a full pool', () => {
     ['session checks', 'reads', '/api/auth/session', { cookie: ACCESS_ONLY }],
     ['models', 'reads', '/api/music/models', { cookie: ACCESS_ONLY }],
     ['a sign-in before its code is spent', 'sessions', '/api/auth/idp', SIGN_IN],
-    ['track details', 'publicDetails', '/api/upstream/v1/music/public/1', {}],
+    ['public playback', 'streams', '/api/upstream/v1/music/public/1', {}],
   ] as const)('refuses %s', async (_, pool, path, options) => {
     await using world = startWorld();
     fill(world.admission[pool]);
@@ -110,13 +111,21 @@ describe('a full pool', () => {
     expect(status).toBe(503);
   });
 
-  it('lets sign-out clear the cookies, although the upstream does not hear of it', async () => {
-    await using world = startWorld();
-    fill(world.admission.signOuts);
-    const response = await world.request('/api/auth/logout', { method: 'POST', cookie: SIGNED_IN });
+  it('lets a sign-out wait for a place, and clear the cookies when it finds none', async () => {
+    await using world = startWorld({ TIMEOUT_LOGOUT_MS: '1000' });
+    const { signOuts, ledger } = world.admission;
+    world.upstream.on('POST /v1/auth/logout', () => new Response());
+    const signOut = (cookie: string) => world.request('/api/auth/logout', { method: 'POST', cookie });
+    fill(signOuts);
+    const response = await signOut(SIGNED_IN);
     expect(response.status).toBe(200);
     expectCleared(response);
     expect(world.upstream.calls).toEqual([]);
+    const waiting = signOut('svc_music_access=access-9; svc_music_refresh=refresh-9');
+    await eventually(() => ledger.inUse > CALL_BYTES, 'the sign-out to wait');
+    signOuts.release(1);
+    expect((await waiting).status).toBe(200);
+    expect(world.upstream.last('POST /v1/auth/logout').body).toBe('{"refresh_token":"refresh-9"}');
   });
 
   it('signs nobody out: a refresh without a place leaves the cookies as they are', async () => {
@@ -158,17 +167,5 @@ describe('public playback', () => {
     world.upstream.on(GENERATE.call, () => new Response('audio'));
     await expectRefused(await PLAYBACK.send(world));
     expect((await GENERATE.send(world)).status).toBe(200);
-  });
-
-  it('takes a place of its own for the details of a track, until they have been sent', async () => {
-    await using world = startWorld();
-    const { publicDetails, streams } = world.admission;
-    const released = waiting(world, PLAYBACK.call);
-    const playing = PLAYBACK.send(world);
-    await world.upstream.arrived(PLAYBACK.call);
-    expect(publicDetails.inUse).toBe(1);
-    released.resolve();
-    expect((await playing).status).toBe(200);
-    await eventually(() => !publicDetails.inUse && !streams.inUse, 'the places to be free');
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import { RedisConnection } from '../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
+import { newLedger } from '../support/refresh-coordinator.ts';
 
 const GREETING = '%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n';
 const NULL = '_\r\n';
@@ -29,7 +30,10 @@ describe('the replay store', () => {
         isBack.resolve();
       },
     };
-    const store = new RedisReplayStore(new RedisConnection(redis.url.replace('http', 'redis'), observer));
+    const store = new RedisReplayStore(
+      new RedisConnection(redis.url.replace('http', 'redis'), observer),
+      newLedger(),
+    );
     await store.add('key', { kind: 'rejected' }, 1000);
     expect(heard).toEqual(['down']);
     greeting.resolve();

@@ -1,13 +1,15 @@
 import { describe, expect, it } from 'bun:test';
-import { SessionLimit } from '../../src/gateway/http/admission/session-limit.ts';
 import { expectRefused, GENERATE, waiting } from '../support/long-calls.ts';
-import { ACCESS_ONLY, REFRESH_ONLY, SIGNED_IN, startWorld, type World } from '../support/world.ts';
+import {
+  ACCESS_ONLY,
+  REFRESH_ONLY,
+  SIGNED_IN,
+  startWorld,
+  storedTokens,
+  type World,
+} from '../support/world.ts';
 
 const OTHER = 'svc_music_access=access-9; svc_music_refresh=refresh-9';
-
-function cookieOf(access: string | number, refresh: string | number): string {
-  return `svc_music_access=access-${access}; svc_music_refresh=refresh-${refresh}`;
-}
 
 /** Generations in flight with these cookies. */
 async function startBusy(world: World, cookies: readonly string[]) {
@@ -48,7 +50,6 @@ describe('a session with MAX_IN_FLIGHT_PER_SESSION calls in flight', () => {
   it.each([
     ['its access token with a made-up refresh token', 'svc_music_access=access-1; svc_music_refresh=made-up'],
     ['its access token alone', ACCESS_ONLY],
-    ['its refresh token alone', REFRESH_ONLY],
   ])('is known by %s', async (_, cookie) => {
     await using world = startWorld({ MAX_IN_FLIGHT_PER_SESSION: '2' });
     const { end } = await startBusy(world, [SIGNED_IN, SIGNED_IN]);
@@ -56,80 +57,62 @@ describe('a session with MAX_IN_FLIGHT_PER_SESSION calls in flight', () => {
     await end();
   });
 
-  it('is the same session with each pair that it was renewed with', async () => {
-    await using world = startWorld({ MAX_IN_FLIGHT_PER_SESSION: '2' });
-    const { end } = await startBusy(world, [SIGNED_IN]);
-    let newest = 1;
-    world.upstream.on('POST /v1/auth/refresh', () => {
-      newest++;
-      return Response.json({ access_token: `access-${newest}`, refresh_token: `refresh-${newest}` });
-    });
-    // Each check is refused once, so that it renews the session.
-    world.upstream.on('GET /v1/me', ({ headers }) =>
-      headers.get('authorization') === `Bearer access-${newest}` && newest > 1
-        ? Response.json({})
-        : new Response('', { status: 401 }),
-    );
-    await world.request('/api/auth/session', { cookie: SIGNED_IN });
-    await world.request('/api/auth/session', { cookie: cookieOf('old', 2) });
-    const { end: endSecond } = await startBusy(world, [cookieOf(2, 'made-up')]);
-    for (const number of [1, 2, 3]) {
-      await expectRefused(await GENERATE.send(world, { cookie: cookieOf(number, number) }), 429);
-    }
-    await endSecond();
-    await end();
-    expect(world.admission.perSession.size).toBe(0);
+  it('is known by its refresh token when it has no other', async () => {
+    await using world = startWorld({ MAX_IN_FLIGHT_PER_SESSION: '1' });
+    const released = waiting(world, 'POST /v1/auth/refresh', () => new Response('', { status: 400 }));
+    const first = GENERATE.send(world, { cookie: REFRESH_ONLY });
+    await world.upstream.arrived('POST /v1/auth/refresh');
+    await expectRefused(await GENERATE.send(world, { cookie: REFRESH_ONLY }), 429);
+    released.resolve();
+    expect((await first).status).toBe(401);
   });
 
-  it('has no limit of its own with 0', async () => {
-    await using world = startWorld({ MAX_IN_FLIGHT_PER_SESSION: '0' });
-    const { end } = await startBusy(world, Array(120).fill(SIGNED_IN));
+  it('is known by the token that it was renewed with, so that made-up ones get no further', async () => {
+    await using world = startWorld({ MAX_IN_FLIGHT_PER_SESSION: '1' });
+    world.upstream.on('POST /v1/auth/refresh', () =>
+      Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' }),
+    );
+    const released = Promise.withResolvers<void>();
+    world.upstream.on(GENERATE.call, async ({ headers }) => {
+      if (headers.get('authorization') !== 'Bearer access-2') return new Response('', { status: 401 });
+      await released.promise;
+      return new Response('done');
+    });
+    const cookieOf = (access: string) => `svc_music_access=${access}; svc_music_refresh=refresh-1`;
+    const first = GENERATE.send(world, { cookie: cookieOf('made-up-1') });
+    await world.upstream.arrived(GENERATE.call, 2);
+    const second = await GENERATE.send(world, { cookie: cookieOf('made-up-2') });
+    expect(storedTokens(second)['svc_music_access']).toBe('access-2');
+    await expectRefused(second, 429);
+    released.resolve();
+    expect((await first).status).toBe(200);
     expect(world.admission.perSession.size).toBe(0);
+  });
+});
+
+describe('a session without a limit on its calls', () => {
+  it('has one on its generations, and one on its memory', async () => {
+    await using world = startWorld({ MAX_IN_FLIGHT_PER_SESSION: '0', MAX_GENERATIONS_PER_SESSION: '3' });
+    const { end } = await startBusy(world, Array(3).fill(SIGNED_IN));
+    await expectRefused(await GENERATE.send(world, { cookie: SIGNED_IN }), 429);
+    world.upstream.on('GET /v1/models', () => Response.json({}));
+    expect((await world.request('/api/music/models', { cookie: SIGNED_IN })).status).toBe(200);
+    await end();
+  });
+
+  it('has none with 0 for both', async () => {
+    await using world = startWorld({ MAX_IN_FLIGHT_PER_SESSION: '0', MAX_GENERATIONS_PER_SESSION: '0' });
+    const { end } = await startBusy(world, Array(120).fill(SIGNED_IN));
     await end();
   });
 });
 
-describe('the session limit', () => {
-  const pair = (name: string) => ({ accessToken: `a${name}`, refreshToken: `r${name}` });
-
-  it('takes two sessions whose tokens come together for one, with all that either has in flight', () => {
-    const limit = new SessionLimit(3, 3);
-    const [first, second] = [limit.enter(pair('1')), limit.enter(pair('2'))];
-    first.addPair(pair('1b'));
-    second.addPair(pair('2b'));
-    const both = limit.enter({ accessToken: 'a1', refreshToken: 'r2' });
-    for (const name of ['1', '2', '1b', '2b']) {
-      const { accessToken, refreshToken } = pair(name);
-      expect(() => limit.refuseIfFull({ accessToken, refreshToken: undefined })).toThrow();
-      expect(() => limit.refuseIfFull({ accessToken: undefined, refreshToken })).toThrow();
-    }
-    for (const place of [second, both, first]) {
-      place.release();
-      expect(() => limit.refuseIfFull({ accessToken: 'a2b', refreshToken: 'r1b' })).not.toThrow();
-    }
-    expect(limit.size).toBe(0);
-  });
-
-  it('remembers nothing of a session without calls in flight', async () => {
-    await using world = startWorld();
-    world.upstream.on('GET /v1/models', () => Response.json({}));
-    for (let user = 0; user < 100; user++) {
-      const response = await world.request('/api/music/models', { cookie: cookieOf(user, user) });
-      expect(response.status).toBe(200);
-    }
-    expect(world.admission.perSession.size).toBe(0);
-  });
-
-  it('is bounded for a session that is renewed again and again while a call is in flight', () => {
-    const limit = new SessionLimit(100, 100);
-    const first = limit.enter(pair('0'));
-    for (let number = 0; number < 1000; number++) {
-      const place = limit.enter(pair(`${number}`));
-      place.addPair(pair(`${number + 1}`));
-      place.release();
-    }
-    expect(limit.size).toBeLessThan(500);
-    first.release();
-    expect(limit.size).toBe(0);
-  });
+it('remembers nothing of a session without calls in flight', async () => {
+  await using world = startWorld();
+  world.upstream.on('GET /v1/models', () => Response.json({}));
+  for (let user = 0; user < 100; user++) {
+    const cookie = `svc_music_access=access-${user}; svc_music_refresh=refresh-${user}`;
+    expect((await world.request('/api/music/models', { cookie })).status).toBe(200);
+  }
+  expect(world.admission.perSession.size).toBe(0);
 });

@@ -1,7 +1,8 @@
 /** The long form of the load tests: `bun run soak [scenario ...]` prints figures, and exits with 1 when one is wrong. */
 
-import { STREAMED_BODY_BYTES, WAITING_CALL_BYTES } from '../../src/gateway/settings/memory.ts';
+import { CALL_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { inFlight } from './soak/in-flight.ts';
+import { listeners } from './soak/listeners.ts';
 import { longRun } from './soak/long-run.ts';
 import { mixedRequests } from './soak/mixed-requests.ts';
 import { type Figures, type Outcome, table } from './soak/outcome.ts';
@@ -15,7 +16,11 @@ interface Scenario {
   readonly run: () => Promise<Outcome<Figures>>;
   /** A larger figure is wrong. Limits are far above what was measured, and far below what a fault costs. */
   readonly most: Readonly<Record<string, number>>;
+  /** A smaller figure is wrong. */
+  readonly least?: Readonly<Record<string, number>>;
 }
+
+const AUDIENCE = { trackBytes: 10_000_000, checks: 3000, limitMs: LIMIT_MS };
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'slow-readers': {
@@ -30,9 +35,19 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       }),
     most: { 'KB per work at peak': (STREAMED_BODY_BYTES / 1024) * NOISE, 'p99 ms meanwhile': 1000 },
   },
+  listeners: {
+    run: () => listeners({ players: 400, memoryMb: 256, ...AUDIENCE }),
+    least: { 'players served': 350, 'generations with every byte': 5 },
+    most: { 'KB per player who has stopped': 300, 'p99 ms of session checks meanwhile': 50 },
+  },
+  'many-listeners': {
+    run: () => listeners({ players: 1200, memoryMb: 512, ...AUDIENCE }),
+    least: { 'players served': 1000, 'generations with every byte': 5 },
+    most: { 'KB per player who has stopped': 300, 'p99 ms of session checks meanwhile': 50 },
+  },
   'waiting-generations': {
     run: () => inFlight({ works: 4000, kinds: ['head'], checks: 5000, limitMs: LIMIT_MS }),
-    most: { 'KB per work while all wait': (WAITING_CALL_BYTES / 1024) * NOISE, 'p99 ms meanwhile': 500 },
+    most: { 'KB per work while all wait': (CALL_BYTES / 1024) * NOISE, 'p99 ms meanwhile': 500 },
   },
   'mixed-requests': {
     run: () =>
@@ -70,15 +85,20 @@ if (unknown.length) {
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 let wrong = 0;
-for (const [name, { run, most }] of Object.entries(minutes ? inService(Number(minutes)) : SCENARIOS)) {
+for (const [name, { run, most, least = {} }] of Object.entries(
+  minutes ? inService(Number(minutes)) : SCENARIOS,
+)) {
   if (names.length && !names.includes(name)) continue;
   console.log(name);
   const { figures, problems, plot = '' } = await run().catch(failed);
   const excesses = Object.entries(most)
     .filter(([figure, limit]) => Number(figures[figure]) > limit)
     .map(([figure, limit]) => `${figure}: ${figures[figure]}, more than ${limit}`);
-  console.log(`${table({ figures, problems: [...problems, ...excesses] })}\n\n${plot}`);
-  if (problems.length + excesses.length > 0) wrong++;
+  const shortfalls = Object.entries(least)
+    .filter(([figure, limit]) => Number(figures[figure]) < limit)
+    .map(([figure, limit]) => `${figure}: ${figures[figure]}, less than ${limit}`);
+  console.log(`${table({ figures, problems: [...problems, ...excesses, ...shortfalls] })}\n\n${plot}`);
+  if (problems.length + excesses.length + shortfalls.length > 0) wrong++;
 }
 console.log(wrong ? `${wrong} scenarios failed` : 'all scenarios passed');
 process.exit(wrong ? 1 : 0);

@@ -24,5 +24,7 @@ export interface Engine {
   readonly requirements: readonly Requirement[];
   /** How often a test that plays sound is tried again, because the engine's own player may hang. */
   readonly playbackRetries: number;
+  /** Whether its player goes on after a seek in a file without Content-Length. */
+  readonly canSeek: boolean;
   launch(options: { readonly isPrivate: boolean }): Promise<EngineBrowser>;
 }

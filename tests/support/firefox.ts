@@ -22,6 +22,7 @@ export const firefox: Engine = {
   name: 'Firefox',
   requirements: [FIREFOX],
   playbackRetries: 0,
+  canSeek: true,
   async launch({ isPrivate }) {
     await using stack = new AsyncDisposableStack();
     const home = stack.use(await createHome());

@@ -1,7 +1,7 @@
 /** Calls that stay in flight for as long as a test wants, and how a call beyond a limit is refused. */
 
 import { expect } from 'bun:test';
-import type { Pool } from '../../src/gateway/http/admission/pool.ts';
+import type { Budget } from '../../src/gateway/http/admission/budget.ts';
 import { ACCESS_ONLY, envelopeMessage, ORIGIN, type RequestOptions, type World } from './world.ts';
 
 export interface LongCall {
@@ -43,9 +43,9 @@ export function endless(onCancel = () => {}): Response {
   return new Response(new ReadableStream({ pull, cancel: onCancel }));
 }
 
-/** Takes places until only so many are free. */
-export function fill(pool: Pool, free = 0): void {
-  while (pool.inUse < pool.limit - free) pool.take();
+/** Takes what is left, except so much. */
+export function fill(budget: Budget, free = 0): void {
+  budget.take(budget.limit - free - budget.inUse);
 }
 
 export async function expectRefused(refused: Response, status = 503): Promise<void> {

@@ -54,6 +54,11 @@ export const REFUSED_PATHS: Readonly<Record<string, readonly string[]>> = {
     /v1/me%20HTTP/1.1%0d%0aHost:%20evil.test%0d%0a%0d%0a /v1/a%7fb`,
     ...['/v1/a\x7fb', '/v1/a\x00b', '/v1/a\x01b', '/v1/a\tb', '/v1/a\x1fb', '/v1/me\tHTTP/1.1\t/admin'],
   ],
+  'a query or a fragment after dot segments, once it is decoded': paths`
+    /v1/..%3f /v1/..%3fx /v1/..%23 /v1/a/..%3fb /v1/%2e%2e%3f /v1/..%253f /v1/.%3f /v1/..%20%3f`,
+  'characters that cannot be seen': paths`
+    /v1/%C2%85auth/refresh /v1/auth%C2%85/refresh /v1/%C2%AD/auth/refresh /v1/au%C2%ADth/refresh
+    /v1/auth%E2%80%8B/refresh /v1/%E2%80%8Bauth/refresh /v1/%25E2%2580%258Bauth /v1/a%EF%BB%BFb /v1/a%E2%80%AEb`,
   fragments: paths`/v1/a#b /v1/#/../admin /v1/a?b#c #/v1/me /#/v1/me`,
   'what is not below /v1/': [
     '',

@@ -1,6 +1,7 @@
 /** The coordination of refreshes as a gateway puts it together, without the gateway. */
 
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
+import { Budget } from '../../src/gateway/http/admission/budget.ts';
 import { type Clock, systemClock } from '../../src/gateway/refresh/clock.ts';
 import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import { RedisConnection, type RedisObserver } from '../../src/gateway/refresh/redis-connection.ts';
@@ -18,6 +19,11 @@ export const RENEWAL = 'renewed:x';
 export const SIGN_OUT = 'ended:1';
 /** With the default settings. */
 export const LIFETIMES = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
+
+/** A ledger in which no test runs out of memory. */
+export function newLedger(): Budget {
+  return new Budget(1024 ** 3);
+}
 
 export function newTrace(): RequestTrace {
   return new RequestTrace(new Request('http://gateway.test'));
@@ -44,6 +50,7 @@ export function redisStoreAt(
 ): RedisReplayStore {
   return new RedisReplayStore(
     new RedisConnection(url, { onDown: () => {}, onUp: () => {}, ...observer }, clock),
+    newLedger(),
   );
 }
 

@@ -1,5 +1,6 @@
 /** A replay store whose records are written as in Redis: 'ended:1' instead of `{ kind: 'ended', clearsFrom: 1 }`. */
 
+import type { Budget } from '../../src/gateway/http/admission/budget.ts';
 import { MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Ended, TokenRecord } from '../../src/gateway/refresh/record.ts';
 import { encodeRecord, parseRecord } from '../../src/gateway/refresh/redis-commands.ts';
@@ -39,8 +40,8 @@ export class TextStore<Store extends ReplayStore> {
 }
 
 export class TextMemoryStore extends TextStore<MemoryReplayStore> {
-  constructor(now?: () => number) {
-    super(new MemoryReplayStore(now));
+  constructor(now: () => number, ledger: Budget) {
+    super(new MemoryReplayStore(ledger, now));
   }
 
   entries() {

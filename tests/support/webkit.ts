@@ -25,6 +25,7 @@ export const webkit: Engine = {
   requirements: [DRIVER, SCREEN],
   // Under load, one in ten tracks stalls for ever at its beginning, although all its bytes are there.
   playbackRetries: 3,
+  canSeek: false,
   /** Each browser is private, because MiniBrowser keeps nothing on disk when it is driven. */
   async launch() {
     await using stack = new AsyncDisposableStack();

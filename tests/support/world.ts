@@ -44,26 +44,27 @@ export interface World extends AsyncDisposable {
 }
 
 /** Settings for tests; the upstream's addresses are needed, the rest can be changed. */
-export function testSettings(environment: Environment): Settings {
-  const outcome = parseSettings({
+export function testSettings(environment: Environment, memoryBytes?: number): Settings {
+  const required = {
     IDP_CLIENT_ID: 'studio',
     IDP_REDIRECT_URI: `${ORIGIN}/callback`,
     ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,
-    ...environment,
-  });
+  };
+  const outcome = parseSettings({ ...required, ...environment }, memoryBytes);
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
   return outcome.settings;
 }
 
-/** Starts both; when the test ends they are stopped, and a call that was not scripted fails it. */
-export function startWorld(environment: Environment = {}, metrics?: Metrics): World {
+/**
+ * Starts both; when the test ends they are stopped, and a call that was not scripted fails it.
+ *
+ * @param memoryBytes what the gateway may use; by default the machine's memory
+ */
+export function startWorld(environment: Environment = {}, metrics?: Metrics, memoryBytes?: number): World {
   const upstream = new ScriptedUpstream();
   const { logger, lines, line, warnings: log } = recordLog();
-  const settings = testSettings({
-    UPSTREAM_URL: upstream.upstreamUrl,
-    IDP_URL: upstream.identityProviderUrl,
-    ...environment,
-  });
+  const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
+  const settings = testSettings({ ...addresses, ...environment }, memoryBytes);
   const admission = new Admission(settings);
   const gateway = createGateway({ settings, logger, metrics, admission });
   gateway.listen({ port: 0, hostname: '127.0.0.1' });

@@ -114,6 +114,7 @@ function observeEverything() {
     reason: 'upstreamTimeout',
     cause: 'TimeoutError',
     bytes: 1,
+    slices: 2,
     clientGone: 'streaming',
     brokenBody: true,
   } satisfies Partial<typeof trace>);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { projectFiles, ROOT, readDocument, section } from '../support/documents.ts';
 
-const MOST_LINES = 200;
+const MOST_LINES = 300;
 
 /** The paths of the indented map: folders end with a slash. */
 function pathsIn(map: string): string[] {
@@ -42,7 +42,7 @@ describe('the file map', () => {
 });
 
 describe.each(sources.filter((path) => path.endsWith('.ts')))('%s', (path) => {
-  it('begins with its job and has at most 200 lines', async () => {
+  it('begins with its job and has at most 300 lines', async () => {
     const text = await Bun.file(ROOT + path).text();
     expect(text).toStartWith('/**');
     expect(text.split('\n').length).toBeLessThanOrEqual(MOST_LINES);

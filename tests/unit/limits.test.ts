@@ -1,48 +1,47 @@
 import { describe, expect, it } from 'bun:test';
 import { limitWarnings, openFilesLimit } from '../../src/gateway/settings/process-limits.ts';
 
-const GiB = 1024 ** 3;
-/** 5,500 calls with those of the short kinds: 11,200 open files. */
+const MiB = 1024 ** 2;
+/** 5,650 calls with those of the short kinds: 11,500 open files. */
 const SETTINGS = {
   maxInFlightRequests: 4000,
-  maxStreamedBodies: 20,
-  memoryLimitBytes: GiB,
+  memoryLimitBytes: 1024 * MiB,
   traces: undefined,
 };
-const ENOUGH = { BUN_CONFIG_MAX_HTTP_REQUESTS: '5500' };
+const ENOUGH = { BUN_CONFIG_MAX_HTTP_REQUESTS: '5650' };
 
 describe('limitWarnings()', () => {
   it('says nothing when the limits are just high enough', () => {
-    expect(limitWarnings(SETTINGS, ENOUGH, 11_200)).toEqual([]);
+    expect(limitWarnings(SETTINGS, ENOUGH, 11_500)).toEqual([]);
     expect(limitWarnings(SETTINGS, ENOUGH, undefined)).toEqual([]);
   });
 
   it('says that the file limit is too low, and what is needed', () => {
-    expect(limitWarnings(SETTINGS, ENOUGH, 11_199)).toEqual([
-      'the limit of 11199 open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs 11200',
+    expect(limitWarnings(SETTINGS, ENOUGH, 11_499)).toEqual([
+      'the limit of 11499 open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs 11500',
     ]);
   });
 
   it.each([
     [{}, '256'],
     [{ BUN_CONFIG_MAX_HTTP_REQUESTS: '' }, '256'],
-    [{ BUN_CONFIG_MAX_HTTP_REQUESTS: '5499' }, '5499'],
+    [{ BUN_CONFIG_MAX_HTTP_REQUESTS: '5649' }, '5649'],
   ])('says that the fetch limit is lower than all pools together: %j', (environment, limit) => {
-    expect(limitWarnings(SETTINGS, environment, 11_200)).toEqual([
-      `BUN_CONFIG_MAX_HTTP_REQUESTS is ${limit}, less than the 5500 calls that may be in flight with ` +
+    expect(limitWarnings(SETTINGS, environment, 11_500)).toEqual([
+      `BUN_CONFIG_MAX_HTTP_REQUESTS is ${limit}, less than the 5650 calls that may be in flight with ` +
         'MAX_IN_FLIGHT_REQUESTS (4000); start with "bun run start"',
     ]);
   });
 
-  it('says that the settings promise more memory than there is', () => {
-    const settings = { ...SETTINGS, maxStreamedBodies: 1000 };
-    expect(limitWarnings(settings, ENOUGH, 11_200)).toEqual([
-      'MAX_IN_FLIGHT_REQUESTS (4000) and MAX_STREAMED_BODIES (1000) promise 2558 MiB, and the process may use 1024 MiB',
-    ]);
+  it('says that there is less memory than the process needs', () => {
+    const warningsWith = (memoryLimitBytes: number) =>
+      limitWarnings({ ...SETTINGS, memoryLimitBytes }, ENOUGH, 11_500);
+    expect(warningsWith(96 * MiB)).toEqual([]);
+    expect(warningsWith(95 * MiB)).toEqual(['the process may use 95 MiB of memory, and needs 96 MiB']);
   });
 
   it('says everything at once', () => {
-    expect(limitWarnings({ ...SETTINGS, maxStreamedBodies: 1000 }, {}, 1024)).toHaveLength(3);
+    expect(limitWarnings({ ...SETTINGS, memoryLimitBytes: MiB }, {}, 1024)).toHaveLength(3);
   });
 });
 

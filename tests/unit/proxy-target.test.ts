@@ -63,6 +63,7 @@ const FRAGMENTS = [
   ...['%25%32%65', '%%32%65', '%252%65', '%2%35%32e', '%u002e', '%uff0e', '．', '․', '%ef%bc%8f'],
   ...['..;', '..;x=1', '.;', ';', '%3b', '%253B', '..%3b', '..%253bx'],
   ...['%00', '%2500', '%09', '%0a', '%0d%0a', '%250a', '%7f', '\t', '\n', '\r', '\0', '%20'],
+  ...['..%3f', '..%23x', '..%253f', '%c2%85', '%c2%ad', '%e2%80%8b', '%25c2%25ad', '\u00ad', '\u200b'],
   ...['#', '%23', '?', '%3f', '%253f', '&', '=', '%', '%25', '%2525', '%zz', '%2'],
   ...['%c0%af', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%c1%9c', '%ff', '%ed%a0%80'],
   ...['@', '@evil.test', ':', ':80', '//evil.test', 'http://evil.test/', '~', '*', '|', '"', '<'],
@@ -98,6 +99,8 @@ function breach(url: string): string | undefined {
     if (!resolveCarelessly(path).startsWith('/base/v1/')) return `climbs out after ${round} rounds`;
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
     if (/[\x00-\x1f\x7f]/.test(path)) return `has a control character after ${round} rounds`;
+    if (!resolveCarelessly(path.split(/[?#]/, 1).join()).startsWith('/base/v1/'))
+      return 'climbs out before a query';
     if (resolveCarelessly(path.slice('/base'.length)).startsWith('/v1/auth/')) return 'leads to the tokens';
     path = decodeLeniently(path);
   }

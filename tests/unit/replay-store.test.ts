@@ -1,16 +1,21 @@
 import { describe, expect, it } from 'bun:test';
+import { Budget } from '../../src/gateway/http/admission/budget.ts';
 import type { TokenRecord } from '../../src/gateway/refresh/record.ts';
 import { encodeRecord, parseRecord } from '../../src/gateway/refresh/redis-commands.ts';
 import { SignOutPlaces } from '../../src/gateway/refresh/sign-out-places.ts';
 import { CLAIM, LIFETIMES, RENEWAL, SIGN_OUT } from '../support/refresh-coordinator.ts';
 import { TextMemoryStore } from '../support/text-store.ts';
 
+/** Room for 400 records of renewals without text, 100 marks, 25 sign-outs that may be made up and 25 others. */
+const RENEWAL_BYTES = 400 * 400;
+
 /** A store whose clock a test sets. */
 function start() {
   const time = { now: 0 };
-  const store = new TextMemoryStore(() => time.now);
+  const ledger = new Budget(6 * RENEWAL_BYTES);
+  const store = new TextMemoryStore(() => time.now, ledger);
   const keys = () => [...store.entries()].map(([key]) => key);
-  return { time, store, keys };
+  return { time, ledger, store, keys };
 }
 
 /** Adds `<name>-0` and so on, or ends them where there is no record. */
@@ -51,31 +56,35 @@ describe('MemoryReplayStore', () => {
   });
 
   it('frees the memory of what has expired', async () => {
-    const { time, store, keys } = start();
-    await fill(store, 'key', 1000, 'record');
+    const { time, ledger, store, keys } = start();
+    await fill(store, 'key', 20, 'record');
+    expect(ledger.inUse).toBe(20 * 400);
     time.now = 60_000;
     await store.add('new', 'record', 1000);
+    expect(ledger.inUse).toBe(400);
     time.now = 0;
     expect(keys()).toEqual(['new']);
   });
 
   it.each([
-    [RENEWAL, 50_000],
-    [CLAIM, 10_000],
-    ['rejected', 10_000],
-    ['unreachable', 10_000],
-    [undefined, 10_000],
-  ])('keeps the newest of the records %p: %i', async (record, most) => {
-    const { store, keys } = start();
+    [RENEWAL, 399],
+    [`renewed:${'x'.repeat(400)}`, 200],
+    [CLAIM, 25],
+    ['rejected', 25],
+    ['unreachable', 25],
+    [undefined, 25],
+  ])('keeps as many of the newest records as its memory holds: %p', async (record, most) => {
+    const { ledger, store, keys } = start();
     await fill(store, 'key', most + 1, record);
     expect(keys()).toHaveLength(most);
+    expect(ledger.inUse).toBe(most * (400 + (record?.startsWith('renewed:') ? record.length - 8 : 0)));
     expect(await store.get('key-0')).toBeUndefined();
     expect(await store.get(`key-${most}`)).toBe(record ?? SIGN_OUT);
   });
 
   it('counts a record that is written again as the newest', async () => {
     const { store } = start();
-    await fill(store, 'key', 50_000, RENEWAL);
+    await fill(store, 'key', 399, RENEWAL);
     await store.replace('key-0', RENEWAL, 'renewed:b', 60_000);
     await fill(store, 'new', 2, RENEWAL);
     expect(await store.get('key-0')).toBe('renewed:b');
@@ -129,19 +138,19 @@ describe('the sign-out of a token', () => {
     await store.markIssued('successor', 280_000);
     for (const key of ['spent', 'successor']) await store.end(key, SIGN_OUT, LIFETIMES);
     await store.markIssued('issued', 280_000);
-    await fill(store, 'made-up', 60_000);
-    for (const record of [CLAIM, 'rejected', 'unreachable']) await fill(store, record, 20_000, record);
+    await fill(store, 'made-up', 600);
+    for (const record of [CLAIM, 'rejected', 'unreachable']) await fill(store, record, 100, record);
     expect(await store.get('renewed')).toBe(RENEWAL);
     expect(await store.get('spent')).toBe(SIGN_OUT);
     expect(await store.get('successor')).toBe(SIGN_OUT);
     expect(store.hasWorked('issued')).toBe(true);
-    expect(keys()).toHaveLength(5 + 10_000 + 10_000);
+    expect(keys()).toHaveLength(5 + 25 + 25);
   });
 
   it('outlives made-up claims, refusals and failures although nothing is known of it', async () => {
     const { store } = start();
     await store.end('key', SIGN_OUT, LIFETIMES);
-    await fill(store, 'refresh', 20_000, CLAIM);
+    await fill(store, 'refresh', 100, CLAIM);
     expect(await store.get('key')).toBe(SIGN_OUT);
   });
 });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
-import { BodyBudget } from '../../src/gateway/http/admission/body-budget.ts';
+import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { RequestBodies } from '../../src/gateway/http/admission/request-bodies.ts';
 import { readBody } from '../../src/gateway/http/request-body.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
@@ -8,6 +9,11 @@ afterEach(() => void jest.useRealTimers());
 
 const KiB = 1024;
 const BUDGET_BYTES = 64 * 1024 * KiB;
+
+/** Bodies that may use so much, a quarter of the ledger. */
+function bodiesWithin(bytes: number): RequestBodies {
+  return new RequestBodies(new Budget(4 * bytes));
+}
 
 /** A request whose body arrives piece by piece, as the test sends it. */
 function arriving(headers: Record<string, string> = {}) {
@@ -25,7 +31,7 @@ function arriving(headers: Record<string, string> = {}) {
   };
 }
 
-function read({ request }: { request: Request }, budget = new BodyBudget(BUDGET_BYTES)) {
+function read({ request }: { request: Request }, budget = bodiesWithin(BUDGET_BYTES)) {
   let status: number | undefined;
   const body = readBody(request, budget).catch((error) => {
     status = error.status;
@@ -80,7 +86,7 @@ describe('the budget of readBody()', () => {
   });
 
   it('takes the oldest small body that still arrives for a new one', async () => {
-    const budget = new BodyBudget(40 * KiB);
+    const budget = bodiesWithin(40 * KiB);
     const first = read(arriving(), budget);
     const second = read(arriving(), budget);
     const third = read(arriving(), budget);
@@ -89,7 +95,7 @@ describe('the budget of readBody()', () => {
   });
 
   it('never takes a body that is whole', async () => {
-    const budget = new BodyBudget(40 * KiB);
+    const budget = bodiesWithin(40 * KiB);
     const whole = arriving();
     whole.send(10 * KiB);
     whole.end();
@@ -104,7 +110,7 @@ describe('the budget of readBody()', () => {
     ['by its declared length', { 'content-length': '70000' }, 0],
     ['by what has arrived', {}, 70_000],
   ])('refuses a large body beyond half of it, %s', async (_, headers, bytes) => {
-    const budget = new BodyBudget(100 * KiB);
+    const budget = bodiesWithin(100 * KiB);
     const small = arriving();
     small.send(62 * KiB);
     const first = read(small, budget);

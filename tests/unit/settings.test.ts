@@ -50,7 +50,8 @@ const OPTIONAL: readonly Optional[] = [
   ['UPSTREAM_SIGN_IN_FIELD', (all) => all.upstreamSignInField, 'access_token', 'token', 'token'],
   ['MAX_IN_FLIGHT_REQUESTS', ({ maxInFlightRequests }) => maxInFlightRequests, 4000, '60000', 60_000],
   ['MAX_IN_FLIGHT_PER_SESSION', ({ maxInFlightPerSession }) => maxInFlightPerSession, 100, '0', 0],
-  ['MAX_STREAMED_BODIES', ({ maxStreamedBodies }) => maxStreamedBodies, 345, '1', 1],
+  ['MAX_GENERATIONS_PER_SESSION', ({ maxGenerationsPerSession }) => maxGenerationsPerSession, 10, '0', 0],
+  ['RELAY_SLICE_BYTES', ({ relaySliceBytes }) => relaySliceBytes, 262_144, '0', 0],
   ['METRICS_PORT', ({ metricsPort }) => metricsPort, undefined, '9464', 9464],
   ['METRICS_HOST', ({ metricsHost }) => metricsHost, '127.0.0.1', '0.0.0.0', '0.0.0.0'],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', ({ traces }) => traces, undefined, COLLECTOR, EVERY_TRACE],
@@ -149,7 +150,8 @@ const REFUSED: readonly [names: readonly string[], problem: string, values: stri
   [TIMEOUTS, integer(1, 2_147_483_647), '0 | 2147483648 | -5 | 1.5 | 20s | 20_000 | 1e3'],
   [['MAX_IN_FLIGHT_REQUESTS'], integer(1, 60_000), '0 | 60001 | 1.5 | many'],
   [['MAX_IN_FLIGHT_PER_SESSION'], integer(0, 60_000), '-1 | 60001 | 1.5 | many'],
-  [['MAX_STREAMED_BODIES'], integer(1, 1_000_000), '0 | 1000001 | 1.5 | many'],
+  [['MAX_GENERATIONS_PER_SESSION'], integer(0, 60_000), '60001 | 1.5 | many'],
+  [['RELAY_SLICE_BYTES'], integer(0, 8_388_608), '8388609 | 1.5 | many'],
   [URLS, ADDRESS, 'host.test | /base | ftp://a.test | ws://a.test | file:///etc | http:// | http://a b | x'],
   [URLS, NO_CREDENTIALS, 'https://user:secret@host.test | https://user@host.test | ftp://u:secret@host.test'],
   [URLS, NO_CREDENTIALS, 'https://:secret@a.test/base | https://u:secret@no host | htp://u:s@a.test:port'],
@@ -235,7 +237,7 @@ describe('parseSettings()', () => {
 
   it('accepts the greatest and the least of each number', () => {
     const longest = Object.fromEntries(TIMEOUTS.map((name) => [name, '2147483647']));
-    const most = { MAX_STREAMED_BODIES: '1000000', MAX_IN_FLIGHT_PER_SESSION: '60000' };
+    const most = { RELAY_SLICE_BYTES: '8388608', MAX_IN_FLIGHT_PER_SESSION: '60000' };
     expect(problemsOf({ ...longest, ...most, MAX_IN_FLIGHT_REQUESTS: '1' })).toEqual([]);
   });
 
@@ -344,12 +346,8 @@ describe('parseSettings()', () => {
     expect(traces).toEqual({ sampler: 'traceidratio', share: 0.1 });
   });
 
-  it('derives MAX_STREAMED_BODIES from the memory where it is not set', () => {
+  it('has the memory that the process may use', () => {
     expect(settingsOf({}, GiB).memoryLimitBytes).toBe(GiB);
-    expect(settingsOf({}, GiB / 4).maxStreamedBodies).toBe(17);
-    expect(settingsOf({ MAX_IN_FLIGHT_REQUESTS: '1' }, GiB / 4).maxStreamedBodies).toBe(44);
-    expect(settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR }, GiB).maxStreamedBodies).toBe(328);
-    expect(settingsOf({ MAX_STREAMED_BODIES: '100' }, GiB / 4).maxStreamedBodies).toBe(100);
   });
 
   it.each(Object.keys(REQUIRED))('requires %s', (name) => {

@@ -54,7 +54,7 @@ function take(message: LiveMessage): void {
     const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
     const writer = writable.getWriter();
     tracks.set(id, {
-      contentType: message.contentType,
+      contentType: audioType(message.contentType),
       audio: readable,
       writer,
       isServed: false,
@@ -68,6 +68,11 @@ function take(message: LiveMessage): void {
   deliver(track, message);
   track.isOver = message.kind !== 'piece';
   forgetWhenDone(id, track);
+}
+
+/** A page that were served from here would run on the studio's own origin. */
+function audioType(contentType: string): string {
+  return /^audio\//i.test(contentType) ? contentType : 'audio/mpeg';
 }
 
 function deliver({ writer }: LiveTrack, message: Exclude<LiveMessage, { kind: 'begin' }>): void {
@@ -96,7 +101,12 @@ function respondNow(id: string): Response {
   track.isServed = true;
   forgetWhenDone(id, track);
   return new Response(track.audio, {
-    headers: { 'content-type': track.contentType, 'cache-control': 'no-store' },
+    headers: {
+      'content-type': track.contentType,
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "sandbox; default-src 'none'",
+    },
   });
 }
 

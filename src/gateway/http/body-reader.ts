@@ -1,10 +1,16 @@
 /** Ends the reading of an upstream's body. */
 
-import type { ReadableStreamDefaultReader } from 'node:stream/web';
 import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 
 export type Piece = Uint8Array<ArrayBuffer>;
-export type BodyReader = ReadableStreamDefaultReader<Piece>;
+/** The part of a stream's reader that the gateway uses. */
+export interface BodyReader {
+  read(): Promise<
+    | { readonly done: false; readonly value: Piece }
+    | { readonly done: true; readonly value?: Piece | undefined }
+  >;
+  cancel(): Promise<void>;
+}
 
 /** Cancels a body that nobody will read, because it would keep its connection open. */
 export async function cancelQuietly(body: Pick<BodyReader, 'cancel'> | null): Promise<void> {

@@ -135,6 +135,10 @@ export const messages = {
     en: 'The music could not be generated.',
     sw: 'Muziki haukuweza kutengenezwa.',
   },
+  generationNotStreamed: {
+    en: 'The music is being generated, but it cannot be played while it arrives. You will find it in your library.',
+    sw: 'Muziki unatengenezwa, lakini hauwezi kuchezwa unapowasili. Utaupata kwenye maktaba yako.',
+  },
   generationTimeout: {
     en: 'The music service took too long to answer. The generation may have completed: check your account activity before you try again.',
     sw: 'Huduma ya muziki ilichelewa mno kujibu. Huenda muziki umekamilika: angalia shughuli za akaunti yako kabla ya kujaribu tena.',

@@ -1,6 +1,6 @@
 /** Reads a request body of bounded size within bounded time, with or without a declared length. */
 
-import type { BodyBudget, BodyShare } from './admission/body-budget.ts';
+import type { BodyShare, RequestBodies } from './admission/request-bodies.ts';
 import { CLOSE, GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 import { parseFields } from './parse-fields.ts';
@@ -11,7 +11,7 @@ const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 const MIN_DEADLINE_MS = 25_000;
 const MIN_BYTES_PER_SECOND = 16 * 1024;
 
-/** The bytes of a body. Disposing of it frees their share of the budget. */
+/** The bytes of a body. Disposing of it frees their share of the bodies. */
 export interface RequestBody extends Disposable {
   readonly bytes: Buffer<ArrayBuffer>;
 }
@@ -22,10 +22,10 @@ export interface RequestBody extends Disposable {
  * @throws GatewayError 413 when it is larger than {@link BODY_LIMIT_BYTES}, 408 when it arrives too slowly, 400 when it
  *   is incomplete, 503 when there is no memory for it
  */
-export async function readBody(request: Request, budget: BodyBudget): Promise<RequestBody> {
+export async function readBody(request: Request, bodies: RequestBodies): Promise<RequestBody> {
   const declaredBytes = Number(request.headers.get('content-length') ?? 0);
   if (declaredBytes > BODY_LIMIT_BYTES) throw tooLarge();
-  const share = budget.open(declaredBytes);
+  const share = bodies.open(declaredBytes);
   const { promise: tooSlow, reject } = Promise.withResolvers<never>();
   const deadline = startDeadline(share, () =>
     reject(new GatewayError(408, messages.bodyTooSlow, { headers: CLOSE })),
@@ -63,10 +63,10 @@ function startDeadline(share: BodyShare, onLate: () => void) {
  */
 export async function readFields(
   request: Request,
-  budget: BodyBudget,
+  bodies: RequestBodies,
   names: readonly string[],
 ): Promise<Readonly<Record<string, unknown>> | null> {
-  using body = await readBody(request, budget);
+  using body = await readBody(request, bodies);
   const fields = parseFields(request.headers.get('content-type'), body.bytes);
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return null;
   // The other fields would stay in memory until the request has ended.

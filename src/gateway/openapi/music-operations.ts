@@ -75,8 +75,8 @@ const generate: Operation = {
             RETRY_LATER,
           ),
           503: ownError(
-            'The gateway has too many requests in flight, and this one was not forwarded. Or the upstream refused the generation with 503.',
-            RETRY_LATER,
+            'The gateway has too many requests in flight, and this one was not forwarded. Or it has no memory for the audio of a generation, which the upstream finishes: with `X-Music-Creation-Id`, by which the track is found. Or the upstream refused the generation with 503.',
+            { ...RETRY_LATER, ...GENERATION },
           ),
           default: ownError('Any other status with which the upstream refused the generation.'),
         },

@@ -107,17 +107,22 @@ export class RefreshCoordinator {
    * Ends the replay of this refresh token and of all its successors, and discards a refresh in flight.
    *
    * @param clearsAfterMs for how long from now arriving requests keep their cookies
-   * @returns the newest successor, which only the gateway knows
+   * @returns the newest successor, which only the gateway knows, and whether the token had ended before
    */
-  async end(refreshToken: string, clearsAfterMs = 0): Promise<TokenPair | undefined> {
+  async end(
+    refreshToken: string,
+    clearsAfterMs = 0,
+  ): Promise<{ readonly newest: TokenPair | undefined; readonly hadEnded: boolean }> {
     const ended: Ended = { kind: 'ended', clearsFrom: this.#clock.now() + clearsAfterMs };
     let newest: KeptPair | undefined;
+    let hadEnded = false;
     for (let token = refreshToken; ; ) {
       const key = refreshTokenHash(token);
       this.#claims.noteEnd(key, ended);
       const previous = await this.#store.end(key, ended, this.#lifetimes.signOut, newest !== undefined);
+      if (token === refreshToken) hadEnded = previous?.kind === 'ended';
       const successor = await decryptSuccessor(previous, token);
-      if (!successor) return newest && replayed(newest, this.#clock.now());
+      if (!successor) return { newest: newest && replayed(newest, this.#clock.now()), hadEnded };
       newest = successor;
       token = successor.refreshToken;
     }

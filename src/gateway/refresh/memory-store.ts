@@ -1,5 +1,6 @@
 /** The replay store of a single instance, in the memory of its process. */
 
+import type { Budget } from '../http/admission/budget.ts';
 import type { Ended, TokenRecord } from './record.ts';
 import type { ReplayStore, SignOutLifetimes } from './store.ts';
 
@@ -14,18 +15,24 @@ interface Entry<Value> {
   readonly expiresAt: number;
 }
 
-/** Entries in the order of writing. Beyond the limit, a part evicts its oldest entries. */
-class Part<Value> {
+/** Entries in the order of writing. Beyond its limit, a part evicts its oldest entries. */
+class Part<Value extends TokenRecord | IssuedMark> {
   readonly #entries = new Map<string, Entry<Value>>();
-  readonly #limit: number;
+  readonly #limitBytes: number;
+  readonly #ledger: Budget;
   readonly #now: () => number;
+  readonly #onEvicted: OnEvicted;
+  #bytes = 0;
   /** The iterator is kept, because a new one would skip all removed entries one by one, which is slow. */
   #order = this.#entries.keys();
   #oldest: string | undefined;
 
-  constructor(limit: number, now: () => number) {
-    this.#limit = limit;
+  /** @param onEvicted called for an entry that has not expired */
+  constructor(limitBytes: number, ledger: Budget, now: () => number, onEvicted: OnEvicted) {
+    this.#limitBytes = limitBytes;
+    this.#ledger = ledger;
     this.#now = now;
+    this.#onEvicted = onEvicted;
   }
 
   get(key: string): Entry<Value> | undefined {
@@ -41,18 +48,27 @@ class Part<Value> {
   }
 
   delete(key: string): void {
+    const entry = this.#entries.get(key);
+    if (!entry) return;
     this.#entries.delete(key);
+    this.#bytes -= bytesOf(entry.value);
+    this.#ledger.release(bytesOf(entry.value));
     if (key === this.#oldest) this.#oldest = undefined;
   }
 
   set(key: string, value: Value, expiresAt: number): void {
     // Deleting first moves the key to the end, which keeps the order of writing, and nearly that of expiry.
     this.delete(key);
-    if (expiresAt > this.#now()) this.#entries.set(key, { value, expiresAt });
+    if (expiresAt > this.#now()) {
+      this.#entries.set(key, { value, expiresAt });
+      this.#bytes += bytesOf(value);
+      this.#ledger.take(bytesOf(value));
+    }
     for (;;) {
-      const isLive = this.#oldest !== undefined && this.get(this.#oldest) !== undefined;
-      if (isLive && this.#entries.size <= this.#limit) return;
-      if (this.#oldest !== undefined) this.#entries.delete(this.#oldest);
+      const oldest = this.#oldest === undefined ? undefined : this.get(this.#oldest);
+      if (oldest && this.#bytes <= this.#limitBytes) return;
+      if (oldest) this.#onEvicted(this.#oldest ?? '', oldest.value);
+      if (this.#oldest !== undefined) this.delete(this.#oldest);
       this.#oldest = this.#order.next().value;
       if (this.#oldest === undefined) break;
     }
@@ -61,14 +77,23 @@ class Part<Value> {
   }
 }
 
-/** About half a kilobyte each: 25 MB. */
-const MAX_RENEWALS = 50_000;
-/** About 200 bytes each: 10 MB. */
-const MAX_ISSUED_MARKS = 50_000;
-/** About 200 bytes each, 2 MB, and as much in Redis. */
-export const MAX_UNKNOWN_SIGN_OUTS = 10_000;
-/** Claims, refusals and failures: about 200 bytes each, 2 MB. The process knows its own claims without them. */
-const MAX_PASSING = 10_000;
+type OnEvicted = (key: string, value: TokenRecord | IssuedMark) => void;
+
+/** How much of the ledger renewals may use, and how much at most, because Redis keeps as much for each instance. */
+const SHARE = 1 / 6;
+const MAX_RENEWAL_BYTES = 64 * 1024 * 1024;
+/** Parts of that. */
+const MARKS = 1 / 4;
+const SIGN_OUTS = 1 / 16;
+/** Claims, refusals and failures. The process knows its own claims without them. */
+const PASSING = 1 / 16;
+
+/** What an entry takes besides the text of a sealed pair: its key, its objects and its place in a map. */
+const ENTRY_BYTES = 400;
+
+function bytesOf(value: TokenRecord | IssuedMark): number {
+  return value.kind === 'renewed' ? ENTRY_BYTES + value.sealedPair.length : ENTRY_BYTES;
+}
 
 /** Records that anonymous clients can create have parts of their own, so that they evict no other records. */
 export class MemoryReplayStore implements ReplayStore {
@@ -80,12 +105,13 @@ export class MemoryReplayStore implements ReplayStore {
   readonly #passing: Part<TokenRecord>;
   readonly #issued: Part<IssuedMark>;
 
-  constructor(now: () => number = Date.now) {
+  constructor(ledger: Budget, now: () => number = Date.now, onEvicted: OnEvicted = () => {}) {
     this.#now = now;
-    this.#worked = new Part(MAX_RENEWALS, now);
-    this.#unknownSignOuts = new Part(MAX_UNKNOWN_SIGN_OUTS, now);
-    this.#passing = new Part(MAX_PASSING, now);
-    this.#issued = new Part(MAX_ISSUED_MARKS, now);
+    const bytes = Math.min(MAX_RENEWAL_BYTES, ledger.limit * SHARE);
+    this.#worked = new Part(bytes, ledger, now, onEvicted);
+    this.#unknownSignOuts = new Part(bytes * SIGN_OUTS, ledger, now, () => {});
+    this.#passing = new Part(bytes * PASSING, ledger, now, () => {});
+    this.#issued = new Part(bytes * MARKS, ledger, now, onEvicted);
   }
 
   async add(key: string, record: TokenRecord, lifetimeMs: number): Promise<TokenRecord | undefined> {

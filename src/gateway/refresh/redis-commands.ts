@@ -83,6 +83,10 @@ const SCRIPTS = {
     end
     if ms ~= '0' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ms) end
     return {r, 0}`,
+  /** Removes a renewal, or the mark of a token that a refresh has issued. */
+  evict: `${READ}
+    if ARGV[1] == 'issued' then redis.call('DEL', KEYS[2])
+    elseif ${IS_RENEWED} then redis.call('DEL', KEYS[1]) end`,
   /**
    * Restores a record after an outage: a sign-out always, anything else unless another instance has recorded more.
    */

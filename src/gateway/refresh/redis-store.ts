@@ -1,5 +1,6 @@
 /** The store that instances share: Redis, with this process's own memory while Redis is slow or down. */
 
+import type { Budget } from '../http/admission/budget.ts';
 import { MemoryReplayStore } from './memory-store.ts';
 import type { Ended, TokenRecord } from './record.ts';
 import { type Command, encodeRecord, parseRecord } from './redis-commands.ts';
@@ -21,9 +22,12 @@ export class RedisReplayStore implements ReplayStore {
   readonly #places: SignOutPlaces;
   readonly #redis: RedisConnection;
 
-  constructor(redis: RedisConnection, now = Date.now) {
+  constructor(redis: RedisConnection, ledger: Budget, now = Date.now) {
     this.#redis = redis;
-    this.#memory = new MemoryReplayStore(now);
+    // What has no room in memory leaves Redis as well, which bounds what one instance keeps there.
+    this.#memory = new MemoryReplayStore(ledger, now, (key, { kind }) => {
+      if (kind === 'renewed' || kind === 'issued') void redis.ask('evict', key, [kind]);
+    });
     this.#places = new SignOutPlaces(now);
     redis.onReconnect((send) => this.#sendMissed(send));
   }

@@ -1,14 +1,16 @@
 /** The model catalogue, and the generation of a track. */
 
 import { Elysia } from 'elysia';
-import { STREAMED_SHARE } from '../http/admission/admission.ts';
+import { RETRY_LATER } from '../http/admission/budget.ts';
 import { GatewayError } from '../http/errors.ts';
 import { forwardedRequestHeader, generationHeaders, limitHeaders } from '../http/forwarded-headers.ts';
 import { messages } from '../http/messages.ts';
+import { proxyStatus } from '../http/proxy-status.ts';
 import { readFields } from '../http/request-body.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
+import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
 import type { GenerationOrder } from '../upstream/upstream-api.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
@@ -20,7 +22,6 @@ const ORDER_FIELDS = Object.keys(GenerationRequest.properties);
 const validGeneration = validator(GenerationRequest);
 
 export function musicRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
-  const { streams, streamedBodies, requestBodies } = admission;
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
     .get('/models', ({ session, exchange, request }) =>
@@ -32,27 +33,40 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
       '/generate',
       async ({ session, exchange, request }) => {
         // The body is expensive to read, so it is read only for a session and when there is a place for the call.
-        await session.refuseIfNoPlace(streams);
-        streamedBodies.refuseIfFull(STREAMED_SHARE.generation);
+        await session.refuseIfFull('generation');
         // The call keeps only its own JSON text. A trimmed string would keep the whole request body in memory for minutes.
         const call = api.generationCall(
-          orderOf(await readFields(request, requestBodies, ORDER_FIELDS)),
+          orderOf(await readFields(request, admission.requestBodies, ORDER_FIELDS)),
           forwardedRequestHeader(request, 'idempotency-key'),
         );
-        return session.during(streams, async (place) => {
-          const upstream = await session.fetch(call);
+        return session.during('generation', async (permit) => {
+          const admitBody = () => permit.tryReserveBody(STREAMED_BODY_BYTES);
+          const upstream = await session.fetch({ ...call, admitBody });
           if (!isSuccess(upstream)) {
             const text = (await readErrorMessage(upstream, api.timeouts.readMs)) ?? messages.generationFailed;
             throw new GatewayError(upstream.status, text, { headers: limitHeaders(upstream.headers) });
           }
-          // The generation is paid for, so it takes its place even when none is free.
-          place.add(streamedBodies.take());
+          if (upstream.discarded) {
+            permit.keepUntil(upstream.discarded);
+            throw notStreamed(upstream.headers);
+          }
           const headers = generationHeaders(upstream.headers);
           return exchange.respond(upstream.body, 200, headers, api.timeouts.streamMs);
         });
       },
       { parse: 'none', body: typeOf(GenerationRequest) },
     );
+}
+
+/**
+ * The refusal of a generation that is under way at the upstream. The client finds it in the library by its ids. Its
+ * `Proxy-Status` says that the call was made, unlike that of other refusals.
+ */
+function notStreamed(headers: Headers): GatewayError {
+  const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('X-'));
+  return new GatewayError(503, messages.generationNotStreamed, {
+    headers: { ...RETRY_LATER, ...proxyStatus('http_response_incomplete'), ...Object.fromEntries(ids) },
+  });
 }
 
 /** @throws GatewayError 400 when a field is invalid */

@@ -13,10 +13,10 @@ export interface UpstreamTarget {
 
 /** The id has unreserved characters only (RFC 3986 section 2.3). Dot segments are rejected before this. */
 const PUBLIC_PATH = /^\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
-/** Includes dot segments with parameters or whitespace, such as `..;x`, which some servers treat as `..`. */
-const DOT_SEGMENT = /(?:^|\/)\s*\.{1,2}\s*(?:;[^/]*)?(?:\/|$)/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-const NEVER_IN_A_PATH = /[\\\x00-\x1f\x7f]/;
+/** Includes dot segments with parameters, whitespace or a query, such as `..;x`, which some servers treat as `..`. */
+const DOT_SEGMENT = /(?:^|\/)\s*\.{1,2}\s*(?:;[^/]*)?(?:[/?#]|$)/;
+/** Backslashes, and characters that cannot be seen or have no meaning: some servers drop them. */
+const NEVER_IN_A_PATH = /[\\\p{C}]/u;
 /** A segment with parameters but without a name: some servers drop both. */
 const EMPTY_NAME = /\/;/;
 /**

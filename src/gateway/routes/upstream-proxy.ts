@@ -1,8 +1,8 @@
 /** Relays the rest of the upstream's `/v1/` API, with the session's token or without one for public playback. */
 
 import { Elysia } from 'elysia';
-import { PUBLIC_SHARE_OF_STREAMS, STREAMED_SHARE } from '../http/admission/admission.ts';
-import { releasedAtEnd } from '../http/admission/pool.ts';
+import { CALLS, type CallKind } from '../http/admission/admission.ts';
+import type { Permit } from '../http/admission/permit.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
@@ -13,15 +13,18 @@ import { relayedHeaders } from '../http/relayed-headers.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
+import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
+import type { CallerTrace, RequestTrace } from '../trace/request-trace.ts';
+import { type Caller, fetchSliced, longRange } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
-import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import { declaredLength, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export function upstreamProxyRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
-  const { publicDetails, streams, streamedBodies, requestBodies } = admission;
+  const { sliceBytes } = api;
 
   /** @throws GatewayError 400 for a header that must not be forwarded, or for a GET or HEAD with a body */
   const callOf = (
@@ -48,27 +51,36 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     return exchange.respond(upstream.body, upstream.status, headers);
   };
 
-  /**
-   * Public audio takes its place among the streamed bodies before the call: once the response has begun, Bun reads its
-   * body ahead, so a refusal would come too late. Track details are short and need no such place.
-   */
+  /** Reserves memory for what can arrive before the response is known, and then for what it needs. */
+  const fetchReserved = async (
+    kind: CallKind,
+    call: UpstreamCall,
+    permit: Permit,
+    caller: Caller,
+    trace: RequestTrace,
+  ): Promise<UpstreamResponse> => {
+    const waiting = permit.reserveBodySoon(CALLS[kind].bodyBytes);
+    if (waiting) await waiting;
+    const range = longRange(call, sliceBytes);
+    const upstream = await (range ? fetchSliced(call, range, sliceBytes, caller, trace) : caller.fetch(call));
+    try {
+      permit.reserveBody(bodyBytes(upstream, sliceBytes));
+      return upstream;
+    } catch (refusal) {
+      await discard(upstream);
+      throw refusal;
+    }
+  };
+
   const relayPublic = (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
     const { request, trace } = exchange;
-    const isAudio = target.url.endsWith('/content');
-    streams.refuseIfFull(PUBLIC_SHARE_OF_STREAMS);
-    if (isAudio) streamedBodies.refuseIfFull(STREAMED_SHARE.public);
-    else publicDetails.refuseIfFull();
-    // The call is built before the places are taken: if it threw afterwards, nothing would release them.
     const call = callOf('public', request, target);
-    const releases = [streams.take(), isAudio ? streamedBodies.take() : publicDetails.take()];
-    const release = () => {
-      for (const each of releases) each();
-    };
-    const played = withoutIdleTimeout(exchange, longestMs(call), () => fetchUpstream(call, trace));
-    return releasedAtEnd(
-      release,
-      trace,
-      played.then((upstream) => relay(exchange, target, upstream)),
+    const permit = admission.enter('public', undefined);
+    const fetchMore = (each: UpstreamCall, callTrace: CallerTrace) =>
+      withoutIdleTimeout(exchange, longestMs(each), () => fetchUpstream(each, callTrace));
+    const caller = { fetchMore, fetch: (each: UpstreamCall) => fetchMore(each, trace) };
+    return permit.during(trace, async () =>
+      relay(exchange, target, await fetchReserved('public', call, permit, caller, trace)),
     );
   };
 
@@ -78,23 +90,21 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     async ({ request, session, exchange }) => {
       const target = parseTarget(request.url, api.baseUrl);
       if (!target) throw new GatewayError(404, messages.notFound);
-      if (!PROXIED_METHODS.includes(request.method)) throw methodNotAllowed(PROXIED_METHODS);
-      if (target.isPublic && request.method === 'GET') return relayPublic(exchange, target);
-      const relayWith = (body?: RequestBody) =>
-        session.during(streams, async (place) => {
-          const upstream = await session.fetch(callOf('proxy', request, target, body));
-          await admitStreamed(upstream, () => {
-            // Other methods may already have changed something at the upstream, so their response must not be refused.
-            if (request.method === 'GET') admission.refuseStreaming(place);
-            admission.stream(place);
-          });
+      const { method } = request;
+      if (!PROXIED_METHODS.includes(method)) throw methodNotAllowed(PROXIED_METHODS);
+      if (target.isPublic && method === 'GET') return relayPublic(exchange, target);
+      const relayWith = (kind: CallKind, body?: RequestBody) =>
+        session.during(kind, async (permit) => {
+          const call = callOf('proxy', request, target, body);
+          const upstream = await fetchReserved(kind, call, permit, session, exchange.trace);
           return relay(exchange, target, upstream);
         });
-      if (request.method === 'GET' || request.method === 'HEAD') return relayWith();
-      await session.refuseIfNoPlace(streams);
+      if (method === 'GET') return relayWith('get');
+      if (method === 'HEAD') return relayWith('head');
+      await session.refuseIfFull('change');
       // The body is kept until the head of the response arrives, because a refresh sends it again.
-      using body = await readBody(request, requestBodies);
-      return await relayWith(body);
+      using body = await readBody(request, admission.requestBodies);
+      return await relayWith('change', body);
     },
     { parse: 'none' },
   );
@@ -105,15 +115,8 @@ function hasBody({ headers }: Request): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }
 
-/** Admits a streamed response, once it is known to be one. The response is discarded when `admit` throws. */
-function admitStreamed(upstream: UpstreamResponse, admit: () => void): Promise<void> | undefined {
-  if (!isStreamed(upstream.body)) return undefined;
-  try {
-    admit();
-    return undefined;
-  } catch (refusal) {
-    return discard(upstream).then(() => {
-      throw refusal;
-    });
-  }
+/** How much memory the body needs when its reader is slow. A short one is in memory twice at most. */
+function bodyBytes({ body, headers, isSliced }: UpstreamResponse, sliceBytes: number): number {
+  if (!isStreamed(body)) return body?.byteLength ?? 0;
+  return isSliced ? sliceBytes : Math.min(STREAMED_BODY_BYTES, 2 * declaredLength(headers));
 }

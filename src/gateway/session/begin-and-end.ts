@@ -30,7 +30,7 @@ export async function beginSession(
 
 /**
  * Ends the session here, whether or not the upstream can be reached: the refresh token no longer yields a successor,
- * and the cookies are cleared.
+ * and the cookies are cleared. The upstream is not called again for a token that had ended here before.
  */
 export async function endSession(
   { api, cookies, refreshCoordinator, signOutRevokes }: SessionParts,
@@ -38,15 +38,15 @@ export async function endSession(
   { accessToken, refreshToken }: FoundTokens,
 ): Promise<void> {
   if (refreshToken !== undefined) {
-    const newest = await refreshCoordinator.end(refreshToken);
-    const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
+    const { newest, hadEnded } = await refreshCoordinator.end(refreshToken);
+    const pairs: Pair[] = accessToken === undefined || hadEnded ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const last = newest?.refreshToken ?? refreshToken;
     // A refresh in flight in this process signs out its new pair itself.
-    const revokes = signOutRevokes && !refreshCoordinator.isRefreshing(last);
+    const revokes = signOutRevokes && !hadEnded && !refreshCoordinator.isRefreshing(last);
     const { signInMs, logoutMs } = api.timeouts;
     const { trace } = exchange;
-    await withoutIdleTimeout(exchange, revokes ? signInMs + 2 * logoutMs : logoutMs, async () => {
+    await withoutIdleTimeout(exchange, revokes ? signInMs + 3 * logoutMs : logoutMs, async () => {
       const needsRefresh = await signOut(api, pairs, trace);
       if (revokes && needsRefresh) await refreshAndSignOut(api, last, trace);
     });
@@ -63,6 +63,6 @@ async function signOut(api: UpstreamApi, pairs: readonly Pair[], trace: RequestT
 
 /** The refresh is not shared, because the session has ended here and no request may get the new pair. */
 async function refreshAndSignOut(api: UpstreamApi, refreshToken: string, trace: RequestTrace): Promise<void> {
-  const outcome = await api.refresh(refreshToken, trace);
+  const outcome = await api.refresh(refreshToken, trace, 'signOuts');
   if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], trace);
 }

@@ -2,7 +2,6 @@
 
 import { type Static, Type } from '@sinclair/typebox';
 import type { Context } from 'elysia';
-import type { SessionTokens } from '../http/admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
 import { compiledAtFirstUse } from '../http/validator.ts';
@@ -26,7 +25,9 @@ const COOKIE_LIMIT_BYTES = 4096;
 
 type ResponseSettings = Context['set'];
 
-export interface FoundTokens extends SessionTokens {
+export interface FoundTokens {
+  readonly accessToken: string | undefined;
+  readonly refreshToken: string | undefined;
   /** Whether a session cookie was sent twice, in which case neither token is returned. */
   readonly isAmbiguous: boolean;
   /** The sealed cookies that the seal does not open, or whose content cannot be a token. */

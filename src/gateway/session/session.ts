@@ -1,14 +1,14 @@
 /** The session of a request: calls the upstream with its access token, and refreshes at most once. */
 
-import type { Admission } from '../http/admission/admission.ts';
-import { type Pool, releasedAtEnd } from '../http/admission/pool.ts';
-import type { SessionPlace, SessionTokens } from '../http/admission/session-limit.ts';
+import type { Admission, CallKind } from '../http/admission/admission.ts';
+import type { Permit } from '../http/admission/permit.ts';
 import { GatewayError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messageKey, messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
+import type { CallerTrace } from '../trace/request-trace.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
@@ -31,7 +31,9 @@ export class Session {
   readonly #exchange: Exchange;
   readonly #arrivedAt = Date.now();
   #tokens: FoundTokens | undefined;
-  #place: SessionPlace | undefined;
+  #permit: Permit | undefined;
+  /** The pair that the session was renewed with for this request, or the newest one after it. */
+  #pair: TokenPair | undefined;
 
   /** Does no work: the cookies are read when they are first needed. */
   constructor(parts: SessionParts, exchange: Exchange) {
@@ -60,21 +62,20 @@ export class Session {
    *
    * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
    */
-  async refuseIfNoPlace(pool: Pool): Promise<void> {
-    this.#parts.admission.perSession.refuseIfFull(required(await this.readTokens()));
-    pool.refuseIfFull();
+  async refuseIfFull(kind: CallKind): Promise<void> {
+    this.#parts.admission.refuseIfFull(kind, tokenOf(await this.readTokens()));
   }
 
   /**
-   * Runs the work in a place of the pool and of this session, until the response body that it streams has ended.
+   * Runs the work with a permit, until the response body that it streams has ended.
    *
    * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
    */
-  during<Result>(pool: Pool, work: (place: SessionPlace) => Promise<Result>): Promise<Result> {
+  during<Result>(kind: CallKind, work: (permit: Permit) => Promise<Result>): Promise<Result> {
     const admitted = (tokens: FoundTokens) => {
-      const place = this.#parts.admission.enter(pool, required(tokens));
-      this.#place = place;
-      return releasedAtEnd(() => place.release(), this.#exchange.trace, work(place));
+      const permit = this.#parts.admission.enter(kind, tokenOf(tokens));
+      this.#permit = permit;
+      return permit.during(this.#exchange.trace, () => work(permit));
     };
     // Not an async function, because that would slow down every request.
     const read = this.readTokens();
@@ -95,14 +96,29 @@ export class Session {
     return withoutIdleTimeout(this.#exchange, withRefreshMs, () => this.#call(call));
   }
 
-  /** Fetches session check or models. A large response takes places among the streamed bodies until it is sent. */
+  /**
+   * Makes a further call for the same request, whose cookies may have been sent already: with the newest access token
+   * that is known, and without a refresh.
+   *
+   * @throws GatewayError 401 when the session was signed out, 502 when the upstream cannot be reached
+   */
+  async fetchMore(call: UpstreamCall, trace: CallerTrace): Promise<UpstreamResponse> {
+    const { accessToken = '', refreshToken } = await this.readTokens();
+    const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
+    if (known) this.#pair = await this.#parts.refreshCoordinator.newest(known);
+    if (known && !this.#pair) throw new GatewayError(401, messages.sessionEnded);
+    const token = this.#pair?.accessToken ?? accessToken;
+    return withoutIdleTimeout(this.#exchange, longestMs(call), () => this.#send(call, token, trace));
+  }
+
+  /** Fetches session check or models. A large response reserves memory until it is sent. */
   fetchBuffered<Result>(
     call: UpstreamCall,
     respond: (upstream: UpstreamResponse) => Result,
   ): Promise<Result> {
-    const { admission } = this.#parts;
-    return this.during(admission.reads, (place) => {
-      const admitLarge = (bytes: number) => admission.streamLarge(place, bytes);
+    return this.during('read', (permit) => {
+      // It is joined from its pieces, and copied again when the client reads slowly.
+      const admitLarge = (bytes: number) => permit.reserveBody(2 * bytes);
       return this.fetch({ ...call, admitLarge }).then(respond);
     });
   }
@@ -130,8 +146,9 @@ export class Session {
     switch (outcome.kind) {
       case 'renewed':
         if (first) await discard(first);
-        this.#place?.addPair(outcome.pair);
+        this.#pair = outcome.pair;
         await this.#cookies.store(this.#exchange.set, outcome.pair);
+        this.#permit?.renewed(outcome.pair.accessToken);
         // Lets a page show that a refresh was made, because scripts cannot see the cookies.
         this.#exchange.set.headers['server-timing'] = 'refresh';
         return this.#sendRenewed(call, outcome.pair);
@@ -179,9 +196,9 @@ export class Session {
     delete headers['server-timing'];
   }
 
-  #send(call: UpstreamCall, accessToken: string): Promise<UpstreamResponse> {
+  #send(call: UpstreamCall, accessToken: string, trace: CallerTrace = this.#exchange.trace) {
     const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
-    return fetchUpstream({ ...call, headers }, this.#exchange.trace);
+    return fetchUpstream({ ...call, headers }, trace);
   }
 
   #keep(tokens: FoundTokens): FoundTokens {
@@ -192,8 +209,13 @@ export class Session {
   }
 }
 
-/** @throws GatewayError 401 when there is no session cookie, or one of them was sent twice */
-function required(tokens: FoundTokens): SessionTokens {
-  if (tokens.accessToken ?? tokens.refreshToken) return tokens;
-  throw new GatewayError(401, tokens.isAmbiguous ? messages.sessionCookieTwice : messages.notSignedIn);
+/**
+ * The token that a session is counted by.
+ *
+ * @throws GatewayError 401 when there is no session cookie, or one of them was sent twice
+ */
+function tokenOf({ accessToken, refreshToken, isAmbiguous }: FoundTokens): string {
+  const token = accessToken ?? refreshToken;
+  if (token !== undefined) return token;
+  throw new GatewayError(401, isAmbiguous ? messages.sessionCookieTwice : messages.notSignedIn);
 }

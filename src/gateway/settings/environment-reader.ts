@@ -1,6 +1,7 @@
 /** Reads individual settings from the environment, and collects every problem with them. */
 
 import { readFileSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -38,6 +39,11 @@ export class EnvironmentReader {
     const file = this.text(`${name}_FILE`, '');
     if (!file) return value;
     if (value) this.problems.push(`${name} and ${name}_FILE must not both be set`);
+    if (!isAbsolute(file)) {
+      // It may be the secret itself.
+      this.problems.push(`${name}_FILE must be an absolute path`);
+      return '';
+    }
     try {
       const content = readFileSync(file, 'utf8').trim();
       if (!content) this.problems.push(`${name}_FILE: ${file} is empty`);

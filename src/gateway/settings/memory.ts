@@ -1,4 +1,4 @@
-/** How much memory things use, as measured by `bun run soak`, and how many of them fit into the process's limit. */
+/** What things cost in memory, as measured by `bun run soak`, and how much of it the process may use. */
 
 import { totalmem } from 'node:os';
 import type { TraceSettings } from './trace-settings.ts';
@@ -11,32 +11,18 @@ const GATEWAY_BYTES = 64 * MiB;
 /** What exporting traces adds to it: the packages, the spans of requests in flight, and those that wait in the queue. */
 const TRACES_BYTES = 40 * MiB;
 /** A call that waits for another server: both of its connections, and the state of its request. */
-export const WAITING_CALL_BYTES = 16 * KiB;
+export const CALL_BYTES = 16 * KiB;
+/** What Bun reads of a response body before the gateway can refuse it. */
+export const READ_AHEAD_BYTES = 1 * MiB;
 /** A streamed body with a slow reader: what Bun's fetch has read ahead, and what waits to be sent. */
 export const STREAMED_BODY_BYTES = 2400 * KiB;
 
-/** How many short calls of each kind may be in flight. */
-export const SHORT_CALL_LIMITS = {
-  identityProvider: 250,
-  sessions: 450,
-  signOuts: 50,
-  reads: 750,
-} as const;
-/** Calls for public details also take a place among the streams. */
-export const PUBLIC_DETAILS_LIMIT = 100;
-const SHORT_CALLS = Object.values(SHORT_CALL_LIMITS).reduce<number>((sum, limit) => sum + limit, 0);
-
-const MAX_BODY_BUDGET_BYTES = 64 * MiB;
-/** With fewer, a handful of listeners would be refused. A start with so little memory logs a warning. */
-const MIN_STREAMED_BODIES = 8;
-
-type Traces = TraceSettings | undefined;
+/** With less for requests, a handful of listeners would be refused. A start with so little memory logs a warning. */
+const MIN_LEDGER_BYTES = 32 * MiB;
 
 interface Limits {
-  readonly maxInFlightRequests: number;
-  readonly maxStreamedBodies: number;
   readonly memoryLimitBytes: number;
-  readonly traces: Traces;
+  readonly traces: TraceSettings | undefined;
 }
 
 /** The memory that the process may use: the limit of its container or unit, otherwise the machine's memory. */
@@ -45,44 +31,19 @@ export function memoryLimitBytes(): number {
 }
 
 /** The process without anything that is admitted. */
-export function processBytes(traces: Traces): number {
+export function processBytes({ traces }: Pick<Limits, 'traces'>): number {
   return GATEWAY_BYTES + (traces ? TRACES_BYTES : 0);
 }
 
-/** The budget for all request bodies together. */
-export function requestBodyBudgetBytes(limitBytes: number): number {
-  return Math.min(MAX_BODY_BUDGET_BYTES, limitBytes / 4);
+/** The memory for everything that is admitted. */
+export function ledgerBytes(limits: Limits): number {
+  return Math.max(MIN_LEDGER_BYTES, limits.memoryLimitBytes - processBytes(limits));
 }
 
-/** The maximum of calls in flight, each with a connection to another server. */
-export function maxCalls(maxInFlightRequests: number): number {
-  return maxInFlightRequests + SHORT_CALLS;
-}
-
-/** As many as fit beside everything else that may be admitted. */
-export function defaultStreamedBodies(limits: Omit<Limits, 'maxStreamedBodies'>): number {
-  const free = limits.memoryLimitBytes - promisedBytes({ ...limits, maxStreamedBodies: 0 });
-  return Math.max(MIN_STREAMED_BODIES, Math.floor(free / STREAMED_BODY_BYTES));
-}
-
-/** The memory in use when everything that the settings allow happens at once. */
-export function promisedBytes(limits: Limits): number {
-  const { maxInFlightRequests, maxStreamedBodies, memoryLimitBytes, traces } = limits;
-  return (
-    processBytes(traces) +
-    maxCalls(maxInFlightRequests) * WAITING_CALL_BYTES +
-    requestBodyBudgetBytes(memoryLimitBytes) +
-    maxStreamedBodies * STREAMED_BODY_BYTES
-  );
-}
-
-/** Undefined when there is enough memory for what the settings allow. */
+/** Undefined when there is enough memory. */
 export function memoryWarning(limits: Limits): string | undefined {
-  const promised = promisedBytes(limits);
-  if (promised <= limits.memoryLimitBytes) return undefined;
+  const needed = processBytes(limits) + MIN_LEDGER_BYTES;
+  if (needed <= limits.memoryLimitBytes) return undefined;
   const inMiB = (bytes: number) => `${Math.round(bytes / MiB)} MiB`;
-  return (
-    `MAX_IN_FLIGHT_REQUESTS (${limits.maxInFlightRequests}) and MAX_STREAMED_BODIES (${limits.maxStreamedBodies}) ` +
-    `promise ${inMiB(promised)}, and the process may use ${inMiB(limits.memoryLimitBytes)}`
-  );
+  return `the process may use ${inMiB(limits.memoryLimitBytes)} of memory, and needs ${inMiB(needed)}`;
 }

@@ -1,12 +1,18 @@
 /** Finds limits of the process that are too low for the number of calls that the settings allow. */
 
 import { readFileSync } from 'node:fs';
-import { maxCalls, memoryWarning } from './memory.ts';
+import { memoryWarning } from './memory.ts';
 import type { Settings } from './settings.ts';
 
 /** Each call has a connection on both sides. The rest is for Redis, logs and idle connections. */
 const FILES_PER_CALL = 2;
 const OTHER_FILES = 200;
+
+/**
+ * How many short calls of each kind may be in flight: token exchanges at the identity provider, sign-in and refresh at
+ * the upstream, sign-out, and session check with models.
+ */
+export const SHORT_CALLS = { identityProvider: 250, sessions: 450, signOuts: 200, reads: 750 } as const;
 
 /** Bun's own setting, which it reads only from the environment that it is started with. */
 const FETCH_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
@@ -14,12 +20,15 @@ const DEFAULT_FETCH_LIMIT = 256;
 
 /** @param openFiles the limit of the process; undefined when there is none or it is unknown */
 export function limitWarnings(
-  settings: Pick<Settings, 'maxInFlightRequests' | 'maxStreamedBodies' | 'memoryLimitBytes' | 'traces'>,
+  settings: Pick<Settings, 'maxInFlightRequests' | 'memoryLimitBytes' | 'traces'>,
   environment: Readonly<Record<string, string | undefined>>,
   openFiles: number | undefined,
 ): string[] {
   const warnings: string[] = [];
-  const calls = maxCalls(settings.maxInFlightRequests);
+  const calls = Object.values(SHORT_CALLS).reduce<number>(
+    (sum, limit) => sum + limit,
+    settings.maxInFlightRequests,
+  );
   const fetches = Number(environment[FETCH_LIMIT] || DEFAULT_FETCH_LIMIT);
   if (fetches < calls) {
     warnings.push(

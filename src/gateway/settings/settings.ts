@@ -3,7 +3,7 @@
 import { type CookieSettings, readCookieSettings } from './cookie-settings.ts';
 import { type Environment, EnvironmentReader } from './environment-reader.ts';
 import { type IdentityProviderSettings, readIdentityProviderSettings } from './identity-provider-settings.ts';
-import { defaultStreamedBodies, memoryLimitBytes } from './memory.ts';
+import { memoryLimitBytes } from './memory.ts';
 import { misspellingWarnings } from './misspelled-settings.ts';
 import { redirectUriListProblems } from './redirect-uris.ts';
 import { readTraceSettings, type TraceSettings } from './trace-settings.ts';
@@ -47,8 +47,10 @@ export interface Settings {
   readonly maxInFlightRequests: number;
   /** How many calls of one session may be in flight at a time; 0 means no limit per session. */
   readonly maxInFlightPerSession: number;
-  /** How many response bodies may be streamed at a time. */
-  readonly maxStreamedBodies: number;
+  /** How many generations of one session may be in flight at a time; 0 means no limit per session. */
+  readonly maxGenerationsPerSession: number;
+  /** How much of a long range the upstream is asked for at a time; 0: all at once. */
+  readonly relaySliceBytes: number;
   /** The memory that the process may use. */
   readonly memoryLimitBytes: number;
   /** Which proxies may name a client's address; undefined when the upstream does not get the addresses of clients. */
@@ -70,8 +72,8 @@ const RENAMED = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
 
 /** The number of concurrent fetches that Bun can be configured to allow, minus the places of the other pools. */
 const IN_FLIGHT_REQUESTS_BOUND = 60_000;
-/** Would take terabytes of memory. */
-const STREAMED_BODIES_BOUND = 1_000_000;
+/** A slice is in memory as a whole. */
+const SLICE_BYTES_BOUND = 8 * 1024 * 1024;
 
 /**
  * Reads the settings; an empty value counts as not set.
@@ -120,8 +122,6 @@ export function settingNames(): ReadonlySet<string> {
 /** Each line has the name, the rule and the default of a setting. */
 function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
   const production = read.text('NODE_ENV', '') === 'production';
-  const traces = readTraceSettings(read);
-  const maxInFlightRequests = read.integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, IN_FLIGHT_REQUESTS_BOUND);
   return {
     port: read.integer('PORT', 4175, 0, 65535),
     host: read.text('HOST', '0.0.0.0'),
@@ -142,19 +142,15 @@ function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
     redisUrl: read.optionalSecret('REDIS_URL', redisUrlProblem),
     signOutRevokes: read.flag('SIGN_OUT_REVOKES'),
     cookies: readCookieSettings(read, production),
-    maxInFlightRequests,
+    maxInFlightRequests: read.integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, IN_FLIGHT_REQUESTS_BOUND),
     maxInFlightPerSession: read.integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, IN_FLIGHT_REQUESTS_BOUND),
-    maxStreamedBodies: read.integer(
-      'MAX_STREAMED_BODIES',
-      defaultStreamedBodies({ maxInFlightRequests, memoryLimitBytes: memoryBytes, traces }),
-      1,
-      STREAMED_BODIES_BOUND,
-    ),
+    maxGenerationsPerSession: read.integer('MAX_GENERATIONS_PER_SESSION', 10, 0, IN_FLIGHT_REQUESTS_BOUND),
+    relaySliceBytes: read.integer('RELAY_SLICE_BYTES', 256 * 1024, 0, SLICE_BYTES_BOUND),
     memoryLimitBytes: memoryBytes,
     isTrustedProxy: readTrustedProxies(read),
     metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
     metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
-    traces,
+    traces: readTraceSettings(read),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
   };
 }

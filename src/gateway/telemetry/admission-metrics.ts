@@ -5,23 +5,22 @@ import type { Admission } from '../http/admission/admission.ts';
 
 /** @param prefix begins the names of the metrics */
 export function measureAdmission(admission: Admission, registry: Registry, prefix: string): void {
-  const { identityProvider, sessions, signOuts, reads, publicDetails, streams, streamedBodies } = admission;
-  const { perSession, requestBodies } = admission;
+  const { identityProvider, sessions, signOuts, reads, streams, ledger, perSession, requestBodies } =
+    admission;
   const pools = {
     identity_provider: identityProvider,
     session: sessions,
     sign_out: signOuts,
     read: reads,
-    public: publicDetails,
     stream: streams,
-    streamed_body: streamedBodies,
+    memory: ledger,
   };
   const refusing = { ...pools, one_session: perSession, request_body: requestBodies };
   const registers = [registry];
   const named = (name: string, help: string) => ({ name: prefix + name, help, registers });
 
   new Gauge({
-    ...named('places_in_use', 'Calls in flight and bodies that are streamed.'),
+    ...named('places_in_use', 'Calls in flight, and the bytes of memory that are reserved.'),
     labelNames: ['pool'],
     collect() {
       for (const [pool, { inUse }] of Object.entries(pools)) this.set({ pool }, inUse);

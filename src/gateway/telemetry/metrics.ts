@@ -43,6 +43,7 @@ export class Metrics {
   readonly #sentBytes = this.#counter('sent_bytes_total', 'Bytes of bodies sent, when they have ended.', [
     'route',
   ]);
+  readonly #slices = this.#counter('slices_total', 'Slices of bodies asked of the upstream.', ['route']);
   readonly #aborts = this.#counter('client_aborts_total', 'Clients that disconnected.', ['route', 'phase']);
   readonly #brokenBodies = this.#counter('broken_bodies_total', 'Bodies that the upstream broke off.', [
     'route',
@@ -97,6 +98,7 @@ export class Metrics {
     if (trace.refreshTokenReused) this.#reuses.inc({ why: trace.refreshTokenReused });
     if (trace.reason) this.#errors.inc({ reason: trace.reason });
     if (trace.bytes) this.#sentBytes.inc({ route }, trace.bytes);
+    if (trace.slices) this.#slices.inc({ route }, trace.slices);
     if (trace.clientGone) this.#aborts.inc({ route, phase: trace.clientGone });
     if (trace.brokenBody) this.#brokenBodies.inc({ route });
   }

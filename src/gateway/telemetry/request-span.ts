@@ -78,12 +78,13 @@ export class ServerSpan implements RequestSpan {
     };
   }
 
-  end(status: number, { reason, refresh, clientGone, brokenBody }: RequestTrace): void {
+  end(status: number, { reason, refresh, slices, clientGone, brokenBody }: RequestTrace): void {
     // A client that disconnected before the head has received no status, and no error either.
     const wasSent = clientGone !== 'waiting';
     if (wasSent) this.#span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, status);
     if (reason) this.#span.setAttribute(`${OWN}reason`, reason);
     if (refresh) this.#span.setAttribute(`${OWN}refresh`, refresh);
+    if (slices) this.#span.setAttribute(`${OWN}slices`, slices);
     if (clientGone) this.#span.setAttribute(`${OWN}client_gone`, clientGone);
     if (brokenBody) fail(this.#span, 'http_response_incomplete');
     else if (wasSent && status >= 500) fail(this.#span, String(status));

@@ -98,7 +98,7 @@ export class Telemetry {
     const level = this.#levelOf(route, method, status, trace);
     if (!this.#logger.isLevelEnabled(level)) return;
     const { headers, calls, refresh, refreshTokenReused, oauthError } = trace;
-    const { reason, cause, bytes, clientGone, brokenBody } = trace;
+    const { reason, cause, bytes, slices, clientGone, brokenBody } = trace;
     this.#logger[level](
       {
         requestId: headers['x-request-id'],
@@ -109,6 +109,7 @@ export class Telemetry {
         durationMs: millisecondsSince(trace.startedAt),
         headMs,
         bytes,
+        slices,
         upstream: calls.length ? calls : undefined,
         refresh,
         refreshTokenReused,

@@ -23,6 +23,9 @@ export interface CallTrace {
   readonly ms: number;
 }
 
+/** What a call to another server needs of the trace of its request. */
+export type CallerTrace = Pick<RequestTrace, 'headers' | 'clientAddressHeaders' | 'calls' | 'span'>;
+
 /** The span of a call to another server. */
 export interface CallSpan {
   /** Makes this span the parent of what the other server records. */
@@ -82,6 +85,8 @@ export class RequestTrace {
   bytes: number | undefined;
   /** What the client was waiting for when it disconnected. */
   clientGone: 'waiting' | 'streaming' | undefined;
+  /** In how many slices the body was asked of the upstream; undefined for one that is not sliced. */
+  slices: number | undefined;
   /** Whether the upstream broke off in the middle of the body. */
   brokenBody = false;
   /** Resolves when the upstream's side of a streamed body has ended, for whatever reason. */

@@ -7,14 +7,20 @@ import { IDLE_TIMEOUT_SECONDS } from '../http/idle-timeout.ts';
 import { proxyErrorOf } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
 import {
+  type CallerTrace,
   type CallName,
   type CallSpan,
   type CallTrace,
   millisecondsSince,
-  type RequestTrace,
 } from '../trace/request-trace.ts';
 import { type FailureTexts, failure, invalid, ownErrorOf } from './call-failure.ts';
-import { awaitFirstByte, isSuccess, type UpstreamResponse } from './upstream-response.ts';
+import {
+  awaitFirstByte,
+  declaredLength,
+  discardNatively,
+  isSuccess,
+  type UpstreamResponse,
+} from './upstream-response.ts';
 
 export interface UpstreamCall {
   readonly name: CallName;
@@ -34,6 +40,11 @@ export interface UpstreamCall {
   readonly bodyMode: 'streamed' | 'begun' | 'buffered';
   /** Called with the size so far before more than 64 KB of a buffered body are read; throws if there is no room. */
   readonly admitLarge?: (bytes: number) => void;
+  /**
+   * Called when the head of a `begun` success has arrived, before its body is read, which takes memory. After false the
+   * upstream finishes the body, which nobody gets.
+   */
+  readonly admitBody?: () => boolean;
   /** The client's signal, for a call that is useless once the client has disconnected. */
   readonly signal?: AbortSignal;
   /** The texts of failures for the client; by default those of the music service. */
@@ -67,7 +78,7 @@ export function longestMs({ timeoutMs, bodyMode }: UpstreamCall): number {
  * @param trace the trace of the request for which the call is made
  * @throws GatewayError 502 when the server cannot be reached, is late, or does not respond with valid HTTP
  */
-export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Promise<UpstreamResponse> {
+export async function fetchUpstream(call: UpstreamCall, trace: CallerTrace): Promise<UpstreamResponse> {
   const startedAt = performance.now();
   const span = trace.span?.beginCall(call);
   const remember = (outcome: CallTrace['outcome']) => {
@@ -91,8 +102,10 @@ export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Pr
       clearTimeout(timer);
       timer = setTimeout(onLate, SILENCE_MS);
     }
-    const response = await received(call, fetched);
-    if (call.bodyMode === 'begun' && !response.body && isSuccess(response)) throw invalid(call.texts);
+    const refused = discardUnlessAdmitted(call, fetched, onLate);
+    const response = refused ?? (await received(call, fetched));
+    if (call.bodyMode === 'begun' && !refused && !response.body && isSuccess(response))
+      throw invalid(call.texts);
     remember(response.status);
     return response;
   } catch (cause) {
@@ -105,9 +118,22 @@ export async function fetchUpstream(call: UpstreamCall, trace: RequestTrace): Pr
   }
 }
 
+/** @param onLate ends the fetch when the upstream takes longer than for a head */
+function discardUnlessAdmitted(
+  { bodyMode, admitBody, timeoutMs }: UpstreamCall,
+  response: Response,
+  onLate: () => void,
+): UpstreamResponse | undefined {
+  if (bodyMode !== 'begun' || !isSuccess(response) || (admitBody?.() ?? true)) return undefined;
+  const { status, headers } = response;
+  const timer = setTimeout(onLate, timeoutMs);
+  const discarded = discardNatively(response).finally(() => clearTimeout(timer));
+  return { status, headers, body: null, discarded };
+}
+
 function send(
   call: UpstreamCall,
-  trace: RequestTrace,
+  trace: CallerTrace,
   span: CallSpan | undefined,
   signal: AbortSignal,
 ): Promise<Response> {
@@ -142,7 +168,7 @@ function isValid({ bodyMode }: UpstreamCall, { status }: Response): boolean {
  * the header. A response to HEAD declares a length but has no body to read.
  */
 function isSmall({ method }: UpstreamCall, response: Response): boolean {
-  return method !== 'HEAD' && declaredLength(response) <= ONE_PIECE_BYTES;
+  return method !== 'HEAD' && declaredLength(response.headers) <= ONE_PIECE_BYTES;
 }
 
 function received(call: UpstreamCall, response: Response): UpstreamResponse | Promise<UpstreamResponse> {
@@ -159,9 +185,10 @@ async function buffered(call: UpstreamCall, response: Response): Promise<Upstrea
   const { status, headers } = response;
   // The decoded size of an encoded body is unknown, so it is read with a bound. Reading natively is faster.
   const willBeDecoded = call.bodyMode === 'buffered' && headers.has('content-encoding');
-  const isKnownToFit = !willBeDecoded && declaredLength(response) <= BUFFERED_LIMIT_BYTES;
+  const isKnownToFit = !willBeDecoded && declaredLength(response.headers) <= BUFFERED_LIMIT_BYTES;
   try {
-    if (isKnownToFit && declaredLength(response) > LARGE_BYTES) call.admitLarge?.(declaredLength(response));
+    if (isKnownToFit && declaredLength(response.headers) > LARGE_BYTES)
+      call.admitLarge?.(declaredLength(response.headers));
   } catch (refusal) {
     await cancelQuietly(response.body);
     throw refusal;
@@ -175,9 +202,4 @@ async function buffered(call: UpstreamCall, response: Response): Promise<Upstrea
       });
   if (!body) throw invalid(call.texts);
   return { status, headers, body: body.byteLength ? body : null };
-}
-
-/** Infinite when unknown. */
-function declaredLength({ headers }: Response): number {
-  return Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY);
 }

@@ -33,12 +33,15 @@ export class UpstreamApi {
   /** Without a trailing slash; may have a path prefix. */
   readonly baseUrl: string;
   readonly timeouts: Settings['timeouts'];
+  /** How much of a long range the upstream is asked for at a time; 0: all at once. */
+  readonly sliceBytes: number;
   readonly #settings: Settings;
   readonly #admission: Admission;
 
   constructor(settings: Settings, admission: Admission) {
     this.baseUrl = settings.upstreamUrl;
     this.timeouts = settings.timeouts;
+    this.sliceBytes = settings.relaySliceBytes;
     this.#settings = settings;
     this.#admission = admission;
   }
@@ -61,28 +64,36 @@ export class UpstreamApi {
    *   502 when it cannot be reached, 503 when there is no place for the calls
    */
   async signIn(grant: AuthorizationGrant, trace: RequestTrace): Promise<TokenPair> {
-    const { identityProvider, sessions } = this.#admission;
-    // Checked first, because the code works only once and its identity token will need a place.
-    sessions.refuseIfFull();
     const { signInMs } = this.timeouts;
-    const identityAccessToken = await identityProvider.during(() =>
-      exchangeCode(this.#settings.identityProvider, signInMs, grant, trace),
-    );
-    const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
-    const response = await sessions.duringEvenIfFull(() =>
-      this.#post('sign-in', '/v1/auth/idp', signInMs, body, trace),
-    );
+    // Both places are taken first, because the code works only once.
+    const response = await this.#admission.during('sessions', async () => {
+      const identityAccessToken = await this.#admission.during('identityProvider', () =>
+        exchangeCode(this.#settings.identityProvider, signInMs, grant, trace),
+      );
+      const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
+      return this.#post('sign-in', '/v1/auth/idp', signInMs, body, trace);
+    });
     const pair = readTokenPair(response);
     if (pair) return pair;
     throw new GatewayError(response.status >= 400 ? response.status : 502, messages.signInFailed);
   }
 
-  /** @see RFC 6749 section 6, with the upstream's own JSON body */
-  async refresh(refreshToken: string, trace: RequestTrace): Promise<RefreshVerdict> {
+  /**
+   * @param kind whose places it takes: strangers can make sign-outs up, and must not take those of sessions
+   * @see RFC 6749 section 6, with the upstream's own JSON body
+   */
+  async refresh(
+    refreshToken: string,
+    trace: RequestTrace,
+    kind: 'sessions' | 'signOuts' = 'sessions',
+  ): Promise<RefreshVerdict> {
     try {
+      const { signInMs, logoutMs } = this.timeouts;
       const body = { refresh_token: refreshToken };
-      const response = await this.#admission.sessions.during(() =>
-        this.#post('refresh', '/v1/auth/refresh', this.timeouts.signInMs, body, trace),
+      const response = await this.#admission.during(
+        kind,
+        () => this.#post('refresh', '/v1/auth/refresh', signInMs, body, trace),
+        kind === 'signOuts' ? logoutMs : 0,
       );
       const pair = readTokenPair(response);
       if (pair) return { kind: 'renewed', pair };
@@ -94,6 +105,8 @@ export class UpstreamApi {
   }
 
   /**
+   * Waits for a place if there is none. The wait and the call together take as long as a sign-out may.
+   *
    * @returns the upstream's status
    * @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no place for the call
    */
@@ -101,11 +114,15 @@ export class UpstreamApi {
     { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
     trace: RequestTrace,
   ): Promise<number> {
+    const { logoutMs } = this.timeouts;
+    const deadline = performance.now() + logoutMs;
     const body = { refresh_token: refreshToken };
     const authorization = { authorization: `Bearer ${accessToken}` };
-    const { status } = await this.#admission.signOuts.during(() =>
-      this.#post('sign-out', '/v1/auth/logout', this.timeouts.logoutMs, body, trace, authorization),
-    );
+    const send = () => {
+      const leftMs = Math.max(1, deadline - performance.now());
+      return this.#post('sign-out', '/v1/auth/logout', leftMs, body, trace, authorization);
+    };
+    const { status } = await this.#admission.during('signOuts', send, logoutMs);
     return status;
   }
 

@@ -8,10 +8,19 @@ export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: StreamedBody | Piece | null;
+  /** Resolves when a body that nobody gets has come to its end; undefined for any other. */
+  readonly discarded?: Promise<void>;
+  /** Whether the body is fetched in slices. */
+  readonly isSliced?: boolean;
 }
 
 export function isSuccess({ status }: Pick<UpstreamResponse, 'status'>): boolean {
   return status >= 200 && status <= 299;
+}
+
+/** `Content-Length`; infinite when it is unknown. */
+export function declaredLength(headers: Headers): number {
+  return Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY);
 }
 
 /** Waits for the first byte of the body. A body that ends without one becomes null. */
@@ -30,6 +39,12 @@ export function jsonOf({ body }: UpstreamResponse): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Reads a body to its end. It never becomes a JavaScript object, so that it takes little memory. */
+export async function discardNatively(response: Response): Promise<void> {
+  // When the upstream breaks off, no client is left to receive an error.
+  await Bun.write('/dev/null', response).catch(() => {});
 }
 
 export async function discard({ body }: UpstreamResponse): Promise<void> {

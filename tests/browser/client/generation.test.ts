@@ -40,6 +40,37 @@ describe('an order', () => {
     expect(JSON.parse(world.upstream.last(CALL).body)).toEqual(order);
   });
 
+  it('is read from the creation when the gateway has no memory for its audio', async () => {
+    const { world, client } = signedIn();
+    const orders = () => world.upstream.calls.filter((call) => call === CALL).length;
+    const before = orders();
+    const { ledger } = world.admission;
+    const free = ledger.limit - ledger.inUse;
+    world.upstream.on(CALL, () => {
+      ledger.take(free);
+      // So that the wait for the next attempt is not the one of `Retry-After`.
+      setTimeout(() => globalThis.dispatchEvent(new Event('online')), 100);
+      return new Response('audio', {
+        headers: { 'x-music-creation-id': 'c-7', 'content-type': 'audio/wav' },
+      });
+    });
+    const content = '/v1/music/creations/c-7/content';
+    world.upstream.on(`GET ${content}`, () => {
+      const headers = { 'content-range': 'bytes 0-4/5', 'content-type': 'audio/wav', etag: '"a"' };
+      return new Response('audio', { status: 206, headers });
+    });
+    const states: string[] = [];
+    const generating = client.generate(ORDER, { onProgress: ({ state }) => states.push(state) });
+    await world.line({ reason: 'generationNotStreamed' });
+    ledger.release(free);
+    const { body, ...generation } = await generating;
+    expect(generation).toEqual({ creationId: 'c-7', generationId: null, contentType: 'audio/wav' });
+    expect(await new Response(body).text()).toBe('audio');
+    expect(states).toEqual(['waiting', 'recovering', 'arriving', 'arriving', 'complete']);
+    expect(world.upstream.last(`GET ${content}`).headers.get('range')).toStartWith('bytes=0-');
+    expect(orders() - before).toBe(1);
+  });
+
   it('yields MPEG audio without ids when the response does not say more', async () => {
     const { world, client } = signedIn();
     const audio = scriptAudio(world);

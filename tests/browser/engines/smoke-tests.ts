@@ -7,6 +7,7 @@ import { describeWith } from '../../support/requirements.ts';
 import { bundle } from '../client/bundle.ts';
 import { ONCE } from '../client/disturbed-generation.ts';
 import { ORDER, TRACK_BYTES, undisturbedHash } from '../client/recovery-world.ts';
+import { LONG_SECONDS, listenThroughEverything } from './listening.ts';
 import type { ReceivingPage } from './receiving-page.ts';
 import {
   canPlayArriving,
@@ -94,6 +95,25 @@ export function describeSmokeTests(engine: Engine): void {
       await person.sees(english.complete);
       await playsBeyond(person, 0.3);
     });
+
+    it(
+      'plays a long track through seeks, an expired token, a restart of the gateway and a pause',
+      async () => {
+        // Its cookies are not Secure, because WebKitGTK takes no Secure cookie over http.
+        const environment = { NODE_ENV: '' };
+        await using studio = await openStudio(engine, {
+          isGatewayProcess: true,
+          startingBalance: 5_000,
+          environment,
+        });
+        const { person, world } = studio;
+        await signIn(person);
+        await order(person, LONG_SECONDS);
+        await person.sees(english.complete);
+        await listenThroughEverything(person, world, engine.canSeek);
+      },
+      { timeout: 600_000, retry: engine.playbackRetries },
+    );
 
     it(
       'receives the bytes of an undisturbed track although the connection is reset in its middle',

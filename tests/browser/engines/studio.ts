@@ -2,15 +2,18 @@
 
 import { english } from '../../../src/demo/studio/english.ts';
 import type { Engine } from '../../support/browser-engine.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
+import { type DemoWorldOptions, startDemoWorld } from '../../support/demo-world.ts';
 import { Person } from './person.ts';
 
 export const STARTING_BALANCE = 1_000;
 
 /** The Studio in a world of its own, with the page that a person has opened. */
-export async function openStudio(engine: Engine, { isPrivate = false } = {}) {
+export async function openStudio(
+  engine: Engine,
+  { isPrivate = false, ...options }: DemoWorldOptions & { readonly isPrivate?: boolean } = {},
+) {
   await using stack = new AsyncDisposableStack();
-  const world = stack.use(await startDemoWorld({ startingBalance: STARTING_BALANCE }));
+  const world = stack.use(await startDemoWorld({ startingBalance: STARTING_BALANCE, ...options }));
   const person = stack.use(new Person(await engine.launch({ isPrivate })));
   await person.open(world.studioUrl);
   const opened = stack.move();

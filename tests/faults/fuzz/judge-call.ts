@@ -21,6 +21,8 @@ const SIGN_IN = `${BASE_PATH}/v1/auth/idp`;
 const REFRESH = `${BASE_PATH}/v1/auth/refresh`;
 const LOGOUT = `${BASE_PATH}/v1/auth/logout`;
 const PUBLIC = /^\/base\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
+/** The default of `RELAY_SLICE_BYTES`. */
+const SLICE_BYTES = 256 * 1024;
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 /** Those that pass as they are. */
 const FORWARDED = [
@@ -109,10 +111,18 @@ function problemWithProxied(call: Call, request: ParsedRequest): string | undefi
     (name) =>
       passes(request, name) &&
       headers.get(name) !== joined(request.headers, name) &&
+      !(name === 'range' && isFirstSlice(headers.get(name), joined(request.headers, name))) &&
       !(name === 'accept-encoding' && valuesOf(request.headers, 'range').length) &&
       !(name === 'content-type' && !request.hasBody),
   );
   return lost && `${lost} was not forwarded as it was`;
+}
+
+/** A long range is asked of the upstream slice by slice. No response of this upstream can be continued. */
+function isFirstSlice(asked: string | undefined, range: string | undefined): boolean {
+  const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
+  const end = Number(first) + SLICE_BYTES - 1;
+  return asked === `bytes=${first}-${end}` && (last === '' || Number(last) > end);
 }
 
 function isPassedOn(name: string, { headers }: Call, request: ParsedRequest): boolean {

@@ -3,6 +3,7 @@
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
+import { newLedger } from '../../support/refresh-coordinator.ts';
 import { settings } from './facts.ts';
 import type { History, Outage } from './history.ts';
 import type { RedisModel } from './redis-model.ts';
@@ -72,7 +73,7 @@ export class Instance {
     const open = () => this.#network.open(clock);
     const connection = new RedisConnection('redis://model', observer, clock, open);
     const endpoints = upstream.endpoints(settings, clock, name);
-    const store = new RedisReplayStore(connection, clock.now);
+    const store = new RedisReplayStore(connection, newLedger(), clock.now);
     const shared = new RefreshCoordinator(settings, store, endpoints, clock);
     return { name, clock, connection, endpoints, shared };
   }

@@ -154,14 +154,14 @@ class Schedule {
   async #end({ name, shared }: Process, token: Token) {
     const { history } = this.#world;
     const signOut = history.signOut({ token, instance: name });
-    const newest = await shared.end(token.text);
+    const end = await shared.end(token.text);
     signOut.ended = history.moment(`the sign-out of ${token.text} at ${name} is over`);
-    return newest;
+    return end;
   }
 
   async #signOut(process: Process, token: Token): Promise<void> {
-    const newest = await this.#end(process, token);
-    const pairs = [this.#world.upstream.pairOf(token), ...(newest ? [newest] : [])];
+    const { newest, hadEnded } = await this.#end(process, token);
+    const pairs = [...(hadEnded ? [] : [this.#world.upstream.pairOf(token)]), ...(newest ? [newest] : [])];
     await Promise.allSettled(pairs.map((pair) => process.endpoints.signOut(pair)));
   }
 

@@ -36,6 +36,18 @@ function leave(socket: Socket, start: string, json: unknown, lines = ''): void {
   setTimeout(() => socket.destroy(), 200);
 }
 
+function cookieOf(access: string): string {
+  return `Cookie: svc_music_access=${access}; svc_music_refresh=${access}-${opened}\r\n`;
+}
+
+/** Sends the same request again after each response, with another refresh token. */
+function repeat(socket: Socket, start: string, cookie: string): void {
+  let count = 0;
+  const next = () => send(socket, start, 0, '', cookie.replace('\r\n', `-${count++}\r\n`));
+  socket.on('data', next);
+  next();
+}
+
 /** How many connections are kept for each attack, and what is sent on them. */
 const ATTACKS: readonly (readonly [count: number, attack: (socket: Socket) => void])[] = [
   [
@@ -57,11 +69,35 @@ const ATTACKS: readonly (readonly [count: number, attack: (socket: Socket) => vo
   [
     300,
     function leaveGeneration(socket) {
-      const cookie = 'Cookie: svc_music_access=hostile; svc_music_refresh=hostile-refresh\r\n';
       const order = { model: 'm', prompt: 'never', music_length_ms: 3000 };
-      leave(socket, 'POST /api/music/generate', order, cookie);
+      leave(socket, 'POST /api/music/generate', order, cookieOf('hostile'));
     },
   ],
+  [
+    130,
+    function exportAndStop(socket) {
+      send(socket, 'POST /api/upstream/v1/export', 2, '{}', cookieOf(`exporter-${opened % 2}`));
+      socket.pause();
+    },
+  ],
+  [
+    150,
+    function repeatOrder(socket) {
+      const order = JSON.stringify({ model: 'm', prompt: 'replayed', music_length_ms: 3000 });
+      const lines = `Idempotency-Key: one\r\n${cookieOf('customer')}`;
+      send(socket, 'POST /api/music/generate', order.length, order, lines);
+      socket.pause();
+    },
+  ],
+  [
+    100,
+    function stopReadingDetails(socket) {
+      send(socket, 'GET /api/upstream/v1/music/public/track', 0);
+      socket.pause();
+    },
+  ],
+  [20, (socket) => repeat(socket, 'GET /api/auth/session', cookieOf('expired'))],
+  [100, (socket) => repeat(socket, 'POST /api/auth/logout', cookieOf('made-up'))],
   [5, (socket) => leave(socket, SIGN_IN, { code: 'made-up', code_verifier: 'v'.repeat(43) })],
   [16, (socket) => send(socket, SIGN_IN, 2_000_000, '['.repeat(2_000_000), 'Connection: close\r\n')],
 ];

@@ -3,10 +3,11 @@
 import { eventually } from '../../support/eventually.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
 import { TRACK } from '../../support/long-calls.ts';
+import { openMemoryCgroup } from '../../support/memory-cgroup.ts';
 import { memoryOf } from '../../support/process-status.ts';
 import { request } from '../../support/world.ts';
-import { openMemoryCgroup } from './memory-cgroup.ts';
 
+export const CONTAINER_MB = 256;
 export const GENERATIONS = 20;
 const PIECES = 40;
 const PIECE_BYTES = 10_000;
@@ -19,15 +20,23 @@ export interface Way {
   readonly certificate: string | undefined;
 }
 
+export interface Besieged {
+  readonly gateway: GatewayProcess;
+  readonly upstreamUrl: string;
+}
+
 /** Everything that is used ends before the gateway. */
-export async function startBesieged(stack: AsyncDisposableStack): Promise<GatewayProcess> {
+export async function startBesieged(
+  stack: AsyncDisposableStack,
+  settings: Record<string, string> = {},
+): Promise<Besieged> {
   const upstream = stack.use(startProgram('upstream-main.ts'));
-  const UPSTREAM_URL = await upstream.firstLine;
-  const cgroup = await openMemoryCgroup();
+  const upstreamUrl = await upstream.firstLine;
+  const cgroup = await openMemoryCgroup(CONTAINER_MB * 1024 * 1024);
   if (!cgroup) throw new Error('no memory cgroup can be made');
   stack.use(cgroup);
-  const settings = { UPSTREAM_URL, IDP_URL: UPSTREAM_URL, MAX_IN_FLIGHT_PER_SESSION: '10' };
-  return stack.use(await startGatewayProcess(settings, undefined, cgroup.prefix));
+  const all = { UPSTREAM_URL: upstreamUrl, IDP_URL: upstreamUrl, ...settings };
+  return { gateway: stack.use(await startGatewayProcess(all, undefined, cgroup.prefix)), upstreamUrl };
 }
 
 /** @returns what the users met while the attackers were there, and the first problems */
@@ -74,7 +83,7 @@ function send({ url, certificate }: Way, path: string, user: string, generation 
   return request(url + path, { cookie, ...generation, ...tls });
 }
 
-async function checkSession(way: Way): Promise<void> {
+export async function checkSession(way: Way): Promise<void> {
   const response = await send(way, '/api/auth/session', 'ada');
   const text = await response.text();
   if (response.status !== 200 || text !== '{"token":"Bearer ada"}')

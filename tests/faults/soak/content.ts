@@ -22,6 +22,13 @@ export function audioFor(idempotencyKey: string): Buffer {
   return Buffer.alloc(6 * 1024, `audio for ${idempotencyKey}; `);
 }
 
+const SLOW_PIECES = 100;
+
+/** What the upstream sends of a generation that takes ten seconds. */
+export function slowPieces(key: string): Buffer[] {
+  return Array.from({ length: SLOW_PIECES }, (_, piece) => Buffer.alloc(20_000, `${key}, piece ${piece}; `));
+}
+
 /** The parts of a stream that waits in the middle. */
 export function halvesFor(id: string): [Buffer, Buffer] {
   return [Buffer.alloc(200_000, `first of ${id}; `), Buffer.alloc(200_000, `second of ${id}; `)];

@@ -7,7 +7,8 @@ import { memoryOf } from '../../support/process-status.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { audioFor, halvesFor, sha256, TRACKS } from './content.ts';
 import { percentile } from './outcome.ts';
-import { bytesOf, type ClientRequest, exchange, generation, PROXY, signedIn } from './requests.ts';
+import { type Pace, readTrack } from './read-track.ts';
+import { type ClientRequest, exchange, generation, PROXY, signedIn } from './requests.ts';
 import { firstCookies } from './rotating-sessions.ts';
 import { checkSessions, type Rig, runScenario } from './scenario.ts';
 
@@ -33,9 +34,6 @@ interface Work {
   readonly request: ClientRequest;
   readonly sha256: string;
 }
-
-/** Waits after so many bytes. */
-type Pace = (bytes: number) => Promise<void>;
 
 /** A listener's queue takes no more connections at once. */
 const OPENED_AT_ONCE = 100;
@@ -152,35 +150,6 @@ function start(work: Work, port: number, begin: () => void, pace: Pace) {
     return sha256(Buffer.from(body, 'latin1'));
   });
   return { cut: () => connection.reset(), received };
-}
-
-/** After the head, or after the chunk before. */
-const CHUNK_SIZE = /^(?:HTTP\/1\.1 200 .*?\r\n)?\r\n([0-9a-f]+)\r\n/is;
-
-/** Returns the SHA-256 of the track. Hundreds of tracks do not fit into memory. */
-async function readTrack(socket: net.Socket, request: ClientRequest, pace: Pace): Promise<string> {
-  const hash = new Bun.CryptoHasher('sha256');
-  let unread = Buffer.alloc(0);
-  let left = 0;
-  socket.write(bytesOf(request));
-  for await (const data of socket.iterator({ destroyOnReturn: false })) {
-    unread = Buffer.concat([unread, data]);
-    while (unread.length > 0) {
-      if (left === 0) {
-        const [start = '', size = ''] = CHUNK_SIZE.exec(unread.toString('latin1', 0, 4096)) ?? [];
-        if (!start) break;
-        left = Number.parseInt(size, 16);
-        if (left === 0) return hash.digest('hex');
-        unread = unread.subarray(start.length);
-      }
-      const piece = unread.subarray(0, left);
-      hash.update(piece);
-      left -= piece.length;
-      unread = unread.subarray(piece.length);
-    }
-    await pace(data.length);
-  }
-  throw new Error(`closed before the track was complete, after: ${unread.toString('latin1', 0, 100)}`);
 }
 
 function portOf({ gateway }: Rig): number {

@@ -1,6 +1,7 @@
 /** What every scenario needs: a gateway and an upstream, each a process of its own, tracks, and session checks. */
 
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
+import { openMemoryCgroup } from '../../support/memory-cgroup.ts';
 import { memoryOf, openSocketsOf } from '../../support/process-status.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { makeTracks } from './content.ts';
@@ -15,6 +16,10 @@ export interface ScenarioOptions {
   readonly usesPerToken?: number;
   /** How long the upstream leaves a silent connection open; longer than any scenario by default. */
   readonly upstreamIdleSeconds?: number;
+  /** The memory of the gateway's container; without a limit by default. */
+  readonly memoryBytes?: number;
+  /** Whether the gateway may refuse requests for want of memory. */
+  readonly refuses?: boolean;
   /** After this time the gateway is killed, and the scenario fails. */
   readonly limitMs: number;
 }
@@ -33,7 +38,14 @@ const WARM_UP_CHECKS = 10;
 
 /** @param work sends the load and returns its figures */
 export async function runScenario(
-  { trackBytes = 0, usesPerToken = 0, upstreamIdleSeconds = 255, limitMs }: ScenarioOptions,
+  {
+    trackBytes = 0,
+    usesPerToken = 0,
+    upstreamIdleSeconds = 255,
+    memoryBytes,
+    refuses = false,
+    limitMs,
+  }: ScenarioOptions,
   work: (rig: Rig) => Promise<Figures>,
 ): Promise<Outcome<Figures>> {
   const problems = new Problems();
@@ -43,7 +55,12 @@ export async function runScenario(
   const upstream = stack.use(
     new Upstream({ tracks: served, usesPerToken, idleSeconds: upstreamIdleSeconds }),
   );
-  const gateway = stack.use(await startGatewayProcess({ UPSTREAM_URL: upstream.url }));
+  const cgroup = memoryBytes === undefined ? undefined : await openMemoryCgroup(memoryBytes);
+  if (memoryBytes !== undefined && !cgroup)
+    return { figures: {}, problems: ['no memory cgroup can be made'] };
+  if (cgroup) stack.use(cgroup);
+  const settings = { UPSTREAM_URL: upstream.url };
+  const gateway = stack.use(await startGatewayProcess(settings, undefined, cgroup?.prefix));
   // An interrupted run skips the disposal.
   const onExit = () => gateway.kill('SIGKILL');
   process.once('exit', onExit);
@@ -65,7 +82,10 @@ export async function runScenario(
     throw error;
   });
   // The upstream's own 503 passes through; any other warning is a problem.
-  const log = gateway.errors().replaceAll(/^.*"outcome":503.*$/gm, '');
+  const log = gateway
+    .errors()
+    .replaceAll(/^.*"outcome":503.*$/gm, '')
+    .replaceAll(refuses ? /^.*"status":503,.*"reason":"overloaded".*$/gm : /$^/g, '');
   if (log.trim()) problems.add(`the gateway's log: ${log.trim().slice(0, 300)}`);
   return { figures: { 'gateway MB at start': start.rssMb, ...figures }, problems: problems.list() };
 }

@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { eventually } from '../../support/eventually.ts';
-import { audioFor, halvesFor, MODELS, SMALL_TRACK } from './content.ts';
+import { audioFor, halvesFor, MODELS, SMALL_TRACK, slowPieces } from './content.ts';
 import { RotatingSessions } from './rotating-sessions.ts';
 
 export interface UpstreamOptions {
@@ -48,7 +48,8 @@ export class Upstream implements AsyncDisposable {
           PATCH: this.#signedIn(async (request, id) => Response.json({ id, set: await request.json() })),
         },
         '/v1/music/creations/:id/content': this.#signedIn((_, id) => new Response(tracks[Number(id)])),
-        '/v1/music/small/content': this.#signedIn(rangeOf),
+        '/v1/music/ranged/:id/content': this.#signedIn((request, id) => rangeOf(request, tracks[Number(id)])),
+        '/v1/music/small/content': this.#signedIn((request) => rangeOf(request, SMALL_TRACK)),
         '/v1/music/held/:id/content': this.#signedIn((_, id) => this.#heldTrack(id)),
         '/v1/unavailable': this.#signedIn(() =>
           Response.json({ error: { message: 'later' } }, { status: 503 }),
@@ -97,6 +98,7 @@ export class Upstream implements AsyncDisposable {
     if (prompt === 'refuse') return Response.json({ error: { message: 'no credits' } }, { status: 402 });
     const audio = audioFor(request.headers.get('idempotency-key') ?? '');
     if (prompt === 'in pieces') return twoPieces(audio.subarray(0, 2000), Bun.sleep(3), audio.subarray(2000));
+    if (prompt === 'slowly') return slowly(request.headers.get('idempotency-key') ?? '');
     if (prompt === 'hold') await this.#hold();
     return new Response(audio, { headers: AUDIO });
   }
@@ -125,10 +127,24 @@ function twoPieces(first: Buffer, pause: Promise<void>, second: Buffer): Respons
   return new Response(pieces(), { headers: AUDIO });
 }
 
-function rangeOf(request: Request): Response {
-  const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get('range') ?? '') ?? [];
-  return new Response(SMALL_TRACK.subarray(Number(first), Number(last) + 1), {
+/** In pieces, 100 ms apart. */
+function slowly(key: string): Response {
+  const pieces = async function* () {
+    for (const piece of slowPieces(key)) {
+      yield piece;
+      await Bun.sleep(100);
+    }
+  };
+  return new Response(pieces(), { headers: AUDIO });
+}
+
+function rangeOf(request: Request, track: Blob | Buffer = SMALL_TRACK): Response {
+  const size = track instanceof Blob ? track.size : track.length;
+  const [, first, asked] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.get('range') ?? '') ?? [];
+  const last = Math.min(asked ? Number(asked) : size - 1, size - 1);
+  const etag = `"${size}"`;
+  return new Response(track.slice(Number(first), last + 1), {
     status: 206,
-    headers: { ...AUDIO, 'content-range': `bytes ${first}-${last}/${SMALL_TRACK.length}` },
+    headers: { ...AUDIO, etag, 'content-range': `bytes ${first}-${last}/${size}` },
   });
 }

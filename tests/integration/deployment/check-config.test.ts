@@ -49,7 +49,7 @@ describe('bun run check-config', () => {
     const settings = {
       ALLOWED_ORIGIN: 'x',
       BUN_CONFIG_MAX_HTTP_REQUESTS: '300',
-      MAX_STREAMED_BODIES: '100000',
+      IDP_URLS: 'x',
     };
     await using gateway = await start(settings);
     const { status, output } = await checkConfig(settings);

@@ -108,7 +108,11 @@ it('bun run start allows more calls in flight than the 256 of Bun’s default', 
   const release = Promise.withResolvers<void>();
   upstream.on('POST /v1/music', () => release.promise.then(() => new Response('audio')));
   upstream.on('GET /v1/me', () => Response.json({ name: 'Ada' }));
-  await using gateway = await start({ UPSTREAM_URL: upstream.upstreamUrl, MAX_IN_FLIGHT_PER_SESSION: '0' });
+  await using gateway = await start({
+    UPSTREAM_URL: upstream.upstreamUrl,
+    MAX_IN_FLIGHT_PER_SESSION: '0',
+    MAX_GENERATIONS_PER_SESSION: '0',
+  });
   const headers = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
   const body = JSON.stringify({ model: 'm', prompt: 'p', music_length_ms: 3000 });
   const options = JSON.stringify({ method: 'POST', headers, body });

@@ -1,8 +1,8 @@
 /** The situations in which the gateway responds with an error of its own. */
 
 import { jest } from 'bun:test';
-import type { Pool } from '../../../src/gateway/http/admission/pool.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
+import { fill } from '../../support/long-calls.ts';
 import { REFRESH_ONLY, SIGNED_IN, type World } from '../../support/world.ts';
 import { type Call, raw, request, whenUpstream } from './calls.ts';
 
@@ -34,13 +34,9 @@ function sessionPath({ path, isPlayback }: Call): string {
   return isPlayback ? `${path}?x=1` : path;
 }
 
-export function takePlaces(pools: readonly Pool[]): void {
-  for (const pool of pools) while (pool.inUse < pool.limit) pool.take();
-}
-
 export function withEveryPlaceTaken(world: World, call: Call): Promise<Response> {
-  const { identityProvider, sessions, reads, streams, streamedBodies } = world.admission;
-  takePlaces([identityProvider, sessions, reads, streams, streamedBodies]);
+  const { identityProvider, sessions, reads, streams } = world.admission;
+  for (const pool of [identityProvider, sessions, reads, streams]) fill(pool);
   return request(world, call);
 }
 
@@ -123,7 +119,7 @@ export const OWN_ERRORS: readonly Omit<Situation, 'isOwn'>[] = [
     environment: { MAX_IN_FLIGHT_PER_SESSION: '1' },
     headers: RETRY_LATER,
     send: (world, call) => {
-      world.admission.perSession.enter({ accessToken: 'access-1', refreshToken: 'refresh-1' });
+      world.admission.perSession.enter('access-1', false);
       return request(world, call, { cookie: SIGNED_IN }, sessionPath(call));
     },
   },
@@ -140,9 +136,20 @@ export const OWN_ERRORS: readonly Omit<Situation, 'isOwn'>[] = [
     appliesTo: hasSession,
     headers: RETRY_LATER,
     send: (world, call) => {
-      takePlaces([world.admission.sessions]);
+      fill(world.admission.sessions);
       return request(world, call, { cookie: REFRESH_ONLY });
     },
+  },
+  {
+    what: 'when there is no memory for the audio',
+    status: '503',
+    appliesTo: ({ path }) => path === '/api/music/generate',
+    headers: { 'retry-after': '5', 'x-generation-id': 'g', 'x-music-creation-id': 'c' },
+    send: (world, call) =>
+      whenUpstream(world, call, () => {
+        fill(world.admission.ledger);
+        return new Response('audio', { headers: { 'x-generation-id': 'g', 'x-music-creation-id': 'c' } });
+      }),
   },
   {
     what: 'with every place taken',

@@ -1,5 +1,6 @@
 /** Brings every operation of the OpenAPI document to each of its responses. */
 
+import { fill } from '../../support/long-calls.ts';
 import type { World } from '../../support/world.ts';
 import { type Call, callOf, PAIR, whenUpstream } from './calls.ts';
 import type { DocumentedOperation } from './document.ts';
@@ -9,7 +10,6 @@ import {
   OWN_ERRORS,
   RETRY_LATER,
   type Situation,
-  takePlaces,
   withEveryPlaceTaken,
 } from './own-errors.ts';
 
@@ -75,7 +75,7 @@ const SITUATIONS: readonly Situation[] = [
     isOwn: isOwnText,
     headers: RETRY_LATER,
     send: (world, call) => {
-      takePlaces([world.admission.sessions]);
+      fill(world.admission.sessions);
       return whenUpstream(world, call, () => html(401));
     },
   },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'bun:test';
+import { CALL_BYTES, STREAMED_BODY_BYTES } from '../../../src/gateway/settings/memory.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { samplesOf } from '../../support/metrics.ts';
@@ -40,9 +41,10 @@ async function startPlaying(environment: Record<string, string> = {}, metrics?: 
   };
 }
 
+/** Memory is counted in that of calls; records of a refresh take less. */
 function placesInUse({ admission }: World) {
-  const { streams, streamedBodies, perSession } = admission;
-  return { streams: streams.inUse, streamedBodies: streamedBodies.inUse, tokens: perSession.size };
+  const { streams, ledger, perSession } = admission;
+  return { streams: streams.inUse, calls: Math.floor(ledger.inUse / CALL_BYTES), sessions: perSession.size };
 }
 
 /** Waits for the line of the generation, and checks that it blames nobody and that all places are free again. */
@@ -51,7 +53,7 @@ async function expectEnded(world: World, values: Record<string, unknown>): Promi
   expect(line).toMatchObject({ level: 'info', ...values });
   expect(line).not.toContainAnyKeys(['brokenBody', 'cause', 'reason']);
   await eventually(() => !world.admission.streams.inUse, 'the end of the generation');
-  expect(placesInUse(world)).toEqual({ streams: 0, streamedBodies: 0, tokens: 0 });
+  expect(placesInUse(world)).toEqual({ streams: 0, calls: 0, sessions: 0 });
 }
 
 describe('a generation whose client disconnects in the middle', () => {
@@ -62,7 +64,11 @@ describe('a generation whose client disconnects in the middle', () => {
     const inFlight = async () =>
       (await samplesOf(metrics.registry)).get(`requests_in_flight{route="${ROUTE}"}`);
     await disconnect(world, client);
-    expect(placesInUse(world)).toEqual({ streams: 1, streamedBodies: 1, tokens: 1 });
+    expect(placesInUse(world)).toEqual({
+      streams: 1,
+      calls: 1 + STREAMED_BODY_BYTES / CALL_BYTES,
+      sessions: 1,
+    });
     expect(await inFlight()).toBe(1);
     expect(world.lines.filter(({ route }) => route === ROUTE)).toEqual([]);
 
@@ -112,9 +118,13 @@ describe('a generation whose client disconnects before the audio', () => {
     expect(await outcome).toBe('none');
     if (!hasHead) upstream.sendHead();
     upstream.send(FIRST_PIECE);
-    await eventually(() => world.admission.streamedBodies.inUse, 'the first byte');
+    await eventually(() => world.admission.ledger.inUse > STREAMED_BODY_BYTES, 'the first byte');
     await world.request('/api/health');
-    expect(placesInUse(world)).toEqual({ streams: 1, streamedBodies: 1, tokens: 1 });
+    expect(placesInUse(world)).toEqual({
+      streams: 1,
+      calls: 1 + STREAMED_BODY_BYTES / CALL_BYTES,
+      sessions: 1,
+    });
     expect(await upstream.finish()).toBe(true);
     const calls = [{ call: 'music', outcome: 200 }];
     await expectEnded(world, { clientGone: 'waiting', bytes: 0, upstream: calls });
@@ -142,7 +152,7 @@ describe('a generation with a renewed session', () => {
     await disconnect(world, client);
     await left;
     head.resolve(track);
-    await eventually(() => world.admission.streamedBodies.inUse, 'the first byte');
+    await eventually(() => world.admission.ledger.inUse > STREAMED_BODY_BYTES, 'the first byte');
     expect(world.admission.streams.inUse).toBe(1);
     body.release('the rest');
     body.end();

@@ -213,8 +213,8 @@ describe('public playback', () => {
     'releases its places when it is refused: %s',
     async (path) => {
       expect((await get(path, { cookie: '', lines: ['Accept: \x7f'] })).status).toBe(400);
-      const { streams, publicDetails, streamedBodies } = world.admission;
-      expect([streams, publicDetails, streamedBodies].map(({ inUse }) => inUse)).toEqual([0, 0, 0]);
+      const { streams, ledger } = world.admission;
+      expect([streams, ledger].map(({ inUse }) => inUse)).toEqual([0, 0]);
       expect(received).toEqual([]);
     },
   );

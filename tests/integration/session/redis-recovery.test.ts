@@ -4,6 +4,7 @@ import { systemClock } from '../../../src/gateway/refresh/clock.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import { eventually } from '../../support/eventually.ts';
+import { newLedger } from '../../support/refresh-coordinator.ts';
 
 const BATCH = 500;
 const LIFETIMES = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
@@ -57,7 +58,7 @@ async function storeWithout(redis: { readonly port: number }) {
   const observer = { onDown: () => (isDown = true), onUp: () => (isDown = false) };
   const connection = new RedisConnection(`redis://127.0.0.1:${redis.port}`, observer, clock);
   await eventually(() => isDown, 'the first connection to end');
-  return { connection, store: new RedisReplayStore(connection) };
+  return { connection, store: new RedisReplayStore(connection, newLedger()) };
 }
 
 describe('an instance whose Redis is back', () => {

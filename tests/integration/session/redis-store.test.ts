@@ -7,6 +7,7 @@ import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import {
   CLAIM,
   LIFETIMES,
+  newLedger,
   PATIENT,
   RENEWAL,
   redisStoreAt,
@@ -114,7 +115,7 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     };
     const observer = { onDown: () => {}, onUp: () => {} };
     const a = new TextStore(
-      new RedisReplayStore(new RedisConnection(redis.url, observer, PATIENT, () => link)),
+      new RedisReplayStore(new RedisConnection(redis.url, observer, PATIENT, () => link), newLedger()),
     );
     await a.add('k', RENEWAL, 60_000);
     await admin('SET', key('k'), CLAIM);

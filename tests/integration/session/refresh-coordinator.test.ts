@@ -11,6 +11,7 @@ import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import {
   CLAIM,
   ManualClock,
+  newLedger,
   newTrace,
   PATIENT,
   redisStoreAt,
@@ -38,7 +39,7 @@ interface Stores extends AsyncDisposable {
 type StartStores = (clock: Clock) => Promise<Stores>;
 
 async function inMemory(clock: Clock): Promise<Stores> {
-  const store = new LingeringStore(() => clock.now());
+  const store = new LingeringStore(newLedger(), () => clock.now());
   return { first: store, second: store, [Symbol.asyncDispose]: async () => {} };
 }
 
@@ -161,7 +162,12 @@ describe('a replay', () => {
     upstream.on(REFRESH, () => responses.shift()?.() ?? reply(500)());
     let now = Date.now();
     const clock = { ...systemClock, now: () => now };
-    const coordinator = refreshCoordinatorOver(new MemoryReplayStore(() => now), upstream, {}, clock);
+    const coordinator = refreshCoordinatorOver(
+      new MemoryReplayStore(newLedger(), () => now),
+      upstream,
+      {},
+      clock,
+    );
     const arriveAt = (at: number) => coordinator.refresh('t1', newTrace(), at);
     await arriveAt(now);
     const inWindow = now + 1000;
@@ -188,7 +194,7 @@ describe('a refresh whose record is written', () => {
     }
     await using upstream = new SharedUpstream();
     upstream.on(REFRESH, () => Response.json(PAIR));
-    const store = new SlowStore();
+    const store = new SlowStore(newLedger());
     const [here, elsewhere] = [
       refreshCoordinatorOver(store, upstream),
       refreshCoordinatorOver(store, upstream),
@@ -215,7 +221,7 @@ describe('a flood of made-up sign-outs', () => {
   function start() {
     const upstream = new SharedUpstream();
     upstream.on(REFRESH, reply(200, PAIR)).on(LOGOUT, reply(204));
-    const coordinator = refreshCoordinatorOver(new MemoryReplayStore(), upstream);
+    const coordinator = refreshCoordinatorOver(new MemoryReplayStore(newLedger()), upstream);
     const outcome = async (token: string) => (await coordinator.refresh(token, newTrace(), Date.now())).kind;
     return { upstream, coordinator, outcome, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
+import { fill } from '../../support/long-calls.ts';
 import { CLOSED, LOGOUT, pair, REFRESH, reply, signOut, silence } from '../../support/session-calls.ts';
 import {
   ACCESS_ONLY,
@@ -96,7 +97,7 @@ describe('POST /api/auth/logout', () => {
 });
 
 describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
-  const ENVIRONMENT = { SIGN_OUT_REVOKES: 'true' };
+  const ENVIRONMENT = { SIGN_OUT_REVOKES: 'true', TIMEOUT_LOGOUT_MS: '1000' };
 
   /** An upstream whose logout responds with these statuses, one after the other. */
   function startRevoking(...logouts: number[]): World {
@@ -140,8 +141,7 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
 
   it('signs out here when there is no place for the refresh', async () => {
     await using world = startRevoking();
-    const { sessions } = world.admission;
-    while (sessions.inUse < sessions.limit) sessions.take();
+    fill(world.admission.signOuts);
     await expectSignedOut(await signOut(world, REFRESH_ONLY));
     expect(world.upstream.calls).toEqual([]);
   });

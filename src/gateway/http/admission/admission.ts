@@ -1,126 +1,132 @@
-/** Bounds what the gateway admits: calls to other servers, request bodies and streamed response bodies. */
+/** Bounds what the gateway admits: calls to other servers, and all the memory that others can make it hold. */
 
 import {
-  PUBLIC_DETAILS_LIMIT,
+  CALL_BYTES,
+  ledgerBytes,
   processBytes,
-  requestBodyBudgetBytes,
-  SHORT_CALL_LIMITS,
+  READ_AHEAD_BYTES,
   STREAMED_BODY_BYTES,
-  WAITING_CALL_BYTES,
 } from '../../settings/memory.ts';
+import { SHORT_CALLS } from '../../settings/process-limits.ts';
 import type { Settings } from '../../settings/settings.ts';
-import { BodyBudget } from './body-budget.ts';
-import { Pool } from './pool.ts';
-import { SessionLimit, type SessionPlace, type SessionTokens } from './session-limit.ts';
+import { Budget } from './budget.ts';
+import { Permit } from './permit.ts';
+import { RequestBodies } from './request-bodies.ts';
+import { SessionLimit } from './session-limit.ts';
+
+/** How much of the ledger may be in use after a body has been reserved. Nothing takes the memory of generations. */
+const SHARE = { public: 1 / 2, signedIn: 3 / 4, generation: 1 } as const;
+/** How much of the streamed calls may be public. */
+const PUBLIC_CALLS_SHARE = 3 / 4;
+/** How much of the ledger one session may use for response bodies, except those of generations. */
+const SESSION_SHARE = 1 / 4;
 
 /**
- * A kind of body is admitted while less than this share of {@link Admission.streamedBodies} is in use. Anonymous
- * requests have the smallest share, so that they never take a place from a user, and other bodies never use up the
- * places of paid generations.
+ * What a call reserves for its response before it is sent. A response of which Bun has read ahead can still be refused,
+ * but not one to a call that has changed something. A generation reserves nothing: it waits for minutes, and goes on
+ * without its client when there is no memory.
  */
-export const STREAMED_SHARE = {
-  /** Public playback. */
-  public: 1 / 2,
-  /** Responses that are relayed to a signed-in user. */
-  proxied: 3 / 4,
-  generation: 1,
+export const CALLS = {
+  read: { pool: 'reads', share: SHARE.signedIn, bodyBytes: 0 },
+  generation: { pool: 'streams', share: SHARE.generation, bodyBytes: 0 },
+  head: { pool: 'streams', share: SHARE.signedIn, bodyBytes: 0 },
+  get: { pool: 'streams', share: SHARE.signedIn, bodyBytes: READ_AHEAD_BYTES },
+  change: { pool: 'streams', share: SHARE.signedIn, bodyBytes: STREAMED_BODY_BYTES },
+  public: { pool: 'streams', share: SHARE.public, bodyBytes: READ_AHEAD_BYTES },
 } as const;
 
-/** The share that one session may use, so that a few sessions cannot use up the places of generations. */
-const SESSION_SHARE = 1 / 4;
-const MIN_STREAMED_PER_SESSION = 4;
-
-/** The share of {@link Admission.streams} that anonymous requests may use. */
-export const PUBLIC_SHARE_OF_STREAMS = 3 / 4;
+export type CallKind = keyof typeof CALLS;
+type ShortCall = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
 
 /**
- * Each kind of call has a pool of its own, so that none takes the places of another: a slow identity provider does not
- * block session checks, and waiting generations do not block refreshes. A call stays in flight until its upstream has
- * finished or the gateway has given it up, even after its client has disconnected: `server.pendingRequests` stops
- * counting it then.
+ * One ledger has the memory of everything that is admitted. Each kind of call also has a pool, so that none takes the
+ * places of another: a slow identity provider does not block session checks. A call stays in flight until its upstream
+ * has finished or the gateway has given it up, even after its client has disconnected.
  */
 export class Admission {
+  readonly ledger: Budget;
   /** Token exchanges at the identity provider. */
-  readonly identityProvider = new Pool(SHORT_CALL_LIMITS.identityProvider);
+  readonly identityProvider = new Budget(SHORT_CALLS.identityProvider);
   /** Sign-in and refresh at the upstream. */
-  readonly sessions = new Pool(SHORT_CALL_LIMITS.sessions);
+  readonly sessions = new Budget(SHORT_CALLS.sessions);
   /** Sign-outs have a pool of their own, because anybody can send them with made-up tokens. */
-  readonly signOuts = new Pool(SHORT_CALL_LIMITS.signOuts);
+  readonly signOuts = new Budget(SHORT_CALLS.signOuts);
   /** Session check and models. */
-  readonly reads = new Pool(SHORT_CALL_LIMITS.reads);
-  /** Public track details, until the response has been sent. Public audio counts as a streamed body. */
-  readonly publicDetails = new Pool(PUBLIC_DETAILS_LIMIT);
+  readonly reads = new Budget(SHORT_CALLS.reads);
   /** Generations and proxied calls, until their bodies have ended. */
-  readonly streams: Pool;
-  /** Streamed response bodies: each costs megabytes, unlike a call that waits for its response. */
-  readonly streamedBodies: Pool;
+  readonly streams: Budget;
   readonly perSession: SessionLimit;
-  readonly requestBodies: BodyBudget;
+  readonly requestBodies: RequestBodies;
   readonly memoryLimitBytes: number;
   readonly #processBytes: number;
 
-  constructor({
-    maxInFlightRequests,
-    maxInFlightPerSession,
-    maxStreamedBodies,
-    memoryLimitBytes,
-    traces,
-  }: Pick<
-    Settings,
-    'maxInFlightRequests' | 'maxInFlightPerSession' | 'maxStreamedBodies' | 'memoryLimitBytes' | 'traces'
-  >) {
-    this.#processBytes = processBytes(traces);
-    this.streams = new Pool(maxInFlightRequests);
-    this.streamedBodies = new Pool(maxStreamedBodies);
-    this.perSession = new SessionLimit(
-      maxInFlightPerSession,
-      Math.max(MIN_STREAMED_PER_SESSION, Math.floor(maxStreamedBodies * SESSION_SHARE)),
-    );
-    this.memoryLimitBytes = memoryLimitBytes;
-    this.requestBodies = new BodyBudget(requestBodyBudgetBytes(memoryLimitBytes));
-  }
-
-  /** @throws GatewayError 429 or 503 when there is no place for a call of the session */
-  enter(pool: Pool, tokens: SessionTokens): SessionPlace {
-    pool.refuseIfFull();
-    const place = this.perSession.enter(tokens);
-    place.add(pool.take());
-    return place;
-  }
-
-  /** @throws GatewayError 429 or 503 when the session must not stream another body */
-  refuseStreaming(place: SessionPlace): void {
-    place.refuseIfStreaming();
-    this.streamedBodies.refuseIfFull(STREAMED_SHARE.proxied);
-  }
-
-  /** Counts a streamed body of the session, even when there is no place left. */
-  stream(place: SessionPlace): void {
-    place.stream();
-    place.add(this.streamedBodies.take());
+  constructor(settings: Settings) {
+    this.memoryLimitBytes = settings.memoryLimitBytes;
+    this.#processBytes = processBytes(settings);
+    this.ledger = new Budget(ledgerBytes(settings));
+    this.streams = new Budget(settings.maxInFlightRequests);
+    this.perSession = new SessionLimit({
+      calls: settings.maxInFlightPerSession,
+      generations: settings.maxGenerationsPerSession,
+      bytes: this.ledger.limit * SESSION_SHARE,
+    });
+    this.requestBodies = new RequestBodies(this.ledger);
   }
 
   /**
-   * Admits a body of this size in memory. It counts as several streamed bodies, whose memory adds up to its size.
+   * Admits a call without its response body.
    *
-   * @throws GatewayError 429 or 503 when there is no room
+   * @param token identifies the session; undefined for public playback
+   * @throws GatewayError 429 or 503 when there is no place for it
    */
-  streamLarge(place: SessionPlace, bytes: number): void {
-    while (place.streamed * STREAMED_BODY_BYTES < bytes) {
-      this.refuseStreaming(place);
-      this.stream(place);
+  enter(kind: CallKind, token: string | undefined): Permit {
+    const { share } = CALLS[kind];
+    const pool = this.#refuseUnlessFits(kind);
+    const session = token === undefined ? undefined : this.perSession.enter(token, kind === 'generation');
+    pool.take(1);
+    this.ledger.take(CALL_BYTES);
+    return new Permit(this.ledger, pool, share, session);
+  }
+
+  /**
+   * Takes nothing: it refuses a request before its body is read.
+   *
+   * @throws GatewayError as {@link enter} does, and 503 when a generation could not be streamed now
+   */
+  refuseIfFull(kind: CallKind, token: string): void {
+    this.perSession.refuseIfFull(token, kind === 'generation');
+    this.#refuseUnlessFits(kind);
+    if (kind === 'generation') this.ledger.refuseUnlessFits(CALL_BYTES + STREAMED_BODY_BYTES);
+  }
+
+  /**
+   * Makes a short call.
+   *
+   * @param patienceMs how long it may wait for a place
+   * @throws GatewayError 503 when there is no place for it
+   */
+  async during<Result>(kind: ShortCall, work: () => Promise<Result>, patienceMs = 0): Promise<Result> {
+    const pool = this[kind];
+    this.ledger.reserve(CALL_BYTES);
+    try {
+      if (!(await pool.succeeds(() => pool.tryReserve(1), patienceMs))) throw pool.refusal();
+      return await work().finally(() => pool.release(1));
+    } finally {
+      this.ledger.release(CALL_BYTES);
     }
   }
 
-  /** An upper bound for the memory that everything admitted at present may use. */
+  /** The memory that the process needs at most for everything that is admitted at present. */
   get promisedBytes(): number {
-    const calls = [this.identityProvider, this.sessions, this.signOuts, this.reads, this.streams];
-    const inFlight = calls.reduce((sum, { inUse }) => sum + inUse, 0);
-    return (
-      this.#processBytes +
-      inFlight * WAITING_CALL_BYTES +
-      this.requestBodies.usedBytes +
-      this.streamedBodies.inUse * STREAMED_BODY_BYTES
-    );
+    return this.#processBytes + this.ledger.inUse;
+  }
+
+  /** Strangers make no more calls when half of the memory is in use; all others may use the whole. */
+  #refuseUnlessFits(kind: CallKind): Budget {
+    const pool = this[CALLS[kind].pool];
+    const isPublic = kind === 'public';
+    pool.refuseUnlessFits(1, isPublic ? PUBLIC_CALLS_SHARE : 1);
+    this.ledger.refuseUnlessFits(CALL_BYTES, isPublic ? SHARE.public : 1);
+    return pool;
   }
 }

@@ -1,197 +1,134 @@
-/** Limits the calls in flight of each session, so that one session cannot take all places. */
+/** Limits what one session has in flight, so that it cannot take what is there for all. */
 
 import { GatewayError } from '../errors.ts';
 import { messages } from '../messages.ts';
-import { RETRY_LATER, type Release } from './pool.ts';
+import { RETRY_LATER } from './budget.ts';
 
-/** The tokens by which a session is recognized. Declared here because `http` imports nothing from `session`. */
-export interface SessionTokens {
-  readonly accessToken: string | undefined;
-  readonly refreshToken: string | undefined;
+export interface SessionLimits {
+  /** 0: no limit. */
+  readonly calls: number;
+  /** 0: no limit. */
+  readonly generations: number;
+  /** Of response bodies, except those of generations. */
+  readonly bytes: number;
 }
-
-/** A hash of a token: short, and useless to a reader of the memory. */
-type Key = bigint;
 
 /** A session with calls in flight. */
 interface CountedSession {
-  inFlight: number;
-  /** How many of them stream a body; generations do not count. */
-  streamed: number;
-  /** The keys of the tokens issued to this session since its calls began. */
-  readonly issued: Key[];
-  /** After a merge: the session that now counts the calls of this one. */
-  mergedInto: CountedSession | undefined;
+  readonly key: bigint;
+  calls: number;
+  generations: number;
+  bytes: number;
 }
 
-/** Counts the calls that carry a token, plus 1 for each time the token was issued. */
-interface Reference {
-  readonly session: CountedSession;
-  count: number;
-}
-
-/** Bounds the tokens issued to a session that always has a call in flight. Beyond it, the oldest are forgotten. */
-const MAX_ISSUED = 400;
-
-/** The place of one call: it counts for its session, and in the pools that admitted it, until it is released. */
+/** One call of a session, which counts until it is released. */
 export class SessionPlace {
   readonly #limit: SessionLimit;
-  readonly keys: readonly Key[];
-  /** How many streamed bodies this call counts for. */
-  streamed = 0;
-  readonly #others: Release[] = [];
+  readonly #isGeneration: boolean;
+  #session: CountedSession;
+  #bytes = 0;
 
-  constructor(limit: SessionLimit, keys: readonly Key[]) {
+  constructor(limit: SessionLimit, token: string, isGeneration: boolean) {
     this.#limit = limit;
-    this.keys = keys;
+    this.#isGeneration = isGeneration;
+    this.#session = limit.join(token, isGeneration);
   }
 
-  /** Adds a renewed pair to the session: calls with the old tokens and with the new ones count together. */
-  addPair(pair: SessionTokens): void {
-    this.#limit.addPair(this, pair);
+  /** Counts the call for the token that its session was renewed with. @throws GatewayError as {@link SessionLimit.join} */
+  renewed(token: string): void {
+    if (this.#limit.keyOf(token) === this.#session.key) return;
+    const session = this.#limit.join(token, this.#isGeneration);
+    session.bytes += this.#bytes;
+    this.release();
+    this.#session = session;
   }
 
-  /** @throws GatewayError 429 when the session streams as many bodies as it may */
-  refuseIfStreaming(): void {
-    this.#limit.refuseIfStreaming(this);
+  /** Whether the session may hold so many more bytes of response bodies. Those of generations do not count. */
+  fits(bytes: number): boolean {
+    return this.#isGeneration || this.#session.bytes + bytes <= this.#limit.limits.bytes;
   }
 
-  /** Counts a streamed body, even beyond the limit. */
-  stream(): void {
-    this.#limit.stream(this);
+  /** @param bytes fewer are in use when it is negative */
+  add(bytes: number): void {
+    if (this.#isGeneration) return;
+    this.#bytes += bytes;
+    this.#session.bytes += bytes;
   }
 
-  /** Adds a place that is released together with this one. */
-  add(release: Release): void {
-    this.#others.push(release);
+  refusal(): GatewayError {
+    return this.#limit.refusal();
   }
 
   release(): void {
-    this.#limit.release(this);
-    for (const release of this.#others) release();
+    this.#session.bytes -= this.#bytes;
+    this.#limit.leave(this.#session, this.#isGeneration);
   }
 }
 
 /**
- * A call counts for both its refresh token and its access token: if only the refresh token counted, a user could make
- * up another one for each call. The calls in flight bound the memory, because only their sessions are remembered.
+ * A session is counted by its access token, or by its refresh token when it has no other. The calls in flight bound the
+ * memory, because only their sessions are remembered.
  */
 export class SessionLimit {
-  /** How many calls of one session may be in flight; 0 means that sessions have no limit. */
-  readonly limit: number;
-  readonly #maxStreamed: number;
-  readonly #references = new Map<Key, Reference>();
+  readonly limits: SessionLimits;
+  readonly #sessions = new Map<bigint, CountedSession>();
   /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   #refused = 0;
 
-  /** @param maxStreamed how many calls of one session may stream a body */
-  constructor(limit: number, maxStreamed: number) {
-    this.limit = limit;
-    this.#maxStreamed = maxStreamed;
+  constructor(limits: SessionLimits) {
+    this.limits = limits;
   }
 
   get refused(): number {
     return this.#refused;
   }
 
-  /** The number of remembered tokens. */
+  /** The number of sessions with calls in flight. */
   get size(): number {
-    return this.#references.size;
+    return this.#sessions.size;
   }
 
   /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
-  refuseIfFull(tokens: SessionTokens): void {
-    this.#refuseIfFull(this.#keysOf(tokens));
-  }
-
-  /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
-  enter(tokens: SessionTokens): SessionPlace {
-    const keys = this.#keysOf(tokens);
-    this.#refuseIfFull(keys);
-    this.#join(keys).inFlight++;
-    return new SessionPlace(this, keys);
-  }
-
-  addPair({ keys: [known] }: SessionPlace, pair: SessionTokens): void {
-    if (known === undefined) return;
-    const keys = this.#keysOf(pair);
-    const { issued } = this.#join([known, ...keys]);
-    issued.push(...keys);
-    this.#forget([known, ...issued.splice(0, Math.max(0, issued.length - MAX_ISSUED))]);
-  }
-
-  refuseIfStreaming({ keys }: SessionPlace): void {
-    if ((this.#sessionOf(keys[0])?.streamed ?? 0) >= this.#maxStreamed) this.#refuse();
-  }
-
-  stream(place: SessionPlace): void {
-    place.streamed++;
-    const session = this.#sessionOf(place.keys[0]);
-    if (session) session.streamed++;
-  }
-
-  release({ keys, streamed }: SessionPlace): void {
-    const session = this.#sessionOf(keys[0]);
+  refuseIfFull(token: string, isGeneration: boolean): void {
+    const session = this.#sessions.get(this.keyOf(token));
     if (!session) return;
-    session.inFlight--;
-    session.streamed -= streamed;
-    this.#forget(keys);
-    if (session.inFlight === 0) this.#forget(session.issued);
+    const { calls, generations } = this.limits;
+    const isFull = calls > 0 && session.calls >= calls;
+    if (isFull || (isGeneration && generations > 0 && session.generations >= generations))
+      throw this.refusal();
   }
 
-  /** @see RFC 6585 section 4 */
-  #refuseIfFull(keys: readonly Key[]): void {
-    if (keys.some((key) => (this.#sessionOf(key)?.inFlight ?? 0) >= this.limit)) this.#refuse();
+  /** @throws GatewayError as {@link refuseIfFull} does */
+  enter(token: string, isGeneration: boolean): SessionPlace {
+    return new SessionPlace(this, token, isGeneration);
   }
 
-  #refuse(): never {
+  /** Counts one more call of the session. @throws GatewayError as {@link refuseIfFull} does */
+  join(token: string, isGeneration: boolean): CountedSession {
+    this.refuseIfFull(token, isGeneration);
+    const key = this.keyOf(token);
+    const session = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
+    this.#sessions.set(key, session);
+    session.calls++;
+    if (isGeneration) session.generations++;
+    return session;
+  }
+
+  leave(session: CountedSession, isGeneration: boolean): void {
+    session.calls--;
+    if (isGeneration) session.generations--;
+    if (session.calls === 0) this.#sessions.delete(session.key);
+  }
+
+  /** A hash of the token: short, and useless to a reader of the memory. */
+  keyOf(token: string): bigint {
+    return Bun.hash.wyhash(token, this.#hashKey);
+  }
+
+  /** Counts a refusal, and returns its error. @see RFC 6585 section 4 */
+  refusal(): GatewayError {
     this.#refused++;
-    throw new GatewayError(429, messages.sessionBusy, { headers: RETRY_LATER });
+    return new GatewayError(429, messages.sessionBusy, { headers: RETRY_LATER });
   }
-
-  /** Finds the session of these tokens, and merges sessions whose tokens appear together in one call. */
-  #join(keys: readonly Key[]): CountedSession {
-    let session: CountedSession | undefined;
-    for (const key of keys) {
-      const other = this.#sessionOf(key);
-      if (!session) session = other;
-      else if (other && other !== session) merge(session, other);
-    }
-    session ??= { inFlight: 0, streamed: 0, issued: [], mergedInto: undefined };
-    for (const key of keys) {
-      const reference = this.#references.get(key);
-      if (reference) reference.count++;
-      else this.#references.set(key, { session, count: 1 });
-    }
-    return session;
-  }
-
-  #sessionOf(key: Key | undefined): CountedSession | undefined {
-    let session = key === undefined ? undefined : this.#references.get(key)?.session;
-    while (session?.mergedInto) session = session.mergedInto;
-    return session;
-  }
-
-  #forget(keys: readonly Key[]): void {
-    for (const key of keys) {
-      const reference = this.#references.get(key);
-      if (reference && --reference.count === 0) this.#references.delete(key);
-    }
-  }
-
-  #keysOf({ refreshToken, accessToken }: SessionTokens): Key[] {
-    if (this.limit === 0) return [];
-    const keys: Key[] = [];
-    if (refreshToken !== undefined) keys.push(Bun.hash.wyhash(refreshToken, this.#hashKey));
-    if (accessToken !== undefined) keys.push(Bun.hash.wyhash(accessToken, this.#hashKey));
-    return keys;
-  }
-}
-
-function merge(session: CountedSession, other: CountedSession): void {
-  session.inFlight += other.inFlight;
-  session.streamed += other.streamed;
-  session.issued.push(...other.issued);
-  other.mergedInto = session;
 }

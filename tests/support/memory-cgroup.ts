@@ -2,8 +2,6 @@
 
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 
-const LIMIT_BYTES = 256 * 1024 * 1024;
-
 export interface MemoryCgroup extends AsyncDisposable {
   /** Runs a command in it. */
   readonly prefix: readonly string[];
@@ -16,13 +14,13 @@ const VERSIONS = [
 ] as const;
 
 /** Undefined where none can be made: without root's rights, or in a container that does not give them. */
-export async function openMemoryCgroup(): Promise<MemoryCgroup | undefined> {
+export async function openMemoryCgroup(limitBytes: number): Promise<MemoryCgroup | undefined> {
   for (const { parent, controllers, limit } of VERSIONS) {
     const folder = `${parent}/music-gateway-${process.pid}`;
     try {
       if (controllers && !/\bmemory\b/.test(await readFile(controllers, 'utf8'))) continue;
       await mkdir(folder);
-      await writeFile(`${folder}/${limit}`, String(LIMIT_BYTES));
+      await writeFile(`${folder}/${limit}`, String(limitBytes));
       return {
         prefix: ['sh', '-c', `echo $$ >${folder}/cgroup.procs && exec "$@"`, 'sh'],
         [Symbol.asyncDispose]: () => rmdir(folder),

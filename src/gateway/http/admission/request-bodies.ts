@@ -1,31 +1,32 @@
-/** Bounds the memory for request bodies: bytes that are arriving and bytes kept for the upstream share one budget. */
+/** Bounds the memory of request bodies: bytes that are arriving, and bytes that are kept for the upstream. */
 
-import { CLOSE, type GatewayError } from '../errors.ts';
-import { overloaded } from './pool.ts';
+import { CLOSE } from '../errors.ts';
+import { type Budget, overloaded } from './budget.ts';
 
 /** The cost of a request while its body arrives, whatever the size of the body. */
 const OVERHEAD_BYTES = 16 * 1024;
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** The share of the budget that larger bodies may fill. */
-const LARGE_BODIES_SHARE = 1 / 2;
+/** How much of the ledger all bodies together may use, and how much larger ones may. */
+const SHARE = 1 / 4;
+const LARGE_BODIES_SHARE = 1 / 8;
 
-/** The share of the budget that one request body uses. */
+/** What one request body has reserved. */
 export class BodyShare {
   /** Rejects when the share is taken away to make room for a newer body. */
   readonly shed: Promise<never>;
-  readonly #budget: BodyBudget;
+  readonly #bodies: RequestBodies;
   readonly #reject: (error: unknown) => void;
   #arrivedBytes = 0;
   #isReleased = false;
 
-  constructor(budget: BodyBudget) {
+  constructor(bodies: RequestBodies) {
     const { promise, reject } = Promise.withResolvers<never>();
     // Prevents an unhandled rejection when nothing awaits this promise.
     promise.catch(() => {});
     this.shed = promise;
     this.#reject = reject;
-    this.#budget = budget;
+    this.#bodies = bodies;
   }
 
   get arrivedBytes(): number {
@@ -38,42 +39,42 @@ export class BodyShare {
 
   /** @throws GatewayError 503 when there is no room */
   grow(bytes: number): void {
-    if (this.#isReleased) throw noRoom();
+    if (this.#isReleased) throw overloaded(CLOSE);
     this.#arrivedBytes += bytes;
-    this.#budget.reserve(bytes, this);
+    this.#bodies.reserve(bytes, this);
   }
 
   /** Marks the body as complete: it is no longer dropped to make room for others. */
   arrived(): void {
-    this.#budget.arrived(this);
+    this.#bodies.arrived(this);
   }
 
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    this.#budget.release(this);
+    this.#bodies.release(this);
   }
 
   drop(): void {
     this.release();
-    this.#reject(noRoom());
+    this.#reject(overloaded(CLOSE));
   }
 }
 
 /**
- * A normal body arrives within a second; one that is sent only to occupy memory does not. So when the budget is spent,
- * the oldest body that is still arriving is dropped for a small one, and users are served during a flood. A large body
- * is admitted only while there is room.
+ * A normal body arrives within a second; one that is sent only to occupy memory does not. So when there is no room, the
+ * oldest body that is still arriving is dropped for a small one, and users are served during a flood. A large body is
+ * admitted only while there is room.
  */
-export class BodyBudget {
-  readonly limitBytes: number;
+export class RequestBodies {
+  readonly #ledger: Budget;
   #usedBytes = 0;
   #refused = 0;
   /** In order of arrival. */
   readonly #arriving = new Set<BodyShare>();
 
-  constructor(limitBytes: number) {
-    this.limitBytes = limitBytes;
+  constructor(ledger: Budget) {
+    this.#ledger = ledger;
   }
 
   get usedBytes(): number {
@@ -100,12 +101,13 @@ export class BodyBudget {
    */
   reserve(bytes: number, share: BodyShare): void {
     this.#usedBytes += bytes;
+    this.#ledger.take(bytes);
     if (share.arrivedBytes > SMALL_BODY_BYTES) this.#refuseLarge();
     for (const oldest of this.#arriving) {
-      if (this.#usedBytes <= this.limitBytes) return;
+      if (this.#usedBytes <= this.#ledger.limit * SHARE && this.#ledger.fits(0)) return;
       this.#refused++;
       oldest.drop();
-      if (oldest === share) throw noRoom();
+      if (oldest === share) throw overloaded(CLOSE);
     }
   }
 
@@ -116,15 +118,13 @@ export class BodyBudget {
   release(share: BodyShare): void {
     this.#arriving.delete(share);
     this.#usedBytes -= share.bytes;
+    this.#ledger.release(share.bytes);
   }
 
   #refuseLarge(): void {
-    if (this.#usedBytes <= this.limitBytes * LARGE_BODIES_SHARE) return;
+    const { limit } = this.#ledger;
+    if (this.#usedBytes <= limit * LARGE_BODIES_SHARE && this.#ledger.fits(0)) return;
     this.#refused++;
-    throw noRoom();
+    throw overloaded(CLOSE);
   }
-}
-
-function noRoom(): GatewayError {
-  return overloaded(CLOSE);
 }

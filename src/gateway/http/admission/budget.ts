@@ -1,0 +1,98 @@
+/** A limited amount of bytes or of calls, from which everything is reserved before it is taken. */
+
+import { GatewayError } from '../errors.ts';
+import { messages } from '../messages.ts';
+import { proxyStatus } from '../proxy-status.ts';
+
+const RETRY_AFTER_SECONDS = 5;
+const CHECK_EVERY_MS = 20;
+
+/** Nothing was changed at another server, so the client may repeat the request after a moment. */
+export const RETRY_LATER = {
+  'retry-after': String(RETRY_AFTER_SECONDS),
+  ...proxyStatus('connection_limit_reached'),
+};
+
+/** @see RFC 9110 section 10.2.3 (Retry-After), RFC 9209 section 2.3 */
+export function overloaded(headers: Readonly<Record<string, string>> = {}): GatewayError {
+  return new GatewayError(503, messages.overloaded, { headers: { ...RETRY_LATER, ...headers } });
+}
+
+export class Budget {
+  readonly limit: number;
+  #inUse = 0;
+  #refused = 0;
+  /** In order of arrival. Each reserves what it needs and returns true, or returns false. */
+  readonly #waiting = new Set<() => boolean>();
+
+  constructor(limit: number) {
+    this.limit = limit;
+  }
+
+  get inUse(): number {
+    return this.#inUse;
+  }
+
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** @param share how much of the limit may be in use afterwards */
+  fits(amount: number, share = 1): boolean {
+    return this.#inUse + amount <= Math.ceil(this.limit * share);
+  }
+
+  /** Takes the amount, even beyond the limit. */
+  take(amount: number): void {
+    this.#inUse += amount;
+  }
+
+  tryReserve(amount: number): boolean {
+    const fits = this.fits(amount);
+    if (fits) this.take(amount);
+    return fits;
+  }
+
+  /** @throws GatewayError 503 when it does not fit */
+  reserve(amount: number): void {
+    if (!this.tryReserve(amount)) throw this.refusal();
+  }
+
+  /** @throws GatewayError 503 when it does not fit */
+  refuseUnlessFits(amount: number, share = 1): void {
+    if (!this.fits(amount, share)) throw this.refusal();
+  }
+
+  /** Counts a refusal, and returns its error. */
+  refusal(): GatewayError {
+    this.#refused++;
+    return overloaded();
+  }
+
+  release(amount: number): void {
+    this.#inUse -= amount;
+    for (const attempt of this.#waiting) if (attempt()) this.#waiting.delete(attempt);
+  }
+
+  /** Makes the attempt now and after each release. Resolves to whether it has succeeded in time. */
+  async succeeds(attempt: () => boolean, patienceMs: number): Promise<boolean> {
+    if (attempt()) return true;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiting = () => {
+      const isDone = attempt();
+      if (isDone) resolve(true);
+      return isDone;
+    };
+    this.#waiting.add(waiting);
+    const timer = setTimeout(() => {
+      this.#waiting.delete(waiting);
+      resolve(false);
+    }, patienceMs);
+    return promise.finally(() => clearTimeout(timer));
+  }
+
+  /** Resolves within {@link CHECK_EVERY_MS} after everything has been released. */
+  async emptied(): Promise<void> {
+    while (this.#inUse) await Bun.sleep(CHECK_EVERY_MS);
+  }
+}

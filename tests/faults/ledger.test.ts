@@ -1,0 +1,200 @@
+import { describe, expect, it } from 'bun:test';
+import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  endless,
+  expectRefused,
+  fill,
+  GENERATE,
+  PLAYBACK,
+  PROXY,
+  TRACK,
+  waiting,
+} from '../support/long-calls.ts';
+import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
+
+const MiB = 1024 ** 2;
+/** Of the gateway in 256 MB. */
+const LEDGER_BYTES = 192 * MiB;
+const LARGE = 'x'.repeat(100_000);
+
+/** A gateway in 256 MB, of whose ledger this share is in use. */
+function startFilled(share: number): World {
+  const world = startWorld({}, undefined, 256 * MiB);
+  world.admission.ledger.take(LEDGER_BYTES * share);
+  for (const { call } of [PLAYBACK, PROXY]) world.upstream.on(call, () => endless());
+  return world;
+}
+
+function reserved({ admission }: World): number {
+  return admission.ledger.inUse;
+}
+
+describe('memory is reserved', () => {
+  it.each([
+    ['a proxied GET', PROXY, {}, READ_AHEAD_BYTES],
+    ['a proxied HEAD', PROXY, { method: 'HEAD' }, 0],
+    ['public playback', PLAYBACK, {}, READ_AHEAD_BYTES],
+    ['a call that changes something', PROXY, { method: 'POST' }, STREAMED_BODY_BYTES],
+    ['a generation', GENERATE, {}, 0],
+  ])('before %s is sent', async (_, { call, send }, options, bytes) => {
+    await using world = startWorld();
+    const method = (options as { method?: string }).method;
+    const sent = method ? call.replace('GET', method) : call;
+    const released = waiting(world, sent);
+    const response = send(world, options);
+    await world.upstream.arrived(sent);
+    // The body of a request is kept for a refresh.
+    const body = method === 'POST' ? 16 * 1024 : 0;
+    expect(reserved(world)).toBe(CALL_BYTES + bytes + body);
+    released.resolve();
+    await (await response).text();
+    await eventually(() => reserved(world) === 0, 'everything to be released');
+  });
+
+  it.each([
+    ['of unknown length', () => endless(), STREAMED_BODY_BYTES],
+    ['of 50,000 bytes', () => new Response('x'.repeat(50_000)), 100_000],
+    ['in one piece', () => new Response('x'.repeat(100)), 100],
+  ])('for a body %s, when its head has arrived', async (_, respond, bytes) => {
+    await using world = startWorld();
+    const heads: number[] = [];
+    world.upstream.on(PROXY.call, respond);
+    const { ledger } = world.admission;
+    const release = ledger.release.bind(ledger);
+    ledger.release = (amount) => {
+      release(amount);
+      heads.push(ledger.inUse);
+    };
+    const response = await PROXY.send(world);
+    await response.body?.cancel();
+    await eventually(() => reserved(world) === 0, 'everything to be released');
+    // A body that costs more than was reserved is not released at its head.
+    expect(bytes > READ_AHEAD_BYTES ? heads : heads.slice(0, 1)).toEqual(
+      bytes > READ_AHEAD_BYTES ? [0] : [CALL_BYTES + bytes],
+    );
+  });
+
+  it.each([
+    ['whose length is declared', () => new Response(LARGE)],
+    ['in chunks', () => new Response(new Blob([LARGE]).stream())],
+  ])('twice for a large body of models %s, which is otherwise refused', async (_, respond) => {
+    await using world = startWorld({}, undefined, 256 * MiB);
+    world.upstream.on('GET /v1/models', respond).on('GET /v1/me', () => Response.json({}));
+    const models = () => world.request('/api/music/models', { cookie: ACCESS_ONLY });
+    const { ledger, reads } = world.admission;
+    expect(await (await models()).text()).toBe(LARGE);
+    await eventually(() => reserved(world) === 0, 'the body to be sent');
+    ledger.take(LEDGER_BYTES * (3 / 4) - CALL_BYTES - 2 * LARGE.length + 1);
+    await expectRefused(await models());
+    expect((await world.request('/api/auth/session', { cookie: ACCESS_ONLY })).status).toBe(200);
+    expect(reads.inUse).toBe(0);
+  });
+});
+
+describe('a full ledger', () => {
+  it('refuses strangers first', async () => {
+    await using world = startFilled(1 / 2);
+    await expectRefused(await PLAYBACK.send(world));
+    expect(world.upstream.calls).toEqual([]);
+    const track = await PROXY.send(world);
+    expect(track.status).toBe(200);
+    await track.body?.cancel();
+  });
+
+  it('refuses proxied calls next, with every method, before they are sent', async () => {
+    await using world = startFilled(3 / 4);
+    for (const method of ['GET', 'POST']) await expectRefused(await PROXY.send(world, { method }));
+    expect(world.upstream.calls).toEqual([]);
+    world.upstream.on('GET /v1/me', () => Response.json({})).on(GENERATE.call, () => new Response('audio'));
+    expect((await world.request('/api/auth/session', { cookie: ACCESS_ONLY })).status).toBe(200);
+    expect(await (await GENERATE.send(world)).text()).toBe('audio');
+  });
+
+  it('refuses a GET whose body does not fit at its head, and the upstream is given up', async () => {
+    await using world = startFilled(0);
+    const { ledger } = world.admission;
+    ledger.take(LEDGER_BYTES * (3 / 4) - CALL_BYTES - READ_AHEAD_BYTES);
+    const cancelled = Promise.withResolvers<void>();
+    world.upstream.on(PROXY.call, () => endless(cancelled.resolve));
+    await expectRefused(await PROXY.send(world));
+    await cancelled.promise;
+    expect(world.admission.streams.inUse).toBe(0);
+    world.upstream.on(PROXY.call, () => Response.json({ small: true }));
+    expect((await PROXY.send(world)).status).toBe(200);
+  });
+
+  it('does not refuse the response to a call that has changed something', async () => {
+    await using world = startFilled(0);
+    world.upstream.on('POST /v1/slow', () => {
+      fill(world.admission.ledger);
+      return endless();
+    });
+    const changed = await PROXY.send(world, { method: 'POST' });
+    expect(changed.status).toBe(200);
+    await changed.body?.cancel();
+  });
+
+  it('lets a call wait for a moment, because heads of others free memory', async () => {
+    await using world = startFilled(3 / 4);
+    const { ledger } = world.admission;
+    const waiting = PROXY.send(world);
+    await eventually(() => world.admission.streams.inUse, 'the call to wait');
+    expect(world.upstream.calls).toEqual([]);
+    ledger.release(CALL_BYTES + STREAMED_BODY_BYTES);
+    const track = await waiting;
+    expect(track.status).toBe(200);
+    await track.body?.cancel();
+  });
+
+  it('refuses an order before it is sent', async () => {
+    await using world = startFilled(1);
+    await expectRefused(await GENERATE.send(world));
+    expect(world.upstream.calls).toEqual([]);
+  });
+});
+
+describe('a generation at whose head the ledger is full', () => {
+  it('is read to its end for the library, and the client gets 503 with its ids', async () => {
+    await using world = startFilled(0);
+    const { ledger, streams } = world.admission;
+    const rest = Promise.withResolvers<void>();
+    let isRead = false;
+    world.upstream.on(GENERATE.call, () => {
+      fill(ledger);
+      const pieces = async function* () {
+        yield LARGE;
+        await rest.promise;
+        yield LARGE;
+        isRead = true;
+      };
+      const headers = { 'x-generation-id': 'g1', 'x-music-creation-id': 'c1' };
+      return new Response(pieces(), { headers });
+    });
+    const refused = await world.request('/api/music/generate', { cookie: ACCESS_ONLY, json: TRACK });
+    expect(refused.headers.get('retry-after')).toBe('5');
+    // The call was made, unlike one that was refused for want of a place.
+    expect(refused.headers.get('proxy-status')).toBe('music-gateway; error=http_response_incomplete');
+    expect(refused.headers.get('x-generation-id')).toBe('g1');
+    expect(refused.headers.get('x-music-creation-id')).toBe('c1');
+    expect(await envelopeMessage(refused, 503)).toContain('in your library');
+    expect(streams.inUse).toBe(1);
+    rest.resolve();
+    await eventually(() => streams.inUse === 0, 'the generation to end');
+    expect(isRead).toBe(true);
+  });
+});
+
+it('one session uses a quarter of the ledger for its bodies, and orders generations all the same', async () => {
+  await using world = startFilled(0);
+  world.upstream.on(GENERATE.call, () => new Response('audio'));
+  const most = Math.floor(LEDGER_BYTES / 4 / STREAMED_BODY_BYTES);
+  const tracks: Response[] = [];
+  for (let count = 0; count < most; count++) tracks.push(await PROXY.send(world));
+  expect(new Set(tracks.map(({ status }) => status))).toEqual(new Set([200]));
+  await expectRefused(await PROXY.send(world), 429);
+  expect((await GENERATE.send(world)).status).toBe(200);
+  const other = await PROXY.send(world, { cookie: 'svc_music_access=other' });
+  expect(other.status).toBe(200);
+  for (const track of [...tracks, other]) await track.body?.cancel();
+});

@@ -1,0 +1,264 @@
+import { describe, expect, it } from 'bun:test';
+import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
+import { eventually } from '../support/eventually.ts';
+import { samplesOf } from '../support/metrics.ts';
+import type { Received } from '../support/scripted-upstream.ts';
+import { accept, cookies, LOGOUT, ME, pair, REFRESH, reply, silence } from '../support/session-calls.ts';
+import { ACCESS_ONLY, SIGNED_IN, startWorld, storedTokens, type World } from '../support/world.ts';
+
+const TRACK_BYTES = 200_000;
+const SLICE_BYTES = 50_000;
+const SLICED = { RELAY_SLICE_BYTES: String(SLICE_BYTES) };
+const PATH = '/v1/music/creations/1/content';
+const CALL = `GET ${PATH}`;
+const track = Uint8Array.from({ length: TRACK_BYTES }, (_, index) => (index * 31) % 251);
+
+type Respond = (received: Received) => Response | Promise<Response>;
+
+/** The range that a call asks for, of a track with a strong ETag. */
+function rangeOf({ headers }: Pick<Received, 'headers'>, changed: Record<string, string> = {}): Response {
+  const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(headers.get('range') ?? '') ?? [];
+  const end = Math.min(last ? Number(last) + 1 : TRACK_BYTES, TRACK_BYTES);
+  return new Response(track.slice(Number(first), end), {
+    status: 206,
+    headers: {
+      'content-type': 'audio/wav',
+      'content-range': `bytes ${first}-${end - 1}/${TRACK_BYTES}`,
+      etag: '"a"',
+      ...changed,
+    },
+  });
+}
+
+/** Later slices are answered by what is given. */
+function scriptTrack(world: World, next: Respond = rangeOf, call = CALL): void {
+  world.upstream.on(call, (received) =>
+    received.headers.get('range')?.startsWith('bytes=0-') ? rangeOf(received) : next(received),
+  );
+}
+
+function play(world: World, options: { cookie?: string; headers?: Record<string, string> } = {}) {
+  const headers = { range: 'bytes=0-', ...options.headers };
+  return world.request(`/api/upstream${PATH}`, { cookie: SIGNED_IN, ...options, headers });
+}
+
+/** The bytes up to a break. */
+async function read(response: Response): Promise<{ bytes: Uint8Array; isBroken: boolean }> {
+  const pieces: Uint8Array[] = [];
+  try {
+    for await (const piece of response.body ?? []) pieces.push(piece);
+    return { bytes: Buffer.concat(pieces), isBroken: false };
+  } catch {
+    return { bytes: Buffer.concat(pieces), isBroken: true };
+  }
+}
+
+function ranges({ upstream }: World): (string | null)[] {
+  return upstream.received
+    .filter(({ target }) => target.endsWith('/content'))
+    .map(({ headers }) => headers.get('range'));
+}
+
+const ALL_SLICES = ['bytes=0-49999', 'bytes=50000-99999', 'bytes=100000-149999', 'bytes=150000-199999'];
+
+describe('a range that is longer than a slice', () => {
+  it('is one response to the client, and slices to the upstream', async () => {
+    const metrics = new Metrics();
+    await using world = startWorld(SLICED, metrics);
+    scriptTrack(world);
+    const response = await play(world);
+    expect(response.status).toBe(206);
+    expect(response.headers.get('content-range')).toBe(`bytes 0-${TRACK_BYTES - 1}/${TRACK_BYTES}`);
+    expect(response.headers.get('content-type')).toBe('audio/wav');
+    expect(response.headers.get('etag')).toBe('"a"');
+    expect(await read(response)).toEqual({ bytes: Buffer.from(track), isBroken: false });
+    expect(ranges(world)).toEqual(ALL_SLICES);
+    for (const { headers } of world.upstream.received) {
+      expect(headers.get('authorization')).toBe('Bearer access-1');
+      expect(headers.get('accept-encoding')).toBe('identity');
+      expect(headers.get('via')).toBe('1.1 music-gateway');
+      expect(headers.get('cookie')).toBeNull();
+    }
+    expect(await world.line({ slices: 4 })).toMatchObject({
+      status: 206,
+      bytes: TRACK_BYTES,
+      upstream: [{ call: 'proxy', outcome: 206 }],
+    });
+    expect(world.lines).toHaveLength(1);
+    const samples = await samplesOf(metrics.registry);
+    expect(samples.get('slices_total{route="/api/upstream/*"}')).toBe(4);
+    expect(samples.get('upstream_seconds_count{call="proxy",outcome="2xx"}')).toBe(1);
+    expect(world.admission.ledger.inUse).toBe(0);
+  });
+
+  it('reserves a slice until it has been sent', async () => {
+    await using world = startWorld(SLICED);
+    const next = Promise.withResolvers<void>();
+    scriptTrack(world, (received) => next.promise.then(() => rangeOf(received)));
+    const response = await play(world);
+    await world.upstream.arrived(CALL, 2);
+    expect(world.admission.ledger.inUse).toBe(16 * 1024 + SLICE_BYTES);
+    next.resolve();
+    expect((await read(response)).bytes).toHaveLength(TRACK_BYTES);
+    await eventually(() => world.admission.ledger.inUse === 0, 'the memory to be released');
+  });
+
+  it('keeps what the client asks with If-Range, and asks for the later slices of the same representation', async () => {
+    await using world = startWorld(SLICED);
+    scriptTrack(world);
+    await read(await play(world, { headers: { 'if-range': '"a"', 'if-none-match': '"b"' } }));
+    const [first, second] = world.upstream.received;
+    expect(first?.headers.get('if-range')).toBe('"a"');
+    expect(first?.headers.get('if-none-match')).toBe('"b"');
+    expect(second?.headers.get('if-range')).toBe('"a"');
+    expect(second?.headers.get('if-none-match')).toBeNull();
+    world.upstream.on(CALL, () => new Response(track.slice(), { headers: { etag: '"c"' } }));
+    const whole = await play(world, { headers: { 'if-range': '"a"' } });
+    expect(whole.status).toBe(200);
+    expect((await read(whole)).bytes).toHaveLength(TRACK_BYTES);
+  });
+
+  it('is asked again as it came when it cannot be continued', async () => {
+    await using world = startWorld(SLICED);
+    world.upstream.on(CALL, (received) => rangeOf(received, { etag: 'W/"a"' }));
+    const { bytes } = await read(await play(world));
+    expect(bytes).toEqual(Buffer.from(track));
+    expect(ranges(world)).toEqual(['bytes=0-49999', 'bytes=0-']);
+  });
+
+  it('is asked as it came with RELAY_SLICE_BYTES=0', async () => {
+    await using world = startWorld({ RELAY_SLICE_BYTES: '0' });
+    scriptTrack(world);
+    await read(await play(world));
+    expect(ranges(world)).toEqual(['bytes=0-']);
+  });
+
+  it('of public playback is sliced as well, without credentials', async () => {
+    await using world = startWorld(SLICED);
+    const path = '/v1/music/public/1/content';
+    scriptTrack(world, rangeOf, `GET ${path}`);
+    const response = await world.request(`/api/upstream${path}`, {
+      cookie: SIGNED_IN,
+      headers: { range: 'bytes=0-' },
+    });
+    expect((await read(response)).bytes).toEqual(Buffer.from(track));
+    expect(ranges(world)).toEqual(ALL_SLICES);
+    for (const { headers } of world.upstream.received) expect(headers.get('authorization')).toBeNull();
+  });
+});
+
+describe('a later slice', () => {
+  it.each<[what: string, next: Respond, cause: string]>([
+    ['with the status 200', () => new Response(track.slice()), 'SliceError status 200'],
+    ['with the status 401', reply(401), 'SliceError status 401'],
+    ['with the status 416', reply(416), 'SliceError status 416'],
+    ['with the status 429', reply(429), 'SliceError status 429'],
+    ['with the status 500', reply(500), 'SliceError status 500'],
+    ['with another ETag', (received) => rangeOf(received, { etag: '"b"' }), 'SliceError etag'],
+    [
+      'with another total',
+      (received) => rangeOf(received, { 'content-range': 'bytes 50000-99999/200001' }),
+      'SliceError range',
+    ],
+    [
+      'after a gap',
+      (received) => rangeOf(received, { 'content-range': `bytes 50001-100000/${TRACK_BYTES}` }),
+      'SliceError range',
+    ],
+    [
+      'with fewer bytes',
+      (received) =>
+        new Response(track.slice(50_000, 99_000), { status: 206, headers: rangeOf(received).headers }),
+      'SliceError length',
+    ],
+    [
+      'that is encoded',
+      (received) =>
+        new Response(Bun.gzipSync(track.slice(50_000, 100_000)), {
+          status: 206,
+          headers: {
+            'content-range': rangeOf(received).headers.get('content-range') ?? '',
+            etag: '"a"',
+            'content-encoding': 'gzip',
+          },
+        }),
+      'SliceError encoding',
+    ],
+    ['that does not come', silence, 'TimeoutError'],
+  ])('%s breaks the connection, with one warning', async (_, next, cause) => {
+    await using world = startWorld({ ...SLICED, TIMEOUT_STREAM_MS: '500' });
+    scriptTrack(world, next);
+    const response = await play(world);
+    expect(response.status).toBe(206);
+    const { bytes, isBroken } = await read(response);
+    expect(isBroken).toBe(true);
+    // The reset may overtake some of them.
+    expect(bytes.length).toBeLessThanOrEqual(SLICE_BYTES);
+    expect(bytes).toEqual(Buffer.from(track.slice(0, bytes.length)));
+    expect(await world.line({ level: 'warn' })).toMatchObject({ brokenBody: true, cause, slices: 2 });
+    expect(world.log).toHaveLength(1);
+    // No refresh either: its cookies could not be sent.
+    expect(new Set(world.upstream.calls)).toEqual(new Set([CALL]));
+    expect(world.admission.ledger.inUse).toBe(0);
+  });
+
+  it('has the newest access token of the session', async () => {
+    await using world = startWorld(SLICED);
+    const renewed = Promise.withResolvers<void>();
+    scriptTrack(world, async (received) => {
+      await renewed.promise;
+      return received.headers.get('authorization') === 'Bearer access-2' ? rangeOf(received) : reply(401)();
+    });
+    world.upstream.on(REFRESH, reply(200, pair(2))).on(ME, accept('access-2'));
+    const response = await play(world);
+    await world.upstream.arrived(CALL, 2);
+    // The slice in flight has the old token, so this track breaks, and the next one does not.
+    expect((await world.request('/api/auth/session', { cookie: SIGNED_IN })).status).toBe(200);
+    renewed.resolve();
+    expect((await read(response)).isBroken).toBe(true);
+    expect((await read(await play(world))).bytes).toEqual(Buffer.from(track));
+  });
+
+  it('has the access token that the first one was renewed with, whose cookies are set', async () => {
+    await using world = startWorld({ ...SLICED, REFRESH_REPLAY_SECONDS: '0' });
+    world.upstream.on(REFRESH, reply(200, pair(2)));
+    world.upstream.on(CALL, (received) => accept('access-2', () => rangeOf(received))(received));
+    const response = await play(world, { cookie: cookies(1) });
+    expect(storedTokens(response)).toEqual({ svc_music_access: 'access-2', svc_music_refresh: 'refresh-2' });
+    expect((await read(response)).bytes).toEqual(Buffer.from(track));
+    expect(world.upstream.calls.filter((call) => call === REFRESH)).toHaveLength(1);
+  });
+
+  it('is not asked for after a sign-out', async () => {
+    await using world = startWorld(SLICED);
+    const signedOut = Promise.withResolvers<void>();
+    scriptTrack(world, (received) => signedOut.promise.then(() => rangeOf(received)));
+    world.upstream.on(LOGOUT, reply(204));
+    const response = await play(world);
+    await world.upstream.arrived(CALL, 2);
+    await world.request('/api/auth/logout', { method: 'POST', cookie: SIGNED_IN });
+    signedOut.resolve();
+    expect((await read(response)).isBroken).toBe(true);
+    expect(ranges(world)).toHaveLength(2);
+  });
+
+  it('is aborted when the client leaves, and no further one is asked for', async () => {
+    await using world = startWorld(SLICED);
+    scriptTrack(world, silence);
+    const client = new AbortController();
+    const response = await world.request(`/api/upstream${PATH}`, {
+      cookie: ACCESS_ONLY,
+      headers: { range: 'bytes=0-' },
+      signal: client.signal,
+    });
+    await world.upstream.arrived(CALL, 2);
+    const { signal } = world.upstream.last(CALL);
+    const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve));
+    client.abort();
+    await aborted;
+    await read(response);
+    await eventually(() => world.admission.ledger.inUse === 0, 'the memory to be released');
+    expect(ranges(world)).toHaveLength(2);
+    expect(await world.line({ clientGone: 'streaming' })).not.toContainKey('brokenBody');
+  });
+});
