@@ -109,7 +109,7 @@ describe('the budget of readBody()', () => {
   it.each([
     ['by its declared length', { 'content-length': '70000' }, 0],
     ['by what has arrived', {}, 70_000],
-  ])('refuses a large body beyond half of it, %s', async (_, headers, bytes) => {
+  ])('refuses a large body for which there is no room, %s', async (_, headers, bytes) => {
     const budget = bodiesWithin(100 * KiB);
     const small = arriving();
     small.send(62 * KiB);

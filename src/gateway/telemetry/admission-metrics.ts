@@ -5,8 +5,17 @@ import type { Admission } from '../http/admission/admission.ts';
 
 /** @param prefix begins the names of the metrics */
 export function measureAdmission(admission: Admission, registry: Registry, prefix: string): void {
-  const { identityProvider, sessions, signOuts, reads, streams, ledger, perSession, requestBodies } =
-    admission;
+  const {
+    identityProvider,
+    sessions,
+    signOuts,
+    reads,
+    streams,
+    ledger,
+    perSession,
+    requestBodies,
+    memoryLimitBytes,
+  } = admission;
   const pools = {
     identity_provider: identityProvider,
     session: sessions,
@@ -39,8 +48,9 @@ export function measureAdmission(admission: Admission, registry: Registry, prefi
   new Gauge({
     ...named('memory_promised_bytes', 'What all that is admitted may cost at most.'),
     collect() {
-      this.set(admission.promisedBytes);
+      // What is not in the ledger is the process itself.
+      this.set(memoryLimitBytes - ledger.limit + ledger.inUse);
     },
   });
-  new Gauge({ ...named('memory_limit_bytes', 'What the process may use.') }).set(admission.memoryLimitBytes);
+  new Gauge({ ...named('memory_limit_bytes', 'What the process may use.') }).set(memoryLimitBytes);
 }

@@ -1,12 +1,6 @@
 /** Bounds what the gateway admits: calls to other servers, and all the memory that others can make it hold. */
 
-import {
-  CALL_BYTES,
-  ledgerBytes,
-  processBytes,
-  READ_AHEAD_BYTES,
-  STREAMED_BODY_BYTES,
-} from '../../settings/memory.ts';
+import { CALL_BYTES, ledgerBytes, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../settings/memory.ts';
 import { SHORT_CALLS } from '../../settings/process-limits.ts';
 import type { Settings } from '../../settings/settings.ts';
 import { Budget } from './budget.ts';
@@ -14,8 +8,8 @@ import { Permit } from './permit.ts';
 import { RequestBodies } from './request-bodies.ts';
 import { SessionLimit } from './session-limit.ts';
 
-/** How much of the ledger may be in use after a body has been reserved. Nothing takes the memory of generations. */
-const SHARE = { public: 1 / 2, signedIn: 3 / 4, generation: 1 } as const;
+/** How much of the ledger may be in use after a body has been reserved. The rest is for calls, such as a refresh. */
+const SHARE = { public: 1 / 2, signedIn: 3 / 4, generation: 15 / 16 } as const;
 /** How much of the streamed calls may be public. */
 const PUBLIC_CALLS_SHARE = 3 / 4;
 /** How much of the ledger one session may use for response bodies, except those of generations. */
@@ -27,12 +21,12 @@ const SESSION_SHARE = 1 / 4;
  * without its client when there is no memory.
  */
 export const CALLS = {
-  read: { pool: 'reads', share: SHARE.signedIn, bodyBytes: 0 },
-  generation: { pool: 'streams', share: SHARE.generation, bodyBytes: 0 },
-  head: { pool: 'streams', share: SHARE.signedIn, bodyBytes: 0 },
-  get: { pool: 'streams', share: SHARE.signedIn, bodyBytes: READ_AHEAD_BYTES },
-  change: { pool: 'streams', share: SHARE.signedIn, bodyBytes: STREAMED_BODY_BYTES },
-  public: { pool: 'streams', share: SHARE.public, bodyBytes: READ_AHEAD_BYTES },
+  read: { pool: 'reads', share: SHARE.signedIn, isGeneration: false, bodyBytes: 0 },
+  generation: { pool: 'streams', share: SHARE.generation, isGeneration: true, bodyBytes: 0 },
+  head: { pool: 'streams', share: SHARE.signedIn, isGeneration: false, bodyBytes: 0 },
+  get: { pool: 'streams', share: SHARE.signedIn, isGeneration: false, bodyBytes: READ_AHEAD_BYTES },
+  change: { pool: 'streams', share: SHARE.signedIn, isGeneration: false, bodyBytes: STREAMED_BODY_BYTES },
+  public: { pool: 'streams', share: SHARE.public, isGeneration: false, bodyBytes: READ_AHEAD_BYTES },
 } as const;
 
 export type CallKind = keyof typeof CALLS;
@@ -58,11 +52,9 @@ export class Admission {
   readonly perSession: SessionLimit;
   readonly requestBodies: RequestBodies;
   readonly memoryLimitBytes: number;
-  readonly #processBytes: number;
 
   constructor(settings: Settings) {
     this.memoryLimitBytes = settings.memoryLimitBytes;
-    this.#processBytes = processBytes(settings);
     this.ledger = new Budget(ledgerBytes(settings));
     this.streams = new Budget(settings.maxInFlightRequests);
     this.perSession = new SessionLimit({
@@ -80,12 +72,10 @@ export class Admission {
    * @throws GatewayError 429 or 503 when there is no place for it
    */
   enter(kind: CallKind, token: string | undefined): Permit {
-    const { share } = CALLS[kind];
     const pool = this.#refuseUnlessFits(kind);
-    const session = token === undefined ? undefined : this.perSession.enter(token, kind === 'generation');
-    pool.take(1);
-    this.ledger.take(CALL_BYTES);
-    return new Permit(this.ledger, pool, share, session);
+    const { isGeneration } = CALLS[kind];
+    const session = token === undefined ? undefined : this.perSession.join(token, isGeneration);
+    return new Permit(this, pool, CALLS[kind], session);
   }
 
   /**
@@ -94,9 +84,10 @@ export class Admission {
    * @throws GatewayError as {@link enter} does, and 503 when a generation could not be streamed now
    */
   refuseIfFull(kind: CallKind, token: string): void {
-    this.perSession.refuseIfFull(token, kind === 'generation');
+    const { isGeneration } = CALLS[kind];
+    this.perSession.refuseIfFull(token, isGeneration);
     this.#refuseUnlessFits(kind);
-    if (kind === 'generation') this.ledger.refuseUnlessFits(CALL_BYTES + STREAMED_BODY_BYTES);
+    if (isGeneration) this.ledger.refuseUnlessFits(CALL_BYTES + STREAMED_BODY_BYTES, SHARE.generation);
   }
 
   /**
@@ -107,18 +98,13 @@ export class Admission {
    */
   async during<Result>(kind: ShortCall, work: () => Promise<Result>, patienceMs = 0): Promise<Result> {
     const pool = this[kind];
-    this.ledger.reserve(CALL_BYTES);
+    if (!this.ledger.tryReserve(CALL_BYTES)) throw this.ledger.refusal();
     try {
       if (!(await pool.succeeds(() => pool.tryReserve(1), patienceMs))) throw pool.refusal();
       return await work().finally(() => pool.release(1));
     } finally {
       this.ledger.release(CALL_BYTES);
     }
-  }
-
-  /** The memory that the process needs at most for everything that is admitted at present. */
-  get promisedBytes(): number {
-    return this.#processBytes + this.ledger.inUse;
   }
 
   /** Strangers make no more calls when half of the memory is in use; all others may use the whole. */

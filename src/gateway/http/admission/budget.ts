@@ -54,11 +54,6 @@ export class Budget {
   }
 
   /** @throws GatewayError 503 when it does not fit */
-  reserve(amount: number): void {
-    if (!this.tryReserve(amount)) throw this.refusal();
-  }
-
-  /** @throws GatewayError 503 when it does not fit */
   refuseUnlessFits(amount: number, share = 1): void {
     if (!this.fits(amount, share)) throw this.refusal();
   }

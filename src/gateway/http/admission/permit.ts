@@ -3,29 +3,45 @@
 import { CALL_BYTES } from '../../settings/memory.ts';
 import type { RequestTrace } from '../../trace/request-trace.ts';
 import type { Budget } from './budget.ts';
-import type { SessionPlace } from './session-limit.ts';
+import type { CountedSession, SessionLimit } from './session-limit.ts';
 
 /** How long a call waits for memory: the heads of other responses free most of it within milliseconds. */
 const PATIENCE_MS = 1000;
 
+interface Kind {
+  /** How much of the ledger may be in use after a body has been reserved. */
+  readonly share: number;
+  /** Generations do not count among the bytes of their session. */
+  readonly isGeneration: boolean;
+}
+
 export class Permit {
   readonly #ledger: Budget;
+  readonly #perSession: SessionLimit;
   readonly #pool: Budget;
-  readonly #share: number;
-  readonly #session: SessionPlace | undefined;
+  readonly #kind: Kind;
+  #session: CountedSession | undefined;
   #bodyBytes = 0;
   #lastUse: Promise<unknown> | undefined;
 
   /**
-   * Takes over a place of the pool and {@link CALL_BYTES}, which are reserved already.
+   * Takes a place of the pool and the memory of a call, even when there is none.
    *
-   * @param share how much of the ledger may be in use after a body has been reserved
+   * @param session counts the call already; undefined for public playback
    */
-  constructor(ledger: Budget, pool: Budget, share: number, session: SessionPlace | undefined) {
+  constructor(
+    { ledger, perSession }: { readonly ledger: Budget; readonly perSession: SessionLimit },
+    pool: Budget,
+    kind: Kind,
+    session: CountedSession | undefined,
+  ) {
     this.#ledger = ledger;
+    this.#perSession = perSession;
     this.#pool = pool;
-    this.#share = share;
+    this.#kind = kind;
     this.#session = session;
+    pool.take(1);
+    ledger.take(CALL_BYTES);
   }
 
   /**
@@ -40,12 +56,11 @@ export class Permit {
   /** Whether there is memory, which is reserved then. */
   tryReserveBody(bytes: number): boolean {
     const more = bytes - this.#bodyBytes;
-    const fits = this.#ledger.fits(more, this.#share) && this.#session?.fits(more) !== false;
-    if (more > 0 && !fits) return false;
+    if (more > 0 && !(this.#ledger.fits(more, this.#kind.share) && this.#isWithinSession(more))) return false;
     this.#bodyBytes = bytes;
-    this.#session?.add(more);
+    if (this.#session && !this.#kind.isGeneration) this.#session.bytes += more;
     if (more > 0) this.#ledger.take(more);
-    else this.#ledger.release(-more);
+    if (more < 0) this.#ledger.release(-more);
     return true;
   }
 
@@ -55,12 +70,22 @@ export class Permit {
    * @returns a promise only when it has to wait, because every call would pay for it
    */
   reserveBodySoon(bytes: number): Promise<void> | undefined {
-    return this.tryReserveBody(bytes) ? undefined : this.#reserveLater(bytes);
+    if (this.tryReserveBody(bytes)) return undefined;
+    const isReserved = this.#ledger.succeeds(() => this.tryReserveBody(bytes), PATIENCE_MS);
+    return isReserved.then((succeeded) => {
+      if (!succeeded) throw this.#refusal(bytes);
+    });
   }
 
-  /** Counts the request for the access token that its session has been renewed with. @throws GatewayError 429 */
+  /** Counts the request for the access token that its session was renewed with. @throws GatewayError 429 */
   renewed(accessToken: string): void {
-    this.#session?.renewed(accessToken);
+    const { isGeneration } = this.#kind;
+    const before = this.#session;
+    if (!before) return;
+    this.#session = this.#perSession.move(before, accessToken, isGeneration);
+    if (isGeneration) return;
+    before.bytes -= this.#bodyBytes;
+    this.#session.bytes += this.#bodyBytes;
   }
 
   /** Keeps the permit until this has ended as well. */
@@ -79,18 +104,20 @@ export class Permit {
     }
   }
 
-  async #reserveLater(bytes: number): Promise<void> {
-    if (!(await this.#ledger.succeeds(() => this.tryReserveBody(bytes), PATIENCE_MS)))
-      throw this.#refusal(bytes);
+  #isWithinSession(more: number): boolean {
+    if (!this.#session || this.#kind.isGeneration) return true;
+    return this.#session.bytes + more <= this.#perSession.limits.bytes;
   }
 
   #refusal(bytes: number) {
-    const fits = this.#ledger.fits(bytes - this.#bodyBytes, this.#share);
-    return fits && this.#session ? this.#session.refusal() : this.#ledger.refusal();
+    const isWithin = this.#isWithinSession(bytes - this.#bodyBytes);
+    return isWithin ? this.#ledger.refusal() : this.#perSession.refusal();
   }
 
   #release(): void {
-    this.#session?.release();
+    const { isGeneration } = this.#kind;
+    if (this.#session && !isGeneration) this.#session.bytes -= this.#bodyBytes;
+    if (this.#session) this.#perSession.leave(this.#session, isGeneration);
     this.#pool.release(1);
     this.#ledger.release(CALL_BYTES + this.#bodyBytes);
   }

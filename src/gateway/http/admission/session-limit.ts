@@ -14,55 +14,11 @@ export interface SessionLimits {
 }
 
 /** A session with calls in flight. */
-interface CountedSession {
+export interface CountedSession {
   readonly key: bigint;
   calls: number;
   generations: number;
   bytes: number;
-}
-
-/** One call of a session, which counts until it is released. */
-export class SessionPlace {
-  readonly #limit: SessionLimit;
-  readonly #isGeneration: boolean;
-  #session: CountedSession;
-  #bytes = 0;
-
-  constructor(limit: SessionLimit, token: string, isGeneration: boolean) {
-    this.#limit = limit;
-    this.#isGeneration = isGeneration;
-    this.#session = limit.join(token, isGeneration);
-  }
-
-  /** Counts the call for the token that its session was renewed with. @throws GatewayError as {@link SessionLimit.join} */
-  renewed(token: string): void {
-    if (this.#limit.keyOf(token) === this.#session.key) return;
-    const session = this.#limit.join(token, this.#isGeneration);
-    session.bytes += this.#bytes;
-    this.release();
-    this.#session = session;
-  }
-
-  /** Whether the session may hold so many more bytes of response bodies. Those of generations do not count. */
-  fits(bytes: number): boolean {
-    return this.#isGeneration || this.#session.bytes + bytes <= this.#limit.limits.bytes;
-  }
-
-  /** @param bytes fewer are in use when it is negative */
-  add(bytes: number): void {
-    if (this.#isGeneration) return;
-    this.#bytes += bytes;
-    this.#session.bytes += bytes;
-  }
-
-  refusal(): GatewayError {
-    return this.#limit.refusal();
-  }
-
-  release(): void {
-    this.#session.bytes -= this.#bytes;
-    this.#limit.leave(this.#session, this.#isGeneration);
-  }
 }
 
 /**
@@ -91,28 +47,31 @@ export class SessionLimit {
 
   /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
   refuseIfFull(token: string, isGeneration: boolean): void {
-    const session = this.#sessions.get(this.keyOf(token));
+    const session = this.#sessions.get(this.#keyOf(token));
     if (!session) return;
     const { calls, generations } = this.limits;
     const isFull = calls > 0 && session.calls >= calls;
-    if (isFull || (isGeneration && generations > 0 && session.generations >= generations))
-      throw this.refusal();
-  }
-
-  /** @throws GatewayError as {@link refuseIfFull} does */
-  enter(token: string, isGeneration: boolean): SessionPlace {
-    return new SessionPlace(this, token, isGeneration);
+    const isFullOfGenerations = generations > 0 && session.generations >= generations;
+    if (isFull || (isGeneration && isFullOfGenerations)) throw this.refusal();
   }
 
   /** Counts one more call of the session. @throws GatewayError as {@link refuseIfFull} does */
   join(token: string, isGeneration: boolean): CountedSession {
     this.refuseIfFull(token, isGeneration);
-    const key = this.keyOf(token);
+    const key = this.#keyOf(token);
     const session = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
     this.#sessions.set(key, session);
     session.calls++;
     if (isGeneration) session.generations++;
     return session;
+  }
+
+  /** Counts a call for the token that its session was renewed with. @throws GatewayError as {@link refuseIfFull} does */
+  move(session: CountedSession, token: string, isGeneration: boolean): CountedSession {
+    if (this.#keyOf(token) === session.key) return session;
+    const renewed = this.join(token, isGeneration);
+    this.leave(session, isGeneration);
+    return renewed;
   }
 
   leave(session: CountedSession, isGeneration: boolean): void {
@@ -121,14 +80,14 @@ export class SessionLimit {
     if (session.calls === 0) this.#sessions.delete(session.key);
   }
 
-  /** A hash of the token: short, and useless to a reader of the memory. */
-  keyOf(token: string): bigint {
-    return Bun.hash.wyhash(token, this.#hashKey);
-  }
-
   /** Counts a refusal, and returns its error. @see RFC 6585 section 4 */
   refusal(): GatewayError {
     this.#refused++;
     return new GatewayError(429, messages.sessionBusy, { headers: RETRY_LATER });
+  }
+
+  /** A hash of the token: short, and useless to a reader of the memory. */
+  #keyOf(token: string): bigint {
+    return Bun.hash.wyhash(token, this.#hashKey);
   }
 }
