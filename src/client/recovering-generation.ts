@@ -30,10 +30,15 @@ export async function generate(
   let isRepeated = unfinished?.list().some((kept) => kept.idempotencyKey === idempotencyKey) ?? false;
   /** Known when the upstream finishes the track although the gateway had no memory for it. */
   let creationId: string | null = null;
+  const noteCreation = (error: GatewayRequestError) => {
+    creationId ??= error.creationId;
+    if (creationId === null) return;
+    isRepeated = true;
+    keep(creationId);
+  };
   const onFailure = (error: GatewayRequestError) => {
     isRepeated = true;
-    creationId ??= error.creationId;
-    if (creationId !== null) keep(creationId);
+    noteCreation(error);
     report('recovering');
   };
 
@@ -45,10 +50,12 @@ export async function generate(
   report('waiting');
   const send = async () => {
     if (isRepeated) await beforeRepeat?.();
-    if (creationId !== null) return openCreation(connection, creationId, arrived, signal);
+    if (creationId !== null)
+      return openCreation(connection, { creationId, idempotencyKey, arrived, signal, stallMs });
     return sendOrder(connection, order, { idempotencyKey, signal });
   };
   const generation = await repeatWhileTemporary(send, { signal, giveUpAfterMs, onFailure }).catch((error) => {
+    if (error instanceof GatewayRequestError) noteCreation(error);
     // A refusal says nothing of the attempt before it, so it must not look as if nothing had been ordered.
     if (isRepeated && !signal.aborted) throw afterBreak(error, { creationId, idempotencyKey });
     if (signal.aborted || (error instanceof GatewayRequestError && error.retryIsSafe)) forget();

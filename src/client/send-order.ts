@@ -2,9 +2,11 @@
 
 import type { ArrivedAudio } from './arrived-audio.ts';
 import { contentPath } from './creation-path.ts';
-import { type GatewayConnection, sendRequest } from './gateway-request.ts';
+import { type GatewayConnection, GatewayRequestError, networkError, sendRequest } from './gateway-request.ts';
 import type { GenerationOptions } from './generation.ts';
 import { copyOrder, type GenerationOrder } from './generation-order.ts';
+import { RecoveryError } from './recovery-error.ts';
+import { beforeStall } from './watched-body.ts';
 
 /** The beginning of a track, whose body fails when the connection breaks. */
 export interface BegunTrack {
@@ -39,25 +41,39 @@ export async function sendOrder(
   };
 }
 
+interface FinishedCreation {
+  readonly creationId: string;
+  readonly idempotencyKey: string;
+  readonly arrived: ArrivedAudio;
+  readonly signal: AbortSignal;
+  readonly stallMs: number;
+}
+
 /**
  * Opens the audio of a creation from its first byte, by a range: the gateway asks for a long one in slices, so it has
  * memory for it when it has none for a generation.
  *
  * @throws GatewayRequestError when the audio is not there yet, or the gateway cannot be reached
+ * @throws RecoveryError when the response has another part of the audio
  * @throws the signal's reason when it is aborted
  */
 export async function openCreation(
   connection: GatewayConnection,
-  creationId: string,
-  arrived: ArrivedAudio,
-  signal: AbortSignal,
+  { creationId, idempotencyKey, arrived, signal, stallMs }: FinishedCreation,
 ): Promise<BegunTrack> {
-  const response = await sendRequest(connection, `/api/upstream${contentPath(creationId)}`, {
+  const attempt = new AbortController();
+  const request = sendRequest(connection, `/api/upstream${contentPath(creationId)}`, {
     headers: arrived.rangeHeaders(),
     cache: 'no-store',
-    signal,
+    signal: AbortSignal.any([signal, attempt.signal]),
   });
-  arrived.continues(response);
+  const response = await beforeStall(request, stallMs, (stall) => attempt.abort(stall)).catch((error) => {
+    throw error instanceof GatewayRequestError ? error : networkError(error, signal, true);
+  });
+  if (!arrived.continues(response) && response.status === 206) {
+    attempt.abort();
+    throw new RecoveryError('changed', { creationId, idempotencyKey });
+  }
   const contentType = response.headers.get('content-type') ?? 'audio/mpeg';
   return { creationId, generationId: null, contentType, body: response.body };
 }

@@ -11,6 +11,7 @@ import {
   TRACK,
   waiting,
 } from '../support/long-calls.ts';
+import { startRawUpstream } from '../support/raw-upstream.ts';
 import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
 
 const MiB = 1024 ** 2;
@@ -90,6 +91,30 @@ describe('memory is reserved', () => {
     expect((await world.request('/api/auth/session', { cookie: ACCESS_ONLY })).status).toBe(200);
     expect(reads.inUse).toBe(0);
   });
+});
+
+it.each([
+  ['repeated', 'Content-Length: 20000\r\nContent-Length: 20000', 'x'.repeat(20_000)],
+  [
+    'beside chunks',
+    'Content-Length: 5\r\nTransfer-Encoding: chunked',
+    `4e20\r\n${'x'.repeat(20_000)}\r\n0\r\n\r\n`,
+  ],
+])('a Content-Length that is %s says nothing of the size', async (_, lines, body) => {
+  await using upstream = await startRawUpstream((socket) => {
+    socket.end(`HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n${lines}\r\n\r\n${body}`);
+  });
+  await using world = startWorld({ UPSTREAM_URL: upstream.url });
+  const { ledger } = world.admission;
+  let most = 0;
+  const take = ledger.take.bind(ledger);
+  ledger.take = (amount) => {
+    take(amount);
+    most = Math.max(most, ledger.inUse);
+  };
+  expect(await (await PROXY.send(world)).text()).toHaveLength(20_000);
+  await eventually(() => reserved(world) === 0, 'everything to be released');
+  expect(most).toBe(CALL_BYTES + STREAMED_BODY_BYTES);
 });
 
 describe('a full ledger', () => {

@@ -126,6 +126,39 @@ describe('a range that is longer than a slice', () => {
     expect(ranges(world)).toEqual(['bytes=0-49999', 'bytes=0-']);
   });
 
+  it('is asked again with a refresh when the token has expired in between', async () => {
+    await using world = startWorld(SLICED);
+    world.upstream.on(REFRESH, reply(200, pair(2)));
+    world.upstream.on(CALL, (received) =>
+      received.headers.get('range') === 'bytes=0-'
+        ? accept('access-2', () => rangeOf(received, { etag: '' }))(received)
+        : rangeOf(received, { etag: '' }),
+    );
+    const response = await play(world);
+    expect(storedTokens(response)['svc_music_access']).toBe('access-2');
+    expect((await read(response)).bytes).toEqual(Buffer.from(track));
+  });
+
+  it('is asked again with the renewed token, and sets no cookies after a sign-out', async () => {
+    await using world = startWorld(SLICED);
+    const whole = Promise.withResolvers<void>();
+    world.upstream.on(REFRESH, reply(200, pair(2))).on(LOGOUT, reply(204));
+    world.upstream.on(CALL, (received) =>
+      accept('access-2', async () => {
+        if (received.headers.get('range') === 'bytes=0-') await whole.promise;
+        return rangeOf(received, { etag: '' });
+      })(received),
+    );
+    const playing = play(world);
+    await world.upstream.arrived(CALL, 3);
+    await world.request('/api/auth/logout', { method: 'POST', cookie: SIGNED_IN });
+    whole.resolve();
+    const response = await playing;
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect((await read(response)).bytes).toEqual(Buffer.from(track));
+    expect(world.upstream.calls.filter((call) => call === REFRESH)).toHaveLength(1);
+  });
+
   it('is asked as it came with RELAY_SLICE_BYTES=0', async () => {
     await using world = startWorld({ RELAY_SLICE_BYTES: '0' });
     scriptTrack(world);
@@ -149,7 +182,8 @@ describe('a range that is longer than a slice', () => {
 
 describe('a later slice', () => {
   it.each<[what: string, next: Respond, cause: string]>([
-    ['with the status 200', () => new Response(track.slice()), 'SliceError status 200'],
+    ['with the status 200', () => new Response(track.slice(0, 100)), 'SliceError status 200'],
+    ['that is the whole track', () => new Response(track.slice()), 'SliceError length'],
     ['with the status 401', reply(401), 'SliceError status 401'],
     ['with the status 416', reply(416), 'SliceError status 416'],
     ['with the status 429', reply(429), 'SliceError status 429'],

@@ -1,18 +1,19 @@
 import { describe, expect, it } from 'bun:test';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { ENTRY_BYTES } from '../../src/gateway/refresh/memory-store.ts';
 import type { TokenRecord } from '../../src/gateway/refresh/record.ts';
 import { encodeRecord, parseRecord } from '../../src/gateway/refresh/redis-commands.ts';
 import { SignOutPlaces } from '../../src/gateway/refresh/sign-out-places.ts';
 import { CLAIM, LIFETIMES, RENEWAL, SIGN_OUT } from '../support/refresh-coordinator.ts';
 import { TextMemoryStore } from '../support/text-store.ts';
 
-/** Room for 400 records of renewals without text, 100 marks, 25 sign-outs that may be made up and 25 others. */
-const RENEWAL_BYTES = 400 * 400;
+/** Room for 250 records of renewals without text, 100 marks, 25 sign-outs that may be made up and 25 others. */
+const BYTES = 400 * ENTRY_BYTES;
 
 /** A store whose clock a test sets. */
 function start() {
   const time = { now: 0 };
-  const ledger = new Budget(6 * RENEWAL_BYTES);
+  const ledger = new Budget(6 * BYTES);
   const store = new TextMemoryStore(() => time.now, ledger);
   const keys = () => [...store.entries()].map(([key]) => key);
   return { time, ledger, store, keys };
@@ -58,17 +59,17 @@ describe('MemoryReplayStore', () => {
   it('frees the memory of what has expired', async () => {
     const { time, ledger, store, keys } = start();
     await fill(store, 'key', 20, 'record');
-    expect(ledger.inUse).toBe(20 * 400);
+    expect(ledger.inUse).toBe(20 * ENTRY_BYTES);
     time.now = 60_000;
     await store.add('new', 'record', 1000);
-    expect(ledger.inUse).toBe(400);
+    expect(ledger.inUse).toBe(ENTRY_BYTES);
     time.now = 0;
     expect(keys()).toEqual(['new']);
   });
 
   it.each([
-    [RENEWAL, 399],
-    [`renewed:${'x'.repeat(400)}`, 200],
+    [RENEWAL, 249],
+    [`renewed:${'x'.repeat(ENTRY_BYTES)}`, 125],
     [CLAIM, 25],
     ['rejected', 25],
     ['unreachable', 25],
@@ -77,14 +78,16 @@ describe('MemoryReplayStore', () => {
     const { ledger, store, keys } = start();
     await fill(store, 'key', most + 1, record);
     expect(keys()).toHaveLength(most);
-    expect(ledger.inUse).toBe(most * (400 + (record?.startsWith('renewed:') ? record.length - 8 : 0)));
+    expect(ledger.inUse).toBe(
+      most * (ENTRY_BYTES + (record?.startsWith('renewed:') ? record.length - 8 : 0)),
+    );
     expect(await store.get('key-0')).toBeUndefined();
     expect(await store.get(`key-${most}`)).toBe(record ?? SIGN_OUT);
   });
 
   it('counts a record that is written again as the newest', async () => {
     const { store } = start();
-    await fill(store, 'key', 399, RENEWAL);
+    await fill(store, 'key', 249, RENEWAL);
     await store.replace('key-0', RENEWAL, 'renewed:b', 60_000);
     await fill(store, 'new', 2, RENEWAL);
     expect(await store.get('key-0')).toBe('renewed:b');

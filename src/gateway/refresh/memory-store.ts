@@ -79,9 +79,9 @@ class Part<Value extends TokenRecord | IssuedMark> {
 
 type OnEvicted = (key: string, value: TokenRecord | IssuedMark) => void;
 
-/** How much of the ledger renewals may use, and how much at most, because Redis keeps as much for each instance. */
+/** How much of the ledger all records may use, and how much at most, because Redis keeps as much for each instance. */
 const SHARE = 1 / 6;
-const MAX_RENEWAL_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 /** Parts of that. */
 const MARKS = 1 / 4;
 const SIGN_OUTS = 1 / 16;
@@ -89,7 +89,7 @@ const SIGN_OUTS = 1 / 16;
 const PASSING = 1 / 16;
 
 /** What an entry takes besides the text of a sealed pair: its key, its objects and its place in a map. */
-const ENTRY_BYTES = 400;
+export const ENTRY_BYTES = 700;
 
 function bytesOf(value: TokenRecord | IssuedMark): number {
   return value.kind === 'renewed' ? ENTRY_BYTES + value.sealedPair.length : ENTRY_BYTES;
@@ -107,8 +107,8 @@ export class MemoryReplayStore implements ReplayStore {
 
   constructor(ledger: Budget, now: () => number = Date.now, onEvicted: OnEvicted = () => {}) {
     this.#now = now;
-    const bytes = Math.min(MAX_RENEWAL_BYTES, ledger.limit * SHARE);
-    this.#worked = new Part(bytes, ledger, now, onEvicted);
+    const bytes = Math.min(MAX_BYTES, ledger.limit * SHARE);
+    this.#worked = new Part(bytes * (1 - MARKS - SIGN_OUTS - PASSING), ledger, now, onEvicted);
     this.#unknownSignOuts = new Part(bytes * SIGN_OUTS, ledger, now, () => {});
     this.#passing = new Part(bytes * PASSING, ledger, now, () => {});
     this.#issued = new Part(bytes * MARKS, ledger, now, onEvicted);

@@ -97,8 +97,8 @@ export class Session {
   }
 
   /**
-   * Makes a further call for the same request, whose cookies may have been sent already: with the newest access token
-   * that is known, and without a refresh.
+   * Makes a call after the head of the response has been sent: with the newest access token that is known, and without a
+   * refresh, whose cookies could not be set.
    *
    * @throws GatewayError 401 when the session was signed out, 502 when the upstream cannot be reached
    */
@@ -124,6 +124,8 @@ export class Session {
   }
 
   async #call(call: UpstreamCall): Promise<UpstreamResponse> {
+    // A request makes one refresh, whatever it calls after it.
+    if (this.#pair) return this.#sendRenewed(call, this.#pair);
     const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
     if (refreshToken !== undefined) this.#parts.refreshCoordinator.present(refreshToken, this.#arrivedAt);
     const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);

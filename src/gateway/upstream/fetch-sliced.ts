@@ -16,7 +16,7 @@ const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodi
 /** Makes the calls of a request. */
 export interface Caller {
   fetch(call: UpstreamCall): Promise<UpstreamResponse>;
-  /** Makes a further call for the same request. A refresh is impossible then: the head may have been sent. */
+  /** Makes a call after the head has been sent, so that a refresh is impossible. */
   fetchMore(call: UpstreamCall, trace: CallerTrace): Promise<UpstreamResponse>;
 }
 
@@ -68,17 +68,18 @@ export async function fetchSliced(
   const isInOrder = first === slice.first && last === Math.min(slice.last, whole.last);
   if (isInOrder && last === whole.last) return response;
   const etag = strongEtag(headers);
-  if (!isInOrder || total === undefined || etag === undefined || headers.has('content-encoding')) {
+  const { body } = response;
+  const isEncoded = headers.has('content-encoding');
+  if (!isInOrder || total === undefined || etag === undefined || isEncoded || body === null) {
     await discard(response);
-    return caller.fetchMore(call, trace);
+    return caller.fetch(call);
   }
   const continued = new Headers(headers);
   continued.set('content-range', `bytes ${whole.first}-${whole.last}/${total}`);
   continued.set('content-length', String(whole.last - whole.first + 1));
-  const { body } = response;
   const begun = body instanceof Uint8Array ? { firstPiece: body, reader: null } : body;
   const known = { call, caller, etag, total, sliceBytes, trace };
-  const reader = new SlicedReader(begun?.reader ?? null, begun?.firstPiece?.byteLength ?? 0, whole, known);
+  const reader = new SlicedReader(begun.reader, begun.firstPiece?.byteLength ?? 0, whole, known);
   return { ...response, headers: continued, body: { ...begun, reader }, isSliced: true };
 }
 
@@ -142,6 +143,10 @@ class SlicedReader implements BodyReader {
       // While a slice is awaited the client gets nothing.
       timeoutMs: Math.min(call.timeoutMs, BEFORE_IDLE_TIMEOUT_MS),
       signal: this.#left.signal,
+      // An upstream that ignores the range is not read to its end.
+      admitLarge: (bytes) => {
+        if (bytes > sliceBytes) throw new SliceError('length');
+      },
     };
     // Log, metrics and traces have the call already, of which this is a part.
     const { status, headers, body } = await caller.fetchMore(next, { ...trace, calls: [], span: undefined });

@@ -18,9 +18,12 @@ export function isSuccess({ status }: Pick<UpstreamResponse, 'status'>): boolean
   return status >= 200 && status <= 299;
 }
 
-/** `Content-Length`; infinite when it is unknown. */
+/** The length of the body; infinite when `Content-Length` does not say it. @see RFC 9112 section 6.3 */
 export function declaredLength(headers: Headers): number {
-  return Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY);
+  const length = headers.get('content-length') ?? '';
+  // Bun joins repeated lines to `5, 5`, and accepts a length beside chunks, which then count.
+  const isKnown = /^\d{1,15}$/.test(length) && !headers.has('transfer-encoding');
+  return isKnown ? Number(length) : Number.POSITIVE_INFINITY;
 }
 
 /** Waits for the first byte of the body. A body that ends without one becomes null. */

@@ -3,6 +3,7 @@ import { openMemoryCgroup } from '../../support/memory-cgroup.ts';
 import { memoryOf } from '../../support/process-status.ts';
 import { describeWith, itWith, machine, program } from '../../support/requirements.ts';
 import { startTlsProxy, TLS_PROXIES } from '../../support/tls-proxies.ts';
+import { listeners } from '../soak/listeners.ts';
 import { ATTACKS } from './attacks.ts';
 import { CONTAINER_MB, checkSession, endure, GENERATIONS, startBesieged, type Way } from './siege.ts';
 
@@ -69,4 +70,19 @@ describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {
       150_000,
     );
   }
+
+  itWith(
+    [],
+    'serves 350 of 400 players that have stopped reading, and every byte to those that read on',
+    async () => {
+      const { figures, problems } = await listeners({
+        ...{ players: 400, memoryMb: CONTAINER_MB, trackBytes: 10_000_000, checks: 1000, limitMs: 140_000 },
+      });
+      console.log(figures);
+      expect(problems).toEqual([]);
+      expect(figures['players served']).toBeGreaterThanOrEqual(350);
+      expect(figures['generations with every byte']).toBe(5);
+    },
+    150_000,
+  );
 });

@@ -98,9 +98,12 @@ export class Admission {
    */
   async during<Result>(kind: ShortCall, work: () => Promise<Result>, patienceMs = 0): Promise<Result> {
     const pool = this[kind];
-    if (!this.ledger.tryReserve(CALL_BYTES)) throw this.ledger.refusal();
+    const deadline = performance.now() + patienceMs;
+    const hasMemory = await this.ledger.succeeds(() => this.ledger.tryReserve(CALL_BYTES), patienceMs);
+    if (!hasMemory) throw this.ledger.refusal();
     try {
-      if (!(await pool.succeeds(() => pool.tryReserve(1), patienceMs))) throw pool.refusal();
+      const leftMs = patienceMs && deadline - performance.now();
+      if (!(await pool.succeeds(() => pool.tryReserve(1), leftMs))) throw pool.refusal();
       return await work().finally(() => pool.release(1));
     } finally {
       this.ledger.release(CALL_BYTES);

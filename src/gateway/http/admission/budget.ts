@@ -6,6 +6,8 @@ import { proxyStatus } from '../proxy-status.ts';
 
 const RETRY_AFTER_SECONDS = 5;
 const CHECK_EVERY_MS = 20;
+/** Each of them is tried after each release, and keeps the memory of its call. */
+const MAX_WAITING = 500;
 
 /** Nothing was changed at another server, so the client may repeat the request after a moment. */
 export const RETRY_LATER = {
@@ -69,9 +71,13 @@ export class Budget {
     for (const attempt of this.#waiting) if (attempt()) this.#waiting.delete(attempt);
   }
 
-  /** Makes the attempt now and after each release. Resolves to whether it has succeeded in time. */
+  /**
+   * Makes the attempt now, and after each release while no more than {@link MAX_WAITING} others wait. Resolves to whether
+   * it has succeeded in time.
+   */
   async succeeds(attempt: () => boolean, patienceMs: number): Promise<boolean> {
     if (attempt()) return true;
+    if (patienceMs <= 0 || this.#waiting.size >= MAX_WAITING) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const waiting = () => {
       const isDone = attempt();
