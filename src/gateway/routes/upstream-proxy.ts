@@ -14,7 +14,7 @@ import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
-import type { CallerTrace, RequestTrace } from '../trace/request-trace.ts';
+import type { RequestTrace } from '../trace/request-trace.ts';
 import { type Caller, fetchSliced, longRange } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { declaredLength, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
@@ -76,9 +76,11 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     const { request, trace } = exchange;
     const call = callOf('public', request, target);
     const permit = admission.enter('public', undefined);
-    const fetchMore = (each: UpstreamCall, callTrace: CallerTrace) =>
-      withoutIdleTimeout(exchange, longestMs(each), () => fetchUpstream(each, callTrace));
-    const caller = { fetchMore, fetch: (each: UpstreamCall) => fetchMore(each, trace) };
+    const caller = {
+      fetch: (each: UpstreamCall) =>
+        withoutIdleTimeout(exchange, longestMs(each), () => fetchUpstream(each, trace)),
+      fetchMore: fetchUpstream,
+    };
     return permit.during(trace, async () =>
       relay(exchange, target, await fetchReserved('public', call, permit, caller, trace)),
     );

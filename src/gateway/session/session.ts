@@ -25,6 +25,9 @@ export interface SessionParts {
   readonly signOutRevokes: boolean;
 }
 
+/** How long a pair counts as the newest one while a body is sent. */
+const NEWEST_FOR_MS = 1000;
+
 export class Session {
   readonly #parts: SessionParts;
   readonly #cookies: SessionCookies;
@@ -34,6 +37,8 @@ export class Session {
   #permit: Permit | undefined;
   /** The pair that the session was renewed with for this request, or the newest one after it. */
   #pair: TokenPair | undefined;
+  /** Until when it counts as the newest one. */
+  #knownUntil = 0;
 
   /** Does no work: the cookies are read when they are first needed. */
   constructor(parts: SessionParts, exchange: Exchange) {
@@ -103,12 +108,15 @@ export class Session {
    * @throws GatewayError 401 when the session was signed out, 502 when the upstream cannot be reached
    */
   async fetchMore(call: UpstreamCall, trace: CallerTrace): Promise<UpstreamResponse> {
-    const { accessToken = '', refreshToken } = await this.readTokens();
+    const { accessToken = '', refreshToken } = this.#tokens ?? (await this.readTokens());
     const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
-    if (known) this.#pair = await this.#parts.refreshCoordinator.newest(known);
-    if (known && !this.#pair) throw new GatewayError(401, messages.sessionEnded);
-    const token = this.#pair?.accessToken ?? accessToken;
-    return withoutIdleTimeout(this.#exchange, longestMs(call), () => this.#send(call, token, trace));
+    // A fast download makes hundreds of these calls.
+    if (known && performance.now() > this.#knownUntil) {
+      this.#pair = await this.#parts.refreshCoordinator.newest(known);
+      if (!this.#pair) throw new GatewayError(401, messages.sessionEnded);
+      this.#knownUntil = performance.now() + NEWEST_FOR_MS;
+    }
+    return this.#send(call, this.#pair?.accessToken ?? accessToken, trace);
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */

@@ -78,7 +78,15 @@ export async function fetchSliced(
   continued.set('content-range', `bytes ${whole.first}-${whole.last}/${total}`);
   continued.set('content-length', String(whole.last - whole.first + 1));
   const begun = body instanceof Uint8Array ? { firstPiece: body, reader: null } : body;
-  const known = { call, caller, etag, total, sliceBytes, trace };
+  trace.slices = 1;
+  const known = {
+    ...{ caller, etag, total, sliceBytes, trace },
+    // While a slice is awaited the client gets nothing.
+    timeoutMs: Math.min(call.timeoutMs, BEFORE_IDLE_TIMEOUT_MS),
+    call: { ...call, headers: { ...withoutConditions(call.headers), 'if-range': etag } },
+    // Log, metrics and traces have the call already, of which the slices are parts.
+    callerTrace: { ...trace, calls: [], span: undefined },
+  };
   const reader = new SlicedReader(begun.reader, begun.firstPiece?.byteLength ?? 0, whole, known);
   return { ...response, headers: continued, body: { ...begun, reader }, isSliced: true };
 }
@@ -89,7 +97,9 @@ interface Known {
   readonly etag: string;
   readonly total: number;
   readonly sliceBytes: number;
+  readonly timeoutMs: number;
   readonly trace: RequestTrace;
+  readonly callerTrace: CallerTrace;
 }
 
 class SlicedReader implements BodyReader {
@@ -108,7 +118,6 @@ class SlicedReader implements BodyReader {
     this.#next = first + readBytes;
     this.#firstSliceEnd = first + known.sliceBytes;
     this.#last = last;
-    known.trace.slices = 1;
   }
 
   async read(): ReturnType<BodyReader['read']> {
@@ -133,23 +142,20 @@ class SlicedReader implements BodyReader {
 
   /** @throws SliceError when the response is not the next part of the same representation */
   async #slice(): Promise<Piece> {
-    const { call, caller, etag, total, sliceBytes, trace } = this.#known;
+    const { call, caller, etag, total, sliceBytes, timeoutMs, trace, callerTrace } = this.#known;
     const range = { first: this.#next, last: Math.min(this.#next + sliceBytes - 1, this.#last) };
     trace.slices = (trace.slices ?? 0) + 1;
     const next: UpstreamCall = {
-      ...call,
-      headers: { ...withoutConditions(call.headers), range: rangeHeader(range), 'if-range': etag },
+      ...withRange(call, range),
       bodyMode: 'buffered',
-      // While a slice is awaited the client gets nothing.
-      timeoutMs: Math.min(call.timeoutMs, BEFORE_IDLE_TIMEOUT_MS),
+      timeoutMs,
       signal: this.#left.signal,
       // An upstream that ignores the range is not read to its end.
       admitLarge: (bytes) => {
         if (bytes > sliceBytes) throw new SliceError('length');
       },
     };
-    // Log, metrics and traces have the call already, of which this is a part.
-    const { status, headers, body } = await caller.fetchMore(next, { ...trace, calls: [], span: undefined });
+    const { status, headers, body } = await caller.fetchMore(next, callerTrace);
     if (status !== 206) throw new SliceError(`status ${status}`);
     if (strongEtag(headers) !== etag) throw new SliceError('etag');
     if (headers.has('content-encoding')) throw new SliceError('encoding');

@@ -185,10 +185,10 @@ async function buffered(call: UpstreamCall, response: Response): Promise<Upstrea
   const { status, headers } = response;
   // The decoded size of an encoded body is unknown, so it is read with a bound. Reading natively is faster.
   const willBeDecoded = call.bodyMode === 'buffered' && headers.has('content-encoding');
-  const isKnownToFit = !willBeDecoded && declaredLength(response.headers) <= BUFFERED_LIMIT_BYTES;
+  const length = declaredLength(headers);
+  const isKnownToFit = !willBeDecoded && length <= BUFFERED_LIMIT_BYTES;
   try {
-    if (isKnownToFit && declaredLength(response.headers) > LARGE_BYTES)
-      call.admitLarge?.(declaredLength(response.headers));
+    if (isKnownToFit && length > LARGE_BYTES) call.admitLarge?.(length);
   } catch (refusal) {
     await cancelQuietly(response.body);
     throw refusal;
