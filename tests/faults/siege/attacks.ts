@@ -26,8 +26,8 @@ export const ATTACKS: readonly Attack[] = [
     run: (url) => stopReading(url, 150, (index) => orderOf(`user-${index % 2}`)),
   },
   {
-    name: '150 orders of fifteen sessions whose audio begins at the same moment',
-    run: (url) => stopReading(url, 150, (index) => orderOf(`user-${index % 15}`)),
+    name: '140 orders of fourteen sessions whose audio begins at the same moment',
+    run: (url) => stopReading(url, 140, (index) => orderOf(`user-${index % 14}`)),
   },
   {
     name: '100 stopped readers of long details',
