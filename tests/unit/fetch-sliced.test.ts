@@ -213,7 +213,7 @@ describe('fetchSliced()', () => {
     // Otherwise the property would say little.
     expect(seen.whole).toBeGreaterThan(CASES / 50);
     expect(seen.broken).toBeGreaterThan(CASES / 50);
-  });
+  }, 60_000);
 
   it('asks for each slice of the same representation, without the conditions of the client', async () => {
     const upstream = new Upstream(trackOf(10, 1), []);

@@ -84,8 +84,7 @@ export async function fetchSliced(
     // While a slice is awaited the client gets nothing.
     timeoutMs: Math.min(call.timeoutMs, BEFORE_IDLE_TIMEOUT_MS),
     call: { ...call, headers: { ...withoutConditions(call.headers), 'if-range': etag } },
-    // Log, metrics and traces have the call already, of which the slices are parts.
-    callerTrace: { ...trace, calls: [], span: undefined },
+    callerTrace: withoutCalls(trace),
   };
   const reader = new SlicedReader(begun.reader, begun.firstPiece?.byteLength ?? 0, whole, known);
   return { ...response, headers: continued, body: { ...begun, reader }, isSliced: true };
@@ -165,6 +164,18 @@ class SlicedReader implements BodyReader {
       throw new SliceError('length');
     return body;
   }
+}
+
+/** Log, metrics and traces have the first call, of which the slices are parts. */
+function withoutCalls({ headers, clientAddressHeaders }: RequestTrace): CallerTrace {
+  return {
+    headers,
+    clientAddressHeaders,
+    span: undefined,
+    get calls() {
+      return [];
+    },
+  };
 }
 
 function withRange(call: UpstreamCall, range: Range): UpstreamCall {

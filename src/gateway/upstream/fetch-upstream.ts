@@ -38,7 +38,7 @@ export interface UpstreamCall {
    * `buffered`: the deadline covers the body, which is decoded and in memory when the call returns.
    */
   readonly bodyMode: 'streamed' | 'begun' | 'buffered';
-  /** Called with the size so far before more than 64 KB of a buffered body are read; throws if there is no room. */
+  /** Called with the size so far before more than 16 KB of a buffered body are read; throws if there is no room. */
   readonly admitLarge?: (bytes: number) => void;
   /**
    * Called when the head of a `begun` success has arrived, before its body is read, which takes memory. After false the
@@ -59,7 +59,8 @@ const SILENCE_MS = IDLE_TIMEOUT_SECONDS * 1000;
 
 /** Bounds the decoded size of a buffered body, so that a small one cannot expand into gigabytes. */
 const BUFFERED_LIMIT_BYTES = 8 * 1024 * 1024;
-const LARGE_BYTES = 64 * 1024;
+/** As much is part of what a call costs. */
+const LARGE_BYTES = 16 * 1024;
 
 /** No Content, Reset Content, Partial Content. */
 const NO_TRACK_STATUSES = new Set([204, 205, 206]);

@@ -129,6 +129,20 @@ describe('the spans', () => {
     expect(server?.endedAt).toBeGreaterThan(continuedAt - 5);
   });
 
+  it('of a sliced track are one for the request and one for its first call', async () => {
+    const track = Buffer.alloc(1000, 'track');
+    upstream.on(`GET ${PROXIED_PATH.replace('/api/upstream', '')}`, ({ headers }) => {
+      const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(headers.get('range') ?? '') ?? [];
+      const end = Math.min(Number(last) + 1, track.length);
+      const named = { etag: '"a"', 'content-range': `bytes ${first}-${end - 1}/${track.length}` };
+      return new Response(track.subarray(Number(first), end), { status: 206, headers: named });
+    });
+    const run = read(PROXIED_PATH, { cookie: ACCESS_ONLY, headers: { range: 'bytes=0-' } });
+    const { server, clients } = await traced(run, { RELAY_SLICE_BYTES: '400' });
+    expect(server?.attributes).toMatchObject({ 'music_gateway.slices': 3 });
+    expect(clients).toHaveLength(1);
+  });
+
   it('of a request without an upstream are both errors', async () => {
     const run = read(PROXIED_PATH, { cookie: ACCESS_ONLY });
     const { server, clients } = await traced(run, { UPSTREAM_URL: NO_SERVER });
