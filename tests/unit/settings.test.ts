@@ -297,6 +297,12 @@ describe('parseSettings()', () => {
       expect(problems(file(REDIS), REDIS)).toContain(twice);
     });
 
+    it('is not quoted when it stands in place of the path', () => {
+      expect(problemsOf({ COOKIE_KEYS_FILE: 'the-secret' })).toEqual([
+        'COOKIE_KEYS_FILE must be an absolute path',
+      ]);
+    });
+
     it('is never quoted', () => {
       for (const name of ['REDIS_URL', 'COOKIE_KEYS', 'IDP_CLIENT_KEY']) {
         const problems = problemsOf({ [`${name}_FILE`]: file('not-that-secret') });

@@ -35,16 +35,28 @@ describeInChromium('the service worker of the studio', (visit) => {
       for (const id of ['one', 'other']) post({ id, kind: 'end' });
       const { done } = (await reader?.read()) ?? {};
       const late = String(await (await fetch('/live/other')).bytes());
-      const headers = ['content-type', 'cache-control'].map((name) => response.headers.get(name));
+      const names = ['content-type', 'cache-control', 'x-content-type-options', 'content-security-policy'];
+      const headers = names.map((name) => response.headers.get(name));
       return { headers, pieces, done, late, second: [second.status, second.headers.has('referrer-policy')] };
     });
     expect(outcome).toEqual({
-      headers: ['audio/wav', 'no-store'],
+      headers: ['audio/wav', 'no-store', 'nosniff', "sandbox; default-src 'none'"],
       pieces: ['1,2', '3'],
       done: true,
       late: '9',
       second: [404, false],
     });
+  });
+
+  it('serves nothing but audio', async () => {
+    await using studio = await openStudio(visit, { isSignedIn: false });
+    await connectWorker(studio);
+    const type = await studio.page.evaluate(async () => {
+      post({ id: 'page', kind: 'begin', contentType: 'text/html' });
+      post({ id: 'page', kind: 'end' });
+      return (await fetch('/live/page')).headers.get('content-type');
+    });
+    expect(type).toBe('audio/mpeg');
   });
 
   it('fails the body of a track that breaks off, and leaves other paths to the network', async () => {

@@ -75,7 +75,7 @@ describe('an instance whose Redis is back', () => {
   });
 
   it('sends all of them again after a failure, those that may be made up last', async () => {
-    const [renewed, madeUp] = [1000, 9000];
+    const [renewed, madeUp] = [1000, 4000];
     using redis = await startCountingRedis(renewed + madeUp, renewed + madeUp - 100);
     const { connection, store } = await storeWithout(redis);
     for (let index = 0; index < madeUp; index++) {

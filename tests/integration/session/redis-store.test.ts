@@ -1,5 +1,7 @@
 import { expect, it } from 'bun:test';
 import { RedisClient } from 'bun';
+import { Budget } from '../../../src/gateway/http/admission/budget.ts';
+import { ENTRY_BYTES } from '../../../src/gateway/refresh/memory-store.ts';
 import { RedisConnection, type RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -71,10 +73,11 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     await a.add('ended', RENEWAL, 280_000);
     await b.end('renewed', SIGN_OUT, LIFETIMES);
     await redis.start();
-    await admin('SET', key('claimed'), 'claimed:c');
-    await admin('SET', key('known'), 'renewed:c');
-    await admin('SET', key('ended'), SIGN_OUT, 'PX', '30000');
-    await admin('SET', key('renewed'), RENEWAL, 'PX', '280000');
+    // At once, because the instances reconnect soon.
+    const set = `redis.call('SET', KEYS[1], 'claimed:c') redis.call('SET', KEYS[2], 'renewed:c')
+      redis.call('SET', KEYS[3], ARGV[1], 'PX', 30000) redis.call('SET', KEYS[4], ARGV[2], 'PX', 280000)`;
+    const keys = ['claimed', 'known', 'ended', 'renewed'].map(key);
+    await admin('EVAL', set, '4', ...keys, SIGN_OUT, RENEWAL);
     await back();
     for (const name of ['ended', 'renewed']) {
       expect(await admin('GET', key(name))).toBe(SIGN_OUT);
@@ -97,6 +100,21 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     expect(await a.end('end', SIGN_OUT, LIFETIMES)).toBe(RENEWAL);
     expect(await a.add('add', 'claimed:a', 3000)).toBe(RENEWAL);
     expect(await admin('GET', key('add'))).toBe(RENEWAL);
+  });
+
+  it('removes from Redis what has no room in its memory, but no sign-out', async () => {
+    await using world = await start();
+    const connection = new RedisConnection(world.redis.url, { onDown: () => {}, onUp: () => {} }, PATIENT);
+    // Room for two renewals, or for one mark.
+    const ledger = new Budget(6 * 4 * ENTRY_BYTES);
+    const store = new TextStore(new RedisReplayStore(connection, ledger));
+    for (const name of ['a', 'b', 'c']) await store.add(name, RENEWAL, 60_000);
+    await eventually(async () => (await world.admin('GET', key('a'))) === null, 'the oldest to leave Redis');
+    expect(await world.admin('GET', key('b'))).toBe(RENEWAL);
+    await world.b.end('b', SIGN_OUT, LIFETIMES, true);
+    for (const name of ['d', 'e']) await store.add(name, RENEWAL, 60_000);
+    await eventually(async () => (await world.admin('GET', key('c'))) === null, 'the next to leave Redis');
+    expect(await world.admin('GET', key('b'))).toBe(SIGN_OUT);
   });
 
   it('lets no outcome of its own win over a sign-out that comes between two commands', async () => {

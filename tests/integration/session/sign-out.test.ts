@@ -49,6 +49,13 @@ describe('POST /api/auth/logout', () => {
     expect(body).toBe(REFRESH_1);
   });
 
+  it('makes no call for a token that has ended here before', async () => {
+    await using world = startWorld();
+    world.upstream.on(LOGOUT, reply(204));
+    for (const _ of [1, 2]) await expectSignedOut(await signOut(world, SIGNED_IN));
+    expect(world.upstream.calls).toEqual([LOGOUT]);
+  });
+
   it.each([
     ...WITHOUT_A_SESSION,
     ['only the refresh cookie', REFRESH_ONLY],
