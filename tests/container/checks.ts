@@ -75,7 +75,7 @@ export async function healthProblem(container: Container): Problem {
   return hanging.status === 0 ? 'it hangs, and the health check says that it is healthy' : undefined;
 }
 
-/** Each of another user. In 256 MB the gateway streams 76. */
+/** Each of another user. In 256 MB the gateway streams 78. */
 export const GENERATIONS_AT_ONCE = 40;
 
 /** Many generations at once, while the health check runs, stay within the memory that it has. */

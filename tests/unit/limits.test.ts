@@ -36,8 +36,8 @@ describe('limitWarnings()', () => {
   it('says that there is less memory than the process needs', () => {
     const warningsWith = (memoryLimitBytes: number) =>
       limitWarnings({ ...SETTINGS, memoryLimitBytes }, ENOUGH, 11_500);
-    expect(warningsWith(96 * MiB)).toEqual([]);
-    expect(warningsWith(95 * MiB)).toEqual(['the process may use 95 MiB of memory, and needs 96 MiB']);
+    expect(warningsWith(104 * MiB)).toEqual([]);
+    expect(warningsWith(103 * MiB)).toEqual(['the process may use 103 MiB of memory, and needs 104 MiB']);
   });
 
   it('says everything at once', () => {

@@ -16,7 +16,7 @@ describe('ledgerBytes()', () => {
   it.each([
     ['what the process leaves', 256, undefined, 192],
     ['what the process and its traces leave', 256, TRACES, 152],
-    ['32 MiB where less is left', 64, undefined, 32],
+    ['40 MiB where less is left', 64, undefined, 40],
   ])('is %s', (_, limit, traces, ledger) => {
     expect(ledgerBytes({ memoryLimitBytes: limit * MiB, traces })).toBe(ledger * MiB);
   });

@@ -13,7 +13,7 @@ const BYTES = 400 * ENTRY_BYTES;
 /** A store whose clock a test sets. */
 function start() {
   const time = { now: 0 };
-  const ledger = new Budget(6 * BYTES);
+  const ledger = new Budget(12 * BYTES);
   const store = new TextMemoryStore(() => time.now, ledger);
   const keys = () => [...store.entries()].map(([key]) => key);
   return { time, ledger, store, keys };

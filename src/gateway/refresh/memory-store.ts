@@ -80,7 +80,7 @@ class Part<Value extends TokenRecord | IssuedMark> {
 type OnEvicted = (key: string, value: TokenRecord | IssuedMark) => void;
 
 /** How much of the ledger all records may use, and how much at most, because Redis keeps as much for each instance. */
-const SHARE = 1 / 6;
+const SHARE = 1 / 12;
 const MAX_BYTES = 64 * 1024 * 1024;
 /** Parts of that. */
 const MARKS = 1 / 4;

@@ -18,7 +18,7 @@ export const READ_AHEAD_BYTES = 1 * MiB;
 export const STREAMED_BODY_BYTES = 2400 * KiB;
 
 /** With less for requests, a handful of listeners would be refused. A start with so little memory logs a warning. */
-const MIN_LEDGER_BYTES = 32 * MiB;
+const MIN_LEDGER_BYTES = 40 * MiB;
 
 interface Limits {
   readonly memoryLimitBytes: number;

@@ -44,7 +44,7 @@ function cookieOf(access: string): string {
 function repeat(socket: Socket, start: string, cookie: string): void {
   let count = 0;
   const next = () => send(socket, start, 0, '', cookie.replace('\r\n', `-${count++}\r\n`));
-  socket.on('data', next);
+  socket.on('data', () => setTimeout(next, 100));
   next();
 }
 

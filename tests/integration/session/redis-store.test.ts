@@ -106,7 +106,7 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     await using world = await start();
     const connection = new RedisConnection(world.redis.url, { onDown: () => {}, onUp: () => {} }, PATIENT);
     // Room for two renewals, or for one mark.
-    const ledger = new Budget(6 * 4 * ENTRY_BYTES);
+    const ledger = new Budget(12 * 4 * ENTRY_BYTES);
     const store = new TextStore(new RedisReplayStore(connection, ledger));
     for (const name of ['a', 'b', 'c']) await store.add(name, RENEWAL, 60_000);
     await eventually(async () => (await world.admin('GET', key('a'))) === null, 'the oldest to leave Redis');

@@ -8,12 +8,15 @@ import { Permit } from './permit.ts';
 import { RequestBodies } from './request-bodies.ts';
 import { SessionLimit } from './session-limit.ts';
 
-/** How much of the ledger may be in use after a body has been reserved. The rest is for calls, such as a refresh. */
-const SHARE = { public: 1 / 2, signedIn: 3 / 4, generation: 15 / 16 } as const;
+/** Whose body it is: how much of the ledger may be in use once it has been reserved, and how much of it by one session. */
+const KINDS = {
+  public: { share: 1 / 2, sessionShare: 1, isGeneration: false },
+  signedIn: { share: 3 / 4, sessionShare: 1 / 4, isGeneration: false },
+  // What it leaves is for calls, such as a refresh.
+  generation: { share: 31 / 32, sessionShare: 1 / 16, isGeneration: true },
+} as const;
 /** How much of the streamed calls may be public. */
 const PUBLIC_CALLS_SHARE = 3 / 4;
-/** How much of the ledger one session may use for response bodies, except those of generations. */
-const SESSION_SHARE = 1 / 4;
 
 /**
  * What a call reserves for its response before it is sent. A response of which Bun has read ahead can still be refused,
@@ -21,12 +24,12 @@ const SESSION_SHARE = 1 / 4;
  * without its client when there is no memory.
  */
 export const CALLS = {
-  read: { pool: 'reads', share: SHARE.signedIn, isGeneration: false, bodyBytes: 0 },
-  generation: { pool: 'streams', share: SHARE.generation, isGeneration: true, bodyBytes: 0 },
-  head: { pool: 'streams', share: SHARE.signedIn, isGeneration: false, bodyBytes: 0 },
-  get: { pool: 'streams', share: SHARE.signedIn, isGeneration: false, bodyBytes: READ_AHEAD_BYTES },
-  change: { pool: 'streams', share: SHARE.signedIn, isGeneration: false, bodyBytes: STREAMED_BODY_BYTES },
-  public: { pool: 'streams', share: SHARE.public, isGeneration: false, bodyBytes: READ_AHEAD_BYTES },
+  read: { kind: KINDS.signedIn, pool: 'reads', bodyBytes: 0 },
+  generation: { kind: KINDS.generation, pool: 'streams', bodyBytes: 0 },
+  head: { kind: KINDS.signedIn, pool: 'streams', bodyBytes: 0 },
+  get: { kind: KINDS.signedIn, pool: 'streams', bodyBytes: READ_AHEAD_BYTES },
+  change: { kind: KINDS.signedIn, pool: 'streams', bodyBytes: STREAMED_BODY_BYTES },
+  public: { kind: KINDS.public, pool: 'streams', bodyBytes: READ_AHEAD_BYTES },
 } as const;
 
 export type CallKind = keyof typeof CALLS;
@@ -39,15 +42,11 @@ type ShortCall = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
  */
 export class Admission {
   readonly ledger: Budget;
-  /** Token exchanges at the identity provider. */
   readonly identityProvider = new Budget(SHORT_CALLS.identityProvider);
-  /** Sign-in and refresh at the upstream. */
   readonly sessions = new Budget(SHORT_CALLS.sessions);
   /** Sign-outs have a pool of their own, because anybody can send them with made-up tokens. */
   readonly signOuts = new Budget(SHORT_CALLS.signOuts);
-  /** Session check and models. */
   readonly reads = new Budget(SHORT_CALLS.reads);
-  /** Generations and proxied calls, until their bodies have ended. */
   readonly streams: Budget;
   readonly perSession: SessionLimit;
   readonly requestBodies: RequestBodies;
@@ -57,11 +56,7 @@ export class Admission {
     this.memoryLimitBytes = settings.memoryLimitBytes;
     this.ledger = new Budget(ledgerBytes(settings));
     this.streams = new Budget(settings.maxInFlightRequests);
-    this.perSession = new SessionLimit({
-      calls: settings.maxInFlightPerSession,
-      generations: settings.maxGenerationsPerSession,
-      bytes: this.ledger.limit * SESSION_SHARE,
-    });
+    this.perSession = new SessionLimit(settings);
     this.requestBodies = new RequestBodies(this.ledger);
   }
 
@@ -73,9 +68,9 @@ export class Admission {
    */
   enter(kind: CallKind, token: string | undefined): Permit {
     const pool = this.#refuseUnlessFits(kind);
-    const { isGeneration } = CALLS[kind];
+    const { isGeneration } = CALLS[kind].kind;
     const session = token === undefined ? undefined : this.perSession.join(token, isGeneration);
-    return new Permit(this, pool, CALLS[kind], session);
+    return new Permit(this, pool, CALLS[kind].kind, session);
   }
 
   /**
@@ -84,10 +79,10 @@ export class Admission {
    * @throws GatewayError as {@link enter} does, and 503 when a generation could not be streamed now
    */
   refuseIfFull(kind: CallKind, token: string): void {
-    const { isGeneration } = CALLS[kind];
+    const { isGeneration } = CALLS[kind].kind;
     this.perSession.refuseIfFull(token, isGeneration);
     this.#refuseUnlessFits(kind);
-    if (isGeneration) this.ledger.refuseUnlessFits(CALL_BYTES + STREAMED_BODY_BYTES, SHARE.generation);
+    if (isGeneration) this.ledger.refuseUnlessFits(CALL_BYTES + STREAMED_BODY_BYTES, KINDS.generation.share);
   }
 
   /**
@@ -115,7 +110,7 @@ export class Admission {
     const pool = this[CALLS[kind].pool];
     const isPublic = kind === 'public';
     pool.refuseUnlessFits(1, isPublic ? PUBLIC_CALLS_SHARE : 1);
-    this.ledger.refuseUnlessFits(CALL_BYTES, isPublic ? SHARE.public : 1);
+    this.ledger.refuseUnlessFits(CALL_BYTES, isPublic ? KINDS.public.share : 1);
     return pool;
   }
 }

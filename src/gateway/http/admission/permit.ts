@@ -9,9 +9,8 @@ import type { CountedSession, SessionLimit } from './session-limit.ts';
 const PATIENCE_MS = 1000;
 
 interface Kind {
-  /** How much of the ledger may be in use after a body has been reserved. */
   readonly share: number;
-  /** Generations do not count among the bytes of their session. */
+  readonly sessionShare: number;
   readonly isGeneration: boolean;
 }
 
@@ -58,7 +57,7 @@ export class Permit {
     const more = bytes - this.#bodyBytes;
     if (more > 0 && !(this.#ledger.fits(more, this.#kind.share) && this.#isWithinSession(more))) return false;
     this.#bodyBytes = bytes;
-    if (this.#session && !this.#kind.isGeneration) this.#session.bytes += more;
+    if (this.#session) this.#session.bytes += more;
     if (more > 0) this.#ledger.take(more);
     if (more < 0) this.#ledger.release(-more);
     return true;
@@ -83,7 +82,6 @@ export class Permit {
     const before = this.#session;
     if (!before) return;
     this.#session = this.#perSession.move(before, accessToken, isGeneration);
-    if (isGeneration) return;
     before.bytes -= this.#bodyBytes;
     this.#session.bytes += this.#bodyBytes;
   }
@@ -105,8 +103,7 @@ export class Permit {
   }
 
   #isWithinSession(more: number): boolean {
-    if (!this.#session || this.#kind.isGeneration) return true;
-    return this.#session.bytes + more <= this.#perSession.limits.bytes;
+    return (this.#session?.bytes ?? 0) + more <= this.#ledger.limit * this.#kind.sessionShare;
   }
 
   #refusal(bytes: number) {
@@ -116,8 +113,10 @@ export class Permit {
 
   #release(): void {
     const { isGeneration } = this.#kind;
-    if (this.#session && !isGeneration) this.#session.bytes -= this.#bodyBytes;
-    if (this.#session) this.#perSession.leave(this.#session, isGeneration);
+    if (this.#session) {
+      this.#session.bytes -= this.#bodyBytes;
+      this.#perSession.leave(this.#session, isGeneration);
+    }
     this.#pool.release(1);
     this.#ledger.release(CALL_BYTES + this.#bodyBytes);
   }

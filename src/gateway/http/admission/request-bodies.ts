@@ -7,8 +7,10 @@ import { type Budget, overloaded } from './budget.ts';
 const OVERHEAD_BYTES = 16 * 1024;
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** How much of the ledger all bodies together may use. */
+/** How much of the ledger all bodies together may use, and how much when this share of it is in use. */
 const SHARE = 1 / 4;
+const SHARE_WHEN_BUSY = 1 / 32;
+const BUSY = 3 / 4;
 
 /**
  * A normal body arrives within a second; one that is sent only to occupy memory does not. So when there is no room, the
@@ -58,7 +60,9 @@ export class RequestBodies {
   }
 
   #fits(bytes: number): boolean {
-    return this.usedBytes + bytes <= this.#ledger.limit * SHARE && this.#ledger.fits(bytes);
+    // Arriving bodies, which strangers can send, must not take the memory of generations.
+    const share = this.#ledger.fits(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
+    return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes);
   }
 }
 

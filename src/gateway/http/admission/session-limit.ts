@@ -1,23 +1,19 @@
 /** Limits what one session has in flight, so that it cannot take what is there for all. */
 
+import type { Settings } from '../../settings/settings.ts';
 import { GatewayError } from '../errors.ts';
 import { messages } from '../messages.ts';
 import { RETRY_LATER } from './budget.ts';
 
-export interface SessionLimits {
-  /** 0: no limit. */
-  readonly calls: number;
-  /** 0: no limit. */
-  readonly generations: number;
-  /** Of response bodies, except those of generations. */
-  readonly bytes: number;
-}
+/** 0: no limit. */
+type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession'>;
 
 /** A session with calls in flight. */
 export interface CountedSession {
   readonly key: bigint;
   calls: number;
   generations: number;
+  /** Of its response bodies. */
   bytes: number;
 }
 
@@ -26,14 +22,14 @@ export interface CountedSession {
  * memory, because only their sessions are remembered.
  */
 export class SessionLimit {
-  readonly limits: SessionLimits;
+  readonly #limits: Limits;
   readonly #sessions = new Map<bigint, CountedSession>();
   /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   #refused = 0;
 
-  constructor(limits: SessionLimits) {
-    this.limits = limits;
+  constructor(limits: Limits) {
+    this.#limits = limits;
   }
 
   get refused(): number {
@@ -49,7 +45,7 @@ export class SessionLimit {
   refuseIfFull(token: string, isGeneration: boolean): void {
     const session = this.#sessions.get(this.#keyOf(token));
     if (!session) return;
-    const { calls, generations } = this.limits;
+    const { maxInFlightPerSession: calls, maxGenerationsPerSession: generations } = this.#limits;
     const isFull = calls > 0 && session.calls >= calls;
     const isFullOfGenerations = generations > 0 && session.generations >= generations;
     if (isFull || (isGeneration && isFullOfGenerations)) throw this.refusal();
@@ -59,7 +55,12 @@ export class SessionLimit {
   join(token: string, isGeneration: boolean): CountedSession {
     this.refuseIfFull(token, isGeneration);
     const key = this.#keyOf(token);
-    const session = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
+    const session = this.#sessions.get(key) ?? {
+      key,
+      calls: 0,
+      generations: 0,
+      bytes: 0,
+    };
     this.#sessions.set(key, session);
     session.calls++;
     if (isGeneration) session.generations++;
