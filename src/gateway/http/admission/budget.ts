@@ -4,14 +4,13 @@ import { GatewayError } from '../errors.ts';
 import { messages } from '../messages.ts';
 import { proxyStatus } from '../proxy-status.ts';
 
-const RETRY_AFTER_SECONDS = 5;
 const CHECK_EVERY_MS = 20;
 /** Each of them is tried after each release, and keeps the memory of its call. */
 const MAX_WAITING = 500;
 
 /** Nothing was changed at another server, so the client may repeat the request after a moment. */
 export const RETRY_LATER = {
-  'retry-after': String(RETRY_AFTER_SECONDS),
+  'retry-after': '5',
   ...proxyStatus('connection_limit_reached'),
 };
 

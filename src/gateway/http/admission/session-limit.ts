@@ -46,9 +46,8 @@ export class SessionLimit {
     const session = this.#sessions.get(this.#keyOf(token));
     if (!session) return;
     const { maxInFlightPerSession: calls, maxGenerationsPerSession: generations } = this.#limits;
-    const isFull = calls > 0 && session.calls >= calls;
-    const isFullOfGenerations = generations > 0 && session.generations >= generations;
-    if (isFull || (isGeneration && isFullOfGenerations)) throw this.refusal();
+    if (calls > 0 && session.calls >= calls) throw this.refusal();
+    if (isGeneration && generations > 0 && session.generations >= generations) throw this.refusal();
   }
 
   /** Counts one more call of the session. @throws GatewayError as {@link refuseIfFull} does */
