@@ -30,7 +30,7 @@ function rangeOf({ headers }: Pick<Received, 'headers'>, changed: Record<string,
   });
 }
 
-/** Later slices are answered by what is given. */
+/** `next` responds to the slices after the first one. */
 function scriptTrack(world: World, next: Respond = rangeOf, call = CALL): void {
   world.upstream.on(call, (received) =>
     received.headers.get('range')?.startsWith('bytes=0-') ? rangeOf(received) : next(received),

@@ -70,7 +70,7 @@ function take(message: LiveMessage): void {
   forgetWhenDone(id, track);
 }
 
-/** A page that were served from here would run on the studio's own origin. */
+/** A page served from here would run on the studio's own origin. */
 function audioType(contentType: string): string {
   return /^audio\//i.test(contentType) ? contentType : 'audio/mpeg';
 }

@@ -5,7 +5,7 @@ import { messages } from '../messages.ts';
 import { proxyStatus } from '../proxy-status.ts';
 
 const CHECK_EVERY_MS = 20;
-/** Each of them is tried after each release, and keeps the memory of its call. */
+/** Each waiting attempt is made again after each release, and its call keeps its memory meanwhile. */
 const MAX_WAITING = 500;
 
 /** Nothing was changed at another server, so the client may repeat the request after a moment. */
