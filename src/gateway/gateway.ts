@@ -11,6 +11,7 @@ import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
 import { messages } from './http/messages.ts';
 import { requestPath } from './http/request-target.ts';
+import { recordOf } from './record/request-record.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
 import { MemoryReplayStore } from './refresh/memory-store.ts';
 import { RedisConnection } from './refresh/redis-connection.ts';
@@ -24,7 +25,6 @@ import type { Settings } from './settings/settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { Telemetry } from './telemetry/telemetry.ts';
 import type { Traces } from './telemetry/traces.ts';
-import { traceOf } from './trace/request-trace.ts';
 import { UpstreamApi } from './upstream/upstream-api.ts';
 
 export interface GatewayOptions {
@@ -83,7 +83,7 @@ export function createGateway({
     .wrap((handle, request) => () => telemetry.observe(request, () => handle(request)))
     .headers({ 'x-content-type-options': 'nosniff' })
     .onRequest(({ request, set }) => {
-      set.headers['x-request-id'] = traceOf(request).headers['x-request-id'];
+      set.headers['x-request-id'] = recordOf(request).headers['x-request-id'];
     })
     .onError(({ error, request, set }) => {
       const failure = toGatewayError(error, request, routes());
@@ -120,7 +120,7 @@ export function createGateway({
     .use(upstreamProxyRoutes(parts, session));
   if (isTrustedProxy) {
     gateway.onRequest(({ request }) => {
-      traceOf(request).clientAddressHeaders = clientAddressHeaders(request, gateway.server, isTrustedProxy);
+      recordOf(request).clientAddressHeaders = clientAddressHeaders(request, gateway.server, isTrustedProxy);
     });
   }
   if (!production) {

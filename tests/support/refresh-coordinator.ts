@@ -2,13 +2,13 @@
 
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { type Clock, systemClock } from '../../src/gateway/refresh/clock.ts';
 import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import { RedisConnection, type RedisObserver } from '../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import type { ReplayStore } from '../../src/gateway/refresh/store.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import { RequestTrace } from '../../src/gateway/trace/request-trace.ts';
 import { UpstreamApi } from '../../src/gateway/upstream/upstream-api.ts';
 import type { ScriptedUpstream } from './scripted-upstream.ts';
 import { testSettings } from './world.ts';
@@ -25,8 +25,8 @@ export function newLedger(): Budget {
   return new Budget(1024 ** 3);
 }
 
-export function newTrace(): RequestTrace {
-  return new RequestTrace(new Request('http://gateway.test'));
+export function newRequestRecord(): RequestRecord {
+  return new RequestRecord(new Request('http://gateway.test'));
 }
 
 export function refreshCoordinatorOver(

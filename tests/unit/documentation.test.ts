@@ -2,10 +2,10 @@ import { describe, expect, it } from 'bun:test';
 import { dependencies, devDependencies, scripts } from '../../package.json';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
+import { recordOf } from '../../src/gateway/record/request-record.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
-import { traceOf } from '../../src/gateway/trace/request-trace.ts';
 import { readAlerts } from '../monitoring/alerts.ts';
 import {
   allDocuments,
@@ -105,7 +105,7 @@ function observeEverything() {
   const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: '/api/health' });
   telemetry.redisObserver().onUp();
   const request = new Request('http://localhost/api/music/models');
-  const trace = traceOf(request);
+  const trace = recordOf(request);
   trace.calls.push({ call: 'models', outcome: 200, ms: 1 });
   Object.assign(trace, {
     refresh: 'renewed',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import fc from 'fast-check';
-import { RequestTrace } from '../../src/gateway/trace/request-trace.ts';
+import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { fetchSliced, longRange } from '../../src/gateway/upstream/fetch-sliced.ts';
 import type { UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../../src/gateway/upstream/upstream-response.ts';
@@ -137,11 +137,11 @@ async function read({ body }: UpstreamResponse, pieces = Number.POSITIVE_INFINIT
 }
 
 async function ask(upstream: Upstream, range: string, sliceBytes: number) {
-  const trace = new RequestTrace(new Request('http://gateway.test'));
+  const record = new RequestRecord(new Request('http://gateway.test'));
   const call = callFor(range);
   const wanted = longRange(call, sliceBytes);
-  const response = wanted ? fetchSliced(call, wanted, sliceBytes, upstream, trace) : upstream.fetch(call);
-  return { trace, isSliced: wanted !== undefined, response: await response.catch(() => undefined) };
+  const response = wanted ? fetchSliced(call, wanted, sliceBytes, upstream, record) : upstream.fetch(call);
+  return { record, isSliced: wanted !== undefined, response: await response.catch(() => undefined) };
 }
 
 const CASES = 100_000;
@@ -217,7 +217,7 @@ describe('fetchSliced()', () => {
 
   it('asks for each slice of the same representation, without the conditions of the client', async () => {
     const upstream = new Upstream(trackOf(10, 1), []);
-    const { trace, response } = await ask(upstream, 'bytes=1-', 4);
+    const { record, response } = await ask(upstream, 'bytes=1-', 4);
     if (!response) throw new Error('no response');
     expect(response.headers.get('content-range')).toBe('bytes 1-9/10');
     expect((await read(response)).isWhole).toBe(true);
@@ -226,8 +226,8 @@ describe('fetchSliced()', () => {
       { range: 'bytes=5-8', 'if-range': ETAG },
       { range: 'bytes=9-9', 'if-range': ETAG },
     ]);
-    expect(trace.slices).toBe(3);
-    expect(trace.calls).toEqual([]);
+    expect(record.slices).toBe(3);
+    expect(record.calls).toEqual([]);
   });
 
   it.each([
@@ -238,10 +238,10 @@ describe('fetchSliced()', () => {
     'ends one byte earlier',
   ] as const)('asks again as the client did when the first slice %s', async (fault) => {
     const upstream = new Upstream(trackOf(10, 1), [fault]);
-    const { trace, response } = await ask(upstream, 'bytes=1-', 4);
+    const { record, response } = await ask(upstream, 'bytes=1-', 4);
     expect(upstream.calls.map(({ headers }) => headers['range'])).toEqual(['bytes=1-4', 'bytes=1-']);
     expect(response && (await read(response)).bytes).toEqual([...trackOf(10, 1).slice(1)]);
-    expect(trace.slices).toBeUndefined();
+    expect(record.slices).toBeUndefined();
   });
 
   it.each([200, 304, 412, 416, 500] as const)('relays a first response with the status %i', async (code) => {

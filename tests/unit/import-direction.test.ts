@@ -7,7 +7,7 @@ import { runToEnd } from '../support/run-to-end.ts';
 /** What files of a folder must not import. */
 const REFUSED = {
   'src/gateway/settings': ['../http/errors.ts'],
-  'src/gateway/trace': ['../http/errors.ts'],
+  'src/gateway/record': ['../http/errors.ts'],
   'src/gateway/http': ['../upstream/fetch-upstream.ts', '../session/session.ts', '../telemetry/telemetry.ts'],
   'src/gateway/http/admission': ['../../upstream/fetch-upstream.ts'],
   'src/gateway/upstream': ['../refresh/coordinator.ts', '../session/cookies.ts', '../gateway.ts'],
@@ -43,7 +43,7 @@ const ALLOWED = {
   'src/gateway/upstream': ['../http/errors.ts'],
   'src/gateway/http': ['../settings/settings.ts'],
   'src/gateway/http/admission': ['../errors.ts'],
-  'src/gateway/telemetry': ['../trace/request-trace.ts'],
+  'src/gateway/telemetry': ['../record/request-record.ts'],
   'src/gateway/check': ['../refresh/redis-commands.ts'],
   'src/gateway/openapi': ['../routes/schemas.ts'],
   'src/demo': ['../gateway/gateway.ts'],

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest, mock } from 'bun:test';
 import { observedSource } from '../../src/gateway/http/observed-body.ts';
 import { ReaderAllowance } from '../../src/gateway/http/reader-allowance.ts';
-import { traceOf } from '../../src/gateway/trace/request-trace.ts';
+import { recordOf } from '../../src/gateway/record/request-record.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
 const KiB = 1024;
@@ -72,12 +72,12 @@ describe('observedSource()', () => {
         seen.isCancelled = true;
       },
     });
-    const trace = traceOf(new Request('http://gateway.test'));
+    const record = recordOf(new Request('http://gateway.test'));
     const source =
       kind === 'paid'
-        ? observedSource({ firstPiece: new Uint8Array(KiB), reader: rest.getReader() }, trace, 280_000)
-        : observedSource({ reader: rest.getReader() }, trace);
-    void trace.bodyEnd?.then(() => {
+        ? observedSource({ firstPiece: new Uint8Array(KiB), reader: rest.getReader() }, record, 280_000)
+        : observedSource({ reader: rest.getReader() }, record);
+    void record.bodyEnd?.then(() => {
       seen.hasEnded = true;
     });
     const sizes: number[] = [];
@@ -101,7 +101,7 @@ describe('observedSource()', () => {
     return {
       cancel: () => source.cancel?.(),
       sink,
-      trace,
+      record,
       seen,
       push: (bytes: number) => controller?.enqueue(new Uint8Array(bytes)),
       close: () => controller?.close(),
@@ -109,7 +109,7 @@ describe('observedSource()', () => {
   }
 
   it('passes every piece on but empty ones, and frees its memory', async () => {
-    const { sink, seen, trace, push, close } = observe('paid');
+    const { sink, seen, record, push, close } = observe('paid');
     for (const bytes of [0, 2, 0, 0, 3, 0]) push(bytes);
     close();
     await settle();
@@ -118,14 +118,14 @@ describe('observedSource()', () => {
     expect(sink.end).toHaveBeenCalledTimes(1);
     expect(sink.close).not.toHaveBeenCalled();
     expect(seen).toMatchObject({ hasEnded: true, isCancelled: false });
-    expect(trace).toMatchObject({ bytes: KiB + 5, clientGone: undefined, brokenBody: false });
+    expect(record).toMatchObject({ bytes: KiB + 5, clientGone: undefined, brokenBody: false });
   });
 
   it.each([
     ['cancels the upstream of a relayed body', 'relayed'],
     ['reads a paid body to its end', 'paid'],
   ] as const)('%s when its reader stops, and closes the connection', async (_, kind) => {
-    const { sink, trace, seen, push, close } = observe(kind);
+    const { sink, record, seen, push, close } = observe(kind);
     for (let piece = 0; piece < 2; piece++) push(64 * KiB);
     await settle();
     sink.isReading = false;
@@ -134,7 +134,7 @@ describe('observedSource()', () => {
     expect(sink.close).not.toHaveBeenCalled();
     await pass(6000);
     expect(sink.close.mock.calls).toEqual([[new Error()]]);
-    expect(trace).toMatchObject({ clientGone: 'streaming', cause: 'slow reader' });
+    expect(record).toMatchObject({ clientGone: 'streaming', cause: 'slow reader' });
     if (kind === 'paid') {
       push(64 * KiB);
       await settle();
@@ -151,7 +151,7 @@ describe('observedSource()', () => {
     ['60 s of silence', 60_000, 0],
     ['paidMs, although it flows', 280_000, 30_000],
   ])('cancels a paid body whose client has disconnected after %s', async (_, endsAfterMs, pieceEveryMs) => {
-    const { cancel, trace, seen, push } = observe('paid');
+    const { cancel, record, seen, push } = observe('paid');
     await settle();
     await cancel();
     for (let now = 0; now < endsAfterMs - 1000; now += 1000) {
@@ -161,17 +161,17 @@ describe('observedSource()', () => {
     expect(seen).toMatchObject({ isCancelled: false, hasEnded: false });
     await pass(1000);
     expect(seen).toMatchObject({ isCancelled: true, hasEnded: true });
-    expect(trace).toMatchObject({ clientGone: 'streaming', brokenBody: false, bytes: KiB });
+    expect(record).toMatchObject({ clientGone: 'streaming', brokenBody: false, bytes: KiB });
     expect(jest.getTimerCount()).toBe(0);
   });
 
   it('cancels a paid body when its upstream was silent until the connection was cut', async () => {
-    const { cancel, trace, seen } = observe('paid');
+    const { cancel, record, seen } = observe('paid');
     await settle();
     jest.setSystemTime(Date.now() + 60_000);
     await cancel();
     await settle();
     expect(seen).toMatchObject({ isCancelled: true, hasEnded: true });
-    expect(trace).toMatchObject({ brokenBody: true, cause: 'stalled', clientGone: undefined });
+    expect(record).toMatchObject({ brokenBody: true, cause: 'stalled', clientGone: undefined });
   });
 });

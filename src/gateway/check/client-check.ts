@@ -2,8 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { isOutage } from '../http/proxy-status.ts';
+import { type OAuthError, type RequestRecord, recordOf } from '../record/request-record.ts';
 import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
-import { type OAuthError, type RequestTrace, traceOf } from '../trace/request-trace.ts';
 import { exchangeCode } from '../upstream/exchange-code.ts';
 import { DEADLINE_MS, type Finding, shownAddress } from './finding.ts';
 import { failureText } from './http-probe.ts';
@@ -14,7 +14,7 @@ import { failureText } from './http-probe.ts';
  * @see RFC 6749 section 5.2
  */
 export async function checkClient(provider: IdentityProviderSettings): Promise<Finding> {
-  const trace = traceOf(new Request(provider.tokenUrl));
+  const record = recordOf(new Request(provider.tokenUrl));
   const grant = {
     code: 'check-config',
     codeVerifier: randomBytes(32).toString('base64url'),
@@ -22,20 +22,20 @@ export async function checkClient(provider: IdentityProviderSettings): Promise<F
   };
   let failure: unknown;
   try {
-    await exchangeCode(provider, DEADLINE_MS, grant, trace);
+    await exchangeCode(provider, DEADLINE_MS, grant, record);
   } catch (error) {
     failure = error;
   }
-  return findingOf(provider, trace, failure);
+  return findingOf(provider, record, failure);
 }
 
-function findingOf(provider: IdentityProviderSettings, trace: RequestTrace, failure: unknown): Finding {
+function findingOf(provider: IdentityProviderSettings, record: RequestRecord, failure: unknown): Finding {
   const endpoint = `the token endpoint ${shownAddress(provider.tokenUrl)}`;
-  const status = trace.calls.at(-1)?.outcome;
+  const status = record.calls.at(-1)?.outcome;
   if (typeof status !== 'number')
-    return { level: 'error', text: `IDP_URL: ${endpoint} ${failureText(failure, trace)}` };
+    return { level: 'error', text: `IDP_URL: ${endpoint} ${failureText(failure, record)}` };
   // A provider that has a problem of its own has not judged the client.
-  switch (isOutage(status) ? undefined : trace.oauthError) {
+  switch (isOutage(status) ? undefined : record.oauthError) {
     case 'invalid_grant':
       return { level: 'ok', text: `IDP_CLIENT_ID: ${endpoint} accepts the client` };
     case 'invalid_client':
@@ -49,7 +49,7 @@ function findingOf(provider: IdentityProviderSettings, trace: RequestTrace, fail
       return { level: 'error', text };
     }
     default:
-      return unclear(endpoint, status, trace.oauthError);
+      return unclear(endpoint, status, record.oauthError);
   }
 }
 

@@ -1,8 +1,8 @@
 /** Asks an HTTP server for a response, in the way in which the gateway makes its own calls. */
 
 import { errorCode } from '../http/error-summary.ts';
-import type { ProxyError } from '../trace/proxy-error.ts';
-import { type CallName, type RequestTrace, traceOf } from '../trace/request-trace.ts';
+import type { ProxyError } from '../record/request-record.ts';
+import { type CallName, type RequestRecord, recordOf } from '../record/request-record.ts';
 import { fetchUpstream } from '../upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { DEADLINE_MS } from './finding.ts';
@@ -14,13 +14,13 @@ export type Probed =
 
 /** Never rejects. The response may have any status. */
 export async function probe(name: CallName, url: string): Promise<Probed> {
-  const trace = traceOf(new Request(url));
+  const record = recordOf(new Request(url));
   const headers = { accept: 'application/json' };
   const call = { name, method: 'GET', url, headers, timeoutMs: DEADLINE_MS, bodyMode: 'buffered' } as const;
   try {
-    return { response: await fetchUpstream(call, trace), receivedAt: Date.now() };
+    return { response: await fetchUpstream(call, record), receivedAt: Date.now() };
   } catch (error) {
-    return { problem: failureText(error, trace) };
+    return { problem: failureText(error, record) };
   }
 }
 
@@ -43,8 +43,8 @@ const CERTIFICATES: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
 };
 
-/** Says why a call that has this trace got no response. */
-export function failureText(error: unknown, { calls }: RequestTrace): string {
+/** Says why a call that has this record got no response. */
+export function failureText(error: unknown, { calls }: RequestRecord): string {
   const cause = error instanceof Error ? error.cause : undefined;
   const code = errorCode(cause);
   const outcome = calls.at(-1)?.outcome;

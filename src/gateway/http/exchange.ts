@@ -1,7 +1,7 @@
 /** A request with the response to it: what handlers know of a request, and how they respond. */
 
 import type { Context } from 'elysia';
-import { type RequestTrace, traceOf } from '../trace/request-trace.ts';
+import { type RequestRecord, recordOf } from '../record/request-record.ts';
 import type { Piece } from './body-reader.ts';
 import { describeCause, placeOf } from './error-summary.ts';
 import { errorEnvelope, type GatewayError } from './errors.ts';
@@ -22,17 +22,17 @@ export class Exchange implements Connection {
   readonly server: Connection['server'];
   /** Elysia's settings of the response. Its headers go into whatever response is sent. */
   readonly set: Context['set'];
-  readonly trace: RequestTrace;
+  readonly record: RequestRecord;
 
   constructor(request: Request, set: Context['set'], server: Connection['server']) {
     this.request = request;
     this.server = server;
     this.set = set;
-    this.trace = traceOf(request);
+    this.record = recordOf(request);
   }
 
   /**
-   * Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the trace.
+   * Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the record.
    *
    * @param paidMs see {@link observedSource}
    */
@@ -42,12 +42,12 @@ export class Exchange implements Connection {
     return new Response(sent, { status, headers: Object.assign(this.#takeHeaders(), headers) });
   }
 
-  /** Responds with the error envelope, and notes the failure in the trace. */
+  /** Responds with the error envelope, and notes the failure in the record. */
   fail(failure: GatewayError): Response {
     const { reason, cause, status } = failure;
-    this.trace.reason = reason;
-    if (cause !== undefined) this.trace.cause = describeCause(cause);
-    if (reason === 'internalError') this.trace.cause = `${this.trace.cause} ${placeOf(cause)}`.trimEnd();
+    this.record.reason = reason;
+    if (cause !== undefined) this.record.cause = describeCause(cause);
+    if (reason === 'internalError') this.record.cause = `${this.record.cause} ${placeOf(cause)}`.trimEnd();
     const { body, headers } = errorEnvelope(failure, this.request.headers.get('accept-language'));
     return this.respond(body, status, headers);
   }
@@ -68,7 +68,7 @@ export class Exchange implements Connection {
   #counted(body: Body, paidMs?: number): ByteStream | Piece | null {
     if (isStreamed(body)) return this.#observed(body, paidMs);
     const bytes = body?.byteLength ?? 0;
-    this.trace.bytes = bytes;
+    this.record.bytes = bytes;
     // Bun would send a larger body with a system call for every part of every header, and then wait for delayed
     // acknowledgements of the client. It does neither for a stream.
     return body && bytes > ONE_PIECE_BYTES ? this.#observed({ firstPiece: body, reader: null }) : body;
@@ -76,7 +76,7 @@ export class Exchange implements Connection {
 
   #observed(body: StreamedBody, paidMs?: number): ByteStream {
     // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
-    return Reflect.construct(ReadableStream, [observedSource(body, this.trace, paidMs)]);
+    return Reflect.construct(ReadableStream, [observedSource(body, this.record, paidMs)]);
   }
 }
 

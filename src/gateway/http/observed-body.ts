@@ -1,6 +1,6 @@
 /** Passes a streamed body on and observes how it ends: Bun's own stream reports neither its size nor how it ended. */
 
-import type { RequestTrace } from '../trace/request-trace.ts';
+import type { RequestRecord } from '../record/request-record.ts';
 import { type BodyReader, cancelQuietly, drain, type Piece } from './body-reader.ts';
 import { describeCause } from './error-summary.ts';
 import { BEFORE_IDLE_TIMEOUT_MS } from './idle-timeout.ts';
@@ -20,7 +20,7 @@ export function isStreamed(body: StreamedBody | Piece | null): body is StreamedB
 const EMPTY: Piece = new Uint8Array();
 
 /**
- * Yields the same bytes, and notes in the trace how many and how the body ends. Each piece is sent before the next one
+ * Yields the same bytes, and notes in the record how many and how the body ends. Each piece is sent before the next one
  * is read. A direct source copies less than any other, and its connection closes at once when it fails.
  *
  * @param paidMs for a body that is paid for: it is read to its end even when its client has disconnected, for at most
@@ -28,35 +28,35 @@ const EMPTY: Piece = new Uint8Array();
  */
 export function observedSource(
   { firstPiece, reader }: StreamedBody,
-  trace: RequestTrace,
+  record: RequestRecord,
   paidMs?: number,
 ): Bun.DirectUnderlyingSource<Piece> {
   const allowance = new ReaderAllowance();
   const { promise: bodyEnd, resolve: end } = Promise.withResolvers<void>();
-  trace.bodyEnd = bodyEnd;
-  trace.bytes = 0;
+  record.bodyEnd = bodyEnd;
+  record.bytes = 0;
   let isOver = false;
   /** When the gateway last asked the upstream for more; infinite while it is not waiting. */
   let waitingSince = Number.POSITIVE_INFINITY;
 
   const onReaderLost = () => {
     isOver = true;
-    trace.clientGone ??= 'streaming';
+    record.clientGone ??= 'streaming';
     if (reader && paidMs !== undefined) return void drain(reader, paidMs).then(end);
     end();
     void cancelQuietly(reader);
   };
   const noteBreak = (cause: string) => {
     isOver = true;
-    trace.brokenBody = true;
-    trace.cause = cause;
+    record.brokenBody = true;
+    record.cause = cause;
     end();
   };
   /** Returns a promise only when the reader has to be waited for, because every piece would pay for it. */
   const write = (piece: Piece, sink: ReadableStreamDirectController): Promise<void> | undefined => {
     const bytes = piece.byteLength;
     if (bytes === 0) return undefined;
-    trace.bytes = (trace.bytes ?? 0) + bytes;
+    record.bytes = (record.bytes ?? 0) + bytes;
     const written = sink.write(piece);
     // Bun has sent or copied the piece. This frees its memory without waiting for the garbage collector.
     piece.buffer.transfer(0);
@@ -70,7 +70,7 @@ export function observedSource(
     sink: ReadableStreamDirectController,
   ) => {
     if ((await allowance.isTaken(bytes, read)) || isOver) return;
-    trace.cause = 'slow reader';
+    record.cause = 'slow reader';
     breakOff(sink);
     onReaderLost();
   };

@@ -1,6 +1,6 @@
 /** Classifies failures on the way to the upstream, so that clients can tell "never sent" from "may have happened". */
 
-import type { ProxyError } from '../trace/proxy-error.ts';
+import type { ProxyError } from '../record/request-record.ts';
 import { errorCode } from './error-summary.ts';
 
 /** Bun's fetch error codes. */

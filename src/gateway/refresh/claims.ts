@@ -1,6 +1,6 @@
 /** Refreshes a token under a claim in the replay store, so that no other request or instance refreshes it as well. */
 
-import type { RequestTrace } from '../trace/request-trace.ts';
+import type { RequestRecord } from '../record/request-record.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import type { Clock } from './clock.ts';
 import {
@@ -23,7 +23,7 @@ const POLL_MS = 40;
 export interface RefreshRequest {
   /** The token that the client presented. */
   readonly refreshToken: string;
-  readonly trace: RequestTrace;
+  readonly record: RequestRecord;
   /** In milliseconds since the epoch. */
   readonly arrivedAt: number;
 }
@@ -69,13 +69,13 @@ export class RefreshClaims {
   }
 
   /**
-   * Claims the refresh, or waits until another request or instance has made it, and notes that in the trace.
+   * Claims the refresh, or waits until another request or instance has made it, and notes that in the record.
    *
    * @param onRenewed called as soon as the token is known to be renewed, before its successor is decrypted
    */
   async claimOrWait(
     refreshToken: string,
-    { trace, arrivedAt }: RefreshRequest,
+    { record, arrivedAt }: RefreshRequest,
     onRenewed: () => void,
   ): Promise<Turn> {
     const key = refreshTokenHash(refreshToken);
@@ -91,7 +91,7 @@ export class RefreshClaims {
         const since = waitingSince.get(found.by) ?? this.#clock.now();
         waitingSince.set(found.by, since);
         if (!this.#isAbandoned(key, since)) {
-          trace.refresh = 'shared';
+          record.refresh = 'shared';
           await this.#clock.sleep(POLL_MS);
           continue;
         }
@@ -128,13 +128,13 @@ export class RefreshClaims {
    *
    * @param onOutcome called before the record is written: a later request has to read it, because a sign-out may follow
    */
-  async refresh(running: Running, trace: RequestTrace, onOutcome: () => void): Promise<RefreshOutcome> {
-    trace.refresh = 'renewed';
+  async refresh(running: Running, record: RequestRecord, onOutcome: () => void): Promise<RefreshOutcome> {
+    record.refresh = 'renewed';
     const stop = this.#clock.every(CLAIM_MS / 3, () => void this.#prolong(running));
     try {
-      const outcome = await this.#upstream.refresh(running.refreshToken, trace);
+      const outcome = await this.#upstream.refresh(running.refreshToken, record);
       onOutcome();
-      return await this.#settle(outcome, running, trace);
+      return await this.#settle(outcome, running, record);
     } finally {
       stop();
       this.#running.delete(running.key);
@@ -150,7 +150,7 @@ export class RefreshClaims {
     if (found?.kind === 'ended') running.ended = found;
   }
 
-  async #settle(outcome: RefreshVerdict, running: Running, trace: RequestTrace): Promise<RefreshOutcome> {
+  async #settle(outcome: RefreshVerdict, running: Running, request: RequestRecord): Promise<RefreshOutcome> {
     const { refreshToken, key, claim } = running;
     const { keepMs, issuedMs, signOut } = this.#lifetimes;
     const record = await recordOf(outcome, refreshToken, this.#clock.now());
@@ -169,7 +169,7 @@ export class RefreshClaims {
       if (pair) {
         // The refresh spent the token, so its sign-out is kept in full: the upstream may fail to sign out the new pair.
         await this.#store.end(key, found, signOut, true);
-        await this.#upstream.signOut(pair, trace).catch(() => {});
+        await this.#upstream.signOut(pair, request).catch(() => {});
       }
       return found;
     }

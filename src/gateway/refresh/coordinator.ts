@@ -1,7 +1,7 @@
 /** Shares one refresh among all requests with the same refresh token, because a rotating token works only once. */
 
+import type { RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { RequestTrace } from '../trace/request-trace.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { RefreshClaims, type RefreshRequest } from './claims.ts';
@@ -51,18 +51,18 @@ export class RefreshCoordinator {
    *
    * @param arrivedAt when the request arrived, in milliseconds since the epoch
    */
-  async refresh(refreshToken: string, trace: RequestTrace, arrivedAt: number): Promise<RefreshOutcome> {
+  async refresh(refreshToken: string, record: RequestRecord, arrivedAt: number): Promise<RefreshOutcome> {
     this.#requests++;
     if (this.#requests > MAX_WAITING) this.#store.stopWaiting();
-    return this.#refreshOrShare({ refreshToken, trace, arrivedAt }).finally(() => this.#requests--);
+    return this.#refreshOrShare({ refreshToken, record, arrivedAt }).finally(() => this.#requests--);
   }
 
   async #refreshOrShare(refreshing: RefreshRequest): Promise<RefreshOutcome> {
-    const { refreshToken, trace } = refreshing;
+    const { refreshToken, record } = refreshing;
     const known = this.#shared.get(refreshToken);
     if (known) {
       const outcome = await known;
-      trace.refresh = outcome.kind === 'renewed' ? 'shared' : outcome.kind;
+      record.refresh = outcome.kind === 'renewed' ? 'shared' : outcome.kind;
       return outcome;
     }
     // From here on, the next request with the token may arrive after the replay window has closed, or after a sign-out.
@@ -76,7 +76,7 @@ export class RefreshCoordinator {
     this.#shared.set(refreshToken, own);
     this.#inFlight.add(own);
     const outcome = await own;
-    if (outcome.kind !== 'renewed') trace.refresh = outcome.kind;
+    if (outcome.kind !== 'renewed') record.refresh = outcome.kind;
     return outcome;
   }
 
@@ -133,25 +133,25 @@ export class RefreshCoordinator {
   }
 
   async #claimOrFollow(refreshing: RefreshRequest, stopSharing: () => void): Promise<RefreshOutcome> {
-    const { refreshToken, trace, arrivedAt } = refreshing;
+    const { refreshToken, record, arrivedAt } = refreshing;
     const seen = new Set<string>();
     for (let token = refreshToken; ; ) {
       const turn = await this.#claims.claimOrWait(token, refreshing, stopSharing);
-      if (!turn.found) return this.#claims.refresh(turn.running, trace, stopSharing);
+      if (!turn.found) return this.#claims.refresh(turn.running, record, stopSharing);
       const { successor } = turn;
       if (!successor) return outcomeOf(turn.found);
       seen.add(token);
       token = successor.refreshToken;
-      if (seen.has(token)) return this.#replay(successor, trace);
+      if (seen.has(token)) return this.#replay(successor, record);
       if (!turn.hasWaited && this.#isLate(arrivedAt, successor)) return this.#reuse(refreshing, 'late');
       const standing = await this.#standingOf(successor, arrivedAt);
-      if (standing === 'newest') return this.#replay(successor, trace);
+      if (standing === 'newest') return this.#replay(successor, record);
       if (standing === 'presented') return this.#reuse(refreshing, 'presented');
     }
   }
 
-  #replay(successor: KeptPair, trace: RequestTrace): RefreshOutcome {
-    trace.refresh ??= 'replayed';
+  #replay(successor: KeptPair, record: RequestRecord): RefreshOutcome {
+    record.refresh ??= 'replayed';
     return { kind: 'renewed', pair: replayed(successor, this.#clock.now()) };
   }
 
@@ -174,17 +174,17 @@ export class RefreshCoordinator {
    * Sends a spent token to the upstream, unless its chain was signed out here. The record of its successor stays,
    * because a sign-out must find the rest of the chain.
    */
-  async #reuse({ refreshToken, trace }: RefreshRequest, why: 'presented' | 'late'): Promise<RefreshOutcome> {
+  async #reuse({ refreshToken, record }: RefreshRequest, why: 'presented' | 'late'): Promise<RefreshOutcome> {
     const before = await this.#endOfChain(refreshToken);
     if (before.record?.kind === 'ended') return before.record;
-    trace.refreshTokenReused = why;
-    trace.refresh = 'renewed';
-    const outcome = await this.#upstream.refresh(refreshToken, trace);
+    record.refreshTokenReused = why;
+    record.refresh = 'renewed';
+    const outcome = await this.#upstream.refresh(refreshToken, record);
     if (outcome.kind !== 'renewed') return outcome;
     await this.#store.markIssued(refreshTokenHash(outcome.pair.refreshToken), this.#lifetimes.issuedMs);
     const after = await this.#endOfChain(refreshToken);
     if (after.record?.kind !== 'ended') return outcome;
-    await this.#upstream.signOut(outcome.pair, trace).catch(() => {});
+    await this.#upstream.signOut(outcome.pair, record).catch(() => {});
     return after.record;
   }
 

@@ -27,7 +27,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
         const fields = await readFields(request, admission.requestBodies, SIGN_IN_FIELDS);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);
         const pair = await withoutIdleTimeout(exchange, 2 * api.timeouts.signInMs, () =>
-          api.signIn({ code, codeVerifier, redirectUri }, exchange.trace),
+          api.signIn({ code, codeVerifier, redirectUri }, exchange.record),
         );
         await beginSession(parts, exchange, await session.readTokens(), pair);
         return { ok: true };

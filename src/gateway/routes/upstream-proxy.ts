@@ -11,10 +11,10 @@ import { messages } from '../http/messages.ts';
 import { isStreamed } from '../http/observed-body.ts';
 import { relayedHeaders } from '../http/relayed-headers.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
+import type { RequestRecord } from '../record/request-record.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
-import type { RequestTrace } from '../trace/request-trace.ts';
 import { type Caller, fetchSliced, longRange } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { declaredLength, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
@@ -57,12 +57,14 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     call: UpstreamCall,
     permit: Permit,
     caller: Caller,
-    trace: RequestTrace,
+    record: RequestRecord,
   ): Promise<UpstreamResponse> => {
     const waiting = permit.reserveBodySoon(CALLS[kind].bodyBytes);
     if (waiting) await waiting;
     const range = longRange(call, sliceBytes);
-    const upstream = await (range ? fetchSliced(call, range, sliceBytes, caller, trace) : caller.fetch(call));
+    const upstream = await (range
+      ? fetchSliced(call, range, sliceBytes, caller, record)
+      : caller.fetch(call));
     try {
       permit.reserveBody(bodyBytes(upstream, sliceBytes));
       return upstream;
@@ -73,16 +75,16 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
   };
 
   const relayPublic = (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
-    const { request, trace } = exchange;
+    const { request, record } = exchange;
     const call = callOf('public', request, target);
     const permit = admission.enter('public', undefined);
     const caller = {
       fetch: (each: UpstreamCall) =>
-        withoutIdleTimeout(exchange, longestMs(each), () => fetchUpstream(each, trace)),
+        withoutIdleTimeout(exchange, longestMs(each), () => fetchUpstream(each, record)),
       fetchMore: fetchUpstream,
     };
-    return permit.during(trace, async () =>
-      relay(exchange, target, await fetchReserved('public', call, permit, caller, trace)),
+    return permit.during(record, async () =>
+      relay(exchange, target, await fetchReserved('public', call, permit, caller, record)),
     );
   };
 
@@ -98,7 +100,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
       const relayWith = (kind: CallKind, body?: RequestBody) =>
         session.during(kind, async (permit) => {
           const call = callOf('proxy', request, target, body);
-          const upstream = await fetchReserved(kind, call, permit, session, exchange.trace);
+          const upstream = await fetchReserved(kind, call, permit, session, exchange.record);
           return relay(exchange, target, upstream);
         });
       if (method === 'GET') return relayWith('get');

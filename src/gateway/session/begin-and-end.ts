@@ -2,8 +2,8 @@
 
 import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
+import type { RequestRecord } from '../record/request-record.ts';
 import { SENT_BEFORE_MS } from '../refresh/presented-tokens.ts';
-import type { RequestTrace } from '../trace/request-trace.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import type { FoundTokens } from './cookies.ts';
@@ -45,24 +45,28 @@ export async function endSession(
     // A refresh in flight in this process signs out its new pair itself.
     const revokes = signOutRevokes && !hadEnded && !refreshCoordinator.isRefreshing(last);
     const { signInMs, logoutMs } = api.timeouts;
-    const { trace } = exchange;
+    const { record } = exchange;
     await withoutIdleTimeout(exchange, revokes ? signInMs + 3 * logoutMs : logoutMs, async () => {
-      const needsRefresh = await signOut(api, pairs, trace);
-      if (revokes && needsRefresh) await refreshAndSignOut(api, last, trace);
+      const needsRefresh = await signOut(api, pairs, record);
+      if (revokes && needsRefresh) await refreshAndSignOut(api, last, record);
     });
   }
   cookies.clear(exchange.set);
 }
 
 /** @returns whether a refresh would help: there is no pair, or the access token of the last one has expired */
-async function signOut(api: UpstreamApi, pairs: readonly Pair[], trace: RequestTrace): Promise<boolean> {
-  const outcomes = await Promise.allSettled(pairs.map((pair) => api.signOut(pair, trace)));
+async function signOut(api: UpstreamApi, pairs: readonly Pair[], record: RequestRecord): Promise<boolean> {
+  const outcomes = await Promise.allSettled(pairs.map((pair) => api.signOut(pair, record)));
   const last = outcomes.at(-1);
   return last === undefined || (last.status === 'fulfilled' && last.value === 401);
 }
 
 /** The refresh is not shared, because the session has ended here and no request may get the new pair. */
-async function refreshAndSignOut(api: UpstreamApi, refreshToken: string, trace: RequestTrace): Promise<void> {
-  const outcome = await api.refresh(refreshToken, trace, 'signOuts');
-  if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], trace);
+async function refreshAndSignOut(
+  api: UpstreamApi,
+  refreshToken: string,
+  record: RequestRecord,
+): Promise<void> {
+  const outcome = await api.refresh(refreshToken, record, 'signOuts');
+  if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], record);
 }

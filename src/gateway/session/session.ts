@@ -7,8 +7,8 @@ import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { messageKey, messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
+import type { CallerRecord } from '../record/request-record.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
-import type { CallerTrace } from '../trace/request-trace.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
@@ -80,7 +80,7 @@ export class Session {
     const admitted = (tokens: FoundTokens) => {
       const permit = this.#parts.admission.enter(kind, tokenOf(tokens));
       this.#permit = permit;
-      return permit.during(this.#exchange.trace, () => work(permit));
+      return permit.during(this.#exchange.record, () => work(permit));
     };
     // Not an async function, because that would slow down every request.
     const read = this.readTokens();
@@ -107,7 +107,7 @@ export class Session {
    *
    * @throws GatewayError 401 when the session was signed out, 502 when the upstream cannot be reached
    */
-  async fetchMore(call: UpstreamCall, trace: CallerTrace): Promise<UpstreamResponse> {
+  async fetchMore(call: UpstreamCall, record: CallerRecord): Promise<UpstreamResponse> {
     const { accessToken = '', refreshToken } = this.#tokens ?? (await this.readTokens());
     const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
     // A fast download makes hundreds of these calls.
@@ -116,7 +116,7 @@ export class Session {
       if (!this.#pair) throw new GatewayError(401, messages.sessionEnded);
       this.#knownUntil = performance.now() + NEWEST_FOR_MS;
     }
-    return this.#send(call, this.#pair?.accessToken ?? accessToken, trace);
+    return this.#send(call, this.#pair?.accessToken ?? accessToken, record);
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */
@@ -150,7 +150,7 @@ export class Session {
   ): Promise<UpstreamResponse> {
     const outcome = await this.#parts.refreshCoordinator.refresh(
       refreshToken,
-      this.#exchange.trace,
+      this.#exchange.record,
       this.#arrivedAt,
     );
     switch (outcome.kind) {
@@ -206,14 +206,14 @@ export class Session {
     delete headers['server-timing'];
   }
 
-  #send(call: UpstreamCall, accessToken: string, trace: CallerTrace = this.#exchange.trace) {
+  #send(call: UpstreamCall, accessToken: string, record: CallerRecord = this.#exchange.record) {
     const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
-    return fetchUpstream({ ...call, headers }, trace);
+    return fetchUpstream({ ...call, headers }, record);
   }
 
   #keep(tokens: FoundTokens): FoundTokens {
     this.#tokens = tokens;
-    if (tokens.isAmbiguous) this.#exchange.trace.reason = messageKey(messages.sessionCookieTwice);
+    if (tokens.isAmbiguous) this.#exchange.record.reason = messageKey(messages.sessionCookieTwice);
     if (tokens.unreadable.length) this.#cookies.clear(this.#exchange.set, tokens.unreadable);
     return tokens;
   }

@@ -4,7 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import packageJson from '../../../package.json' with { type: 'json' };
 import type { Admission } from '../http/admission/admission.ts';
 import { messages } from '../http/messages.ts';
-import type { RequestTrace } from '../trace/request-trace.ts';
+import type { RequestRecord } from '../record/request-record.ts';
 import { measureAdmission } from './admission-metrics.ts';
 
 const PREFIX = 'music_gateway_';
@@ -15,7 +15,7 @@ export interface EndedRequest {
   readonly route: string;
   readonly method: string;
   readonly status: number;
-  readonly trace: RequestTrace;
+  readonly record: RequestRecord;
 }
 
 /** @see https://prometheus.io/docs/practices/naming/ */
@@ -85,22 +85,22 @@ export class Metrics {
     this.#head.observe({ route }, headMs / 1000);
   }
 
-  ended({ route, method, status, trace }: EndedRequest): void {
+  ended({ route, method, status, record }: EndedRequest): void {
     this.#inFlight.dec({ route });
     // The client had disconnected: count this response neither as a success nor as a failure.
-    const label = trace.clientGone === 'waiting' ? 'none' : statusClass(status);
+    const label = record.clientGone === 'waiting' ? 'none' : statusClass(status);
     this.#requests.inc({ route, method, status: label });
-    for (const { call, outcome, ms } of trace.calls) {
+    for (const { call, outcome, ms } of record.calls) {
       const kind = typeof outcome === 'number' ? statusClass(outcome) : outcome;
       this.#upstream.observe({ call, outcome: kind }, ms / 1000);
     }
-    if (trace.refresh) this.#refreshes.inc({ outcome: trace.refresh });
-    if (trace.refreshTokenReused) this.#reuses.inc({ why: trace.refreshTokenReused });
-    if (trace.reason) this.#errors.inc({ reason: trace.reason });
-    if (trace.bytes) this.#sentBytes.inc({ route }, trace.bytes);
-    if (trace.slices) this.#slices.inc({ route }, trace.slices);
-    if (trace.clientGone) this.#aborts.inc({ route, phase: trace.clientGone });
-    if (trace.brokenBody) this.#brokenBodies.inc({ route });
+    if (record.refresh) this.#refreshes.inc({ outcome: record.refresh });
+    if (record.refreshTokenReused) this.#reuses.inc({ why: record.refreshTokenReused });
+    if (record.reason) this.#errors.inc({ reason: record.reason });
+    if (record.bytes) this.#sentBytes.inc({ route }, record.bytes);
+    if (record.slices) this.#slices.inc({ route }, record.slices);
+    if (record.clientGone) this.#aborts.inc({ route, phase: record.clientGone });
+    if (record.brokenBody) this.#brokenBodies.inc({ route });
   }
 
   /** Lines of the log could not be written, or were dropped, which the log itself cannot say. */

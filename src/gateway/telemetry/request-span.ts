@@ -19,8 +19,8 @@ import {
   ATTR_SERVER_PORT,
   HTTP_REQUEST_METHOD_VALUE_OTHER,
 } from '@opentelemetry/semantic-conventions';
-import type { CallSpan, CallTrace, RequestSpan, RequestTrace } from '../trace/request-trace.ts';
-import type { TraceContext } from '../trace/trace-context.ts';
+import type { CallRecord, CallSpan, RequestRecord, RequestSpan } from '../record/request-record.ts';
+import type { TraceContext } from '../record/trace-context.ts';
 
 /** What the conventions have no attribute for has the names of the log, below this one. */
 const OWN = 'music_gateway.';
@@ -78,7 +78,7 @@ export class ServerSpan implements RequestSpan {
     };
   }
 
-  end(status: number, { reason, refresh, slices, clientGone, brokenBody }: RequestTrace): void {
+  end(status: number, { reason, refresh, slices, clientGone, brokenBody }: RequestRecord): void {
     // A client that disconnected before the head has received no status, and no error either.
     const wasSent = clientGone !== 'waiting';
     if (wasSent) this.#span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, status);
@@ -92,7 +92,7 @@ export class ServerSpan implements RequestSpan {
   }
 }
 
-function endCall(span: Span, outcome: CallTrace['outcome']): void {
+function endCall(span: Span, outcome: CallRecord['outcome']): void {
   if (typeof outcome === 'number') span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, outcome);
   if (typeof outcome !== 'number' || outcome >= 400) fail(span, String(outcome));
   span.end();

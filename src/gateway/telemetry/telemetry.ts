@@ -3,8 +3,13 @@
 import type { Logger } from 'pino';
 import { isOutage } from '../http/proxy-status.ts';
 import { requestPath } from '../http/request-target.ts';
-import { type CallTrace, millisecondsSince, type RequestTrace, traceOf } from '../trace/request-trace.ts';
-import { traceIdOf } from '../trace/trace-context.ts';
+import {
+  type CallRecord,
+  millisecondsSince,
+  type RequestRecord,
+  recordOf,
+} from '../record/request-record.ts';
+import { traceIdOf } from '../record/trace-context.ts';
 import type { Metrics } from './metrics.ts';
 import type { Traces } from './traces.ts';
 
@@ -24,7 +29,7 @@ export interface TelemetryOptions {
 
 interface Observed {
   readonly request: Request;
-  readonly trace: RequestTrace;
+  readonly record: RequestRecord;
   readonly route: string;
   readonly method: string;
 }
@@ -47,10 +52,10 @@ export class Telemetry {
 
   /** @param handle responds to the request, synchronously or by a promise */
   observe(request: Request, handle: () => unknown): unknown {
-    const trace = traceOf(request);
+    const record = recordOf(request);
     const route = this.#routeOf(request.url);
     const method = METHODS.has(request.method) ? request.method : 'other';
-    const observed = { request, trace, route, method };
+    const observed = { request, record, route, method };
     this.#metrics?.began(route);
     this.#traces?.begin(request.headers, observed);
     const result = handle();
@@ -79,26 +84,26 @@ export class Telemetry {
 
   #responded(observed: Observed, response: unknown): unknown {
     if (!(response instanceof Response)) return response;
-    const { request, trace, route } = observed;
+    const { request, record, route } = observed;
     const { status } = response;
-    const headMs = millisecondsSince(trace.startedAt);
+    const headMs = millisecondsSince(record.startedAt);
     this.#metrics?.responded(route, headMs);
     // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
-    const hasWaited = trace.calls.length > 0 || trace.reason === 'bodyIncomplete';
-    if (hasWaited && request.signal.aborted) trace.clientGone = 'waiting';
-    if (trace.bodyEnd) trace.bodyEnd.then(() => this.#ended(observed, status, headMs));
+    const hasWaited = record.calls.length > 0 || record.reason === 'bodyIncomplete';
+    if (hasWaited && request.signal.aborted) record.clientGone = 'waiting';
+    if (record.bodyEnd) record.bodyEnd.then(() => this.#ended(observed, status, headMs));
     else this.#ended(observed, status, headMs);
     return response;
   }
 
-  #ended({ trace, route, method }: Observed, status: number, headMs: number): void {
-    if (trace.clientGone === 'waiting') trace.forgetResponse();
-    this.#metrics?.ended({ route, method, status, trace });
-    trace.span?.end(status, trace);
-    const level = this.#levelOf(route, method, status, trace);
+  #ended({ record, route, method }: Observed, status: number, headMs: number): void {
+    if (record.clientGone === 'waiting') record.forgetResponse();
+    this.#metrics?.ended({ route, method, status, record });
+    record.span?.end(status, record);
+    const level = this.#levelOf(route, method, status, record);
     if (!this.#logger.isLevelEnabled(level)) return;
-    const { headers, calls, refresh, refreshTokenReused, oauthError } = trace;
-    const { reason, cause, bytes, slices, clientGone, brokenBody } = trace;
+    const { headers, calls, refresh, refreshTokenReused, oauthError } = record;
+    const { reason, cause, bytes, slices, clientGone, brokenBody } = record;
     this.#logger[level](
       {
         requestId: headers['x-request-id'],
@@ -106,7 +111,7 @@ export class Telemetry {
         method,
         route,
         status,
-        durationMs: millisecondsSince(trace.startedAt),
+        durationMs: millisecondsSince(record.startedAt),
         headMs,
         bytes,
         slices,
@@ -123,10 +128,10 @@ export class Telemetry {
     );
   }
 
-  #levelOf(route: string, method: string, status: number, trace: RequestTrace) {
-    const { reason, brokenBody, clientGone, refreshTokenReused } = trace;
+  #levelOf(route: string, method: string, status: number, record: RequestRecord) {
+    const { reason, brokenBody, clientGone, refreshTokenReused } = record;
     if (reason === 'internalError') return 'error';
-    if (refreshTokenReused || trace.calls.some(isRefreshOutage)) return 'warn';
+    if (refreshTokenReused || record.calls.some(isRefreshOutage)) return 'warn';
     // Nobody can sign in until an operator corrects the client's registration.
     if (reason === 'clientRefused') return 'warn';
     // A response after the client has disconnected says nothing about the upstream.
@@ -151,6 +156,6 @@ export class Telemetry {
 }
 
 /** Whether the upstream reported a problem of its own instead of a verdict on the refresh token. */
-function isRefreshOutage({ call, outcome }: CallTrace): boolean {
+function isRefreshOutage({ call, outcome }: CallRecord): boolean {
   return call === 'refresh' && typeof outcome === 'number' && isOutage(outcome);
 }

@@ -27,10 +27,10 @@ import {
 import type { Logger } from 'pino';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { describeCause } from '../http/error-summary.ts';
+import type { RequestRecord } from '../record/request-record.ts';
+import { receivedContext } from '../record/trace-context.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { TraceSettings } from '../settings/trace-settings.ts';
-import type { RequestTrace } from '../trace/request-trace.ts';
-import { receivedContext } from '../trace/trace-context.ts';
 import { ServerSpan } from './request-span.ts';
 
 const { name: SCOPE, version } = packageJson;
@@ -70,10 +70,10 @@ export class Traces {
   }
 
   /** Begins the span of a request, and makes it the parent of the request's trace context. */
-  begin(headers: Headers, { trace, route, method }: BegunRequest): void {
+  begin(headers: Headers, { record, route, method }: BegunRequest): void {
     const span = new ServerSpan(this.#tracer, receivedContext(headers), route, method);
-    trace.span = span;
-    trace.headers = { ...trace.headers, traceparent: span.traceparent };
+    record.span = span;
+    record.headers = { ...record.headers, traceparent: span.traceparent };
   }
 
   /** Exports what is still in the queue, if that is possible in a short time. */
@@ -84,7 +84,7 @@ export class Traces {
 }
 
 interface BegunRequest {
-  readonly trace: RequestTrace;
+  readonly record: RequestRecord;
   readonly route: string;
   readonly method: string;
 }

@@ -3,7 +3,7 @@
 import { GatewayError } from '../http/errors.ts';
 import { type Message, messages } from '../http/messages.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
-import type { ProxyError } from '../trace/proxy-error.ts';
+import type { ProxyError } from '../record/request-record.ts';
 
 export interface FailureTexts {
   readonly unreachable: Message;

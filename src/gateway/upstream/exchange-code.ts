@@ -4,8 +4,8 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
+import type { OAuthError, RequestRecord } from '../record/request-record.ts';
 import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
-import type { OAuthError, RequestTrace } from '../trace/request-trace.ts';
 import { authenticate } from './client-authentication.ts';
 import { fetchUpstream } from './fetch-upstream.ts';
 import { Token } from './token-pair.ts';
@@ -45,7 +45,7 @@ export async function exchangeCode(
   provider: IdentityProviderSettings,
   timeoutMs: number,
   { code, codeVerifier, redirectUri }: AuthorizationGrant,
-  trace: RequestTrace,
+  record: RequestRecord,
 ): Promise<string> {
   const form = new URLSearchParams({
     grant_type: 'authorization_code',
@@ -70,13 +70,13 @@ export async function exchangeCode(
       bodyMode: 'buffered',
       texts: FAILURE_TEXTS,
     },
-    trace,
+    record,
   );
   const body = jsonOf(response);
   if (isSuccess(response) && Value.Check(TokenResponse, body)) return body.access_token;
-  trace.oauthError = oauthErrorOf(body);
+  record.oauthError = oauthErrorOf(body);
   const status = response.status >= 400 ? response.status : 401;
-  throw new GatewayError(status, refusalText(status, trace.oauthError));
+  throw new GatewayError(status, refusalText(status, record.oauthError));
 }
 
 function oauthErrorOf(body: unknown): OAuthError | undefined {

@@ -2,7 +2,7 @@
 
 import type { BodyReader, Piece } from '../http/body-reader.ts';
 import { BEFORE_IDLE_TIMEOUT_MS } from '../http/idle-timeout.ts';
-import type { CallerTrace, RequestTrace } from '../trace/request-trace.ts';
+import type { CallerRecord, RequestRecord } from '../record/request-record.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
 import { discard, type UpstreamResponse } from './upstream-response.ts';
 
@@ -17,7 +17,7 @@ const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodi
 export interface Caller {
   fetch(call: UpstreamCall): Promise<UpstreamResponse>;
   /** Makes a call after the head has been sent, so that a refresh is impossible. */
-  fetchMore(call: UpstreamCall, trace: CallerTrace): Promise<UpstreamResponse>;
+  fetchMore(call: UpstreamCall, record: CallerRecord): Promise<UpstreamResponse>;
 }
 
 /** Bytes from the first to the last one, both included. */
@@ -57,7 +57,7 @@ export async function fetchSliced(
   wanted: Range,
   sliceBytes: number,
   caller: Caller,
-  trace: RequestTrace,
+  record: RequestRecord,
 ): Promise<UpstreamResponse> {
   const slice = { first: wanted.first, last: wanted.first + sliceBytes - 1 };
   const response = await caller.fetch(withRange(call, slice));
@@ -78,13 +78,13 @@ export async function fetchSliced(
   continued.set('content-range', `bytes ${whole.first}-${whole.last}/${total}`);
   continued.set('content-length', String(whole.last - whole.first + 1));
   const begun = body instanceof Uint8Array ? { firstPiece: body, reader: null } : body;
-  trace.slices = 1;
+  record.slices = 1;
   const known = {
-    ...{ caller, etag, total, sliceBytes, trace },
+    ...{ caller, etag, total, sliceBytes, record },
     // While a slice is awaited the client gets nothing.
     timeoutMs: Math.min(call.timeoutMs, BEFORE_IDLE_TIMEOUT_MS),
     call: { ...call, headers: { ...withoutConditions(call.headers), 'if-range': etag } },
-    callerTrace: withoutCalls(trace),
+    callerRecord: withoutCalls(record),
   };
   const reader = new SlicedReader(begun.reader, begun.firstPiece?.byteLength ?? 0, whole, known);
   return { ...response, headers: continued, body: { ...begun, reader }, isSliced: true };
@@ -97,8 +97,8 @@ interface Known {
   readonly total: number;
   readonly sliceBytes: number;
   readonly timeoutMs: number;
-  readonly trace: RequestTrace;
-  readonly callerTrace: CallerTrace;
+  readonly record: RequestRecord;
+  readonly callerRecord: CallerRecord;
 }
 
 class SlicedReader implements BodyReader {
@@ -141,9 +141,9 @@ class SlicedReader implements BodyReader {
 
   /** @throws SliceError when the response is not the next part of the same representation */
   async #slice(): Promise<Piece> {
-    const { call, caller, etag, total, sliceBytes, timeoutMs, trace, callerTrace } = this.#known;
+    const { call, caller, etag, total, sliceBytes, timeoutMs, record, callerRecord } = this.#known;
     const range = { first: this.#next, last: Math.min(this.#next + sliceBytes - 1, this.#last) };
-    trace.slices = (trace.slices ?? 0) + 1;
+    record.slices = (record.slices ?? 0) + 1;
     const next: UpstreamCall = {
       ...withRange(call, range),
       bodyMode: 'buffered',
@@ -154,7 +154,7 @@ class SlicedReader implements BodyReader {
         if (bytes > sliceBytes) throw new SliceError('length');
       },
     };
-    const { status, headers, body } = await caller.fetchMore(next, callerTrace);
+    const { status, headers, body } = await caller.fetchMore(next, callerRecord);
     if (status !== 206) throw new SliceError(`status ${status}`);
     if (strongEtag(headers) !== etag) throw new SliceError('etag');
     if (headers.has('content-encoding')) throw new SliceError('encoding');
@@ -167,7 +167,7 @@ class SlicedReader implements BodyReader {
 }
 
 /** Log, metrics and traces have the first call, of which the slices are parts. */
-function withoutCalls({ headers, clientAddressHeaders }: RequestTrace): CallerTrace {
+function withoutCalls({ headers, clientAddressHeaders }: RequestRecord): CallerRecord {
   return {
     headers,
     clientAddressHeaders,

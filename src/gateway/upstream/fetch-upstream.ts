@@ -7,12 +7,12 @@ import { IDLE_TIMEOUT_SECONDS } from '../http/idle-timeout.ts';
 import { proxyErrorOf } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
 import {
-  type CallerTrace,
+  type CallerRecord,
   type CallName,
+  type CallRecord,
   type CallSpan,
-  type CallTrace,
   millisecondsSince,
-} from '../trace/request-trace.ts';
+} from '../record/request-record.ts';
 import { type FailureTexts, failure, invalid, ownErrorOf } from './call-failure.ts';
 import {
   awaitFirstByte,
@@ -76,14 +76,14 @@ export function longestMs({ timeoutMs, bodyMode }: UpstreamCall): number {
 /**
  * Sends the call and returns the response, whatever its status.
  *
- * @param trace the trace of the request for which the call is made
+ * @param record the record of the request for which the call is made
  * @throws GatewayError 502 when the server cannot be reached, is late, or does not respond with valid HTTP
  */
-export async function fetchUpstream(call: UpstreamCall, trace: CallerTrace): Promise<UpstreamResponse> {
+export async function fetchUpstream(call: UpstreamCall, record: CallerRecord): Promise<UpstreamResponse> {
   const startedAt = performance.now();
-  const span = trace.span?.beginCall(call);
-  const remember = (outcome: CallTrace['outcome']) => {
-    trace.calls.push({ call: call.name, outcome, ms: millisecondsSince(startedAt) });
+  const span = record.span?.beginCall(call);
+  const remember = (outcome: CallRecord['outcome']) => {
+    record.calls.push({ call: call.name, outcome, ms: millisecondsSince(startedAt) });
     span?.end(outcome);
   };
   const controller = new AbortController();
@@ -94,7 +94,7 @@ export async function fetchUpstream(call: UpstreamCall, trace: CallerTrace): Pro
   call.signal?.addEventListener('abort', abort);
   if (call.signal?.aborted) abort();
   try {
-    const fetched = await send(call, trace, span, controller.signal);
+    const fetched = await send(call, record, span, controller.signal);
     if (!isValid(call, fetched)) {
       await cancelQuietly(fetched.body);
       throw invalid(call.texts);
@@ -134,7 +134,7 @@ function discardUnlessAdmitted(
 
 function send(
   call: UpstreamCall,
-  trace: CallerTrace,
+  record: CallerRecord,
   span: CallSpan | undefined,
   signal: AbortSignal,
 ): Promise<Response> {
@@ -142,10 +142,10 @@ function send(
     method: call.method,
     headers: {
       ...call.headers,
-      ...trace.headers,
+      ...record.headers,
       ...span?.headers,
       // The identity provider does not get it: the user has been there in person.
-      ...(call.name !== 'token' && trace.clientAddressHeaders),
+      ...(call.name !== 'token' && record.clientAddressHeaders),
     },
     ...(call.body === undefined ? {} : { body: call.body }),
     signal,

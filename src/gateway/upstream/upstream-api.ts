@@ -4,9 +4,9 @@ import type { Admission } from '../http/admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
+import type { RequestRecord } from '../record/request-record.ts';
 import { redirectUriFor } from '../settings/redirect-uris.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { RequestTrace } from '../trace/request-trace.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
@@ -63,15 +63,15 @@ export class UpstreamApi {
    * @throws GatewayError with the error status of either server, 401 or 502 when one of them returns no valid tokens,
    *   502 when it cannot be reached, 503 when there is no place for the calls
    */
-  async signIn(grant: AuthorizationGrant, trace: RequestTrace): Promise<TokenPair> {
+  async signIn(grant: AuthorizationGrant, record: RequestRecord): Promise<TokenPair> {
     const { signInMs } = this.timeouts;
     // Both places are taken first, because the code works only once.
     const response = await this.#admission.during('sessions', async () => {
       const identityAccessToken = await this.#admission.during('identityProvider', () =>
-        exchangeCode(this.#settings.identityProvider, signInMs, grant, trace),
+        exchangeCode(this.#settings.identityProvider, signInMs, grant, record),
       );
       const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
-      return this.#post('sign-in', '/v1/auth/idp', signInMs, body, trace);
+      return this.#post('sign-in', '/v1/auth/idp', signInMs, body, record);
     });
     const pair = readTokenPair(response);
     if (pair) return pair;
@@ -84,7 +84,7 @@ export class UpstreamApi {
    */
   async refresh(
     refreshToken: string,
-    trace: RequestTrace,
+    record: RequestRecord,
     kind: 'sessions' | 'signOuts' = 'sessions',
   ): Promise<RefreshVerdict> {
     try {
@@ -92,7 +92,7 @@ export class UpstreamApi {
       const body = { refresh_token: refreshToken };
       const response = await this.#admission.during(
         kind,
-        () => this.#post('refresh', '/v1/auth/refresh', signInMs, body, trace),
+        () => this.#post('refresh', '/v1/auth/refresh', signInMs, body, record),
         kind === 'signOuts' ? logoutMs : 0,
       );
       const pair = readTokenPair(response);
@@ -112,7 +112,7 @@ export class UpstreamApi {
    */
   async signOut(
     { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
-    trace: RequestTrace,
+    record: RequestRecord,
   ): Promise<number> {
     const { logoutMs } = this.timeouts;
     const deadline = performance.now() + logoutMs;
@@ -120,7 +120,7 @@ export class UpstreamApi {
     const authorization = { authorization: `Bearer ${accessToken}` };
     const send = () => {
       const leftMs = Math.max(1, deadline - performance.now());
-      return this.#post('sign-out', '/v1/auth/logout', leftMs, body, trace, authorization);
+      return this.#post('sign-out', '/v1/auth/logout', leftMs, body, record, authorization);
     };
     const { status } = await this.#admission.during('signOuts', send, logoutMs);
     return status;
@@ -168,7 +168,7 @@ export class UpstreamApi {
     path: string,
     timeoutMs: number,
     body: Readonly<Record<string, string>>,
-    trace: RequestTrace,
+    record: RequestRecord,
     headers?: Readonly<Record<string, string>>,
   ): Promise<UpstreamResponse> {
     return fetchUpstream(
@@ -181,7 +181,7 @@ export class UpstreamApi {
         timeoutMs,
         bodyMode: 'buffered',
       },
-      trace,
+      record,
     );
   }
 }

@@ -94,7 +94,7 @@ const CONTRADICTIONS: Readonly<Record<keyof typeof checks, (story: Story) => voi
     story.rejected(story.first, 70_000);
   },
   'only what was sent again is counted as a reuse': (story) => {
-    story.renewed(story.first, 0).request.trace.refreshTokenReused = 'late';
+    story.renewed(story.first, 0).request.record.refreshTokenReused = 'late';
   },
   'a request is rejected only after the upstream has rejected its token or its family': (story) => {
     story.request(story.first, 0, 'rejected');

@@ -83,15 +83,15 @@ export const checks: Readonly<Record<string, Check>> = {
           other.sent.order < second.sent.order,
       );
       const isCounted = facts.history.requests.some(
-        ({ token, trace }) => token.family === second.token.family && trace.refreshTokenReused,
+        ({ token, record }) => token.family === second.token.family && record.refreshTokenReused,
       );
       return isFirstReuse && !isCounted ? [`${nameOf(second)} was not counted`] : [];
     }),
 
   'only what was sent again is counted as a reuse': (facts) =>
     facts.history.requests
-      .filter(({ trace, token, isLost }) => {
-        if (!trace.refreshTokenReused || isLost) return false;
+      .filter(({ record, token, isLost }) => {
+        if (!record.refreshTokenReused || isLost) return false;
         return facts.history.sends.filter((send) => send.token === token).length < 2;
       })
       .map((request) => `${nameOf(request)} was counted`),

@@ -1,6 +1,6 @@
 /** What happened in one schedule, as the checks read it. */
 
-import { RequestTrace } from '../../../src/gateway/trace/request-trace.ts';
+import { RequestRecord } from '../../../src/gateway/record/request-record.ts';
 
 export interface Moment {
   /** In virtual milliseconds. */
@@ -44,7 +44,7 @@ export interface Request {
   readonly token: Token;
   readonly instance: string;
   readonly arrived: Moment;
-  readonly trace: RequestTrace;
+  readonly record: RequestRecord;
   asked?: Moment;
   ended?: Moment;
   outcome?: 'renewed' | 'rejected' | 'unreachable' | 'ended';
@@ -122,8 +122,8 @@ export class History {
 
   request({ token, instance }: Place): Request {
     const arrived = this.present({ token, instance });
-    const trace = new RequestTrace(new globalThis.Request('http://gateway.test'));
-    const request: Request = { token, instance, arrived, trace };
+    const record = new RequestRecord(new globalThis.Request('http://gateway.test'));
+    const request: Request = { token, instance, arrived, record };
     this.requests.push(request);
     return request;
   }

@@ -137,8 +137,8 @@ class Schedule {
     shared.present(token.text, request.arrived.at);
     if (command.asksAfterMs > 0) await clock.sleep(command.asksAfterMs);
     request.asked = history.moment(`the request with ${token.text} at ${name} asks for a refresh`);
-    const outcome = await shared.refresh(token.text, request.trace, request.arrived.at);
-    const reuse = request.trace.refreshTokenReused ? ', counted as a reuse' : '';
+    const outcome = await shared.refresh(token.text, request.record, request.arrived.at);
+    const reuse = request.record.refreshTokenReused ? ', counted as a reuse' : '';
     request.ended = history.moment(`the request with ${token.text} at ${name}: ${outcome.kind}${reuse}`);
     request.outcome = outcome.kind;
     if (outcome.kind !== 'renewed') return;

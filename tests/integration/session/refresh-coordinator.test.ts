@@ -12,7 +12,7 @@ import {
   CLAIM,
   ManualClock,
   newLedger,
-  newTrace,
+  newRequestRecord,
   PATIENT,
   redisStoreAt,
   refreshCoordinatorOver,
@@ -59,7 +59,7 @@ async function startTwo(startStores: StartStores, environment: Environment = {})
     refreshCoordinatorOver(store, upstream, environment, clock),
   );
   if (!a || !b) throw new Error('there are two stores');
-  const traces = [newTrace(), newTrace()] as const;
+  const traces = [newRequestRecord(), newRequestRecord()] as const;
   return {
     ...{ upstream, response, stores, clock, traces, a, b },
     /** Both need the refresh of one token, and time passes until both have its outcome. */
@@ -137,16 +137,16 @@ function coordinationOver(startStores: StartStores): void {
     const { a, b, upstream, clock } = two;
     upstream.on(REFRESH, reply(200, PAIR));
     const presentedAt = clock.now();
-    expect((await a.refresh('t1', newTrace(), presentedAt)).kind).toBe('renewed');
+    expect((await a.refresh('t1', newRequestRecord(), presentedAt)).kind).toBe('renewed');
     b.present('t2', presentedAt);
     upstream.on(REFRESH, reply(401));
     for (const each of [a, b]) {
-      expect((await each.refresh('t1', newTrace(), presentedAt + 10_000)).kind).toBe('renewed');
+      expect((await each.refresh('t1', newRequestRecord(), presentedAt + 10_000)).kind).toBe('renewed');
     }
     expect(upstream.calls).toHaveLength(1);
-    const trace = newTrace();
-    expect((await a.refresh('t1', trace, presentedAt + 10_001)).kind).toBe('rejected');
-    expect(trace.refreshTokenReused).toBe('presented');
+    const record = newRequestRecord();
+    expect((await a.refresh('t1', record, presentedAt + 10_001)).kind).toBe('rejected');
+    expect(record.refreshTokenReused).toBe('presented');
     expect(upstream.last(REFRESH).body).toBe('{"refresh_token":"t1"}');
     expect(upstream.calls).toHaveLength(2);
   });
@@ -168,7 +168,7 @@ describe('a replay', () => {
       {},
       clock,
     );
-    const arriveAt = (at: number) => coordinator.refresh('t1', newTrace(), at);
+    const arriveAt = (at: number) => coordinator.refresh('t1', newRequestRecord(), at);
     await arriveAt(now);
     const inWindow = now + 1000;
     now += 61_000;
@@ -199,10 +199,10 @@ describe('a refresh whose record is written', () => {
       refreshCoordinatorOver(store, upstream),
       refreshCoordinatorOver(store, upstream),
     ];
-    const first = here.refresh('t1', newTrace(), Date.now());
+    const first = here.refresh('t1', newRequestRecord(), Date.now());
     await written.promise;
     await elsewhere.end('t1');
-    const late = here.refresh('t1', newTrace(), Date.now());
+    const late = here.refresh('t1', newRequestRecord(), Date.now());
     reply.resolve();
     expect((await first).kind).toBe('renewed');
     expect((await late).kind).toBe('ended');
@@ -222,7 +222,8 @@ describe('a flood of made-up sign-outs', () => {
     const upstream = new SharedUpstream();
     upstream.on(REFRESH, reply(200, PAIR)).on(LOGOUT, reply(204));
     const coordinator = refreshCoordinatorOver(new MemoryReplayStore(newLedger()), upstream);
-    const outcome = async (token: string) => (await coordinator.refresh(token, newTrace(), Date.now())).kind;
+    const outcome = async (token: string) =>
+      (await coordinator.refresh(token, newRequestRecord(), Date.now())).kind;
     return { upstream, coordinator, outcome, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
   }
 
@@ -264,7 +265,7 @@ describeWith([REDIS_SERVER], 'a flood of made-up sign-outs with Redis', () => {
     const [here, elsewhere] = [start(), start()];
     using admin = new RedisAdmin(redis.url);
     const kind = async (at: RefreshCoordinator, token: string) =>
-      (await at.refresh(token, newTrace(), Date.now())).kind;
+      (await at.refresh(token, newRequestRecord(), Date.now())).kind;
     expect(await kind(elsewhere, 't1')).toBe('renewed');
     const response = Promise.withResolvers<Response>();
     upstream.on(REFRESH, () => response.promise);
@@ -300,7 +301,7 @@ describeWith([REDIS_SERVER], 'a flood of made-up sign-outs with Redis', () => {
     await here.end('made-up');
     using admin = new RedisAdmin(redis.url);
     await admin.send('FLUSHALL', []);
-    expect((await here.refresh('made-up', newTrace(), Date.now())).kind).toBe('ended');
+    expect((await here.refresh('made-up', newRequestRecord(), Date.now())).kind).toBe('ended');
     const lifetimes = await admin.lifetimes();
     expect(lifetimes).toHaveLength(1);
     expect(Math.max(...lifetimes)).toBeLessThanOrEqual(3000);
@@ -315,7 +316,7 @@ describeWith([REDIS_SERVER], 'refreshes that wait for Redis', () => {
     const clock = new ManualClock();
     const store = redisStoreAt(redis.url, {}, clock);
     const coordinator = refreshCoordinatorOver(store, upstream, {}, clock);
-    const refresh = (token: string) => coordinator.refresh(token, newTrace(), clock.now());
+    const refresh = (token: string) => coordinator.refresh(token, newRequestRecord(), clock.now());
     await store.get('warm');
     await redis.stop();
     const waiting = Array.from({ length: 250 }, (_, index) => refresh(`user${index % 3}`));

@@ -1,7 +1,7 @@
 /** What one request has reserved. All of it is released together. */
 
+import type { RequestRecord } from '../../record/request-record.ts';
 import { CALL_BYTES } from '../../settings/memory.ts';
-import type { RequestTrace } from '../../trace/request-trace.ts';
 import type { Budget } from './budget.ts';
 import type { CountedSession, SessionLimit } from './session-limit.ts';
 
@@ -92,11 +92,11 @@ export class Permit {
   }
 
   /** Releases the permit when the work, and the response body that it streams, have ended. */
-  async during<Result>(trace: RequestTrace, work: () => Promise<Result>): Promise<Result> {
+  async during<Result>(record: RequestRecord, work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
     } finally {
-      const lastUse = this.#lastUse ?? trace.bodyEnd;
+      const lastUse = this.#lastUse ?? record.bodyEnd;
       if (lastUse) void lastUse.then(() => this.#release());
       else this.#release();
     }

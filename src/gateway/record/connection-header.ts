@@ -1,4 +1,4 @@
-/** Parses which headers a `Connection` header limits to one hop. It is in `trace` because both trace ids and http use it. */
+/** Parses which headers a `Connection` header limits to one hop. It is in `trace` because both record ids and http use it. */
 
 /** The usual values, which name no header that the gateway forwards. */
 const USUAL_CONNECTIONS = new Set(['keep-alive', 'close']);

@@ -1,7 +1,21 @@
 /** Collects facts about a request while it is served; its log line and the metrics are made from them at its end. */
 
-import type { ProxyError } from './proxy-error.ts';
 import { type TraceHeaders, traceHeaders } from './trace-context.ts';
+
+/** Why a call to another server had no valid response. @see RFC 9209 section 2.3 */
+export type ProxyError =
+  | 'connection_limit_reached'
+  | 'connection_refused'
+  | 'connection_terminated'
+  | 'destination_ip_unroutable'
+  | 'destination_unavailable'
+  | 'dns_error'
+  | 'http_protocol_error'
+  | 'http_response_content_coding'
+  | 'http_response_incomplete'
+  | 'http_response_timeout'
+  | 'tls_certificate_error'
+  | 'tls_protocol_error';
 
 /** The calls that a request can make to other servers. There are few names, because they become labels. */
 export type CallName =
@@ -15,7 +29,7 @@ export type CallName =
   | 'proxy'
   | 'public';
 
-export interface CallTrace {
+export interface CallRecord {
   readonly call: CallName;
   /** The status of the response, or why there was none. */
   readonly outcome: number | ProxyError | 'client_gone';
@@ -23,28 +37,28 @@ export interface CallTrace {
   readonly ms: number;
 }
 
-/** What a call to another server needs of the trace of its request. */
-export type CallerTrace = Pick<RequestTrace, 'headers' | 'clientAddressHeaders' | 'calls' | 'span'>;
+/** What a call to another server needs of the record of its request. */
+export type CallerRecord = Pick<RequestRecord, 'headers' | 'clientAddressHeaders' | 'calls' | 'span'>;
 
 /** The span of a call to another server. */
 export interface CallSpan {
   /** Makes this span the parent of what the other server records. */
   readonly headers: Pick<TraceHeaders, 'traceparent'>;
-  end(outcome: CallTrace['outcome']): void;
+  end(outcome: CallRecord['outcome']): void;
 }
 
 /** The span of a request, which exists only while traces are exported. */
 export interface RequestSpan {
   beginCall(call: { readonly name: CallName; readonly method: string; readonly url: string }): CallSpan;
-  /** Ends the span with what the trace holds by then. */
-  end(status: number, trace: RequestTrace): void;
+  /** Ends the span with what the record holds by then. */
+  end(status: number, record: RequestRecord): void;
 }
 
 /**
  * How the request got its pair. `shared`: from a refresh that another request began. `replayed`: from a finished one.
  * `ended`: not at all, because the session was signed out.
  */
-export type RefreshTrace = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
+export type RefreshResult = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
 /** The `error` codes of an identity provider; `other` is any other code. @see RFC 6749 section 5.2 */
 export type OAuthError =
@@ -60,14 +74,14 @@ export type OAuthError =
  * Contains only numbers, names from fixed lists and ids of a fixed form, apart from the client's address, and no other
  * input of a client or upstream, so that no token, code or prompt can reach a log from here.
  */
-export class RequestTrace {
+export class RequestRecord {
   readonly startedAt = performance.now();
   headers: TraceHeaders;
   span: RequestSpan | undefined;
   /** The headers that name the client's address to the upstream. They are for it alone, not for a log or a metric. */
   clientAddressHeaders: Readonly<Record<string, string>> | undefined;
-  readonly calls: CallTrace[] = [];
-  refresh: RefreshTrace | undefined;
+  readonly calls: CallRecord[] = [];
+  refresh: RefreshResult | undefined;
   /**
    * Why a spent refresh token was sent to the upstream: a client had presented the successor (`presented`), or the
    * replay window was over (`late`).
@@ -109,12 +123,12 @@ export function millisecondsSince(startedAt: number): number {
   return Math.round((performance.now() - startedAt) * 10) / 10;
 }
 
-const traces = new WeakMap<Request, RequestTrace>();
+const records = new WeakMap<Request, RequestRecord>();
 
-export function traceOf(request: Request): RequestTrace {
-  const known = traces.get(request);
+export function recordOf(request: Request): RequestRecord {
+  const known = records.get(request);
   if (known) return known;
-  const trace = new RequestTrace(request);
-  traces.set(request, trace);
-  return trace;
+  const record = new RequestRecord(request);
+  records.set(request, record);
+  return record;
 }

@@ -33,7 +33,7 @@ export function traceHeaders(headers: Headers): TraceHeaders {
   return { 'x-request-id': requestId, traceparent: `00-${traceId}-${traceId.slice(16)}-00` };
 }
 
-/** The client's trace context; undefined when it sent no valid `traceparent`. */
+/** The client's record context; undefined when it sent no valid `traceparent`. */
 export function receivedContext(headers: Headers): TraceContext | undefined {
   const traceparent = fieldOf(headers, 'traceparent');
   if (traceparent === null || !TRACEPARENT.test(traceparent)) return undefined;
