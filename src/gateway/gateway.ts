@@ -135,7 +135,7 @@ export function createGateway({
   }
   // Bun does not wait for a request whose client has disconnected. A paid generation and a refresh must still finish.
   const settled = async () => {
-    await Promise.all([refreshCoordinator.settled(), admission.streams.emptied()]);
+    await Promise.all([refreshCoordinator.refreshes.settled(), admission.streams.emptied()]);
   };
   return Object.assign(gateway, { settled });
 }

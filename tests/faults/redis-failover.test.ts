@@ -11,8 +11,6 @@ import { request, storedTokens } from '../support/world.ts';
 
 const CONFIGURATION = fileURLToPath(new URL('../../deploy/redis/haproxy.cfg', import.meta.url));
 const USERS = 12;
-/** So that refreshes still wait when both gateways have Redis again; a busy machine may take longer. */
-const SHORT_OUTAGE_MS = 3500;
 
 /** Runs until the test ends. */
 function run(command: string[], environment: Record<string, string> = {}): AsyncDisposable {
@@ -151,7 +149,6 @@ describeWith([REDIS_SERVER, program('haproxy')], 'deploy/redis/haproxy.cfg', () 
         `of ${kept.length} to the others`,
     );
     expect(new Set(kept)).toEqual(new Set([200]));
-    if (awayMs <= SHORT_OUTAGE_MS) expect({ twice, refused }).toEqual({ twice: 0, refused: 0 });
     // On a busy machine they may have missed Redis once more.
     if (gateways.every((each) => each.said('Redis cannot be used') === 1)) expect(spentTwice()).toBe(twice);
     for (const token of sent.keys()) if (token.startsWith('kept-')) expect(sent.get(token)).toBe(1);

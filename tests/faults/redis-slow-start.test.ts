@@ -5,7 +5,7 @@ import { startRawUpstream } from '../support/raw-upstream.ts';
 import { newLedger } from '../support/refresh-coordinator.ts';
 
 const GREETING = '%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n';
-const NULL = '_\r\n';
+const WRITTEN = '_\r\n';
 
 describe('the replay store', () => {
   it('does not take a first connection that it has given up for Redis being back', async () => {
@@ -16,7 +16,7 @@ describe('the replay store', () => {
       const respond = async (command: string) => {
         const isGreeting = command.includes('HELLO');
         if (isGreeting) await held;
-        socket.write(isGreeting ? GREETING : NULL.repeat(command.split('EVAL').length - 1));
+        socket.write(isGreeting ? GREETING : WRITTEN.repeat(command.split('EVAL').length - 1));
       };
       void respond(first);
       socket.on('data', (data) => respond(data.toString()));
@@ -34,7 +34,7 @@ describe('the replay store', () => {
       new RedisConnection(redis.url.replace('http', 'redis'), observer),
       newLedger(),
     );
-    await store.add('key', { kind: 'rejected' }, 1000);
+    await store.get('key');
     expect(heard).toEqual(['down']);
     greeting.resolve();
     await isBack.promise;

@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { RedisClient } from 'bun';
-import { refreshTokenHash } from '../../src/gateway/refresh/sealed-pair.ts';
+import { recordKey } from '../../src/gateway/refresh/record.ts';
 import { freePorts } from './free-ports.ts';
 import { program } from './requirements.ts';
 
@@ -61,23 +61,21 @@ export async function startRedis(...ownOptions: string[]): Promise<Redis> {
   return redis;
 }
 
-const RECORD_PREFIX = 'music-gateway:refresh:';
-
 /** Looks at Redis, and changes it, behind the gateway's back. */
 export class RedisAdmin extends RedisClient implements Disposable {
-  /** What is left of the lives of all keys, or of a token's record, in milliseconds. */
-  async lifetimes(token?: string): Promise<number[]> {
-    const keys = token === undefined ? await this.kept() : [RECORD_PREFIX + refreshTokenHash(token)];
-    return Promise.all(keys.map((key) => this.pttl(key)));
+  /** What is left of the lives of all keys, in milliseconds. */
+  async lifetimes(): Promise<number[]> {
+    return Promise.all((await this.kept()).map((key) => this.pttl(key)));
   }
 
-  /** All keys but those of a connection's probe, which live for two seconds. */
-  async kept(): Promise<string[]> {
-    return (await this.keys('*')).filter((key) => !key.endsWith(':probe'));
+  /** All keys. */
+  kept(): Promise<string[]> {
+    return this.keys('*');
   }
 
-  record(token: string): Promise<string | null> {
-    return this.get(RECORD_PREFIX + refreshTokenHash(token));
+  /** The record of a token, without the time at which it was written. */
+  async record(token: string): Promise<string | undefined> {
+    return (await this.get(`music-gateway:${recordKey(token)}`))?.replace(/^\d+ /, '');
   }
 
   [Symbol.dispose]() {

@@ -7,18 +7,17 @@ import { type Clock, systemClock } from '../../src/gateway/refresh/clock.ts';
 import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import { RedisConnection, type RedisObserver } from '../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
-import type { ReplayStore } from '../../src/gateway/refresh/store.ts';
+import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { UpstreamApi } from '../../src/gateway/upstream/upstream-api.ts';
 import type { ScriptedUpstream } from './scripted-upstream.ts';
 import { testSettings } from './world.ts';
 
-/** What tests write to a store, in the form that it keeps. */
-export const CLAIM = 'claimed:forged';
-export const RENEWAL = 'renewed:x';
-export const SIGN_OUT = 'ended:1';
-/** With the default settings. */
-export const LIFETIMES = { workedMs: 283_000, claimedMs: 23_000, unknownMs: 30_000 };
+/** What tests write to a store. */
+export const LEASE: Fact = { kind: 'leased', detail: 'forged' };
+export const RENEWAL: Fact = { kind: 'renewed', detail: 'x' };
+export const REJECTED: Fact = { kind: 'rejected', detail: '' };
+export const ENDED: Fact = { kind: 'ended', detail: '0' };
 
 /** A ledger in which no test runs out of memory. */
 export function newLedger(): Budget {
@@ -51,6 +50,7 @@ export function redisStoreAt(
   return new RedisReplayStore(
     new RedisConnection(url, { onDown: () => {}, onUp: () => {}, ...observer }, clock),
     newLedger(),
+    () => clock.now(),
   );
 }
 

@@ -1,204 +1,190 @@
-/** Shares one refresh among all requests with the same refresh token, because a rotating token works only once. */
+/** Decides what a request gets for its refresh token: a refresh, the pair of an earlier one, or the end of its session. */
 
 import type { RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
-import type { UpstreamApi } from '../upstream/upstream-api.ts';
-import { RefreshClaims, type RefreshRequest } from './claims.ts';
-import { type Clock, systemClock } from './clock.ts';
-import { hasReplayEnded, PresentedTokens } from './presented-tokens.ts';
-import { decryptSuccessor, type Ended, outcomeOf, type RefreshOutcome, replayed } from './record.ts';
-import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
-import { type RecordLifetimes, type ReplayStore, recordLifetimes } from './store.ts';
+import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
+import { systemClock } from './clock.ts';
+import { LeasedRefreshes } from './leased-refresh.ts';
+import { PresentedTokens } from './presented-tokens.ts';
+import {
+  lifetimesFor,
+  markKey,
+  type RefreshOutcome,
+  type RefreshParts,
+  recordKey,
+  successorIn,
+} from './record.ts';
+import type { Fact, Kept, ReplayStore } from './store.ts';
 
-/** A third of the places of session checks: while a request waits, it keeps its place from others. */
-const MAX_WAITING = 250;
+/** How many successors of a token are followed. A call of minutes falls behind by fewer, and each costs two commands. */
+export const MAX_LINKS = 32;
+/** A request that the client sent before it had its new cookies arrives within this time. */
+export const SENT_BEFORE_MS = 10_000;
 
-/**
- * A refresh belongs to no single request: it continues when the client that caused it disconnects. For a while after
- * it, requests with the spent token get the newest pair of its chain, so that neither a late request nor a lost
- * response signs a user out. Once a client certainly has the new token, the spent one is sent to the upstream, which
- * can detect its reuse.
- */
+interface Request {
+  /** The token that the client presented. */
+  readonly refreshToken: string;
+  readonly record: RequestRecord;
+  /** By the clock of this process, in milliseconds. */
+  readonly arrivedAt: number;
+}
+
+/** The laws of the refresh are in README.md. */
 export class RefreshCoordinator {
-  readonly #store: ReplayStore;
-  readonly #upstream: UpstreamApi;
-  readonly #clock: Clock;
-  readonly #lifetimes: RecordLifetimes;
-  readonly #claims: RefreshClaims;
-  readonly #presented: PresentedTokens;
-  readonly #inFlight = new Set<Promise<RefreshOutcome>>();
-  /** The refreshes in flight whose outcome is still shared, by refresh token. */
-  readonly #shared = new Map<string, Promise<RefreshOutcome>>();
-  #requests = 0;
+  readonly #parts: RefreshParts;
+  readonly refreshes: LeasedRefreshes;
+  /** Must know the token of every request before it is refreshed. */
+  readonly presented: PresentedTokens;
 
   constructor(settings: Settings, store: ReplayStore, upstream: UpstreamApi, clock = systemClock) {
-    this.#store = store;
-    this.#upstream = upstream;
-    this.#clock = clock;
-    this.#lifetimes = recordLifetimes(settings);
-    this.#claims = new RefreshClaims(store, upstream, clock, this.#lifetimes);
-    this.#presented = new PresentedTokens(store);
-  }
-
-  /** Notes that a client has presented this token. Call it for every request, before its token is refreshed. */
-  present(refreshToken: string, arrivedAt: number): void {
-    this.#presented.note(refreshToken, arrivedAt);
+    this.#parts = { store, upstream, clock, lifetimes: lifetimesFor(settings) };
+    this.refreshes = new LeasedRefreshes(this.#parts);
+    this.presented = new PresentedTokens(this.#parts);
   }
 
   /**
-   * Returns the pair that follows this refresh token, by a new refresh or by an earlier one.
+   * Returns the pair that follows this refresh token, by a new refresh or by an earlier one. A refresh belongs to no
+   * single request: it continues when the client that caused it disconnects.
    *
    * @param arrivedAt when the request arrived, in milliseconds since the epoch
    */
   async refresh(refreshToken: string, record: RequestRecord, arrivedAt: number): Promise<RefreshOutcome> {
-    this.#requests++;
-    if (this.#requests > MAX_WAITING) this.#store.stopWaiting();
-    return this.#refreshOrShare({ refreshToken, record, arrivedAt }).finally(() => this.#requests--);
-  }
-
-  async #refreshOrShare(refreshing: RefreshRequest): Promise<RefreshOutcome> {
-    const { refreshToken, record } = refreshing;
-    const known = this.#shared.get(refreshToken);
-    if (known) {
-      const outcome = await known;
-      record.refresh = outcome.kind === 'renewed' ? 'shared' : outcome.kind;
-      return outcome;
-    }
-    // From here on, the next request with the token may arrive after the replay window has closed, or after a sign-out.
-    const stopSharing = () => {
-      if (this.#shared.get(refreshToken) === own) this.#shared.delete(refreshToken);
-    };
-    const own = this.#claimOrFollow(refreshing, stopSharing).finally(() => {
-      stopSharing();
-      this.#inFlight.delete(own);
-    });
-    this.#shared.set(refreshToken, own);
-    this.#inFlight.add(own);
-    const outcome = await own;
+    const outcome = await this.#follow({ refreshToken, record, arrivedAt });
     if (outcome.kind !== 'renewed') record.refresh = outcome.kind;
     return outcome;
   }
 
-  /** Resolves when no refresh is in flight. Interrupting one would lose the new pair after the old token is spent. */
-  async settled(): Promise<void> {
-    while (this.#inFlight.size) await Promise.allSettled(this.#inFlight);
-  }
-
-  /** Removes the sign-out of this token, because some providers issue the same refresh token at the next sign-in. */
-  async forgetSignOut(refreshToken: string): Promise<void> {
-    const key = refreshTokenHash(refreshToken);
-    this.#claims.noteEnd(key, undefined);
-    const record = await this.#store.get(key);
-    if (record?.kind === 'ended') await this.#store.replace(key, record, { kind: 'unreachable' }, 1);
+  /** Forgets how this token has ended, because some providers issue the same refresh token at the next sign-in. */
+  async forgetEnd(refreshToken: string): Promise<void> {
+    const { store } = this.#parts;
+    const key = recordKey(refreshToken);
+    const record = await store.get(key);
+    if (record?.kind === 'ended' || record?.kind === 'rejected') await store.swap(key, record, undefined);
   }
 
   /**
-   * Returns the newest pair that follows this one, without a refresh; undefined when it was signed out. It keeps a slow
-   * response from bringing an older pair back to the browser.
+   * Returns the newest pair that follows this one, without a refresh; undefined when it was signed out or is not known.
+   * It keeps a slow response from bringing an older pair back to the browser.
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
-    const { record, successor } = await this.#endOfChain(pair.refreshToken);
-    if (record?.kind === 'ended') return undefined;
-    return successor ? replayed(successor, this.#clock.now()) : pair;
+    const end = await this.#endOfChain(pair.refreshToken);
+    return !end || end.record?.kind === 'ended' ? undefined : (end.newest ?? pair);
   }
 
   /**
-   * Ends the replay of this refresh token and of all its successors, and discards a refresh in flight.
+   * Ends the replay of this refresh token and of its successors, and discards a refresh in flight.
    *
-   * @param clearsAfterMs for how long from now arriving requests keep their cookies
-   * @returns the newest successor, which only the gateway knows, and whether the token had ended before
+   * @param graceMs for how long from now arriving requests keep their cookies
+   * @returns the newest successor, which only the gateway knows; whether the token had ended before; and whether a
+   *   refresh is in flight, which signs out its own pair
    */
-  async end(
-    refreshToken: string,
-    clearsAfterMs = 0,
-  ): Promise<{ readonly newest: TokenPair | undefined; readonly hadEnded: boolean }> {
-    const ended: Ended = { kind: 'ended', clearsFrom: this.#clock.now() + clearsAfterMs };
-    let newest: KeptPair | undefined;
+  async end(refreshToken: string, graceMs = 0) {
+    let newest: TokenPair | undefined;
     let hadEnded = false;
-    for (let token = refreshToken; ; ) {
-      const key = refreshTokenHash(token);
-      this.#claims.noteEnd(key, ended);
-      const previous = await this.#store.end(key, ended, this.#lifetimes.signOut, newest !== undefined);
-      if (token === refreshToken) hadEnded = previous?.kind === 'ended';
-      const successor = await decryptSuccessor(previous, token);
-      if (!successor) return { newest: newest && replayed(newest, this.#clock.now()), hadEnded };
-      newest = successor;
-      token = successor.refreshToken;
-    }
-  }
-
-  isRefreshing(refreshToken: string): boolean {
-    return this.#claims.isRefreshing(refreshTokenHash(refreshToken));
-  }
-
-  async #claimOrFollow(refreshing: RefreshRequest, stopSharing: () => void): Promise<RefreshOutcome> {
-    const { refreshToken, record, arrivedAt } = refreshing;
-    const seen = new Set<string>();
-    for (let token = refreshToken; ; ) {
-      const turn = await this.#claims.claimOrWait(token, refreshing, stopSharing);
-      if (!turn.found) return this.#claims.refresh(turn.running, record, stopSharing);
-      const { successor } = turn;
-      if (!successor) return outcomeOf(turn.found);
-      seen.add(token);
-      token = successor.refreshToken;
-      if (seen.has(token)) return this.#replay(successor, record);
-      if (!turn.hasWaited && this.#isLate(arrivedAt, successor)) return this.#reuse(refreshing, 'late');
-      const standing = await this.#standingOf(successor, arrivedAt);
-      if (standing === 'newest') return this.#replay(successor, record);
-      if (standing === 'presented') return this.#reuse(refreshing, 'presented');
-    }
-  }
-
-  #replay(successor: KeptPair, record: RequestRecord): RefreshOutcome {
-    record.refresh ??= 'replayed';
-    return { kind: 'renewed', pair: replayed(successor, this.#clock.now()) };
-  }
-
-  /** Whether the request arrived after the replay window. */
-  #isLate(arrivedAt: number, { renewedAt }: KeptPair): boolean {
-    // Other processes that wait for the outcome need time to read it.
-    return arrivedAt > renewedAt + Math.max(this.#lifetimes.replayMs, this.#store.lingerMs);
-  }
-
-  /** Whether a successor is still the newest pair, or was presented by a client, or was spent or has expired. */
-  async #standingOf({ refreshToken, expiresAt }: KeptPair, arrivedAt: number) {
-    const key = refreshTokenHash(refreshToken);
-    const [record, presentedAt] = await Promise.all([this.#store.get(key), this.#store.presentedAt(key)]);
-    const next = await decryptSuccessor(record, refreshToken);
-    if (hasReplayEnded(arrivedAt, presentedAt, next)) return 'presented';
-    return record === undefined && expiresAt > this.#clock.now() ? 'newest' : 'spent';
-  }
-
-  /**
-   * Sends a spent token to the upstream, unless its chain was signed out here. The record of its successor stays,
-   * because a sign-out must find the rest of the chain.
-   */
-  async #reuse({ refreshToken, record }: RefreshRequest, why: 'presented' | 'late'): Promise<RefreshOutcome> {
-    const before = await this.#endOfChain(refreshToken);
-    if (before.record?.kind === 'ended') return before.record;
-    record.refreshTokenReused = why;
-    record.refresh = 'renewed';
-    const outcome = await this.#upstream.refresh(refreshToken, record);
-    if (outcome.kind !== 'renewed') return outcome;
-    await this.#store.markIssued(refreshTokenHash(outcome.pair.refreshToken), this.#lifetimes.issuedMs);
-    const after = await this.#endOfChain(refreshToken);
-    if (after.record?.kind !== 'ended') return outcome;
-    await this.#upstream.signOut(outcome.pair, record).catch(() => {});
-    return after.record;
-  }
-
-  /** Returns the newest pair that follows this refresh token, if any, and the record of the newest token. */
-  async #endOfChain(refreshToken: string) {
-    const seen = new Set<string>();
-    let successor: KeptPair | undefined;
-    for (let token = refreshToken; ; ) {
-      seen.add(token);
-      const record = await this.#store.get(refreshTokenHash(token));
-      const next = await decryptSuccessor(record, token);
-      if (!next || seen.has(next.refreshToken)) return { record, successor: next ?? successor };
-      successor = next;
+    for (let token = refreshToken, links = 0; ; links++) {
+      const previous = await this.#endOne(token, graceMs, links > 0);
+      hadEnded ||= links === 0 && previous?.kind === 'ended';
+      const next = links < MAX_LINKS ? await this.#successorIn(previous, token) : undefined;
+      if (!next) return { newest, hadEnded, isRefreshing: previous?.kind === 'leased' };
+      newest = usable(next);
       token = next.refreshToken;
     }
   }
+
+  /** Returns the record that was there. A token is known when a refresh has issued or spent it, or is about to. */
+  async #endOne(refreshToken: string, graceMs: number, isSuccessor: boolean): Promise<Kept | undefined> {
+    const { store, lifetimes } = this.#parts;
+    const key = recordKey(refreshToken);
+    const to: Fact = { kind: 'ended', detail: String(graceMs) };
+    for (;;) {
+      const record = await store.get(key);
+      if (record?.kind === 'ended') return record;
+      const isKnown = record || isSuccessor || (await store.get(markKey(refreshToken)));
+      if (!isKnown) return store.keepHere(key, to, lifetimes.unknownEndedMs);
+      if ((await store.swap(key, record, to, lifetimes.endedMs)).isWritten) return record;
+    }
+  }
+
+  async #follow(request: Request): Promise<RefreshOutcome> {
+    let token = request.refreshToken;
+    for (let links = 0; links < MAX_LINKS; links++) {
+      const { verdict, record } = await this.refreshes.refresh(token, request.record);
+      if (verdict) return verdict;
+      if (record.kind === 'ended') return endedOutcome(record, request.arrivedAt);
+      if (record.kind === 'rejected') return { kind: 'rejected' };
+      const successor = await this.#successorIn(record, token);
+      if (!successor) break;
+      const outcome = await this.#judge(request, record, successor);
+      if (outcome) return outcome;
+      token = successor.refreshToken;
+    }
+    return { kind: 'unreachable', cause: new Error('no pair is known') };
+  }
+
+  /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined when the successor is followed. */
+  async #judge(request: Request, renewal: Kept, successor: TokenPair): Promise<RefreshOutcome | undefined> {
+    const { arrivedAt } = request;
+    const { store, lifetimes } = this.#parts;
+    if (arrivedAt > renewal.writtenAt + lifetimes.replayMs) return this.#reuse(request, 'late');
+    const keys = [recordKey(successor.refreshToken), markKey(successor.refreshToken)];
+    const [record, mark] = await Promise.all(keys.map((key) => store.get(key)));
+    // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
+    const isReuse =
+      mark?.kind === 'presented' &&
+      (arrivedAt > mark.writtenAt + SENT_BEFORE_MS ||
+        (record?.kind === 'renewed' && arrivedAt > record.writtenAt));
+    if (isReuse) return this.#reuse(request, 'presented');
+    // It is followed when it is spent, or its access token has expired.
+    if (record || successor.expiresInSeconds <= 0) return undefined;
+    request.record.refresh ??= 'replayed';
+    return { kind: 'renewed', pair: usable(successor) };
+  }
+
+  #successorIn(record: Kept | undefined, spentRefreshToken: string): Promise<TokenPair | undefined> {
+    return successorIn(record, spentRefreshToken, this.#parts.clock.now());
+  }
+
+  /**
+   * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The record of
+   * its successor stays, because a sign-out must find the rest of the chain.
+   */
+  async #reuse(
+    { refreshToken, record, arrivedAt }: Request,
+    why: 'presented' | 'late',
+  ): Promise<RefreshOutcome> {
+    const before = await this.#endOfChain(refreshToken);
+    if (before?.record?.kind === 'ended') return endedOutcome(before.record, arrivedAt);
+    record.refreshTokenReused = why;
+    record.refresh = 'renewed';
+    const verdict: RefreshVerdict = await this.#parts.upstream.refresh(refreshToken, record);
+    if (verdict.kind !== 'renewed') return verdict;
+    await this.refreshes.markIssued(verdict.pair.refreshToken);
+    const after = await this.#endOfChain(refreshToken);
+    if (after?.record?.kind !== 'ended') return verdict;
+    await this.#parts.upstream.signOut(verdict.pair, record).catch(() => {});
+    return endedOutcome(after.record, arrivedAt);
+  }
+
+  /** Returns the newest pair that follows this token, if any, and its record; undefined when they are too many. */
+  async #endOfChain(refreshToken: string) {
+    let newest: TokenPair | undefined;
+    for (let links = 0; links <= MAX_LINKS; links++) {
+      const token = newest?.refreshToken ?? refreshToken;
+      const record = await this.#parts.store.get(recordKey(token));
+      const next = await this.#successorIn(record, token);
+      if (!next) return { record, newest };
+      newest = usable(next);
+    }
+    return undefined;
+  }
+}
+
+function endedOutcome({ detail, writtenAt }: Kept, arrivedAt: number): RefreshOutcome {
+  return { kind: 'ended', clearsCookies: arrivedAt >= writtenAt + Number(detail) };
+}
+
+/** In whole seconds. An access token that has just expired keeps its cookie for one: 0 would delete it. */
+function usable(pair: TokenPair): TokenPair {
+  return { ...pair, expiresInSeconds: Math.max(1, Math.floor(pair.expiresInSeconds)) };
 }

@@ -1,50 +1,29 @@
-/** Notes which refresh tokens a client has presented, which ends the replay of the token before it. */
+/** Notes which refresh tokens a client has presented, which ends the replay of the token before each of them. */
 
-import { type KeptPair, refreshTokenHash } from './sealed-pair.ts';
-import type { ReplayStore } from './store.ts';
+import { markKey, type RefreshParts } from './record.ts';
 
-/** Two sets of this size take about 40 bytes for each token: 2 MB. */
-const MAX_RECENT = 25_000;
-/** A request that the client sent before it had its new cookies arrives within this time. */
-export const SENT_BEFORE_MS = 10_000;
+/** A set of this size takes about 40 bytes for each token: 2 MB. */
+const MAX_NOTED = 50_000;
 
-/** Remembers recent tokens by hash, so that each is noted once and not at each request. */
+/** Remembers tokens by hash, so that each is noted once and not at each request. */
 export class PresentedTokens {
-  readonly #store: ReplayStore;
+  readonly #parts: RefreshParts;
   /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
-  #recent = new Set<number | bigint>();
-  #before = new Set<number | bigint>();
+  readonly #noted = new Set<number | bigint>();
 
-  constructor(store: ReplayStore) {
-    this.#store = store;
+  constructor(parts: RefreshParts) {
+    this.#parts = parts;
   }
 
-  /** @param at when the request arrived, in milliseconds since the epoch */
-  note(refreshToken: string, at: number): void {
+  /** Changes nothing for a token that no refresh has issued: the replay of no other token depends on it. */
+  note(refreshToken: string): void {
     const hash = Bun.hash.wyhash(refreshToken, this.#hashKey);
-    if (this.#recent.has(hash)) return;
-    if (!this.#before.has(hash)) void this.#store.markPresented(refreshTokenHash(refreshToken), at);
-    this.#recent.add(hash);
-    if (this.#recent.size < MAX_RECENT) return;
-    this.#before = this.#recent;
-    this.#recent = new Set();
+    if (this.#noted.has(hash)) return;
+    if (this.#noted.size === MAX_NOTED) this.#noted.clear();
+    this.#noted.add(hash);
+    const { store, lifetimes } = this.#parts;
+    const [from, to] = (['issued', 'presented'] as const).map((kind) => ({ kind, detail: '' }));
+    void store.swap(markKey(refreshToken), from, to, lifetimes.issuedMs);
   }
-}
-
-/**
- * Whether a client certainly has the successor, so that the spent token can only come from a copy: the successor was
- * presented more than 10 s before this request, or was renewed after it had been presented.
- *
- * @param presentedAt when a client first presented the successor
- * @param next the pair that the successor was exchanged for
- * @see RFC 9700 section 4.14.2
- */
-export function hasReplayEnded(
-  arrivedAt: number,
-  presentedAt: number | undefined,
-  next: KeptPair | undefined,
-): boolean {
-  if (presentedAt === undefined) return false;
-  return arrivedAt > presentedAt + SENT_BEFORE_MS || (next !== undefined && arrivedAt > next.renewedAt);
 }

@@ -1,77 +1,95 @@
-/** The record of a refresh token: made from the outcome of a refresh, and turned back into an outcome. */
+/** What is on record of a refresh token, for how long, and the pair that is sealed in it. */
 
-import type { TokenPair } from '../upstream/token-pair.ts';
-import type { RefreshVerdict } from '../upstream/upstream-api.ts';
-import { decryptPair, encryptPair, type KeptPair } from './sealed-pair.ts';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { seal, unseal } from '../http/seal.ts';
+import type { Settings } from '../settings/settings.ts';
+import { Token, type TokenPair } from '../upstream/token-pair.ts';
+import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
+import type { Clock } from './clock.ts';
+import type { Fact, Kept, ReplayStore } from './store.ts';
 
-/** Each claim is unique, so that a process can tell its own from another. */
-export interface Claimed {
-  readonly kind: 'claimed';
-  readonly by: string;
+/** A lease is prolonged while its refresh runs, so an instance that crashes delays the others only this long. */
+export const LEASE_MS = 3000;
+/** Long enough for other requests of the same browser that are in flight. */
+const SHORT_MS = 30_000;
+
+/** What every part of the refresh uses. */
+export interface RefreshParts {
+  readonly store: ReplayStore;
+  readonly upstream: UpstreamApi;
+  readonly clock: Clock;
+  readonly lifetimes: ReturnType<typeof lifetimesFor>;
 }
 
-/** Requests that arrive at or after `clearsFrom`, in milliseconds since the epoch, get their cookies cleared. */
-export interface Ended {
-  readonly kind: 'ended';
-  readonly clearsFrom: number;
+/**
+ * The outcome of a refresh for a request: the upstream's verdict, or an earlier sign-out.
+ * `clearsCookies`: whether the request arrived after it; an earlier one must not clear what a sign-in may have set since.
+ */
+export type RefreshOutcome = RefreshVerdict | { readonly kind: 'ended'; readonly clearsCookies: boolean };
+
+/** Undefined when the upstream has issued the same token again: it is not spent, and may be sent again. */
+export async function recordOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact | undefined> {
+  const { kind } = verdict;
+  if (kind !== 'renewed') return { kind, detail: '' };
+  if (verdict.pair.refreshToken === refreshToken) return undefined;
+  return { kind, detail: await seal(JSON.stringify(verdict.pair), keyFrom(refreshToken)) };
 }
 
-/** The outcome of a refresh for a request: the upstream's verdict, or an earlier sign-out. */
-export type RefreshOutcome = RefreshVerdict | Ended;
+const SealedPair = Type.Object({ accessToken: Token, refreshToken: Token, expiresInSeconds: Type.Number() });
 
-export type TokenRecord =
-  | Claimed
-  | { readonly kind: 'renewed'; readonly sealedPair: string }
-  | { readonly kind: 'rejected' }
-  | { readonly kind: 'unreachable' }
-  | Ended
-  /** Redis has a text here that no version up to this one has written. */
-  | { readonly kind: 'unreadable'; readonly text: string };
-
-export function newClaim(): Claimed {
-  return { kind: 'claimed', by: crypto.randomUUID() };
-}
-
-export async function recordOf(
-  outcome: RefreshVerdict,
+/**
+ * Returns the pair of a renewal, with the time that its access token has left, which may be negative. Undefined for another
+ * record, and for one that was sealed with another token.
+ */
+export async function successorIn(
+  record: Kept | undefined,
   spentRefreshToken: string,
   now: number,
-): Promise<TokenRecord> {
-  switch (outcome.kind) {
-    case 'renewed': {
-      const { accessToken, refreshToken, expiresInSeconds } = outcome.pair;
-      const expiresAt = now + expiresInSeconds * 1000;
-      const kept = { accessToken, refreshToken, expiresAt, renewedAt: now };
-      return { kind: 'renewed', sealedPair: await encryptPair(kept, spentRefreshToken) };
-    }
-    case 'unreachable':
-      return { kind: 'unreachable' };
-    case 'rejected':
-      return outcome;
-  }
+): Promise<TokenPair | undefined> {
+  if (record?.kind !== 'renewed') return undefined;
+  const contents = await unseal(record.detail, keyFrom(spentRefreshToken));
+  const pair: unknown = contents && JSON.parse(contents);
+  if (!Value.Check(SealedPair, pair)) return undefined;
+  return { ...pair, expiresInSeconds: pair.expiresInSeconds - (now - record.writtenAt) / 1000 };
 }
 
-/** Decrypts the pair of a `renewed` record; undefined for another record, or one sealed with another token. */
-export async function decryptSuccessor(
-  record: TokenRecord | undefined,
-  spentRefreshToken: string,
-): Promise<KeptPair | undefined> {
-  return record?.kind === 'renewed' ? decryptPair(record.sealedPair, spentRefreshToken) : undefined;
+/** Only a holder of the spent token can read its successor. @see RFC 5869 */
+function keyFrom(refreshToken: string): Uint8Array {
+  const { hkdfSync } = process.getBuiltinModule('node:crypto');
+  const info = 'music-gateway: successor of a refresh token';
+  return new Uint8Array(hkdfSync('sha256', refreshToken, '', info, 32));
 }
 
-/** If the upstream does not rotate tokens, the token is not spent and may be refreshed again. */
-export function isSpent(token: string, successor: Pick<KeptPair, 'refreshToken'>): boolean {
-  return successor.refreshToken !== token;
+/** The key of what has become of a token: its lease, and the outcome of its refresh or its sign-out. */
+export const recordKey = (refreshToken: string) => `record:${hashOf(refreshToken)}`;
+
+/** The key of the mark that a refresh has issued the token, and perhaps that a client has presented it. */
+export const markKey = (refreshToken: string) => `mark:${hashOf(refreshToken)}`;
+
+/** Reveals nothing about the token. */
+function hashOf(refreshToken: string): string {
+  return new Bun.CryptoHasher('sha256').update(refreshToken).digest('base64url');
 }
 
-/** The pair with the remaining lifetime of its access token. */
-export function replayed({ accessToken, refreshToken, expiresAt }: KeptPair, now: number): TokenPair {
-  const expiresInSeconds = Math.max(1, Math.floor((expiresAt - now) / 1000));
-  return { accessToken, refreshToken, expiresInSeconds };
-}
-
-/** The outcome that a record without a readable pair stands for: `unreachable` unless it has a verdict. */
-export function outcomeOf(record: TokenRecord): RefreshOutcome {
-  if (record.kind === 'ended' || record.kind === 'rejected') return record;
-  return { kind: 'unreachable', cause: new Error('unreachable') };
+/** In milliseconds. */
+export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
+  /** How long a spent refresh token yields its successor. */
+  const replayMs = refreshReplaySeconds * 1000;
+  /** Longer than any call of a request in the replay window, so that its late response still gets the newest pair. */
+  const renewedMs = replayMs + timeouts.streamMs;
+  /** The longest that another instance may take to refresh a token. */
+  const patienceMs = timeouts.signInMs + LEASE_MS;
+  /** Longer than the record of a refresh that is in flight when the session is signed out. */
+  const endedMs = patienceMs + renewedMs;
+  return {
+    ...{ replayMs, renewedMs, endedMs, patienceMs },
+    /** Until the response to the last replay of the pair has been sent. */
+    issuedMs: replayMs + renewedMs,
+    /** Long enough for the other instances to see that there was no verdict. */
+    unreachableMs: 500,
+    rejectedMs: SHORT_MS,
+    /** Of a token of which nothing is known: anybody can send a sign-out with a token that never existed. */
+    unknownEndedMs: Math.min(SHORT_MS, endedMs),
+  };
 }

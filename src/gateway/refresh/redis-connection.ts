@@ -3,25 +3,19 @@
 import { RedisClient } from 'bun';
 import { describeCause } from '../http/error-summary.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { COMMAND_TIMEOUT_MS, type Command, run } from './redis-commands.ts';
+import { type RedisSender, tryOut } from './redis-commands.ts';
 
+/** Longer than a busy machine stalls, because instances that miss Redis may send the same token twice. */
+export const COMMAND_TIMEOUT_MS = 500;
 const RETRY_MS = 250;
 const CONNECT_MS = 1000;
-/** Longer than a restart of Redis takes, or the election of another one. */
-const PATIENCE_MS = 5000;
-/** When this instance has Redis again, another one may still be at an attempt that began before Redis was back. */
-const SETTLE_MS = CONNECT_MS + 2 * RETRY_MS;
 
 /** A connection that is opened only once. */
-export interface RedisLink {
+export interface RedisLink extends RedisSender {
   connect(): Promise<void>;
-  send(command: string, parameters: string[]): Promise<unknown>;
   close(): void;
   onclose: ((cause: Error) => void) | null;
 }
-
-/** Sends these commands in one round trip. Rejects when one of them fails, or Redis does not respond in time. */
-export type SendBatch = (commands: readonly Command[]) => Promise<unknown>;
 
 /** Called when Redis goes down, with the name and code of the error or the first word of Redis, and when it is up again. */
 export interface RedisObserver {
@@ -34,140 +28,73 @@ export class RedisConnection {
   readonly #observer: RedisObserver;
   readonly #clock: Clock;
   readonly #open: (url: string) => RedisLink;
-  #sendMissed: (send: SendBatch) => Promise<void> = async () => {};
   /** Undefined while Redis counts as down. */
-  #client: Promise<RedisLink> | undefined;
-  /** Until it resolves, the instances may not know each other's refreshes. */
-  #shared: Promise<void> = Promise.resolve();
-  #endWait = () => {};
+  #link: Promise<RedisLink> | undefined;
 
   constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
     this.#url = url;
     this.#observer = observer;
     this.#clock = clock;
     this.#open = open;
-    const client = this.#connect();
-    this.#client = client;
-    client.then(
-      () => {
-        if (this.#client === client) observer.onUp();
-      },
-      (cause) => this.#giveUp(client, cause),
+    const link = this.#connect();
+    // The first commands wait for the connection.
+    this.#link = link;
+    link.then(
+      () => this.#link === link && observer.onUp(),
+      (cause) => this.#giveUp(link, cause),
     );
   }
 
   get isUp(): boolean {
-    return this.#client !== undefined;
+    return this.#link !== undefined;
   }
 
-  /** Sets the work to do after a reconnect, before Redis counts as up. */
-  onReconnect(sendMissed: (send: SendBatch) => Promise<void>): void {
-    this.#sendMissed = sendMissed;
-  }
-
-  /** Undefined when Redis does not respond in time. It then counts as down until the connection has been restored. */
-  async ask(...command: Command): Promise<{ readonly value: unknown } | undefined> {
-    const client = this.#client;
-    if (!client) return undefined;
+  /** Undefined when Redis does not respond in time. It then counts as down until it is connected again. */
+  async ask<Reply>(command: (redis: RedisSender) => Promise<Reply>): Promise<Reply | undefined> {
+    const link = this.#link;
+    if (!link) return undefined;
     try {
-      const reply = client.then((redis) => run(redis, ...command));
-      return { value: await inTime(reply, COMMAND_TIMEOUT_MS, this.#clock) };
+      return await inTime(link.then(command), COMMAND_TIMEOUT_MS, this.#clock);
     } catch (cause) {
-      this.#giveUp(client, cause);
+      void this.#giveUp(link, cause);
       return undefined;
     }
   }
 
-  /**
-   * Asks what no instance may do that another one has done: first waits until all have had the time to reconnect, for
-   * a few seconds at the beginning of an outage. Undefined when Redis stays away.
-   */
-  async askShared(...command: Command): Promise<{ readonly value: unknown } | undefined> {
-    const patientUntil = this.#clock.now() + PATIENCE_MS;
-    await this.#untilShared(patientUntil);
-    const reply = await this.ask(...command);
-    if (reply) return reply;
-    // The outage may have begun with this command.
-    await this.#untilShared(patientUntil);
-    return this.ask(...command);
-  }
-
-  /** Lets everything go on that waits, until the next outage. */
-  stopWaiting(): void {
-    this.#endWait();
-  }
-
-  async #untilShared(patientUntil: number): Promise<void> {
-    // Meanwhile Redis may have come back, or gone away again.
-    for (let ended: unknown; ended !== this.#shared && this.#clock.now() < patientUntil; ) {
-      ended = this.#shared;
-      await ended;
+  async #giveUp(lost: Promise<RedisLink>, cause: unknown): Promise<void> {
+    if (this.#link !== lost) return;
+    this.#link = undefined;
+    const word = refusalWord(cause);
+    this.#observer.onDown(word ? `RedisError ${word}` : describeCause(cause));
+    lost.then((redis) => redis.close()).catch(() => {});
+    while (!this.#link) {
+      await this.#clock.sleep(RETRY_MS);
+      const link = this.#connect();
+      const isConnected = await link.then(() => true).catch(() => false);
+      if (isConnected) this.#link = link;
     }
-  }
-
-  #wait(ms: number): void {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#endWait();
-    this.#shared = promise;
-    this.#endWait = resolve;
-    void this.#clock.sleep(ms).then(resolve);
-  }
-
-  #giveUp(client: Promise<RedisLink>, cause: unknown): void {
-    if (this.#client !== client) return;
-    this.#client = undefined;
-    this.#observer.onDown(describeRedisCause(cause));
-    client.then((redis) => redis.close()).catch(() => {});
-    this.#wait(PATIENCE_MS);
-    void this.#reconnect();
-  }
-
-  async #reconnect(): Promise<void> {
-    await this.#clock.sleep(RETRY_MS);
-    const client = this.#connect();
-    try {
-      const redis = await client;
-      await this.#sendMissed((commands) => {
-        // The client pipelines commands that are sent in the same tick.
-        const replies = Promise.all(commands.map((command) => run(redis, ...command)));
-        return inTime(replies, CONNECT_MS, this.#clock);
-      });
-      this.#client = client;
-      this.#wait(SETTLE_MS);
-      this.#observer.onUp();
-    } catch {
-      client.then((redis) => redis.close()).catch(() => {});
-      void this.#reconnect();
-    }
+    this.#observer.onUp();
   }
 
   #connect(): Promise<RedisLink> {
     const redis = this.#open(this.#url);
-    const client = this.#probe(redis).catch((cause) => {
+    const link = this.#probe(redis);
+    // Notices a lost connection at once, not only at the next refresh.
+    redis.onclose = (cause) => this.#giveUp(link, cause);
+    return link;
+  }
+
+  async #probe(redis: RedisLink): Promise<RedisLink> {
+    try {
+      await inTime(redis.connect(), CONNECT_MS, this.#clock);
+      await inTime(tryOut(redis, crypto.randomUUID()), COMMAND_TIMEOUT_MS, this.#clock);
+      return redis;
+    } catch (cause) {
       redis.onclose = null;
       redis.close();
       throw cause;
-    });
-    // Notices a lost connection at once, not only at the next refresh.
-    redis.onclose = (cause) => this.#giveUp(client, cause);
-    return client;
+    }
   }
-
-  /** Uses every command of all scripts, because a replica, a full Redis or an ACL would refuse only some. */
-  async #probe(redis: RedisLink): Promise<RedisLink> {
-    await inTime(redis.connect(), CONNECT_MS, this.#clock);
-    const replies = Promise.all([
-      run(redis, 'end', 'probe', ['ended:0', '1000', '1000', '1000', '']),
-      run(redis, 'markIssued', 'probe', ['', '2000']),
-    ]);
-    await inTime(replies, COMMAND_TIMEOUT_MS, this.#clock);
-    return redis;
-  }
-}
-
-function describeRedisCause(cause: unknown): string {
-  const word = refusalWord(cause);
-  return word ? `RedisError ${word}` : describeCause(cause);
 }
 
 /** An error of Redis begins with a word that says what is wrong, such as OOM or NOPERM; the rest may quote a key. */

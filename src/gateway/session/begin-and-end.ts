@@ -3,7 +3,7 @@
 import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import type { RequestRecord } from '../record/request-record.ts';
-import { SENT_BEFORE_MS } from '../refresh/presented-tokens.ts';
+import { SENT_BEFORE_MS } from '../refresh/coordinator.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import type { FoundTokens } from './cookies.ts';
@@ -24,7 +24,7 @@ export async function beginSession(
   pair: TokenPair,
 ): Promise<void> {
   if (refreshToken !== undefined) await refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
-  await refreshCoordinator.forgetSignOut(pair.refreshToken);
+  await refreshCoordinator.forgetEnd(pair.refreshToken);
   await cookies.store(set, pair);
 }
 
@@ -38,12 +38,11 @@ export async function endSession(
   { accessToken, refreshToken }: FoundTokens,
 ): Promise<void> {
   if (refreshToken !== undefined) {
-    const { newest, hadEnded } = await refreshCoordinator.end(refreshToken);
+    const { newest, hadEnded, isRefreshing } = await refreshCoordinator.end(refreshToken);
     const pairs: Pair[] = accessToken === undefined || hadEnded ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const last = newest?.refreshToken ?? refreshToken;
-    // A refresh in flight in this process signs out its new pair itself.
-    const revokes = signOutRevokes && !hadEnded && !refreshCoordinator.isRefreshing(last);
+    const revokes = signOutRevokes && !hadEnded && !isRefreshing;
     const { signInMs, logoutMs } = api.timeouts;
     const { record } = exchange;
     await withoutIdleTimeout(exchange, revokes ? signInMs + 3 * logoutMs : logoutMs, async () => {

@@ -2,16 +2,13 @@
 
 // By subpath: the start would be slower with all of jose.
 import { decodeProtectedHeader } from 'jose/decode/protected_header';
-import { compactDecrypt } from 'jose/jwe/compact/decrypt';
-import { CompactEncrypt } from 'jose/jwe/compact/encrypt';
+import { seal, unseal } from '../http/seal.ts';
 
 interface Key {
   readonly id: string;
   readonly bytes: Uint8Array;
 }
 
-const ALGORITHM = 'dir';
-const ENCRYPTION = 'A256GCM';
 /** Marks cookies that the gateway has sealed, to tell them from tokens that are JWEs themselves. */
 const TYPE = 'music-gateway-cookie';
 
@@ -28,21 +25,11 @@ export class CookieSeal {
     this.#acceptPlain = acceptPlain;
   }
 
-  /** @see RFC 7516 section 7.1 (compact serialization), RFC 7518 section 4.5 (`dir`) and 5.3 (AES-GCM) */
   async seal(cookieName: string, value: string, maxAgeSeconds: number): Promise<string> {
     const [key] = this.#keys;
     if (!key) throw new Error('a seal needs a key');
     const exp = nowSeconds() + maxAgeSeconds;
-    return new CompactEncrypt(Buffer.from(value))
-      .setProtectedHeader({
-        alg: ALGORITHM,
-        enc: ENCRYPTION,
-        typ: TYPE,
-        kid: key.id,
-        cookie: cookieName,
-        exp,
-      })
-      .encrypt(key.bytes);
+    return seal(value, key.bytes, { typ: TYPE, kid: key.id, cookie: cookieName, exp });
   }
 
   /** Undefined for a value that no listed key has sealed for this cookie, or that has expired. */
@@ -51,13 +38,7 @@ export class CookieSeal {
     if (header?.typ !== TYPE) return this.#acceptPlain ? value : undefined;
     const key = this.#keys.find(({ id }) => id === header.kid);
     if (!key || header.cookie !== cookieName || hasExpired(header.exp)) return undefined;
-    try {
-      const options = { keyManagementAlgorithms: [ALGORITHM], contentEncryptionAlgorithms: [ENCRYPTION] };
-      const { plaintext } = await compactDecrypt(value, key.bytes, options);
-      return Buffer.from(plaintext).toString();
-    } catch {
-      return undefined;
-    }
+    return unseal(value, key.bytes);
   }
 }
 
@@ -70,9 +51,9 @@ function readHeader(value: string) {
   }
 }
 
-/** Cookies of earlier versions have no `exp`. The seal covers the header, so nobody can change or remove an `exp`. */
+/** The seal covers the header, so nobody can change or remove an `exp`. */
 function hasExpired(exp: unknown): boolean {
-  return exp !== undefined && !(typeof exp === 'number' && exp > nowSeconds());
+  return !(typeof exp === 'number' && exp > nowSeconds());
 }
 
 function nowSeconds(): number {

@@ -135,7 +135,7 @@ export class Session {
     // A request makes one refresh, whatever it calls after it.
     if (this.#pair) return this.#sendRenewed(call, this.#pair);
     const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
-    if (refreshToken !== undefined) this.#parts.refreshCoordinator.present(refreshToken, this.#arrivedAt);
+    if (refreshToken !== undefined) this.#parts.refreshCoordinator.presented.note(refreshToken);
     const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
     const unauthorized = first === undefined || first.status === 401;
     if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
@@ -169,7 +169,7 @@ export class Session {
       case 'ended':
         if (first) await discard(first);
         // A sign-in may have set other cookies since the request was sent.
-        if (this.#arrivedAt >= outcome.clearsFrom) this.#cookies.clear(this.#exchange.set);
+        if (outcome.clearsCookies) this.#cookies.clear(this.#exchange.set);
         throw new GatewayError(401, messages.sessionEnded);
       case 'unreachable': {
         const { cause } = outcome;

@@ -1,18 +1,7 @@
 /** What must hold of every history, one sentence each. */
 
-import {
-  type Facts,
-  type Judged,
-  lifetimes,
-  logoutMs,
-  SPREADS_MS,
-  shortestSignOutMs,
-  signInMs,
-} from './facts.ts';
+import { type Facts, type Judged, lifetimes, logoutMs, SPREADS_MS, signInMs } from './facts.ts';
 import type { Moment, Request, Send, SignOut } from './history.ts';
-
-/** An outage that begins when the wait for another one is nearly over. */
-const LONGEST_WAIT_FOR_REDIS_MS = 10_000;
 
 /** Gives what contradicts the sentence, in words. */
 type Check = (facts: Facts) => string[];
@@ -33,7 +22,7 @@ export const checks: Readonly<Record<string, Check>> = {
     facts.history.sends.flatMap((send) => {
       const { token, sent } = send;
       if (!token.before || sent.at >= token.issued.at + facts.history.accessTokensLastMs) return [];
-      if (facts.wasIssuedAgain(token) || facts.wasForged(token)) return [];
+      if (facts.wasIssuedAgain(token)) return [];
       if (facts.signOutsOf(token).length > 0 || facts.wasRedisAway(token.issued, sent)) return [];
       const isAskedFor = facts.history.requests.some(
         (request) => request.token === token && request.asked && request.asked.order < sent.order,
@@ -73,9 +62,9 @@ export const checks: Readonly<Record<string, Check>> = {
     facts.history.sends.flatMap((second) => {
       const renewal = facts.renewal(second.token);
       if (!renewal || second.sent.order <= renewal.ended.order) return [];
-      if (facts.wasForged(second.token) || facts.wasIssuedAgain(second.token)) return [];
+      if (facts.wasIssuedAgain(second.token)) return [];
       if (facts.wasRedisAway(second.token.issued, second.sent) || facts.history.crashes.length > 0) return [];
-      if (second.sent.at >= renewal.ended.at + lifetimes.keepMs - SPREADS_MS) return [];
+      if (second.sent.at >= renewal.ended.at + lifetimes.renewedMs - SPREADS_MS) return [];
       const isFirstReuse = !facts.history.sends.some(
         (other) =>
           other.token === second.token &&
@@ -147,7 +136,7 @@ export const checks: Readonly<Record<string, Check>> = {
       const { token, asked, ended, outcome } = request;
       if (outcome !== 'renewed') return [];
       return facts
-        .effectiveSignOuts(token, asked, ended.at)
+        .effectiveSignOuts(token, request.instance, asked, ended.at)
         .map((signOut) => `${nameOf(request)} got a pair after the sign-out of ${signOut.token.text}`);
     }),
 
@@ -155,11 +144,12 @@ export const checks: Readonly<Record<string, Check>> = {
     facts.history.requests.flatMap((request) => {
       const { token, asked, ended, outcome, instance } = request;
       if (outcome !== 'renewed' || !asked || !ended) return [];
-      if (facts.wasForged(token) || facts.wasIssuedAgain(token)) return [];
+      if (facts.wasIssuedAgain(token)) return [];
       return facts.history.signOuts
         .filter((signOut) => signOut.token === token && signOut.instance === instance)
+        .filter((signOut) => !facts.isRepeated(signOut))
         .filter((signOut) => signOut.ended && signOut.ended.order < asked.order)
-        .filter((signOut) => signOut.ended && ended.at < signOut.ended.at + shortestSignOutMs)
+        .filter((signOut) => signOut.ended && ended.at < signOut.ended.at + lifetimes.unknownEndedMs)
         .map((signOut) => `${nameOf(request)} got a pair after the sign-out at ${signOut.instance}`);
     }),
 
@@ -186,7 +176,7 @@ export const checks: Readonly<Record<string, Check>> = {
       const { pair, leaves, given } = request;
       if (!pair || !leaves || !given || facts.wasRedisAway(pair.issued, leaves)) return [];
       return facts
-        .effectiveSignOuts(pair, leaves)
+        .effectiveSignOuts(pair, request.instance, leaves)
         .map(({ token }) => `${nameOf(request)} set ${given.text} after the sign-out of ${token.text}`);
     }),
 
@@ -203,9 +193,8 @@ export const checks: Readonly<Record<string, Check>> = {
         });
       const idleMs = ended.at - asked.at - lengthOf(asking);
       // A late pair is signed out at the upstream before its request ends.
-      const claims = facts.history.crashes.length + facts.history.forged.length;
-      const forRedisMs = facts.wasRedisAway(asked, ended) ? LONGEST_WAIT_FOR_REDIS_MS : 0;
-      return idleMs <= Math.max(1, claims) * signInMs + logoutMs + 1000 + forRedisMs
+      const leases = facts.history.crashes.length;
+      return idleMs <= Math.max(1, leases) * signInMs + logoutMs + 1000
         ? []
         : [`${nameOf(request)} waited ${idleMs} ms without a reason`];
     }),
@@ -228,8 +217,8 @@ function nameOf({ token, instance }: Pick<Request | Send, 'token' | 'instance'>)
 function maySendAgain(facts: Facts, first: Send, second: Send): boolean {
   const { token } = second;
   const { ended } = first;
-  if (facts.wasForged(token) || facts.wasIssuedAgain(token)) return true;
-  if (facts.wasRedisMissed(first.sent, second.sent)) return true;
+  if (facts.wasIssuedAgain(token)) return true;
+  if (facts.wasRedisAway(first.sent, second.sent)) return true;
   // Without a pair there is nothing to yield.
   if (ended && ended.order < second.sent.order && first.outcome !== 'renewed') return true;
   const crash = facts.crashOf(first.instance);
@@ -290,10 +279,10 @@ function isExcusedAgain(facts: Facts, token: Request['token'], arrived: Moment, 
 }
 
 /** The sign-outs that were over when the pair of this refresh arrived. */
-function lateFor(facts: Facts, { token, ended, outcome }: Send): SignOut[] {
-  if (!ended || outcome !== 'renewed' || facts.wasForged(token) || facts.wasIssuedAgain(token)) return [];
+function lateFor(facts: Facts, { token, instance, ended, outcome }: Send): SignOut[] {
+  if (!ended || outcome !== 'renewed' || facts.wasIssuedAgain(token)) return [];
   return facts
-    .effectiveSignOuts(token, ended)
+    .effectiveSignOuts(token, instance, ended)
     .filter((signOut) => signOut.token.generation <= token.generation)
     .filter((signOut) => !facts.wasRedisAway(signOut.token.issued, ended));
 }

@@ -1,6 +1,6 @@
 /** What the checks derive from a history: chains, windows, and what a fault excuses. */
 
-import { recordLifetimes } from '../../../src/gateway/refresh/store.ts';
+import { lifetimesFor } from '../../../src/gateway/refresh/record.ts';
 import { testSettings } from '../../support/world.ts';
 import type { Family, History, Moment, Outage, Request, SignOut, Token } from './history.ts';
 
@@ -15,11 +15,7 @@ export const settings = testSettings({
 const PRESENTED_MS = 10_000;
 /** More than the instances need to notify each other through Redis. */
 export const SPREADS_MS = 200;
-/** So that every instance has Redis again, and what the other one sends it, while refreshes still wait. */
-const SHORT_OUTAGE_MS = 4400;
-export const lifetimes = recordLifetimes(settings);
-/** How long a sign-out is remembered if nothing is known of its token. */
-export const shortestSignOutMs = Math.min(lifetimes.signOut.claimedMs, lifetimes.signOut.unknownMs);
+export const lifetimes = lifetimesFor(settings);
 export const { signInMs, logoutMs } = settings.timeouts;
 
 export class Facts {
@@ -62,26 +58,10 @@ export class Facts {
     return this.#outagesBetween(from, to).length > 0;
   }
 
-  /** Whether that was an outage that refreshes do not wait for, or one instance had what the other one missed. */
-  wasRedisMissed(from: Moment, to: Moment): boolean {
-    return this.#outagesBetween(from, to).some((outage) => !this.#isShort(outage));
-  }
-
   #outagesBetween(from: Moment, to: Moment): Outage[] {
     return this.history.outages.filter(
       ({ began, ended }) => began.at <= to.at + SPREADS_MS && (!ended || ended.at + SPREADS_MS >= from.at),
     );
-  }
-
-  /** Both instances lost Redis at once, kept what they know, and had it again in time. */
-  #isShort(outage: Outage): boolean {
-    const met = this.history.outages.filter(({ began }) => began.at === outage.began.at);
-    const isOver = met.every(({ began, ended }) => ended && ended.at - began.at <= SHORT_OUTAGE_MS);
-    return met.length === 2 && isOver && this.history.crashes.length === 0;
-  }
-
-  wasForged({ family }: Token): boolean {
-    return this.history.forged.some((token) => token.family === family);
   }
 
   crashOf(instance: string): Moment | undefined {
@@ -142,7 +122,7 @@ export class Facts {
     const judged: Judged[] = [];
     for (const request of this.history.requests) {
       const { token, asked, ended, outcome } = request;
-      if (!asked || !ended || !outcome || this.wasForged(token) || this.wasIssuedAgain(token)) continue;
+      if (!asked || !ended || !outcome || this.wasIssuedAgain(token)) continue;
       if (this.wasRedisAway(firstOf(token).issued, ended)) continue;
       judged.push({ ...request, asked, ended, outcome });
     }
@@ -160,31 +140,54 @@ export class Facts {
     for (let { before } = last; before && before.generation >= first.generation; { before } = before) {
       const renewal = this.renewal(before);
       // A sign-out follows the chain to its end at once, a request with an older token whenever it comes.
-      if (first === signedOut && renewal && renewal.ended.at + lifetimes.keepMs <= began.at) return false;
+      if (first === signedOut && renewal && renewal.ended.at + lifetimes.renewedMs <= began.at) return false;
     }
     return true;
   }
 
   /** The sign-outs that were over before this moment, found this token, and are remembered at that time. */
-  effectiveSignOuts(token: Token, before: Moment, at = before.at): SignOut[] {
+  effectiveSignOuts(token: Token, instance: string, before: Moment, at = before.at): SignOut[] {
     return this.signOutsOf(token).filter(
       (signOut) =>
         signOut.ended !== undefined &&
         signOut.ended.order < before.order &&
-        this.isLinked(signOut, token) &&
-        at < signOut.ended.at + this.#rememberedMs(signOut),
+        !this.isRepeated(signOut) &&
+        this.#hasEnded(signOut, token, instance) &&
+        at < signOut.ended.at + this.#rememberedMs(signOut) - SPREADS_MS,
     );
   }
 
-  /** How long a sign-out is remembered; shorter if no refresh has spent or issued its token. */
-  #rememberedMs({ token, began }: SignOut): number {
-    const renewal = this.renewal(token);
+  /** Whether an earlier sign-out may still be remembered, to which this one adds nothing. */
+  isRepeated({ token, instance, began }: SignOut): boolean {
+    return this.signOutsOf(token).some((first) => {
+      const at = first.ended?.at ?? began.at;
+      const isEarlier = first.began.order < began.order && this.#hasEnded(first, token, instance);
+      return isEarlier && began.at < at + this.#rememberedMs(first) + SPREADS_MS;
+    });
+  }
+
+  /** One of a token of which Redis knows nothing is remembered by its instance alone, and for its token alone. */
+  #hasEnded(signOut: SignOut, token: Token, instance: string): boolean {
+    if (this.#isKnown(signOut)) return this.isLinked(signOut, token);
+    return signOut.token === token && signOut.instance === instance;
+  }
+
+  #rememberedMs(signOut: SignOut): number {
+    return this.#isKnown(signOut) ? lifetimes.endedMs : lifetimes.unknownEndedMs;
+  }
+
+  /** Whether a refresh has issued or spent the token, or is about to spend it. */
+  #isKnown({ token, began }: SignOut): boolean {
     const wasIssued = token.before !== undefined && began.at - token.issued.at < lifetimes.issuedMs;
-    const wasSpent =
-      renewal !== undefined &&
-      renewal.ended.order < began.order &&
-      began.at < renewal.ended.at + lifetimes.keepMs;
-    return (wasIssued || wasSpent ? lifetimes.signOut.workedMs : shortestSignOutMs) - SPREADS_MS;
+    const wasSent = this.history.sends.some(
+      (send) =>
+        send.token === token &&
+        send.sent.order < began.order &&
+        (!send.ended || send.ended.order > began.order
+          ? this.crashOf(send.instance) === undefined
+          : send.outcome === 'renewed' && began.at < send.ended.at + lifetimes.renewedMs),
+    );
+    return wasIssued || wasSent;
   }
 }
 

@@ -99,7 +99,6 @@ export class History {
   readonly signIns: SignIn[] = [];
   readonly outages: Outage[] = [];
   readonly crashes: { readonly instance: string; readonly moment: Moment }[] = [];
-  readonly forged: Token[] = [];
   /** Timers that were left when nothing was in flight any more. */
   timersLeft = 0;
   /** Why the schedule had to be given up. */

@@ -24,14 +24,17 @@ export type Process = ReturnType<Instance['start']>;
 export class Instance {
   readonly #world: World;
   readonly #name: string;
+  readonly #aheadMs: number;
   readonly #network: RedisNetwork;
   #starts = 0;
   #outage: Outage | undefined;
   process: Process;
 
-  constructor(world: World, name: string) {
+  /** @param aheadMs how far its clock is ahead of the others' */
+  constructor(world: World, name: string, aheadMs: number) {
     this.#world = world;
     this.#name = name;
+    this.#aheadMs = aheadMs;
     this.#network = new RedisNetwork(world.time, world.redis, name);
     this.process = this.start();
   }
@@ -62,7 +65,7 @@ export class Instance {
   start() {
     const { time, upstream } = this.#world;
     const name = `${this.#name}${++this.#starts}`;
-    const clock = new ProcessClock(time, name);
+    const clock = new ProcessClock(time, name, this.#aheadMs);
     const whileAlive = (work: () => void) => () => {
       if (clock.isAlive) work();
     };

@@ -1,61 +1,44 @@
 import { expect, it } from 'bun:test';
 import { RedisClient } from 'bun';
 import fc from 'fast-check';
-import { CLAIMED, ENDED, RENEWED, run, type Script } from '../../../src/gateway/refresh/redis-commands.ts';
+import { get, swap } from '../../../src/gateway/refresh/redis-commands.ts';
+import type { Fact } from '../../../src/gateway/refresh/store.ts';
 import { REDIS_SERVER, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { RedisModel } from './redis-model.ts';
 
 const RUNS = 500;
 /** Far enough apart that no comparison of lifetimes depends on how long the test takes. */
-const LIFETIMES = ['20000', '60000', '300000'];
+const LIFETIMES = [20_000, 60_000, 300_000];
 /** A record with this lifetime is gone before the next command. */
-const SHORT = '1';
+const SHORT = 1;
 const SHORT_PASSES_MS = 4;
 
-const ENDED_1 = `${ENDED}1`;
-const ENDED_2 = `${ENDED}2`;
-const record = fc.constantFrom(
-  `${CLAIMED}a`,
-  `${CLAIMED}b`,
-  `${RENEWED}1`,
-  'rejected',
-  'unreachable',
-  ENDED_1,
-  ENDED_2,
-);
-const lifetime = fc.oneof(
+const facts: Fact[] = [
+  { kind: 'leased', detail: 'a' },
+  { kind: 'leased', detail: 'b' },
+  { kind: 'renewed', detail: 'sealed 1 2' },
+  { kind: 'rejected', detail: '' },
+  { kind: 'ended', detail: '10000' },
+];
+const fact = fc.constantFrom(undefined, ...facts);
+const lifetimeMs = fc.oneof(
   { arbitrary: fc.constantFrom(...LIFETIMES), weight: 30 },
   { arbitrary: fc.constant(SHORT), weight: 1 },
 );
-const key = fc.constantFrom('one', 'two');
+const step = fc.record({
+  key: fc.constantFrom<string[]>('one', 'two'),
+  from: fact,
+  to: fact,
+  lifetimeMs,
+  isOwn: fc.boolean(),
+});
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
-interface Step {
-  readonly script: Script;
-  readonly key: string;
-  readonly values: readonly string[];
-}
-
-const stepOf = (script: Script, ...values: fc.Arbitrary<string>[]): fc.Arbitrary<Step> =>
-  fc.record({ script: fc.constant(script), key, values: fc.tuple(...values) });
-
-const step = fc.oneof(
-  stepOf('add', record, lifetime),
-  stepOf('replace', record, lifetime, record),
-  stepOf('get', fc.constant(''), fc.constant('0')),
-  stepOf('markIssued', fc.constantFrom('', '1'), lifetime),
-  stepOf('markPresented', fc.constantFrom('2', '3')),
-  stepOf('presentedAt'),
-  stepOf(
-    'end',
-    fc.constantFrom(ENDED_1, ENDED_2),
-    lifetime,
-    fc.constantFrom('0', ...LIFETIMES),
-    fc.constantFrom('0', ...LIFETIMES),
-    fc.constantFrom('', '1'),
-  ),
-  stepOf('restore', record, lifetime),
-);
+const withoutAge = (swapped: Awaited<ReturnType<typeof swap>> | undefined) => ({
+  isWritten: swapped?.isWritten,
+  before: { ...swapped?.before, ageMs: undefined },
+});
 
 describeWith([REDIS_SERVER], 'the model of Redis', () => {
   it('replies to random sequences of the scripts as a Redis server does, and keeps the same records', async () => {
@@ -64,29 +47,28 @@ describeWith([REDIS_SERVER], 'the model of Redis', () => {
     const model = new RedisModel(Date.now);
     const inModel = { send: async (_: string, parameters: readonly string[]) => model.eval(parameters) };
     let sequences = 0;
-    const expectSame = async ({ script, key, values }: Step) => {
-      const keys = ['refresh', 'issued'].map((each) => `music-gateway:${each}:${key}`);
-      const reply = run(inModel, script, key, [...values]);
-      const realReply = run(real, script, key, [...values]);
-      if (values.includes(SHORT)) {
-        await realReply;
+    const expectSame = async ({ key, from, to, lifetimeMs, isOwn }: Step) => {
+      const [modelled, replied] = [inModel, real].map((redis) =>
+        swap(redis, key, from, to, lifetimeMs, isOwn),
+      );
+      if (lifetimeMs === SHORT) {
+        await replied;
         await Bun.sleep(SHORT_PASSES_MS);
       }
-      const kept = keys.map((name) => ({ value: model.get(name), ms: model.remainingMs(name) }));
-      const realKept = keys.map((name) => Promise.all([real.get(name), real.pttl(name)]));
-      expect(await reply).toEqual(await realReply);
-      for (const [index, { value, ms }] of kept.entries()) {
-        const [realValue, realMs = Number.NaN] = (await realKept[index]) ?? [];
-        expect(value).toBe(realValue ?? null);
-        expect(Math.abs(ms - realMs)).toBeLessThan(5000);
-      }
+      const [kept, realKept] = [get(inModel, key), get(real, key)];
+      const [ms, realMs] = [model.remainingMs(`music-gateway:${key}`), real.pttl(`music-gateway:${key}`)];
+      expect(withoutAge(await modelled)).toEqual(withoutAge(await replied));
+      const [before, realBefore] = [await kept, await realKept];
+      expect(before).toEqual(realBefore && { ...realBefore, ageMs: expect.any(Number) });
+      expect(Math.abs((before?.ageMs ?? 0) - (realBefore?.ageMs ?? 0))).toBeLessThan(5000);
+      expect(Math.abs(Math.max(0, ms) - Math.max(0, await realMs))).toBeLessThan(5000);
     };
     const checkSequence = async (steps: readonly Step[]) => {
       const prefix = `${sequences++}-`;
       const checks: Promise<void>[] = [];
       for (const step of steps) {
         checks.push(expectSame({ ...step, key: prefix + step.key }));
-        if (step.values.includes(SHORT)) await Promise.all(checks);
+        if (step.lifetimeMs === SHORT) await Promise.all(checks);
       }
       await Promise.all(checks);
     };

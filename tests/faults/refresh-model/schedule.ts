@@ -1,7 +1,6 @@
 /** Runs one schedule: clients, two instances, Redis and an upstream, in the order that the scheduler chooses. */
 
 import type { Scheduler } from 'fast-check';
-import { refreshTokenHash } from '../../../src/gateway/refresh/sealed-pair.ts';
 import type { Command, Plan } from './commands.ts';
 import { History, type SignIn, type Token } from './history.ts';
 import { Instance, type Process, type World } from './instance.ts';
@@ -15,12 +14,13 @@ const QUIET_MS = 30_000;
 type Of<Kind extends Command['kind']> = Extract<Command, { kind: Kind }>;
 
 export function runSchedule(scheduler: Scheduler, plan: Plan): Promise<History> {
-  const { commands, fates, expiresInSeconds } = plan;
+  const { commands, fates, expiresInSeconds, clocksAheadMs } = plan;
+  const [a, b, ofRedis] = clocksAheadMs;
   const time = new VirtualTime(scheduler);
   const history = new History(expiresInSeconds * 1000, time.now);
-  const redis = new RedisModel(time.now);
+  const redis = new RedisModel(() => time.now() + ofRedis);
   const upstream = new UpstreamModel(time, history, fates, expiresInSeconds);
-  return new Schedule({ time, history, redis, upstream }).run(commands);
+  return new Schedule({ time, history, redis, upstream }, a, b).run(commands);
 }
 
 class Schedule {
@@ -31,9 +31,9 @@ class Schedule {
   /** What is in flight, by the process that does it. */
   readonly #inFlight = new Map<Promise<void>, Process>();
 
-  constructor(world: World) {
+  constructor(world: World, aAheadMs: number, bAheadMs: number) {
     this.#world = world;
-    this.#instances = [new Instance(world, 'A'), new Instance(world, 'B')];
+    this.#instances = [new Instance(world, 'A', aAheadMs), new Instance(world, 'B', bAheadMs)];
     this.#received = [world.upstream.signIn()];
   }
 
@@ -90,9 +90,6 @@ class Schedule {
       case 'crash':
         instance.crash();
         break;
-      case 'forged claim':
-        this.#forge(token);
-        break;
       case 'Redis goes away':
         this.#takeRedisAway(command, instance);
         break;
@@ -102,8 +99,8 @@ class Schedule {
   }
 
   #present({ name, shared }: Process, token: Token): void {
-    const { at } = this.#world.history.present({ token, instance: name });
-    shared.present(token.text, at);
+    this.#world.history.present({ token, instance: name });
+    shared.presented.note(token.text);
   }
 
   #takeRedisAway({ how, who }: Of<'Redis goes away'>, instance: Instance): void {
@@ -134,10 +131,11 @@ class Schedule {
     const { name, shared, clock } = process;
     const { history, upstream } = this.#world;
     const request = history.request({ token, instance: name });
-    shared.present(token.text, request.arrived.at);
+    shared.presented.note(token.text);
+    const arrivedAt = clock.now();
     if (command.asksAfterMs > 0) await clock.sleep(command.asksAfterMs);
     request.asked = history.moment(`the request with ${token.text} at ${name} asks for a refresh`);
-    const outcome = await shared.refresh(token.text, request.record, request.arrived.at);
+    const outcome = await shared.refresh(token.text, request.record, arrivedAt);
     const reuse = request.record.refreshTokenReused ? ', counted as a reuse' : '';
     request.ended = history.moment(`the request with ${token.text} at ${name}: ${outcome.kind}${reuse}`);
     request.outcome = outcome.kind;
@@ -173,15 +171,8 @@ class Schedule {
     const issued = upstream.signIn(how === 'replaces' || isSpent ? undefined : token);
     const signIn: SignIn = { token: issued, instance: process.name, isAgain: issued.text === token.text };
     history.signIns.push(signIn);
-    await process.shared.forgetSignOut(issued.text);
+    await process.shared.forgetEnd(issued.text);
     signIn.ended = history.moment(`the sign-in with ${issued.text} at ${process.name} is over`);
     this.#receive(issued);
-  }
-
-  /** Somebody with access to Redis writes a claim that never ends. */
-  #forge(token: Token): void {
-    this.#world.history.moment(`a claim of ${token.text} is forged`);
-    this.#world.history.forged.push(token);
-    this.#world.redis.set(`music-gateway:refresh:${refreshTokenHash(token.text)}`, 'claimed:forged');
   }
 }

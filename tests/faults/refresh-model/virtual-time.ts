@@ -133,10 +133,11 @@ export class ProcessClock implements Clock {
   readonly now: () => number;
   isAlive = true;
 
-  constructor(time: VirtualTime, name: string) {
+  /** @param aheadMs how far this machine's clock is ahead */
+  constructor(time: VirtualTime, name: string, aheadMs: number) {
     this.#time = time;
     this.#name = name;
-    this.now = time.now;
+    this.now = () => time.now() + aheadMs;
   }
 
   get timers(): number {

@@ -1,16 +1,16 @@
 import { expect, it } from 'bun:test';
 import { mkdir, readFile, rmdir } from 'node:fs/promises';
+import type { Fact, ReplayStore } from '../../../src/gateway/refresh/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
-import { CLAIM, RENEWAL, redisStoreAt } from '../../support/refresh-coordinator.ts';
+import { LEASE, RENEWAL, redisStoreAt } from '../../support/refresh-coordinator.ts';
 import { describeWith } from '../../support/requirements.ts';
-import { TextStore } from '../../support/text-store.ts';
 
 const REDIS_PAGE = await readFile(new URL('../../../deploy/redis/README.md', import.meta.url), 'utf8');
 /** The user that the page tells operators to make; the last rule is a password. */
 const [, USER = '', RULES = ''] = /^user (\S+) (.+) >\S+$/m.exec(REDIS_PAGE) ?? [];
 const PASSWORD = 'pass:w@rd/1';
-const KEY = 'music-gateway:refresh:k';
+const KEY = 'music-gateway:k';
 
 const setUser = (...rules: string[]) => ['ACL', 'SETUSER', USER, ...rules];
 const configure = (...values: string[]) => ['CONFIG', 'SET', ...values];
@@ -83,7 +83,7 @@ function instanceAt(url: string) {
   const store = redisStoreAt(url, { onDown: (cause) => heard.push(cause), onUp: () => heard.push('up') });
   const hears = (last: string | RegExp) =>
     eventually(() => heard.at(-1)?.match(last), `the observer to hear ${last}`);
-  return { store: new TextStore(store), heard, hears };
+  return { store, heard, hears };
 }
 
 /** A Redis with the documented user, and one instance that uses it. */
@@ -98,20 +98,24 @@ async function start() {
   return { redis, admin, instance, [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose]() };
 }
 
+function add(store: ReplayStore, to: Fact) {
+  return store.swap('k', undefined, to, 60_000);
+}
+
 async function record({ url }: { readonly url: string }): Promise<string | null> {
   using client = new RedisAdmin(url);
-  return await client.get(KEY);
+  return (await client.get(KEY))?.replace(/^\d+ /, '') ?? null;
 }
 
 describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
-  it.each(TROUBLES)('$name goes on alone, says why, and is back with what Redis missed', async (trouble) => {
+  it.each(TROUBLES)('$name goes on alone, says why, and is back', async (trouble) => {
     await using world = await start();
     const { redis, admin, instance } = world;
     const running = instance();
     await running.hears('up');
     await admin(...trouble.begin);
-    expect(await running.store.add('k', RENEWAL, 60_000)).toBeUndefined();
-    expect(await running.store.add('k', CLAIM, 3000)).toBe(RENEWAL);
+    expect(await add(running.store, RENEWAL)).toEqual({ isWritten: true });
+    expect(await add(running.store, LEASE)).toMatchObject({ before: RENEWAL });
     await running.hears(trouble.cause);
     // One that starts now finds out at once, and not with its first refresh.
     const starting = instance();
@@ -121,10 +125,11 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
       await each.hears('up');
       expect(each.heard.filter((cause) => cause !== 'up')).toHaveLength(1);
     }
-    expect(await record(redis)).toBe(RENEWAL);
+    await add(starting.store, LEASE);
+    expect(await record(redis)).toBe('leased:forged');
   });
 
-  it.each(['+get', '+set', '+exists', '+pttl', '+pexpire'])(
+  it.each(['+get', '+set', '+time', '+del'])(
     'does not allow the user %s counts as down from the start',
     async (rule) => {
       await using world = await start();
@@ -138,9 +143,9 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     await using world = await start();
     const { store, heard, hears } = world.instance();
     await hears('up');
-    await store.add('k', CLAIM, 60_000);
+    await add(store, LEASE);
     await world.admin(['SCRIPT', 'FLUSH']);
-    expect(await store.add('k', RENEWAL, 60_000)).toBe(CLAIM);
+    expect(await add(store, RENEWAL)).toMatchObject({ before: LEASE });
     expect(heard).toEqual(['up']);
   });
 
@@ -189,9 +194,9 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     await using redis = await startRedis('--unixsocket', 'redis.sock', '--requirepass', PASSWORD);
     const { promise: isUp, resolve } = Promise.withResolvers<void>();
     const url = `redis+unix://:${encodeURIComponent(PASSWORD)}@localhost${redis.folder}/redis.sock`;
-    const store = new TextStore(redisStoreAt(url, { onUp: resolve }));
+    const store = redisStoreAt(url, { onUp: resolve });
     await isUp;
-    await store.add('k', RENEWAL, 60_000);
-    expect(await record({ url })).toBe(RENEWAL);
+    await add(store, RENEWAL);
+    expect(await record({ url })).toBe('renewed:x');
   });
 });

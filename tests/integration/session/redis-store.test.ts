@@ -1,219 +1,168 @@
 import { expect, it } from 'bun:test';
-import { RedisClient } from 'bun';
 import { Budget } from '../../../src/gateway/http/admission/budget.ts';
-import { ENTRY_BYTES } from '../../../src/gateway/refresh/memory-store.ts';
-import { RedisConnection, type RedisLink } from '../../../src/gateway/refresh/redis-connection.ts';
+import { ENTRY_BYTES } from '../../../src/gateway/refresh/bounded-map.ts';
+import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
+import type { Fact, ReplayStore } from '../../../src/gateway/refresh/store.ts';
 import { eventually } from '../../support/eventually.ts';
+import { freePorts } from '../../support/free-ports.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
-import {
-  CLAIM,
-  LIFETIMES,
-  newLedger,
-  PATIENT,
-  RENEWAL,
-  redisStoreAt,
-  SIGN_OUT,
-} from '../../support/refresh-coordinator.ts';
+import { ENDED, LEASE, newLedger, PATIENT, RENEWAL } from '../../support/refresh-coordinator.ts';
 import { describeWith } from '../../support/requirements.ts';
-import { TextStore } from '../../support/text-store.ts';
 
-/** The part of the script that no other script has. */
-const REPLACE = 'r == ARGV[3]';
+function write(store: ReplayStore, key: string, to: Fact, from?: Fact) {
+  return store.swap(key, from, to, 280_000);
+}
+
+async function kindAt(store: ReplayStore, key: string) {
+  return (await store.get(key))?.kind;
+}
 
 describeWith([REDIS_SERVER], 'a Redis store', () => {
   /** Two instances, and a look into their Redis. */
-  async function start() {
-    const redis = await startRedis();
+  async function start(clock?: typeof PATIENT, ...options: string[]) {
+    const redis = await startRedis(...options);
     let [downs, ups] = [0, 0];
-    const store = () =>
-      new TextStore(
-        redisStoreAt(redis.url, {
-          onDown: () => void downs++,
-          onUp: () => void (downs > 0 && ups++),
-        }),
-      );
+    const observer = { onDown: () => void downs++, onUp: () => void ups++ };
+    const store = (ledger = newLedger(), now = Date.now) =>
+      new RedisReplayStore(new RedisConnection(redis.url, observer, clock), ledger, now);
     const [a, b] = [store(), store()];
     return {
-      ...{ redis, a, b },
+      ...{ redis, a, b, store },
       /** Runs one command with a connection of its own, so that an outage does not break it. */
       async admin(command: string, ...values: string[]): Promise<unknown> {
         using client = new RedisAdmin(redis.url);
         return await client.send(command, values);
       },
-      back: () => eventually(() => ups >= 2, 'both instances to reconnect'),
+      both: () => eventually(() => ups - downs === 2, 'both instances to have Redis'),
       [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose](),
     };
   }
-  const key = (name: string) => `music-gateway:refresh:${name}`;
+  const name = (key: string) => `music-gateway:${key}`;
 
-  it.each([true, false])(
-    'restores a sign-out after an outage, whoever of two reconnects first: %p',
-    async (byA) => {
-      await using world = await start();
-      const { redis, a, b, admin, back } = world;
-      await redis.stop();
-      await Promise.all([
-        (byA ? a : b).end('k', SIGN_OUT, LIFETIMES),
-        (byA ? b : a).add('k', RENEWAL, 280_000),
-      ]);
-      await redis.start();
-      await back();
-      expect(await admin('GET', key('k'))).toBe(SIGN_OUT);
-      // For as long as the instance that has renewed the token would replay its pair.
-      expect(await admin('PTTL', key('k'))).toBeGreaterThan(200_000);
-    },
-  );
-
-  it('restores an outcome over a claim, no outcome over another, and a sign-out over any', async () => {
+  it('is shared while Redis is there, alone while it is away, and sends nothing when it is back', async () => {
     await using world = await start();
-    const { redis, a, b, admin, back } = world;
+    const { redis, a, b, admin, both } = world;
+    await write(a, 'shared', RENEWAL);
+    expect(await kindAt(b, 'shared')).toBe('renewed');
     await redis.stop();
-    await Promise.all([a.add('claimed', RENEWAL, 60_000), a.add('known', RENEWAL, 60_000), b.get('x')]);
-    await a.add('ended', RENEWAL, 280_000);
-    await b.end('renewed', SIGN_OUT, LIFETIMES);
+    expect(await kindAt(a, 'shared')).toBe('renewed');
+    expect(await kindAt(b, 'shared')).toBeUndefined();
+    expect(await write(a, 'alone', RENEWAL)).toEqual({ isWritten: true });
     await redis.start();
-    // At once, because the instances reconnect soon.
-    const set = `redis.call('SET', KEYS[1], 'claimed:c') redis.call('SET', KEYS[2], 'renewed:c')
-      redis.call('SET', KEYS[3], ARGV[1], 'PX', 30000) redis.call('SET', KEYS[4], ARGV[2], 'PX', 280000)`;
-    const keys = ['claimed', 'known', 'ended', 'renewed'].map(key);
-    await admin('EVAL', set, '4', ...keys, SIGN_OUT, RENEWAL);
-    await back();
-    for (const name of ['ended', 'renewed']) {
-      expect(await admin('GET', key(name))).toBe(SIGN_OUT);
-      expect(await admin('PTTL', key(name))).toBeGreaterThan(200_000);
-    }
-    expect(await admin('GET', key('claimed'))).toBe(RENEWAL);
-    expect(await admin('GET', key('known'))).toBe('renewed:c');
+    await both();
+    expect(await admin('KEYS', '*')).toEqual([]);
+    for (const key of ['shared', 'alone']) expect(await kindAt(a, key)).toBe('renewed');
   });
 
   it('goes by its own memory for what Redis has lost, and by Redis for what it has not', async () => {
-    await using world = await start();
+    await using world = await start(PATIENT);
     const { a, b, admin } = world;
-    for (const name of ['add', 'end', 'get']) await a.add(name, RENEWAL, 60_000);
-    expect(await b.add('add', 'renewed:b', 60_000)).toBe(RENEWAL);
-    await a.add('ended', RENEWAL, 60_000);
-    // Each sign-out is led on to the next token of the chain, although another instance has replaced this record.
-    for (const store of [b, a]) expect(await store.end('ended', SIGN_OUT, LIFETIMES)).toBe(RENEWAL);
+    await write(a, 'k', RENEWAL);
+    await write(b, 'k', ENDED, RENEWAL);
+    expect(await kindAt(a, 'k')).toBe('ended');
+    await write(a, 'lost', RENEWAL);
     await admin('FLUSHALL');
-    expect(await a.get('get')).toBe(RENEWAL);
-    expect(await a.end('end', SIGN_OUT, LIFETIMES)).toBe(RENEWAL);
-    expect(await a.add('add', 'claimed:a', 3000)).toBe(RENEWAL);
-    expect(await admin('GET', key('add'))).toBe(RENEWAL);
+    expect(await kindAt(a, 'lost')).toBe('renewed');
+    expect(await kindAt(b, 'k')).toBe('ended');
+    // What it remembers counts as if Redis had it, even when another instance has written less meanwhile.
+    expect(await write(b, 'lost', LEASE)).toEqual({ isWritten: true });
+    await write(b, 'lost', { kind: 'rejected', detail: '' }, LEASE);
+    expect(await write(a, 'lost', ENDED, RENEWAL)).toEqual({ isWritten: true });
+    expect(await kindAt(b, 'lost')).toBe('ended');
+  });
+
+  it('keeps a sign-out of a token that nobody knows out of Redis', async () => {
+    await using world = await start(PATIENT);
+    const { a, b, admin } = world;
+    await a.keepHere('k', ENDED, 30_000);
+    expect(await kindAt(a, 'k')).toBe('ended');
+    expect(await kindAt(b, 'k')).toBeUndefined();
+    expect(await admin('KEYS', '*')).toEqual([]);
   });
 
   it('removes from Redis what has no room in its memory, but no sign-out', async () => {
-    await using world = await start();
-    const connection = new RedisConnection(world.redis.url, { onDown: () => {}, onUp: () => {} }, PATIENT);
-    // Room for two renewals, or for one mark.
-    const ledger = new Budget(12 * 4 * ENTRY_BYTES);
-    const store = new TextStore(new RedisReplayStore(connection, ledger));
-    for (const name of ['a', 'b', 'c']) await store.add(name, RENEWAL, 60_000);
-    await eventually(async () => (await world.admin('GET', key('a'))) === null, 'the oldest to leave Redis');
-    expect(await world.admin('GET', key('b'))).toBe(RENEWAL);
-    await world.b.end('b', SIGN_OUT, LIFETIMES, true);
-    for (const name of ['d', 'e']) await store.add(name, RENEWAL, 60_000);
-    await eventually(async () => (await world.admin('GET', key('c'))) === null, 'the next to leave Redis');
-    expect(await world.admin('GET', key('b'))).toBe(SIGN_OUT);
+    await using world = await start(PATIENT);
+    // Room for two renewals.
+    const store = world.store(new Budget(((12 * 8) / 7) * 2 * ENTRY_BYTES));
+    for (const key of ['a', 'b', 'c']) await write(store, key, RENEWAL);
+    await eventually(async () => (await world.admin('GET', name('a'))) === null, 'the oldest to leave Redis');
+    expect(await world.admin('GET', name('b'))).toEndWith(' renewed:x');
+    await write(world.b, 'b', ENDED, RENEWAL);
+    for (const key of ['d', 'e']) await write(store, key, RENEWAL);
+    await eventually(async () => (await world.admin('GET', name('c'))) === null, 'the next to leave Redis');
+    expect(await world.admin('GET', name('b'))).toEndWith(' ended:0');
   });
 
-  it('lets no outcome of its own win over a sign-out that comes between two commands', async () => {
-    await using world = await start();
-    const { redis, b, admin } = world;
-    const client = new RedisClient(redis.url, { autoReconnect: false });
-    let beforeReplace: (() => Promise<unknown>) | undefined;
-    const link: RedisLink = {
-      connect: () => client.connect(),
-      close: () => client.close(),
-      onclose: null,
-      async send(command, parameters) {
-        if (parameters[0]?.includes(REPLACE)) await beforeReplace?.();
-        return client.send(command, parameters);
-      },
-    };
-    const observer = { onDown: () => {}, onUp: () => {} };
-    const a = new TextStore(
-      new RedisReplayStore(new RedisConnection(redis.url, observer, PATIENT, () => link), newLedger()),
-    );
-    await a.add('k', RENEWAL, 60_000);
-    await admin('SET', key('k'), CLAIM);
-    beforeReplace = () => b.end('k', SIGN_OUT, LIFETIMES);
-    expect(await a.add('k', 'claimed:a', 3000)).toBe(SIGN_OUT);
-    client.close();
+  it('gives the time of what an instance with another clock has written by its own, and keeps it as long', async () => {
+    await using world = await start(PATIENT);
+    const [fast, slow] = [() => Date.now() + 45_000, () => Date.now() - 45_000];
+    const [ahead, behind] = [fast, slow].map((now) => world.store(newLedger(), now));
+    if (!ahead || !behind) throw new Error('there are two stores');
+    await write(ahead, 'ahead', RENEWAL);
+    await write(behind, 'behind', RENEWAL);
+    for (const [store, key, now] of [
+      [behind, 'ahead', slow],
+      [ahead, 'behind', fast],
+    ] as const) {
+      const kept = await store.get(key);
+      expect(Math.abs((kept?.writtenAt ?? 0) - now())).toBeLessThan(10_000);
+      expect(Math.abs(Number(await world.admin('PTTL', name(key))) - 280_000)).toBeLessThan(10_000);
+    }
   });
 
-  it('forgets a sign-out in memory too, although its time in Redis is another', async () => {
-    await using world = await start();
-    const { a, admin } = world;
-    await a.end('k', SIGN_OUT, LIFETIMES);
-    await admin('SET', key('k'), 'ended:2');
-    expect(await a.replace('k', 'ended:2', 'unreachable', 1)).toBe(true);
-    await eventually(async () => !(await admin('GET', key('k'))), 'the record to expire');
-    expect(await a.get('k')).toBeUndefined();
+  it('works on a cluster', async () => {
+    const bus = String(await freePorts(1));
+    await using redis = await startRedis('--cluster-enabled', 'yes', '--cluster-port', bus);
+    using admin = new RedisAdmin(redis.url);
+    await admin.send('CLUSTER', ['ADDSLOTSRANGE', '0', '16383']);
+    const isReady = async () => String(await admin.send('CLUSTER', ['INFO'])).includes('cluster_state:ok');
+    await eventually(isReady, 'the cluster to work');
+    const heard: string[] = [];
+    const { promise: isUp, resolve } = Promise.withResolvers<void>();
+    const observer = { onDown: (cause: string) => void heard.push(cause), onUp: resolve };
+    const store = new RedisReplayStore(new RedisConnection(redis.url, observer, PATIENT), newLedger());
+    await isUp;
+    await write(store, 'k', RENEWAL);
+    expect(await kindAt(store, 'k')).toBe('renewed');
+    expect(heard).toEqual([]);
   });
 
   it('waits only a moment for a Redis that does not respond', async () => {
     await using world = await start();
-    const { redis, a } = world;
-    await a.get('warm');
+    const { redis, a, both } = world;
+    await both();
     redis.stall();
-    const begun = performance.now();
-    await a.add('k', RENEWAL, 60_000);
-    await a.replace('k', RENEWAL, 'unreachable', 60_000);
-    // 500 ms on an idle machine; without a limit it would wait for ever.
-    expect(performance.now() - begun).toBeLessThan(1500);
+    expect(await write(a, 'k', RENEWAL)).toEqual({ isWritten: true });
+    expect(await kindAt(a, 'k')).toBe('renewed');
     redis.resume();
-  });
-
-  it('refreshes nothing while Redis restarts empty that another instance has refreshed', async () => {
-    await using world = await start();
-    const { redis, a, b } = world;
-    await a.add('k', RENEWAL, 280_000);
-    await redis.stop();
-    const asked = b.add('k', CLAIM, 3000);
-    await redis.start();
-    expect(await asked).toBe(RENEWAL);
-  });
-
-  it('knows after a restart of Redis what it has refreshed in place of another instance', async () => {
-    await using world = await start();
-    const { redis, a, b, back } = world;
-    await a.add('k', 'unreachable', 60_000);
-    expect(await b.replace('k', 'unreachable', CLAIM, 60_000)).toBe(true);
-    expect(await b.replace('k', CLAIM, RENEWAL, 60_000)).toBe(true);
-    await redis.stop();
-    await redis.start();
-    await back();
-    expect(await a.get('k')).toBe(RENEWAL);
   });
 
   it('shares through a Redis that stalls for a moment, as on a busy machine', async () => {
     await using world = await start();
-    const { redis, a, admin } = world;
-    await a.get('warm');
+    const { redis, a, b, both } = world;
+    await both();
     redis.stall();
-    const asked = a.add('k', 'claimed:a', 3000);
+    const written = write(a, 'k', LEASE);
     await Bun.sleep(150);
     redis.resume();
-    await asked;
-    await a.add('next', 'claimed:a', 3000);
-    expect(await admin('GET', key('next'))).toBe('claimed:a');
+    await written;
+    expect(await kindAt(b, 'k')).toBe('leased');
   });
 
   it('does not take its own stall for one of Redis', async () => {
     await using world = await start();
-    const { a, admin } = world;
-    await a.get('warm');
+    const { a, b, both } = world;
+    await both();
     for (const stall of [(work: () => void) => work(), setImmediate]) {
-      const asked = a.add(crypto.randomUUID(), 'claimed:a', 3000);
+      const key = crypto.randomUUID();
+      const written = write(a, key, LEASE);
       stall(() => {
         const end = performance.now() + 200;
         while (performance.now() < end);
       });
-      await asked;
-      await a.add('k', RENEWAL, 60_000);
-      expect(await admin('GET', key('k'))).toBe(RENEWAL);
-      await admin('DEL', key('k'));
+      await written;
+      expect(await kindAt(b, key)).toBe('leased');
     }
   });
 });

@@ -121,6 +121,16 @@ describe.each(ROUTES)('$name', ({ path, call, options }) => {
     expect(world.upstream.calls).toEqual([call, REFRESH]);
   });
 
+  it('does not send a refused token again when the client ignores its cleared cookies', async () => {
+    await using world = startWorld();
+    world.upstream.on(call, reply(401)).on(REFRESH, reply(401));
+    await send(world, SIGNED_IN);
+    const again = await send(world, SIGNED_IN);
+    expect(await envelopeMessage(again, 401)).toBe(messages.sessionEnded.en);
+    expectCleared(again);
+    expect(world.upstream.calls).toEqual([call, REFRESH, call]);
+  });
+
   it.each<[outage: string, status: number, refresh: string, level: string]>([
     ['sign-out', 429, 'rejected', 'warn'],
     ['sign-out', 503, 'rejected', 'warn'],

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'bun:test';
+import { hkdfSync } from 'node:crypto';
+import { unseal } from '../../src/gateway/http/seal.ts';
+import {
+  markKey,
+  recordKey,
+  recordOf,
+  successorIn as successorAt,
+} from '../../src/gateway/refresh/record.ts';
+import type { Kept } from '../../src/gateway/refresh/store.ts';
+
+const PAIR = { accessToken: 'access-token', refreshToken: 'next-refresh-token', expiresInSeconds: 900 };
+
+const NOW = 1_700_000_000_000;
+
+const successorIn = (record: Kept, token: string) => successorAt(record, token, NOW);
+
+async function renewal(ageMs = 0): Promise<Kept> {
+  const record = await recordOf({ kind: 'renewed', pair: PAIR }, 'spent');
+  if (!record) throw new Error('a renewal has a record');
+  return { ...record, writtenAt: NOW - ageMs };
+}
+
+describe('the record of a renewal', () => {
+  it('gives the pair back to a holder of the spent refresh token only', async () => {
+    const record = await renewal();
+    expect(await successorIn(record, 'spent')).toEqual(PAIR);
+    for (const token of ['other', PAIR.refreshToken, PAIR.accessToken, '']) {
+      expect(await successorIn(record, token)).toBeUndefined();
+    }
+  });
+
+  it('gives it with the rest of the life of its access token', async () => {
+    expect(await successorIn(await renewal(40_500), 'spent')).toEqual({ ...PAIR, expiresInSeconds: 859.5 });
+    expect(await successorIn(await renewal(901_000), 'spent')).toEqual({ ...PAIR, expiresInSeconds: -1 });
+  });
+
+  it('does not open when it was changed, cut or never sealed', async () => {
+    const record = await renewal();
+    const { detail } = record;
+    for (let at = 0; at < detail.length; at += 7) {
+      const changed = detail.slice(0, at) + (detail[at] === 'A' ? 'B' : 'A') + detail.slice(at + 1);
+      expect(await successorIn({ ...record, detail: changed }, 'spent')).toBeUndefined();
+    }
+    for (const cut of ['', detail.slice(0, 20), detail.slice(0, -2), 'nonsense']) {
+      expect(await successorIn({ ...record, detail: cut }, 'spent')).toBeUndefined();
+    }
+  });
+
+  it('takes its key from the token and not from its hash, which every reader of the store knows', async () => {
+    const { detail } = await renewal();
+    const open = (secret: string) => {
+      const key = hkdfSync('sha256', secret, '', 'music-gateway: successor of a refresh token', 32);
+      return unseal(detail, new Uint8Array(key));
+    };
+    expect(JSON.parse((await open('spent')) ?? '')).toEqual(PAIR);
+    expect(await open(recordKey('spent'))).toBeUndefined();
+  });
+
+  it('is never the same text, and does not show a token', async () => {
+    const { detail } = await renewal();
+    expect((await renewal()).detail).not.toBe(detail);
+    const bytes = detail + detail.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'));
+    for (const secret of ['access-token', 'next-refresh-token', 'spent']) expect(bytes).not.toContain(secret);
+  });
+
+  it.each(['leased', 'rejected', 'ended', 'issued'] as const)('is not one that is %s', async (kind) => {
+    expect(await successorIn({ ...(await renewal()), kind }, 'spent')).toBeUndefined();
+  });
+});
+
+it('a token that is issued again has no record, because it is not spent', async () => {
+  expect(await recordOf({ kind: 'renewed', pair: PAIR }, PAIR.refreshToken)).toBeUndefined();
+});
+
+describe.each([recordKey, markKey])('%p', (keyOf) => {
+  it('is the same for the same token only, and does not show it', () => {
+    expect(keyOf('token')).toBe(keyOf('token'));
+    expect(keyOf('token')).not.toBe(keyOf('Token'));
+    expect(keyOf('token')).toMatch(/^(record|mark):[\w-]{43}$/);
+  });
+});
