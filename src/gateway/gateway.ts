@@ -127,10 +127,10 @@ export function createGateway({
     // Imported on request, because it would slow down the start.
     gateway.get(OPENAPI_PATH, async () => {
       // The container does not include this file.
-      const document = await import('./openapi/document.ts').catch(() => {
+      const file: { default: object } = await import('./openapi/openapi.yaml').catch(() => {
         throw new GatewayError(404, messages.notFound);
       });
-      return document.openApiDocument();
+      return file.default;
     });
   }
   // Bun does not wait for a request whose client has disconnected. A paid generation and a refresh must still finish.

@@ -20,10 +20,23 @@ const DocumentedOperation = Type.Object({
   responses: Type.Record(Type.String(), DocumentedResponse),
 });
 export type DocumentedOperation = Static<typeof DocumentedOperation>;
+const OfMethod = Type.Optional(DocumentedOperation);
+const Path = Type.Object(
+  {
+    parameters: Type.Optional(Type.Array(Parameter)),
+    get: OfMethod,
+    head: OfMethod,
+    post: OfMethod,
+    put: OfMethod,
+    patch: OfMethod,
+    delete: OfMethod,
+  },
+  { additionalProperties: false },
+);
 const Document = Type.Object({
-  paths: Type.Record(Type.String(), Type.Record(Type.String(), DocumentedOperation)),
+  paths: Type.Record(Type.String(), Path),
   components: Type.Object({
-    schemas: Type.Object({ Error: Json }),
+    schemas: Type.Object({ Error: Json, SignInRequest: Json, GenerationRequest: Json, SessionState: Json }),
     securitySchemes: Type.Record(Type.String(), Type.Object({ name: Type.String() })),
   }),
 });
@@ -42,12 +55,13 @@ export async function readDocument(): Promise<Static<typeof Document>> {
   return read;
 }
 
-/** Its operations, by names such as `GET /api/health`. */
+/** Its operations, by names such as `GET /api/health`, each with the parameters of its path. */
 export function operationsOf({ paths }: Static<typeof Document>): Map<string, DocumentedOperation> {
-  const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(
-      ([method, operation]) => [`${method.toUpperCase()} ${path}`, operation] as const,
-    ),
+  const operations = Object.entries(paths).flatMap(([path, { parameters: shared = [], ...methods }]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      const parameters = [...shared, ...(operation.parameters ?? [])];
+      return [`${method.toUpperCase()} ${path}`, { ...operation, parameters }] as const;
+    }),
   );
   return new Map(operations);
 }

@@ -9,9 +9,9 @@ import { runToEnd } from '../../support/run-to-end.ts';
 import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
 import { startSandboxGateway } from '../../support/sandbox-gateway.ts';
 import { ORIGIN } from '../../support/world.ts';
-import { fetchDocument } from './document.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
+const DOCUMENT = `${ROOT}src/gateway/openapi/openapi.yaml`;
 const PROGRAM = `${import.meta.dir}/generated-client/program.ts`;
 
 async function succeed(...command: string[]): Promise<void> {
@@ -24,8 +24,7 @@ let types = '';
 beforeAll(async () => {
   folder = await mkdtemp(`${tmpdir()}/generated-client-`);
   types = `${folder}/gateway-api.d.ts`;
-  await Bun.write(`${folder}/openapi.json`, JSON.stringify(await fetchDocument()));
-  await succeed('run', '--bun', '--silent', 'openapi-typescript', `${folder}/openapi.json`, '-o', types);
+  await succeed('run', '--bun', '--silent', 'openapi-typescript', DOCUMENT, '-o', types);
 }, 60_000);
 afterAll(() => rm(folder, { recursive: true }));
 
