@@ -23,10 +23,11 @@ const STORAGE_KEY = 'music-gateway.sign-in';
 /**
  * Creates and stores a verifier and a state, and returns the identity provider's address for the user.
  *
- * @see RFC 6749 section 4.1.1, RFC 7636 section 4.3
+ * @see RFC 6749 section 4.1.1, RFC 7636 section 4.3, OpenID Connect Core 1.0 section 3.1.2.1
  */
 export async function beginSignIn(storage: SignInStorage, provider: IdentityProvider): Promise<URL> {
-  const { issuer, authorizationEndpoint, clientId, redirectUri, scope = 'openid profile', prompt } = provider;
+  const { issuer, authorizationEndpoint, clientId, redirectUri, scope = 'openid profile' } = provider;
+  const { prompt, acrValues, maxAgeSeconds } = provider;
   const state = generateRandomState();
   const codeVerifier = generateRandomCodeVerifier();
   const codeChallenge = await calculatePKCECodeChallenge(codeVerifier);
@@ -42,6 +43,8 @@ export async function beginSignIn(storage: SignInStorage, provider: IdentityProv
     code_challenge: codeChallenge,
     code_challenge_method: 'S256',
     ...(prompt && { prompt }),
+    ...(acrValues && { acr_values: acrValues }),
+    ...(maxAgeSeconds !== undefined && { max_age: `${maxAgeSeconds}` }),
   };
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   return url;

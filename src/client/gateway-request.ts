@@ -9,6 +9,14 @@ export interface GatewayConnection {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
 }
 
+/** What another sign-in has to fulfil before the upstream accepts the request. @see RFC 9470 section 3 */
+export interface Challenge {
+  /** Such as `insufficient_user_authentication`, or `insufficient_scope`. */
+  readonly error: string;
+  readonly acrValues?: string;
+  readonly maxAgeSeconds?: number;
+}
+
 /** The gateway, or the upstream behind it, has refused a request or could not be reached. */
 export class GatewayRequestError extends Error {
   override readonly name = 'GatewayRequestError';
@@ -18,8 +26,10 @@ export class GatewayRequestError extends Error {
   readonly retryIsSafe: boolean;
   /** From `Retry-After`, in seconds from now. */
   readonly retryAfterSeconds: number | undefined;
-  /** False for a 401 after which the session may still be renewed by the next request. */
+  /** False for a 401 after which the session may still be renewed by the next request, and for one with a challenge. */
   readonly sessionHasEnded: boolean;
+  /** From `WWW-Authenticate`: the session goes on, but the user has to sign in as it says. For `beginSignIn`. */
+  readonly challenge: Challenge | undefined;
   /** The creation that the upstream finishes although this request was refused; null when there is none. */
   readonly creationId: string | null;
   /** Identifies the request in the gateway's log; undefined when there was no response. */
@@ -28,7 +38,8 @@ export class GatewayRequestError extends Error {
   constructor(message: string, details: RequestErrorDetails) {
     super(message, { cause: details.cause });
     this.status = details.status;
-    this.sessionHasEnded = details.status === 401 && !details.upstreamFailed;
+    this.challenge = challengeOf(details.response);
+    this.sessionHasEnded = details.status === 401 && !details.upstreamFailed && !this.challenge;
     this.retryIsSafe = details.retryIsSafe;
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.creationId = details.response?.headers.get('x-music-creation-id') ?? null;
@@ -50,6 +61,9 @@ const NEVER_SENT =
 
 /** The gateway's entry in `Server-Timing`; a server in front of it may have added others. */
 const REFRESHED = /(?:^|,)\s*refresh\s*(?:[,;]|$)/;
+
+/** The gateway writes these parameters first, and in this order. */
+const CHALLENGE = /^Bearer error="([^"]+)"(?:, acr_values="([^"]+)")?(?:, max_age="(\d+)")?/;
 
 /** `Date.parse` alone would also accept `5, 5`. @see RFC 9110 section 5.6.7 */
 const HTTP_DATE = /^\w{3}, .+ GMT$/;
@@ -141,6 +155,12 @@ async function requestError(response: Response, onlyReads: boolean): Promise<Gat
     retryAfterSeconds: secondsUntil(headers.get('retry-after') ?? ''),
     response,
   });
+}
+
+function challengeOf(response: Response | undefined): Challenge | undefined {
+  const [, error, acrValues, maxAge] = CHALLENGE.exec(response?.headers.get('www-authenticate') ?? '') ?? [];
+  if (!error) return undefined;
+  return { error, ...(acrValues && { acrValues }), ...(maxAge && { maxAgeSeconds: Number(maxAge) }) };
 }
 
 /** @see RFC 9110 section 10.2.3: a number of seconds, or a date */

@@ -7,7 +7,7 @@ export {
   type GatewayClientOptions,
   type SessionCheck,
 } from './gateway-client.ts';
-export { GatewayRequestError } from './gateway-request.ts';
+export { type Challenge, GatewayRequestError } from './gateway-request.ts';
 export type { Generation, GenerationOptions, GenerationProgress } from './generation.ts';
 export type { GenerationOrder } from './generation-order.ts';
 export { RecoveryError } from './recovery-error.ts';

@@ -48,9 +48,9 @@ export async function repeatWhileTemporary<Result>(
 /** Whether the same call may succeed later, without any change. */
 export function isTemporary(error: unknown): error is GatewayRequestError {
   if (!(error instanceof GatewayRequestError)) return false;
-  const { status, retryAfterSeconds, sessionHasEnded } = error;
+  const { status, retryAfterSeconds, sessionHasEnded, challenge } = error;
   // After other 401s, the session may still be renewed by the next request.
-  if (status === 401) return !sessionHasEnded;
+  if (status === 401) return !sessionHasEnded && !challenge;
   return TEMPORARY_STATUS.test(`${status}`) || (status === 429 && retryAfterSeconds !== undefined);
 }
 

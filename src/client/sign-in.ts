@@ -16,6 +16,10 @@ export interface IdentityProvider {
    * @see OpenID Connect Core 1.0 section 3.1.2.1
    */
   readonly prompt?: 'login' | 'select_account' | 'consent' | 'none';
+  /** How the user has to sign in: values that the provider defines, separated by spaces, the best one first. */
+  readonly acrValues?: string;
+  /** Makes the provider ask a user who has signed in there longer ago than this. */
+  readonly maxAgeSeconds?: number;
 }
 
 /** The part of `Storage` that a sign-in needs. */

@@ -1,6 +1,7 @@
 /** Decides which headers cross the gateway. Headers that are not listed here are dropped. */
 
 import { namedByConnection } from '../record/connection-header.ts';
+import { bearerChallenge } from './bearer-challenge.ts';
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';
 
@@ -78,6 +79,7 @@ export const EXPOSED_HEADERS = [
   'Proxy-Status',
   'Retry-After',
   'Server-Timing',
+  'WWW-Authenticate',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',
@@ -130,6 +132,7 @@ export function forwardedResponseHeaders(headers: Headers): Record<string, strin
       forwarded[name] = value;
       hasRateLimits = true;
     } else if (name === 'connection') connection = value;
+    else if (name === 'www-authenticate') addChallenge(value, forwarded);
   });
   dropNamed(connection, forwarded);
   if (hasRateLimits) exposeRateLimits(forwarded);
@@ -165,12 +168,18 @@ export function generationHeaders(headers: Headers): Record<string, string> {
   return forwarded;
 }
 
-/** The headers that tell the client how many requests it has left and when it may send the next one. */
-export function limitHeaders(headers: Headers): Record<string, string> {
+/** The headers that tell the client when it may send the next request, and which sign-in that needs. */
+export function conditionHeaders(headers: Headers): Record<string, string> {
   const forwarded: Record<string, string> = {};
   headers.forEach((value, name) => {
     if (name === 'retry-after' || RATE_LIMIT.test(name)) forwarded[name] = value;
+    else if (name === 'www-authenticate') addChallenge(value, forwarded);
   });
   exposeRateLimits(forwarded);
   return forwarded;
+}
+
+function addChallenge(header: string, forwarded: Record<string, string>): void {
+  const challenge = bearerChallenge(header);
+  if (challenge !== undefined) forwarded['www-authenticate'] = challenge;
 }

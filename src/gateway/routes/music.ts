@@ -3,7 +3,7 @@
 import { Elysia } from 'elysia';
 import { RETRY_LATER } from '../http/admission/budget.ts';
 import { GatewayError } from '../http/errors.ts';
-import { forwardedRequestHeader, generationHeaders, limitHeaders } from '../http/forwarded-headers.ts';
+import { conditionHeaders, forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
 import { messages } from '../http/messages.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import { readFields } from '../http/request-body.ts';
@@ -44,7 +44,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
           const upstream = await session.fetch({ ...call, admitBody });
           if (!isSuccess(upstream)) {
             const text = (await readErrorMessage(upstream, api.timeouts.readMs)) ?? messages.generationFailed;
-            throw new GatewayError(upstream.status, text, { headers: limitHeaders(upstream.headers) });
+            throw new GatewayError(upstream.status, text, { headers: conditionHeaders(upstream.headers) });
           }
           if (upstream.discarded) {
             permit.keepUntil(upstream.discarded);

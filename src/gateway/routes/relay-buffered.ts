@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { limitHeaders } from '../http/forwarded-headers.ts';
+import { conditionHeaders } from '../http/forwarded-headers.ts';
 import { messages } from '../http/messages.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import { CONTENT_SECURITY_POLICY } from '../http/relayed-headers.ts';
@@ -12,7 +12,7 @@ import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 const DECODED = /^(?:gzip|x-gzip|deflate|br|zstd|identity)?$/i;
 
 /**
- * Relays the upstream's status, body, content type, `Retry-After` and rate limits, and none of its other headers.
+ * Relays the upstream's status, body, content type, `Retry-After`, rate limits and Bearer challenge, and no other header.
  *
  * @throws GatewayError 502 when Bun cannot decode the body's encoding
  */
@@ -22,7 +22,7 @@ export function relayBuffered(exchange: Exchange, { body, status, headers }: Ups
     const unreadable = proxyStatus('http_response_content_coding');
     throw new GatewayError(502, messages.upstreamInvalid, { headers: unreadable });
   }
-  const sent = limitHeaders(headers);
+  const sent = conditionHeaders(headers);
   const contentType = headers.get('content-type');
   if (contentType !== null) sent['content-type'] = contentType;
   sent['cache-control'] = 'no-store';

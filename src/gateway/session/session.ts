@@ -2,6 +2,7 @@
 
 import type { Admission, CallKind } from '../http/admission/admission.ts';
 import type { Permit } from '../http/admission/permit.ts';
+import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
@@ -88,8 +89,8 @@ export class Session {
   }
 
   /**
-   * Calls the upstream with the access token. After a 401, or without an access token, it refreshes once, stores the
-   * new pair in the cookies and calls again. If the refresh cannot be made, it returns the first response.
+   * Calls the upstream with the access token. After a 401 for the token, or without an access token, it refreshes once,
+   * stores the new pair in the cookies and calls again. If the refresh cannot be made, it returns the first response.
    *
    * @throws GatewayError 401 without a session or when the upstream ends it, 502 when the upstream cannot be reached
    * @see RFC 6750 section 2.1
@@ -137,7 +138,7 @@ export class Session {
     const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
     if (refreshToken !== undefined) this.#parts.refreshCoordinator.presented.note(refreshToken);
     const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
-    const unauthorized = first === undefined || first.status === 401;
+    const unauthorized = first === undefined || mayNeedNewToken(first);
     if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
     if (first) return first;
     throw new GatewayError(401, messages.notSignedIn);

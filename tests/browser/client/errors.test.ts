@@ -6,6 +6,7 @@ import {
   fetchOf,
   openBreaking,
   openPage,
+  PROVIDER,
   rejection,
   respondWith,
   shareSignedIn,
@@ -75,6 +76,51 @@ describe('retryAfterSeconds', () => {
     const headers: HeadersInit = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
     const error = await rejection(respondWith(null, { status: 503, headers }).models());
     expect(error).toHaveProperty('retryAfterSeconds', seconds);
+  });
+});
+
+describe('challenge', () => {
+  const signedIn = shareSignedIn();
+  const withChallenge = (header: string) =>
+    respondWith(null, { status: 401, headers: { 'www-authenticate': header } });
+  const ERROR = 'insufficient_user_authentication';
+
+  it.each([
+    [`Bearer error="${ERROR}"`, { error: ERROR }],
+    [`Bearer error="${ERROR}", max_age="0", realm="r"`, { error: ERROR, maxAgeSeconds: 0 }],
+    [`Bearer error="${ERROR}", acr_values="a b"`, { error: ERROR, acrValues: 'a b' }],
+    [
+      `Bearer error="${ERROR}", acr_values="a", max_age="9", scope="s", Bearer error="e"`,
+      { error: ERROR, acrValues: 'a', maxAgeSeconds: 9 },
+    ],
+    [`Bearer error="${ERROR}", max_age="soon"`, { error: ERROR }],
+  ])('of %s is what another sign-in has to fulfil, and the session goes on', async (header, challenge) => {
+    const error = await rejection(withChallenge(header).session());
+    expect(error).toMatchObject({ status: 401, sessionHasEnded: false });
+    expect(error).toHaveProperty('challenge', challenge);
+  });
+
+  it('is absent without an error, and the session has ended', async () => {
+    for (const header of ['', 'Bearer', 'Bearer realm="r"', 'Basic realm="r"']) {
+      const error = await rejection(withChallenge(header).models());
+      expect(error).toMatchObject({ status: 401, sessionHasEnded: true });
+      expect(error).toHaveProperty('challenge', undefined);
+    }
+  });
+
+  it('comes through the gateway from the upstream, which is asked once, and leads to the sign-in', async () => {
+    const { world, client } = signedIn();
+    const header = `Basic realm="r", Bearer realm="r", error="${ERROR}", max_age=300, acr_values="mfa"`;
+    world.upstream.on('POST /v1/music', () => {
+      return new Response('', { status: 401, headers: { 'www-authenticate': header } });
+    });
+    const before = world.upstream.calls.length;
+    const error = await rejection(client.generate({ model: 'm', prompt: 'p', music_length_ms: 3000 }));
+    expect(world.upstream.calls.slice(before)).toEqual(['POST /v1/music']);
+    const { challenge } = Object(error);
+    expect(challenge).toEqual({ error: ERROR, acrValues: 'mfa', maxAgeSeconds: 300 });
+    const { searchParams } = await client.beginSignIn({ ...PROVIDER, ...challenge });
+    expect([searchParams.get('acr_values'), searchParams.get('max_age')]).toEqual(['mfa', '300']);
   });
 });
 

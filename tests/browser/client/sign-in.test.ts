@@ -55,11 +55,14 @@ describe('the beginning of a sign-in', () => {
   });
 
   it.each([
-    ['scope', 'openid music'],
-    ['prompt', 'select_account'],
-  ] as const)('asks for the %s that it is given: %s', async (name, value) => {
-    const address = await clientIn(openPage(), gateway).beginSignIn({ ...PROVIDER, [name]: value });
-    expect(address.searchParams.getAll(name)).toEqual([value]);
+    ['scope', 'scope', 'openid music'],
+    ['prompt', 'prompt', 'select_account'],
+    ['acr_values', 'acrValues', 'mfa pin'],
+    ['max_age', 'maxAgeSeconds', 0],
+    ['max_age', 'maxAgeSeconds', 300],
+  ] as const)('asks for the %s that it is given as %s: %p', async (name, option, value) => {
+    const address = await clientIn(openPage(), gateway).beginSignIn({ ...PROVIDER, [option]: value });
+    expect(address.searchParams.getAll(name)).toEqual([`${value}`]);
   });
 
   it('uses no state and no challenge twice', async () => {

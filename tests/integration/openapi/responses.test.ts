@@ -71,7 +71,8 @@ describe('the OpenAPI document', () => {
     const ofTheGateway = ['set-cookie', 'server-timing', 'proxy-status'];
     const documented = namesOf(Object.keys(headers)).filter((name) => !ofTheGateway.includes(name));
     const names = [...documented, ...namesOf(EXPOSED_HEADERS)];
-    const sent = Object.fromEntries(names.map((name) => [name, name === 'link' ? '<x>' : 'x']));
+    const values: Readonly<Record<string, string>> = { link: '<x>', 'www-authenticate': 'Bearer error="x"' };
+    const sent = Object.fromEntries(names.map((name) => [name, values[name] ?? 'x']));
     const secret = { 'set-cookie': 'a=b', server: 'x', 'x-powered-by': 'x', 'proxy-status': 'x', via: 'x' };
     world.upstream.on('GET /v1/library', () => new Response('x', { headers: { ...sent, ...secret } }));
     const response = await world.request('/api/upstream/v1/library', { cookie: SIGNED_IN });

@@ -18,6 +18,7 @@ const never = () => false;
 const isOwnText = ({ relays }: Call) => !relays;
 const html = (status: number, headers = {}) =>
   new Response('<p>', { status, headers: { 'content-type': 'text/html', ...headers } });
+const STEP_UP = 'Bearer error="insufficient_user_authentication", max_age="300"';
 const LIMITS = { 'retry-after': '9', ratelimit: 'x', 'x-ratelimit-limit': '1' };
 
 /** The upstream's own refusals: of relayed ones the body is passed on, of others the status. */
@@ -59,6 +60,14 @@ const SITUATIONS: readonly Situation[] = [
   },
   ...OWN_ERRORS.map((situation) => ({ ...situation, isOwn: always })),
   ...REFUSALS,
+  {
+    what: 'when the upstream asks for another sign-in',
+    status: '401',
+    appliesTo: (call) => call.hasSession || call.isPlayback,
+    isOwn: isOwnText,
+    headers: { 'www-authenticate': STEP_UP },
+    send: (world, call) => whenUpstream(world, call, () => html(401, { 'www-authenticate': STEP_UP })),
+  },
   {
     what: 'when the refresh is late',
     status: '401',
