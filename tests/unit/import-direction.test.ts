@@ -6,11 +6,16 @@ import { runToEnd } from '../support/run-to-end.ts';
 
 /** What files of a folder must not import. */
 const REFUSED = {
-  'src/gateway/settings': ['../http/errors.ts'],
+  'src/gateway/settings': ['../http/errors.ts', '../../check/finding.ts'],
   'src/gateway/record': ['../http/errors.ts'],
   'src/gateway/http': ['../upstream/fetch-upstream.ts', '../session/session.ts', '../telemetry/telemetry.ts'],
   'src/gateway/http/admission': ['../../upstream/fetch-upstream.ts'],
-  'src/gateway/upstream': ['../refresh/coordinator.ts', '../session/cookies.ts', '../gateway.ts'],
+  'src/gateway/upstream': [
+    '../refresh/coordinator.ts',
+    '../session/cookies.ts',
+    '../gateway.ts',
+    '../../check/finding.ts',
+  ],
   'src/gateway/refresh': ['../session/session.ts'],
   'src/gateway/session': ['../routes/auth.ts', '../telemetry/telemetry.ts'],
   'src/gateway/routes': [
@@ -21,8 +26,13 @@ const REFUSED = {
     '../telemetry/metrics.ts',
   ],
   'src/gateway/telemetry': ['../routes/auth.ts', '../upstream/fetch-upstream.ts', '../gateway.ts'],
-  'src/gateway/check': ['../session/session.ts', '../routes/auth.ts', '../gateway.ts'],
-  'src/gateway': ['../client/gateway-client.ts'],
+  'src/gateway': ['../client/gateway-client.ts', '../check/finding.ts'],
+  'src/check': [
+    '../gateway/session/session.ts',
+    '../gateway/routes/auth.ts',
+    '../gateway/gateway.ts',
+    '../demo/demo.ts',
+  ],
   'src/client': [
     '../gateway/routes/schemas.ts',
     '../gateway/routes/proxy-target.ts',
@@ -31,7 +41,7 @@ const REFUSED = {
     'elysia',
     'node:crypto',
   ],
-  'src/demo/sandbox': ['../../gateway/session/session.ts'],
+  'src/demo/sandbox': ['../../gateway/session/session.ts', '../../check/finding.ts'],
   'src/demo/studio': ['../../gateway/routes/schemas.ts', '../demo-addresses.ts'],
 };
 /** What files of a folder may import. */
@@ -43,7 +53,7 @@ const ALLOWED = {
   'src/gateway/http': ['../settings/settings.ts'],
   'src/gateway/http/admission': ['../errors.ts'],
   'src/gateway/telemetry': ['../record/request-record.ts'],
-  'src/gateway/check': ['../refresh/redis-commands.ts'],
+  'src/check': ['../gateway/refresh/redis-commands.ts'],
   'src/demo': ['../gateway/gateway.ts'],
   'src/demo/tour': ['../../client/gateway-client.ts'],
   'src/demo/studio': ['../../client/gateway-client.ts'],

@@ -20,7 +20,7 @@ const COLLECTOR = 'http://127.0.0.1:1';
 /** What only some settings or requests need, by a part of its path. */
 const OPTIONAL = [
   ...['/prom-client/', '/oauth4webapi/', '/jose/dist/webapi/index.js', '/gateway/openapi/'],
-  ...['/gateway/check/', '/@opentelemetry/sdk-trace/', 'node:net'],
+  ...['/src/check/', '/@opentelemetry/sdk-trace/', 'node:net'],
 ];
 
 it.each([

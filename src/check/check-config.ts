@@ -3,8 +3,8 @@
  * needs respond as they should. Exits with 1 after any error.
  */
 
-import { limitWarnings, openFilesLimit } from '../settings/process-limits.ts';
-import { parseSettings, type Settings } from '../settings/settings.ts';
+import { limitWarnings, openFilesLimit } from '../gateway/settings/process-limits.ts';
+import { parseSettings, type Settings } from '../gateway/settings/settings.ts';
 import { checkClient } from './client-check.ts';
 import { clockFindings } from './clock-check.ts';
 import type { Finding } from './finding.ts';

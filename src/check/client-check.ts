@@ -1,10 +1,10 @@
 /** Checks whether the identity provider accepts the OAuth client and its authentication. */
 
 import { randomBytes } from 'node:crypto';
-import { isOutage } from '../http/proxy-status.ts';
-import { type OAuthError, type RequestRecord, recordOf } from '../record/request-record.ts';
-import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
-import { exchangeCode } from '../upstream/exchange-code.ts';
+import { isOutage } from '../gateway/http/proxy-status.ts';
+import { type OAuthError, type RequestRecord, recordOf } from '../gateway/record/request-record.ts';
+import type { IdentityProviderSettings } from '../gateway/settings/identity-provider-settings.ts';
+import { exchangeCode } from '../gateway/upstream/exchange-code.ts';
 import { DEADLINE_MS, type Finding, shownAddress } from './finding.ts';
 import { failureText } from './http-probe.ts';
 

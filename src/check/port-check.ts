@@ -2,9 +2,9 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { listenOrExplain } from '../http/listen.ts';
-import type { Settings } from '../settings/settings.ts';
-import { isSuccess, jsonOf } from '../upstream/upstream-response.ts';
+import { listenOrExplain } from '../gateway/http/listen.ts';
+import type { Settings } from '../gateway/settings/settings.ts';
+import { isSuccess, jsonOf } from '../gateway/upstream/upstream-response.ts';
 import type { Finding } from './finding.ts';
 import { type Probed, probe } from './http-probe.ts';
 

@@ -1,10 +1,14 @@
 /** Asks an HTTP server for a response, in the way in which the gateway makes its own calls. */
 
-import { errorCode } from '../http/error-summary.ts';
-import type { ProxyError } from '../record/request-record.ts';
-import { type CallName, type RequestRecord, recordOf } from '../record/request-record.ts';
-import { fetchUpstream } from '../upstream/fetch-upstream.ts';
-import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import { errorCode } from '../gateway/http/error-summary.ts';
+import {
+  type CallName,
+  type ProxyError,
+  type RequestRecord,
+  recordOf,
+} from '../gateway/record/request-record.ts';
+import { fetchUpstream } from '../gateway/upstream/fetch-upstream.ts';
+import type { UpstreamResponse } from '../gateway/upstream/upstream-response.ts';
 import { DEADLINE_MS } from './finding.ts';
 
 export type Probed =

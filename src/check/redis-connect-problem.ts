@@ -2,7 +2,7 @@
 
 import net from 'node:net';
 import tls from 'node:tls';
-import { errorCode } from '../http/error-summary.ts';
+import { errorCode } from '../gateway/http/error-summary.ts';
 import { DEADLINE_MS } from './finding.ts';
 
 const TEXTS: Readonly<Record<string, string>> = {

@@ -2,9 +2,9 @@
 
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
-import { normalized } from '../settings/values.ts';
-import { isSuccess, jsonOf } from '../upstream/upstream-response.ts';
+import type { IdentityProviderSettings } from '../gateway/settings/identity-provider-settings.ts';
+import { normalized } from '../gateway/settings/values.ts';
+import { isSuccess, jsonOf } from '../gateway/upstream/upstream-response.ts';
 import type { Finding } from './finding.ts';
 import { type Probed, probe } from './http-probe.ts';
 
