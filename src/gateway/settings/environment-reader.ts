@@ -13,6 +13,8 @@ export class EnvironmentReader {
   /** Every setting that has been read. */
   readonly names = new Set<string>();
   readonly problems: string[] = [];
+  /** Whether a required setting is missing. */
+  isIncomplete = false;
   readonly #environment: Environment;
 
   constructor(environment: Environment) {
@@ -26,7 +28,10 @@ export class EnvironmentReader {
 
   required(name: string): string {
     const value = this.text(name, '');
-    if (!value) this.problems.push(`${name} is required and not set`);
+    if (!value) {
+      this.isIncomplete = true;
+      this.problems.push(`${name} is required and not set`);
+    }
     return value;
   }
 

@@ -4,7 +4,6 @@ import { type CookieSettings, readCookieSettings } from './cookie-settings.ts';
 import { type Environment, EnvironmentReader } from './environment-reader.ts';
 import { type IdentityProviderSettings, readIdentityProviderSettings } from './identity-provider-settings.ts';
 import { memoryLimitBytes } from './memory.ts';
-import { misspellingWarnings } from './misspelled-settings.ts';
 import { redirectUriListProblems } from './redirect-uris.ts';
 import { readTraceSettings, type TraceSettings } from './trace-settings.ts';
 import { type IsTrustedProxy, readTrustedProxies } from './trusted-proxies.ts';
@@ -67,9 +66,6 @@ export type SettingsOutcome =
   | { readonly ok: true; readonly settings: Settings; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
-/** Settings of earlier versions. They are problems, because ignoring them would silently drop what they configured. */
-const RENAMED = { MAX_HELD_REQUESTS: 'MAX_IN_FLIGHT_REQUESTS' };
-
 /** The number of concurrent fetches that Bun can be configured to allow, minus the places of the other pools. */
 const IN_FLIGHT_REQUESTS_BOUND = 60_000;
 /** A slice is in memory as a whole. */
@@ -85,12 +81,9 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
   const read = new EnvironmentReader(environment);
   const settings = readSettings(read, memoryBytes);
   const { problems } = read;
-  for (const [name, successor] of Object.entries(RENAMED)) {
-    if (environment[name]?.trim()) problems.push(`${name} is now called ${successor}`);
-  }
   const { identityProvider, allowedOrigins } = settings;
   problems.push(...redirectUriListProblems(identityProvider.redirectUris, allowedOrigins));
-  const warnings = misspellingWarnings(environment, read.names);
+  const warnings: string[] = [];
   if (settings.metricsPort && settings.metricsPort === settings.port) {
     problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
   }
@@ -109,6 +102,8 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
     if (settings.production) problems.push(`${found}, which production does not allow`);
     else warnings.push(found);
   }
+  // The missing one may be set under a misspelled name.
+  if (read.isIncomplete) problems.push(`the names of all settings are ${[...read.names].join(', ')}`);
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }
 

@@ -47,9 +47,9 @@ describe('bun run check-config', () => {
 
   it('has the warnings of the start, and exits with 0', async () => {
     const settings = {
-      ALLOWED_ORIGIN: 'x',
+      TRUSTED_PROXIES: '127.0.0.1',
       BUN_CONFIG_MAX_HTTP_REQUESTS: '300',
-      IDP_URLS: 'x',
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
     };
     await using gateway = await start(settings);
     const { status, output } = await checkConfig(settings);
@@ -64,7 +64,7 @@ describe('bun run check-config', () => {
     const settings = {
       ...SETTINGS,
       PORT: 'none',
-      ALLOWED_ORIGIN: 'x',
+      TRUSTED_PROXIES: '127.0.0.1',
       COOKIE_KEYS_FILE: '/none',
       IDP_URL: '',
     };

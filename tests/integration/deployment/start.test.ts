@@ -14,7 +14,7 @@ describe('bun run start', () => {
     gateway = await start({
       HOST: '0.0.0.0',
       METRICS_PORT: String(metricsPort),
-      ALLOWED_ORIGIN: ORIGIN,
+      TRUSTED_PROXIES: '127.0.0.1',
       NODE_TLS_REJECT_UNAUTHORIZED: '0',
     });
     port = new URL(gateway.url).port;
@@ -23,10 +23,10 @@ describe('bun run start', () => {
 
   it('logs its warnings, and in one line where it listens and for which origins', () => {
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-    const unknown = 'ALLOWED_ORIGIN is not a setting of the gateway; did you mean ALLOWED_ORIGINS?';
+    const ineffective = 'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true';
     const unchecked = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
     expect(gateway.lines).toEqual([
-      { level: 'warn', time, msg: unknown },
+      { level: 'warn', time, msg: ineffective },
       { level: 'warn', time, msg: unchecked },
       { level: 'info', time, msg: `music-gateway listens on ${gateway.url} for http://studio.test` },
     ]);
@@ -54,6 +54,22 @@ describe('bun run start', () => {
 });
 
 describe('bun run start with a bad configuration', () => {
+  it('prints once the names of all settings, where one may be misspelled', async () => {
+    const { status, errors } = await startInVain({
+      ...SETTINGS,
+      ALLOWED_ORIGINS: '',
+      ALLOWED_ORIGIN: ORIGIN,
+    });
+    expect(status).toBe(1);
+    const [missing, names, ...others] = errors.split('\n').filter((line) => line.startsWith('error: '));
+    expect(missing).toBe('error: ALLOWED_ORIGINS is required and not set');
+    expect(names).toStartWith(
+      'error: the names of all settings are NODE_ENV, PORT, HOST, UPSTREAM_URL, IDP_URL, ',
+    );
+    expect(names).toContain(', ALLOWED_ORIGINS, ');
+    expect(others).toEqual([]);
+  });
+
   it('prints every problem at once without a stack trace or a secret, and exits with 1', async () => {
     const { privateJwk, secrets } = clientKeyPair('ES256');
     const { status, output, errors } = await startInVain({
@@ -61,7 +77,7 @@ describe('bun run start with a bad configuration', () => {
       NODE_TLS_REJECT_UNAUTHORIZED: '0',
       PORT: 'none',
       ALLOWED_ORIGINS: 'http://studio.test/',
-      ALLOWED_ORIGIN: ORIGIN,
+      TRUSTED_PROXIES: '127.0.0.1',
       IDP_CLIENT_SECRET: 's3cr3t',
       IDP_CLIENT_KEY: `${privateJwk}}`,
       TIMEOUT_READ_MS: '-1',
@@ -70,7 +86,7 @@ describe('bun run start with a bad configuration', () => {
     expect([status, output]).toEqual([1, '']);
     const printed = errors.split('\n').filter((line) => /^(?:error|warning): /.test(line));
     expect(printed.map((line) => line.split(' ', 2).join(' '))).toEqual([
-      'warning: ALLOWED_ORIGIN',
+      'warning: TRUSTED_PROXIES',
       'error: PORT',
       'error: UPSTREAM_URL',
       'error: IDP_URL',
@@ -82,6 +98,7 @@ describe('bun run start with a bad configuration', () => {
       'error: TIMEOUT_READ_MS',
       'error: COOKIE_SAME_SITE',
       'error: NODE_TLS_REJECT_UNAUTHORIZED',
+      'error: the',
     ]);
     expect(errors).not.toContain('    at ');
     for (const secret of ['s3cr3t', ...secrets]) expect(errors).not.toContain(secret);
