@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { createGateway } from './gateway/gateway.ts';
 import { listenOrExplain } from './gateway/http/listen.ts';
 import { limitWarnings, openFilesLimit } from './gateway/settings/process-limits.ts';
-import { parseSettings, type Settings } from './gateway/settings/settings.ts';
+import { loadSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
 import type { Metrics } from './gateway/telemetry/metrics.ts';
 
@@ -12,7 +12,7 @@ import type { Metrics } from './gateway/telemetry/metrics.ts';
 const SAME_SIGNAL_MS = 1000;
 
 async function main(): Promise<void> {
-  const outcome = parseSettings(process.env);
+  const outcome = await loadSettings(process.env);
   if (!outcome.ok) {
     for (const warning of outcome.warnings) console.error(`warning: ${warning}`);
     for (const problem of outcome.problems) console.error(`error: ${problem}`);

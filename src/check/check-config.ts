@@ -4,7 +4,7 @@
  */
 
 import { limitWarnings, openFilesLimit } from '../gateway/settings/process-limits.ts';
-import { parseSettings, type Settings } from '../gateway/settings/settings.ts';
+import { loadSettings, type Settings } from '../gateway/settings/settings.ts';
 import { checkClient } from './client-check.ts';
 import { clockFindings } from './clock-check.ts';
 import type { Finding } from './finding.ts';
@@ -18,7 +18,7 @@ async function findings(options: readonly string[]): Promise<readonly Finding[]>
   const unknown = options.find((option) => option !== '--connect');
   if (unknown !== undefined)
     return [{ level: 'error', text: `${unknown} is no option; the only one is --connect` }];
-  const outcome = parseSettings(process.env);
+  const outcome = await loadSettings(process.env);
   const warnings = outcome.warnings.map((text): Finding => ({ level: 'warning', text }));
   if (!outcome.ok)
     return [...warnings, ...outcome.problems.map((text): Finding => ({ level: 'error', text }))];

@@ -1,10 +1,15 @@
 import { afterAll, describe, expect, it } from 'bun:test';
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { inspect } from 'node:util';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import { parseSettings, type Settings, settingNames } from '../../src/gateway/settings/settings.ts';
+import {
+  loadSettings,
+  parseSettings,
+  type Settings,
+  settingNames,
+} from '../../src/gateway/settings/settings.ts';
 import { clientKeyPair, SIGNING_ALGORITHMS } from '../support/client-keys.ts';
 
 const REQUIRED = {
@@ -36,6 +41,7 @@ function warningsOf(environment: Environment): readonly string[] {
 }
 
 const CLIENT_KEY = clientKeyPair('ES256');
+const PRIVATE_JWK = CLIENT_KEY.privateJwk;
 const KEYS = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')).join(', ');
 const REDIS = 'rediss://:secret@cache.test:6380/1';
 const COLLECTOR = 'http://127.0.0.1:4318';
@@ -67,7 +73,13 @@ const OPTIONAL: readonly Optional[] = [
   ['REFRESH_OUTAGE', ({ refreshOutage }) => refreshOutage, 'sign-out', 'keep', 'keep'],
   ['REDIS_URL', ({ redisUrl }) => redisUrl, undefined, REDIS, REDIS],
   ['IDP_CLIENT_SECRET', ({ identityProvider }) => identityProvider.credential, undefined, 'a secret', SECRET],
-  ['IDP_CLIENT_KEY', (settings) => clientKeyOf(settings)?.kid, undefined, CLIENT_KEY.privateJwk, 'gateway-1'],
+  [
+    'IDP_CLIENT_KEY',
+    ({ identityProvider }) => identityProvider.credential?.kind,
+    undefined,
+    PRIVATE_JWK,
+    'key',
+  ],
   ['SIGN_OUT_REVOKES', ({ signOutRevokes }) => signOutRevokes, false, 'true', true],
   ['COOKIE_KEYS', ({ cookies }) => cookies.keys, [], KEYS, [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
   ['COOKIE_SAME_SITE', ({ cookies }) => cookies.sameSite, 'lax', 'strict', 'strict'],
@@ -76,8 +88,9 @@ const OPTIONAL: readonly Optional[] = [
   ['FORWARD_CLIENT_ADDRESS', (all) => all.isTrustedProxy?.('127.0.0.1'), undefined, 'true', false],
 ];
 
-function clientKeyOf({ identityProvider: { credential } }: Settings) {
-  return credential?.kind === 'key' ? credential.key : undefined;
+async function clientKeyOf(environment: Environment) {
+  const { credential } = settingsOf(environment).identityProvider;
+  return credential?.kind === 'key' ? await credential.key.imported() : undefined;
 }
 
 const upstreamUrl: Read = (settings) => settings.upstreamUrl;
@@ -282,12 +295,11 @@ describe('parseSettings()', () => {
       return path;
     };
 
-    it('counts as if it stood in the environment, without the line break at its end', () => {
+    it('counts as if it stood in the environment, without the line break at its end', async () => {
       const files = Object.entries(SECRETS).map(([name, value]) => [`${name}_FILE`, file(`${value}\n`)]);
       expect(settingsOf(Object.fromEntries(files))).toEqual(settingsOf(SECRETS));
-      const { privateJwk } = CLIENT_KEY;
-      const fromFile = settingsOf({ IDP_CLIENT_KEY_FILE: file(privateJwk) });
-      expect(clientKeyOf(fromFile)?.kid).toBe('gateway-1');
+      const fromFile = await clientKeyOf({ IDP_CLIENT_KEY_FILE: file(PRIVATE_JWK) });
+      expect(fromFile?.kid).toBe('gateway-1');
     });
 
     it.each(Object.keys(SECRETS))('is refused when its file is missing, empty or wrong: %s', (name) => {
@@ -305,11 +317,11 @@ describe('parseSettings()', () => {
       ]);
     });
 
-    it('is never quoted', () => {
+    it('is never quoted', async () => {
       for (const name of ['REDIS_URL', 'COOKIE_KEYS', 'IDP_CLIENT_KEY']) {
-        const problems = problemsOf({ [`${name}_FILE`]: file('not-that-secret') });
-        expect(problems).toHaveLength(1);
-        expect(problems.join()).not.toContain('not-that-secret');
+        const outcome = await loadSettings({ ...REQUIRED, [`${name}_FILE`]: file('not-that-secret') });
+        expect(outcome).toMatchObject({ ok: false, problems: [expect.stringContaining(name)] });
+        expect(JSON.stringify(outcome)).not.toContain('not-that-secret');
       }
     });
   });
@@ -452,57 +464,104 @@ describe('parseSettings()', () => {
   });
 });
 
-describe('parseSettings() with an IDP_CLIENT_KEY', () => {
-  const keyOf = (value: string) => clientKeyOf(settingsOf({ IDP_CLIENT_KEY: value }));
+describe('loadSettings() with an IDP_CLIENT_KEY', () => {
+  const keyOf = (value: string) => clientKeyOf({ IDP_CLIENT_KEY: value });
+  const algorithmOf = async (value: string) => (await keyOf(value))?.key.algorithm;
 
-  it.each(SIGNING_ALGORITHMS)('accepts a JWK or a PEM for %s, and shows neither', (alg) => {
+  it.each(SIGNING_ALGORITHMS)('accepts a JWK or a PEM for %s, and shows neither', async (alg) => {
     const { privateJwk, pem, secrets } = clientKeyPair(alg, 'a kid');
-    const [fromJwk, fromPem] = [keyOf(privateJwk), keyOf(pem)];
+    const [fromJwk, fromPem] = [await keyOf(privateJwk), await keyOf(pem)];
     expect([fromJwk?.kid, fromPem?.kid]).toEqual(['a kid', undefined]);
-    expect(fromPem?.privateKey.export({ format: 'jwk' })).toEqual(
-      fromJwk?.privateKey.export({ format: 'jwk' }),
-    );
     // Nothing in a PEM asks for PS256.
-    if (alg !== 'PS256') expect(fromPem?.parameters).toEqual(fromJwk?.parameters);
-    const shown = inspect([fromJwk, fromPem], { depth: 9 }) + JSON.stringify([fromJwk, fromPem]);
-    for (const secret of secrets) expect(shown).not.toContain(secret);
+    if (alg !== 'PS256') expect(fromPem?.key.algorithm).toEqual(Object(fromJwk?.key.algorithm));
+    expect([fromJwk?.key.extractable, fromPem?.key.extractable]).toEqual([false, false]);
+    const outcomes = [await loadSettings({ ...REQUIRED, IDP_CLIENT_KEY: privateJwk })];
+    outcomes.push(await loadSettings({ ...REQUIRED, IDP_CLIENT_KEY: pem }));
+    expect(outcomes).toMatchObject([{ ok: true }, { ok: true }]);
+    const shown = inspect([fromJwk, fromPem, outcomes], { depth: 9 }) + JSON.stringify(outcomes);
+    for (const secret of [...secrets, pem]) expect(shown).not.toContain(secret);
   });
 
-  it('signs with PS256 only where a JWK asks for it, and otherwise with RS256', () => {
-    expect(keyOf(clientKeyPair('PS256').privateJwk)?.parameters.name).toBe('RSA-PSS');
-    expect(keyOf(clientKeyPair('RS256').privateJwk)?.parameters.name).toBe('RSASSA-PKCS1-v1_5');
-    expect(keyOf(clientKeyPair('PS256').pem)?.parameters.name).toBe('RSASSA-PKCS1-v1_5');
+  it.each(SIGNING_ALGORITHMS)('finds the algorithm of a JWK for %s that does not name it', async (kind) => {
+    const { privateJwk, pem } = clientKeyPair(kind);
+    const { alg, ...jwk } = JSON.parse(privateJwk);
+    expect(await algorithmOf(JSON.stringify(jwk))).toEqual(Object(await algorithmOf(pem)));
+    expect(alg).toBe(kind);
   });
 
-  it('accepts an Ed25519 JWK under its older name, EdDSA', () => {
+  it('imports a key once, and no other than the one that is set', async () => {
+    const { credential } = settingsOf({ IDP_CLIENT_KEY: PRIVATE_JWK }).identityProvider;
+    if (credential?.kind !== 'key') throw new Error('there is no key');
+    const { key } = await credential.key.imported();
+    expect((await credential.key.imported()).key).toBe(key);
+    const data = Buffer.from('an assertion');
+    const signature = await crypto.subtle.sign({ name: 'ECDSA', hash: 'SHA-256' }, key, data);
+    const publicKey = { key: CLIENT_KEY.publicJwk, format: 'jwk', dsaEncoding: 'ieee-p1363' } as const;
+    expect(verify('sha256', data, publicKey, Buffer.from(signature))).toBe(true);
+  });
+
+  it('accepts a PEM whose line ends an environment file has lost', async () => {
+    const { pem } = CLIENT_KEY;
+    expect(await algorithmOf(pem.replaceAll('\n', ' '))).toEqual(Object(await algorithmOf(pem)));
+  });
+
+  it('signs with PS256 only where a JWK asks for it, and otherwise with RS256', async () => {
+    const RS256 = { name: 'RSASSA-PKCS1-v1_5', hash: { name: 'SHA-256' } };
+    expect(await algorithmOf(clientKeyPair('PS256').privateJwk)).toMatchObject({ ...RS256, name: 'RSA-PSS' });
+    expect(await algorithmOf(clientKeyPair('RS256').privateJwk)).toMatchObject(RS256);
+    expect(await algorithmOf(clientKeyPair('PS256').pem)).toMatchObject(RS256);
+  });
+
+  it('accepts an Ed25519 JWK under its older name, EdDSA', async () => {
     const jwk = { ...JSON.parse(clientKeyPair('Ed25519').privateJwk), alg: 'EdDSA' };
-    expect(keyOf(JSON.stringify(jwk))?.parameters).toEqual({ name: 'Ed25519' });
+    expect(await algorithmOf(JSON.stringify(jwk))).toEqual({ name: 'Ed25519' });
   });
 
   it('refuses it together with an IDP_CLIENT_SECRET', () => {
-    const both = { IDP_CLIENT_SECRET: 'secret', IDP_CLIENT_KEY: CLIENT_KEY.privateJwk };
+    const both = { IDP_CLIENT_SECRET: 'secret', IDP_CLIENT_KEY: PRIVATE_JWK };
     expect(problemsOf(both)).toEqual(['IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set']);
   });
 
-  const NOT_A_KEY = 'must be a private key: a JWK in JSON on one line, or PKCS#8 in PEM';
-  const WRONG_KEY =
-    'must be a key for ES256, ES384, ES512, Ed25519, RS256 or PS256 ' +
-    '(RSA with 2048 bits or more), and its "alg", if it has one, must be that of the key';
-  const jwkWith = (alg: string) => JSON.stringify({ ...JSON.parse(CLIENT_KEY.privateJwk), alg });
+  const PROBLEM =
+    'IDP_CLIENT_KEY must be a private key for ES256, ES384, ES512, Ed25519, RS256 or PS256 (RSA with 2048 bits or ' +
+    'more): a JWK in JSON on one line, whose "alg", if it has one, is that of the key, or PKCS#8 in PEM';
+  const jwkWith = (change: object) => JSON.stringify({ ...JSON.parse(PRIVATE_JWK), ...change });
   const pemOf = (key: KeyObject) => String(key.export({ type: 'pkcs8', format: 'pem' }));
+  const shortKey = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
   it.each([
-    ['that is no key at all', 'secret', NOT_A_KEY],
-    ['that is cut off', CLIENT_KEY.pem.slice(0, -40), NOT_A_KEY],
-    ['without line ends', CLIENT_KEY.pem.replaceAll('\n', ' '), NOT_A_KEY],
-    ['of broken JSON', CLIENT_KEY.privateJwk.slice(0, -1), NOT_A_KEY],
-    ['that is public', JSON.stringify(CLIENT_KEY.publicJwk), NOT_A_KEY],
-    ['that is symmetric', '{"kty":"oct","k":"secret"}', NOT_A_KEY],
-    ['of another algorithm', jwkWith('RS256'), WRONG_KEY],
-    ['of an unknown algorithm', jwkWith('toString'), WRONG_KEY],
-    ['that is too short', pemOf(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey), WRONG_KEY],
-    ['for key agreement', pemOf(generateKeyPairSync('x25519').privateKey), WRONG_KEY],
-  ])('refuses one %s without quoting it', (_, value, problem) => {
-    expect(problemsOf({ IDP_CLIENT_KEY: value })).toEqual([`IDP_CLIENT_KEY ${problem}`]);
+    ['that is no key at all', 'secret'],
+    ['that is cut off', CLIENT_KEY.pem.slice(0, -40)],
+    ['of broken JSON', PRIVATE_JWK.slice(0, -1)],
+    ['that is public', JSON.stringify(CLIENT_KEY.publicJwk)],
+    ['that is symmetric', '{"kty":"oct","k":"secret"}'],
+    ['that is symmetric and claims not to be', '{"kty":"oct","k":"secret","alg":"ES256"}'],
+    ['of another algorithm', jwkWith({ alg: 'RS256' })],
+    ['of an algorithm for another curve', jwkWith({ alg: 'ES384' })],
+    ['of an unknown algorithm', jwkWith({ alg: 'toString' })],
+    ['whose algorithm is no text', jwkWith({ alg: 256 })],
+    ['that must not sign', jwkWith({ key_ops: ['verify'] })],
+    ['that is too short', pemOf(shortKey)],
+    ['that is too short as a JWK', JSON.stringify(shortKey.export({ format: 'jwk' }))],
+    ['for key agreement', pemOf(generateKeyPairSync('x25519').privateKey)],
+  ])('refuses one %s without quoting it', async (_, value) => {
+    expect(await loadSettings({ ...REQUIRED, NODE_ENV: 'production', IDP_CLIENT_KEY: value })).toEqual({
+      ok: false,
+      problems: [PROBLEM],
+      warnings: [],
+    });
+  });
+
+  it('reports a wrong key together with every other problem', async () => {
+    const outcome = await loadSettings({
+      ...REQUIRED,
+      IDP_CLIENT_KEY: '{}',
+      PORT: 'x',
+      METRICS_PORT: '4175',
+    });
+    expect(outcome).toMatchObject({
+      ok: false,
+      problems: [expect.stringMatching(/^PORT /), PROBLEM, expect.stringMatching(/^METRICS_PORT /)],
+    });
   });
 });
 

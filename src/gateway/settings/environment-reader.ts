@@ -15,15 +15,15 @@ export class EnvironmentReader {
   readonly problems: string[] = [];
   /** Whether a required setting is missing. */
   isIncomplete = false;
-  readonly #environment: Environment;
+  readonly environment: Environment;
 
   constructor(environment: Environment) {
-    this.#environment = environment;
+    this.environment = environment;
   }
 
   text(name: string, fallback: string): string {
     this.names.add(name);
-    return this.#environment[name]?.trim() || fallback;
+    return this.environment[name]?.trim() || fallback;
   }
 
   required(name: string): string {

@@ -1,6 +1,6 @@
 /** The settings of the identity provider. */
 
-import { type ClientKey, parseClientKey } from './client-key.ts';
+import { ClientKey } from './client-key.ts';
 import type { EnvironmentReader } from './environment-reader.ts';
 import { readRedirectUris } from './redirect-uris.ts';
 import { baseAddressProblem, normalized, tokenUrlProblem } from './values.ts';
@@ -33,11 +33,9 @@ export function readIdentityProviderSettings(read: EnvironmentReader): IdentityP
 }
 
 function readCredential(read: EnvironmentReader): ClientCredential | undefined {
-  const { problems } = read;
   const secret = read.secret('IDP_CLIENT_SECRET');
-  const keyText = read.secret('IDP_CLIENT_KEY');
-  if (secret && keyText) problems.push('IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set');
-  const key = keyText ? parseClientKey(keyText, problems) : undefined;
-  if (key) return { kind: 'key', key };
+  const key = read.secret('IDP_CLIENT_KEY');
+  if (secret && key) read.problems.push('IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set');
+  if (key) return { kind: 'key', key: new ClientKey(key) };
   return secret ? { kind: 'secret', secret } : undefined;
 }

@@ -72,15 +72,36 @@ const IN_FLIGHT_REQUESTS_BOUND = 60_000;
 const SLICE_BYTES_BOUND = 8 * 1024 * 1024;
 
 /**
- * Reads the settings; an empty value counts as not set.
+ * Reads the settings; an empty value counts as not set. Also imports the client's key, which takes a promise, so that a
+ * gateway with a wrong one does not start.
+ *
+ * @returns the settings, or every problem, each naming its setting and what is wrong with it
+ */
+export async function loadSettings(environment: Environment): Promise<SettingsOutcome> {
+  const read = new EnvironmentReader(environment);
+  const settings = readSettings(read, memoryLimitBytes());
+  const { credential } = settings.identityProvider;
+  if (credential?.kind === 'key') {
+    await credential.key.imported().catch(({ message }: TypeError) => read.problems.push(message));
+  }
+  return outcomeOf(settings, read);
+}
+
+/**
+ * Like {@link loadSettings}, but leaves the client's key until it is needed.
  *
  * @param memoryBytes the memory that the process may use
- * @returns the settings, or every problem, each naming its setting and what is wrong with it
  */
 export function parseSettings(environment: Environment, memoryBytes = memoryLimitBytes()): SettingsOutcome {
   const read = new EnvironmentReader(environment);
-  const settings = readSettings(read, memoryBytes);
-  const { problems } = read;
+  return outcomeOf(readSettings(read, memoryBytes), read);
+}
+
+/** Adds what is wrong with several settings together. */
+function outcomeOf(
+  settings: Settings,
+  { environment, names, isIncomplete, problems }: EnvironmentReader,
+): SettingsOutcome {
   const { identityProvider, allowedOrigins } = settings;
   problems.push(...redirectUriListProblems(identityProvider.redirectUris, allowedOrigins));
   const warnings: string[] = [];
@@ -103,7 +124,7 @@ export function parseSettings(environment: Environment, memoryBytes = memoryLimi
     else warnings.push(found);
   }
   // The missing one may be set under a misspelled name.
-  if (read.isIncomplete) problems.push(`the names of all settings are ${[...read.names].join(', ')}`);
+  if (isIncomplete) problems.push(`the names of all settings are ${[...names].join(', ')}`);
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }
 

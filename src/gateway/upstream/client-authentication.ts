@@ -1,6 +1,5 @@
 /** Authenticates the gateway to the identity provider as a confidential client. */
 
-import type { ClientKey } from '../settings/client-key.ts';
 import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
 
 /**
@@ -19,15 +18,8 @@ export async function authenticate(
   const authentication =
     credential.kind === 'secret'
       ? ClientSecretBasic(credential.secret)
-      : PrivateKeyJwt(await signingKey(credential.key));
+      : PrivateKeyJwt(await credential.key.imported());
   const headers = new Headers();
   await authentication({ issuer }, { client_id: clientId }, form, headers);
   return Object.fromEntries(headers);
-}
-
-/** Not part of the settings, because Web Crypto imports keys asynchronously. */
-async function signingKey({ privateKey, parameters, kid }: ClientKey) {
-  const der = privateKey.export({ type: 'pkcs8', format: 'der' });
-  const key = await crypto.subtle.importKey('pkcs8', der, parameters, false, ['sign']);
-  return kid === undefined ? key : { key, kid };
 }

@@ -92,11 +92,11 @@ describe('bun run start with a bad configuration', () => {
       'error: IDP_URL',
       'error: IDP_CLIENT_ID',
       'error: IDP_CLIENT_SECRET',
-      'error: IDP_CLIENT_KEY',
       'error: IDP_REDIRECT_URI',
       'error: ALLOWED_ORIGINS:',
       'error: TIMEOUT_READ_MS',
       'error: COOKIE_SAME_SITE',
+      'error: IDP_CLIENT_KEY',
       'error: NODE_TLS_REJECT_UNAUTHORIZED',
       'error: the',
     ]);
