@@ -73,10 +73,10 @@ async function loadMetrics({ metricsPort }: Settings) {
 
 /** Loads the traces only when they are exported, because they are more code than the gateway itself. */
 async function loadTraces(settings: Settings, logger: Logger, metrics: Metrics | undefined) {
-  const { traces, serviceName } = settings;
-  if (!traces) return undefined;
+  const { traceShare, serviceName } = settings;
+  if (traceShare === undefined) return undefined;
   const { Traces } = await import('./gateway/telemetry/traces.ts');
-  return new Traces({ settings: traces, serviceName, logger, onDropped: metrics?.droppedSpans() });
+  return new Traces({ share: traceShare, serviceName, logger, onDropped: metrics?.droppedSpans() });
 }
 
 await main();

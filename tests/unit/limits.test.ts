@@ -6,7 +6,7 @@ const MiB = 1024 ** 2;
 const SETTINGS = {
   maxInFlightRequests: 4000,
   memoryLimitBytes: 1024 * MiB,
-  traces: undefined,
+  traceShare: undefined,
 };
 const ENOUGH = { BUN_CONFIG_MAX_HTTP_REQUESTS: '5650' };
 

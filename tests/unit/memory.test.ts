@@ -3,7 +3,6 @@ import { totalmem } from 'node:os';
 import { ledgerBytes, memoryLimitBytes } from '../../src/gateway/settings/memory.ts';
 
 const MiB = 1024 ** 2;
-const TRACES = { sampler: 'always_on', share: 1 } as const;
 
 describe('memoryLimitBytes()', () => {
   it('is more than the process uses, and no more than the machine has', () => {
@@ -15,9 +14,9 @@ describe('memoryLimitBytes()', () => {
 describe('ledgerBytes()', () => {
   it.each([
     ['what the process leaves', 256, undefined, 192],
-    ['what the process and its traces leave', 256, TRACES, 152],
+    ['what the process and its traces leave', 256, 0, 152],
     ['40 MiB where less is left', 64, undefined, 40],
-  ])('is %s', (_, limit, traces, ledger) => {
-    expect(ledgerBytes({ memoryLimitBytes: limit * MiB, traces })).toBe(ledger * MiB);
+  ])('is %s', (_, limit, traceShare, ledger) => {
+    expect(ledgerBytes({ memoryLimitBytes: limit * MiB, traceShare })).toBe(ledger * MiB);
   });
 });

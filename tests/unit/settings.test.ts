@@ -45,7 +45,6 @@ const PRIVATE_JWK = CLIENT_KEY.privateJwk;
 const KEYS = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')).join(', ');
 const REDIS = 'rediss://:secret@cache.test:6380/1';
 const COLLECTOR = 'http://127.0.0.1:4318';
-const EVERY_TRACE = { sampler: 'parentbased_always_on', share: 1 };
 const SECRET = { kind: 'secret', secret: 'a secret' };
 
 type Read = (settings: Settings) => unknown;
@@ -62,8 +61,7 @@ const OPTIONAL: readonly Optional[] = [
   ['RELAY_SLICE_BYTES', ({ relaySliceBytes }) => relaySliceBytes, 262_144, '0', 0],
   ['METRICS_PORT', ({ metricsPort }) => metricsPort, undefined, '9464', 9464],
   ['METRICS_HOST', ({ metricsHost }) => metricsHost, '127.0.0.1', '0.0.0.0', '0.0.0.0'],
-  ['OTEL_EXPORTER_OTLP_ENDPOINT', ({ traces }) => traces, undefined, COLLECTOR, EVERY_TRACE],
-  ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', ({ traces }) => traces, undefined, COLLECTOR, EVERY_TRACE],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', ({ traceShare }) => traceShare, undefined, COLLECTOR, 1],
   ['LOG_LEVEL', ({ logLevel }) => logLevel, 'info', 'debug', 'debug'],
   ['TIMEOUT_SIGN_IN_MS', ({ timeouts }) => timeouts.signInMs, 20_000, '1', 1],
   ['TIMEOUT_READ_MS', ({ timeouts }) => timeouts.readMs, 15_000, '2', 2],
@@ -140,12 +138,9 @@ function address(value: string): [string, Read, string, string][] {
 
 const TIMEOUTS = ['TIMEOUT_SIGN_IN_MS', 'TIMEOUT_READ_MS', 'TIMEOUT_LOGOUT_MS', 'TIMEOUT_STREAM_MS'];
 const FLAGS = ['COOKIE_KEYS_ACCEPT_PLAIN', 'COOKIE_SECURE', 'SIGN_OUT_REVOKES', 'FORWARD_CLIENT_ADDRESS'];
-const URLS = ['UPSTREAM_URL', 'IDP_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
+const URLS = ['UPSTREAM_URL', 'IDP_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
 const NO_CREDENTIALS = ' must not hold a user name or a password';
 const NO_QUERY = ' must not hold a query or a fragment';
-const SAMPLERS =
-  ' must be one of always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, ' +
-  'parentbased_traceidratio, not "VALUE"';
 const NO_FRAGMENT = ' must not hold a fragment';
 const NOT_ABSOLUTE = ' must be an absolute URI, not "VALUE"';
 const NOT_REDIS =
@@ -202,7 +197,6 @@ const REFUSED: readonly [names: readonly string[], problem: string, values: stri
   [['TRUSTED_PROXIES'], NO_NETWORK, '10.0.0.0/8/8 | 10.0.0.0/-8 | 10.0.0.0/+8 | 10.0.0.0/8.0 | 10.0.0.1 ::1'],
   [['TRUSTED_PROXIES'], ': "VALUE" would trust every client', '0.0.0.0/0 | 10.0.0.1/0 | ::/0'],
   [['LOG_LEVEL'], ' must be one of fatal, error, warn, info, debug, trace, silent, not "VALUE"', 'INFO | 30'],
-  [['OTEL_TRACES_SAMPLER'], SAMPLERS, 'jaeger_remote | AlwaysOn | 1'],
   [
     ['OTEL_TRACES_SAMPLER_ARG'],
     ' must be a number from 0 to 1, not "VALUE"',
@@ -359,12 +353,18 @@ describe('parseSettings()', () => {
     expect(warningsOf({ TRUSTED_PROXIES: '127.0.0.1', FORWARD_CLIENT_ADDRESS: 'false' })).toEqual([warning]);
   });
 
-  it('reads how traces are sampled', () => {
-    const sampling = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' };
-    expect(settingsOf(sampling).traces).toBeUndefined();
-    const { traces } = settingsOf({ ...sampling, OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR });
-    expect(traces).toEqual({ sampler: 'traceidratio', share: 0.1 });
-  });
+  it.each([
+    ['0', 0],
+    ['0.1', 0.1],
+    ['1', 1],
+  ])(
+    'exports the share OTEL_TRACES_SAMPLER_ARG=%s of the traces, where there is an address',
+    (value, share) => {
+      const sampling = { OTEL_TRACES_SAMPLER_ARG: value };
+      expect(settingsOf(sampling).traceShare).toBeUndefined();
+      expect(settingsOf({ ...sampling, OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR }).traceShare).toBe(share);
+    },
+  );
 
   it('has the memory that the process may use', () => {
     expect(settingsOf({}, GiB).memoryLimitBytes).toBe(GiB);

@@ -1,7 +1,6 @@
 /** What things cost in memory, as measured by `bun run soak`, and how much of it the process may use. */
 
 import { totalmem } from 'node:os';
-import type { TraceSettings } from './trace-settings.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -22,7 +21,7 @@ const MIN_LEDGER_BYTES = 40 * MiB;
 
 interface Limits {
   readonly memoryLimitBytes: number;
-  readonly traces: TraceSettings | undefined;
+  readonly traceShare: number | undefined;
 }
 
 /** The memory that the process may use: the limit of its container or unit, otherwise the machine's memory. */
@@ -31,8 +30,8 @@ export function memoryLimitBytes(): number {
 }
 
 /** The process without anything that is admitted. */
-export function processBytes({ traces }: Pick<Limits, 'traces'>): number {
-  return GATEWAY_BYTES + (traces ? TRACES_BYTES : 0);
+export function processBytes({ traceShare }: Pick<Limits, 'traceShare'>): number {
+  return GATEWAY_BYTES + (traceShare === undefined ? 0 : TRACES_BYTES);
 }
 
 /** The memory for everything that is admitted. */

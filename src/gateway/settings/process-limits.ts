@@ -20,7 +20,7 @@ const DEFAULT_FETCH_LIMIT = 256;
 
 /** @param openFiles the limit of the process; undefined when there is none or it is unknown */
 export function limitWarnings(
-  settings: Pick<Settings, 'maxInFlightRequests' | 'memoryLimitBytes' | 'traces'>,
+  settings: Pick<Settings, 'maxInFlightRequests' | 'memoryLimitBytes' | 'traceShare'>,
   environment: Readonly<Record<string, string | undefined>>,
   openFiles: number | undefined,
 ): string[] {

@@ -5,7 +5,6 @@ import { type Environment, EnvironmentReader } from './environment-reader.ts';
 import { type IdentityProviderSettings, readIdentityProviderSettings } from './identity-provider-settings.ts';
 import { memoryLimitBytes } from './memory.ts';
 import { redirectUriListProblems } from './redirect-uris.ts';
-import { readTraceSettings, type TraceSettings } from './trace-settings.ts';
 import { type IsTrustedProxy, readTrustedProxies } from './trusted-proxies.ts';
 import {
   baseAddressProblem,
@@ -14,6 +13,7 @@ import {
   normalized,
   readOrigins,
   redisUrlProblem,
+  shareProblem,
 } from './values.ts';
 
 export interface Settings {
@@ -57,8 +57,8 @@ export interface Settings {
   /** The port of the metrics; undefined disables them. */
   readonly metricsPort: number | undefined;
   readonly metricsHost: string;
-  /** Undefined disables traces. */
-  readonly traces: TraceSettings | undefined;
+  /** The share of the traces that is exported, from 0 to 1; undefined when there is no address for them. */
+  readonly traceShare: number | undefined;
   readonly logLevel: LogLevel;
 }
 
@@ -166,7 +166,14 @@ function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
     isTrustedProxy: readTrustedProxies(read),
     metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
     metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
-    traces: readTraceSettings(read),
+    traceShare: readTraceShare(read),
     logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
   };
+}
+
+/** The exporter reads the address, and the other variables of OpenTelemetry, by itself. */
+function readTraceShare(read: EnvironmentReader): number | undefined {
+  const address = read.optional('OTEL_EXPORTER_OTLP_ENDPOINT', baseAddressProblem);
+  const share = Number(read.optional('OTEL_TRACES_SAMPLER_ARG', shareProblem) ?? 1);
+  return address === undefined ? undefined : share;
 }

@@ -10,11 +10,8 @@ import {
   serviceNameEnvDetector,
 } from '@opentelemetry/resources';
 import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
-  type Sampler,
   type SpanExporter,
   TraceIdRatioBasedSampler,
   TracerProvider,
@@ -30,7 +27,6 @@ import { describeCause } from '../http/error-summary.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { receivedContext } from '../record/trace-context.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { TraceSettings } from '../settings/trace-settings.ts';
 import { ServerSpan } from './request-span.ts';
 
 const { name: SCOPE, version } = packageJson;
@@ -39,7 +35,8 @@ const { name: SCOPE, version } = packageJson;
 const FLUSH_MS = 1000;
 
 interface TracesOptions {
-  readonly settings: TraceSettings;
+  /** The share of the traces that is exported, where the client has not decided that by its `traceparent`. */
+  readonly share: number;
   readonly serviceName: Settings['serviceName'];
   readonly logger: Logger;
   /** Called with the number of spans that are lost: the queue was full, or they could not be exported. */
@@ -54,7 +51,7 @@ export class Traces {
   readonly #provider: TracerProvider;
   readonly #tracer: Tracer;
 
-  constructor({ settings, serviceName, logger, onDropped }: TracesOptions) {
+  constructor({ share, serviceName, logger, onDropped }: TracesOptions) {
     const exporter = new ReportingExporter(logger);
     const own = resourceFromAttributes({
       [ATTR_SERVICE_NAME]: serviceName,
@@ -63,7 +60,7 @@ export class Traces {
     const given = detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] });
     this.#provider = new TracerProvider({
       resource: defaultResource().merge(own).merge(given),
-      sampler: samplerOf(settings),
+      sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
       spanProcessors: [new BatchSpanProcessor({ exporter, selfObsMeterProvider: dropMeter(onDropped) })],
     });
     this.#tracer = this.#provider.getTracer(SCOPE, version);
@@ -115,12 +112,6 @@ class ReportingExporter extends OTLPTraceExporter {
     if (!error && this.#isDown) this.#logger.info('traces are exported again');
     this.#isDown = error !== undefined;
   }
-}
-
-function samplerOf({ sampler, share }: TraceSettings): Sampler {
-  const byShare = sampler.endsWith('ratio') ? new TraceIdRatioBasedSampler(share) : undefined;
-  const root = byShare ?? (sampler.endsWith('off') ? new AlwaysOffSampler() : new AlwaysOnSampler());
-  return sampler.startsWith('parentbased') ? new ParentBasedSampler({ root }) : root;
 }
 
 /** The processor counts the spans that it has processed; those that are lost have the type of an error. */

@@ -36,11 +36,6 @@ it.each([
     { OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR },
     ['/@opentelemetry/sdk-trace/'],
   ],
-  [
-    'the traces with their own',
-    { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: COLLECTOR },
-    ['/@opentelemetry/sdk-trace/'],
-  ],
 ])('A start loads %s', async (_, settings, expected) => {
   const environment = { ...SETTINGS, LOG_LEVEL: 'silent', ...settings };
   const { output } = await runToEnd([process.execPath, '-e', LIST], { cwd: ROOT, environment });
