@@ -3,7 +3,6 @@
 import type { Logger } from 'pino';
 import { createGateway } from './gateway/gateway.ts';
 import { listenOrExplain } from './gateway/http/listen.ts';
-import { limitWarnings, openFilesLimit } from './gateway/settings/process-limits.ts';
 import { loadSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
 import type { Metrics } from './gateway/telemetry/metrics.ts';
@@ -26,9 +25,6 @@ async function main(): Promise<void> {
     process.exit(status);
   };
   for (const warning of outcome.warnings) logger.warn(warning);
-  for (const warning of limitWarnings(settings, process.env, openFilesLimit())) {
-    logger.warn(warning);
-  }
   const traces = await loadTraces(settings, logger, metrics);
   const gateway = createGateway({ settings, logger, metrics, traces });
   const problem =

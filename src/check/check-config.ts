@@ -3,7 +3,6 @@
  * needs respond as they should. Exits with 1 after any error.
  */
 
-import { limitWarnings, openFilesLimit } from '../gateway/settings/process-limits.ts';
 import { loadSettings, type Settings } from '../gateway/settings/settings.ts';
 import { checkClient } from './client-check.ts';
 import { clockFindings } from './clock-check.ts';
@@ -23,10 +22,8 @@ async function findings(options: readonly string[]): Promise<readonly Finding[]>
   if (!outcome.ok)
     return [...warnings, ...outcome.problems.map((text): Finding => ({ level: 'error', text }))];
   const { settings } = outcome;
-  const limits = limitWarnings(settings, process.env, openFilesLimit());
   return [
     ...warnings,
-    ...limits.map((text): Finding => ({ level: 'warning', text })),
     { level: 'ok', text: 'the gateway would start with these settings' },
     ...(options.length ? await connectionFindings(settings) : []),
   ];

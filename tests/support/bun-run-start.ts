@@ -2,15 +2,15 @@
 
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
-import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { runToEnd } from './run-to-end.ts';
+import { settingNames } from './setting-names.ts';
 import { ORIGIN } from './world.ts';
 
 const SCRIPT = [process.execPath, 'run', '--silent'];
 const COMMAND = [...SCRIPT, 'start'];
 const PROJECT = new URL('../..', import.meta.url).pathname;
 /** Empty counts as not set, so that a developer's own .env has no effect. */
-const NO_SETTINGS = Object.fromEntries(Array.from(settingNames(), (name) => [name, '']));
+const NO_SETTINGS = Object.fromEntries(settingNames().map((name) => [name, '']));
 
 export const SETTINGS = {
   PORT: '0',

@@ -50,9 +50,11 @@ export function testSettings(environment: Environment, memoryBytes?: number): Se
     IDP_REDIRECT_URI: `${ORIGIN}/callback`,
     ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,
   };
-  const outcome = parseSettings({ ...required, ...environment }, memoryBytes);
+  const outcome = parseSettings({ ...required, ...environment });
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
-  return outcome.settings;
+  return memoryBytes === undefined
+    ? outcome.settings
+    : { ...outcome.settings, memoryLimitBytes: memoryBytes };
 }
 
 /**

@@ -3,7 +3,6 @@ import { dependencies, devDependencies, scripts } from '../../package.json';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { recordOf } from '../../src/gateway/record/request-record.ts';
-import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
 import { readAlerts } from '../monitoring/alerts.ts';
@@ -18,9 +17,10 @@ import {
   section,
 } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
+import { settingNames } from '../support/setting-names.ts';
 import { testSettings } from '../support/world.ts';
 
-const SETTING_NAMES = [...settingNames()].toSorted();
+const SETTING_NAMES = settingNames().toSorted();
 const ADDRESSES = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 const README = await readDocument('README.md');

@@ -4,13 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { inspect } from 'node:util';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import {
-  loadSettings,
-  parseSettings,
-  type Settings,
-  settingNames,
-} from '../../src/gateway/settings/settings.ts';
+import { memoryLimitBytes } from '../../src/gateway/settings/memory.ts';
+import { loadSettings, parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
 import { clientKeyPair, SIGNING_ALGORITHMS } from '../support/client-keys.ts';
+import { NAMES_PREFIX, settingNames } from '../support/setting-names.ts';
 
 const REQUIRED = {
   UPSTREAM_URL: 'https://upstream.test/base',
@@ -19,13 +16,11 @@ const REQUIRED = {
   IDP_REDIRECT_URI: 'https://studio.test/callback',
   ALLOWED_ORIGINS: 'https://studio.test',
 };
-const GiB = 1024 ** 3;
 /** Follows the problems when a required setting is missing. */
-const ALL_NAMES = `the names of all settings are ${[...settingNames()].join(', ')}`;
+const ALL_NAMES = NAMES_PREFIX + settingNames().join(', ');
 
-/** The settings of a process that may use 1 GiB. */
-function settingsOf(environment: Environment, memoryBytes = GiB): Settings {
-  const outcome = parseSettings({ ...REQUIRED, ...environment }, memoryBytes);
+function settingsOf(environment: Environment): Settings {
+  const outcome = parseSettings({ ...REQUIRED, ...environment });
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
   return outcome.settings;
 }
@@ -139,9 +134,9 @@ function address(value: string): [string, Read, string, string][] {
 const TIMEOUTS = ['TIMEOUT_SIGN_IN_MS', 'TIMEOUT_READ_MS', 'TIMEOUT_LOGOUT_MS', 'TIMEOUT_STREAM_MS'];
 const FLAGS = ['COOKIE_KEYS_ACCEPT_PLAIN', 'COOKIE_SECURE', 'SIGN_OUT_REVOKES', 'FORWARD_CLIENT_ADDRESS'];
 const URLS = ['UPSTREAM_URL', 'IDP_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
-const NO_CREDENTIALS = ' must not hold a user name or a password';
-const NO_QUERY = ' must not hold a query or a fragment';
-const NO_FRAGMENT = ' must not hold a fragment';
+const NO_CREDENTIALS = ' must not contain credentials';
+const NO_QUERY = ' must not contain a query or a fragment';
+const NO_FRAGMENT = ' must not contain a fragment';
 const NOT_ABSOLUTE = ' must be an absolute URI, not "VALUE"';
 const NOT_REDIS =
   ' must be an address like redis://127.0.0.1:6379, or redis+unix://:password@localhost/run/redis.sock for a socket';
@@ -196,7 +191,7 @@ const REFUSED: readonly [names: readonly string[], problem: string, values: stri
   ],
   [['TRUSTED_PROXIES'], NO_NETWORK, '10.0.0.0/8/8 | 10.0.0.0/-8 | 10.0.0.0/+8 | 10.0.0.0/8.0 | 10.0.0.1 ::1'],
   [['TRUSTED_PROXIES'], ': "VALUE" would trust every client', '0.0.0.0/0 | 10.0.0.1/0 | ::/0'],
-  [['LOG_LEVEL'], ' must be one of fatal, error, warn, info, debug, trace, silent, not "VALUE"', 'INFO | 30'],
+  [['LOG_LEVEL'], ' must be fatal, error, warn, info, debug, trace, or silent, not "VALUE"', 'INFO | 30'],
   [
     ['OTEL_TRACES_SAMPLER_ARG'],
     ' must be a number from 0 to 1, not "VALUE"',
@@ -263,7 +258,7 @@ describe('parseSettings()', () => {
   );
 
   it.each([
-    [`${A}#x,${B}`, `"${A}#x" must not hold a fragment`],
+    [`${A}#x,${B}`, `"${A}#x" must not contain a fragment`],
     [`${A},${B},https://a.test:443/other`, 'https://a.test must have only one redirect URI'],
     ['studio.app:/x,https://a.test/', '"studio.app:/x" is not an http or https address'],
     [`${A},https://`, '"https://" is not an http or https address'],
@@ -367,7 +362,7 @@ describe('parseSettings()', () => {
   );
 
   it('has the memory that the process may use', () => {
-    expect(settingsOf({}, GiB).memoryLimitBytes).toBe(GiB);
+    expect(settingsOf({}).memoryLimitBytes).toBe(memoryLimitBytes());
   });
 
   it.each(Object.keys(REQUIRED))('requires %s', (name) => {
@@ -388,13 +383,13 @@ describe('parseSettings()', () => {
     expect(parseSettings(environment)).toEqual({
       ok: false,
       problems: [
+        'ALLOWED_ORIGINS: "https://studio.test/" must be written as a browser sends it: https://studio.test',
+        'ALLOWED_ORIGINS: "*" is not an origin like https://studio.example',
         'PORT must be a whole number from 0 to 65535, not "x"',
         'UPSTREAM_URL must be an http or https address, not "upstream.test"',
         'IDP_URL is required and not set',
         'IDP_CLIENT_ID is required and not set',
         'IDP_REDIRECT_URI is required and not set',
-        'ALLOWED_ORIGINS: "https://studio.test/" must be written as a browser sends it: https://studio.test',
-        'ALLOWED_ORIGINS: "*" is not an origin like https://studio.example',
         'TIMEOUT_READ_MS must be a whole number from 1 to 2147483647, not "0"',
         ALL_NAMES,
       ],

@@ -2,33 +2,26 @@
 
 import type { EnvironmentReader } from './environment-reader.ts';
 
-const PREFIXES = ['__Host-', '__Host-Http-'] as const;
+export type CookieSettings = ReturnType<typeof readCookieSettings>;
 
-export interface CookieSettings {
-  /** Precedes both names: with a prefix, browsers reject cookies from other hosts of the site. Empty by default. */
-  readonly prefix: '' | (typeof PREFIXES)[number];
-  readonly sameSite: 'lax' | 'strict';
-  readonly secure: boolean;
-  /** 32 bytes each. The first key seals the cookies and every key opens them; without keys, cookies are not sealed. */
-  readonly keys: readonly Uint8Array[];
-  /** Also accepts unsealed cookies, for the time after sealing is turned on. */
-  readonly acceptPlain: boolean;
-}
-
-export function readCookieSettings(read: EnvironmentReader, production: boolean): CookieSettings {
-  const prefix = read.text('COOKIE_PREFIX', '') && read.oneOf('COOKIE_PREFIX', PREFIXES, '__Host-');
+export function readCookieSettings(read: EnvironmentReader, production: boolean) {
   // The flag is read first, so that an invalid value is reported in production too.
   const secure = read.flag('COOKIE_SECURE') || production;
+  const prefix =
+    read.text('COOKIE_PREFIX') && read.oneOf('COOKIE_PREFIX', ['__Host-', '__Host-Http-'], '__Host-');
   if (prefix && !secure) {
     read.problems.push('COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true');
   }
   return {
+    /** Precedes both names: with a prefix, browsers reject cookies from other hosts of the site. Empty by default. */
     prefix,
     sameSite: read.oneOf('COOKIE_SAME_SITE', ['lax', 'strict'], 'lax'),
     secure,
+    /** 32 bytes each. The first key seals the cookies and every key opens them; without keys, cookies are not sealed. */
     keys: parseCookieKeys(read.secret('COOKIE_KEYS'), read.problems),
+    /** Also accepts unsealed cookies, for the time after sealing is turned on. */
     acceptPlain: read.flag('COOKIE_KEYS_ACCEPT_PLAIN'),
-  };
+  } as const;
 }
 
 const COOKIE_KEY_BYTES = 32;

@@ -1,33 +1,37 @@
-/** Reads individual settings from the environment, and collects every problem with them. */
+/** Reads individual settings from the environment, and collects what is wrong with them. */
 
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Says what is wrong with a value, or returns undefined. */
+type FindProblem = (value: string) => string | undefined;
+
 /** The longest delay that a timer accepts; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** An empty value counts as not set. Every problem names its setting and says what is wrong. */
+/** An empty value counts as not set. Every problem names its setting. */
 export class EnvironmentReader {
+  readonly environment: Environment;
   /** Every setting that has been read. */
   readonly names = new Set<string>();
   readonly problems: string[] = [];
+  readonly warnings: string[] = [];
   /** Whether a required setting is missing. */
   isIncomplete = false;
-  readonly environment: Environment;
 
   constructor(environment: Environment) {
     this.environment = environment;
   }
 
-  text(name: string, fallback: string): string {
+  text(name: string, fallback = ''): string {
     this.names.add(name);
     return this.environment[name]?.trim() || fallback;
   }
 
   required(name: string): string {
-    const value = this.text(name, '');
+    const value = this.text(name);
     if (!value) {
       this.isIncomplete = true;
       this.problems.push(`${name} is required and not set`);
@@ -35,13 +39,19 @@ export class EnvironmentReader {
     return value;
   }
 
+  /** The entries of a comma-separated list. */
+  list(name: string): string[] {
+    const entries = this.text(name).split(',');
+    return entries.map((entry) => entry.trim()).filter(Boolean);
+  }
+
   /**
    * Reads a setting that may also be in a file, whose path is in `<name>_FILE`: other processes can see an environment.
    * The white space around it does not count, such as the line break at the end of a file.
    */
   secret(name: string): string {
-    const value = this.text(name, '');
-    const file = this.text(`${name}_FILE`, '');
+    const value = this.text(name);
+    const file = this.text(`${name}_FILE`);
     if (!file) return value;
     if (value) this.problems.push(`${name} and ${name}_FILE must not both be set`);
     if (!isAbsolute(file)) {
@@ -60,24 +70,15 @@ export class EnvironmentReader {
     }
   }
 
-  optional(name: string, problemWith: (value: string) => string | undefined): string | undefined {
-    return this.#withoutProblem(name, this.text(name, ''), problemWith);
-  }
-
-  optionalSecret(name: string, problemWith: (value: string) => string | undefined): string | undefined {
-    return this.#withoutProblem(name, this.secret(name), problemWith);
+  optional(name: string, findProblem: FindProblem, value = this.text(name)): string | undefined {
+    const problem = value && findProblem(value);
+    if (problem) this.problems.push(`${name} ${problem}`);
+    return value || undefined;
   }
 
   /** Reads a required setting and validates it. */
-  checked(name: string, problemWith: (value: string) => string | undefined): string {
-    this.required(name);
-    return this.optional(name, problemWith) ?? '';
-  }
-
-  #withoutProblem(name: string, value: string, problemWith: (value: string) => string | undefined) {
-    const problem = value && problemWith(value);
-    if (problem) this.problems.push(`${name} ${problem}`);
-    return value || undefined;
+  checked(name: string, findProblem: FindProblem): string {
+    return this.optional(name, findProblem, this.required(name)) ?? '';
   }
 
   integer(name: string, fallback: number, least: number, most: number): number {
@@ -96,13 +97,12 @@ export class EnvironmentReader {
     return this.oneOf(name, ['true', 'false'], 'false') === 'true';
   }
 
-  oneOf<Word extends string>(name: string, words: readonly Word[], fallback: Word): Word {
+  oneOf<const Word extends string>(name: string, words: readonly Word[], fallback: NoInfer<Word>): Word {
     const value = this.text(name, fallback);
     const word = words.find((each) => each === value);
-    if (word === undefined)
-      this.problems.push(
-        `${name} must be ${words.length > 2 ? `one of ${words.join(', ')}` : words.join(' or ')}, not "${value}"`,
-      );
-    return word ?? fallback;
+    if (word !== undefined) return word;
+    const choice = new Intl.ListFormat('en', { type: 'disjunction' }).format(words);
+    this.problems.push(`${name} must be ${choice}, not "${value}"`);
+    return fallback;
   }
 }

@@ -2,40 +2,71 @@
 
 import { ClientKey } from './client-key.ts';
 import type { EnvironmentReader } from './environment-reader.ts';
-import { readRedirectUris } from './redirect-uris.ts';
-import { baseAddressProblem, normalized, tokenUrlProblem } from './values.ts';
+import { baseAddressProblem, normalized } from './values.ts';
 
-/** How a confidential client authenticates. */
-export type ClientCredential =
-  | { readonly kind: 'secret'; readonly secret: string }
-  | { readonly kind: 'key'; readonly key: ClientKey };
+export type IdentityProviderSettings = ReturnType<typeof readIdentityProviderSettings>;
 
-export interface IdentityProviderSettings {
-  /** Kept exactly as configured, because providers compare it as a string, including a trailing slash. */
-  readonly issuer: string;
-  readonly tokenUrl: string;
-  readonly clientId: string;
-  /** Undefined for a public client. */
-  readonly credential: ClientCredential | undefined;
-  /** One for every origin, or else one for each. */
-  readonly redirectUris: readonly string[];
-}
+/** Every other comma is part of its URI. */
+const BETWEEN_URIS = /,\s*(?=https?:\/\/)/i;
 
-export function readIdentityProviderSettings(read: EnvironmentReader): IdentityProviderSettings {
+export function readIdentityProviderSettings(read: EnvironmentReader, allowedOrigins: ReadonlySet<string>) {
   const issuer = read.checked('IDP_URL', baseAddressProblem);
   return {
+    /** Kept exactly as configured, because providers compare it as a string, including a trailing slash. */
     issuer,
     tokenUrl: read.optional('IDP_TOKEN_URL', tokenUrlProblem) ?? `${normalized(issuer)}/oauth/token`,
     clientId: read.required('IDP_CLIENT_ID'),
+    /** Undefined for a public client. */
     credential: readCredential(read),
-    redirectUris: readRedirectUris(read),
-  };
+    /** One for every origin, or else one for each. Each exactly as configured, because providers compare strings. */
+    redirectUris: readRedirectUris(read, allowedOrigins),
+  } as const;
 }
 
-function readCredential(read: EnvironmentReader): ClientCredential | undefined {
+/** @returns undefined when the list has none for this origin */
+export function redirectUriFor(uris: readonly string[], origin: string | null): string | undefined {
+  return uris.length === 1 ? uris[0] : uris.find((uri) => URL.parse(uri)?.origin === origin);
+}
+
+/** @see RFC 6749 section 3.2: a query is allowed, a fragment is not. */
+function tokenUrlProblem(value: string): string | undefined {
+  if (value.includes('#')) return 'must not contain a fragment';
+  return baseAddressProblem(value.split('?', 1)[0] ?? '');
+}
+
+/** How a confidential client authenticates. */
+function readCredential(read: EnvironmentReader) {
   const secret = read.secret('IDP_CLIENT_SECRET');
   const key = read.secret('IDP_CLIENT_KEY');
   if (secret && key) read.problems.push('IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set');
-  if (key) return { kind: 'key', key: new ClientKey(key) };
-  return secret ? { kind: 'secret', secret } : undefined;
+  if (key) return { kind: 'key', key: new ClientKey(key) } as const;
+  return secret ? ({ kind: 'secret', secret } as const) : undefined;
+}
+
+function readRedirectUris(read: EnvironmentReader, allowedOrigins: ReadonlySet<string>): readonly string[] {
+  const uris = read.text('IDP_REDIRECT_URI').split(BETWEEN_URIS);
+  // A single one may be of any scheme and origin, because it is sent whatever the request's origin.
+  if (uris.length === 1) return [read.checked('IDP_REDIRECT_URI', redirectUriProblem)];
+  const list = uris.map((uri) => uri.replace(/[\s,]+$/, ''));
+  const seen = new Set<string>();
+  const problemWith = (uri: string, url: URL | null) => {
+    if (!url || !/^https?:$/.test(url.protocol)) return `"${uri}" is not an http or https address`;
+    if (uri.includes('#')) return `"${uri}" must not contain a fragment`;
+    if (seen.has(url.origin)) return `${url.origin} must have only one redirect URI`;
+    const isKnown = !allowedOrigins.size || allowedOrigins.has(url.origin);
+    return isKnown ? undefined : `the origin of "${uri}" is not in ALLOWED_ORIGINS`;
+  };
+  for (const uri of list) {
+    const url = URL.parse(uri);
+    const problem = problemWith(uri, url);
+    if (problem) read.problems.push(`IDP_REDIRECT_URI: ${problem}`);
+    if (url) seen.add(url.origin);
+  }
+  return list;
+}
+
+/** @see RFC 6749 section 3.1.2: an absolute URI without a fragment. */
+function redirectUriProblem(value: string): string | undefined {
+  if (!URL.canParse(value)) return `must be an absolute URI, not "${value}"`;
+  return value.includes('#') ? 'must not contain a fragment' : undefined;
 }

@@ -1,6 +1,7 @@
 /** What things cost in memory, as measured by `bun run soak`, and how much of it the process may use. */
 
 import { totalmem } from 'node:os';
+import type { Settings } from './settings.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -19,22 +20,14 @@ export const STREAMED_BODY_BYTES = 2400 * KiB;
 /** With less for requests, a handful of listeners would be refused. A start with so little memory logs a warning. */
 const MIN_LEDGER_BYTES = 40 * MiB;
 
-interface Limits {
-  readonly memoryLimitBytes: number;
-  readonly traceShare: number | undefined;
-}
+type Limits = Pick<Settings, 'memoryLimitBytes' | 'traceShare'>;
 
 /** The memory that the process may use: the limit of its container or unit, otherwise the machine's memory. */
 export function memoryLimitBytes(): number {
   return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
 }
 
-/** The process without anything that is admitted. */
-export function processBytes({ traceShare }: Pick<Limits, 'traceShare'>): number {
-  return GATEWAY_BYTES + (traceShare === undefined ? 0 : TRACES_BYTES);
-}
-
-/** The memory for everything that is admitted. */
+/** The memory for everything that is admitted: all but that of the process itself. */
 export function ledgerBytes(limits: Limits): number {
   return Math.max(MIN_LEDGER_BYTES, limits.memoryLimitBytes - processBytes(limits));
 }
@@ -45,4 +38,8 @@ export function memoryWarning(limits: Limits): string | undefined {
   if (needed <= limits.memoryLimitBytes) return undefined;
   const inMiB = (bytes: number) => `${Math.round(bytes / MiB)} MiB`;
   return `the process may use ${inMiB(limits.memoryLimitBytes)} of memory, and needs ${inMiB(needed)}`;
+}
+
+function processBytes({ traceShare }: Limits): number {
+  return GATEWAY_BYTES + (traceShare === undefined ? 0 : TRACES_BYTES);
 }

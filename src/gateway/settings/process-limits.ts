@@ -1,6 +1,7 @@
 /** Finds limits of the process that are too low for the number of calls that the settings allow. */
 
 import { readFileSync } from 'node:fs';
+import type { Environment } from './environment-reader.ts';
 import { memoryWarning } from './memory.ts';
 import type { Settings } from './settings.ts';
 
@@ -18,33 +19,28 @@ export const SHORT_CALLS = { identityProvider: 250, sessions: 450, signOuts: 200
 const FETCH_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 const DEFAULT_FETCH_LIMIT = 256;
 
+type Limits = Pick<Settings, 'maxInFlightRequests' | 'memoryLimitBytes' | 'traceShare'>;
+
 /** @param openFiles the limit of the process; undefined when there is none or it is unknown */
 export function limitWarnings(
-  settings: Pick<Settings, 'maxInFlightRequests' | 'memoryLimitBytes' | 'traceShare'>,
-  environment: Readonly<Record<string, string | undefined>>,
+  limits: Limits,
+  environment: Environment,
   openFiles: number | undefined,
 ): string[] {
-  const warnings: string[] = [];
-  const calls = Object.values(SHORT_CALLS).reduce<number>(
-    (sum, limit) => sum + limit,
-    settings.maxInFlightRequests,
-  );
+  const { maxInFlightRequests } = limits;
+  const calls = Object.values(SHORT_CALLS).reduce<number>((sum, limit) => sum + limit, maxInFlightRequests);
   const fetches = Number(environment[FETCH_LIMIT] || DEFAULT_FETCH_LIMIT);
-  if (fetches < calls) {
-    warnings.push(
+  const files = calls * FILES_PER_CALL + OTHER_FILES;
+  const warnings = [
+    fetches < calls &&
       `${FETCH_LIMIT} is ${fetches}, less than the ${calls} calls that may be in flight with MAX_IN_FLIGHT_REQUESTS ` +
-        `(${settings.maxInFlightRequests}); start with "bun run start"`,
-    );
-  }
-  const needed = calls * FILES_PER_CALL + OTHER_FILES;
-  if (openFiles !== undefined && openFiles < needed) {
-    warnings.push(
-      `the limit of ${openFiles} open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs ${needed}`,
-    );
-  }
-  const memory = memoryWarning(settings);
-  if (memory !== undefined) warnings.push(memory);
-  return warnings;
+        `(${maxInFlightRequests}); start with "bun run start"`,
+    openFiles !== undefined &&
+      openFiles < files &&
+      `the limit of ${openFiles} open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs ${files}`,
+    memoryWarning(limits),
+  ];
+  return warnings.filter((warning) => typeof warning === 'string');
 }
 
 /** @see proc(5), `/proc/pid/limits` */

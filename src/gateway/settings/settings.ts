@@ -1,150 +1,61 @@
 /** Parses the environment into typed settings, and reports every problem at once. */
 
-import { type CookieSettings, readCookieSettings } from './cookie-settings.ts';
+import { readCookieSettings } from './cookie-settings.ts';
 import { type Environment, EnvironmentReader } from './environment-reader.ts';
-import { type IdentityProviderSettings, readIdentityProviderSettings } from './identity-provider-settings.ts';
+import { readIdentityProviderSettings } from './identity-provider-settings.ts';
 import { memoryLimitBytes } from './memory.ts';
-import { redirectUriListProblems } from './redirect-uris.ts';
-import { type IsTrustedProxy, readTrustedProxies } from './trusted-proxies.ts';
-import {
-  baseAddressProblem,
-  LOG_LEVELS,
-  type LogLevel,
-  normalized,
-  readOrigins,
-  redisUrlProblem,
-  shareProblem,
-} from './values.ts';
+import { limitWarnings, openFilesLimit } from './process-limits.ts';
+import { readTrustedProxies } from './trusted-proxies.ts';
+import { baseAddressProblem, normalized, readOrigins, redisUrlProblem, shareProblem } from './values.ts';
 
-export interface Settings {
-  readonly port: number;
-  readonly host: string;
-  /** Upstream API base address, without a trailing slash; may have a path prefix. */
-  readonly upstreamUrl: string;
-  readonly identityProvider: IdentityProviderSettings;
-  readonly allowedOrigins: ReadonlySet<string>;
-  readonly serviceName: string;
-  /** Production mode: the cookies are Secure, and the OpenAPI document is not served. */
-  readonly production: boolean;
-  readonly upstreamSignInField: string;
-  readonly timeouts: {
-    readonly signInMs: number;
-    readonly readMs: number;
-    readonly logoutMs: number;
-    readonly streamMs: number;
-  };
-  /** How long a spent refresh token still yields its successor; 0 disables replay. */
-  readonly refreshReplaySeconds: number;
-  /** The effect of a 429 or 5xx in response to a refresh: `sign-out` ends the session, `keep` leaves it unchanged. */
-  readonly refreshOutage: 'sign-out' | 'keep';
-  /** The Redis in which instances share their refreshes; undefined for a single instance. */
-  readonly redisUrl: string | undefined;
-  /** Whether sign-out refreshes once when the access token is missing or has expired, to sign out at the upstream. */
-  readonly signOutRevokes: boolean;
-  readonly cookies: CookieSettings;
-  /** How many generate and proxy calls may be in flight at a time. */
-  readonly maxInFlightRequests: number;
-  /** How many calls of one session may be in flight at a time; 0 means no limit per session. */
-  readonly maxInFlightPerSession: number;
-  /** How many generations of one session may be in flight at a time; 0 means no limit per session. */
-  readonly maxGenerationsPerSession: number;
-  /** How much of a long range the upstream is asked for at a time; 0: all at once. */
-  readonly relaySliceBytes: number;
-  /** The memory that the process may use. */
-  readonly memoryLimitBytes: number;
-  /** Which proxies may name a client's address; undefined when the upstream does not get the addresses of clients. */
-  readonly isTrustedProxy: IsTrustedProxy | undefined;
-  /** The port of the metrics; undefined disables them. */
-  readonly metricsPort: number | undefined;
-  readonly metricsHost: string;
-  /** The share of the traces that is exported, from 0 to 1; undefined when there is no address for them. */
-  readonly traceShare: number | undefined;
-  readonly logLevel: LogLevel;
-}
+export type Settings = ReturnType<typeof readSettings>;
 
 export type SettingsOutcome =
   | { readonly ok: true; readonly settings: Settings; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
-/** The number of concurrent fetches that Bun can be configured to allow, minus the places of the other pools. */
+/** The number of concurrent fetches that Bun can be configured to allow, minus what the other pools may have. */
 const IN_FLIGHT_REQUESTS_BOUND = 60_000;
 /** A slice is in memory as a whole. */
 const SLICE_BYTES_BOUND = 8 * 1024 * 1024;
 
 /**
- * Reads the settings; an empty value counts as not set. Also imports the client's key, which takes a promise, so that a
- * gateway with a wrong one does not start.
+ * Reads the settings of this process. Also imports the client's key, which takes a promise, so that a gateway with a
+ * wrong one does not start.
  *
  * @returns the settings, or every problem, each naming its setting and what is wrong with it
  */
 export async function loadSettings(environment: Environment): Promise<SettingsOutcome> {
   const read = new EnvironmentReader(environment);
-  const settings = readSettings(read, memoryLimitBytes());
+  const settings = readSettings(read);
   const { credential } = settings.identityProvider;
   if (credential?.kind === 'key') {
     await credential.key.imported().catch(({ message }: TypeError) => read.problems.push(message));
   }
-  return outcomeOf(settings, read);
+  const outcome = outcomeOf(settings, read);
+  if (outcome.ok) read.warnings.push(...limitWarnings(settings, environment, openFilesLimit()));
+  return outcome;
 }
 
-/**
- * Like {@link loadSettings}, but leaves the client's key until it is needed.
- *
- * @param memoryBytes the memory that the process may use
- */
-export function parseSettings(environment: Environment, memoryBytes = memoryLimitBytes()): SettingsOutcome {
+/** Like {@link loadSettings}, but leaves the client's key until it is needed, and the limits of the process. */
+export function parseSettings(environment: Environment): SettingsOutcome {
   const read = new EnvironmentReader(environment);
-  return outcomeOf(readSettings(read, memoryBytes), read);
-}
-
-/** Adds what is wrong with several settings together. */
-function outcomeOf(
-  settings: Settings,
-  { environment, names, isIncomplete, problems }: EnvironmentReader,
-): SettingsOutcome {
-  const { identityProvider, allowedOrigins } = settings;
-  problems.push(...redirectUriListProblems(identityProvider.redirectUris, allowedOrigins));
-  const warnings: string[] = [];
-  if (settings.metricsPort && settings.metricsPort === settings.port) {
-    problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
-  }
-  if (!settings.isTrustedProxy && environment['TRUSTED_PROXIES']?.trim()) {
-    warnings.push('TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true');
-  }
-  const isHttps = [...allowedOrigins].some((origin) => origin.startsWith('https:'));
-  if (isHttps && !settings.cookies.secure) {
-    warnings.push(
-      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
-        'COOKIE_SECURE=true makes them so',
-    );
-  }
-  if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
-    const found = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
-    if (settings.production) problems.push(`${found}, which production does not allow`);
-    else warnings.push(found);
-  }
-  // The missing one may be set under a misspelled name.
-  if (isIncomplete) problems.push(`the names of all settings are ${[...names].join(', ')}`);
-  return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
-}
-
-/** The names of all settings. */
-export function settingNames(): ReadonlySet<string> {
-  const read = new EnvironmentReader({});
-  readSettings(read, 0);
-  return read.names;
+  return outcomeOf(readSettings(read), read);
 }
 
 /** Each line has the name, the rule and the default of a setting. */
-function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
-  const production = read.text('NODE_ENV', '') === 'production';
+function readSettings(read: EnvironmentReader) {
+  const production = read.text('NODE_ENV') === 'production';
+  const allowedOrigins = readOrigins(read);
   return {
     port: read.integer('PORT', 4175, 0, 65535),
     host: read.text('HOST', '0.0.0.0'),
+    /** Upstream API base address, without a trailing slash; may have a path prefix. */
     upstreamUrl: normalized(read.checked('UPSTREAM_URL', baseAddressProblem)),
-    identityProvider: readIdentityProviderSettings(read),
-    allowedOrigins: readOrigins(read),
+    identityProvider: readIdentityProviderSettings(read, allowedOrigins),
+    allowedOrigins,
     serviceName: read.text('SERVICE_NAME', 'music-gateway'),
+    /** Production mode: the cookies are Secure, and the OpenAPI document is not served. */
     production,
     upstreamSignInField: read.text('UPSTREAM_SIGN_IN_FIELD', 'access_token'),
     timeouts: {
@@ -153,22 +64,34 @@ function readSettings(read: EnvironmentReader, memoryBytes: number): Settings {
       logoutMs: read.timeoutMs('TIMEOUT_LOGOUT_MS', 10_000),
       streamMs: read.timeoutMs('TIMEOUT_STREAM_MS', 280_000),
     },
+    /** How long a spent refresh token still yields its successor; 0 disables replay. */
     refreshReplaySeconds: read.integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
+    /** The effect of a 429 or 5xx in response to a refresh: `sign-out` ends the session, `keep` leaves it unchanged. */
     refreshOutage: read.oneOf('REFRESH_OUTAGE', ['sign-out', 'keep'], 'sign-out'),
-    redisUrl: read.optionalSecret('REDIS_URL', redisUrlProblem),
+    /** The Redis in which instances share their refreshes; undefined for a single instance. */
+    redisUrl: read.optional('REDIS_URL', redisUrlProblem, read.secret('REDIS_URL')),
+    /** Whether sign-out refreshes once when the access token is missing or has expired, to sign out at the upstream. */
     signOutRevokes: read.flag('SIGN_OUT_REVOKES'),
     cookies: readCookieSettings(read, production),
+    /** How many generate and proxy calls may be in flight at a time. */
     maxInFlightRequests: read.integer('MAX_IN_FLIGHT_REQUESTS', 4000, 1, IN_FLIGHT_REQUESTS_BOUND),
+    /** How many calls of one session may be in flight at a time; 0 means no limit per session. */
     maxInFlightPerSession: read.integer('MAX_IN_FLIGHT_PER_SESSION', 100, 0, IN_FLIGHT_REQUESTS_BOUND),
+    /** How many generations of one session may be in flight at a time; 0 means no limit per session. */
     maxGenerationsPerSession: read.integer('MAX_GENERATIONS_PER_SESSION', 10, 0, IN_FLIGHT_REQUESTS_BOUND),
+    /** How much of a long range the upstream is asked for at a time; 0: all at once. */
     relaySliceBytes: read.integer('RELAY_SLICE_BYTES', 256 * 1024, 0, SLICE_BYTES_BOUND),
-    memoryLimitBytes: memoryBytes,
+    /** The memory that the process may use. */
+    memoryLimitBytes: memoryLimitBytes(),
+    /** Which proxies may name a client's address; undefined when the upstream does not get the addresses of clients. */
     isTrustedProxy: readTrustedProxies(read),
-    metricsPort: read.text('METRICS_PORT', '') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
+    /** The port of the metrics; undefined disables them. */
+    metricsPort: read.text('METRICS_PORT') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
     metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
+    /** The share of the traces that is exported, from 0 to 1; undefined when there is no address for them. */
     traceShare: readTraceShare(read),
-    logLevel: read.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
-  };
+    logLevel: read.oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], 'info'),
+  } as const;
 }
 
 /** The exporter reads the address, and the other variables of OpenTelemetry, by itself. */
@@ -176,4 +99,28 @@ function readTraceShare(read: EnvironmentReader): number | undefined {
   const address = read.optional('OTEL_EXPORTER_OTLP_ENDPOINT', baseAddressProblem);
   const share = Number(read.optional('OTEL_TRACES_SAMPLER_ARG', shareProblem) ?? 1);
   return address === undefined ? undefined : share;
+}
+
+/** Adds what is wrong with several settings together. */
+function outcomeOf(settings: Settings, read: EnvironmentReader): SettingsOutcome {
+  const { problems, warnings } = read;
+  if (settings.metricsPort && settings.metricsPort === settings.port) {
+    problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
+  }
+  const isHttps = [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'));
+  if (isHttps && !settings.cookies.secure) {
+    warnings.push(
+      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
+        'COOKIE_SECURE=true makes them so',
+    );
+  }
+  if (read.environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
+    const found = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
+    if (settings.production) problems.push(`${found}, which production does not allow`);
+    else warnings.push(found);
+  }
+  // The missing one may be set under a misspelled name.
+  if (read.isIncomplete)
+    problems.push(`the names of all settings are ${[...read.names].toSorted().join(', ')}`);
+  return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }

@@ -1,7 +1,6 @@
 /** Reads which proxies may name the address of a client, and brings addresses into one form. */
 
 import type { EnvironmentReader } from './environment-reader.ts';
-import { entriesOf } from './values.ts';
 
 /** Whether this is the address of a trusted proxy. It must have the form of {@link canonicalAddress}. */
 export type IsTrustedProxy = (address: string) => boolean;
@@ -9,8 +8,9 @@ export type IsTrustedProxy = (address: string) => boolean;
 /** Undefined when the upstream does not get the addresses of clients. */
 export function readTrustedProxies(read: EnvironmentReader): IsTrustedProxy | undefined {
   const isForwarded = read.flag('FORWARD_CLIENT_ADDRESS');
-  const entries = entriesOf(read.text('TRUSTED_PROXIES', ''));
+  const entries = read.list('TRUSTED_PROXIES');
   if (!isForwarded && !entries.length) return undefined;
+  if (!isForwarded) read.warnings.push('TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true');
   const networks = new (loadNet().BlockList)();
   for (const entry of entries) {
     const network = parseNetwork(entry);
@@ -52,7 +52,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return address.includes(':') ? 'ipv6' : 'ipv4';
 }
 
-/** Only these settings need the module, and an import would slow down every start. */
+/** Loaded only for these settings. */
 function loadNet() {
   return process.getBuiltinModule('node:net');
 }

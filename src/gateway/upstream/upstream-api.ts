@@ -5,7 +5,7 @@ import { GatewayError } from '../http/errors.ts';
 import { messages } from '../http/messages.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
 import type { RequestRecord } from '../record/request-record.ts';
-import { redirectUriFor } from '../settings/redirect-uris.ts';
+import { redirectUriFor } from '../settings/identity-provider-settings.ts';
 import type { Settings } from '../settings/settings.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
