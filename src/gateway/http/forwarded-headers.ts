@@ -1,6 +1,6 @@
 /** Decides which headers cross the gateway. Headers that are not listed here are dropped. */
 
-import { namedByConnection } from '../record/connection-header.ts';
+import { namedByConnection } from '../record/trace-context.ts';
 import { bearerChallenge } from './bearer-challenge.ts';
 import { GatewayError } from './errors.ts';
 import { messages } from './messages.ts';

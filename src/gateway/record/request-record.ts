@@ -17,6 +17,9 @@ export type ProxyError =
   | 'tls_certificate_error'
   | 'tls_protocol_error';
 
+/** Another method is `other`, so that no client can create labels. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
 /** The calls that a request can make to other servers. There are few names, because they become labels. */
 export type CallName =
   | 'token'
@@ -50,8 +53,8 @@ export interface CallSpan {
 /** The span of a request, which exists only while traces are exported. */
 export interface RequestSpan {
   beginCall(call: { readonly name: CallName; readonly method: string; readonly url: string }): CallSpan;
-  /** Ends the span with what the record holds by then. */
-  end(status: number, record: RequestRecord): void;
+  /** Ends the span with what the record contains by then. */
+  end(record: RequestRecord): void;
 }
 
 /**
@@ -77,6 +80,9 @@ export type OAuthError =
 export class RequestRecord {
   readonly startedAt = performance.now();
   headers: TraceHeaders;
+  readonly method: string;
+  /** The route's pattern. */
+  route = 'unmatched';
   span: RequestSpan | undefined;
   /** The headers that name the client's address to the upstream. They are for it alone, not for a log or a metric. */
   clientAddressHeaders: Readonly<Record<string, string>> | undefined;
@@ -89,6 +95,10 @@ export class RequestRecord {
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */
   oauthError: OAuthError | undefined;
+  /** The status of the response. */
+  status = 0;
+  /** Until the head of the response, which waits for the first byte of a streamed body. */
+  headMs = 0;
   /**
    * Which of the gateway's own texts the response contains; `sessionCookieTwice` also for a response without a text.
    */
@@ -106,15 +116,28 @@ export class RequestRecord {
   /** Resolves when the upstream's side of a streamed body has ended, for whatever reason. */
   bodyEnd: Promise<void> | undefined;
 
-  constructor(request: Request) {
-    this.headers = traceHeaders(request.headers);
+  constructor({ headers, method }: Request) {
+    this.headers = traceHeaders(headers);
+    this.method = METHODS.has(method) ? method : 'other';
   }
 
-  /** Clears what describes a response that the client never received: it says nothing about gateway or upstream. */
-  forgetResponse(): void {
-    this.reason = undefined;
-    this.cause = undefined;
-    this.bytes = 0;
+  /** The fields of the log line of a request that has ended; undefined ones are left out of it. */
+  logFields() {
+    const { calls, refresh, refreshTokenReused, oauthError, reason, cause, clientGone, brokenBody } = this;
+    return {
+      requestId: this.headers['x-request-id'],
+      traceId: this.headers.traceparent.split('-')[1],
+      method: this.method,
+      route: this.route,
+      status: this.status,
+      durationMs: millisecondsSince(this.startedAt),
+      headMs: this.headMs,
+      bytes: this.bytes,
+      slices: this.slices,
+      upstream: calls.length ? calls : undefined,
+      ...{ refresh, refreshTokenReused, oauthError, reason, cause, clientGone },
+      brokenBody: brokenBody || undefined,
+    };
   }
 }
 

@@ -1,7 +1,7 @@
 /** The ids by which a request is found in the logs of the gateway and of the upstream. */
 
-import { namedByConnection } from './connection-header.ts';
-
+/** The usual values of `Connection`, which name no header that the gateway forwards. */
+const USUAL_CONNECTIONS = new Set(['keep-alive', 'close']);
 /** Long enough for a UUID, a ULID or a load balancer's id. None of these characters has a special meaning anywhere. */
 const SANE_ID = /^[A-Za-z0-9._~-]{1,64}$/;
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -33,7 +33,7 @@ export function traceHeaders(headers: Headers): TraceHeaders {
   return { 'x-request-id': requestId, traceparent: `00-${traceId}-${traceId.slice(16)}-00` };
 }
 
-/** The client's record context; undefined when it sent no valid `traceparent`. */
+/** The client's trace context; undefined when it sent no valid `traceparent`. */
 export function receivedContext(headers: Headers): TraceContext | undefined {
   const traceparent = fieldOf(headers, 'traceparent');
   if (traceparent === null || !TRACEPARENT.test(traceparent)) return undefined;
@@ -47,6 +47,12 @@ function fieldOf(headers: Headers, name: string): string | null {
   return value !== null && namedByConnection(headers.get('connection')).includes(name) ? null : value;
 }
 
-export function traceIdOf({ traceparent }: TraceHeaders): string {
-  return traceparent.split('-')[1] ?? '';
+/**
+ * Returns the header names in a `Connection` header, in lower case.
+ *
+ * @see RFC 9110 section 7.6.1
+ */
+export function namedByConnection(connection: string | null): readonly string[] {
+  if (connection === null || USUAL_CONNECTIONS.has(connection)) return [];
+  return connection.split(',').map((name) => name.trim().toLowerCase());
 }

@@ -11,47 +11,24 @@ const PREFIX = 'music_gateway_';
 /** From a session check with a nearby upstream to the longest generation. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 280];
 
-export interface EndedRequest {
-  readonly route: string;
-  readonly method: string;
-  readonly status: number;
-  readonly record: RequestRecord;
-}
-
 /** @see https://prometheus.io/docs/practices/naming/ */
 export class Metrics {
   readonly registry = new Registry();
-  readonly #requests = this.#counter('requests_total', 'Requests that have ended.', [
-    'route',
-    'method',
-    'status',
-  ]);
-  readonly #head = this.#histogram('response_head_seconds', 'Time until the head of the response.', [
-    'route',
-  ]);
-  readonly #upstream = this.#histogram('upstream_seconds', 'Calls to other servers.', ['call', 'outcome']);
-  readonly #refreshes = this.#counter('refreshes_total', 'Requests that needed a refresh.', ['outcome']);
-  readonly #reuses = this.#counter(
-    'refresh_token_reuses_total',
-    'Spent refresh tokens sent to the upstream.',
-    ['why'],
-  );
-  readonly #inFlight = this.#gauge('requests_in_flight', 'Requests that have not ended.', ['route']);
-  readonly #errors = this.#counter('errors_total', 'Error responses of the gateway itself, by reason.', [
-    'reason',
-  ]);
-  readonly #sentBytes = this.#counter('sent_bytes_total', 'Bytes of bodies sent, when they have ended.', [
-    'route',
-  ]);
-  readonly #slices = this.#counter('slices_total', 'Slices of bodies asked of the upstream.', ['route']);
-  readonly #aborts = this.#counter('client_aborts_total', 'Clients that disconnected.', ['route', 'phase']);
-  readonly #brokenBodies = this.#counter('broken_bodies_total', 'Bodies that the upstream broke off.', [
-    'route',
-  ]);
-  readonly #logFailures = this.#counter('log_failures_total', 'Failed writes of the log.', []);
+  readonly #inFlight = this.#gauge('requests_in_flight', 'Requests that have not ended.', 'route');
+  readonly #head = this.#histogram('response_head_seconds', 'Time until the head of the response.', 'route');
+  readonly #calls = this.#histogram('upstream_seconds', 'Calls to other servers.', 'call', 'outcome');
+  readonly #ended = this.#counter('requests_total', 'Requests that have ended.', 'route', 'method', 'status');
+  readonly #refreshes = this.#counter('refreshes_total', 'Requests that needed a refresh.', 'outcome');
+  readonly #reuses = this.#counter('refresh_token_reuses_total', 'Spent tokens sent to the upstream.', 'why');
+  readonly #errors = this.#counter('errors_total', 'Error responses of the gateway itself.', 'reason');
+  readonly #bytes = this.#counter('sent_bytes_total', 'Bytes of bodies sent, when they have ended.', 'route');
+  readonly #slices = this.#counter('slices_total', 'Slices of bodies asked of the upstream.', 'route');
+  readonly #aborts = this.#counter('client_aborts_total', 'Clients that disconnected.', 'route', 'phase');
+  readonly #broken = this.#counter('broken_bodies_total', 'Bodies that the upstream broke off.', 'route');
+  readonly #logFailures = this.#counter('log_failures_total', 'Failed writes of the log.');
 
   constructor() {
-    this.#gauge('info', 'The version that runs.', ['version']).set({ version: packageJson.version }, 1);
+    this.#gauge('info', 'The version that runs.', 'version').set({ version: packageJson.version }, 1);
     // Starts every reason at 0: a counter that appears with its first error would show no increase.
     for (const reason of Object.keys(messages)) this.#errors.inc({ reason }, 0);
     for (const why of ['presented', 'late']) this.#reuses.inc({ why }, 0);
@@ -60,50 +37,47 @@ export class Metrics {
 
   /** Serves the metrics on a separate port, which must not be public. */
   serve(address: { port: number; hostname: string }) {
+    const { registry } = this;
+    const metrics = async () =>
+      new Response(await registry.metrics(), { headers: { 'content-type': registry.contentType } });
     return Bun.serve({
       ...address,
       development: false,
       // By default, Bun lets a second gateway share the port without an error.
       reusePort: false,
-      routes: {
-        '/metrics': {
-          GET: async () =>
-            new Response(await this.registry.metrics(), {
-              headers: { 'content-type': this.registry.contentType },
-            }),
-        },
-      },
+      routes: { '/metrics': { GET: metrics } },
       fetch: () => new Response('The metrics are at /metrics.\n', { status: 404 }),
     });
   }
 
-  began(route: string): void {
+  began({ route }: RequestRecord): void {
     this.#inFlight.inc({ route });
   }
 
-  responded(route: string, headMs: number): void {
+  responded({ route, headMs }: RequestRecord): void {
     this.#head.observe({ route }, headMs / 1000);
   }
 
-  ended({ route, method, status, record }: EndedRequest): void {
+  ended(record: RequestRecord): void {
+    const { route, method, clientGone } = record;
     this.#inFlight.dec({ route });
     // The client had disconnected: count this response neither as a success nor as a failure.
-    const label = record.clientGone === 'waiting' ? 'none' : statusClass(status);
-    this.#requests.inc({ route, method, status: label });
+    const status = clientGone === 'waiting' ? 'none' : statusClass(record.status);
+    this.#ended.inc({ route, method, status });
     for (const { call, outcome, ms } of record.calls) {
       const kind = typeof outcome === 'number' ? statusClass(outcome) : outcome;
-      this.#upstream.observe({ call, outcome: kind }, ms / 1000);
+      this.#calls.observe({ call, outcome: kind }, ms / 1000);
     }
     if (record.refresh) this.#refreshes.inc({ outcome: record.refresh });
     if (record.refreshTokenReused) this.#reuses.inc({ why: record.refreshTokenReused });
     if (record.reason) this.#errors.inc({ reason: record.reason });
-    if (record.bytes) this.#sentBytes.inc({ route }, record.bytes);
+    if (record.bytes) this.#bytes.inc({ route }, record.bytes);
     if (record.slices) this.#slices.inc({ route }, record.slices);
-    if (record.clientGone) this.#aborts.inc({ route, phase: record.clientGone });
-    if (record.brokenBody) this.#brokenBodies.inc({ route });
+    if (clientGone) this.#aborts.inc({ route, phase: clientGone });
+    if (record.brokenBody) this.#broken.inc({ route });
   }
 
-  /** Lines of the log could not be written, or were dropped, which the log itself cannot say. */
+  /** Lines of the log could not be written, or were dropped: the log cannot report this itself. */
   logFailed(): void {
     this.#logFailures.inc();
   }
@@ -119,25 +93,20 @@ export class Metrics {
 
   /** Created only when traces are exported, because the metric is meaningless otherwise. */
   droppedSpans(): (count: number) => void {
-    const counter = this.#counter('dropped_spans_total', 'Spans that were not exported.', []);
+    const counter = this.#counter('dropped_spans_total', 'Spans that were not exported.');
     return (count) => counter.inc(count);
   }
 
-  #counter<const Label extends string>(name: string, help: string, labelNames: readonly Label[]) {
+  #counter<Label extends string>(name: string, help: string, ...labelNames: Label[]) {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }
 
-  #histogram<const Label extends string>(name: string, help: string, labelNames: readonly Label[]) {
-    return new Histogram({
-      name: PREFIX + name,
-      help,
-      labelNames,
-      buckets: SECONDS,
-      registers: [this.registry],
-    });
+  #histogram<Label extends string>(name: string, help: string, ...labelNames: Label[]) {
+    const registers = [this.registry];
+    return new Histogram({ name: PREFIX + name, help, labelNames, buckets: SECONDS, registers });
   }
 
-  #gauge<const Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) {
+  #gauge<Label extends string>(name: string, help: string, ...labelNames: Label[]) {
     return new Gauge({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }
 }

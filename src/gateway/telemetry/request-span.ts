@@ -38,12 +38,8 @@ export class ServerSpan implements RequestSpan {
   readonly #span: Span;
   readonly #context: Context;
 
-  /**
-   * @param received the client's trace context, which this span continues
-   * @param route the route's pattern, or `unmatched`
-   * @param method the method, or `other` for one that HTTP does not define
-   */
-  constructor(tracer: Tracer, received: TraceContext | undefined, route: string, method: string) {
+  /** @param received the client's trace context, which this span continues */
+  constructor(tracer: Tracer, received: TraceContext | undefined, { route, method }: RequestRecord) {
     const isMatched = route !== 'unmatched';
     const isKnown = method !== 'other';
     const name = isKnown ? method : 'HTTP';
@@ -78,7 +74,7 @@ export class ServerSpan implements RequestSpan {
     };
   }
 
-  end(status: number, { reason, refresh, slices, clientGone, brokenBody }: RequestRecord): void {
+  end({ status, reason, refresh, slices, clientGone, brokenBody }: RequestRecord): void {
     // A client that disconnected before the head has received no status, and no error either.
     const wasSent = clientGone !== 'waiting';
     if (wasSent) this.#span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, status);

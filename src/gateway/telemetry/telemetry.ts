@@ -9,11 +9,8 @@ import {
   type RequestRecord,
   recordOf,
 } from '../record/request-record.ts';
-import { traceIdOf } from '../record/trace-context.ts';
 import type { Metrics } from './metrics.ts';
 import type { Traces } from './traces.ts';
-
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 export interface TelemetryOptions {
   readonly logger: Logger;
@@ -27,121 +24,96 @@ export interface TelemetryOptions {
   readonly quietRoute: string;
 }
 
-interface Observed {
-  readonly request: Request;
-  readonly record: RequestRecord;
-  readonly route: string;
-  readonly method: string;
-}
-
 export class Telemetry {
-  readonly #logger: Logger;
-  readonly #metrics: Metrics | undefined;
-  readonly #traces: Traces | undefined;
-  readonly #quietRoute: string;
-  readonly #routes: TelemetryOptions['routes'];
+  readonly #options: TelemetryOptions;
   #patterns: ReadonlySet<string> | undefined;
 
-  constructor({ logger, metrics, traces, routes, quietRoute }: TelemetryOptions) {
-    this.#logger = logger;
-    this.#metrics = metrics;
-    this.#traces = traces;
-    this.#routes = routes;
-    this.#quietRoute = quietRoute;
+  constructor(options: TelemetryOptions) {
+    this.#options = options;
   }
 
   /** @param handle responds to the request, synchronously or by a promise */
   observe(request: Request, handle: () => unknown): unknown {
+    const { metrics, traces } = this.#options;
     const record = recordOf(request);
-    const route = this.#routeOf(request.url);
-    const method = METHODS.has(request.method) ? request.method : 'other';
-    const observed = { request, record, route, method };
-    this.#metrics?.began(route);
-    this.#traces?.begin(request.headers, observed);
+    record.route = this.#routeOf(request.url);
+    metrics?.began(record);
+    traces?.begin(request.headers, record);
     const result = handle();
     return result instanceof Promise
-      ? result.then((response) => this.#responded(observed, response))
-      : this.#responded(observed, result);
+      ? result.then((response) => this.#responded(request, record, response))
+      : this.#responded(request, record, result);
   }
 
   /** Makes the observer that logs and measures whether Redis responds. */
   redisObserver() {
-    const gauge = this.#metrics?.redisGauge();
+    const { logger, metrics } = this.#options;
+    const gauge = metrics?.redisGauge();
     let isDown = false;
     return {
       onDown: (cause: string) => {
         isDown = true;
         gauge?.set(0);
-        this.#logger.warn({ cause }, 'Redis cannot be used; refreshes are not shared until it can');
+        logger.warn({ cause }, 'Redis cannot be used; refreshes are not shared until it can');
       },
       onUp: () => {
         gauge?.set(1);
-        if (isDown) this.#logger.info('Redis can be used again; refreshes are shared');
+        if (isDown) logger.info('Redis can be used again; refreshes are shared');
         isDown = false;
       },
     };
   }
 
-  #responded(observed: Observed, response: unknown): unknown {
+  #responded(request: Request, record: RequestRecord, response: unknown): unknown {
     if (!(response instanceof Response)) return response;
-    const { request, record, route } = observed;
-    const { status } = response;
-    const headMs = millisecondsSince(record.startedAt);
-    this.#metrics?.responded(route, headMs);
+    record.status = response.status;
+    record.headMs = millisecondsSince(record.startedAt);
+    this.#options.metrics?.responded(record);
     // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
     const hasWaited = record.calls.length > 0 || record.reason === 'bodyIncomplete';
     if (hasWaited && request.signal.aborted) record.clientGone = 'waiting';
-    if (record.bodyEnd) record.bodyEnd.then(() => this.#ended(observed, status, headMs));
-    else this.#ended(observed, status, headMs);
+    if (record.bodyEnd) record.bodyEnd.then(() => this.#ended(record));
+    else this.#ended(record);
     return response;
   }
 
-  #ended({ record, route, method }: Observed, status: number, headMs: number): void {
-    if (record.clientGone === 'waiting') record.forgetResponse();
-    this.#metrics?.ended({ route, method, status, record });
-    record.span?.end(status, record);
-    const level = this.#levelOf(route, method, status, record);
-    if (!this.#logger.isLevelEnabled(level)) return;
-    const { headers, calls, refresh, refreshTokenReused, oauthError } = record;
-    const { reason, cause, bytes, slices, clientGone, brokenBody } = record;
-    this.#logger[level](
-      {
-        requestId: headers['x-request-id'],
-        traceId: traceIdOf(headers),
-        method,
-        route,
-        status,
-        durationMs: millisecondsSince(record.startedAt),
-        headMs,
-        bytes,
-        slices,
-        upstream: calls.length ? calls : undefined,
-        refresh,
-        refreshTokenReused,
-        oauthError,
-        reason,
-        cause,
-        clientGone,
-        brokenBody: brokenBody || undefined,
-      },
-      'request',
-    );
+  #ended(record: RequestRecord): void {
+    const { logger, metrics } = this.#options;
+    if (record.clientGone === 'waiting') {
+      // The client never received the response, so what describes it says nothing about gateway or upstream.
+      record.reason = undefined;
+      record.cause = undefined;
+      record.bytes = 0;
+    }
+    metrics?.ended(record);
+    record.span?.end(record);
+    const level = this.#levelOf(record);
+    if (logger.isLevelEnabled(level)) logger[level](record.logFields(), 'request');
   }
 
-  #levelOf(route: string, method: string, status: number, record: RequestRecord) {
-    const { reason, brokenBody, clientGone, refreshTokenReused } = record;
+  #levelOf({
+    route,
+    method,
+    status,
+    calls,
+    reason,
+    brokenBody,
+    clientGone,
+    refreshTokenReused,
+  }: RequestRecord) {
     if (reason === 'internalError') return 'error';
-    if (refreshTokenReused || record.calls.some(isRefreshOutage)) return 'warn';
+    if (refreshTokenReused || calls.some(isRefreshOutage)) return 'warn';
     // Nobody can sign in until an operator corrects the client's registration.
     if (reason === 'clientRefused') return 'warn';
     // A response after the client has disconnected says nothing about the upstream.
     if ((status >= 500 && !clientGone) || brokenBody) return 'warn';
-    return route === this.#quietRoute || method === 'OPTIONS' ? 'debug' : 'info';
+    return route === this.#options.quietRoute || method === 'OPTIONS' ? 'debug' : 'info';
   }
 
   #routeOf(url: string): string {
     this.#patterns ??= new Set(
-      this.#routes()
+      this.#options
+        .routes()
         // Preflights match `/*`, which would match everything.
         .filter(({ method }) => method !== 'OPTIONS')
         .map(({ path }) => path),

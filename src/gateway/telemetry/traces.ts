@@ -67,8 +67,8 @@ export class Traces {
   }
 
   /** Begins the span of a request, and makes it the parent of the request's trace context. */
-  begin(headers: Headers, { record, route, method }: BegunRequest): void {
-    const span = new ServerSpan(this.#tracer, receivedContext(headers), route, method);
+  begin(headers: Headers, record: RequestRecord): void {
+    const span = new ServerSpan(this.#tracer, receivedContext(headers), record);
     record.span = span;
     record.headers = { ...record.headers, traceparent: span.traceparent };
   }
@@ -78,12 +78,6 @@ export class Traces {
     const flushed = this.#provider.shutdown().catch(() => {});
     await Promise.race([flushed, Bun.sleep(FLUSH_MS)]);
   }
-}
-
-interface BegunRequest {
-  readonly record: RequestRecord;
-  readonly route: string;
-  readonly method: string;
 }
 
 /** Logs when exporting fails, and when it works again. */
