@@ -1,11 +1,9 @@
 /** Starts the gateway: reads the settings, listens and handles signals. Of the files that run in production, only this one has side effects on import. */
 
-import type { Logger } from 'pino';
 import { createGateway } from './gateway/gateway.ts';
 import { listenOrExplain } from './gateway/http/listen.ts';
-import { loadSettings, type Settings } from './gateway/settings/settings.ts';
+import { loadSettings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
-import type { Metrics } from './gateway/telemetry/metrics.ts';
 
 /** `bun run` passes on a signal that this process has received too. A repeat within this time is the same signal. */
 const SAME_SIGNAL_MS = 1000;
@@ -18,26 +16,30 @@ async function main(): Promise<void> {
     process.exit(1);
   }
   const { settings } = outcome;
-  const metrics = await loadMetrics(settings);
+  const { port, host, metricsPort, metricsHost, traceShare, allowedOrigins, serviceName, timeouts } =
+    settings;
+  const metrics =
+    metricsPort === undefined ? undefined : new (await import('./gateway/telemetry/metrics.ts')).Metrics();
   const { logger, close } = openLog(settings, () => metrics?.logFailed());
   const exit = async (status: number) => {
     await close();
     process.exit(status);
   };
   for (const warning of outcome.warnings) logger.warn(warning);
-  const traces = await loadTraces(settings, logger, metrics);
+  const traces =
+    traceShare === undefined
+      ? undefined
+      : new (await import('./gateway/telemetry/traces.ts')).Traces(traceShare, serviceName, logger, metrics);
   const gateway = createGateway({ settings, logger, metrics, traces });
   const problem =
-    (await listenOrExplain('METRICS_', settings.metricsPort, settings.metricsHost, (address) =>
-      metrics?.serve(address),
-    )) ?? (await listenOrExplain('', settings.port, settings.host, (address) => gateway.listen(address)));
+    (await listenOrExplain('METRICS_', metricsPort, metricsHost, (address) => metrics?.serve(address))) ??
+    (await listenOrExplain('', port, host, (address) => gateway.listen(address)));
   if (problem) {
     console.error(`error: ${problem}`);
     return exit(1);
   }
   const { server } = gateway;
-  const origins = [...settings.allowedOrigins].join(', ');
-  logger.info(`${settings.serviceName} listens on ${server?.url.origin} for ${origins}`);
+  logger.info(`${serviceName} listens on ${server?.url.origin} for ${[...allowedOrigins].join(', ')}`);
 
   let stoppingSince: number | undefined;
   const stop = async (signal: NodeJS.Signals) => {
@@ -49,7 +51,7 @@ async function main(): Promise<void> {
     logger.info(`${signal}: no more connections; ${server?.pendingRequests} requests are in flight`);
     // The server does not wait for a call whose client has disconnected; `settled()` does.
     const finished = gateway.stop().then(() => gateway.settled());
-    await Promise.race([finished, Bun.sleep(Math.max(...Object.values(settings.timeouts)))]);
+    await Promise.race([finished, Bun.sleep(Math.max(...Object.values(timeouts)))]);
     const cut = server?.pendingRequests ?? 0;
     if (cut) logger.warn(`stopped; ${cut} requests took too long and are cut off`);
     else logger.info('stopped; every request is finished');
@@ -58,21 +60,6 @@ async function main(): Promise<void> {
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
-}
-
-/** Loads the metrics only when a metrics port is set, because the import slows down the start. */
-async function loadMetrics({ metricsPort }: Settings) {
-  if (metricsPort === undefined) return undefined;
-  const { Metrics } = await import('./gateway/telemetry/metrics.ts');
-  return new Metrics();
-}
-
-/** Loads the traces only when they are exported, because they are more code than the gateway itself. */
-async function loadTraces(settings: Settings, logger: Logger, metrics: Metrics | undefined) {
-  const { traceShare, serviceName } = settings;
-  if (traceShare === undefined) return undefined;
-  const { Traces } = await import('./gateway/telemetry/traces.ts');
-  return new Traces({ share: traceShare, serviceName, logger, onDropped: metrics?.droppedSpans() });
 }
 
 await main();

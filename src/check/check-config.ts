@@ -16,7 +16,7 @@ import { UPSTREAM_PROBE_PATH, upstreamFinding } from './upstream-check.ts';
 async function findings(options: readonly string[]): Promise<readonly Finding[]> {
   const unknown = options.find((option) => option !== '--connect');
   if (unknown !== undefined)
-    return [{ level: 'error', text: `${unknown} is no option; the only one is --connect` }];
+    return [{ level: 'error', text: `${unknown} is not an option; the only one is --connect` }];
   const outcome = await loadSettings(process.env);
   const warnings = outcome.warnings.map((text): Finding => ({ level: 'warning', text }));
   if (!outcome.ok)

@@ -13,7 +13,7 @@ export function clockFindings(probed: Readonly<Record<string, readonly Probed[]>
     if (seconds === undefined) return [];
     const found = `clock: this machine is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} the server of ${setting}`;
     if (Math.abs(seconds) <= MAX_DIFFERENCE_SECONDS) return [{ level: 'ok', text: found }];
-    return [{ level: 'error', text: `${found}: set it right, and keep it so by NTP` }];
+    return [{ level: 'error', text: `${found}: set it right, and keep it right with NTP` }];
   });
 }
 

@@ -10,7 +10,7 @@ export interface Finding {
 /** How long any server may take to respond. */
 export const DEADLINE_MS = 5000;
 
-/** Without what may be secret: user, password and query. */
+/** The address without its user, password and query, which may be secret. */
 export function shownAddress(address: string): string {
   const { protocol, host, pathname } = new URL(address);
   return `${protocol}//${host}${pathname.replace(/\/$/, '')}`;

@@ -1,4 +1,4 @@
-/** Asks an HTTP server for a response, in the way in which the gateway makes its own calls. */
+/** Calls an HTTP server as the gateway would. */
 
 import { errorCode } from '../gateway/http/error-summary.ts';
 import {

@@ -57,7 +57,9 @@ function differencesFrom(metadata: Static<typeof Metadata>, provider: IdentityPr
   }
   // Only the audience of an assertion depends on how the issuer is written.
   if (credential?.kind === 'key' && metadata.issuer !== issuer) {
-    differences.push(`IDP_URL: the identity provider calls itself ${quoted(metadata.issuer)}; write it so`);
+    differences.push(
+      `IDP_URL: the identity provider calls itself ${quoted(metadata.issuer)}; write it exactly like that`,
+    );
   }
   const challenges = metadata.code_challenge_methods_supported;
   if (challenges && !challenges.includes('S256')) {
@@ -74,7 +76,9 @@ function differencesFrom(metadata: Static<typeof Metadata>, provider: IdentityPr
   return differences;
 }
 
-/** Exactly as the provider writes it, but for a query. What could change the look of a terminal is not shown. */
+/** As the provider writes it, without its query. Text that could control a terminal is not shown. */
 function quoted(address: string): string {
-  return /^[\x21-\x7e]{1,200}$/.test(address) ? address.replace(/\?.*/, '') : 'something that is no address';
+  return /^[\x21-\x7e]{1,200}$/.test(address)
+    ? address.replace(/\?.*/, '')
+    : 'something that is not an address';
 }

@@ -7,7 +7,7 @@ import { DEADLINE_MS } from './finding.ts';
 
 const TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'does not accept connections: does it run there, and is the port right?',
-  ENOENT: 'is not there: does Redis run, and is the path of its socket right?',
+  ENOENT: 'does not exist: does Redis run, and is the path of its socket right?',
   EACCES: 'is a socket that this user may not open: see unixsocketperm in the configuration of Redis',
   ENOTFOUND: 'has a host name that is not found: correct it, or the DNS',
   NOAUTH: 'does not accept the user name or the password, or needs one',

@@ -15,7 +15,7 @@ export function upstreamFinding(upstreamUrl: string, probed: Probed): Finding {
   if (status >= 300 && status < 400) {
     return {
       level: 'warning',
-      text: `${found}: the gateway follows no redirect; name the place it leads to`,
+      text: `${found}: the gateway follows no redirect; set the address to which it leads`,
     };
   }
   if (status === 404) return { level: 'warning', text: `${found}: is the path of the address right?` };

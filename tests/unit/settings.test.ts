@@ -197,7 +197,7 @@ const REFUSED: readonly [names: readonly string[], problem: string, values: stri
     ' must be a number from 0 to 1, not "VALUE"',
     '-0.1 | 1.1 | 10% | half | 0,1',
   ],
-  [['METRICS_PORT'], ' must not be PORT (4175), which is for the public', '4175'],
+  [['METRICS_PORT'], ' must not be PORT (4175), which is public', '4175'],
 ];
 const REFUSALS = REFUSED.flatMap(([names, problem, values]) =>
   names.flatMap((name) => values.split(' | ').map((value) => [name, value, name + problem] as const)),
@@ -564,7 +564,7 @@ describe('the warnings of parseSettings()', () => {
   it('say outside production that cookies are not Secure although an origin is https', () => {
     expect(warningsOf({ NODE_ENV: 'prod' })).toEqual([
       'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
-        'COOKIE_SECURE=true makes them so',
+        'COOKIE_SECURE=true makes them Secure',
     ]);
     expect(warningsOf({ NODE_ENV: 'prod', COOKIE_SECURE: 'true' })).toEqual([]);
     expect(warningsOf({ NODE_ENV: 'prod', ALLOWED_ORIGINS: 'http://localhost:4180' })).toEqual([]);

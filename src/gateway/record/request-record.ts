@@ -123,7 +123,6 @@ export class RequestRecord {
 
   /** The fields of the log line of a request that has ended; undefined ones are left out of it. */
   logFields() {
-    const { calls, refresh, refreshTokenReused, oauthError, reason, cause, clientGone, brokenBody } = this;
     return {
       requestId: this.headers['x-request-id'],
       traceId: this.headers.traceparent.split('-')[1],
@@ -134,9 +133,14 @@ export class RequestRecord {
       headMs: this.headMs,
       bytes: this.bytes,
       slices: this.slices,
-      upstream: calls.length ? calls : undefined,
-      ...{ refresh, refreshTokenReused, oauthError, reason, cause, clientGone },
-      brokenBody: brokenBody || undefined,
+      upstream: this.calls.length ? this.calls : undefined,
+      refresh: this.refresh,
+      refreshTokenReused: this.refreshTokenReused,
+      oauthError: this.oauthError,
+      reason: this.reason,
+      cause: this.cause,
+      clientGone: this.clientGone,
+      brokenBody: this.brokenBody || undefined,
     };
   }
 }

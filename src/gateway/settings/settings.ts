@@ -105,13 +105,13 @@ function readTraceShare(read: EnvironmentReader): number | undefined {
 function outcomeOf(settings: Settings, read: EnvironmentReader): SettingsOutcome {
   const { problems, warnings } = read;
   if (settings.metricsPort && settings.metricsPort === settings.port) {
-    problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is for the public`);
+    problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is public`);
   }
   const isHttps = [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'));
   if (isHttps && !settings.cookies.secure) {
     warnings.push(
       'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
-        'COOKIE_SECURE=true makes them so',
+        'COOKIE_SECURE=true makes them Secure',
     );
   }
   if (read.environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
@@ -120,7 +120,7 @@ function outcomeOf(settings: Settings, read: EnvironmentReader): SettingsOutcome
     else warnings.push(found);
   }
   // The missing one may be set under a misspelled name.
-  if (read.isIncomplete)
-    problems.push(`the names of all settings are ${[...read.names].toSorted().join(', ')}`);
+  const names = [...read.names].toSorted().join(', ');
+  if (read.isIncomplete) problems.push(`the names of all settings are ${names}`);
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }

@@ -52,7 +52,6 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return address.includes(':') ? 'ipv6' : 'ipv4';
 }
 
-/** Loaded only for these settings. */
 function loadNet() {
   return process.getBuiltinModule('node:net');
 }

@@ -25,7 +25,7 @@ export class CollectedLines {
     if (lines) this.#pass(lines);
   }
 
-  /** Returns the lines that wait, for whoever passes them on in another way. */
+  /** Returns the lines that wait, to be passed on in another way. */
   take(): string {
     const lines = this.#lines;
     this.#lines = '';

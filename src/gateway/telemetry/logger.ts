@@ -14,17 +14,11 @@ const CRASH_WAIT_MS = 100;
 /** How long the process waits at exit for the last lines to be read. */
 const MAX_FLUSH_MS = 1000;
 
-export interface Log {
-  readonly logger: Logger;
-  /** Flushes the log and closes it; nothing is logged afterwards. */
-  close(): Promise<void>;
-}
-
 /** @param onFailure called for each write that fails, and for lines that are dropped */
-export function openLog({ logLevel }: Pick<Settings, 'logLevel'>, onFailure = () => {}): Log {
-  // Written in the background: a slow reader of the log must hold up no request.
+export function openLog({ logLevel }: Pick<Settings, 'logLevel'>, onFailure = () => {}) {
+  // Written in the background, so that a slow reader of the log delays no request.
   const output = pino.destination({ dest: 1, sync: false, maxLength: MAX_WAITING_BYTES });
-  // A full disk costs the log and nothing else: without this listener, the error would end the process.
+  // Without this listener, a full disk would end the process.
   output.on('error', onFailure);
   output.on('drop', onFailure);
   const lines = new CollectedLines((text) => output.write(text));
@@ -37,13 +31,14 @@ export function openLog({ logLevel }: Pick<Settings, 'logLevel'>, onFailure = ()
     try {
       writeSync(1, lines.take());
     } catch {
-      // A full disk or a stalled reader: nothing can be said about it in the log.
+      // A full disk or a stalled reader: the log cannot report this itself.
     }
   };
   process.on('exit', flushAtCrash);
   return {
     logger: createLogger(logLevel, lines),
-    async close() {
+    /** Flushes the log and closes it; nothing is logged afterwards. */
+    async close(): Promise<void> {
       process.off('exit', flushAtCrash);
       lines.flush();
       const written = new Promise((resolve) => output.once('close', resolve));

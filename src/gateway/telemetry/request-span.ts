@@ -22,7 +22,7 @@ import {
 import type { CallRecord, CallSpan, RequestRecord, RequestSpan } from '../record/request-record.ts';
 import type { TraceContext } from '../record/trace-context.ts';
 
-/** What the conventions have no attribute for has the names of the log, below this one. */
+/** Begins the attributes that are not in the conventions; they are named like the fields of the log. */
 const OWN = 'music_gateway.';
 
 type BeginCall = Parameters<RequestSpan['beginCall']>[0];

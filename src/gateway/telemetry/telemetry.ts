@@ -91,18 +91,10 @@ export class Telemetry {
     if (logger.isLevelEnabled(level)) logger[level](record.logFields(), 'request');
   }
 
-  #levelOf({
-    route,
-    method,
-    status,
-    calls,
-    reason,
-    brokenBody,
-    clientGone,
-    refreshTokenReused,
-  }: RequestRecord) {
+  #levelOf(record: RequestRecord) {
+    const { route, method, status, reason, brokenBody, clientGone } = record;
     if (reason === 'internalError') return 'error';
-    if (refreshTokenReused || calls.some(isRefreshOutage)) return 'warn';
+    if (record.refreshTokenReused || record.calls.some(isRefreshOutage)) return 'warn';
     // Nobody can sign in until an operator corrects the client's registration.
     if (reason === 'clientRefused') return 'warn';
     // A response after the client has disconnected says nothing about the upstream.

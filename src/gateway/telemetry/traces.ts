@@ -1,4 +1,4 @@
-/** Exports the spans of requests and their calls by OpenTelemetry. Loaded only when there is an address for them. */
+/** Exports the spans of requests and their calls by OpenTelemetry. */
 
 import { createNoopMeter, type Tracer } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
@@ -26,22 +26,13 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import { describeCause } from '../http/error-summary.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { receivedContext } from '../record/trace-context.ts';
-import type { Settings } from '../settings/settings.ts';
+import type { Metrics } from './metrics.ts';
 import { ServerSpan } from './request-span.ts';
 
 const { name: SCOPE, version } = packageJson;
 
 /** How long a process that stops waits for its last spans to be received. */
 const FLUSH_MS = 1000;
-
-interface TracesOptions {
-  /** The share of the traces that is exported, where the client has not decided that by its `traceparent`. */
-  readonly share: number;
-  readonly serviceName: Settings['serviceName'];
-  readonly logger: Logger;
-  /** Called with the number of spans that are lost: the queue was full, or they could not be exported. */
-  readonly onDropped: ((count: number) => void) | undefined;
-}
 
 /**
  * Spans wait in a queue of 2048, and leave in batches of at most 512, every 5 s or when a batch is full. Spans that find
@@ -51,8 +42,13 @@ export class Traces {
   readonly #provider: TracerProvider;
   readonly #tracer: Tracer;
 
-  constructor({ share, serviceName, logger, onDropped }: TracesOptions) {
+  /**
+   * @param share of the traces that is exported, where the client has not decided that by its `traceparent`
+   * @param metrics counts the spans that are lost: the queue was full, or they could not be exported
+   */
+  constructor(share: number, serviceName: string, logger: Logger, metrics: Metrics | undefined) {
     const exporter = new ReportingExporter(logger);
+    const selfObsMeterProvider = dropMeter(metrics?.droppedSpans());
     const own = resourceFromAttributes({
       [ATTR_SERVICE_NAME]: serviceName,
       [ATTR_SERVICE_VERSION]: version,
@@ -61,7 +57,7 @@ export class Traces {
     this.#provider = new TracerProvider({
       resource: defaultResource().merge(own).merge(given),
       sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
-      spanProcessors: [new BatchSpanProcessor({ exporter, selfObsMeterProvider: dropMeter(onDropped) })],
+      spanProcessors: [new BatchSpanProcessor({ exporter, selfObsMeterProvider })],
     });
     this.#tracer = this.#provider.getTracer(SCOPE, version);
   }

@@ -13,7 +13,6 @@ export async function authenticate(
   form: URLSearchParams,
 ): Promise<Record<string, string>> {
   if (!credential) return {};
-  // Imported only when needed, because it would slow down every start.
   const { ClientSecretBasic, PrivateKeyJwt } = await import('oauth4webapi');
   const authentication =
     credential.kind === 'secret'

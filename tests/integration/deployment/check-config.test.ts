@@ -76,7 +76,7 @@ describe('bun run check-config', () => {
   });
 
   it('refuses an option that it does not know', async () => {
-    const lines = ['error: --conect is no option; the only one is --connect'];
+    const lines = ['error: --conect is not an option; the only one is --connect'];
     expect(await check({}, '--conect')).toEqual({ status: 1, lines });
   });
 });
@@ -282,7 +282,7 @@ describe('bun run check-config --connect', () => {
     [
       'another issuer',
       { issuer: 'https://id.example/' },
-      /^warning: IDP_URL: the identity provider calls itself https:\/\/id.example\/; write it so/,
+      /^warning: IDP_URL: the identity provider calls itself https:\/\/id.example\/; write it exactly like that/,
     ],
     [
       'no S256',
@@ -297,7 +297,7 @@ describe('bun run check-config --connect', () => {
     [
       'an endpoint that is no address',
       { token_endpoint: '\u001b[2J' },
-      /^warning: IDP_TOKEN_URL: .* something that is no address/,
+      /^warning: IDP_TOKEN_URL: .* something that is not an address/,
     ],
     ['all of that', {}, /^ok: IDP_URL: the metadata/],
   ])('judges metadata with %s, at either of its places', async (_, difference, line) => {
@@ -441,7 +441,7 @@ describe('bun run check-config --connect', () => {
       [
         'has no socket',
         'redis+unix:///run/none.sock',
-        /^error: REDIS_URL: redis\+unix:\/\/\/run\/none.sock is not there/,
+        /^error: REDIS_URL: redis\+unix:\/\/\/run\/none.sock does not exist/,
       ],
       [
         'no DNS knows',
