@@ -92,11 +92,11 @@ function respond({ status, etag, first, last, total, bytes, headers, breaks }: P
   const all = new Headers({ ...headers, 'content-range': `bytes ${first}-${last}/${total}` });
   if (etag) all.set('etag', etag);
   if (isBuffered && breaks) throw new TypeError('reset');
-  const body = bytes.length === 0 ? null : isBuffered ? bytes : inTwoPieces(bytes, breaks);
+  const body = bytes.length === 0 ? null : isBuffered ? bytes : inTwoChunks(bytes, breaks);
   return { status, headers: all, body };
 }
 
-function inTwoPieces(bytes: Uint8Array<ArrayBuffer>, breaks: boolean) {
+function inTwoChunks(bytes: Uint8Array<ArrayBuffer>, breaks: boolean) {
   const half = Math.ceil(bytes.length / 2);
   const rest = half < bytes.length ? [bytes.slice(half)] : [];
   const reader = {
@@ -108,7 +108,7 @@ function inTwoPieces(bytes: Uint8Array<ArrayBuffer>, breaks: boolean) {
     },
     async cancel() {},
   };
-  return { firstPiece: bytes.slice(0, half), reader };
+  return { firstChunk: bytes.slice(0, half), reader };
 }
 
 function callFor(range: string): UpstreamCall {
@@ -122,15 +122,15 @@ function callFor(range: string): UpstreamCall {
   };
 }
 
-/** Reads at most so many pieces, and returns the bytes and whether they came to an end. */
-async function read({ body }: UpstreamResponse, pieces = Number.POSITIVE_INFINITY) {
+/** Reads at most so many chunks, and returns the bytes and whether they came to an end. */
+async function read({ body }: UpstreamResponse, chunks = Number.POSITIVE_INFINITY) {
   if (body === null || body instanceof Uint8Array) return { bytes: [...(body ?? [])], isWhole: true };
-  const bytes = [...(body.firstPiece ?? [])];
-  for (let count = 1; count < pieces; count++) {
-    const piece = await body.reader?.read().catch(() => undefined);
-    if (!piece) return { bytes, isWhole: false };
-    if (piece.done) return { bytes, isWhole: true };
-    bytes.push(...piece.value);
+  const bytes = [...(body.firstChunk ?? [])];
+  for (let count = 1; count < chunks; count++) {
+    const chunk = await body.reader?.read().catch(() => undefined);
+    if (!chunk) return { bytes, isWhole: false };
+    if (chunk.done) return { bytes, isWhole: true };
+    bytes.push(...chunk.value);
   }
   await body.reader?.cancel();
   return { bytes, isWhole: false };
@@ -152,7 +152,7 @@ interface Case {
   readonly length: number | undefined;
   readonly sliceBytes: number;
   readonly faults: readonly Fault[];
-  readonly pieces: number;
+  readonly chunks: number;
 }
 
 const anyCase: fc.Arbitrary<Case> = fc.record({
@@ -166,7 +166,7 @@ const anyCase: fc.Arbitrary<Case> = fc.record({
       maxLength: 8,
     },
   ),
-  pieces: fc.integer({ min: 1, max: 40 }),
+  chunks: fc.integer({ min: 1, max: 40 }),
 });
 
 /** Returns whether the sliced body came to its end; undefined for a response that is relayed as it is. */
@@ -176,7 +176,7 @@ async function judge({
   length,
   sliceBytes,
   faults,
-  pieces,
+  chunks,
 }: Case): Promise<boolean | undefined> {
   const upstream = new Upstream(trackOf(size, 1), faults);
   const { response } = await ask(
@@ -188,7 +188,7 @@ async function judge({
     expect(upstream.calls.length).toBeLessThanOrEqual(2);
     return undefined;
   }
-  const { bytes, isWhole } = await read(response, pieces);
+  const { bytes, isWhole } = await read(response, chunks);
   expect(upstream.calls.length).toBeLessThanOrEqual(Math.ceil(size / sliceBytes) + 1);
   // What the first response says of the track counts.
   const total = faults[0] === 'has another total' ? size + 1 : size;

@@ -10,16 +10,16 @@ beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
 describe('ReaderAllowance', () => {
-  /** A reader that takes each piece after so many seconds; returns after how many the allowance is spent. */
-  async function spentAfter(pieceBytes: number, secondsForAPiece: number): Promise<number | undefined> {
+  /** A reader that takes each chunk after so many seconds; returns after how many the allowance is spent. */
+  async function spentAfter(chunkBytes: number, secondsForAChunk: number): Promise<number | undefined> {
     const allowance = new ReaderAllowance();
     for (let second = 0; second < 1800; ) {
       const { promise: read, resolve } = Promise.withResolvers<void>();
       let isTaken: boolean | undefined;
-      void allowance.isTaken(pieceBytes, read).then((result) => {
+      void allowance.isTaken(chunkBytes, read).then((result) => {
         isTaken = result;
       });
-      for (let waited = 0; waited < secondsForAPiece && isTaken === undefined; waited++) {
+      for (let waited = 0; waited < secondsForAChunk && isTaken === undefined; waited++) {
         await pass(1000);
         second++;
       }
@@ -32,27 +32,27 @@ describe('ReaderAllowance', () => {
 
   it.each([
     ['takes nothing', 64 * KiB, 9999, 60],
-    ['takes nothing of a large piece', 512 * KiB, 9999, 256],
-    ['takes a piece of 1 KiB every minute', KiB, 59, 61],
+    ['takes nothing of a large chunk', 512 * KiB, 9999, 256],
+    ['takes a chunk of 1 KiB every minute', KiB, 59, 61],
     ['takes half of the least rate', 64 * KiB, 64, 60],
-  ])('is spent by a reader that %s', async (_, pieceBytes, secondsForAPiece, seconds) => {
-    expect(await spentAfter(pieceBytes, secondsForAPiece)).toBe(seconds);
+  ])('is spent by a reader that %s', async (_, chunkBytes, secondsForAChunk, seconds) => {
+    expect(await spentAfter(chunkBytes, secondsForAChunk)).toBe(seconds);
   });
 
   it.each([
     ['64 KiB in 31 s', 64 * KiB, 31],
     ['512 KiB in 255 s', 512 * KiB, 255],
     ['4 KiB in 2 s', 4 * KiB, 2],
-  ])('lasts for a reader that takes %s', async (_, pieceBytes, secondsForAPiece) => {
-    expect(await spentAfter(pieceBytes, secondsForAPiece)).toBeUndefined();
+  ])('lasts for a reader that takes %s', async (_, chunkBytes, secondsForAChunk) => {
+    expect(await spentAfter(chunkBytes, secondsForAChunk)).toBeUndefined();
   });
 
-  it('is full again after pieces that were read at once', async () => {
+  it('is full again after chunks that were read at once', async () => {
     const allowance = new ReaderAllowance();
     const slow = allowance.isTaken(KiB, Bun.sleep(50_000));
     await pass(50_000);
     expect(await slow).toBeTrue();
-    for (let piece = 0; piece < 2; piece++) allowance.add(64 * KiB);
+    for (let chunk = 0; chunk < 2; chunk++) allowance.add(64 * KiB);
     const slower = allowance.isTaken(KiB, Bun.sleep(59_000));
     await pass(59_000);
     expect(await slower).toBeTrue();
@@ -60,7 +60,7 @@ describe('ReaderAllowance', () => {
 });
 
 describe('observedSource()', () => {
-  /** A body that is observed while its upstream sends what it is given. A paid one has had its first piece, of 1 KiB. */
+  /** A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. */
   function observe(kind: 'relayed' | 'paid') {
     let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
     const seen = { isCancelled: false, hasEnded: false };
@@ -75,22 +75,22 @@ describe('observedSource()', () => {
     const record = recordOf(new Request('http://gateway.test'));
     const source =
       kind === 'paid'
-        ? observedSource({ firstPiece: new Uint8Array(KiB), reader: rest.getReader() }, record, 280_000)
+        ? observedSource({ firstChunk: new Uint8Array(KiB), reader: rest.getReader() }, record, 280_000)
         : observedSource({ reader: rest.getReader() }, record);
     void record.bodyEnd?.then(() => {
       seen.hasEnded = true;
     });
     const sizes: number[] = [];
-    const pieces: Uint8Array[] = [];
+    const chunks: Uint8Array[] = [];
     /** The connection to a client that reads at once, until `isReading` is false. */
     const sink = {
       sizes,
-      pieces,
+      chunks,
       isReading: true,
-      write: (piece: Uint8Array) => {
-        sizes.push(piece.byteLength);
-        pieces.push(piece);
-        return sink.isReading ? piece.byteLength : new Promise<number>(() => {});
+      write: (chunk: Uint8Array) => {
+        sizes.push(chunk.byteLength);
+        chunks.push(chunk);
+        return sink.isReading ? chunk.byteLength : new Promise<number>(() => {});
       },
       end: mock(() => 0),
       flush: () => 0,
@@ -108,13 +108,13 @@ describe('observedSource()', () => {
     };
   }
 
-  it('passes every piece on but empty ones, and frees its memory', async () => {
+  it('passes every chunk on but empty ones, and frees its memory', async () => {
     const { sink, seen, record, push, close } = observe('paid');
     for (const bytes of [0, 2, 0, 0, 3, 0]) push(bytes);
     close();
     await settle();
     expect(sink.sizes).toEqual([KiB, 2, 3]);
-    expect(sink.pieces.map(({ byteLength }) => byteLength)).toEqual([0, 0, 0]);
+    expect(sink.chunks.map(({ byteLength }) => byteLength)).toEqual([0, 0, 0]);
     expect(sink.end).toHaveBeenCalledTimes(1);
     expect(sink.close).not.toHaveBeenCalled();
     expect(seen).toMatchObject({ hasEnded: true, isCancelled: false });
@@ -126,7 +126,7 @@ describe('observedSource()', () => {
     ['reads a paid body to its end', 'paid'],
   ] as const)('%s when its reader stops, and closes the connection', async (_, kind) => {
     const { sink, record, seen, push, close } = observe(kind);
-    for (let piece = 0; piece < 2; piece++) push(64 * KiB);
+    for (let chunk = 0; chunk < 2; chunk++) push(64 * KiB);
     await settle();
     sink.isReading = false;
     push(64 * KiB);
@@ -150,12 +150,12 @@ describe('observedSource()', () => {
   it.each([
     ['60 s of silence', 60_000, 0],
     ['paidMs, although it flows', 280_000, 30_000],
-  ])('cancels a paid body whose client has disconnected after %s', async (_, endsAfterMs, pieceEveryMs) => {
+  ])('cancels a paid body whose client has disconnected after %s', async (_, endsAfterMs, chunkEveryMs) => {
     const { cancel, record, seen, push } = observe('paid');
     await settle();
     await cancel();
     for (let now = 0; now < endsAfterMs - 1000; now += 1000) {
-      if (pieceEveryMs && now % pieceEveryMs === 0) push(KiB);
+      if (chunkEveryMs && now % chunkEveryMs === 0) push(KiB);
       await pass(1000);
     }
     expect(seen).toMatchObject({ isCancelled: false, hasEnded: false });

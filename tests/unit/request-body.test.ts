@@ -15,7 +15,7 @@ function bodiesWithin(bytes: number): RequestBodies {
   return new RequestBodies(new Budget(4 * bytes));
 }
 
-/** A request whose body arrives piece by piece, as the test sends it. */
+/** A request whose body arrives chunk by chunk, as the test sends it. */
 function arriving(headers: Record<string, string> = {}) {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   const body = new ReadableStream<Uint8Array>({

@@ -2,12 +2,12 @@
 
 import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 
-export type Piece = Uint8Array<ArrayBuffer>;
+export type Chunk = Uint8Array<ArrayBuffer>;
 /** The part of a stream's reader that the gateway uses. */
 export interface BodyReader {
   read(): Promise<
-    | { readonly done: false; readonly value: Piece }
-    | { readonly done: true; readonly value?: Piece | undefined }
+    | { readonly done: false; readonly value: Chunk }
+    | { readonly done: true; readonly value?: Chunk | undefined }
   >;
   cancel(): Promise<void>;
 }

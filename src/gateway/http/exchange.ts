@@ -2,20 +2,20 @@
 
 import type { Context } from 'elysia';
 import { type RequestRecord, recordOf } from '../record/request-record.ts';
-import type { Piece } from './body-reader.ts';
+import type { Chunk } from './body-reader.ts';
 import { describeCause, placeOf } from './error-summary.ts';
 import { errorEnvelope, type GatewayError } from './errors.ts';
 import type { Connection } from './idle-timeout.ts';
 import { isStreamed, observedSource, type StreamedBody } from './observed-body.ts';
 
-type ByteStream = ReadableStream<Piece>;
-type Body = StreamedBody | Piece | null;
+type ByteStream = ReadableStream<Chunk>;
+type Body = StreamedBody | Chunk | null;
 
 /** The CORS plugin sets these on every response, but browsers read them only on a preflight. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
 
 /** Bun sends a head and a small body in one write. This leaves room for the head. */
-export const ONE_PIECE_BYTES = 12 * 1024;
+export const ONE_WRITE_BYTES = 12 * 1024;
 
 export class Exchange implements Connection {
   readonly request: Request;
@@ -65,13 +65,13 @@ export class Exchange implements Connection {
     return taken;
   }
 
-  #counted(body: Body, paidMs?: number): ByteStream | Piece | null {
+  #counted(body: Body, paidMs?: number): ByteStream | Chunk | null {
     if (isStreamed(body)) return this.#observed(body, paidMs);
     const bytes = body?.byteLength ?? 0;
     this.record.bytes = bytes;
     // Bun would send a larger body with a system call for every part of every header, and then wait for delayed
     // acknowledgements of the client. It does neither for a stream.
-    return body && bytes > ONE_PIECE_BYTES ? this.#observed({ firstPiece: body, reader: null }) : body;
+    return body && bytes > ONE_WRITE_BYTES ? this.#observed({ firstChunk: body, reader: null }) : body;
   }
 
   #observed(body: StreamedBody, paidMs?: number): ByteStream {
@@ -81,17 +81,17 @@ export class Exchange implements Connection {
 }
 
 /** For a response without body and length, Bun would send `Content-Length: 0`, which the upstream did not send. */
-function headOnly(body: Body, headers: Readonly<Record<string, string>>): ByteStream | Piece | null {
+function headOnly(body: Body, headers: Readonly<Record<string, string>>): ByteStream | Chunk | null {
   if (body instanceof Uint8Array) return body;
   return headers['content-length'] === undefined ? streamOf(new Uint8Array()) : null;
 }
 
 /** For a complete body without a type, Bun would send `application/octet-stream`, which the upstream did not send. */
-function withoutType(body: ByteStream | Piece | null, headers: Readonly<Record<string, string>>) {
+function withoutType(body: ByteStream | Chunk | null, headers: Readonly<Record<string, string>>) {
   return body instanceof Uint8Array && headers['content-type'] === undefined ? streamOf(body) : body;
 }
 
-function streamOf(bytes: Piece): ByteStream {
+function streamOf(bytes: Chunk): ByteStream {
   return new ReadableStream(
     {
       start(controller) {
@@ -100,6 +100,6 @@ function streamOf(bytes: Piece): ByteStream {
       },
     },
     // Bun buffers this much before it sends. A small body ends within the buffer, so it keeps its Content-Length.
-    { highWaterMark: ONE_PIECE_BYTES + 1 },
+    { highWaterMark: ONE_WRITE_BYTES + 1 },
   );
 }

@@ -21,7 +21,7 @@ export function mapAddress(address: string, mapping: AddressMapping): string | u
 /** More than pagination needs. Bun does not limit the header, and mapping makes each relative address longer. */
 const MAX_LINKS = 50;
 const MAX_LINK_CHARACTERS = 16 * 1024;
-const PIECE = /<[^>]*>|"[^"\\]*(?:\\.[^"\\]*)*"|[^<",]+|,/gsy;
+const CHUNK = /<[^>]*>|"[^"\\]*(?:\\.[^"\\]*)*"|[^<",]+|,/gsy;
 const LINK = /^<([^<>]*)>(.*)$/s;
 /** Includes the semicolon, and accepts values that are neither tokens nor quoted strings, such as `type=audio/mpeg`. */
 const PARAMETER =
@@ -49,9 +49,9 @@ export function mapLinks(header: string, mapping: AddressMapping): string | unde
 function* linksOf(header: string): Generator<string> {
   let parsed = 0;
   let link = '';
-  for (const [piece] of header.matchAll(PIECE)) {
-    parsed += piece.length;
-    if (piece !== ',') link += piece;
+  for (const [chunk] of header.matchAll(CHUNK)) {
+    parsed += chunk.length;
+    if (chunk !== ',') link += chunk;
     else {
       yield link;
       link = '';

@@ -1,36 +1,36 @@
 /** Passes a streamed body on and observes how it ends: Bun's own stream reports neither its size nor how it ended. */
 
 import type { RequestRecord } from '../record/request-record.ts';
-import { type BodyReader, cancelQuietly, drain, type Piece } from './body-reader.ts';
+import { type BodyReader, type Chunk, cancelQuietly, drain } from './body-reader.ts';
 import { describeCause } from './error-summary.ts';
 import { BEFORE_IDLE_TIMEOUT_MS } from './idle-timeout.ts';
 import { ReaderAllowance } from './reader-allowance.ts';
 
 export interface StreamedBody {
-  /** The piece that has already been read. */
-  readonly firstPiece?: Piece;
-  /** Null when the first piece is the whole body. */
+  /** The chunk that has already been read. */
+  readonly firstChunk?: Chunk;
+  /** Null when the first chunk is the whole body. */
   readonly reader: BodyReader | null;
 }
 
-export function isStreamed(body: StreamedBody | Piece | null): body is StreamedBody {
+export function isStreamed(body: StreamedBody | Chunk | null): body is StreamedBody {
   return body !== null && !(body instanceof Uint8Array);
 }
 
-const EMPTY: Piece = new Uint8Array();
+const EMPTY: Chunk = new Uint8Array();
 
 /**
- * Yields the same bytes, and notes in the record how many and how the body ends. Each piece is sent before the next one
+ * Yields the same bytes, and notes in the record how many and how the body ends. Each chunk is sent before the next one
  * is read. A direct source copies less than any other, and its connection closes at once when it fails.
  *
  * @param paidMs for a body that is paid for: it is read to its end even when its client has disconnected, for at most
  *   this long
  */
 export function observedSource(
-  { firstPiece, reader }: StreamedBody,
+  { firstChunk, reader }: StreamedBody,
   record: RequestRecord,
   paidMs?: number,
-): Bun.DirectUnderlyingSource<Piece> {
+): Bun.DirectUnderlyingSource<Chunk> {
   const allowance = new ReaderAllowance();
   const { promise: bodyEnd, resolve: end } = Promise.withResolvers<void>();
   record.bodyEnd = bodyEnd;
@@ -52,14 +52,14 @@ export function observedSource(
     record.cause = cause;
     end();
   };
-  /** Returns a promise only when the reader has to be waited for, because every piece would pay for it. */
-  const write = (piece: Piece, sink: ReadableStreamDirectController): Promise<void> | undefined => {
-    const bytes = piece.byteLength;
+  /** Returns a promise only when the reader has to be waited for, because every chunk would pay for it. */
+  const write = (chunk: Chunk, sink: ReadableStreamDirectController): Promise<void> | undefined => {
+    const bytes = chunk.byteLength;
     if (bytes === 0) return undefined;
     record.bytes = (record.bytes ?? 0) + bytes;
-    const written = sink.write(piece);
-    // Bun has sent or copied the piece. This frees its memory without waiting for the garbage collector.
-    piece.buffer.transfer(0);
+    const written = sink.write(chunk);
+    // Bun has sent or copied the chunk. This frees its memory without waiting for the garbage collector.
+    chunk.buffer.transfer(0);
     if (written instanceof Promise) return waitForReader(bytes, written, sink);
     allowance.add(bytes);
     return undefined;
@@ -75,14 +75,14 @@ export function observedSource(
     onReaderLost();
   };
   const pass = async (sink: ReadableStreamDirectController) => {
-    let piece: Piece | undefined = firstPiece ?? EMPTY;
-    while (piece && !isOver) {
-      const waiting = write(piece, sink);
+    let chunk: Chunk | undefined = firstChunk ?? EMPTY;
+    while (chunk && !isOver) {
+      const waiting = write(chunk, sink);
       if (waiting) await waiting;
       waitingSince = Date.now();
       const read = await reader?.read();
       waitingSince = Number.POSITIVE_INFINITY;
-      piece = read?.value;
+      chunk = read?.value;
     }
     if (isOver) return;
     isOver = true;

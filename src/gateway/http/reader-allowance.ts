@@ -5,20 +5,20 @@ const MIN_BYTES_PER_SECOND = 2 * 1024;
 const FULL_BYTES = 60 * MIN_BYTES_PER_SECOND;
 
 /**
- * The bytes that the reader may still fall behind. They decrease at the minimum rate while a piece waits to be read,
- * and each piece that is read adds its size. They start at enough for 60 s, and always cover a whole piece.
+ * The bytes that the reader may still fall behind. They decrease at the minimum rate while a chunk waits to be read,
+ * and each chunk that is read adds its size. They start at enough for 60 s, and always cover a whole chunk.
  */
 export class ReaderAllowance {
   #bytes = FULL_BYTES;
 
-  /** Adds a piece that was read at once. */
-  add(pieceBytes: number): void {
-    this.#bytes = Math.min(FULL_BYTES, this.#bytes + pieceBytes);
+  /** Adds a chunk that was read at once. */
+  add(chunkBytes: number): void {
+    this.#bytes = Math.min(FULL_BYTES, this.#bytes + chunkBytes);
   }
 
-  /** Waits until the piece has been read. Resolves to false when the allowance is spent before. */
-  async isTaken(pieceBytes: number, read: Promise<unknown>): Promise<boolean> {
-    this.#bytes = Math.max(this.#bytes, pieceBytes);
+  /** Waits until the chunk has been read. Resolves to false when the allowance is spent before. */
+  async isTaken(chunkBytes: number, read: Promise<unknown>): Promise<boolean> {
+    this.#bytes = Math.max(this.#bytes, chunkBytes);
     const waitingSince = performance.now();
     const { promise: spent, resolve } = Promise.withResolvers<false>();
     const timer = setTimeout(() => resolve(false), (this.#bytes / MIN_BYTES_PER_SECOND) * 1000);
@@ -26,7 +26,7 @@ export class ReaderAllowance {
     clearTimeout(timer);
     const waitedSeconds = (performance.now() - waitingSince) / 1000;
     this.#bytes -= waitedSeconds * MIN_BYTES_PER_SECOND;
-    this.add(pieceBytes);
+    this.add(chunkBytes);
     return isTaken;
   }
 }

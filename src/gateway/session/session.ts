@@ -126,7 +126,7 @@ export class Session {
     respond: (upstream: UpstreamResponse) => Result,
   ): Promise<Result> {
     return this.during('read', (permit) => {
-      // It is joined from its pieces, and copied again when the client reads slowly.
+      // It is joined from its chunks, and copied again when the client reads slowly.
       const admitLarge = (bytes: number) => permit.reserveBody(2 * bytes);
       return this.fetch({ ...call, admitLarge }).then(respond);
     });

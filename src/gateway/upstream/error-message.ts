@@ -36,7 +36,7 @@ async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<
     void cancelQuietly(reader);
   }, timeoutMs);
   try {
-    const bytes = await readBounded(piecesOf(reader), LIMIT_BYTES);
+    const bytes = await readBounded(chunksOf(reader), LIMIT_BYTES);
     return bytes && !isLate ? JSON.parse(bytes.toString()) : undefined;
   } catch {
     // A body that is late, incomplete or not JSON contains no text for the user.
@@ -47,6 +47,6 @@ async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<
   }
 }
 
-async function* piecesOf(reader: BodyReader | null) {
+async function* chunksOf(reader: BodyReader | null) {
   for (let read = await reader?.read(); read?.value; read = await reader?.read()) yield read.value;
 }

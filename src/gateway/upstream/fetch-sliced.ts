@@ -1,6 +1,6 @@
 /** Fetches a long range slice by slice, so that a listener who stops reading costs one slice and no connection. */
 
-import type { BodyReader, Piece } from '../http/body-reader.ts';
+import type { BodyReader, Chunk } from '../http/body-reader.ts';
 import { BEFORE_IDLE_TIMEOUT_MS } from '../http/idle-timeout.ts';
 import type { CallerRecord, RequestRecord } from '../record/request-record.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
@@ -77,7 +77,7 @@ export async function fetchSliced(
   const continued = new Headers(headers);
   continued.set('content-range', `bytes ${whole.first}-${whole.last}/${total}`);
   continued.set('content-length', String(whole.last - whole.first + 1));
-  const begun = body instanceof Uint8Array ? { firstPiece: body, reader: null } : body;
+  const begun = body instanceof Uint8Array ? { firstChunk: body, reader: null } : body;
   record.slices = 1;
   const known = {
     ...{ caller, etag, total, sliceBytes, record },
@@ -86,7 +86,7 @@ export async function fetchSliced(
     call: { ...call, headers: { ...withoutConditions(call.headers), 'if-range': etag } },
     callerRecord: withoutCalls(record),
   };
-  const reader = new SlicedReader(begun.reader, begun.firstPiece?.byteLength ?? 0, whole, known);
+  const reader = new SlicedReader(begun.reader, begun.firstChunk?.byteLength ?? 0, whole, known);
   return { ...response, headers: continued, body: { ...begun, reader }, isSliced: true };
 }
 
@@ -106,7 +106,7 @@ class SlicedReader implements BodyReader {
   readonly #last: number;
   readonly #firstSliceEnd: number;
   readonly #left = new AbortController();
-  /** Of the first slice, whose pieces are passed on as they arrive. */
+  /** Of the first slice, whose chunks are passed on as they arrive. */
   #begun: BodyReader | null;
   /** The next byte. */
   #next: number;
@@ -140,7 +140,7 @@ class SlicedReader implements BodyReader {
   }
 
   /** @throws SliceError when the response is not the next part of the same representation */
-  async #slice(): Promise<Piece> {
+  async #slice(): Promise<Chunk> {
     const { call, caller, etag, total, sliceBytes, timeoutMs, record, callerRecord } = this.#known;
     const range = { first: this.#next, last: Math.min(this.#next + sliceBytes - 1, this.#last) };
     record.slices = (record.slices ?? 0) + 1;

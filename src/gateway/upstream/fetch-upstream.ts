@@ -2,7 +2,7 @@
 
 import { cancelQuietly } from '../http/body-reader.ts';
 import { GatewayError } from '../http/errors.ts';
-import { ONE_PIECE_BYTES } from '../http/exchange.ts';
+import { ONE_WRITE_BYTES } from '../http/exchange.ts';
 import { IDLE_TIMEOUT_SECONDS } from '../http/idle-timeout.ts';
 import { proxyErrorOf } from '../http/proxy-status.ts';
 import { readBounded } from '../http/read-bounded.ts';
@@ -32,7 +32,7 @@ export interface UpstreamCall {
   /**
    * How much of the response the deadline covers, and what is returned.
    * `streamed`: the deadline ends with the headers, and the first byte may follow within {@link SILENCE_MS}. The body is
-   *   still encoded and is passed on in pieces; only a small one is in memory when the call returns.
+   *   still encoded and is passed on in chunks; only a small one is in memory when the call returns.
    * `begun`: like `streamed`, but the deadline of a success ends with the first byte of its body. A success without a
    *   body, a partial one (206) and a redirect are invalid.
    * `buffered`: the deadline covers the body, which is decoded and in memory when the call returns.
@@ -169,7 +169,7 @@ function isValid({ bodyMode }: UpstreamCall, { status }: Response): boolean {
  * the header. A response to HEAD declares a length but has no body to read.
  */
 function isSmall({ method }: UpstreamCall, response: Response): boolean {
-  return method !== 'HEAD' && declaredLength(response.headers) <= ONE_PIECE_BYTES;
+  return method !== 'HEAD' && declaredLength(response.headers) <= ONE_WRITE_BYTES;
 }
 
 function received(call: UpstreamCall, response: Response): UpstreamResponse | Promise<UpstreamResponse> {
@@ -178,7 +178,7 @@ function received(call: UpstreamCall, response: Response): UpstreamResponse | Pr
   // The text of a generation's error has a deadline of its own, and a refresh need not wait for the body of a 401.
   if (status === 401 || (call.bodyMode === 'begun' && !isSuccess(response)))
     return { status, headers, body: body && { reader: body.getReader() } };
-  // A response whose first piece is known when it begins leaves in 3 system calls, and any other one in 13.
+  // A response whose first chunk is known when it begins leaves in 3 system calls, and any other one in 13.
   return awaitFirstByte(response);
 }
 

@@ -1,13 +1,13 @@
 /** The parts of an upstream's response that the gateway uses. */
 
-import { cancelQuietly, type Piece } from '../http/body-reader.ts';
+import { type Chunk, cancelQuietly } from '../http/body-reader.ts';
 import { isStreamed, type StreamedBody } from '../http/observed-body.ts';
 
 /** Not a Response: wrapping what has been read of a body in another one would be expensive. */
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
-  readonly body: StreamedBody | Piece | null;
+  readonly body: StreamedBody | Chunk | null;
   /** Resolves when a body that nobody gets has come to its end; undefined for any other. */
   readonly discarded?: Promise<void>;
   /** Whether the body is fetched in slices. */
@@ -31,7 +31,7 @@ export async function awaitFirstByte({ status, headers, body }: Response): Promi
   const reader = body?.getReader();
   let read = await reader?.read();
   while (read?.value?.byteLength === 0) read = await reader?.read();
-  return { status, headers, body: reader && read?.value ? { firstPiece: read.value, reader } : null };
+  return { status, headers, body: reader && read?.value ? { firstChunk: read.value, reader } : null };
 }
 
 /** Parses the JSON of a buffered response; undefined when the body is not JSON. */
