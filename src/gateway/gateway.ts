@@ -9,7 +9,6 @@ import { GatewayError, methodNotAllowed } from './http/errors.ts';
 import { Exchange } from './http/exchange.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
-import { messages } from './http/messages.ts';
 import { requestPath } from './http/request-target.ts';
 import { recordOf } from './record/request-record.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
@@ -108,10 +107,10 @@ export function createGateway({
       // A load balancer may check health without a Host header. Any other request without one is refused: it has no
       // absolute URL, and Elysia would look for its path in the query.
       if (request.url === HEALTH_PATH) return;
-      if (request.url.startsWith('/')) throw new GatewayError(400, messages.requestInvalid);
+      if (request.url.startsWith('/')) throw new GatewayError(400, 'requestInvalid');
       if (hasAllowedOrigin(request, allowedOrigins) || openToAll.has(requestPath(request.url))) return;
       // Returned, not thrown: a throw costs more, and any site can send such requests.
-      const refusal = new GatewayError(403, messages.originNotAllowed);
+      const refusal = new GatewayError(403, 'originNotAllowed');
       return exchangeOf({ request, set }).fail(refusal);
     })
     .use(new Elysia({ name: 'health' }).get(HEALTH_PATH, () => ({ service: serviceName, status: 'ok' })))
@@ -128,7 +127,7 @@ export function createGateway({
     gateway.get(OPENAPI_PATH, async () => {
       // The container does not include this file.
       const file: { default: object } = await import('./openapi/openapi.yaml').catch(() => {
-        throw new GatewayError(404, messages.notFound);
+        throw new GatewayError(404, 'notFound');
       });
       return file.default;
     });
@@ -149,9 +148,9 @@ function toGatewayError(error: unknown, request: Request, routes: readonly Route
   if (error instanceof GatewayError) return error;
   if (error instanceof NotFoundError) {
     const allowed = allowedMethods(request, routes);
-    return allowed.length ? methodNotAllowed(allowed) : new GatewayError(404, messages.notFound);
+    return allowed.length ? methodNotAllowed(allowed) : new GatewayError(404, 'notFound');
   }
-  return new GatewayError(500, messages.internalError, { cause: error });
+  return new GatewayError(500, 'internalError', { cause: error });
 }
 
 /**

@@ -120,7 +120,7 @@ describe.each([
     await using upstream = await startRawUpstream(fault);
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
     const message = await expectFailed(await send(world), error);
-    expect(message).toBe(messages.upstreamUnreachable.en);
+    expect(message).toBe(messages.en.upstreamUnreachable);
     expect(await world.line({ status: 502 })).toMatchObject({ upstream: [{ call, outcome: error }] });
     expect(upstream.connections).toBe(1);
     await expectServed(world);
@@ -139,7 +139,7 @@ describe('an error body of a generation', () => {
       socket.write(`HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9000000\r\n\r\n{"message":"${more}`);
     });
     await using world = startWorld({ TIMEOUT_READ_MS: '300', UPSTREAM_URL: upstream.url });
-    expect(await envelopeMessage(await GENERATE.send(world), 429)).toBe(messages.generationFailed.en);
+    expect(await envelopeMessage(await GENERATE.send(world), 429)).toBe(messages.en.generationFailed);
     await closed.promise;
   });
 });

@@ -24,9 +24,9 @@ export const PROXIED_PATH = '/api/upstream/v1/library';
 
 const OF_THE_UPSTREAM = {
   credentials: 'Bearer access-1',
-  late: messages.upstreamTimeout.en,
-  unreachable: messages.upstreamUnreachable.en,
-  invalid: messages.upstreamInvalid.en,
+  late: messages.en.upstreamTimeout,
+  unreachable: messages.en.upstreamUnreachable,
+  invalid: messages.en.upstreamInvalid,
 } as const;
 const READ = { ...OF_THE_UPSTREAM, options: { cookie: ACCESS_ONLY }, deadline: 'TIMEOUT_READ_MS' };
 const STREAM = { ...OF_THE_UPSTREAM, deadline: 'TIMEOUT_STREAM_MS' };
@@ -38,9 +38,9 @@ export const SIGN_IN_ROUTE: RouteCase = {
   calls: ['POST /oauth/token', 'POST /v1/auth/idp'],
   credentials: null,
   deadline: 'TIMEOUT_SIGN_IN_MS',
-  late: messages.identityProviderTimeout.en,
-  unreachable: messages.identityProviderUnreachable.en,
-  invalid: messages.identityProviderInvalid.en,
+  late: messages.en.identityProviderTimeout,
+  unreachable: messages.en.identityProviderUnreachable,
+  invalid: messages.en.identityProviderInvalid,
 };
 export const GENERATE: RouteCase = {
   ...STREAM,
@@ -48,7 +48,7 @@ export const GENERATE: RouteCase = {
   path: '/api/music/generate',
   options: { cookie: ACCESS_ONLY, json: TRACK },
   calls: ['POST /v1/music'],
-  late: messages.generationTimeout.en,
+  late: messages.en.generationTimeout,
 };
 /** Both are relayed from memory. */
 export const BUFFERED: readonly RouteCase[] = [

@@ -1,7 +1,7 @@
 /** The calls of a session's life, from the browser to the gateway and from the gateway to the servers behind it. */
 
 import { expect } from 'bun:test';
-import type { Message } from '../../src/gateway/http/messages.ts';
+import { type MessageKey, messages } from '../../src/gateway/http/messages.ts';
 import type { Received } from './scripted-upstream.ts';
 import { envelopeMessage, type RequestOptions, type World } from './world.ts';
 
@@ -73,8 +73,8 @@ export function sentBack(response: Response): string {
 }
 
 /** Asserts an error of the gateway that no cache keeps, and that sets or clears no cookie. */
-export async function expectRefused(response: Response, status: number, message: Message): Promise<void> {
-  expect(await envelopeMessage(response, status)).toBe(message.en);
+export async function expectRefused(response: Response, status: number, key: MessageKey): Promise<void> {
+  expect(await envelopeMessage(response, status)).toBe(messages.en[key]);
   expect(response.headers.get('cache-control')).toBe('no-store');
   expect(response.headers.getSetCookie()).toEqual([]);
 }

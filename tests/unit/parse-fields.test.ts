@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'bun:test';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
-import { messages } from '../../src/gateway/http/messages.ts';
 import { parseFields } from '../../src/gateway/http/parse-fields.ts';
 
 const parseJson = (json: string) => parseFields('application/json', Buffer.from(json));
@@ -9,7 +8,7 @@ function refusal(parse: () => unknown): unknown {
   try {
     parse();
   } catch (error) {
-    if (error instanceof GatewayError) return [error.status, error.text];
+    if (error instanceof GatewayError) return [error.status, error.key];
     throw error;
   }
   return 'none';
@@ -46,7 +45,7 @@ describe('JSON within the limits', () => {
     ...['"', '"[', '"\\', '"\\"', '{"a":"', '[', '{', ']', `"${'['.repeat(2000)}`, '\\"[', '', '  \n'],
     ...['{"a":NaN}', '{"a":-Infinity}', '{"a":1,}', "{'a':1}", '/* c */ {}', '{"a":"\u0000"}', '{}{}', 'a=b'],
   ])('is refused when it is malformed: %j', (json) => {
-    expect(refusal(() => parseJson(json))).toEqual([400, messages.bodyMalformed]);
+    expect(refusal(() => parseJson(json))).toEqual([400, 'bodyMalformed']);
   });
 });
 
@@ -65,7 +64,7 @@ describe('JSON beyond the limits', () => {
     ['1,001 commas between strings of commas', listOf(1002, '","')],
     ['65 levels after a character of four bytes', `["🎵",${nested(64, '[', ']')}]`],
   ])('is refused: %s', (_, json) => {
-    expect(refusal(() => parseJson(json))).toEqual([400, messages.bodyTooComplex]);
+    expect(refusal(() => parseJson(json))).toEqual([400, 'bodyTooComplex']);
   });
 });
 
@@ -80,13 +79,10 @@ describe('a form', () => {
   });
 
   it('is refused with more fields', () => {
-    expect(refusal(() => parseForm(fields(1001)))).toEqual([400, messages.bodyTooComplex]);
+    expect(refusal(() => parseForm(fields(1001)))).toEqual([400, 'bodyTooComplex']);
   });
 
   it('is refused when it is not UTF-8', () => {
-    expect(refusal(() => parseForm(Buffer.from('code=\xe9', 'latin1')))).toEqual([
-      400,
-      messages.requestInvalid,
-    ]);
+    expect(refusal(() => parseForm(Buffer.from('code=\xe9', 'latin1')))).toEqual([400, 'requestInvalid']);
   });
 });

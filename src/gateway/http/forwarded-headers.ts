@@ -3,7 +3,6 @@
 import { namedByConnection } from '../record/trace-context.ts';
 import { bearerChallenge } from './bearer-challenge.ts';
 import { GatewayError } from './errors.ts';
-import { messages } from './messages.ts';
 
 /** The request headers that the proxy forwards unchanged. */
 const FORWARDED_REQUEST_HEADERS = [
@@ -94,7 +93,7 @@ const LISTED = new Set(EXPOSED_HEADERS.map((name) => name.toLowerCase()));
  */
 export function forwardedRequestHeader({ headers }: Request, name: string): string | null {
   const value = headers.get(name);
-  if (value !== null && CONTROL_CHARACTER.test(value)) throw new GatewayError(400, messages.requestInvalid);
+  if (value !== null && CONTROL_CHARACTER.test(value)) throw new GatewayError(400, 'requestInvalid');
   return value;
 }
 

@@ -3,7 +3,6 @@
 import { isUtf8 } from 'node:buffer';
 import { GatewayError } from './errors.ts';
 import { isTooComplex } from './json-shape.ts';
-import { messages } from './messages.ts';
 
 const MAX_FORM_FIELDS = 1000;
 
@@ -21,21 +20,21 @@ export function parseFields(contentType: string | null, body: Buffer): unknown {
 
 function parseJson(body: Buffer): unknown {
   // This check comes first because decoding invalid bytes takes far longer.
-  if (!isUtf8(body)) throw new GatewayError(400, messages.bodyMalformed);
-  if (isTooComplex(body)) throw new GatewayError(400, messages.bodyTooComplex);
+  if (!isUtf8(body)) throw new GatewayError(400, 'bodyMalformed');
+  if (isTooComplex(body)) throw new GatewayError(400, 'bodyTooComplex');
   try {
     // TextDecoder skips a byte order mark.
     return JSON.parse(new TextDecoder().decode(body));
   } catch (cause) {
-    throw new GatewayError(400, messages.bodyMalformed, { cause });
+    throw new GatewayError(400, 'bodyMalformed', { cause });
   }
 }
 
 function parseForm(body: Buffer): unknown {
-  if (!isUtf8(body)) throw new GatewayError(400, messages.requestInvalid);
+  if (!isUtf8(body)) throw new GatewayError(400, 'requestInvalid');
   const form = body.toString();
   if (form.split('&', MAX_FORM_FIELDS + 1).length > MAX_FORM_FIELDS) {
-    throw new GatewayError(400, messages.bodyTooComplex);
+    throw new GatewayError(400, 'bodyTooComplex');
   }
   return Object.fromEntries(new URLSearchParams(form));
 }

@@ -2,7 +2,6 @@
 
 import type { BodyShare, RequestBodies } from './admission/request-bodies.ts';
 import { CLOSE, GatewayError } from './errors.ts';
-import { messages } from './messages.ts';
 import { parseFields } from './parse-fields.ts';
 import { readBounded } from './read-bounded.ts';
 
@@ -28,7 +27,7 @@ export async function readBody(request: Request, bodies: RequestBodies): Promise
   const share = bodies.open(declaredBytes);
   const { promise: tooSlow, reject } = Promise.withResolvers<never>();
   const deadline = startDeadline(share, () =>
-    reject(new GatewayError(408, messages.bodyTooSlow, { headers: CLOSE })),
+    reject(new GatewayError(408, 'bodyTooSlow', { headers: CLOSE })),
   );
   try {
     const reading = readBounded(request.body, BODY_LIMIT_BYTES, (bytes) => share.grow(bytes));
@@ -38,7 +37,7 @@ export async function readBody(request: Request, bodies: RequestBodies): Promise
     return { bytes, [Symbol.dispose]: () => share.release() };
   } catch (cause) {
     share.release();
-    throw cause instanceof GatewayError ? cause : new GatewayError(400, messages.bodyIncomplete, { cause });
+    throw cause instanceof GatewayError ? cause : new GatewayError(400, 'bodyIncomplete', { cause });
   } finally {
     deadline.clear();
   }
@@ -74,5 +73,5 @@ export async function readFields(
 }
 
 function tooLarge(): GatewayError {
-  return new GatewayError(413, messages.bodyTooLarge);
+  return new GatewayError(413, 'bodyTooLarge');
 }

@@ -3,7 +3,7 @@
 import type { Static, TSchema } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import { GatewayError } from './errors.ts';
-import { isMessageKey, messages } from './messages.ts';
+import { isMessageKey } from './messages.ts';
 
 /** Not compiled on import, because it would slow down the start. */
 export function compiledAtFirstUse<Schema extends TSchema>(schema: Schema): () => TypeCheck<Schema> {
@@ -24,6 +24,6 @@ export function validator<Schema extends TSchema>(schema: Schema): (value: unkno
   return (value) => {
     if (compiled().Check(value)) return value;
     const key: unknown = compiled().Errors(value).First()?.schema['error'];
-    throw new GatewayError(400, isMessageKey(key) ? messages[key] : messages.requestInvalid);
+    throw new GatewayError(400, isMessageKey(key) ? key : 'requestInvalid');
   };
 }

@@ -4,7 +4,6 @@ import { Elysia } from 'elysia';
 import { RETRY_LATER } from '../http/admission/budget.ts';
 import { GatewayError } from '../http/errors.ts';
 import { conditionHeaders, forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
-import { messages } from '../http/messages.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import { readFields } from '../http/request-body.ts';
 import { validator } from '../http/validator.ts';
@@ -43,8 +42,9 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
           const admitBody = () => permit.tryReserveBody(STREAMED_BODY_BYTES);
           const upstream = await session.fetch({ ...call, admitBody });
           if (!isSuccess(upstream)) {
-            const text = (await readErrorMessage(upstream, api.timeouts.readMs)) ?? messages.generationFailed;
-            throw new GatewayError(upstream.status, text, { headers: conditionHeaders(upstream.headers) });
+            const upstreamText = await readErrorMessage(upstream, api.timeouts.readMs);
+            const headers = conditionHeaders(upstream.headers);
+            throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
           }
           if (upstream.discarded) {
             permit.keepUntil(upstream.discarded);
@@ -64,7 +64,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
  */
 function notStreamed(headers: Headers): GatewayError {
   const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('X-'));
-  return new GatewayError(503, messages.generationNotStreamed, {
+  return new GatewayError(503, 'generationNotStreamed', {
     headers: { ...RETRY_LATER, ...proxyStatus('http_response_incomplete'), ...Object.fromEntries(ids) },
   });
 }

@@ -3,7 +3,6 @@
 import { GatewayError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { conditionHeaders } from '../http/forwarded-headers.ts';
-import { messages } from '../http/messages.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import { CONTENT_SECURITY_POLICY } from '../http/relayed-headers.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
@@ -20,7 +19,7 @@ export function relayBuffered(exchange: Exchange, { body, status, headers }: Ups
   const coding = headers.get('content-encoding');
   if (coding !== null && !DECODED.test(coding)) {
     const unreadable = proxyStatus('http_response_content_coding');
-    throw new GatewayError(502, messages.upstreamInvalid, { headers: unreadable });
+    throw new GatewayError(502, 'upstreamInvalid', { headers: unreadable });
   }
   const sent = conditionHeaders(headers);
   const contentType = headers.get('content-type');

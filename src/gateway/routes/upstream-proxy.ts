@@ -7,7 +7,6 @@ import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
-import { messages } from '../http/messages.ts';
 import { isStreamed } from '../http/observed-body.ts';
 import { relayedHeaders } from '../http/relayed-headers.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
@@ -34,7 +33,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     body?: RequestBody,
   ): UpstreamCall => {
     if (!body && hasBody(request)) {
-      throw new GatewayError(400, messages.bodyNotAllowed, { headers: CLOSE });
+      throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
     }
     const { method, signal } = request;
     const headers = forwardedRequestHeaders(request);
@@ -93,7 +92,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     `${PROXY_PREFIX}/*`,
     async ({ request, session, exchange }) => {
       const target = parseTarget(request.url, api.baseUrl);
-      if (!target) throw new GatewayError(404, messages.notFound);
+      if (!target) throw new GatewayError(404, 'notFound');
       const { method } = request;
       if (!PROXIED_METHODS.includes(method)) throw methodNotAllowed(PROXIED_METHODS);
       if (target.isPublic && method === 'GET') return relayPublic(exchange, target);

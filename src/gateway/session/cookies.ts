@@ -3,7 +3,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import type { Context } from 'elysia';
 import { GatewayError } from '../http/errors.ts';
-import { messages } from '../http/messages.ts';
 import { compiledAtFirstUse } from '../http/validator.ts';
 import type { CookieSettings } from '../settings/cookie-settings.ts';
 import { Token, type TokenPair } from '../upstream/token-pair.ts';
@@ -89,7 +88,7 @@ export class SessionCookies {
       await this.#sealedCookie(REFRESH, refreshToken, REFRESH_MAX_AGE_SECONDS),
     ];
     const fits = cookies.every((cookie) => cookie.indexOf(';') - '='.length <= COOKIE_LIMIT_BYTES);
-    if (!fits) throw new GatewayError(502, messages.tokensTooLarge);
+    if (!fits) throw new GatewayError(502, 'tokensTooLarge');
     set.headers['set-cookie'] = cookies;
   }
 

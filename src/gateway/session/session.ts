@@ -6,7 +6,6 @@ import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
-import { messageKey, messages } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { CallerRecord } from '../record/request-record.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
@@ -114,7 +113,7 @@ export class Session {
     // A fast download makes hundreds of these calls.
     if (known && performance.now() > this.#knownUntil) {
       this.#pair = await this.#parts.refreshCoordinator.newest(known);
-      if (!this.#pair) throw new GatewayError(401, messages.sessionEnded);
+      if (!this.#pair) throw new GatewayError(401, 'sessionEnded');
       this.#knownUntil = performance.now() + NEWEST_FOR_MS;
     }
     return this.#send(call, this.#pair?.accessToken ?? accessToken, record);
@@ -141,7 +140,7 @@ export class Session {
     const unauthorized = first === undefined || mayNeedNewToken(first);
     if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
     if (first) return first;
-    throw new GatewayError(401, messages.notSignedIn);
+    throw new GatewayError(401, 'notSignedIn');
   }
 
   async #renew(
@@ -166,16 +165,16 @@ export class Session {
       case 'rejected':
         if (first) await discard(first);
         this.#cookies.clear(this.#exchange.set);
-        throw new GatewayError(401, messages.sessionEnded);
+        throw new GatewayError(401, 'sessionEnded');
       case 'ended':
         if (first) await discard(first);
         // A sign-in may have set other cookies since the request was sent.
         if (outcome.clearsCookies) this.#cookies.clear(this.#exchange.set);
-        throw new GatewayError(401, messages.sessionEnded);
+        throw new GatewayError(401, 'sessionEnded');
       case 'unreachable': {
         const { cause } = outcome;
         const headers = cause instanceof GatewayError ? cause.headers : proxyStatus(proxyErrorOf(cause));
-        if (!first) throw new GatewayError(502, messages.upstreamUnreachable, { cause, headers });
+        if (!first) throw new GatewayError(502, 'upstreamUnreachable', { cause, headers });
         // These headers keep a client from taking this 401 for the end of the session.
         Object.assign(this.#exchange.set.headers, headers);
         return first;
@@ -214,7 +213,7 @@ export class Session {
 
   #keep(tokens: FoundTokens): FoundTokens {
     this.#tokens = tokens;
-    if (tokens.isAmbiguous) this.#exchange.record.reason = messageKey(messages.sessionCookieTwice);
+    if (tokens.isAmbiguous) this.#exchange.record.reason = 'sessionCookieTwice';
     if (tokens.unreadable.length) this.#cookies.clear(this.#exchange.set, tokens.unreadable);
     return tokens;
   }
@@ -228,5 +227,5 @@ export class Session {
 function tokenOf({ accessToken, refreshToken, isAmbiguous }: FoundTokens): string {
   const token = accessToken ?? refreshToken;
   if (token !== undefined) return token;
-  throw new GatewayError(401, isAmbiguous ? messages.sessionCookieTwice : messages.notSignedIn);
+  throw new GatewayError(401, isAmbiguous ? 'sessionCookieTwice' : 'notSignedIn');
 }

@@ -30,7 +30,7 @@ export class Metrics {
   constructor() {
     this.#gauge('info', 'The version that runs.', 'version').set({ version: packageJson.version }, 1);
     // Starts every reason at 0: a counter that appears with its first error would show no increase.
-    for (const reason of Object.keys(messages)) this.#errors.inc({ reason }, 0);
+    for (const reason of Object.keys(messages.en)) this.#errors.inc({ reason }, 0);
     for (const why of ['presented', 'late']) this.#reuses.inc({ why }, 0);
     collectDefaultMetrics({ register: this.registry });
   }

@@ -1,14 +1,14 @@
 /** The 502 that a client gets for a call without a valid response. */
 
 import { GatewayError } from '../http/errors.ts';
-import { type Message, messages } from '../http/messages.ts';
+import type { MessageKey } from '../http/messages.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import type { ProxyError } from '../record/request-record.ts';
 
 export interface FailureTexts {
-  readonly unreachable: Message;
-  readonly late: Message;
-  readonly invalid: Message;
+  readonly unreachable: MessageKey;
+  readonly late: MessageKey;
+  readonly invalid: MessageKey;
 }
 
 type Texts = Partial<FailureTexts> | undefined;
@@ -33,9 +33,9 @@ export function invalid(texts: Texts): GatewayError {
 
 function textsOf(texts: Texts): FailureTexts {
   return {
-    unreachable: messages.upstreamUnreachable,
-    late: messages.upstreamTimeout,
-    invalid: messages.upstreamInvalid,
+    unreachable: 'upstreamUnreachable',
+    late: 'upstreamTimeout',
+    invalid: 'upstreamInvalid',
     ...texts,
   };
 }

@@ -3,9 +3,9 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { GatewayError } from '../http/errors.ts';
-import { messages } from '../http/messages.ts';
 import type { OAuthError, RequestRecord } from '../record/request-record.ts';
 import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
+import type { FailureTexts } from './call-failure.ts';
 import { authenticate } from './client-authentication.ts';
 import { fetchUpstream } from './fetch-upstream.ts';
 import { Token } from './token-pair.ts';
@@ -18,10 +18,10 @@ export interface AuthorizationGrant {
   readonly redirectUri: string;
 }
 
-const FAILURE_TEXTS = {
-  unreachable: messages.identityProviderUnreachable,
-  late: messages.identityProviderTimeout,
-  invalid: messages.identityProviderInvalid,
+const FAILURE_TEXTS: FailureTexts = {
+  unreachable: 'identityProviderUnreachable',
+  late: 'identityProviderTimeout',
+  invalid: 'identityProviderInvalid',
 };
 
 const TokenResponse = Type.Object({ access_token: Token });
@@ -86,6 +86,6 @@ function oauthErrorOf(body: unknown): OAuthError | undefined {
 
 /** A wrong registration and a failure of the provider have texts of their own, because the user is not to blame. */
 function refusalText(status: number, error: OAuthError | undefined) {
-  if (error === 'invalid_client') return messages.clientRefused;
-  return status >= 500 ? messages.identityProviderFailed : messages.signInRefused;
+  if (error === 'invalid_client') return 'clientRefused';
+  return status >= 500 ? 'identityProviderFailed' : 'signInRefused';
 }

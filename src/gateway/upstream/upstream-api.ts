@@ -2,7 +2,6 @@
 
 import type { Admission } from '../http/admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
-import { messages } from '../http/messages.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { redirectUriFor } from '../settings/identity-provider-settings.ts';
@@ -53,7 +52,7 @@ export class UpstreamApi {
    */
   redirectUriFor(origin: string | null): string {
     const uri = redirectUriFor(this.#settings.identityProvider.redirectUris, origin);
-    if (uri === undefined) throw new GatewayError(403, messages.signInNotSetUp);
+    if (uri === undefined) throw new GatewayError(403, 'signInNotSetUp');
     return uri;
   }
 
@@ -75,7 +74,7 @@ export class UpstreamApi {
     });
     const pair = readTokenPair(response);
     if (pair) return pair;
-    throw new GatewayError(response.status >= 400 ? response.status : 502, messages.signInFailed);
+    throw new GatewayError(response.status >= 400 ? response.status : 502, 'signInFailed');
   }
 
   /**
@@ -155,7 +154,7 @@ export class UpstreamApi {
       body: JSON.stringify(order),
       timeoutMs: this.timeouts.streamMs,
       bodyMode: 'begun',
-      texts: { late: messages.generationTimeout },
+      texts: { late: 'generationTimeout' },
     };
   }
 
@@ -188,5 +187,5 @@ export class UpstreamApi {
 
 function outage(): GatewayError {
   const headers = proxyStatus('destination_unavailable');
-  return new GatewayError(502, messages.upstreamUnreachable, { headers });
+  return new GatewayError(502, 'upstreamUnreachable', { headers });
 }

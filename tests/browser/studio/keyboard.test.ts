@@ -84,7 +84,7 @@ describeInChromium('a person with a keyboard and a screen reader', (visit) => {
     await world.upstreamNetwork[Symbol.asyncDispose]();
     await press(page, studio.button(swahili.generate));
     await page.getByRole('alert').filter({ hasText: swahili.later }).waitFor();
-    expect(await studio.alertText()).toContain(messages.upstreamUnreachable.sw);
+    expect(await studio.alertText()).toContain(messages.sw.upstreamUnreachable);
     await press(page, studio.button(swahili.signOut));
     await studio.button(swahili.signIn).waitFor();
     expect(world.upstream.counts().generations).toBe(1);

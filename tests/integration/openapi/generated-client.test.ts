@@ -70,7 +70,7 @@ describe('a client that is generated from the OpenAPI document', () => {
       { code: grant.code, code_verifier: grant.codeVerifier },
     );
     expect(outcome).toMatchObject({
-      refusal: messages.notSignedIn.en,
+      refusal: messages.en.notSignedIn,
       isDone: true,
       name: 'Ada',
       models: expect.arrayContaining([expect.objectContaining({ id: 'sandbox-music-1' })]),

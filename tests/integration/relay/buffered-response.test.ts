@@ -64,7 +64,7 @@ describe.each(BUFFERED)('the response of $name', ({ path, options, calls }) => {
   it('is a 502 when its body breaks off', async () => {
     await using raw = await startRawWorld('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"name":');
     const response = await raw.request(path, options);
-    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamUnreachable.en);
+    expect(await envelopeMessage(response, 502)).toBe(messages.en.upstreamUnreachable);
     expect(raw.log).toHaveLength(1);
   });
 
@@ -77,7 +77,7 @@ describe.each(BUFFERED)('the response of $name', ({ path, options, calls }) => {
     await using raw = await startRawWorld(encodedBody(coding, '{}'));
     const response = await raw.request(path, { cookie: ACCESS_ONLY });
     expect(response.headers.get('proxy-status')).toBe(UNREADABLE);
-    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamInvalid.en);
+    expect(await envelopeMessage(response, 502)).toBe(messages.en.upstreamInvalid);
     expect(raw.connections()).toBe(1);
   });
 
@@ -104,6 +104,6 @@ describe.each(BUFFERED)('the response of $name', ({ path, options, calls }) => {
     expect((await largest.arrayBuffer()).byteLength).toBe(8 * MiB);
     world.upstream.on(call, () => new Response(Bun.gzipSync(Buffer.alloc(8 * MiB + 1)), { headers }));
     const larger = await world.request(path, options);
-    expect(await envelopeMessage(larger, 502)).toBe(messages.upstreamInvalid.en);
+    expect(await envelopeMessage(larger, 502)).toBe(messages.en.upstreamInvalid);
   });
 });

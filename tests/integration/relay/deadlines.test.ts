@@ -58,7 +58,7 @@ describe('the deadline of a generation', () => {
     upstream.sendHead();
     const response = await ordered;
     expect(response.headers.get('proxy-status')).toBe('music-gateway; error=http_response_timeout');
-    expect(await envelopeMessage(response, 502)).toBe(messages.generationTimeout.en);
+    expect(await envelopeMessage(response, 502)).toBe(messages.en.generationTimeout);
     await upstream.closed;
     const line = await world.line({ route: GENERATE.path });
     expect(line).toMatchObject({ upstream: [{ call: 'music', outcome: 'http_response_timeout' }] });
@@ -101,7 +101,7 @@ describe('the deadline of a proxied call', () => {
     (await timerOfFirstByte(timers))?.();
     const response = await listening;
     expect(response.headers.get('proxy-status')).toBe('music-gateway; error=http_response_timeout');
-    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamTimeout.en);
+    expect(await envelopeMessage(response, 502)).toBe(messages.en.upstreamTimeout);
     await upstream.closed;
     expect(world.admission.streams.inUse).toBe(0);
   });

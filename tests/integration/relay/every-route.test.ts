@@ -57,7 +57,7 @@ describe.each(ROUTES)('$name', (route) => {
     const response = await world.request(path, { ...options, origin });
     expect(response.status).toBe(403);
     if (options.method !== 'HEAD') {
-      expect(await envelopeMessage(response, 403)).toBe(messages.originNotAllowed.en);
+      expect(await envelopeMessage(response, 403)).toBe(messages.en.originNotAllowed);
     }
     expect(response.headers.getSetCookie()).toEqual([]);
     expect(world.upstream.calls).toEqual([]);
@@ -114,7 +114,7 @@ describe.each(ROUTES.filter(({ name, credentials }) => credentials && name !== '
         const response = await world.request(path, { ...options, cookie });
         expect(response.status).toBe(401);
         if (options.method !== 'HEAD') {
-          expect(await envelopeMessage(response, 401)).toBe(messages.notSignedIn.en);
+          expect(await envelopeMessage(response, 401)).toBe(messages.en.notSignedIn);
         }
         expect(response.headers.getSetCookie()).toEqual([]);
         expect(world.upstream.calls).toEqual([]);
@@ -170,7 +170,7 @@ describe('every other response', () => {
 
   it.each(OTHERS)('to another origin is a 403 that varies by Origin: %s', async (_, path, options) => {
     const response = await world.request(path, { ...options, origin: EVIL_ORIGIN });
-    expect(await envelopeMessage(response, 403)).toBe(messages.originNotAllowed.en);
+    expect(await envelopeMessage(response, 403)).toBe(messages.en.originNotAllowed);
     expect(members(response, 'vary')).toContain('origin');
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
     expect(response.headers.get('x-content-type-options')).toBe('nosniff');

@@ -148,7 +148,7 @@ describe('an order for a generation', () => {
 
   it('is refused for the missing session first', async () => {
     const response = await generate({ ...TRACK, model: '' }, { cookie: '' });
-    expect(await envelopeMessage(response, 401)).toBe(messages.notSignedIn.en);
+    expect(await envelopeMessage(response, 401)).toBe(messages.en.notSignedIn);
     expect(world.upstream.calls).toEqual([]);
   });
 });

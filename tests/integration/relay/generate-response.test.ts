@@ -104,7 +104,7 @@ describe('a refused generation', () => {
     ].map((body) => [body.slice(0, 60), body]),
   )('has the gateway’s own text when the upstream sends %j', async (_, body) => {
     world.upstream.on(MUSIC, () => new Response(body, { status: 422 }));
-    expect(await envelopeMessage(await generate(), 422)).toBe(messages.generationFailed.en);
+    expect(await envelopeMessage(await generate(), 422)).toBe(messages.en.generationFailed);
     expect(world.upstream.calls).toEqual([MUSIC]);
     expect(world.log).toEqual([]);
   });
@@ -117,7 +117,7 @@ describe('a refused generation', () => {
       writer.write(Buffer.from('{"message":')).catch(() => {});
       return new Response(readable, { status: 429 });
     });
-    expect(await envelopeMessage(await generate(impatient), 429)).toBe(messages.generationFailed.en);
+    expect(await envelopeMessage(await generate(impatient), 429)).toBe(messages.en.generationFailed);
     await writer.abort().catch(() => {});
   });
 
@@ -151,7 +151,7 @@ describe('a success without a track', () => {
     expect(response.headers.get('proxy-status')).toBe(NOT_A_TRACK);
     expect(response.headers.has('location')).toBe(false);
     expect(response.headers.getSetCookie()).toEqual([]);
-    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamInvalid.en);
+    expect(await envelopeMessage(response, 502)).toBe(messages.en.upstreamInvalid);
     expect(own.upstream.calls).toEqual([MUSIC]);
     const upstream = [{ call: 'music', outcome: 'http_protocol_error' }];
     expect(await own.line({ status: 502 })).toMatchObject({
@@ -169,7 +169,7 @@ describe('a success without a track', () => {
     await using raw = await startRawWorld(`HTTP/1.1 200 OK\r\n${head}`);
     const response = await generate(raw);
     expect(response.headers.get('proxy-status')).toBe(NOT_A_TRACK);
-    expect(await envelopeMessage(response, 502)).toBe(messages.upstreamInvalid.en);
+    expect(await envelopeMessage(response, 502)).toBe(messages.en.upstreamInvalid);
     expect(raw.connections()).toBe(1);
     expect(raw.admission.streams.inUse).toBe(0);
   });

@@ -46,7 +46,7 @@ describe('GET /api/health', () => {
 
   it('refuses another method without an Origin', async () => {
     const response = await world.request('/api/health', { method: 'POST', origin: null });
-    expect(await envelopeMessage(response, 405)).toBe(messages.methodNotAllowed.en);
+    expect(await envelopeMessage(response, 405)).toBe(messages.en.methodNotAllowed);
     expect(response.headers.get('allow')).toBe('GET, HEAD');
   });
 
@@ -54,7 +54,7 @@ describe('GET /api/health', () => {
     'is the only path without an origin rule: %s is refused',
     async (path) => {
       const response = await world.request(path, { origin: null });
-      expect(await envelopeMessage(response, 403)).toBe(messages.originNotAllowed.en);
+      expect(await envelopeMessage(response, 403)).toBe(messages.en.originNotAllowed);
     },
   );
 

@@ -42,7 +42,7 @@ describe.each(ROUTES)('the JSON body of $name', ({ path, calls, valid }) => {
     ['is UTF-16', Uint8Array.from(Buffer.from(valid, 'utf16le'))],
     ['is a form', 'code=c&code_verifier=v'],
   ])('is refused as malformed when it %s', async (_, body) => {
-    await expectRefusal(await post(path, body), messages.bodyMalformed.en);
+    await expectRefusal(await post(path, body), messages.en.bodyMalformed);
   });
 
   it.each(['null', 'true', '1', '"text"', '[]', `[${valid}]`, '{}', '{"__proto__":{"model":"m"}}'])(
@@ -60,7 +60,7 @@ describe.each(ROUTES)('the JSON body of $name', ({ path, calls, valid }) => {
     ['1,001 brackets', `{"more":[${'{},'.repeat(998)}{}],${valid.slice(1)}`],
     ['100,000 opening brackets', '['.repeat(100_000)],
   ])('is refused before it is parsed when it has %s', async (_, body) => {
-    await expectRefusal(await post(path, body), messages.bodyTooComplex.en);
+    await expectRefusal(await post(path, body), messages.en.bodyTooComplex);
   });
 
   it.each([
@@ -84,13 +84,13 @@ describe.each(ROUTES)('the JSON body of $name', ({ path, calls, valid }) => {
     ...['text/json', 'application/jsonp', 'application/ld+json', 'application/json, text/plain'],
     ...['application', 'x'],
   ])('is refused as %s', async (contentType) => {
-    await expectRefusal(await post(path, valid, contentType), messages.bodyNotAnObject.en);
+    await expectRefusal(await post(path, valid, contentType), messages.en.bodyNotAnObject);
   });
 
   it('is refused without a content type, and so is a request without a body', async () => {
     for (const body of [new Blob([valid]), undefined]) {
       const call = { method: 'POST', cookie: SIGNED_IN, ...(body && { body }) };
-      await expectRefusal(await world.request(path, call), messages.bodyNotAnObject.en);
+      await expectRefusal(await world.request(path, call), messages.en.bodyNotAnObject);
     }
   });
 
@@ -113,7 +113,7 @@ describe.each(ROUTES)('the JSON body of $name', ({ path, calls, valid }) => {
     const form = Array.from({ length: 300_000 }, (_, index) => index).join('&');
     await expectRefusal(
       await post(path, form, 'application/x-www-form-urlencoded'),
-      messages.bodyTooComplex.en,
+      messages.en.bodyTooComplex,
     );
   });
 });

@@ -43,7 +43,7 @@ describe('the origin rule', () => {
 
   it.each(LOOK_ALIKES)('does not take %s for an allowed origin', async (origin) => {
     const response = await world.request('/api/music/models', { origin, cookie: SIGNED_IN });
-    expect(await envelopeMessage(response, 403)).toBe(messages.originNotAllowed.en);
+    expect(await envelopeMessage(response, 403)).toBe(messages.en.originNotAllowed);
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
     expect(world.upstream.calls).toEqual([]);
   });
@@ -60,7 +60,7 @@ describe('the origin rule', () => {
   ])('refuses a request with %s', async (_, origin) => {
     const response = await rawCall(world, 'GET /api/music/models', { origin });
     expect(response.status).toBe(403);
-    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.originNotAllowed.en } });
+    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.en.originNotAllowed } });
     expect(world.upstream.calls).toEqual([]);
   });
 });

@@ -72,7 +72,7 @@ describe('a proxied path', () => {
     const response = await get('/api/upstream/v1/..%2fadmin');
     expect(response.status).toBe(404);
     expect(response.headers.get('access-control-allow-origin')).toBe(ORIGIN);
-    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.notFound.en } });
+    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.en.notFound } });
   });
 
   it.each(['/', '', '/v2/library', '/v1', '/?/v1/library'])(
@@ -178,7 +178,7 @@ describe('public playback', () => {
   it.each(NEARLY_PUBLIC_PATHS)('is not what is at %s', async (path) => {
     const response = await get(`/api/upstream${path}`, { cookie: '' });
     expect(response.status).toBe(401);
-    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.notSignedIn.en } });
+    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.en.notSignedIn } });
     expect(received).toEqual([]);
     await expectForwarded(`/api/upstream${path}`, path);
     expect(received.join()).toMatch(/authorization: Bearer access-1/i);

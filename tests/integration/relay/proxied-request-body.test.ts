@@ -81,7 +81,7 @@ describe('a GET or HEAD with a body', () => {
       const response = await rawCall(world, start, { lines: [line], body });
       expect(response.status).toBe(400);
       if (!start.startsWith('HEAD')) {
-        expect(JSON.parse(response.body)).toEqual({ error: { message: messages.bodyNotAllowed.en } });
+        expect(JSON.parse(response.body)).toEqual({ error: { message: messages.en.bodyNotAllowed } });
       }
       expect(response.headers.get('access-control-allow-origin')).toBe(ORIGIN);
       expect(response.headers.get('connection')).toBe('close');

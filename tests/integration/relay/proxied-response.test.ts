@@ -20,7 +20,7 @@ describe('another method of a proxied request', () => {
     expect(response.status).toBe(405);
     expect(response.headers.get('allow')).toBe('GET, HEAD, POST, PUT, PATCH, DELETE');
     expect(response.headers.get('access-control-allow-origin')).toBe(ORIGIN);
-    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.methodNotAllowed.en } });
+    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.en.methodNotAllowed } });
     expect(world.upstream.calls).toEqual([]);
   });
 });

@@ -40,7 +40,7 @@ function post(path: string, body: string, how = 'declared', contentType = 'appli
 }
 
 async function expectTooLarge(response: Response): Promise<void> {
-  expect(await envelopeMessage(response, 413)).toBe(messages.bodyTooLarge.en);
+  expect(await envelopeMessage(response, 413)).toBe(messages.en.bodyTooLarge);
   expect(response.headers.get('access-control-allow-origin')).toBe(ORIGIN);
   expect(response.headers.get('x-content-type-options')).toBe('nosniff');
   expect(response.headers.getSetCookie()).toEqual([]);
@@ -70,7 +70,7 @@ describe.each(ROUTES)('a body for $name', ({ path }) => {
     const lines = ['Content-Type: application/json', `Content-Length: ${LIMIT_BYTES + 1}`];
     const response = await rawCall(world, `POST ${path}`, { lines });
     expect(response.status).toBe(413);
-    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.bodyTooLarge.en } });
+    expect(JSON.parse(response.body)).toEqual({ error: { message: messages.en.bodyTooLarge } });
     expect(response.headers.get('access-control-allow-origin')).toBe(ORIGIN);
     expect(world.upstream.calls).toEqual([]);
   });
@@ -92,7 +92,7 @@ describe('a request body', () => {
   it('of more than 2 MB is refused for the missing session first, without being read', async () => {
     for (const path of [GENERATE.path, PROXIED_PATH]) {
       const response = await world.request(path, { method: 'POST', body: 'x'.repeat(LIMIT_BYTES + 1) });
-      expect(await envelopeMessage(response, 401)).toBe(messages.notSignedIn.en);
+      expect(await envelopeMessage(response, 401)).toBe(messages.en.notSignedIn);
     }
     expect(world.upstream.calls).toEqual([]);
   });

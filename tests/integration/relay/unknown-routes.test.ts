@@ -17,7 +17,7 @@ const world = sharedWorld();
 async function expectRefusal(method: string, path: string, expected: 404 | 405, cookie = SIGNED_IN) {
   const lines = ['Content-Length: 0'];
   const { status, headers, body } = await rawCall(world, `${method} ${path}`, { lines, cookie });
-  const message = (expected === 404 ? messages.notFound : messages.methodNotAllowed).en;
+  const message = messages.en[expected === 404 ? 'notFound' : 'methodNotAllowed'];
   expect(status).toBe(expected);
   if (method === 'HEAD') expect(body).toBe('');
   else expect(JSON.parse(body)).toEqual({ error: { message } });
@@ -51,7 +51,7 @@ describe('a method that the route does not have', () => {
     const headers = { 'content-type': 'application/json' };
     const call = { method: 'POST', cookie: SIGNED_IN, headers, body: '{ not JSON' };
     const response = await world.request('/api/music/models', call);
-    expect(await envelopeMessage(response, 405)).toBe(messages.methodNotAllowed.en);
+    expect(await envelopeMessage(response, 405)).toBe(messages.en.methodNotAllowed);
   });
 
   it.each(['get', 'FOO', 'G\xcbT', 'G ET'])('is not taken for another: %s', async (method) => {
@@ -79,7 +79,7 @@ describe('a route that does not exist', () => {
 
   it('is not repeated in the response', async () => {
     const response = await world.request('/api/<script>alert(1)</script>?secret=code');
-    expect(await envelopeMessage(response, 404)).toBe(messages.notFound.en);
+    expect(await envelopeMessage(response, 404)).toBe(messages.en.notFound);
     expect(world.log).toEqual([]);
   });
 });

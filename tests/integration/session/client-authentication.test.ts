@@ -4,7 +4,6 @@ import { describe, expect, it } from 'bun:test';
 import { decodeJwt, decodeProtectedHeader, importJWK, type JWK, jwtVerify } from 'jose';
 import type { ClientCredentials } from '../../../src/demo/sandbox/identity-provider/identity-provider.ts';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
-import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { clientKeyPair, SIGNING_ALGORITHMS } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
@@ -77,7 +76,7 @@ async function expectClientRefused(
   secrets: string[],
 ): Promise<void> {
   expect(received.status).toBe(401);
-  await expectRefused(response, 401, messages.clientRefused);
+  await expectRefused(response, 401, 'clientRefused');
   expect(response.headers.get('www-authenticate')).toBeNull();
   const reason = { reason: 'clientRefused', oauthError: 'invalid_client' };
   expect(line).toMatchObject({ level: 'warn', status: 401, ...reason });
@@ -172,7 +171,7 @@ describe('IDP_CLIENT_KEY', () => {
       const environment = { IDP_CLIENT_KEY: privateJwk, IDP_URL: issuer, IDP_TOKEN_URL: tokenUrl };
       await using world = startWorld(environment);
       tokens.upstream.on('POST /token?tenant=1', reply(400, { error: 'invalid_grant' }));
-      await expectRefused(await signIn(world), 400, messages.signInRefused);
+      await expectRefused(await signIn(world), 400, 'signInRefused');
       const form = new URLSearchParams(tokens.upstream.last('POST /token?tenant=1').body);
       expect(decodeJwt(form.get('client_assertion') ?? '').aud).toBe(issuer);
       expect(world.upstream.calls).toEqual([]);

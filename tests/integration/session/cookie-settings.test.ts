@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'bun:test';
-import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import {
   checkSession,
@@ -97,7 +96,7 @@ describe.each(['__Host-', '__Host-Http-'])('COOKIE_PREFIX=%s', (prefix) => {
   it('takes two cookies of one name for no session', async () => {
     await using world = startScripted(ENVIRONMENT);
     const response = await world.request('/api/music/models', { cookie: `${SIGNED_IN}; ${SIGNED_IN}` });
-    await expectRefused(response, 401, messages.sessionCookieTwice);
+    await expectRefused(response, 401, 'sessionCookieTwice');
     expect(world.upstream.calls).toEqual([]);
   });
 

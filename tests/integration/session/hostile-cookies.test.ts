@@ -99,7 +99,7 @@ describe('an access cookie', () => {
       ['%00; svc_music_refresh=a%0d%0ab', '; svc_music_refresh='],
     ],
   ])('counts as absent when its value has %s', (_, values) =>
-    expectNoSession(values.map(accessCookie), messages.notSignedIn.en),
+    expectNoSession(values.map(accessCookie), messages.en.notSignedIn),
   );
 
   it.each([
@@ -108,7 +108,7 @@ describe('an access cookie', () => {
     ['in other letters', ['SVC_MUSIC_ACCESS=a1', 'Svc_Music_Access=a1', '%73vc_music_access=a1']],
     ['that of a prototype', ['__proto__=a1', '__proto__=svc_music_access=a1']],
   ])('counts as absent when its name is %s', (_, headers) =>
-    expectNoSession(headers, messages.notSignedIn.en),
+    expectNoSession(headers, messages.en.notSignedIn),
   );
 
   it('with a malformed escape is absent, or the token as it stands', async () => {
@@ -186,7 +186,7 @@ describe('a session cookie that was sent twice', () => {
     ['alone', ['svc_music_refresh=r1; svc_music_refresh=r2']],
     ['with the other one', [TWICE, `${ONE}; svc_music_refresh=r1; ${TWO}; svc_music_refresh=r2`]],
     ['far apart', [`${ONE}; ${OTHERS}${TWO}`]],
-  ])('%s is no session', (_, headers) => expectNoSession(headers, messages.sessionCookieTwice.en));
+  ])('%s is no session', (_, headers) => expectNoSession(headers, messages.en.sessionCookieTwice));
 
   it.each([
     ['GET', '/api/music/models', {}],
@@ -198,7 +198,7 @@ describe('a session cookie that was sent twice', () => {
     await using counted = startWorld({}, metrics);
     const headers = { 'accept-language': 'sw' };
     const response = await counted.request(path, { method, cookie: TWICE, headers, ...options });
-    expect(await envelopeMessage(response, 401)).toBe(messages.sessionCookieTwice.sw);
+    expect(await envelopeMessage(response, 401)).toBe(messages.sw.sessionCookieTwice);
     expect(response.headers.getSetCookie()).toEqual([]);
     expect(counted.upstream.calls).toEqual([]);
     expect(await counted.line({ status: 401 })).toMatchObject({ reason: 'sessionCookieTwice' });

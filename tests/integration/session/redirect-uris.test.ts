@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'bun:test';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
-import { messages } from '../../../src/gateway/http/messages.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
 import { expectRefused, scriptSignIn, signIn, TOKEN } from '../../support/session-calls.ts';
 import { startWorld } from '../../support/world.ts';
@@ -41,7 +40,7 @@ describe('POST /api/auth/idp with a redirect URI for each origin', () => {
     for (const grant of [undefined, {}]) {
       const response = await signIn(world, grant, { origin: SHOWCASE });
       expect(response.headers.get('access-control-allow-origin')).toBe(SHOWCASE);
-      await expectRefused(response, 403, messages.signInNotSetUp);
+      await expectRefused(response, 403, 'signInNotSetUp');
     }
     expect(world.upstream.calls).toEqual([]);
     expect(world.lines.at(-1)).toMatchObject({ status: 403, reason: 'signInNotSetUp' });

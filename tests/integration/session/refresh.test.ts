@@ -115,7 +115,7 @@ describe.each(ROUTES)('$name', ({ path, call, options }) => {
     await using world = startWorld();
     world.upstream.on(call, reply(401)).on(REFRESH, refusal);
     const response = await send(world, SIGNED_IN);
-    expect(await envelopeMessage(response, 401)).toBe(messages.sessionEnded.en);
+    expect(await envelopeMessage(response, 401)).toBe(messages.en.sessionEnded);
     expectCleared(response);
     expect(timing(response)).toBeNull();
     expect(world.upstream.calls).toEqual([call, REFRESH]);
@@ -142,7 +142,7 @@ describe.each(ROUTES)('$name', ({ path, call, options }) => {
     world.upstream.on(call, EXPIRED).on(REFRESH, reply(status));
     const isKept = refresh === 'unreachable';
     const response = await send(world, SIGNED_IN);
-    expect(await envelopeMessage(response, 401)).toBe(isKept ? 'expired' : messages.sessionEnded.en);
+    expect(await envelopeMessage(response, 401)).toBe(isKept ? 'expired' : messages.en.sessionEnded);
     expect(response.headers.getSetCookie()).toHaveLength(isKept ? 0 : 2);
     expect(proxyStatus(response)).toBe(isKept ? 'music-gateway; error=destination_unavailable' : null);
     const upstream = [{ outcome: 401 }, { call: 'refresh', outcome: status }];
@@ -153,7 +153,7 @@ describe.each(ROUTES)('$name', ({ path, call, options }) => {
     await using world = startWorld({ REFRESH_OUTAGE: 'keep' });
     world.upstream.on(call, reply(200, { data: [] })).on(REFRESH, reply(status));
     const failed = await send(world, REFRESH_ONLY);
-    await expectRefused(failed, 502, messages.upstreamUnreachable);
+    await expectRefused(failed, 502, 'upstreamUnreachable');
     expect(proxyStatus(failed)).toBe('music-gateway; error=destination_unavailable');
     expect(world.upstream.calls).toEqual([REFRESH]);
     world.upstream.on(REFRESH, reply(200, RENEWED));
@@ -177,7 +177,7 @@ describe.each(ROUTES)('$name', ({ path, call, options }) => {
 
   it.each([
     [SIGNED_IN, 401, 'expired'],
-    [REFRESH_ONLY, 502, messages.upstreamUnreachable.en],
+    [REFRESH_ONLY, 502, messages.en.upstreamUnreachable],
   ])(
     'with %s keeps the cookies and responds %i when the refresh gets no response',
     async (cookie, status, message) => {

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { CompactEncrypt, type CompactJWEHeaderParameters } from 'jose';
-import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import {
   checkSession,
@@ -179,7 +178,7 @@ describe('sealed cookies', () => {
     for (const { upstream } of [world, plain]) upstream.on(SIGN_IN, reply(200, tokens));
     expect((await signIn(plain)).status).toBe(200);
     const response = await signIn(world);
-    if (status !== 200) return expectRefused(response, status, messages.tokensTooLarge);
+    if (status !== 200) return expectRefused(response, status, 'tokensTooLarge');
     expect(response.status).toBe(status);
     const sizes = response.headers.getSetCookie().map((cookie) => cookie.indexOf(';') - 1);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(4096);

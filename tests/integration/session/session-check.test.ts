@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'bun:test';
-import { messages } from '../../../src/gateway/http/messages.ts';
 import {
   accept,
   checkSession,
@@ -59,7 +58,7 @@ describe('GET /api/auth/session', () => {
     world.upstream.on(ME, accept('access-2'));
     world.upstream.on(REFRESH, reply(200, { ...pair(2), refresh_token: 'r'.repeat(4096) }));
     const response = await checkSession(world, SIGNED_IN);
-    await expectRefused(response, 502, messages.tokensTooLarge);
+    await expectRefused(response, 502, 'tokensTooLarge');
     // The header says that a refresh was made, and the browser has nothing of it.
     expect(response.headers.get('server-timing')).toBeNull();
     expect(world.log).toHaveLength(1);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'bun:test';
-import { type Message, messages } from '../../../src/gateway/http/messages.ts';
+import type { MessageKey } from '../../../src/gateway/http/messages.ts';
 import {
   expectRefused,
   GRANT,
@@ -117,19 +117,16 @@ describe('POST /api/auth/idp', () => {
 describe('POST /api/auth/idp with bad input', () => {
   const NO_TEXTS = [undefined, null, '', 12345, 10 ** 50, true, Array(43).fill('x'), { length: 43 }];
 
-  it.each<[field: string, wrong: unknown[], message: Message]>([
-    ['code', [...NO_TEXTS, 'c'.repeat(4097)], messages.codeInvalid],
-    ['code_verifier', [...NO_TEXTS, 'v'.repeat(42), 'v'.repeat(4097)], messages.codeVerifierInvalid],
-  ])(
-    'refuses a %s that is missing, is no text, or is too short or too long',
-    async (field, wrong, message) => {
-      for (const value of wrong) {
-        await expectRefused(await signIn(world, { ...GRANT, [field]: value }), 400, message);
-      }
-      expect(world.upstream.calls).toEqual([]);
-      expect(world.log).toEqual([]);
-    },
-  );
+  it.each<[field: string, wrong: unknown[], key: MessageKey]>([
+    ['code', [...NO_TEXTS, 'c'.repeat(4097)], 'codeInvalid'],
+    ['code_verifier', [...NO_TEXTS, 'v'.repeat(42), 'v'.repeat(4097)], 'codeVerifierInvalid'],
+  ])('refuses a %s that is missing, is no text, or is too short or too long', async (field, wrong, key) => {
+    for (const value of wrong) {
+      await expectRefused(await signIn(world, { ...GRANT, [field]: value }), 400, key);
+    }
+    expect(world.upstream.calls).toEqual([]);
+    expect(world.log).toEqual([]);
+  });
 
   it('accepts a code of 1 to 4096 characters and a verifier of 43 to 4096', async () => {
     for (const [codeLength, verifierLength] of [
@@ -158,13 +155,13 @@ describe('POST /api/auth/idp with bad input', () => {
     const body = `{"__proto__":${JSON.stringify(GRANT)}}`;
     const headers = { 'content-type': 'application/json' };
     const response = await world.request('/api/auth/idp', { method: 'POST', headers, body });
-    await expectRefused(response, 400, messages.codeInvalid);
+    await expectRefused(response, 400, 'codeInvalid');
     expect(world.upstream.calls).toEqual([]);
   });
 
   it('refuses a request without a body', async () => {
     const response = await world.request('/api/auth/idp', { method: 'POST' });
-    await expectRefused(response, 400, messages.bodyNotAnObject);
+    await expectRefused(response, 400, 'bodyNotAnObject');
     expect(world.upstream.calls).toEqual([]);
   });
 });

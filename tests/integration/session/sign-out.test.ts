@@ -157,7 +157,7 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
     await using world = startRevoking();
     await signOut(world, REFRESH_ONLY);
     const response = await world.request('/api/music/models', { cookie: REFRESH_ONLY });
-    expect(await envelopeMessage(response, 401)).toBe(messages.sessionEnded.en);
+    expect(await envelopeMessage(response, 401)).toBe(messages.en.sessionEnded);
     expectCleared(response);
     expect(world.upstream.calls).toEqual([REFRESH, LOGOUT]);
   });

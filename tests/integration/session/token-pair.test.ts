@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from 'bun:test';
-import { messages } from '../../../src/gateway/http/messages.ts';
 import {
   checkSession,
   expectRefused,
@@ -69,7 +68,7 @@ describe('the token pair of a sign-in', () => {
   ])('is refused with 502 when %s', async (_, bodies) => {
     for (const body of bodies) {
       world.upstream.on(SIGN_IN, reply(200, body));
-      await expectRefused(await signIn(world), 502, messages.signInFailed);
+      await expectRefused(await signIn(world), 502, 'signInFailed');
     }
     expect(world.upstream.calls).toEqual(bodies.flatMap(() => BOTH_STEPS));
   });
@@ -78,7 +77,7 @@ describe('the token pair of a sign-in', () => {
     'is refused with 502 when the body is %j',
     async (body) => {
       world.upstream.on(SIGN_IN, () => new Response(body));
-      await expectRefused(await signIn(world), 502, messages.signInFailed);
+      await expectRefused(await signIn(world), 502, 'signInFailed');
       expect(world.upstream.calls).toEqual(BOTH_STEPS);
     },
   );
@@ -109,7 +108,7 @@ describe('the token pair of a sign-in', () => {
     expect(stored?.split(';')[0]).toHaveLength(4096 + '='.length);
 
     world.upstream.on(SIGN_IN, reply(200, { ...pair(1), [`${name}_token`]: `a${token}` }));
-    await expectRefused(await signIn(world), 502, messages.tokensTooLarge);
+    await expectRefused(await signIn(world), 502, 'tokensTooLarge');
     expect(world.log.at(-1)).toContain('"reason":"tokensTooLarge"');
     expect(world.log.at(-1)).not.toContain(token.slice(0, 20));
   });

@@ -1,7 +1,6 @@
 /** A limited amount of bytes or of calls, from which everything is reserved before it is taken. */
 
 import { GatewayError } from '../errors.ts';
-import { messages } from '../messages.ts';
 import { proxyStatus } from '../proxy-status.ts';
 
 const CHECK_EVERY_MS = 20;
@@ -16,7 +15,7 @@ export const RETRY_LATER = {
 
 /** @see RFC 9110 section 10.2.3 (Retry-After), RFC 9209 section 2.3 */
 export function overloaded(headers: Readonly<Record<string, string>> = {}): GatewayError {
-  return new GatewayError(503, messages.overloaded, { headers: { ...RETRY_LATER, ...headers } });
+  return new GatewayError(503, 'overloaded', { headers: { ...RETRY_LATER, ...headers } });
 }
 
 export class Budget {

@@ -2,7 +2,6 @@
 
 import type { Settings } from '../../settings/settings.ts';
 import { GatewayError } from '../errors.ts';
-import { messages } from '../messages.ts';
 import { RETRY_LATER } from './budget.ts';
 
 /** 0: no limit. */
@@ -83,7 +82,7 @@ export class SessionLimit {
   /** Counts a refusal, and returns its error. @see RFC 6585 section 4 */
   refusal(): GatewayError {
     this.#refused++;
-    return new GatewayError(429, messages.sessionBusy, { headers: RETRY_LATER });
+    return new GatewayError(429, 'sessionBusy', { headers: RETRY_LATER });
   }
 
   /** A hash of the token: short, and useless to a reader of the memory. */
