@@ -39,7 +39,10 @@ export class Exchange implements Connection {
   respond(body: Body, status: number, headers: Readonly<Record<string, string>>, paidMs?: number): Response {
     const isHead = this.request.method === 'HEAD';
     const sent = isHead ? headOnly(body, headers) : withoutType(this.#counted(body, paidMs), headers);
-    return new Response(sent, { status, headers: Object.assign(this.#takeHeaders(), headers) });
+    const all = Object.assign(this.#takeHeaders(), headers);
+    // A cache that kept this response would give its session cookies to others.
+    if (this.set.headers['set-cookie'] !== undefined) all['cache-control'] = 'no-store';
+    return new Response(sent, { status, headers: all });
   }
 
   /** Responds with the error envelope, and notes the failure in the record. */

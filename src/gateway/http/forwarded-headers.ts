@@ -1,10 +1,11 @@
-/** Decides which headers cross the gateway. Headers that are not listed here are dropped. */
+/** Decides which headers cross the gateway, in both directions. Headers that are not listed here are dropped. */
 
 import { namedByConnection } from '../record/trace-context.ts';
 import { bearerChallenge } from './bearer-challenge.ts';
 import { GatewayError } from './errors.ts';
+import { type AddressMapping, mapAddress, mapLinks } from './mapped-addresses.ts';
 
-/** The request headers that the proxy forwards unchanged. */
+/** The request headers that the proxy forwards unchanged, and that a script may set. */
 const FORWARDED_REQUEST_HEADERS = [
   'accept',
   'accept-language',
@@ -21,17 +22,29 @@ const FORWARDED_REQUEST_HEADERS = [
   'range',
 ];
 
+/** The headers that a script on the studio's origin may send. trace-context.ts decides which tracing ids are used. */
+export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
+
+/** Browsers set `Accept-Encoding` themselves. */
+const SENT_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'accept-encoding'];
+
 /** The gateway's name in `Via`, as in `Proxy-Status`. */
 const VIA = '1.1 music-gateway';
 /** Printable ASCII, at most 1 KB. */
 const SANE_VIA = /^[\t\x20-\x7e]{1,1024}$/;
 
-/** The headers that a script on the studio's origin may send. trace-context.ts decides which tracing ids are used. */
-export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+const CONTROL_CHARACTER = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-Creation-Id'];
 
-const RESPONSE_HEADERS = new Set([
+/** The headers of a response that tell a client when it may send the next request, besides the rate limits. */
+const CONDITION_HEADERS = new Set(['retry-after']);
+/** Matches `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and similar names. */
+const RATE_LIMIT = /^(x-)?ratelimit/;
+
+/** The response headers that the proxy relays, besides the rate limits. */
+const RELAYED_HEADERS = new Set([
   'accept-ranges',
   'age',
   'allow',
@@ -51,12 +64,6 @@ const RESPONSE_HEADERS = new Set([
   'vary',
   ...GENERATION_HEADERS.map((name) => name.toLowerCase()),
 ]);
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-const CONTROL_CHARACTER = /[\x00-\x08\x0a-\x1f\x7f]/;
-
-/** Matches `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and similar names. */
-const RATE_LIMIT = /^(x-)?ratelimit/;
 
 /** The headers that a script on the studio's origin may read, besides those that are always readable. */
 export const EXPOSED_HEADERS = [
@@ -86,6 +93,22 @@ export const EXPOSED_HEADERS = [
 ];
 const LISTED = new Set(EXPOSED_HEADERS.map((name) => name.toLowerCase()));
 
+/** Keeps HTML from the upstream from running scripts on the origin that has the session cookies. */
+export const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
+
+/** The gateway's own `Vary`. A cache must not give one user's response to another. */
+export const VARY = { public: 'Origin', session: 'Origin, Cookie' } as const;
+
+/** How each header with addresses is mapped. A header is dropped when its mapping returns undefined. */
+const MAPPED = [
+  ['location', mapAddress] as const,
+  ['content-location', mapAddress] as const,
+  ['link', mapLinks] as const,
+];
+
+/** @see RFC 9110 section 5.6.2 */
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
+
 /**
  * Returns the value of a header that is forwarded unchanged; null when it is absent.
  *
@@ -105,12 +128,10 @@ export function forwardedRequestHeader({ headers }: Request, name: string): stri
  */
 export function forwardedRequestHeaders(request: Request): Record<string, string> {
   const forwarded: Record<string, string> = {};
-  for (const name of FORWARDED_REQUEST_HEADERS) {
+  for (const name of SENT_HEADERS) {
     const value = forwardedRequestHeader(request, name);
     if (value !== null) forwarded[name] = value;
   }
-  const acceptEncoding = forwardedRequestHeader(request, 'accept-encoding');
-  if (acceptEncoding !== null) forwarded['accept-encoding'] = acceptEncoding;
   const via = request.headers.get('via');
   if (via !== null && SANE_VIA.test(via)) forwarded['via'] = via;
   dropNamed(request.headers.get('connection'), forwarded);
@@ -120,22 +141,61 @@ export function forwardedRequestHeaders(request: Request): Record<string, string
   return forwarded;
 }
 
-/** Headers by lower-case name. A plain record, because each access to `Headers` crosses into native code. */
-export function forwardedResponseHeaders(headers: Headers): Record<string, string> {
-  const forwarded: Record<string, string> = {};
+/** Returns the headers with which an upstream's response is relayed by the proxy. */
+export function relayedHeaders(
+  upstream: Headers,
+  mapping: AddressMapping,
+  vary: string,
+): Record<string, string> {
+  const headers = passing(upstream, RELAYED_HEADERS);
+  headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
+  headers['vary'] = headers['vary'] === undefined ? vary : mergedVary(vary, headers['vary']);
+  for (const [name, map] of MAPPED) {
+    const value = headers[name];
+    if (value === undefined) continue;
+    const mapped = map(value, mapping);
+    if (mapped === undefined) delete headers[name];
+    else headers[name] = mapped;
+  }
+  return headers;
+}
+
+export function generationHeaders(upstream: Headers): Record<string, string> {
+  const headers: Record<string, string> = {
+    'content-type': upstream.get('content-type') ?? 'audio/mpeg',
+    'cache-control': 'no-store',
+  };
+  for (const name of [...GENERATION_HEADERS, 'Content-Encoding']) {
+    const value = upstream.get(name);
+    if (value !== null) headers[name] = value;
+  }
+  return headers;
+}
+
+/** The headers that tell the client when it may send the next request, and which sign-in that needs. */
+export function conditionHeaders(upstream: Headers): Record<string, string> {
+  return passing(upstream, CONDITION_HEADERS);
+}
+
+/**
+ * The listed headers and the rate limits, by lower-case name, without those that `Connection` names. A plain record,
+ * because each access to `Headers` crosses into native code.
+ */
+function passing(upstream: Headers, listed: ReadonlySet<string>): Record<string, string> {
+  const headers: Record<string, string> = {};
   let connection: string | null = null;
   let hasRateLimits = false;
-  headers.forEach((value, name) => {
-    if (RESPONSE_HEADERS.has(name)) forwarded[name] = value;
+  upstream.forEach((value, name) => {
+    if (listed.has(name)) headers[name] = value;
     else if (RATE_LIMIT.test(name)) {
-      forwarded[name] = value;
+      headers[name] = value;
       hasRateLimits = true;
     } else if (name === 'connection') connection = value;
-    else if (name === 'www-authenticate') addChallenge(value, forwarded);
+    else if (name === 'www-authenticate') addChallenge(value, headers);
   });
-  dropNamed(connection, forwarded);
-  if (hasRateLimits) exposeRateLimits(forwarded);
-  return forwarded;
+  dropNamed(connection, headers);
+  if (hasRateLimits) exposeRateLimits(headers);
+  return headers;
 }
 
 /** Drops the headers that `Connection` names, because they apply to one hop only. */
@@ -144,10 +204,8 @@ function dropNamed(connection: string | null, headers: Record<string, string>): 
 }
 
 /**
- * Lets scripts read the rate-limit headers that the response has and {@link EXPOSED_HEADERS} does not list. Each is named,
- * because `*` has no meaning for requests with credentials in CORS.
- *
- * @param headers the headers of the response, by lower-case name
+ * Lets scripts read the rate limits that {@link EXPOSED_HEADERS} does not list. Each is named, because `*` has no meaning
+ * for requests with credentials in CORS.
  */
 function exposeRateLimits(headers: Record<string, string>): void {
   const unlisted = Object.keys(headers).filter((name) => RATE_LIMIT.test(name) && !LISTED.has(name));
@@ -155,30 +213,18 @@ function exposeRateLimits(headers: Record<string, string>): void {
     headers['access-control-expose-headers'] = [...EXPOSED_HEADERS, ...unlisted].join(', ');
 }
 
-export function generationHeaders(headers: Headers): Record<string, string> {
-  const forwarded: Record<string, string> = {
-    'content-type': headers.get('content-type') ?? 'audio/mpeg',
-    'cache-control': 'no-store',
-  };
-  for (const name of [...GENERATION_HEADERS, 'Content-Encoding']) {
-    const value = headers.get(name);
-    if (value !== null) forwarded[name] = value;
+/** @see RFC 9110 section 12.5.5: `*` includes every name. */
+function mergedVary(own: string, upstream: string): string {
+  const names = new Map<string, string>();
+  for (const member of `${own},${upstream}`.split(',')) {
+    const name = member.trim();
+    if (name === '*') return '*';
+    if (TOKEN.test(name) && !names.has(name.toLowerCase())) names.set(name.toLowerCase(), name);
   }
-  return forwarded;
+  return [...names.values()].join(', ');
 }
 
-/** The headers that tell the client when it may send the next request, and which sign-in that needs. */
-export function conditionHeaders(headers: Headers): Record<string, string> {
-  const forwarded: Record<string, string> = {};
-  headers.forEach((value, name) => {
-    if (name === 'retry-after' || RATE_LIMIT.test(name)) forwarded[name] = value;
-    else if (name === 'www-authenticate') addChallenge(value, forwarded);
-  });
-  exposeRateLimits(forwarded);
-  return forwarded;
-}
-
-function addChallenge(header: string, forwarded: Record<string, string>): void {
+function addChallenge(header: string, headers: Record<string, string>): void {
   const challenge = bearerChallenge(header);
-  if (challenge !== undefined) forwarded['www-authenticate'] = challenge;
+  if (challenge !== undefined) headers['www-authenticate'] = challenge;
 }

@@ -2,9 +2,8 @@
 
 import { GatewayError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { conditionHeaders } from '../http/forwarded-headers.ts';
+import { CONTENT_SECURITY_POLICY, conditionHeaders } from '../http/forwarded-headers.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
-import { CONTENT_SECURITY_POLICY } from '../http/relayed-headers.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 
 /** The encodings that Bun decodes, and `identity`. Bun does not decode combinations such as `gzip, br`. */

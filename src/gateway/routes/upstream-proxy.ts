@@ -5,10 +5,9 @@ import { CALLS, type CallKind } from '../http/admission/admission.ts';
 import type { Permit } from '../http/admission/permit.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { forwardedRequestHeaders } from '../http/forwarded-headers.ts';
+import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { isStreamed } from '../http/observed-body.ts';
-import { relayedHeaders } from '../http/relayed-headers.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import type { SessionParts } from '../session/session.ts';
@@ -40,14 +39,14 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     return api.relayedCall(name, { method, url, headers, signal, ...(body && { body: body.bytes }) });
   };
 
-  // The CORS plugin has set `Vary`, and `session.fetch` has added `Cookie`.
-  const relay = (exchange: Exchange, target: UpstreamTarget, upstream: UpstreamResponse): Response => {
-    const { headers: own } = exchange.set;
-    const mapping = { requestUrl: target.url, upstreamUrl: api.baseUrl, gatewayPath: PROXY_PREFIX };
-    const headers = relayedHeaders(upstream.headers, mapping, String(own['vary']));
-    // A cache that kept this response would give its session cookies to others.
-    if (own['set-cookie']) headers['cache-control'] = 'no-store';
-    return exchange.respond(upstream.body, upstream.status, headers);
+  const relay = (
+    exchange: Exchange,
+    { url }: UpstreamTarget,
+    { body, status, headers }: UpstreamResponse,
+    vary: string,
+  ): Response => {
+    const mapping = { requestUrl: url, upstreamUrl: api.baseUrl, gatewayPath: PROXY_PREFIX };
+    return exchange.respond(body, status, relayedHeaders(headers, mapping, vary));
   };
 
   /** Reserves memory for what can arrive before the response is known, and then for what it needs. */
@@ -83,7 +82,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
       fetchMore: fetchUpstream,
     };
     return permit.during(record, async () =>
-      relay(exchange, target, await fetchReserved('public', call, permit, caller, record)),
+      relay(exchange, target, await fetchReserved('public', call, permit, caller, record), VARY.public),
     );
   };
 
@@ -100,7 +99,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
         session.during(kind, async (permit) => {
           const call = callOf('proxy', request, target, body);
           const upstream = await fetchReserved(kind, call, permit, session, exchange.record);
-          return relay(exchange, target, upstream);
+          return relay(exchange, target, upstream, VARY.session);
         });
       if (method === 'GET') return relayWith('get');
       if (method === 'HEAD') return relayWith('head');

@@ -5,6 +5,7 @@ import type { Permit } from '../http/admission/permit.ts';
 import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { VARY } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { CallerRecord } from '../record/request-record.ts';
@@ -95,8 +96,7 @@ export class Session {
    * @see RFC 6750 section 2.1
    */
   fetch(call: UpstreamCall): Promise<UpstreamResponse> {
-    // A cache must not give one user's response to another.
-    this.#exchange.set.headers['vary'] = 'Origin, Cookie';
+    this.#exchange.set.headers['vary'] = VARY.session;
     const withRefreshMs = 2 * longestMs(call) + this.#parts.api.timeouts.signInMs;
     return withoutIdleTimeout(this.#exchange, withRefreshMs, () => this.#call(call));
   }
