@@ -1,6 +1,9 @@
-/** Ends the reading of an upstream's body. */
+/** Reads bodies: up to a bound, or to an end that nobody waits for. */
 
 import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
+
+/** Each chunk also costs memory of its own. No normal client sends so many. */
+const MAX_CHUNKS = 16_384;
 
 export type Chunk = Uint8Array<ArrayBuffer>;
 /** The part of a stream's reader that the gateway uses. */
@@ -10,6 +13,22 @@ export interface BodyReader {
     | { readonly done: true; readonly value?: Chunk | undefined }
   >;
   cancel(): Promise<void>;
+}
+
+/** Returns all bytes; undefined, after cancelling the rest, for more than `limitBytes` or {@link MAX_CHUNKS} chunks. */
+export async function readBounded(
+  body: AsyncIterable<Uint8Array> | null,
+  limitBytes: number,
+  onChunk?: (bytes: number) => void,
+): Promise<Buffer<ArrayBuffer> | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    onChunk?.(chunk.byteLength);
+    size += chunk.byteLength;
+    if (size > limitBytes || chunks.push(chunk) > MAX_CHUNKS) return undefined;
+  }
+  return Buffer.concat(chunks);
 }
 
 /** Cancels a body that nobody will read, because it would keep its connection open. */

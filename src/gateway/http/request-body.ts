@@ -1,16 +1,15 @@
 /** Reads a request body of bounded size within bounded time, with or without a declared length. */
 
-import type { BodyShare, RequestBodies } from './admission/request-bodies.ts';
+import type { RequestBodies } from './admission/request-bodies.ts';
+import { readBounded } from './body-reader.ts';
 import { CLOSE, GatewayError } from './errors.ts';
-import { parseFields } from './parse-fields.ts';
-import { readBounded } from './read-bounded.ts';
 
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 /** How long a body may take: this, plus a second for each {@link MIN_BYTES_PER_SECOND} received. */
 const MIN_DEADLINE_MS = 25_000;
 const MIN_BYTES_PER_SECOND = 16 * 1024;
 
-/** The bytes of a body. Disposing of it frees their share of the bodies. */
+/** The bytes of a body. Disposing of it frees their memory. */
 export interface RequestBody extends Disposable {
   readonly bytes: Buffer<ArrayBuffer>;
 }
@@ -23,55 +22,30 @@ export interface RequestBody extends Disposable {
  */
 export async function readBody(request: Request, bodies: RequestBodies): Promise<RequestBody> {
   const declaredBytes = Number(request.headers.get('content-length') ?? 0);
-  if (declaredBytes > BODY_LIMIT_BYTES) throw tooLarge();
+  if (declaredBytes > BODY_LIMIT_BYTES) throw new GatewayError(413, 'bodyTooLarge');
   const share = bodies.open(declaredBytes);
-  const { promise: tooSlow, reject } = Promise.withResolvers<never>();
-  const deadline = startDeadline(share, () =>
-    reject(new GatewayError(408, 'bodyTooSlow', { headers: CLOSE })),
-  );
+  let arrivedBytes = 0;
+  let timer: Timer | undefined;
+  // Bun itself has no deadline for request bodies.
+  const checkDeadline = (elapsedMs: number) => {
+    const allowedMs = MIN_DEADLINE_MS + Math.floor(arrivedBytes / MIN_BYTES_PER_SECOND) * 1000;
+    if (allowedMs > elapsedMs) timer = setTimeout(checkDeadline, allowedMs - elapsedMs, allowedMs);
+    else share.drop(new GatewayError(408, 'bodyTooSlow', { headers: CLOSE }));
+  };
+  checkDeadline(0);
   try {
-    const reading = readBounded(request.body, BODY_LIMIT_BYTES, (bytes) => share.grow(bytes));
-    const bytes = await Promise.race([reading, share.shed, tooSlow]);
-    if (!bytes) throw tooLarge();
-    share.arrived();
-    return { bytes, [Symbol.dispose]: () => share.release() };
+    const reading = readBounded(request.body, BODY_LIMIT_BYTES, (bytes) => {
+      arrivedBytes += bytes;
+      bodies.grow(share, bytes);
+    });
+    const bytes = await Promise.race([reading, share.dropped]);
+    if (!bytes) throw new GatewayError(413, 'bodyTooLarge');
+    bodies.arrived(share);
+    return { bytes, [Symbol.dispose]: () => bodies.release(share) };
   } catch (cause) {
-    share.release();
+    bodies.release(share);
     throw cause instanceof GatewayError ? cause : new GatewayError(400, 'bodyIncomplete', { cause });
   } finally {
-    deadline.clear();
+    clearTimeout(timer);
   }
-}
-
-/** Bun itself has no deadline for request bodies. */
-function startDeadline(share: BodyShare, onLate: () => void) {
-  let timer: Timer | undefined;
-  const check = (elapsedMs: number) => {
-    const allowedMs = MIN_DEADLINE_MS + Math.floor(share.arrivedBytes / MIN_BYTES_PER_SECOND) * 1000;
-    if (allowedMs <= elapsedMs) onLate();
-    else timer = setTimeout(check, allowedMs - elapsedMs, allowedMs);
-  };
-  check(0);
-  return { clear: () => clearTimeout(timer) };
-}
-
-/**
- * Returns the named fields of a JSON or URL-encoded body; null when it has no fields or another content type.
- *
- * @throws GatewayError as {@link readBody} and {@link parseFields} do
- */
-export async function readFields(
-  request: Request,
-  bodies: RequestBodies,
-  names: readonly string[],
-): Promise<Readonly<Record<string, unknown>> | null> {
-  using body = await readBody(request, bodies);
-  const fields = parseFields(request.headers.get('content-type'), body.bytes);
-  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return null;
-  // The other fields would stay in memory until the request has ended.
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)));
-}
-
-function tooLarge(): GatewayError {
-  return new GatewayError(413, 'bodyTooLarge');
 }

@@ -2,15 +2,13 @@
 
 import { Elysia } from 'elysia';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
-import { readFields } from '../http/request-body.ts';
+import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import { beginSession, endSession } from '../session/begin-and-end.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { type SessionState, SignInRequest, typeOf } from './schemas.ts';
-
-const SIGN_IN_FIELDS = Object.keys(SignInRequest.properties);
 
 const validSignIn = validator(SignInRequest);
 
@@ -24,7 +22,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
         set.headers['cache-control'] = 'no-store';
         const redirectUri = api.redirectUriFor(request.headers.get('origin'));
         admission.identityProvider.refuseUnlessFits(1);
-        const fields = await readFields(request, admission.requestBodies, SIGN_IN_FIELDS);
+        const fields = await readFields(request, admission.requestBodies, SignInRequest);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);
         const pair = await withoutIdleTimeout(exchange, 2 * api.timeouts.signInMs, () =>
           api.signIn({ code, codeVerifier, redirectUri }, exchange.record),

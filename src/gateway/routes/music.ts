@@ -5,7 +5,7 @@ import { RETRY_LATER } from '../http/admission/budget.ts';
 import { GatewayError } from '../http/errors.ts';
 import { conditionHeaders, forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
-import { readFields } from '../http/request-body.ts';
+import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
@@ -15,8 +15,6 @@ import type { GenerationOrder } from '../upstream/upstream-api.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { GenerationRequest, typeOf } from './schemas.ts';
-
-const ORDER_FIELDS = Object.keys(GenerationRequest.properties);
 
 const validGeneration = validator(GenerationRequest);
 
@@ -35,7 +33,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
         await session.refuseIfFull('generation');
         // The call keeps only its own JSON text. A trimmed string would keep the whole request body in memory for minutes.
         const call = api.generationCall(
-          orderOf(await readFields(request, admission.requestBodies, ORDER_FIELDS)),
+          orderOf(await readFields(request, admission.requestBodies, GenerationRequest)),
           forwardedRequestHeader(request, 'idempotency-key'),
         );
         return session.during('generation', async (permit) => {

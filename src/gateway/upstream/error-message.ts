@@ -2,9 +2,8 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type BodyReader, cancelQuietly } from '../http/body-reader.ts';
+import { type BodyReader, cancelQuietly, readBounded } from '../http/body-reader.ts';
 import { isStreamed } from '../http/observed-body.ts';
-import { readBounded } from '../http/read-bounded.ts';
 import { jsonOf, type UpstreamResponse } from './upstream-response.ts';
 
 const Text = Type.String({ pattern: '\\S' });

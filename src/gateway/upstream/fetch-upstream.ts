@@ -1,11 +1,10 @@
 /** Sends every request to another server, with a deadline and with failures that are safe to report to a client. */
 
-import { cancelQuietly } from '../http/body-reader.ts';
+import { cancelQuietly, readBounded } from '../http/body-reader.ts';
 import { GatewayError } from '../http/errors.ts';
 import { ONE_WRITE_BYTES } from '../http/exchange.ts';
 import { IDLE_TIMEOUT_SECONDS } from '../http/idle-timeout.ts';
 import { proxyErrorOf } from '../http/proxy-status.ts';
-import { readBounded } from '../http/read-bounded.ts';
 import {
   type CallerRecord,
   type CallName,

@@ -35,7 +35,7 @@ describe.each(ROUTES)('the JSON body of $name', ({ path, calls, valid }) => {
     expect(world.upstream.calls).toEqual(calls);
   }
 
-  // What counts as malformed or too complex: unit/parse-fields.test.ts.
+  // What counts as malformed or too complex: unit/request-fields.test.ts.
   it.each<[string, Body]>([
     ['is empty', ''],
     ['is not UTF-8', new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],

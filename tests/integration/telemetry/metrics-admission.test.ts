@@ -52,7 +52,7 @@ describe('the metrics of admission', () => {
     fill(streams);
     const stranger = await world.request('/api/upstream/v1/music/public/abc');
     expect(stranger.status).toBe(503);
-    expect(() => requestBodies.open(0).grow(world.admission.ledger.limit)).toThrow();
+    expect(() => requestBodies.grow(requestBodies.open(0), world.admission.ledger.limit)).toThrow();
     // Twice: a counter must not grow by being read.
     for (const _ of [1, 2]) {
       const pools = ['read', 'stream', 'one_session', 'request_body'];

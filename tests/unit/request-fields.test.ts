@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
-import { parseFields } from '../../src/gateway/http/parse-fields.ts';
+import { parseFields } from '../../src/gateway/http/request-fields.ts';
 
 const parseJson = (json: string) => parseFields('application/json', Buffer.from(json));
 
