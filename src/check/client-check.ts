@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { isOutage } from '../gateway/http/proxy-status.ts';
-import { type OAuthError, type RequestRecord, recordOf } from '../gateway/record/request-record.ts';
+import { type OAuthError, RequestRecord } from '../gateway/record/request-record.ts';
 import type { IdentityProviderSettings } from '../gateway/settings/identity-provider-settings.ts';
 import { exchangeCode } from '../gateway/upstream/exchange-code.ts';
 import { DEADLINE_MS, type Finding, shownAddress } from './finding.ts';
@@ -14,7 +14,7 @@ import { failureText } from './http-probe.ts';
  * @see RFC 6749 section 5.2
  */
 export async function checkClient(provider: IdentityProviderSettings): Promise<Finding> {
-  const record = recordOf(new Request(provider.tokenUrl));
+  const record = new RequestRecord(new Request(provider.tokenUrl));
   const grant = {
     code: 'check-config',
     codeVerifier: randomBytes(32).toString('base64url'),

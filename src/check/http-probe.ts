@@ -4,8 +4,7 @@ import { errorCode } from '../gateway/http/error-summary.ts';
 import {
   type CallName,
   type ProxyError,
-  type RequestRecord,
-  recordOf,
+  RequestRecord,
 } from '../gateway/record/request-record.ts';
 import { fetchUpstream } from '../gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../gateway/upstream/upstream-response.ts';
@@ -18,7 +17,7 @@ export type Probed =
 
 /** Never rejects. The response may have any status. */
 export async function probe(name: CallName, url: string): Promise<Probed> {
-  const record = recordOf(new Request(url));
+  const record = new RequestRecord(new Request(url));
   const headers = { accept: 'application/json' };
   const call = { name, method: 'GET', url, headers, timeoutMs: DEADLINE_MS, bodyMode: 'buffered' } as const;
   try {

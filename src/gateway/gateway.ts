@@ -6,11 +6,10 @@ import type { Logger } from 'pino';
 import { Admission } from './http/admission/admission.ts';
 import { clientAddressHeaders } from './http/client-address.ts';
 import { GatewayError, methodNotAllowed } from './http/errors.ts';
-import { Exchange } from './http/exchange.ts';
+import { Exchange, exchangeOf } from './http/exchange.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
 import { requestPath } from './http/request-target.ts';
-import { recordOf } from './record/request-record.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
 import { MemoryReplayStore } from './refresh/memory-store.ts';
 import { RedisConnection } from './refresh/redis-connection.ts';
@@ -19,7 +18,7 @@ import { authRoutes } from './routes/auth.ts';
 import { musicRoutes } from './routes/music.ts';
 import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
 import { SessionCookies } from './session/cookies.ts';
-import { createSessionPlugin, type ExchangeOf } from './session/session-plugin.ts';
+import { createSessionPlugin } from './session/session-plugin.ts';
 import type { Settings } from './settings/settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { Telemetry } from './telemetry/telemetry.ts';
@@ -61,9 +60,8 @@ export function createGateway({
   const cookies = new SessionCookies(settings.cookies);
   const { signOutRevokes, serviceName } = settings;
   const parts = { api, admission, cookies, refreshCoordinator, signOutRevokes };
-  // A hook that takes `server` from its context would make Elysia define that property for every request, which is slow.
-  const exchangeOf: ExchangeOf = ({ request, set }) => new Exchange(request, set, gateway.server);
-  const session = createSessionPlugin(parts, exchangeOf);
+  const session = createSessionPlugin(parts);
+  const isAllowed = ({ origin }: Exchange) => origin !== null && allowedOrigins.has(origin);
   const gateway = new Elysia({
     name: 'gateway',
     strictPath: true,
@@ -79,14 +77,20 @@ export function createGateway({
     },
   })
     // Wraps every request, including refusals and preflights, because no Elysia hook sees the end of those.
-    .wrap((handle, request) => () => telemetry.observe(request, () => handle(request)))
+    // A hook that takes `server` from its context would make Elysia define that property for every request, which is slow.
+    .wrap(
+      (handle, request) => () =>
+        telemetry.observe(new Exchange(request, gateway.server), () => handle(request)),
+    )
     .headers({ 'x-content-type-options': 'nosniff' })
     .onRequest(({ request, set }) => {
-      set.headers['x-request-id'] = recordOf(request).headers['x-request-id'];
+      const exchange = exchangeOf(request);
+      exchange.set = set;
+      set.headers['x-request-id'] = exchange.record.headers['x-request-id'];
     })
-    .onError(({ error, request, set }) => {
+    .onError(({ error, request }) => {
       const failure = toGatewayError(error, request, routes());
-      const response = exchangeOf({ request, set }).fail(failure);
+      const response = exchangeOf(request).fail(failure);
       // Bun treats everything after a CONNECT as the content of a tunnel, even after a refusal.
       if (request.method === 'CONNECT') response.headers.set('connection', 'close');
       return response;
@@ -94,7 +98,7 @@ export function createGateway({
     // CORS comes before the origin rule, so that the 403 carries CORS headers and preflights get a response.
     .use(
       cors({
-        origin: (request) => hasAllowedOrigin(request, allowedOrigins),
+        origin: (request) => isAllowed(exchangeOf(request)),
         // A string, because the plugin would join an array for every response.
         methods: PROXIED_METHODS.join(', '),
         allowedHeaders: REQUEST_HEADERS,
@@ -103,15 +107,16 @@ export function createGateway({
         maxAge: 600,
       }),
     )
-    .onRequest(({ request, set }) => {
+    .onRequest(({ request }) => {
       // A load balancer may check health without a Host header. Any other request without one is refused: it has no
       // absolute URL, and Elysia would look for its path in the query.
       if (request.url === HEALTH_PATH) return;
       if (request.url.startsWith('/')) throw new GatewayError(400, 'requestInvalid');
-      if (hasAllowedOrigin(request, allowedOrigins) || openToAll.has(requestPath(request.url))) return;
+      const exchange = exchangeOf(request);
+      if (isAllowed(exchange) || openToAll.has(requestPath(request.url))) return;
       // Returned, not thrown: a throw costs more, and any site can send such requests.
       const refusal = new GatewayError(403, 'originNotAllowed');
-      return exchangeOf({ request, set }).fail(refusal);
+      return exchange.fail(refusal);
     })
     .use(new Elysia({ name: 'health' }).get(HEALTH_PATH, () => ({ service: serviceName, status: 'ok' })))
     .use(authRoutes(parts, session))
@@ -119,7 +124,11 @@ export function createGateway({
     .use(upstreamProxyRoutes(parts, session));
   if (isTrustedProxy) {
     gateway.onRequest(({ request }) => {
-      recordOf(request).clientAddressHeaders = clientAddressHeaders(request, gateway.server, isTrustedProxy);
+      exchangeOf(request).record.clientAddressHeaders = clientAddressHeaders(
+        request,
+        gateway.server,
+        isTrustedProxy,
+      );
     });
   }
   if (!production) {
@@ -151,16 +160,6 @@ function toGatewayError(error: unknown, request: Request, routes: readonly Route
     return allowed.length ? methodNotAllowed(allowed) : new GatewayError(404, 'notFound');
   }
   return new GatewayError(500, 'internalError', { cause: error });
-}
-
-/**
- * Whether `Origin` is present and exactly equals an allowed origin.
- *
- * @see RFC 6454 section 7
- */
-function hasAllowedOrigin({ headers }: Request, allowedOrigins: ReadonlySet<string>): boolean {
-  const origin = headers.get('origin');
-  return origin !== null && allowedOrigins.has(origin);
 }
 
 /** The methods that the requested path supports; empty when the path has no route. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import { dependencies, devDependencies, scripts } from '../../package.json';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
-import { recordOf } from '../../src/gateway/record/request-record.ts';
+import { Exchange } from '../../src/gateway/http/exchange.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
 import { readAlerts } from '../monitoring/alerts.ts';
@@ -105,9 +105,10 @@ function observeEverything() {
   const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: '/api/health' });
   telemetry.redisObserver().onUp();
   const request = new Request('http://localhost/api/music/models');
-  const trace = recordOf(request);
-  trace.calls.push({ call: 'models', outcome: 200, ms: 1 });
-  Object.assign(trace, {
+  const exchange = new Exchange(request, null);
+  const { record } = exchange;
+  record.calls.push({ call: 'models', outcome: 200, ms: 1 });
+  Object.assign(record, {
     refresh: 'renewed',
     refreshTokenReused: 'presented',
     oauthError: 'invalid_grant',
@@ -117,8 +118,8 @@ function observeEverything() {
     slices: 2,
     clientGone: 'streaming',
     brokenBody: true,
-  } satisfies Partial<typeof trace>);
-  telemetry.observe(request, () => new Response());
+  } satisfies Partial<typeof record>);
+  telemetry.observe(exchange, () => new Response());
   return { line: lines[0] ?? {}, registry: metrics.registry };
 }
 

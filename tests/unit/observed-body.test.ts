@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest, mock } from 'bun:test';
-import { observedSource } from '../../src/gateway/http/observed-body.ts';
+import { observe } from '../../src/gateway/http/observed-body.ts';
 import { ReaderAllowance } from '../../src/gateway/http/reader-allowance.ts';
-import { recordOf } from '../../src/gateway/record/request-record.ts';
+import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
 const KiB = 1024;
@@ -59,9 +59,9 @@ describe('ReaderAllowance', () => {
   });
 });
 
-describe('observedSource()', () => {
+describe('observe()', () => {
   /** A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. */
-  function observe(kind: 'relayed' | 'paid') {
+  function observed(kind: 'relayed' | 'paid') {
     let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
     const seen = { isCancelled: false, hasEnded: false };
     const rest = new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -72,12 +72,12 @@ describe('observedSource()', () => {
         seen.isCancelled = true;
       },
     });
-    const record = recordOf(new Request('http://gateway.test'));
-    const source =
+    const record = new RequestRecord(new Request('http://gateway.test'));
+    const { source, end } =
       kind === 'paid'
-        ? observedSource({ firstChunk: new Uint8Array(KiB), reader: rest.getReader() }, record, 280_000)
-        : observedSource({ reader: rest.getReader() }, record);
-    void record.bodyEnd?.then(() => {
+        ? observe({ firstChunk: new Uint8Array(KiB), reader: rest.getReader() }, record, 280_000)
+        : observe({ reader: rest.getReader() }, record);
+    void end.then(() => {
       seen.hasEnded = true;
     });
     const sizes: number[] = [];
@@ -109,7 +109,7 @@ describe('observedSource()', () => {
   }
 
   it('passes every chunk on but empty ones, and frees its memory', async () => {
-    const { sink, seen, record, push, close } = observe('paid');
+    const { sink, seen, record, push, close } = observed('paid');
     for (const bytes of [0, 2, 0, 0, 3, 0]) push(bytes);
     close();
     await settle();
@@ -125,7 +125,7 @@ describe('observedSource()', () => {
     ['cancels the upstream of a relayed body', 'relayed'],
     ['reads a paid body to its end', 'paid'],
   ] as const)('%s when its reader stops, and closes the connection', async (_, kind) => {
-    const { sink, record, seen, push, close } = observe(kind);
+    const { sink, record, seen, push, close } = observed(kind);
     for (let chunk = 0; chunk < 2; chunk++) push(64 * KiB);
     await settle();
     sink.isReading = false;
@@ -151,7 +151,7 @@ describe('observedSource()', () => {
     ['60 s of silence', 60_000, 0],
     ['paidMs, although it flows', 280_000, 30_000],
   ])('cancels a paid body whose client has disconnected after %s', async (_, endsAfterMs, chunkEveryMs) => {
-    const { cancel, record, seen, push } = observe('paid');
+    const { cancel, record, seen, push } = observed('paid');
     await settle();
     await cancel();
     for (let now = 0; now < endsAfterMs - 1000; now += 1000) {
@@ -166,7 +166,7 @@ describe('observedSource()', () => {
   });
 
   it('cancels a paid body when its upstream was silent until the connection was cut', async () => {
-    const { cancel, record, seen } = observe('paid');
+    const { cancel, record, seen } = observed('paid');
     await settle();
     jest.setSystemTime(Date.now() + 60_000);
     await cancel();

@@ -6,7 +6,7 @@ import { REFUSED_PATHS } from '../support/proxied-paths.ts';
 const UPSTREAM = 'http://upstream.test/base';
 
 function parse(path: string, upstreamUrl = UPSTREAM) {
-  return parseTarget(`http://gateway.test/api/upstream${path}`, upstreamUrl);
+  return parseTarget({ method: 'GET', url: `http://gateway.test/api/upstream${path}` }, upstreamUrl);
 }
 
 // What passes, and what is public: integration/relay/proxied-paths.test.ts.
@@ -42,7 +42,9 @@ describe('parseTarget()', () => {
   it.each(['http://x', 'http://a.b.c.gateway.test:8080', 'http://[::1]:4175', 'https://gateway.test'])(
     'finds the path behind "%s"',
     (base) => {
-      expect(parseTarget(`${base}/api/upstream/v1/me`, UPSTREAM)?.url).toBe(`${UPSTREAM}/v1/me`);
+      expect(parseTarget({ method: 'GET', url: `${base}/api/upstream/v1/me` }, UPSTREAM)?.url).toBe(
+        `${UPSTREAM}/v1/me`,
+      );
     },
   );
 

@@ -13,7 +13,7 @@ export function errorCode(error: unknown): string {
 }
 
 /** Where in the code the error was thrown. The message, with which the stack begins, is left out. */
-export function placeOf(cause: unknown): string {
+export function stackFrame(cause: unknown): string {
   if (!(cause instanceof Error)) return '';
   const frames = cause.stack?.slice(`${cause.name}: ${cause.message}`.length) ?? '';
   return /\n\s+(at .+)/.exec(frames)?.[1] ?? '';

@@ -1,12 +1,12 @@
 /** A request with the response to it: what handlers know of a request, and how they respond. */
 
 import type { Context } from 'elysia';
-import { type RequestRecord, recordOf } from '../record/request-record.ts';
+import { RequestRecord } from '../record/request-record.ts';
 import type { Chunk } from './body-reader.ts';
-import { describeCause, placeOf } from './error-summary.ts';
+import { describeCause, stackFrame } from './error-summary.ts';
 import { errorEnvelope, type GatewayError } from './errors.ts';
 import type { Connection } from './idle-timeout.ts';
-import { isStreamed, observedSource, type StreamedBody } from './observed-body.ts';
+import { isStreamed, observe, type StreamedBody } from './observed-body.ts';
 
 type ByteStream = ReadableStream<Chunk>;
 type Body = StreamedBody | Chunk | null;
@@ -17,24 +17,38 @@ const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-
 /** Bun sends a head and a small body in one write. This leaves room for the head. */
 export const ONE_WRITE_BYTES = 12 * 1024;
 
+type ResponseSettings = Pick<Context['set'], 'headers'>;
+const NOT_YET: ResponseSettings = { headers: {} };
+
+const exchanges = new WeakMap<Request, Exchange>();
+
+/** The exchange that was made for the request when it arrived. */
+export function exchangeOf(request: Request): Exchange {
+  return exchanges.get(request) ?? new Exchange(request, null);
+}
+
 export class Exchange implements Connection {
   readonly request: Request;
   readonly server: Connection['server'];
-  /** Elysia's settings of the response. Its headers go into whatever response is sent. */
-  readonly set: Context['set'];
   readonly record: RequestRecord;
+  readonly origin: string | null;
+  /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
+  set: ResponseSettings = NOT_YET;
+  /** Resolves when the upstream's side of a streamed body has ended, for whatever reason; undefined for other bodies. */
+  bodyEnd: Promise<void> | undefined;
 
-  constructor(request: Request, set: Context['set'], server: Connection['server']) {
+  constructor(request: Request, server: Connection['server']) {
     this.request = request;
     this.server = server;
-    this.set = set;
-    this.record = recordOf(request);
+    this.record = new RequestRecord(request);
+    this.origin = request.headers.get('origin');
+    exchanges.set(request, this);
   }
 
   /**
    * Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the record.
    *
-   * @param paidMs see {@link observedSource}
+   * @param paidMs see {@link observe}
    */
   respond(body: Body, status: number, headers: Readonly<Record<string, string>>, paidMs?: number): Response {
     const isHead = this.request.method === 'HEAD';
@@ -50,7 +64,7 @@ export class Exchange implements Connection {
     const { reason, cause, status } = failure;
     this.record.reason = reason;
     if (cause !== undefined) this.record.cause = describeCause(cause);
-    if (reason === 'internalError') this.record.cause = `${this.record.cause} ${placeOf(cause)}`.trimEnd();
+    if (reason === 'internalError') this.record.cause = `${this.record.cause} ${stackFrame(cause)}`.trimEnd();
     const { body, headers } = errorEnvelope(failure, this.request.headers.get('accept-language'));
     return this.respond(body, status, headers);
   }
@@ -78,8 +92,10 @@ export class Exchange implements Connection {
   }
 
   #observed(body: StreamedBody, paidMs?: number): ByteStream {
+    const { source, end } = observe(body, this.record, paidMs);
+    this.bodyEnd = end;
     // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
-    return Reflect.construct(ReadableStream, [observedSource(body, this.record, paidMs)]);
+    return Reflect.construct(ReadableStream, [source]);
   }
 }
 

@@ -13,6 +13,12 @@ export interface StreamedBody {
   readonly reader: BodyReader | null;
 }
 
+interface ObservedBody {
+  readonly source: Bun.DirectUnderlyingSource<Chunk>;
+  /** Resolves when the upstream's side has ended, for whatever reason. */
+  readonly end: Promise<void>;
+}
+
 export function isStreamed(body: StreamedBody | Chunk | null): body is StreamedBody {
   return body !== null && !(body instanceof Uint8Array);
 }
@@ -26,14 +32,13 @@ const EMPTY: Chunk = new Uint8Array();
  * @param paidMs for a body that is paid for: it is read to its end even when its client has disconnected, for at most
  *   this long
  */
-export function observedSource(
+export function observe(
   { firstChunk, reader }: StreamedBody,
   record: RequestRecord,
   paidMs?: number,
-): Bun.DirectUnderlyingSource<Chunk> {
+): ObservedBody {
   const allowance = new ReaderAllowance();
-  const { promise: bodyEnd, resolve: end } = Promise.withResolvers<void>();
-  record.bodyEnd = bodyEnd;
+  const { promise, resolve: end } = Promise.withResolvers<void>();
   record.bytes = 0;
   let isOver = false;
   /** When the gateway last asked the upstream for more; infinite while it is not waiting. */
@@ -89,7 +94,7 @@ export function observedSource(
     end();
     sink.end();
   };
-  return {
+  const source: Bun.DirectUnderlyingSource<Chunk> = {
     type: 'direct',
     pull: (sink) =>
       pass(sink).catch((cause) => {
@@ -105,6 +110,7 @@ export function observedSource(
       void cancelQuietly(reader);
     },
   };
+  return { source, end: promise };
 }
 
 /** Resets the connection, so that a partial body never looks complete. The error has no message, because Bun may print it. */

@@ -113,8 +113,6 @@ export class RequestRecord {
   slices: number | undefined;
   /** Whether the upstream broke off in the middle of the body. */
   brokenBody = false;
-  /** Resolves when the upstream's side of a streamed body has ended, for whatever reason. */
-  bodyEnd: Promise<void> | undefined;
 
   constructor({ headers, method }: Request) {
     this.headers = traceHeaders(headers);
@@ -148,14 +146,4 @@ export class RequestRecord {
 /** One decimal: more would only make log lines longer. */
 export function millisecondsSince(startedAt: number): number {
   return Math.round((performance.now() - startedAt) * 10) / 10;
-}
-
-const records = new WeakMap<Request, RequestRecord>();
-
-export function recordOf(request: Request): RequestRecord {
-  const known = records.get(request);
-  if (known) return known;
-  const record = new RequestRecord(request);
-  records.set(request, record);
-  return record;
 }

@@ -20,7 +20,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
       '/idp',
       async ({ session, exchange, request, set }) => {
         set.headers['cache-control'] = 'no-store';
-        const redirectUri = api.redirectUriFor(request.headers.get('origin'));
+        const redirectUri = api.redirectUriFor(exchange.origin);
         admission.identityProvider.refuseUnlessFits(1);
         const fields = await readFields(request, admission.requestBodies, SignInRequest);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);

@@ -7,7 +7,7 @@ export const PROXY_PREFIX = '/api/upstream';
 export interface UpstreamTarget {
   /** The exact address of the request to the upstream. */
   readonly url: string;
-  /** Whether the path is one of the two public playback paths without a query, which need no credentials. */
+  /** Whether it is a GET of one of the two public playback paths without a query, which needs no credentials. */
   readonly isPublic: boolean;
 }
 
@@ -35,9 +35,12 @@ const DECODING_ROUNDS = 3;
  * @returns undefined for a path outside `/v1/`, for one that another server could interpret as such, and for endpoints
  *   that respond with tokens
  */
-export function parseTarget(requestUrl: string, upstreamUrl: string): UpstreamTarget | undefined {
+export function parseTarget(
+  { method, url: requestUrl }: Pick<Request, 'method' | 'url'>,
+  upstreamUrl: string,
+): UpstreamTarget | undefined {
   const target = requestTarget(requestUrl).slice(PROXY_PREFIX.length);
-  const isPublic = PUBLIC_PATH.test(target);
+  const isPublic = method === 'GET' && PUBLIC_PATH.test(target);
   if (PLAIN.test(target) && !TOKEN_ENDPOINT.test(target)) return { url: upstreamUrl + target, isPublic };
   const url = URL.parse(upstreamUrl + target);
   if (!url?.href.startsWith(`${upstreamUrl}/v1/`) || target.includes('#')) return undefined;

@@ -1,7 +1,6 @@
 /** Relays the rest of the upstream's `/v1/` API, with the session's token or without one for public playback. */
 
 import { Elysia } from 'elysia';
-import { CALLS, type CallKind } from '../http/admission/admission.ts';
 import type { Permit } from '../http/admission/permit.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -9,7 +8,6 @@ import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { isStreamed } from '../http/observed-body.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
-import type { RequestRecord } from '../record/request-record.ts';
 import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
@@ -22,91 +20,70 @@ import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.t
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export function upstreamProxyRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
-  const { sliceBytes } = api;
+  const { sliceBytes, baseUrl: upstreamUrl } = api;
 
   /** @throws GatewayError 400 for a header that must not be forwarded, or for a GET or HEAD with a body */
-  const callOf = (
-    name: 'proxy' | 'public',
-    request: Request,
-    { url }: UpstreamTarget,
-    body?: RequestBody,
-  ): UpstreamCall => {
-    if (!body && hasBody(request)) {
-      throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
-    }
+  const callFor = ({ url, isPublic }: UpstreamTarget, request: Request, body?: RequestBody): UpstreamCall => {
+    if (!body && hasBody(request)) throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
     const { method, signal } = request;
     const headers = forwardedRequestHeaders(request);
-    return api.relayedCall(name, { method, url, headers, signal, ...(body && { body: body.bytes }) });
-  };
-
-  const relay = (
-    exchange: Exchange,
-    { url }: UpstreamTarget,
-    { body, status, headers }: UpstreamResponse,
-    vary: string,
-  ): Response => {
-    const mapping = { requestUrl: url, upstreamUrl: api.baseUrl, gatewayPath: PROXY_PREFIX };
-    return exchange.respond(body, status, relayedHeaders(headers, mapping, vary));
+    const relayed = { method, url, headers, signal, ...(body && { body: body.bytes }) };
+    return api.relayedCall(isPublic ? 'public' : 'proxy', relayed);
   };
 
   /** Reserves memory for what can arrive before the response is known, and then for what it needs. */
-  const fetchReserved = async (
-    kind: CallKind,
-    call: UpstreamCall,
+  const relay = async (
+    exchange: Exchange,
+    target: UpstreamTarget,
     permit: Permit,
     caller: Caller,
-    record: RequestRecord,
-  ): Promise<UpstreamResponse> => {
-    const waiting = permit.reserveBodySoon(CALLS[kind].bodyBytes);
+    body?: RequestBody,
+  ): Promise<Response> => {
+    const call = callFor(target, exchange.request, body);
+    const waiting = permit.reserveHead();
     if (waiting) await waiting;
     const range = longRange(call, sliceBytes);
     const upstream = await (range
-      ? fetchSliced(call, range, sliceBytes, caller, record)
+      ? fetchSliced(call, range, sliceBytes, caller, exchange.record)
       : caller.fetch(call));
     try {
       permit.reserveBody(bodyBytes(upstream, sliceBytes));
-      return upstream;
     } catch (refusal) {
       await discard(upstream);
       throw refusal;
     }
+    const mapping = { requestUrl: target.url, upstreamUrl, gatewayPath: PROXY_PREFIX };
+    const vary = target.isPublic ? VARY.public : VARY.session;
+    return exchange.respond(upstream.body, upstream.status, relayedHeaders(upstream.headers, mapping, vary));
   };
 
   const relayPublic = (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
-    const { request, record } = exchange;
-    const call = callOf('public', request, target);
     const permit = admission.enter('public', undefined);
     const caller = {
-      fetch: (each: UpstreamCall) =>
-        withoutIdleTimeout(exchange, longestMs(each), () => fetchUpstream(each, record)),
+      fetch: (call: UpstreamCall) =>
+        withoutIdleTimeout(exchange, longestMs(call), () => fetchUpstream(call, exchange.record)),
       fetchMore: fetchUpstream,
     };
-    return permit.during(record, async () =>
-      relay(exchange, target, await fetchReserved('public', call, permit, caller, record), VARY.public),
-    );
+    return permit.during(exchange, () => relay(exchange, target, permit, caller));
   };
 
   // One handler for all methods: for HEAD, a GET route of Elysia's would run its handler and set a Content-Length of 0.
   return new Elysia({ name: 'upstream-proxy' }).use(session).all(
     `${PROXY_PREFIX}/*`,
     async ({ request, session, exchange }) => {
-      const target = parseTarget(request.url, api.baseUrl);
-      if (!target) throw new GatewayError(404, 'notFound');
       const { method } = request;
+      const target = parseTarget(request, upstreamUrl);
+      if (!target) throw new GatewayError(404, 'notFound');
       if (!PROXIED_METHODS.includes(method)) throw methodNotAllowed(PROXIED_METHODS);
-      if (target.isPublic && method === 'GET') return relayPublic(exchange, target);
-      const relayWith = (kind: CallKind, body?: RequestBody) =>
-        session.during(kind, async (permit) => {
-          const call = callOf('proxy', request, target, body);
-          const upstream = await fetchReserved(kind, call, permit, session, exchange.record);
-          return relay(exchange, target, upstream, VARY.session);
-        });
-      if (method === 'GET') return relayWith('get');
-      if (method === 'HEAD') return relayWith('head');
+      if (target.isPublic) return relayPublic(exchange, target);
+      if (method === 'GET' || method === 'HEAD') {
+        const kind = method === 'GET' ? 'get' : 'head';
+        return session.during(kind, (permit) => relay(exchange, target, permit, session));
+      }
       await session.refuseIfFull('change');
       // The body is kept until the head of the response arrives, because a refresh sends it again.
       using body = await readBody(request, admission.requestBodies);
-      return await relayWith('change', body);
+      return await session.during('change', (permit) => relay(exchange, target, permit, session, body));
     },
     { parse: 'none' },
   );

@@ -81,7 +81,7 @@ export class Session {
     const admitted = (tokens: FoundTokens) => {
       const permit = this.#parts.admission.enter(kind, tokenOf(tokens));
       this.#permit = permit;
-      return permit.during(this.#exchange.record, () => work(permit));
+      return permit.during(this.#exchange, () => work(permit));
     };
     // Not an async function, because that would slow down every request.
     const read = this.readTokens();

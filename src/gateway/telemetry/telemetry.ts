@@ -1,14 +1,10 @@
 /** Observes every request to its end: writes one log line for each, and updates the metrics. */
 
 import type { Logger } from 'pino';
+import type { Exchange } from '../http/exchange.ts';
 import { isOutage } from '../http/proxy-status.ts';
 import { requestPath } from '../http/request-target.ts';
-import {
-  type CallRecord,
-  millisecondsSince,
-  type RequestRecord,
-  recordOf,
-} from '../record/request-record.ts';
+import { type CallRecord, millisecondsSince, type RequestRecord } from '../record/request-record.ts';
 import type { Metrics } from './metrics.ts';
 import type { Traces } from './traces.ts';
 
@@ -33,16 +29,16 @@ export class Telemetry {
   }
 
   /** @param handle responds to the request, synchronously or by a promise */
-  observe(request: Request, handle: () => unknown): unknown {
+  observe(exchange: Exchange, handle: () => unknown): unknown {
     const { metrics, traces } = this.#options;
-    const record = recordOf(request);
+    const { request, record } = exchange;
     record.route = this.#routeOf(request.url);
     metrics?.began(record);
     traces?.begin(request.headers, record);
     const result = handle();
     return result instanceof Promise
-      ? result.then((response) => this.#responded(request, record, response))
-      : this.#responded(request, record, result);
+      ? result.then((response) => this.#responded(exchange, response))
+      : this.#responded(exchange, result);
   }
 
   /** Makes the observer that logs and measures whether Redis responds. */
@@ -64,15 +60,16 @@ export class Telemetry {
     };
   }
 
-  #responded(request: Request, record: RequestRecord, response: unknown): unknown {
+  #responded(exchange: Exchange, response: unknown): unknown {
     if (!(response instanceof Response)) return response;
+    const { record } = exchange;
     record.status = response.status;
     record.headMs = millisecondsSince(record.startedAt);
     this.#options.metrics?.responded(record);
     // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
     const hasWaited = record.calls.length > 0 || record.reason === 'bodyIncomplete';
-    if (hasWaited && request.signal.aborted) record.clientGone = 'waiting';
-    if (record.bodyEnd) record.bodyEnd.then(() => this.#ended(record));
+    if (hasWaited && exchange.request.signal.aborted) record.clientGone = 'waiting';
+    if (exchange.bodyEnd) exchange.bodyEnd.then(() => this.#ended(record));
     else this.#ended(record);
     return response;
   }

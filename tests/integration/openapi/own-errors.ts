@@ -119,7 +119,7 @@ export const OWN_ERRORS: readonly Omit<Situation, 'isOwn'>[] = [
     environment: { MAX_IN_FLIGHT_PER_SESSION: '1' },
     headers: RETRY_LATER,
     send: (world, call) => {
-      world.admission.perSession.join('access-1', false);
+      world.admission.perSession.join('access-1', { isGeneration: false, bodyBytes: 0 });
       return request(world, call, { cookie: SIGNED_IN }, sessionPath(call));
     },
   },

@@ -126,7 +126,7 @@ describe.each(ROUTES)('$name', ({ path, call, options }) => {
     world.upstream.on(call, reply(401)).on(REFRESH, reply(401));
     await send(world, SIGNED_IN);
     const again = await send(world, SIGNED_IN);
-    expect(await envelopeMessage(again, 401)).toBe(messages.sessionEnded.en);
+    expect(await envelopeMessage(again, 401)).toBe(messages.en.sessionEnded);
     expectCleared(again);
     expect(world.upstream.calls).toEqual([call, REFRESH, call]);
   });

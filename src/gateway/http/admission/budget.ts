@@ -47,10 +47,18 @@ export class Budget {
     this.#inUse += amount;
   }
 
-  tryReserve(amount: number): boolean {
-    const fits = this.fits(amount);
-    if (fits) this.take(amount);
-    return fits;
+  /**
+   * Takes the amount when it fits, or once it does.
+   *
+   * @throws GatewayError 503 when it does not fit in time
+   */
+  async reserve(amount: number, patienceMs: number): Promise<void> {
+    const isReserved = await this.succeeds(() => {
+      const fits = this.fits(amount);
+      if (fits) this.take(amount);
+      return fits;
+    }, patienceMs);
+    if (!isReserved) throw this.refusal();
   }
 
   /** @throws GatewayError 503 when it does not fit */

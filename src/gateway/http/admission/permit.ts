@@ -1,46 +1,58 @@
 /** What one request has reserved. All of it is released together. */
 
-import type { RequestRecord } from '../../record/request-record.ts';
 import { CALL_BYTES } from '../../settings/memory.ts';
+import type { GatewayError } from '../errors.ts';
 import type { Budget } from './budget.ts';
-import type { CountedSession, SessionLimit } from './session-limit.ts';
+import type { CountedCall, CountedSession, SessionLimit } from './session-limit.ts';
 
 /** How long a call waits for memory: the heads of other responses free most of it within milliseconds. */
 const PATIENCE_MS = 1000;
 
-interface Kind {
+/** What the calls of one kind may have. */
+export interface CallRules {
+  /** How much of the ledger may be in use once the body has been reserved, and how much of it by one session. */
   readonly share: number;
   readonly sessionShare: number;
   readonly isGeneration: boolean;
+  /** How much of the response can arrive before the gateway knows its head. */
+  readonly headBytes: number;
 }
 
-export class Permit {
-  readonly #ledger: Budget;
-  readonly #perSession: SessionLimit;
+interface Counters {
+  readonly ledger: Budget;
+  readonly perSession: SessionLimit;
+}
+
+interface StreamedExchange {
+  readonly bodyEnd: Promise<void> | undefined;
+}
+
+export class Permit implements CountedCall {
+  readonly isGeneration: boolean;
+  readonly #counters: Counters;
   readonly #pool: Budget;
-  readonly #kind: Kind;
+  readonly #rules: CallRules;
   #session: CountedSession | undefined;
   #bodyBytes = 0;
   #lastUse: Promise<unknown> | undefined;
 
   /**
-   * Takes a place of the pool and the memory of a call, even when there is none.
+   * Takes one of the pool and the memory of a call, even when there is none left.
    *
-   * @param session counts the call already; undefined for public playback
+   * @param token identifies the session; undefined for public playback
    */
-  constructor(
-    { ledger, perSession }: { readonly ledger: Budget; readonly perSession: SessionLimit },
-    pool: Budget,
-    kind: Kind,
-    session: CountedSession | undefined,
-  ) {
-    this.#ledger = ledger;
-    this.#perSession = perSession;
+  constructor(counters: Counters, pool: Budget, rules: CallRules, token: string | undefined) {
+    this.isGeneration = rules.isGeneration;
+    this.#counters = counters;
     this.#pool = pool;
-    this.#kind = kind;
-    this.#session = session;
+    this.#rules = rules;
     pool.take(1);
-    ledger.take(CALL_BYTES);
+    counters.ledger.take(CALL_BYTES);
+    if (token !== undefined) this.#session = counters.perSession.join(token, this);
+  }
+
+  get bodyBytes(): number {
+    return this.#bodyBytes;
   }
 
   /**
@@ -54,36 +66,34 @@ export class Permit {
 
   /** Whether there is memory, which is reserved then. */
   tryReserveBody(bytes: number): boolean {
+    const { ledger } = this.#counters;
     const more = bytes - this.#bodyBytes;
-    if (more > 0 && !(this.#ledger.fits(more, this.#kind.share) && this.#isWithinSession(more))) return false;
+    if (more > 0 && !(ledger.fits(more, this.#rules.share) && this.#isWithinSession(more))) return false;
     this.#bodyBytes = bytes;
     if (this.#session) this.#session.bytes += more;
-    if (more > 0) this.#ledger.take(more);
-    if (more < 0) this.#ledger.release(-more);
+    if (more > 0) ledger.take(more);
+    if (more < 0) ledger.release(-more);
     return true;
   }
 
   /**
-   * Like {@link reserveBody}, but waits a moment for memory.
+   * Reserves what can arrive before the head of the response is known. It waits a moment for memory.
    *
    * @returns a promise only when it has to wait, because every call would pay for it
+   * @throws GatewayError as {@link reserveBody} does
    */
-  reserveBodySoon(bytes: number): Promise<void> | undefined {
-    if (this.tryReserveBody(bytes)) return undefined;
-    const isReserved = this.#ledger.succeeds(() => this.tryReserveBody(bytes), PATIENCE_MS);
+  reserveHead(): Promise<void> | undefined {
+    const { headBytes } = this.#rules;
+    if (this.tryReserveBody(headBytes)) return undefined;
+    const isReserved = this.#counters.ledger.succeeds(() => this.tryReserveBody(headBytes), PATIENCE_MS);
     return isReserved.then((succeeded) => {
-      if (!succeeded) throw this.#refusal(bytes);
+      if (!succeeded) throw this.#refusal(headBytes);
     });
   }
 
   /** Counts the request for the access token that its session was renewed with. @throws GatewayError 429 */
   renewed(accessToken: string): void {
-    const { isGeneration } = this.#kind;
-    const before = this.#session;
-    if (!before) return;
-    this.#session = this.#perSession.move(before, accessToken, isGeneration);
-    before.bytes -= this.#bodyBytes;
-    this.#session.bytes += this.#bodyBytes;
+    if (this.#session) this.#session = this.#counters.perSession.move(this.#session, accessToken, this);
   }
 
   /** Keeps the permit until this has ended as well. */
@@ -91,33 +101,31 @@ export class Permit {
     this.#lastUse = end;
   }
 
-  /** Releases the permit when the work, and the response body that it streams, have ended. */
-  async during<Result>(record: RequestRecord, work: () => Promise<Result>): Promise<Result> {
+  /** Releases the permit when the work, and the response body that the exchange streams, have ended. */
+  async during<Result>(exchange: StreamedExchange, work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
     } finally {
-      const lastUse = this.#lastUse ?? record.bodyEnd;
+      const lastUse = this.#lastUse ?? exchange.bodyEnd;
       if (lastUse) void lastUse.then(() => this.#release());
       else this.#release();
     }
   }
 
   #isWithinSession(more: number): boolean {
-    return (this.#session?.bytes ?? 0) + more <= this.#ledger.limit * this.#kind.sessionShare;
+    const most = this.#counters.ledger.limit * this.#rules.sessionShare;
+    return (this.#session?.bytes ?? 0) + more <= most;
   }
 
-  #refusal(bytes: number) {
-    const isWithin = this.#isWithinSession(bytes - this.#bodyBytes);
-    return isWithin ? this.#ledger.refusal() : this.#perSession.refusal();
+  #refusal(bytes: number): GatewayError {
+    const { ledger, perSession } = this.#counters;
+    return this.#isWithinSession(bytes - this.#bodyBytes) ? ledger.refusal() : perSession.refusal();
   }
 
   #release(): void {
-    const { isGeneration } = this.#kind;
-    if (this.#session) {
-      this.#session.bytes -= this.#bodyBytes;
-      this.#perSession.leave(this.#session, isGeneration);
-    }
+    const { ledger, perSession } = this.#counters;
+    if (this.#session) perSession.leave(this.#session, this);
     this.#pool.release(1);
-    this.#ledger.release(CALL_BYTES + this.#bodyBytes);
+    ledger.release(CALL_BYTES + this.#bodyBytes);
   }
 }

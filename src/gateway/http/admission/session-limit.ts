@@ -7,6 +7,13 @@ import { RETRY_LATER } from './budget.ts';
 /** 0: no limit. */
 type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession'>;
 
+/** A call, as it counts for its session. */
+export interface CountedCall {
+  readonly isGeneration: boolean;
+  /** What it has reserved for the body of its response. */
+  readonly bodyBytes: number;
+}
+
 /** A session with calls in flight. */
 export interface CountedSession {
   readonly key: bigint;
@@ -41,7 +48,7 @@ export class SessionLimit {
   }
 
   /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
-  refuseIfFull(token: string, isGeneration: boolean): void {
+  refuseIfFull(token: string, { isGeneration }: Pick<CountedCall, 'isGeneration'>): void {
     const session = this.#sessions.get(this.#keyOf(token));
     if (!session) return;
     const { maxInFlightPerSession: calls, maxGenerationsPerSession: generations } = this.#limits;
@@ -49,33 +56,29 @@ export class SessionLimit {
     if (isGeneration && generations > 0 && session.generations >= generations) throw this.refusal();
   }
 
-  /** Counts one more call of the session. @throws GatewayError as {@link refuseIfFull} does */
-  join(token: string, isGeneration: boolean): CountedSession {
-    this.refuseIfFull(token, isGeneration);
+  /** Counts one more call of the session, even beyond its limits. */
+  join(token: string, call: CountedCall): CountedSession {
     const key = this.#keyOf(token);
-    const session = this.#sessions.get(key) ?? {
-      key,
-      calls: 0,
-      generations: 0,
-      bytes: 0,
-    };
+    const session = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
     this.#sessions.set(key, session);
     session.calls++;
-    if (isGeneration) session.generations++;
+    if (call.isGeneration) session.generations++;
+    session.bytes += call.bodyBytes;
     return session;
   }
 
   /** Counts a call for the token that its session was renewed with. @throws GatewayError as {@link refuseIfFull} does */
-  move(session: CountedSession, token: string, isGeneration: boolean): CountedSession {
+  move(session: CountedSession, token: string, call: CountedCall): CountedSession {
     if (this.#keyOf(token) === session.key) return session;
-    const renewed = this.join(token, isGeneration);
-    this.leave(session, isGeneration);
-    return renewed;
+    this.refuseIfFull(token, call);
+    this.leave(session, call);
+    return this.join(token, call);
   }
 
-  leave(session: CountedSession, isGeneration: boolean): void {
+  leave(session: CountedSession, call: CountedCall): void {
     session.calls--;
-    if (isGeneration) session.generations--;
+    if (call.isGeneration) session.generations--;
+    session.bytes -= call.bodyBytes;
     if (session.calls === 0) this.#sessions.delete(session.key);
   }
 
