@@ -5,91 +5,43 @@ import { bearerChallenge } from './bearer-challenge.ts';
 import { GatewayError } from './errors.ts';
 import { type AddressMapping, mapAddress, mapLinks } from './mapped-addresses.ts';
 
+const names = (list: string) => list.trim().split(/\s+/);
+
 /** The request headers that the proxy forwards unchanged, and that a script may set. */
-const FORWARDED_REQUEST_HEADERS = [
-  'accept',
-  'accept-language',
-  'cache-control',
-  'content-encoding',
-  'content-type',
-  'idempotency-key',
-  'if-match',
-  'if-modified-since',
-  'if-none-match',
-  'if-range',
-  'if-unmodified-since',
-  'pragma',
-  'range',
-];
-
-/** The headers that a script on the studio's origin may send. trace-context.ts decides which tracing ids are used. */
-export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
-
+const FORWARDED_REQUEST_HEADERS = names(`
+  accept accept-language cache-control content-encoding content-type idempotency-key if-match if-modified-since
+  if-none-match if-range if-unmodified-since pragma range`);
 /** Browsers set `Accept-Encoding` themselves. */
 const SENT_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'accept-encoding'];
+/** The headers that a script on the studio's origin may send. trace-context.ts decides which tracing ids are used. */
+export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
 
 /** The gateway's name in `Via`, as in `Proxy-Status`. */
 const VIA = '1.1 music-gateway';
 /** Printable ASCII, at most 1 KB. */
 const SANE_VIA = /^[\t\x20-\x7e]{1,1024}$/;
-
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const CONTROL_CHARACTER = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-Creation-Id'];
-
-/** The headers of a response that tell a client when it may send the next request, besides the rate limits. */
-const CONDITION_HEADERS = new Set(['retry-after']);
 /** Matches `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and similar names. */
 const RATE_LIMIT = /^(x-)?ratelimit/;
-
+/** The headers that tell a client when it may send the next request, besides the rate limits. */
+const CONDITION_HEADERS = new Set(['retry-after']);
 /** The response headers that the proxy relays, besides the rate limits. */
 const RELAYED_HEADERS = new Set([
-  'accept-ranges',
-  'age',
-  'allow',
-  'cache-control',
-  'content-encoding',
-  'content-language',
-  'content-length',
-  'content-location',
-  'content-range',
-  'content-type',
-  'etag',
-  'expires',
-  'last-modified',
-  'link',
-  'location',
-  'retry-after',
-  'vary',
+  ...names(`
+    accept-ranges age allow cache-control content-encoding content-language content-length content-location
+    content-range content-type etag expires last-modified link location retry-after vary`),
   ...GENERATION_HEADERS.map((name) => name.toLowerCase()),
 ]);
-
 /** The headers that a script on the studio's origin may read, besides those that are always readable. */
 export const EXPOSED_HEADERS = [
   ...GENERATION_HEADERS,
-  'Accept-Ranges',
-  'Age',
-  'Allow',
-  'Content-Encoding',
-  'Content-Location',
-  'Content-Range',
-  'ETag',
-  'Link',
-  'Location',
-  'RateLimit',
-  'RateLimit-Policy',
-  'RateLimit-Limit',
-  'RateLimit-Remaining',
-  'RateLimit-Reset',
-  'Proxy-Status',
-  'Retry-After',
-  'Server-Timing',
-  'WWW-Authenticate',
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'X-Request-Id',
+  ...names(`
+    Accept-Ranges Age Allow Content-Encoding Content-Location Content-Range ETag Link Location
+    RateLimit RateLimit-Policy RateLimit-Limit RateLimit-Remaining RateLimit-Reset Proxy-Status Retry-After
+    Server-Timing WWW-Authenticate X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-Request-Id`),
 ];
 const LISTED = new Set(EXPOSED_HEADERS.map((name) => name.toLowerCase()));
 

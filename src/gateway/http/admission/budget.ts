@@ -18,47 +18,41 @@ export function overloaded(headers: Readonly<Record<string, string>> = {}): Gate
   return new GatewayError(503, 'overloaded', { headers: { ...RETRY_LATER, ...headers } });
 }
 
+/** An attempt reserves what it needs and returns true, or returns false. */
+interface Waiter {
+  readonly attempt: () => boolean;
+  readonly resolve: (succeeded: boolean) => void;
+}
+
 export class Budget {
   readonly limit: number;
-  #inUse = 0;
-  #refused = 0;
-  /** In order of arrival. Each reserves what it needs and returns true, or returns false. */
-  readonly #waiting = new Set<() => boolean>();
+  inUse = 0;
+  refused = 0;
+  /** In order of arrival. */
+  readonly #waiters = new Set<Waiter>();
 
   constructor(limit: number) {
     this.limit = limit;
   }
 
-  get inUse(): number {
-    return this.#inUse;
-  }
-
-  get refused(): number {
-    return this.#refused;
-  }
-
   /** @param share how much of the limit may be in use afterwards */
   fits(amount: number, share = 1): boolean {
-    return this.#inUse + amount <= Math.ceil(this.limit * share);
+    return this.inUse + amount <= Math.ceil(this.limit * share);
   }
 
   /** Takes the amount, even beyond the limit. */
   take(amount: number): void {
-    this.#inUse += amount;
+    this.inUse += amount;
   }
 
-  /**
-   * Takes the amount when it fits, or once it does.
-   *
-   * @throws GatewayError 503 when it does not fit in time
-   */
+  /** Takes the amount when it fits, or once it does. @throws GatewayError 503 when it does not fit in time */
   async reserve(amount: number, patienceMs: number): Promise<void> {
-    const isReserved = await this.succeeds(() => {
+    const attempt = () => {
       const fits = this.fits(amount);
       if (fits) this.take(amount);
       return fits;
-    }, patienceMs);
-    if (!isReserved) throw this.refusal();
+    };
+    if (!(await this.succeeds(attempt, patienceMs))) throw this.refusal();
   }
 
   /** @throws GatewayError 503 when it does not fit */
@@ -68,13 +62,13 @@ export class Budget {
 
   /** Counts a refusal, and returns its error. */
   refusal(): GatewayError {
-    this.#refused++;
+    this.refused++;
     return overloaded();
   }
 
   release(amount: number): void {
-    this.#inUse -= amount;
-    for (const attempt of this.#waiting) if (attempt()) this.#waiting.delete(attempt);
+    this.inUse -= amount;
+    for (const waiter of this.#waiters) if (waiter.attempt()) this.#end(waiter, true);
   }
 
   /**
@@ -83,23 +77,21 @@ export class Budget {
    */
   async succeeds(attempt: () => boolean, patienceMs: number): Promise<boolean> {
     if (attempt()) return true;
-    if (patienceMs <= 0 || this.#waiting.size >= MAX_WAITING) return false;
+    if (patienceMs <= 0 || this.#waiters.size >= MAX_WAITING) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const waiting = () => {
-      const isDone = attempt();
-      if (isDone) resolve(true);
-      return isDone;
-    };
-    this.#waiting.add(waiting);
-    const timer = setTimeout(() => {
-      this.#waiting.delete(waiting);
-      resolve(false);
-    }, patienceMs);
+    const waiter = { attempt, resolve };
+    this.#waiters.add(waiter);
+    const timer = setTimeout(() => this.#end(waiter, false), patienceMs);
     return promise.finally(() => clearTimeout(timer));
   }
 
   /** Resolves within {@link CHECK_EVERY_MS} after everything has been released. */
   async emptied(): Promise<void> {
-    while (this.#inUse) await Bun.sleep(CHECK_EVERY_MS);
+    while (this.inUse) await Bun.sleep(CHECK_EVERY_MS);
+  }
+
+  #end(waiter: Waiter, succeeded: boolean): void {
+    this.#waiters.delete(waiter);
+    waiter.resolve(succeeded);
   }
 }

@@ -32,14 +32,10 @@ export class SessionLimit {
   readonly #sessions = new Map<bigint, CountedSession>();
   /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
-  #refused = 0;
+  refused = 0;
 
   constructor(limits: Limits) {
     this.#limits = limits;
-  }
-
-  get refused(): number {
-    return this.#refused;
   }
 
   /** The number of sessions with calls in flight. */
@@ -84,7 +80,7 @@ export class SessionLimit {
 
   /** Counts a refusal, and returns its error. @see RFC 6585 section 4 */
   refusal(): GatewayError {
-    this.#refused++;
+    this.refused++;
     return new GatewayError(429, 'sessionBusy', { headers: RETRY_LATER });
   }
 
