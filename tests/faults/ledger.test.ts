@@ -177,6 +177,24 @@ describe('a full ledger', () => {
     await expectRefused(await GENERATE.send(world));
     expect(world.upstream.calls).toEqual([]);
   });
+
+  it('refuses an order that has arrived when no room is left for its audio', async () => {
+    await using world = startFilled(0);
+    const { ledger, requestBodies } = world.admission;
+    const arrived = Promise.withResolvers<void>();
+    const order = async function* () {
+      yield Buffer.from(JSON.stringify(TRACK).slice(0, 10));
+      await arrived.promise;
+      yield Buffer.from(JSON.stringify(TRACK).slice(10));
+    };
+    const headers = { 'content-type': 'application/json' };
+    const generating = GENERATE.send(world, { method: 'POST', headers, body: order() });
+    await eventually(() => requestBodies.usedBytes, 'the order to arrive');
+    fill(ledger, STREAMED_BODY_BYTES);
+    arrived.resolve();
+    await expectRefused(await generating);
+    expect(world.upstream.calls).toEqual([]);
+  });
 });
 
 describe('a generation at whose head the ledger is full', () => {

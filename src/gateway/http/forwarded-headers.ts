@@ -48,7 +48,7 @@ const LISTED = new Set(EXPOSED_HEADERS.map((name) => name.toLowerCase()));
 /** Keeps HTML from the upstream from running scripts on the origin that has the session cookies. */
 export const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
 
-/** The gateway's own `Vary`. A cache must not give one user's response to another. */
+/** The gateway's own `Vary`, without which a cache could give one user's response to another. */
 export const VARY = { public: 'Origin', session: 'Origin, Cookie' } as const;
 
 /** How each header with addresses is mapped. A header is dropped when its mapping returns undefined. */

@@ -32,7 +32,7 @@ export function proxyErrorOf(cause: unknown): ProxyError {
   );
 }
 
-/** The `Proxy-Status` header of a response that the gateway sends in place of the upstream's. */
+/** The `Proxy-Status` header of a response that the gateway sends instead of the upstream's. */
 export function proxyStatus(error: ProxyError): Readonly<Record<string, string>> {
   return { 'proxy-status': `music-gateway; error=${error}` };
 }

@@ -29,7 +29,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
     .post(
       '/generate',
       async ({ session, exchange, request }) => {
-        // The body is expensive to read, so it is read only for a session and when there is a place for the call.
+        // The body is expensive to read, so it is read only for a session and when there is room for the call.
         await session.refuseIfFull('generation');
         // The call keeps only its own JSON text. A trimmed string would keep the whole request body in memory for minutes.
         const call = api.generationCall(

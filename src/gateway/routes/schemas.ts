@@ -17,52 +17,39 @@ export function typeOf<Schema extends TSchema>(_: Schema) {
 
 /** Far above real codes and verifiers, so that nobody can send megabytes to the identity provider. */
 const MAX_SIGN_IN_CHARACTERS = 4096;
+const TRIMMED = { description: 'Trimmed before its UTF-16 code units are counted.' };
+const FLAG = { description: 'True when it is the literal `true`; anything else counts as false.' };
+const NOT_AN_OBJECT = { error: 'bodyNotAnObject' satisfies MessageKey };
+
+/** @param error the text of the 400 */
+function text(minLength: number, maxLength: number, error: MessageKey, options = {}) {
+  return Type.String({ minLength, maxLength, ...options, error });
+}
 
 /** @see RFC 7636 section 4.1: a verifier has 43 to 128 characters. The identity provider validates it. */
 export const SignInRequest = Type.Object(
   {
-    code: Type.String({
-      minLength: 1,
-      maxLength: MAX_SIGN_IN_CHARACTERS,
-      error: 'codeInvalid' satisfies MessageKey,
-    }),
-    code_verifier: Type.String({
-      minLength: 43,
-      maxLength: MAX_SIGN_IN_CHARACTERS,
-      error: 'codeVerifierInvalid' satisfies MessageKey,
-    }),
+    code: text(1, MAX_SIGN_IN_CHARACTERS, 'codeInvalid'),
+    code_verifier: text(43, MAX_SIGN_IN_CHARACTERS, 'codeVerifierInvalid'),
   },
-  { error: 'bodyNotAnObject' satisfies MessageKey },
+  NOT_AN_OBJECT,
 );
 export type SignInRequest = Static<typeof SignInRequest>;
 
-const TEXT = 'Trimmed before its UTF-16 code units are counted.';
-const FLAG = 'True when it is the literal `true`; anything else counts as false.';
-
 export const GenerationRequest = Type.Object(
   {
-    model: Type.String({
-      minLength: 1,
-      maxLength: 120,
-      description: TEXT,
-      error: 'modelInvalid' satisfies MessageKey,
-    }),
-    prompt: Type.String({
-      minLength: 1,
-      maxLength: 4100,
-      description: TEXT,
-      error: 'promptInvalid' satisfies MessageKey,
-    }),
+    model: text(1, 120, 'modelInvalid', TRIMMED),
+    prompt: text(1, 4100, 'promptInvalid', TRIMMED),
     music_length_ms: Type.Integer({
       minimum: 3000,
       maximum: 600_000,
       description: 'Milliseconds.',
       error: 'musicLengthInvalid' satisfies MessageKey,
     }),
-    force_instrumental: Type.Optional(Type.Unknown({ description: FLAG })),
-    is_public: Type.Optional(Type.Unknown({ description: FLAG })),
+    force_instrumental: Type.Optional(Type.Unknown(FLAG)),
+    is_public: Type.Optional(Type.Unknown(FLAG)),
   },
-  { error: 'bodyNotAnObject' satisfies MessageKey },
+  NOT_AN_OBJECT,
 );
 export type GenerationRequest = Static<typeof GenerationRequest>;
 

@@ -22,7 +22,7 @@ export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 export function upstreamProxyRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
   const { sliceBytes, baseUrl: upstreamUrl } = api;
 
-  /** @throws GatewayError 400 for a header that must not be forwarded, or for a GET or HEAD with a body */
+  /** @throws GatewayError 400 for a header with a control character, or for a GET or HEAD with a body */
   const callFor = ({ url, isPublic }: UpstreamTarget, request: Request, body?: RequestBody): UpstreamCall => {
     if (!body && hasBody(request)) throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
     const { method, signal } = request;

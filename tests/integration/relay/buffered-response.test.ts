@@ -31,6 +31,16 @@ describe.each(BUFFERED)('the response of $name', ({ path, options, calls }) => {
     for (const name of ['cookie', 'origin']) expect(sent.headers.has(name)).toBe(false);
   });
 
+  it('has no limits that the upstream’s Connection names', async () => {
+    const head = 'HTTP/1.1 200 OK\r\nConnection: close, X-RateLimit-Used\r\nX-RateLimit-Used: 3';
+    const lines = 'X-RateLimit-Limit: 10\r\nContent-Length: 2';
+    await using raw = await startRawWorld(`${head}\r\n${lines}\r\n\r\n{}`);
+    const { headers } = await raw.request(path, options);
+    expect(headers.get('x-ratelimit-limit')).toBe('10');
+    expect(headers.has('x-ratelimit-used')).toBe(false);
+    expect(headers.get('access-control-expose-headers')).not.toContain('x-ratelimit-used');
+  });
+
   // A session check gives a 404 another meaning.
   it.each([200, 203, 204, 302, 400, 403, ...(path === '/api/music/models' ? [404] : []), 409, 429, 500, 503])(
     'keeps the status %i, its bytes, its type and its limits, and no other header, and is not tried again',

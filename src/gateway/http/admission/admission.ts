@@ -21,8 +21,8 @@ const SIGNED_IN = {
 
 /**
  * The kinds of calls. A response of which Bun has read ahead can still be refused, but not one to a call that has changed
- * something. A generation reserves nothing for its head: it waits for minutes, and goes on without its client when there
- * is no memory.
+ * something. A generation reserves nothing for its head: it waits for minutes, and continues without its client when
+ * there is no memory.
  */
 const CALLS = {
   read: { ...SIGNED_IN, pool: 'reads' },

@@ -83,7 +83,7 @@ export class RequestBodies {
   }
 
   #fits(bytes: number): boolean {
-    // Arriving bodies, which strangers can send, must not take the memory of generations.
+    // Otherwise arriving bodies, which strangers can send, could take the memory of generations.
     const share = this.#ledger.fits(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
     return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes);
   }
