@@ -110,27 +110,20 @@ export function createGateway({
     .onRequest(({ request }) => {
       // A load balancer may check health without a Host header. Any other request without one is refused: it has no
       // absolute URL, and Elysia would look for its path in the query.
-      if (request.url === HEALTH_PATH) return;
+      if (request.url === HEALTH_PATH) return undefined;
       if (request.url.startsWith('/')) throw new GatewayError(400, 'requestInvalid');
       const exchange = exchangeOf(request);
-      if (isAllowed(exchange) || openToAll.has(requestPath(request.url))) return;
       // Returned, not thrown: a throw costs more, and any site can send such requests.
-      const refusal = new GatewayError(403, 'originNotAllowed');
-      return exchange.fail(refusal);
+      if (!isAllowed(exchange) && !openToAll.has(requestPath(request.url)))
+        return exchange.fail(new GatewayError(403, 'originNotAllowed'));
+      if (isTrustedProxy)
+        exchange.record.clientAddressHeaders = clientAddressHeaders(request, gateway.server, isTrustedProxy);
+      return undefined;
     })
     .use(new Elysia({ name: 'health' }).get(HEALTH_PATH, () => ({ service: serviceName, status: 'ok' })))
     .use(authRoutes(parts, session))
     .use(musicRoutes(parts, session))
     .use(upstreamProxyRoutes(parts, session));
-  if (isTrustedProxy) {
-    gateway.onRequest(({ request }) => {
-      exchangeOf(request).record.clientAddressHeaders = clientAddressHeaders(
-        request,
-        gateway.server,
-        isTrustedProxy,
-      );
-    });
-  }
   if (!production) {
     // Imported on request, because it would slow down the start.
     gateway.get(OPENAPI_PATH, async () => {

@@ -31,6 +31,7 @@ export class Exchange implements Connection {
   readonly request: Request;
   readonly server: Connection['server'];
   readonly record: RequestRecord;
+  /** @see RFC 6454 section 7 */
   readonly origin: string | null;
   /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
   set: ResponseSettings = NOT_YET;
