@@ -1,11 +1,7 @@
 /** Calls an HTTP server as the gateway would. */
 
 import { errorCode } from '../gateway/http/error-summary.ts';
-import {
-  type CallName,
-  type ProxyError,
-  RequestRecord,
-} from '../gateway/record/request-record.ts';
+import { type CallName, type ProxyError, RequestRecord } from '../gateway/record/request-record.ts';
 import { fetchUpstream } from '../gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../gateway/upstream/upstream-response.ts';
 import { DEADLINE_MS } from './finding.ts';

@@ -1,7 +1,12 @@
 /** Checks whether Redis lets the gateway share its refreshes there. */
 
 import { tryOut } from '../gateway/refresh/redis-commands.ts';
-import { COMMAND_TIMEOUT_MS, openLink, type RedisLink, refusalWord } from '../gateway/refresh/redis-connection.ts';
+import {
+  COMMAND_TIMEOUT_MS,
+  openLink,
+  type RedisLink,
+  refusalWord,
+} from '../gateway/refresh/redis-connection.ts';
 import { DEADLINE_MS, type Finding, shownAddress } from './finding.ts';
 import { redisConnectProblem } from './redis-connect-problem.ts';
 
