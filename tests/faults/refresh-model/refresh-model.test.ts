@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'bun:test';
 import { checkSchedules } from './check-schedules.ts';
+import type { Plan } from './commands.ts';
+import { tryEveryOrder } from './every-order.ts';
+import { FULL_PLANS, LATE_PLANS, TINY_PLANS } from './tiny-plans.ts';
 
 const RUNS = 300;
 
@@ -9,4 +12,23 @@ describe('the coordination of refreshes', () => {
     console.log(`MODEL_SEED=${seed}`);
     expect(await checkSchedules(seed, RUNS)).toBeUndefined();
   }, 60_000);
+
+  it.each<[string, readonly Plan[], preemptions: number]>([
+    ['two requests, and with one event', TINY_PLANS, 1],
+    ['what depends on time', LATE_PLANS, 1],
+    ['two requests with a sign-out, a crash and an outage', FULL_PLANS, 0],
+  ])(
+    'keeps them in every order of %s, with few preemptions',
+    async (_, plans, preemptions) => {
+      let orders = 0;
+      for (const plan of plans) {
+        const tried = await tryEveryOrder(plan, preemptions);
+        expect(tried.problem).toBeUndefined();
+        orders += tried.orders;
+      }
+      console.log(`${orders} orders`);
+      expect(orders).toBeGreaterThanOrEqual(plans.length * (preemptions === 0 ? 1 : 20));
+    },
+    60_000,
+  );
 });

@@ -1,12 +1,11 @@
 /** Runs one schedule: clients, two instances, Redis and an upstream, in the order that the scheduler chooses. */
 
-import type { Scheduler } from 'fast-check';
 import type { Command, Plan } from './commands.ts';
 import { History, type SignIn, type Token } from './history.ts';
 import { Instance, type Process, type World } from './instance.ts';
 import { RedisModel } from './redis-model.ts';
 import { UpstreamModel } from './upstream-model.ts';
-import { Stuck, VirtualTime } from './virtual-time.ts';
+import { NEXT_COMMAND, type Scheduler, Stuck, VirtualTime } from './virtual-time.ts';
 
 /** Long enough for whatever goes on when every request has ended. */
 const QUIET_MS = 30_000;
@@ -59,7 +58,7 @@ class Schedule {
   /** At least so long. The scheduler decides how much happens meanwhile. */
   async #letPass(ms: number): Promise<void> {
     let isOver = false;
-    this.#world.time.timer('the next command', ms, () => {
+    this.#world.time.timer(NEXT_COMMAND, ms, () => {
       isOver = true;
     });
     await this.#world.time.run(() => isOver);

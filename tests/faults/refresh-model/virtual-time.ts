@@ -1,6 +1,5 @@
-/** Time without a clock: fast-check's scheduler decides what happens next, and when time passes to the next timer. */
+/** Time without a clock: a scheduler decides what happens next, and when time passes to the next timer. */
 
-import type { Scheduler } from 'fast-check';
 import type { Clock } from '../../../src/gateway/refresh/clock.ts';
 
 const START = Date.UTC(2030, 0, 1);
@@ -23,6 +22,17 @@ function counted<Parameters extends unknown[], Result>(work: (...parameters: Par
 
 crypto.subtle.encrypt = counted(crypto.subtle.encrypt);
 crypto.subtle.decrypt = counted(crypto.subtle.decrypt);
+
+/** Decides which of the waiting events happens next: fast-check's scheduler, or one that tries every order. */
+export interface Scheduler {
+  schedule(task: Promise<void>, label: string): Promise<void>;
+  count(): number;
+  waitOne(): Promise<void>;
+}
+
+/** What a scheduler may have to tell from other events. */
+export const NEXT_COMMAND = 'the next command';
+export const TIME_PASSES = 'time passes';
 
 /** Thrown when nothing can happen any more, or when it never ends. */
 export class Stuck extends Error {}
@@ -65,7 +75,8 @@ export class VirtualTime {
       });
     };
     const timer = { dueAt: this.#now + Math.ceil(Math.max(0, ms)), call };
-    this.#timers.push(timer);
+    if (timer.dueAt === this.#now) call();
+    else this.#timers.push(timer);
     return () => {
       isCancelled = true;
       this.#timers = this.#timers.filter((other) => other !== timer);
@@ -99,7 +110,7 @@ export class VirtualTime {
   #offerToPass(): void {
     if (this.#isPassing || !this.#mayPassTo(this.#nextDue())) return;
     this.#isPassing = true;
-    this.#schedule('time passes', () => {
+    this.#schedule(TIME_PASSES, () => {
       this.#isPassing = false;
       // Meanwhile something may have begun that is to happen earlier.
       const next = this.#nextDue();
