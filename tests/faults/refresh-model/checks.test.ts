@@ -75,6 +75,13 @@ const CONTRADICTIONS: Readonly<Record<keyof typeof checks, (story: Story) => voi
     story.rejected(story.first, 100);
     story.ends(again, 100, 'rejected');
   },
+  'an instance sends a token once, with Redis or without': (story) => {
+    story.history.outages.push({ began: story.at(0) });
+    story.renewed(story.first, 0);
+    const again = story.request(story.first, 100);
+    story.rejected(story.first, 100);
+    story.ends(again, 100, 'rejected');
+  },
   'a pair whose access token is good is not renewed by a request with an older token': (story) => {
     const { pair } = story.renewed(story.first, 0);
     story.request(story.first, 1000);
@@ -127,6 +134,11 @@ const CONTRADICTIONS: Readonly<Record<keyof typeof checks, (story: Story) => voi
   'a response that leaves after the sign-out sets no cookies': (story) => {
     const { request, pair } = story.renewed(story.first, 0);
     story.signOut(pair, 100);
+    Object.assign(request, { leaves: story.at(200), given: pair });
+  },
+  'a response sets the newest pair that a request of its instance has had, or none': (story) => {
+    const { request, pair } = story.renewed(story.first, 0);
+    story.renewed(pair, 100);
     Object.assign(request, { leaves: story.at(200), given: pair });
   },
   'nobody waits longer than a sign-in may take while the upstream is not being asked': (story) => {

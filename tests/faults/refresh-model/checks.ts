@@ -18,6 +18,14 @@ export const checks: Readonly<Record<string, Check>> = {
       return first && !maySendAgain(facts, first, second) ? [`${nameOf(second)} was sent again`] : [];
     }),
 
+  'an instance sends a token once, with Redis or without': (facts) =>
+    facts.history.sends.flatMap((second, index) => {
+      const first = facts.history.sends
+        .slice(0, index)
+        .findLast(({ token, instance }) => token === second.token && instance === second.instance);
+      return first && !hasReasonToSendAgain(facts, first, second) ? [`${nameOf(second)} was sent again`] : [];
+    }),
+
   'a pair whose access token is good is not renewed by a request with an older token': (facts) =>
     facts.history.sends.flatMap((send) => {
       const { token, sent } = send;
@@ -180,6 +188,18 @@ export const checks: Readonly<Record<string, Check>> = {
         .map(({ token }) => `${nameOf(request)} set ${given.text} after the sign-out of ${token.text}`);
     }),
 
+  'a response sets the newest pair that a request of its instance has had, or none': (facts) =>
+    facts.undisturbed().flatMap((request) => {
+      const { token, instance, leaves, given } = request;
+      if (!leaves || !given || facts.signOutsOf(token).length > 0) return [];
+      const newest = facts.history.requests.flatMap(({ pair, ended, ...other }) =>
+        pair?.family === token.family && other.instance === instance && ended && ended.order < leaves.order
+          ? [pair.generation]
+          : [],
+      );
+      return given.generation < Math.max(0, ...newest) ? [`${nameOf(request)} set ${given.text}`] : [];
+    }),
+
   'nobody waits longer than a sign-in may take while the upstream is not being asked': (facts) =>
     facts.history.requests.flatMap((request) => {
       const { asked, ended, token } = request;
@@ -215,10 +235,14 @@ function nameOf({ token, instance }: Pick<Request | Send, 'token' | 'instance'>)
 }
 
 function maySendAgain(facts: Facts, first: Send, second: Send): boolean {
+  return facts.wasRedisAway(first.sent, second.sent) || hasReasonToSendAgain(facts, first, second);
+}
+
+/** A reason other than an outage. */
+function hasReasonToSendAgain(facts: Facts, first: Send, second: Send): boolean {
   const { token } = second;
   const { ended } = first;
   if (facts.wasIssuedAgain(token)) return true;
-  if (facts.wasRedisAway(first.sent, second.sent)) return true;
   // Without a pair there is nothing to yield.
   if (ended && ended.order < second.sent.order && first.outcome !== 'renewed') return true;
   const crash = facts.crashOf(first.instance);
