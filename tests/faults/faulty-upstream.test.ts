@@ -129,14 +129,15 @@ describe.each([
 
 describe('an error body of a generation', () => {
   it.each([
-    ['never ends', ''],
-    ['is silent after its text', 'text"}'],
-    ['is far too long', 'x'.repeat(200_000)],
-  ])('that %s yields no text, and does not keep its connection open', async (_, more) => {
+    ['never begins', ''],
+    ['never ends', '{"message":"'],
+    ['is silent after its text', '{"message":"text"}'],
+    ['is far too long', `{"message":"${'x'.repeat(200_000)}`],
+  ])('that %s yields no text, and does not keep its connection open', async (_, body) => {
     const closed = Promise.withResolvers<void>();
     await using upstream = await startRawUpstream((socket) => {
       socket.on('close', () => closed.resolve());
-      socket.write(`HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9000000\r\n\r\n{"message":"${more}`);
+      socket.write(`HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9000000\r\n\r\n${body}`);
     });
     await using world = startWorld({ TIMEOUT_READ_MS: '300', UPSTREAM_URL: upstream.url });
     expect(await envelopeMessage(await GENERATE.send(world), 429)).toBe(messages.en.generationFailed);

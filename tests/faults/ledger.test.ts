@@ -12,7 +12,10 @@ import {
   waiting,
 } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
+import { startTrackUpstream } from '../support/track-upstream.ts';
 import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
+
+type TrackUpstream = Awaited<ReturnType<typeof startTrackUpstream>>;
 
 const MiB = 1024 ** 2;
 /** Of the gateway in 256 MB. */
@@ -25,6 +28,10 @@ function startFilled(share: number): World {
   world.admission.ledger.take(LEDGER_BYTES * share);
   for (const { call } of [PLAYBACK, PROXY]) world.upstream.on(call, () => endless());
   return world;
+}
+
+async function* inOneChunk(text: string) {
+  yield text;
 }
 
 function reserved({ admission }: World): number {
@@ -78,7 +85,8 @@ describe('memory is reserved', () => {
 
   it.each([
     ['whose length is declared', () => new Response(LARGE)],
-    ['in chunks', () => new Response(new Blob([LARGE]).stream())],
+    // Bun declares the length of a stream that it knows whole.
+    ['in chunks', () => new Response(inOneChunk(LARGE))],
   ])('twice for a large body of models %s, which is otherwise refused', async (_, respond) => {
     await using world = startWorld({}, undefined, 256 * MiB);
     world.upstream.on('GET /v1/models', respond).on('GET /v1/me', () => Response.json({}));
@@ -222,9 +230,34 @@ describe('a generation at whose head the ledger is full', () => {
     expect(refused.headers.get('x-music-creation-id')).toBe('c1');
     expect(await envelopeMessage(refused, 503)).toContain('in your library');
     expect(streams.inUse).toBe(1);
+    expect(world.lines).toEqual([]);
     rest.resolve();
     await eventually(() => streams.inUse === 0, 'the generation to end');
     expect(isRead).toBe(true);
+    expect(await world.line({ status: 503 })).toMatchObject({
+      reason: 'generationNotStreamed',
+      upstream: [{ call: 'music', outcome: 200 }],
+    });
+  });
+
+  it.each([
+    ['its upstream breaks off', (upstream: TrackUpstream) => upstream.breakOff(), {}],
+    ['TIMEOUT_STREAM_MS is over', () => {}, { TIMEOUT_STREAM_MS: '300' }],
+  ])('is in flight until %s', async (_, end, environment) => {
+    await using upstream = await startTrackUpstream();
+    await using world = startWorld({ UPSTREAM_URL: upstream.url, ...environment }, undefined, 256 * MiB);
+    const { ledger, streams } = world.admission;
+    const ordered = GENERATE.send(world);
+    await upstream.arrived;
+    const free = ledger.limit - ledger.inUse;
+    ledger.take(free);
+    upstream.sendHead();
+    await envelopeMessage(await ordered, 503);
+    expect(streams.inUse).toBe(1);
+    end(upstream);
+    await upstream.closed;
+    await eventually(() => streams.inUse === 0, 'the generation to end');
+    expect(ledger.inUse).toBe(free);
   });
 });
 

@@ -132,6 +132,20 @@ describe('a full pool', () => {
     expect(world.upstream.last('POST /v1/auth/logout').body).toBe('{"refresh_token":"refresh-9"}');
   });
 
+  it('counts the wait of a sign-out for a place in its deadline', async () => {
+    await using world = startWorld({ TIMEOUT_LOGOUT_MS: '1000' });
+    const { signOuts } = world.admission;
+    world.upstream.on('POST /v1/auth/logout', () => new Promise<Response>(() => {}));
+    fill(signOuts);
+    const waiting = world.request('/api/auth/logout', { method: 'POST', cookie: SIGNED_IN });
+    await Bun.sleep(500);
+    signOuts.release(1);
+    expect((await waiting).status).toBe(200);
+    const line = await world.line({ route: '/api/auth/logout' });
+    expect(line).toMatchObject({ upstream: [{ call: 'sign-out', outcome: 'http_response_timeout' }] });
+    expect(JSON.stringify(line['upstream'])).toMatch(/"ms":[2-8]\d\d[.}]/);
+  });
+
   it('signs nobody out: a refresh without a place leaves the cookies as they are', async () => {
     await using world = startWorld();
     fill(world.admission.sessions);

@@ -52,15 +52,22 @@ const FAULTS = {
 type Fault = keyof typeof FAULTS;
 const NAMES = Object.keys(FAULTS).filter((name): name is Fault => Object.hasOwn(FAULTS, name));
 
-/** An upstream with one track. Its first responses have these faults, and the others none. */
+/**
+ * An upstream with one track. Its first responses have these faults, and the others none. The first chunk of a body may
+ * be all of it.
+ */
 class Upstream {
   readonly calls: UpstreamCall[] = [];
+  /** How many bodies were given up. */
+  cancelled = 0;
   readonly #track: Uint8Array<ArrayBuffer>;
   readonly #faults: readonly Fault[];
+  readonly #isAtOnce: boolean;
 
-  constructor(track: Uint8Array<ArrayBuffer>, faults: readonly Fault[]) {
+  constructor(track: Uint8Array<ArrayBuffer>, faults: readonly Fault[], isAtOnce = false) {
     this.#track = track;
     this.#faults = faults;
+    this.#isAtOnce = isAtOnce;
   }
 
   fetch = async (call: UpstreamCall): Promise<UpstreamResponse> => {
@@ -82,22 +89,30 @@ class Upstream {
       headers: {},
       breaks: false,
     };
-    return respond({ ...parts, ...fault(parts) }, call.bodyMode === 'buffered');
+    return respond({ ...parts, ...fault(parts) }, call.bodyMode === 'buffered', this.#isAtOnce, () => {
+      this.cancelled++;
+    });
   };
 
   fetchMore = this.fetch;
 }
 
-function respond({ status, etag, first, last, total, bytes, headers, breaks }: Parts, isBuffered: boolean) {
+function respond(
+  { status, etag, first, last, total, bytes, headers, breaks }: Parts,
+  isBuffered: boolean,
+  isAtOnce: boolean,
+  onCancel: () => void,
+) {
   const all = new Headers({ ...headers, 'content-range': `bytes ${first}-${last}/${total}` });
   if (etag) all.set('etag', etag);
   if (isBuffered && breaks) throw new TypeError('reset');
-  const body = bytes.length === 0 ? null : isBuffered ? bytes : inTwoChunks(bytes, breaks);
+  const body =
+    bytes.length === 0 ? null : isBuffered ? bytes : inChunks(bytes, breaks, isAtOnce ? 1 : 2, onCancel);
   return { status, headers: all, body };
 }
 
-function inTwoChunks(bytes: Uint8Array<ArrayBuffer>, breaks: boolean) {
-  const half = Math.ceil(bytes.length / 2);
+function inChunks(bytes: Uint8Array<ArrayBuffer>, breaks: boolean, chunks: 1 | 2, onCancel: () => void) {
+  const half = Math.ceil(bytes.length / chunks);
   const rest = half < bytes.length ? [bytes.slice(half)] : [];
   const reader = {
     async read() {
@@ -106,7 +121,9 @@ function inTwoChunks(bytes: Uint8Array<ArrayBuffer>, breaks: boolean) {
       if (breaks) throw new TypeError('reset');
       return { done: true as const };
     },
-    async cancel() {},
+    async cancel() {
+      onCancel();
+    },
   };
   return { firstChunk: bytes.slice(0, half), reader };
 }
@@ -122,23 +139,23 @@ function callFor(range: string): UpstreamCall {
   };
 }
 
-/** Reads at most so many chunks, and returns the bytes and whether they came to an end. */
-async function read({ body }: UpstreamResponse, chunks = Number.POSITIVE_INFINITY) {
+/** Reads at most so many pieces, and returns the bytes and whether they came to an end. */
+async function read({ body }: UpstreamResponse, pieces = Number.POSITIVE_INFINITY) {
   if (body === null || body instanceof Uint8Array) return { bytes: [...(body ?? [])], isWhole: true };
   const bytes = [...(body.firstChunk ?? [])];
-  for (let count = 1; count < chunks; count++) {
-    const chunk = await body.reader?.read().catch(() => undefined);
-    if (!chunk) return { bytes, isWhole: false };
-    if (chunk.done) return { bytes, isWhole: true };
-    bytes.push(...chunk.value);
+  for (let count = 1; count < pieces; count++) {
+    const piece = await body.reader?.read().catch(() => undefined);
+    if (!piece) return { bytes, isWhole: false };
+    if (piece.done) return { bytes, isWhole: true };
+    bytes.push(...piece.value);
   }
   await body.reader?.cancel();
   return { bytes, isWhole: false };
 }
 
-async function ask(upstream: Upstream, range: string, sliceBytes: number) {
+async function ask(upstream: Upstream, range: string, sliceBytes: number, timeoutMs = 1000) {
   const record = new RequestRecord(new Request('http://gateway.test'));
-  const call = callFor(range);
+  const call = { ...callFor(range), timeoutMs };
   const wanted = longRange(call, sliceBytes);
   const response = wanted ? fetchSliced(call, wanted, sliceBytes, upstream, record) : upstream.fetch(call);
   return { record, isSliced: wanted !== undefined, response: await response.catch(() => undefined) };
@@ -152,7 +169,8 @@ interface Case {
   readonly length: number | undefined;
   readonly sliceBytes: number;
   readonly faults: readonly Fault[];
-  readonly chunks: number;
+  readonly isAtOnce: boolean;
+  readonly pieces: number;
 }
 
 const anyCase: fc.Arbitrary<Case> = fc.record({
@@ -166,7 +184,8 @@ const anyCase: fc.Arbitrary<Case> = fc.record({
       maxLength: 8,
     },
   ),
-  chunks: fc.integer({ min: 1, max: 40 }),
+  isAtOnce: fc.boolean(),
+  pieces: fc.integer({ min: 1, max: 40 }),
 });
 
 /** Returns whether the sliced body came to its end; undefined for a response that is relayed as it is. */
@@ -176,9 +195,10 @@ async function judge({
   length,
   sliceBytes,
   faults,
-  chunks,
+  isAtOnce,
+  pieces,
 }: Case): Promise<boolean | undefined> {
-  const upstream = new Upstream(trackOf(size, 1), faults);
+  const upstream = new Upstream(trackOf(size, 1), faults, isAtOnce);
   const { response } = await ask(
     upstream,
     `bytes=${first}-${length === undefined ? '' : first + length}`,
@@ -188,7 +208,7 @@ async function judge({
     expect(upstream.calls.length).toBeLessThanOrEqual(2);
     return undefined;
   }
-  const { bytes, isWhole } = await read(response, chunks);
+  const { bytes, isWhole } = await read(response, pieces);
   expect(upstream.calls.length).toBeLessThanOrEqual(Math.ceil(size / sliceBytes) + 1);
   // What the first response says of the track counts.
   const total = faults[0] === 'has another total' ? size + 1 : size;
@@ -240,6 +260,7 @@ describe('fetchSliced()', () => {
     const upstream = new Upstream(trackOf(10, 1), [fault]);
     const { record, response } = await ask(upstream, 'bytes=1-', 4);
     expect(upstream.calls.map(({ headers }) => headers['range'])).toEqual(['bytes=1-4', 'bytes=1-']);
+    expect(upstream.cancelled).toBe(1);
     expect(response && (await read(response)).bytes).toEqual([...trackOf(10, 1).slice(1)]);
     expect(record.slices).toBeUndefined();
   });
@@ -258,6 +279,25 @@ describe('fetchSliced()', () => {
     await read(response, 4);
     expect(upstream.calls).toHaveLength(3);
     expect(upstream.calls.at(-1)?.signal?.aborted).toBe(true);
+  });
+
+  it('gives up the first slice when its reader leaves in the middle of it', async () => {
+    const upstream = new Upstream(trackOf(100, 1), []);
+    const { response } = await ask(upstream, 'bytes=0-', 10);
+    if (!response) throw new Error('no response');
+    await read(response, 1);
+    expect(upstream.cancelled).toBe(1);
+  });
+
+  it.each([
+    [1000, 1000],
+    [280_000, 55_000],
+  ])('with a deadline of %i ms waits %i ms for a later slice', async (timeoutMs, laterMs) => {
+    const upstream = new Upstream(trackOf(20, 1), []);
+    const { response } = await ask(upstream, 'bytes=0-', 10, timeoutMs);
+    if (!response) throw new Error('no response');
+    await read(response);
+    expect(upstream.calls.map((call) => call.timeoutMs)).toEqual([timeoutMs, laterMs]);
   });
 });
 

@@ -35,7 +35,7 @@ export class Exchange implements Connection {
   readonly origin: string | null;
   /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
   set: ResponseSettings = NOT_YET;
-  /** Resolves when the upstream's side of a streamed body has ended, for whatever reason; undefined for other bodies. */
+  /** Resolves when the upstream's side of a body that is not in memory has ended; undefined for other bodies. */
   bodyEnd: Promise<void> | undefined;
 
   constructor(request: Request, server: Connection['server']) {

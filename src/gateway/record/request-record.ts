@@ -40,9 +40,6 @@ export interface CallRecord {
   readonly ms: number;
 }
 
-/** What a call to another server needs of the record of its request. */
-export type CallerRecord = Pick<RequestRecord, 'headers' | 'clientAddressHeaders' | 'calls' | 'span'>;
-
 /** The span of a call to another server. */
 export interface CallSpan {
   /** Makes this span the parent of what the other server records. */
@@ -63,15 +60,16 @@ export interface RequestSpan {
  */
 export type RefreshResult = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
-/** The `error` codes of an identity provider; `other` is any other code. @see RFC 6749 section 5.2 */
-export type OAuthError =
-  | 'invalid_request'
-  | 'invalid_client'
-  | 'invalid_grant'
-  | 'unauthorized_client'
-  | 'unsupported_grant_type'
-  | 'invalid_scope'
-  | 'other';
+/** The `error` codes of an identity provider. @see RFC 6749 section 5.2 */
+export const OAUTH_ERRORS = [
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+] as const;
+export type OAuthError = (typeof OAUTH_ERRORS)[number] | 'other';
 
 /**
  * Contains only numbers, names from fixed lists and ids of a fixed form, apart from the client's address, and no other

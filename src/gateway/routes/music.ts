@@ -11,7 +11,6 @@ import type { SessionParts } from '../session/session.ts';
 import type { SessionPlugin } from '../session/session-plugin.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
-import type { GenerationOrder } from '../upstream/upstream-api.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { GenerationRequest, typeOf } from './schemas.ts';
@@ -45,7 +44,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
             throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
           }
           if (upstream.discarded) {
-            permit.keepUntil(upstream.discarded);
+            exchange.bodyEnd = upstream.discarded;
             throw notStreamed(upstream.headers);
           }
           const headers = generationHeaders(upstream.headers);
@@ -68,7 +67,7 @@ function notStreamed(headers: Headers): GatewayError {
 }
 
 /** @throws GatewayError 400 when a field is invalid */
-function orderOf(fields: Readonly<Record<string, unknown>> | null): GenerationOrder {
+function orderOf(fields: Readonly<Record<string, unknown>> | null) {
   // Every required field is present, if only as undefined: the first one that is invalid is the one reported.
   const { model, prompt, music_length_ms, force_instrumental, is_public } = validGeneration(
     fields && {

@@ -27,8 +27,8 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     if (!body && hasBody(request)) throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
     const { method, signal } = request;
     const headers = forwardedRequestHeaders(request);
-    const relayed = { method, url, headers, signal, ...(body && { body: body.bytes }) };
-    return api.relayedCall(isPublic ? 'public' : 'proxy', relayed);
+    const name = isPublic ? 'public' : 'proxy';
+    return api.relayedCall({ name, method, url, headers, signal, ...(body && { body: body.bytes }) });
   };
 
   /** Reserves memory for what can arrive before the response is known, and then for what it needs. */
@@ -59,10 +59,10 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
 
   const relayPublic = (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
     const permit = admission.enter('public', undefined);
+    const fetchMore = (call: UpstreamCall) => fetchUpstream(call, exchange.record);
     const caller = {
-      fetch: (call: UpstreamCall) =>
-        withoutIdleTimeout(exchange, longestMs(call), () => fetchUpstream(call, exchange.record)),
-      fetchMore: fetchUpstream,
+      fetch: (call: UpstreamCall) => withoutIdleTimeout(exchange, longestMs(call), () => fetchMore(call)),
+      fetchMore,
     };
     return permit.during(exchange, () => relay(exchange, target, permit, caller));
   };

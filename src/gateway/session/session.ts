@@ -8,7 +8,6 @@ import type { Exchange } from '../http/exchange.ts';
 import { VARY } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
-import type { CallerRecord } from '../record/request-record.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
@@ -107,7 +106,7 @@ export class Session {
    *
    * @throws GatewayError 401 when the session was signed out, 502 when the upstream cannot be reached
    */
-  async fetchMore(call: UpstreamCall, record: CallerRecord): Promise<UpstreamResponse> {
+  async fetchMore(call: UpstreamCall): Promise<UpstreamResponse> {
     const { accessToken = '', refreshToken } = this.#tokens ?? (await this.readTokens());
     const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
     // A fast download makes hundreds of these calls.
@@ -116,7 +115,7 @@ export class Session {
       if (!this.#pair) throw new GatewayError(401, 'sessionEnded');
       this.#knownUntil = performance.now() + NEWEST_FOR_MS;
     }
-    return this.#send(call, this.#pair?.accessToken ?? accessToken, record);
+    return this.#send(call, this.#pair?.accessToken ?? accessToken);
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */
@@ -206,9 +205,9 @@ export class Session {
     delete headers['server-timing'];
   }
 
-  #send(call: UpstreamCall, accessToken: string, record: CallerRecord = this.#exchange.record) {
+  #send(call: UpstreamCall, accessToken: string) {
     const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
-    return fetchUpstream({ ...call, headers }, record);
+    return fetchUpstream({ ...call, headers }, this.#exchange.record);
   }
 
   #keep(tokens: FoundTokens): FoundTokens {

@@ -2,9 +2,9 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type BodyReader, cancelQuietly, readBounded } from '../http/body-reader.ts';
+import { type BodyReader, type Chunk, cancelQuietly, readBounded } from '../http/body-reader.ts';
 import { isStreamed } from '../http/observed-body.ts';
-import { jsonOf, type UpstreamResponse } from './upstream-response.ts';
+import { chunksOf, jsonOf, type UpstreamResponse } from './upstream-response.ts';
 
 const Text = Type.String({ pattern: '\\S' });
 const ErrorObject = Type.Object({ error: Type.Object({ message: Text }) });
@@ -17,35 +17,25 @@ const LIMIT_BYTES = 64 * 1024;
  * Does not wait for the rest of the body.
  */
 export async function readErrorMessage(
-  response: UpstreamResponse,
+  { body }: UpstreamResponse,
   timeoutMs: number,
 ): Promise<string | undefined> {
-  const body = isStreamed(response.body)
-    ? await readStart(response.body.reader, timeoutMs)
-    : jsonOf(response);
-  if (Value.Check(ErrorObject, body)) return body.error.message;
-  if (Value.Check(MessageObject, body)) return body.message;
+  const error = jsonOf({ body: isStreamed(body) ? await readStart(body.reader, timeoutMs) : body });
+  if (Value.Check(ErrorObject, error)) return error.error.message;
+  if (Value.Check(MessageObject, error)) return error.message;
   return undefined;
 }
 
-async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<unknown> {
-  let isLate = false;
-  const deadline = setTimeout(() => {
-    isLate = true;
-    void cancelQuietly(reader);
-  }, timeoutMs);
+/** Returns null when the body is too large, late or incomplete. */
+async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<Chunk | null> {
+  const late = Promise.withResolvers<undefined>();
+  const deadline = setTimeout(late.resolve, timeoutMs);
   try {
-    const bytes = await readBounded(chunksOf(reader), LIMIT_BYTES);
-    return bytes && !isLate ? JSON.parse(bytes.toString()) : undefined;
+    return (await Promise.race([readBounded(chunksOf(reader), LIMIT_BYTES), late.promise])) ?? null;
   } catch {
-    // A body that is late, incomplete or not JSON contains no text for the user.
-    return undefined;
+    return null;
   } finally {
     clearTimeout(deadline);
     void cancelQuietly(reader);
   }
-}
-
-async function* chunksOf(reader: BodyReader | null) {
-  for (let read = await reader?.read(); read?.value; read = await reader?.read()) yield read.value;
 }

@@ -3,38 +3,18 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { GatewayError } from '../http/errors.ts';
-import type { OAuthError, RequestRecord } from '../record/request-record.ts';
+import { OAUTH_ERRORS, type RequestRecord } from '../record/request-record.ts';
 import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
-import type { FailureTexts } from './call-failure.ts';
 import { authenticate } from './client-authentication.ts';
-import { fetchUpstream } from './fetch-upstream.ts';
+import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { Token } from './token-pair.ts';
 import { isSuccess, jsonOf } from './upstream-response.ts';
 
-export interface AuthorizationGrant {
-  readonly code: string;
-  readonly codeVerifier: string;
-  /** The one with which the code was requested. */
-  readonly redirectUri: string;
-}
-
-const FAILURE_TEXTS: FailureTexts = {
-  unreachable: 'identityProviderUnreachable',
-  late: 'identityProviderTimeout',
-  invalid: 'identityProviderInvalid',
-};
+/** The redirect URI is the one with which the code was requested. */
+export type AuthorizationGrant = Readonly<Record<'code' | 'codeVerifier' | 'redirectUri', string>>;
 
 const TokenResponse = Type.Object({ access_token: Token });
 const ErrorResponse = Type.Object({ error: Type.String() });
-
-const OAUTH_ERRORS: readonly OAuthError[] = [
-  'invalid_request',
-  'invalid_client',
-  'invalid_grant',
-  'unauthorized_client',
-  'unsupported_grant_type',
-  'invalid_scope',
-];
 
 /**
  * @returns the identity access token
@@ -54,38 +34,34 @@ export async function exchangeCode(
     client_id: provider.clientId,
     redirect_uri: redirectUri,
   });
-  const authentication = await authenticate(provider, form);
-  const response = await fetchUpstream(
-    {
-      name: 'token',
-      method: 'POST',
-      url: provider.tokenUrl,
-      headers: {
-        accept: 'application/json',
-        'content-type': 'application/x-www-form-urlencoded',
-        ...authentication,
-      },
-      body: form.toString(),
-      timeoutMs,
-      bodyMode: 'buffered',
-      texts: FAILURE_TEXTS,
+  const headers = {
+    accept: 'application/json',
+    'content-type': 'application/x-www-form-urlencoded',
+    // Adds fields to the form as well.
+    ...(await authenticate(provider, form)),
+  };
+  const call: UpstreamCall = {
+    name: 'token',
+    method: 'POST',
+    url: provider.tokenUrl,
+    headers,
+    body: form.toString(),
+    timeoutMs,
+    bodyMode: 'buffered',
+    texts: {
+      unreachable: 'identityProviderUnreachable',
+      late: 'identityProviderTimeout',
+      invalid: 'identityProviderInvalid',
     },
-    record,
-  );
+  };
+  const response = await fetchUpstream(call, record);
   const body = jsonOf(response);
   if (isSuccess(response) && Value.Check(TokenResponse, body)) return body.access_token;
-  record.oauthError = oauthErrorOf(body);
+  if (Value.Check(ErrorResponse, body)) {
+    record.oauthError = OAUTH_ERRORS.find((each) => each === body.error) ?? 'other';
+  }
   const status = response.status >= 400 ? response.status : 401;
-  throw new GatewayError(status, refusalText(status, record.oauthError));
-}
-
-function oauthErrorOf(body: unknown): OAuthError | undefined {
-  if (!Value.Check(ErrorResponse, body)) return undefined;
-  return OAUTH_ERRORS.find((each) => each === body.error) ?? 'other';
-}
-
-/** A wrong registration and a failure of the provider have texts of their own, because the user is not to blame. */
-function refusalText(status: number, error: OAuthError | undefined) {
-  if (error === 'invalid_client') return 'clientRefused';
-  return status >= 500 ? 'identityProviderFailed' : 'signInRefused';
+  // The user is to blame neither for a wrong registration nor for a failure of the provider.
+  const failed = status >= 500 ? 'identityProviderFailed' : 'signInRefused';
+  throw new GatewayError(status, record.oauthError === 'invalid_client' ? 'clientRefused' : failed);
 }

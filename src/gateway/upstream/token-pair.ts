@@ -1,6 +1,6 @@
-/** Parses the access and refresh token in the upstream's responses to sign-in and refresh. */
+/** Reads the access and refresh token from the upstream's responses to sign-in and refresh. */
 
-import { type Static, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isSuccess, jsonOf, type UpstreamResponse } from './upstream-response.ts';
 
@@ -12,7 +12,6 @@ const TokenFields = Type.Object({
   refresh_token: Token,
   expires_in: Type.Optional(Type.Unknown()),
 });
-
 const WrappedTokenFields = Type.Object({ data: TokenFields });
 
 export interface TokenPair {
@@ -26,27 +25,22 @@ const DEFAULT_EXPIRES_IN_SECONDS = 900;
 const MAX_EXPIRES_IN_SECONDS = 400 * 24 * 60 * 60;
 
 /**
- * Returns the token pair of a JSON body, from its top level or its `data`; undefined when there is no valid one.
+ * Returns the pair in a successful response, from the top level of its JSON or from its `data`; undefined when there is
+ * no valid one.
  *
  * @see RFC 6749 section 5.1
  */
-function parseTokenPair(body: unknown): TokenPair | undefined {
-  const fields = Value.Check(TokenFields, body) ? body : dataOf(body);
-  if (!fields) return undefined;
-  return {
-    accessToken: fields.access_token,
-    refreshToken: fields.refresh_token,
-    expiresInSeconds: parseExpiresIn(fields.expires_in),
-  };
-}
-
-/** Returns the pair in a successful response; undefined when the response failed or has no valid pair. */
 export function readTokenPair(response: UpstreamResponse): TokenPair | undefined {
-  return isSuccess(response) ? parseTokenPair(jsonOf(response)) : undefined;
-}
-
-function dataOf(body: unknown): Static<typeof TokenFields> | undefined {
-  return Value.Check(WrappedTokenFields, body) ? body.data : undefined;
+  const body = isSuccess(response) ? jsonOf(response) : undefined;
+  const wrapped = Value.Check(WrappedTokenFields, body) ? body.data : undefined;
+  const fields = Value.Check(TokenFields, body) ? body : wrapped;
+  return (
+    fields && {
+      accessToken: fields.access_token,
+      refreshToken: fields.refresh_token,
+      expiresInSeconds: parseExpiresIn(fields.expires_in),
+    }
+  );
 }
 
 function parseExpiresIn(value: unknown): number {

@@ -3,7 +3,7 @@
 import type { Admission } from '../http/admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
-import type { RequestRecord } from '../record/request-record.ts';
+import type { CallName, RequestRecord } from '../record/request-record.ts';
 import { redirectUriFor } from '../settings/identity-provider-settings.ts';
 import type { Settings } from '../settings/settings.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
@@ -16,17 +16,6 @@ export type RefreshVerdict =
   | { readonly kind: 'renewed'; readonly pair: TokenPair }
   | { readonly kind: 'rejected' }
   | { readonly kind: 'unreachable'; readonly cause: unknown };
-
-/** The fields of a generation, as sent to the upstream. */
-export interface GenerationOrder {
-  readonly model: string;
-  readonly prompt: string;
-  readonly music_length_ms: number;
-  readonly force_instrumental: boolean;
-  readonly is_public: boolean;
-}
-
-type RelayedRequest = Pick<UpstreamCall, 'method' | 'url' | 'headers' | 'body' | 'signal'>;
 
 export class UpstreamApi {
   /** Without a trailing slash; may have a path prefix. */
@@ -45,11 +34,7 @@ export class UpstreamApi {
     this.#admission = admission;
   }
 
-  /**
-   * The redirect URI with which a page of this origin signs in.
-   *
-   * @throws GatewayError 403 when there is none
-   */
+  /** @throws GatewayError 403 when there is no redirect URI with which a page of this origin could sign in */
   redirectUriFor(origin: string | null): string {
     const uri = redirectUriFor(this.#settings.identityProvider.redirectUris, origin);
     if (uri === undefined) throw new GatewayError(403, 'signInNotSetUp');
@@ -97,7 +82,9 @@ export class UpstreamApi {
       const pair = readTokenPair(response);
       if (pair) return { kind: 'renewed', pair };
       const isKept = this.#settings.refreshOutage === 'keep' && isOutage(response.status);
-      return isKept ? { kind: 'unreachable', cause: outage() } : { kind: 'rejected' };
+      if (!isKept) return { kind: 'rejected' };
+      const headers = proxyStatus('destination_unavailable');
+      return { kind: 'unreachable', cause: new GatewayError(502, 'upstreamUnreachable', { headers }) };
     } catch (cause) {
       return { kind: 'unreachable', cause };
     }
@@ -125,22 +112,15 @@ export class UpstreamApi {
     return status;
   }
 
-  /** Session check and models: their responses are decoded and in memory. */
+  /** Session check and models. */
   readCall(name: 'me' | 'models', signal: AbortSignal): UpstreamCall {
     const url = `${this.baseUrl}/v1/${name}`;
-    return {
-      name,
-      method: 'GET',
-      url,
-      headers: {},
-      timeoutMs: this.timeouts.readMs,
-      bodyMode: 'buffered',
-      signal,
-    };
+    const timeoutMs = this.timeouts.readMs;
+    return { name, method: 'GET', url, headers: {}, timeoutMs, bodyMode: 'buffered', signal };
   }
 
   /** Has no signal: a generation is paid for, so it continues when the client disconnects. */
-  generationCall(order: GenerationOrder, idempotencyKey: string | null): UpstreamCall {
+  generationCall(order: object, idempotencyKey: string | null): UpstreamCall {
     return {
       name: 'music',
       method: 'POST',
@@ -158,34 +138,24 @@ export class UpstreamApi {
     };
   }
 
-  relayedCall(name: 'proxy' | 'public', request: RelayedRequest): UpstreamCall {
-    return { ...request, name, timeoutMs: this.timeouts.streamMs, bodyMode: 'streamed' };
+  relayedCall(request: Omit<UpstreamCall, 'timeoutMs' | 'bodyMode'>): UpstreamCall {
+    return { ...request, timeoutMs: this.timeouts.streamMs, bodyMode: 'streamed' };
   }
 
   #post(
-    name: UpstreamCall['name'],
+    name: CallName,
     path: string,
     timeoutMs: number,
-    body: Readonly<Record<string, string>>,
+    fields: Readonly<Record<string, string>>,
     record: RequestRecord,
-    headers?: Readonly<Record<string, string>>,
+    authorization?: { readonly authorization: string },
   ): Promise<UpstreamResponse> {
+    const headers = { accept: 'application/json', 'content-type': 'application/json', ...authorization };
+    const body = JSON.stringify(fields);
+    const url = this.baseUrl + path;
     return fetchUpstream(
-      {
-        name,
-        method: 'POST',
-        url: this.baseUrl + path,
-        headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
-        body: JSON.stringify(body),
-        timeoutMs,
-        bodyMode: 'buffered',
-      },
+      { name, method: 'POST', url, headers, body, timeoutMs, bodyMode: 'buffered' },
       record,
     );
   }
-}
-
-function outage(): GatewayError {
-  const headers = proxyStatus('destination_unavailable');
-  return new GatewayError(502, 'upstreamUnreachable', { headers });
 }

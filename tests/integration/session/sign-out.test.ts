@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
+import { eventually } from '../../support/eventually.ts';
 import { fill } from '../../support/long-calls.ts';
 import { CLOSED, LOGOUT, pair, REFRESH, reply, signOut, silence } from '../../support/session-calls.ts';
 import {
@@ -151,6 +152,17 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
     fill(world.admission.signOuts);
     await expectSignedOut(await signOut(world, REFRESH_ONLY));
     expect(world.upstream.calls).toEqual([]);
+  });
+
+  it('waits for a place for the refresh', async () => {
+    await using world = startRevoking();
+    const { signOuts, ledger } = world.admission;
+    fill(signOuts);
+    const signedOut = signOut(world, REFRESH_ONLY);
+    await eventually(() => ledger.inUse > 0, 'the refresh to wait');
+    signOuts.release(1);
+    await expectSignedOut(await signedOut);
+    expect(world.upstream.calls).toEqual([REFRESH, LOGOUT]);
   });
 
   it('does not bring the session back here', async () => {

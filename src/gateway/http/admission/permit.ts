@@ -34,7 +34,6 @@ export class Permit implements CountedCall {
   readonly #rules: CallRules;
   #session: CountedSession | undefined;
   #bodyBytes = 0;
-  #lastUse: Promise<unknown> | undefined;
 
   /**
    * Takes one of the pool and the memory of a call, even when there is none left.
@@ -96,18 +95,12 @@ export class Permit implements CountedCall {
     if (this.#session) this.#session = this.#counters.perSession.move(this.#session, accessToken, this);
   }
 
-  /** Keeps the permit until this has ended as well. */
-  keepUntil(end: Promise<unknown>): void {
-    this.#lastUse = end;
-  }
-
   /** Releases the permit when the work, and the response body that the exchange streams, have ended. */
   async during<Result>(exchange: StreamedExchange, work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
     } finally {
-      const lastUse = this.#lastUse ?? exchange.bodyEnd;
-      if (lastUse) void lastUse.then(() => this.#release());
+      if (exchange.bodyEnd) void exchange.bodyEnd.then(() => this.#release());
       else this.#release();
     }
   }

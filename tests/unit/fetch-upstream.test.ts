@@ -1,0 +1,146 @@
+import { describe, expect, it, spyOn } from 'bun:test';
+import type { Socket } from 'node:net';
+import { GatewayError } from '../../src/gateway/http/errors.ts';
+import { RequestRecord } from '../../src/gateway/record/request-record.ts';
+import { fetchUpstream, type UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
+import { awaitFirstByte } from '../../src/gateway/upstream/upstream-response.ts';
+import { startRawUpstream } from '../support/raw-upstream.ts';
+
+const HEAD = 'HTTP/1.1 200 OK\r\n';
+
+/** An upstream that responds to each call with these bytes, and then waits. */
+async function start(bytes: string) {
+  const connected = Promise.withResolvers<Socket>();
+  const closed = Promise.withResolvers<void>();
+  const upstream = await startRawUpstream((socket) => {
+    socket.on('close', () => closed.resolve()).write(bytes);
+    connected.resolve(socket);
+  });
+  const record = new RequestRecord(new Request('http://gateway.test'));
+  const call = (options: Partial<UpstreamCall> = {}) => {
+    const plain = {
+      name: 'proxy',
+      method: 'GET',
+      headers: {},
+      timeoutMs: 5000,
+      bodyMode: 'streamed',
+    } as const;
+    return fetchUpstream({ ...plain, url: upstream.url, ...options }, record);
+  };
+  return {
+    call,
+    record,
+    socket: connected.promise,
+    closed: closed.promise,
+    connections: () => upstream.connections,
+    [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
+  };
+}
+
+async function failureOf(call: Promise<unknown>): Promise<unknown> {
+  return call.then(
+    () => undefined,
+    (error) => error,
+  );
+}
+
+function noRoom(): never {
+  throw new GatewayError(503, 'overloaded');
+}
+
+describe('fetchUpstream()', () => {
+  it('sends nothing for a client that has disconnected before the call', async () => {
+    await using upstream = await start('');
+    expect(await failureOf(upstream.call({ signal: AbortSignal.abort() }))).toBeInstanceOf(GatewayError);
+    expect(upstream.record.calls).toMatchObject([{ call: 'proxy', outcome: 'client_gone' }]);
+    expect(upstream.connections()).toBe(0);
+  });
+
+  it("leaves a body alone when its client's signal is aborted after the call has returned", async () => {
+    await using upstream = await start(`${HEAD}Content-Length: 100000\r\n\r\nfirst`);
+    const client = new AbortController();
+    const { body } = await upstream.call({ signal: client.signal });
+    if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
+    client.abort();
+    (await upstream.socket).write('second');
+    expect(Buffer.from((await body.reader?.read())?.value ?? '').toString()).toBe('second');
+    await body.reader?.cancel();
+  });
+
+  it.each<[name: string, bytes: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
+    [
+      'is a redirect instead of a track',
+      'HTTP/1.1 302 Found',
+      { bodyMode: 'begun' },
+      502,
+      'http_protocol_error',
+    ],
+    ['has a status that HTTP does not have', 'HTTP/1.1 600 Odd', {}, 502, 'http_protocol_error'],
+    [
+      'has no room',
+      'HTTP/1.1 200 OK',
+      { bodyMode: 'buffered', admitLarge: noRoom },
+      503,
+      'connection_limit_reached',
+    ],
+  ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {
+    await using upstream = await start(`${line}\r\nContent-Length: 100000\r\n\r\nsome`);
+    // Keeps the response, because the garbage collector would close its connection as well.
+    using _fetch = spyOn(globalThis, 'fetch');
+    expect(await failureOf(upstream.call(call))).toMatchObject({ status });
+    await upstream.closed;
+    expect(upstream.record.calls).toMatchObject([{ outcome }]);
+  });
+
+  it('gives a small body no more time than the deadline of its call', async () => {
+    await using upstream = await start(`${HEAD}Content-Length: 5\r\n\r\nab`);
+    const failure = await failureOf(upstream.call({ timeoutMs: 200 }));
+    expect(failure).toMatchObject({ status: 502, key: 'upstreamTimeout' });
+  });
+
+  it.each([
+    [1000, 300_000],
+    [400_000, 400_000],
+  ])('with a deadline of %i ms has an idle timer of %i ms', async (timeoutMs, idleMs) => {
+    await using upstream = await start(`${HEAD}Content-Length: 0\r\n\r\n`);
+    using fetched = spyOn(globalThis, 'fetch');
+    await upstream.call({ timeoutMs });
+    expect(fetched.mock.calls).toMatchObject([[expect.any(String), { timeout: idleMs }]]);
+  });
+
+  it.each([
+    ['a call', false, 1],
+    ['no later slice', true, 0],
+  ])('lists %s in the record, and makes a span of it', async (_, isLaterSlice, times) => {
+    await using upstream = await start(`${HEAD}Content-Length: 0\r\n\r\n`);
+    let spans = 0;
+    const beginCall = () => {
+      spans++;
+      return { headers: { traceparent: '' }, end() {} };
+    };
+    upstream.record.span = { beginCall, end() {} };
+    await upstream.call({ isLaterSlice });
+    expect({ calls: upstream.record.calls.length, spans }).toEqual({ calls: times, spans: times });
+  });
+});
+
+describe('awaitFirstByte()', () => {
+  const streamOf = (...chunks: string[]) => {
+    const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(Buffer.from(chunk));
+        controller.close();
+      },
+    });
+    return new Response(stream).body;
+  };
+
+  it.each([
+    ['after empty chunks', ['', '', 'first', 'second'], 'first'],
+    ['of a body of empty chunks', ['', ''], undefined],
+    ['of an empty body', [], undefined],
+  ])('finds the first byte %s', async (_, chunks, first) => {
+    const body = await awaitFirstByte(streamOf(...chunks));
+    expect(body?.firstChunk && Buffer.from(body.firstChunk).toString()).toBe(first);
+  });
+});
