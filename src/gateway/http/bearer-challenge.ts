@@ -1,4 +1,4 @@
-/** Reads in `WWW-Authenticate` whether the upstream refuses a request for another reason than an expired token. */
+/** Decides from `WWW-Authenticate` whether a 401 asks for a new token, or for something else, such as another sign-in. */
 
 /** A longer header is not read. */
 const LONGEST = 4096;
@@ -18,7 +18,7 @@ type Challenge = Map<string, string>;
 
 /** Whether a new access token may help: not when the upstream has named another error than `invalid_token`. */
 export function mayNeedNewToken({ status, headers }: Pick<Response, 'status' | 'headers'>): boolean {
-  return status === 401 && bearerChallenge(headers.get('www-authenticate') ?? '') === undefined;
+  return status === 401 && bearerChallenge(headers.get('www-authenticate')) === undefined;
 }
 
 /**
@@ -27,12 +27,12 @@ export function mayNeedNewToken({ status, headers }: Pick<Response, 'status' | '
  *
  * @see RFC 6750 section 3, RFC 9470 section 3
  */
-export function bearerChallenge(header: string): string | undefined {
-  if (header.length > LONGEST) return undefined;
-  const naming = parseBearer(header).filter((challenge) => challenge.get('error'));
-  if (!naming.length || naming.some((challenge) => challenge.get('error') === 'invalid_token'))
+export function bearerChallenge(header: string | null): string | undefined {
+  if (header === null || header.length > LONGEST) return undefined;
+  const challenges = parseBearer(header).filter((challenge) => challenge.get('error'));
+  if (!challenges.length || challenges.some((challenge) => challenge.get('error') === 'invalid_token'))
     return undefined;
-  return naming.map(written).join(', ');
+  return challenges.map(written).join(', ');
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Reads bodies: up to a bound, or to an end that nobody waits for. */
+/** Reads a body up to a bound, or ends a body that nobody gets. */
 
 import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 

@@ -26,11 +26,11 @@ export function clientAddressHeaders(
 }
 
 /**
- * Follows the chain of proxies back from the peer: a trusted one has named its client in the last entry that is left.
- * The first address that is not trusted is the client's, because nobody vouches for what that one has written. An entry
- * that is not an address ends the chain too.
+ * Follows the chain of proxies back from the peer: each trusted one has appended the address of its client. The first
+ * address that is not trusted is the client's, because it could have made up the entries before. An entry that is not an
+ * address ends the chain too.
  *
- * The header counts even when `Connection` names it. Otherwise a client could have the proxy's entry ignored.
+ * The header counts even when `Connection` names it. Otherwise a client could make the gateway ignore the proxy's entry.
  *
  * @param forwardedFor the value of `X-Forwarded-For`; no other header, because a proxy that does not know it passes a
  *   client's own on

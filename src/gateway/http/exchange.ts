@@ -22,6 +22,17 @@ const NOT_YET: ResponseSettings = { headers: {} };
 
 const exchanges = new WeakMap<Request, Exchange>();
 
+/** Path and query as the client wrote them: `new URL` would normalise them, and costs more. */
+export function requestTarget(url: string): string {
+  return url.slice(url.indexOf('/', url.indexOf('://') + 3));
+}
+
+export function requestPath(url: string): string {
+  const target = requestTarget(url);
+  const query = target.indexOf('?');
+  return query === -1 ? target : target.slice(0, query);
+}
+
 /** The exchange that was made for the request when it arrived. */
 export function exchangeOf(request: Request): Exchange {
   return exchanges.get(request) ?? new Exchange(request, null);

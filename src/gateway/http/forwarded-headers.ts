@@ -53,10 +53,10 @@ export const VARY = { public: 'Origin', session: 'Origin, Cookie' } as const;
 
 /** How each header with addresses is mapped. A header is dropped when its mapping returns undefined. */
 const MAPPED = [
-  ['location', mapAddress] as const,
-  ['content-location', mapAddress] as const,
-  ['link', mapLinks] as const,
-];
+  ['location', mapAddress],
+  ['content-location', mapAddress],
+  ['link', mapLinks],
+] as const;
 
 /** @see RFC 9110 section 5.6.2 */
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
@@ -135,34 +135,29 @@ export function conditionHeaders(upstream: Headers): Record<string, string> {
  */
 function passing(upstream: Headers, listed: ReadonlySet<string>): Record<string, string> {
   const headers: Record<string, string> = {};
-  let connection: string | null = null;
   let hasRateLimits = false;
   upstream.forEach((value, name) => {
-    if (listed.has(name)) headers[name] = value;
-    else if (RATE_LIMIT.test(name)) {
-      headers[name] = value;
-      hasRateLimits = true;
-    } else if (name === 'connection') connection = value;
-    else if (name === 'www-authenticate') addChallenge(value, headers);
+    const isRateLimit = RATE_LIMIT.test(name);
+    hasRateLimits ||= isRateLimit;
+    if (isRateLimit || listed.has(name)) headers[name] = value;
   });
-  dropNamed(connection, headers);
+  const challenge = bearerChallenge(upstream.get('www-authenticate'));
+  if (challenge !== undefined) headers['www-authenticate'] = challenge;
+  dropNamed(upstream.get('connection'), headers);
   if (hasRateLimits) exposeRateLimits(headers);
   return headers;
+}
+
+/** Lets scripts read all rate limits. Each is named, because in CORS `*` has no meaning for requests with credentials. */
+function exposeRateLimits(headers: Record<string, string>): void {
+  const unlisted = Object.keys(headers).filter((name) => RATE_LIMIT.test(name) && !LISTED.has(name));
+  if (unlisted.length)
+    headers['access-control-expose-headers'] = [...EXPOSED_HEADERS, ...unlisted].join(', ');
 }
 
 /** Drops the headers that `Connection` names, because they apply to one hop only. */
 function dropNamed(connection: string | null, headers: Record<string, string>): void {
   for (const name of namedByConnection(connection)) delete headers[name];
-}
-
-/**
- * Lets scripts read the rate limits that {@link EXPOSED_HEADERS} does not list. Each is named, because `*` has no meaning
- * for requests with credentials in CORS.
- */
-function exposeRateLimits(headers: Record<string, string>): void {
-  const unlisted = Object.keys(headers).filter((name) => RATE_LIMIT.test(name) && !LISTED.has(name));
-  if (unlisted.length)
-    headers['access-control-expose-headers'] = [...EXPOSED_HEADERS, ...unlisted].join(', ');
 }
 
 /** @see RFC 9110 section 12.5.5: `*` includes every name. */
@@ -174,9 +169,4 @@ function mergedVary(own: string, upstream: string): string {
     if (TOKEN.test(name) && !names.has(name.toLowerCase())) names.set(name.toLowerCase(), name);
   }
   return [...names.values()].join(', ');
-}
-
-function addChallenge(header: string, headers: Record<string, string>): void {
-  const challenge = bearerChallenge(header);
-  if (challenge !== undefined) headers['www-authenticate'] = challenge;
 }

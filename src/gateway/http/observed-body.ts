@@ -1,4 +1,4 @@
-/** Passes a streamed body on and observes how it ends: Bun's own stream reports neither its size nor how it ended. */
+/** Streams a body and observes how it ends: Bun's own streams report neither their size nor how they ended. */
 
 import type { RequestRecord } from '../record/request-record.ts';
 import { type BodyReader, type Chunk, cancelQuietly, drain } from './body-reader.ts';
@@ -26,11 +26,10 @@ export function isStreamed(body: StreamedBody | Chunk | null): body is StreamedB
 const EMPTY: Chunk = new Uint8Array();
 
 /**
- * Yields the same bytes, and notes in the record how many and how the body ends. Each chunk is sent before the next one
- * is read. A direct source copies less than any other, and its connection closes at once when it fails.
+ * Makes a source of the same bytes, and notes in the record how many are sent and how the body ends. Each chunk is sent
+ * before the next one is read. A direct source copies less than any other, and its connection closes at once when it fails.
  *
- * @param paidMs for a body that is paid for: it is read to its end even when its client has disconnected, for at most
- *   this long
+ * @param paidMs how long a body that is paid for is still read after its client has disconnected; undefined for others
  */
 export function observe(
   { firstChunk, reader }: StreamedBody,

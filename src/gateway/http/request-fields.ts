@@ -20,8 +20,8 @@ const LEFT_BRACE = '{'.charCodeAt(0);
 const RIGHT_BRACE = '}'.charCodeAt(0);
 
 /**
- * Returns the fields that the schema names; null when the body has no fields or another content type. It does not check
- * them.
+ * Returns each field that the schema names, undefined when it is absent, without checking it; null when the body has no
+ * fields or another content type.
  *
  * @throws GatewayError as {@link readBody} and {@link parseFields} do
  */
@@ -33,8 +33,9 @@ export async function readFields(
   using body = await readBody(request, bodies);
   const fields = parseFields(request.headers.get('content-type'), body.bytes);
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return null;
+  const given = new Map<string, unknown>(Object.entries(fields));
   // The other fields would stay in memory until the request has ended.
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(properties, name)));
+  return Object.fromEntries(Object.keys(properties).map((name) => [name, given.get(name)]));
 }
 
 /**

@@ -68,14 +68,8 @@ function notStreamed(headers: Headers): GatewayError {
 
 /** @throws GatewayError 400 when a field is invalid */
 function orderOf(fields: Readonly<Record<string, unknown>> | null) {
-  // Every required field is present, if only as undefined: the first one that is invalid is the one reported.
   const { model, prompt, music_length_ms, force_instrumental, is_public } = validGeneration(
-    fields && {
-      ...fields,
-      model: trimmed(fields['model']),
-      prompt: trimmed(fields['prompt']),
-      music_length_ms: fields['music_length_ms'],
-    },
+    fields && { ...fields, model: trimmed(fields['model']), prompt: trimmed(fields['prompt']) },
   );
   return {
     model,

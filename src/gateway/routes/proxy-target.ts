@@ -1,6 +1,6 @@
 /** Decides where a proxied request goes: always to the upstream's `/v1/`. */
 
-import { requestTarget } from '../http/request-target.ts';
+import { requestTarget } from '../http/exchange.ts';
 
 export const PROXY_PREFIX = '/api/upstream';
 

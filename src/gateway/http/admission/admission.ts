@@ -10,12 +10,14 @@ import { SessionLimit } from './session-limit.ts';
 
 const SIGNED_IN = {
   pool: 'streams',
-  /** How much of the pool, and of the ledger, may be in use when a call of this kind is admitted. */
+  /** How much of the pool, and of the ledger, may be in use when a call is admitted. */
   poolShare: 1,
   callShare: 1,
+  /** How much of the ledger may be in use when a body is reserved, and how much of it by one session. */
   share: 3 / 4,
   sessionShare: 1 / 4,
   isGeneration: false,
+  /** How much of the response can arrive before the gateway knows its head. */
   headBytes: 0,
 } as const;
 
@@ -26,20 +28,25 @@ const SIGNED_IN = {
  */
 const CALLS = {
   read: { ...SIGNED_IN, pool: 'reads' },
-  // What it leaves is for calls, such as a refresh.
+  // The last 32nd is left for calls, such as a refresh.
   generation: { ...SIGNED_IN, share: 31 / 32, sessionShare: 1 / 16, isGeneration: true },
   head: SIGNED_IN,
   get: { ...SIGNED_IN, headBytes: READ_AHEAD_BYTES },
   change: { ...SIGNED_IN, headBytes: STREAMED_BODY_BYTES },
   // Strangers have no session, so they are refused first.
   public: {
-    ...SIGNED_IN,
-    ...{ poolShare: 3 / 4, callShare: 1 / 2, share: 1 / 2, sessionShare: 1 },
+    pool: 'streams',
+    poolShare: 3 / 4,
+    callShare: 1 / 2,
+    share: 1 / 2,
+    sessionShare: 1,
+    isGeneration: false,
     headBytes: READ_AHEAD_BYTES,
   },
 } as const;
 
 export type CallKind = keyof typeof CALLS;
+export type CallRules = (typeof CALLS)[CallKind];
 type ShortCall = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
 
 /**
@@ -75,18 +82,18 @@ export class Admission {
    */
   enter(kind: CallKind, token: string | undefined): Permit {
     this.refuseIfFull(kind, token);
-    return new Permit(this, this[CALLS[kind].pool], CALLS[kind], token);
+    return new Permit(this, CALLS[kind], token);
   }
 
   /**
    * Takes nothing, so that a request can be refused before its body is read.
    *
-   * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call, or
-   *   when a generation could not be streamed now
+   * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call or
+   *   for the audio of a generation
    */
   refuseIfFull(kind: CallKind, token: string | undefined): void {
     const { pool, poolShare, callShare, share, isGeneration } = CALLS[kind];
-    if (token !== undefined) this.perSession.refuseIfFull(token, CALLS[kind]);
+    if (token !== undefined) this.perSession.refuseIfFull(token, isGeneration);
     this[pool].refuseUnlessFits(1, poolShare);
     if (isGeneration) this.ledger.refuseUnlessFits(CALL_BYTES + STREAMED_BODY_BYTES, share);
     else this.ledger.refuseUnlessFits(CALL_BYTES, callShare);

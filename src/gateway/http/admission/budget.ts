@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts';
 import { proxyStatus } from '../proxy-status.ts';
 
 const CHECK_EVERY_MS = 20;
-/** Each waiting attempt is made again after each release, and its call keeps its memory meanwhile. */
+/** All of them are tried again after each release, and their calls keep their memory meanwhile. */
 const MAX_WAITING = 500;
 
 /** Nothing was changed at another server, so the client may repeat the request after a moment. */
@@ -18,18 +18,15 @@ export function overloaded(headers: Readonly<Record<string, string>> = {}): Gate
   return new GatewayError(503, 'overloaded', { headers: { ...RETRY_LATER, ...headers } });
 }
 
-/** An attempt reserves what it needs and returns true, or returns false. */
-interface Waiter {
-  readonly attempt: () => boolean;
-  readonly resolve: (succeeded: boolean) => void;
-}
+/** Reserves what it needs and returns true, or returns false. */
+type Attempt = () => boolean;
 
 export class Budget {
   readonly limit: number;
   inUse = 0;
   refused = 0;
-  /** In order of arrival. */
-  readonly #waiters = new Set<Waiter>();
+  /** The attempts that wait, in order of arrival. */
+  readonly #waiting = new Map<Attempt, (succeeded: boolean) => void>();
 
   constructor(limit: number) {
     this.limit = limit;
@@ -40,12 +37,12 @@ export class Budget {
     return this.inUse + amount <= Math.ceil(this.limit * share);
   }
 
-  /** Takes the amount, even beyond the limit. */
+  /** Even beyond the limit. */
   take(amount: number): void {
     this.inUse += amount;
   }
 
-  /** Takes the amount when it fits, or once it does. @throws GatewayError 503 when it does not fit in time */
+  /** Takes the amount as soon as it fits. @throws GatewayError 503 when it does not fit in time */
   async reserve(amount: number, patienceMs: number): Promise<void> {
     const attempt = () => {
       const fits = this.fits(amount);
@@ -68,30 +65,28 @@ export class Budget {
 
   release(amount: number): void {
     this.inUse -= amount;
-    for (const waiter of this.#waiters) if (waiter.attempt()) this.#end(waiter, true);
+    for (const [attempt, resolve] of this.#waiting) {
+      if (!attempt()) continue;
+      this.#waiting.delete(attempt);
+      resolve(true);
+    }
   }
 
-  /**
-   * Makes the attempt now, and after each release while no more than {@link MAX_WAITING} others wait. Resolves to whether
-   * it has succeeded in time.
-   */
-  async succeeds(attempt: () => boolean, patienceMs: number): Promise<boolean> {
+  /** Makes the attempt now and after each release. Resolves to whether it has succeeded in time. */
+  async succeeds(attempt: Attempt, patienceMs: number): Promise<boolean> {
     if (attempt()) return true;
-    if (patienceMs <= 0 || this.#waiters.size >= MAX_WAITING) return false;
+    if (patienceMs <= 0 || this.#waiting.size >= MAX_WAITING) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const waiter = { attempt, resolve };
-    this.#waiters.add(waiter);
-    const timer = setTimeout(() => this.#end(waiter, false), patienceMs);
+    this.#waiting.set(attempt, resolve);
+    const timer = setTimeout(() => {
+      this.#waiting.delete(attempt);
+      resolve(false);
+    }, patienceMs);
     return promise.finally(() => clearTimeout(timer));
   }
 
   /** Resolves within {@link CHECK_EVERY_MS} after everything has been released. */
   async emptied(): Promise<void> {
     while (this.inUse) await Bun.sleep(CHECK_EVERY_MS);
-  }
-
-  #end(waiter: Waiter, succeeded: boolean): void {
-    this.#waiters.delete(waiter);
-    waiter.resolve(succeeded);
   }
 }

@@ -2,60 +2,40 @@
 
 import { CALL_BYTES } from '../../settings/memory.ts';
 import type { GatewayError } from '../errors.ts';
-import type { Budget } from './budget.ts';
-import type { CountedCall, CountedSession, SessionLimit } from './session-limit.ts';
+import type { Admission, CallRules } from './admission.ts';
+import type { CountedCall, CountedSession } from './session-limit.ts';
 
-/** How long a call waits for memory: the heads of other responses free most of it within milliseconds. */
-const PATIENCE_MS = 1000;
-
-/** What the calls of one kind may have. */
-export interface CallRules {
-  /** How much of the ledger may be in use once the body has been reserved, and how much of it by one session. */
-  readonly share: number;
-  readonly sessionShare: number;
-  readonly isGeneration: boolean;
-  /** How much of the response can arrive before the gateway knows its head. */
-  readonly headBytes: number;
-}
-
-interface Counters {
-  readonly ledger: Budget;
-  readonly perSession: SessionLimit;
-}
-
+/** The part of an exchange that a permit waits for. */
 interface StreamedExchange {
   readonly bodyEnd: Promise<void> | undefined;
 }
 
+/** How long a call waits for memory: the heads of other responses free most of it within milliseconds. */
+const PATIENCE_MS = 1000;
+
 export class Permit implements CountedCall {
   readonly isGeneration: boolean;
-  readonly #counters: Counters;
-  readonly #pool: Budget;
+  bodyBytes = 0;
+  readonly #admission: Admission;
   readonly #rules: CallRules;
   #session: CountedSession | undefined;
-  #bodyBytes = 0;
 
   /**
-   * Takes one of the pool and the memory of a call, even when there is none left.
+   * Counts the call and takes its memory, even when there is none left.
    *
    * @param token identifies the session; undefined for public playback
    */
-  constructor(counters: Counters, pool: Budget, rules: CallRules, token: string | undefined) {
+  constructor(admission: Admission, rules: CallRules, token: string | undefined) {
     this.isGeneration = rules.isGeneration;
-    this.#counters = counters;
-    this.#pool = pool;
+    this.#admission = admission;
     this.#rules = rules;
-    pool.take(1);
-    counters.ledger.take(CALL_BYTES);
-    if (token !== undefined) this.#session = counters.perSession.join(token, this);
-  }
-
-  get bodyBytes(): number {
-    return this.#bodyBytes;
+    admission[rules.pool].take(1);
+    admission.ledger.take(CALL_BYTES);
+    if (token !== undefined) this.#session = admission.perSession.join(token, this);
   }
 
   /**
-   * Reserves these bytes, instead of those before, for the body of the response.
+   * Reserves these bytes for the body of the response, instead of those before.
    *
    * @throws GatewayError 503 when there is no memory, 429 when the session has its share of it
    */
@@ -63,12 +43,12 @@ export class Permit implements CountedCall {
     if (!this.tryReserveBody(bytes)) throw this.#refusal(bytes);
   }
 
-  /** Whether there is memory, which is reserved then. */
+  /** @returns whether there is memory, which is then reserved */
   tryReserveBody(bytes: number): boolean {
-    const { ledger } = this.#counters;
-    const more = bytes - this.#bodyBytes;
+    const { ledger } = this.#admission;
+    const more = bytes - this.bodyBytes;
     if (more > 0 && !(ledger.fits(more, this.#rules.share) && this.#isWithinSession(more))) return false;
-    this.#bodyBytes = bytes;
+    this.bodyBytes = bytes;
     if (this.#session) this.#session.bytes += more;
     if (more > 0) ledger.take(more);
     if (more < 0) ledger.release(-more);
@@ -83,16 +63,16 @@ export class Permit implements CountedCall {
    */
   reserveHead(): Promise<void> | undefined {
     const { headBytes } = this.#rules;
-    if (this.tryReserveBody(headBytes)) return undefined;
-    const isReserved = this.#counters.ledger.succeeds(() => this.tryReserveBody(headBytes), PATIENCE_MS);
-    return isReserved.then((succeeded) => {
+    const attempt = () => this.tryReserveBody(headBytes);
+    if (attempt()) return undefined;
+    return this.#admission.ledger.succeeds(attempt, PATIENCE_MS).then((succeeded) => {
       if (!succeeded) throw this.#refusal(headBytes);
     });
   }
 
-  /** Counts the request for the access token that its session was renewed with. @throws GatewayError 429 */
+  /** Counts the request for the access token with which its session was renewed. @throws GatewayError 429 */
   renewed(accessToken: string): void {
-    if (this.#session) this.#session = this.#counters.perSession.move(this.#session, accessToken, this);
+    if (this.#session) this.#session = this.#admission.perSession.move(this.#session, accessToken, this);
   }
 
   /** Releases the permit when the work, and the response body that the exchange streams, have ended. */
@@ -106,19 +86,19 @@ export class Permit implements CountedCall {
   }
 
   #isWithinSession(more: number): boolean {
-    const most = this.#counters.ledger.limit * this.#rules.sessionShare;
+    const most = this.#admission.ledger.limit * this.#rules.sessionShare;
     return (this.#session?.bytes ?? 0) + more <= most;
   }
 
   #refusal(bytes: number): GatewayError {
-    const { ledger, perSession } = this.#counters;
-    return this.#isWithinSession(bytes - this.#bodyBytes) ? ledger.refusal() : perSession.refusal();
+    const { ledger, perSession } = this.#admission;
+    return this.#isWithinSession(bytes - this.bodyBytes) ? ledger.refusal() : perSession.refusal();
   }
 
   #release(): void {
-    const { ledger, perSession } = this.#counters;
+    const { ledger, perSession } = this.#admission;
     if (this.#session) perSession.leave(this.#session, this);
-    this.#pool.release(1);
-    ledger.release(CALL_BYTES + this.#bodyBytes);
+    this.#admission[this.#rules.pool].release(1);
+    ledger.release(CALL_BYTES + this.bodyBytes);
   }
 }

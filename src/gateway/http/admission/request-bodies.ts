@@ -12,7 +12,7 @@ const SHARE = 1 / 4;
 const SHARE_WHEN_BUSY = 1 / 32;
 const BUSY = 3 / 4;
 
-/** What one request body has reserved. */
+/** A request body, and what it has reserved. */
 export interface BodyShare {
   bytes: number;
   /** Rejects when the body is dropped. */
@@ -50,9 +50,9 @@ export class RequestBodies {
   }
 
   /**
-   * Reserves what has arrived, and drops other bodies for it if it must.
+   * Reserves what has arrived. When there is no room for it, older bodies that are still arriving are dropped.
    *
-   * @throws GatewayError 503 when the body is large, has been dropped, or is itself the oldest one
+   * @throws GatewayError 503 when there is no room and the body is large or the oldest, or when it has been dropped
    */
   grow(share: BodyShare, bytes: number): void {
     if (!this.#arriving.has(share)) throw overloaded(CLOSE);

@@ -4,9 +4,6 @@ import type { Settings } from '../../settings/settings.ts';
 import { GatewayError } from '../errors.ts';
 import { RETRY_LATER } from './budget.ts';
 
-/** 0: no limit. */
-type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession'>;
-
 /** A call, as it counts for its session. */
 export interface CountedCall {
   readonly isGeneration: boolean;
@@ -28,13 +25,13 @@ export interface CountedSession {
  * memory, because only their sessions are remembered.
  */
 export class SessionLimit {
-  readonly #limits: Limits;
+  readonly #limits: Settings;
   readonly #sessions = new Map<bigint, CountedSession>();
   /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   refused = 0;
 
-  constructor(limits: Limits) {
+  constructor(limits: Settings) {
     this.#limits = limits;
   }
 
@@ -44,12 +41,14 @@ export class SessionLimit {
   }
 
   /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
-  refuseIfFull(token: string, { isGeneration }: Pick<CountedCall, 'isGeneration'>): void {
+  refuseIfFull(token: string, isGeneration: boolean): void {
     const session = this.#sessions.get(this.#keyOf(token));
     if (!session) return;
-    const { maxInFlightPerSession: calls, maxGenerationsPerSession: generations } = this.#limits;
-    if (calls > 0 && session.calls >= calls) throw this.refusal();
-    if (isGeneration && generations > 0 && session.generations >= generations) throw this.refusal();
+    // 0 means no limit.
+    const most = this.#limits.maxInFlightPerSession || Number.POSITIVE_INFINITY;
+    const mostGenerations = this.#limits.maxGenerationsPerSession || Number.POSITIVE_INFINITY;
+    const isFull = session.calls >= most || (isGeneration && session.generations >= mostGenerations);
+    if (isFull) throw this.refusal();
   }
 
   /** Counts one more call of the session, even beyond its limits. */
@@ -66,7 +65,7 @@ export class SessionLimit {
   /** Counts a call for the token that its session was renewed with. @throws GatewayError as {@link refuseIfFull} does */
   move(session: CountedSession, token: string, call: CountedCall): CountedSession {
     if (this.#keyOf(token) === session.key) return session;
-    this.refuseIfFull(token, call);
+    this.refuseIfFull(token, call.isGeneration);
     this.leave(session, call);
     return this.join(token, call);
   }
