@@ -17,7 +17,7 @@ import { authRoutes } from './routes/auth.ts';
 import { musicRoutes } from './routes/music.ts';
 import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts';
 import { SessionCookies } from './session/cookies.ts';
-import { createSessionPlugin } from './session/session-plugin.ts';
+import { createSessionPlugin } from './session/session.ts';
 import type { Settings } from './settings/settings.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { Telemetry } from './telemetry/telemetry.ts';

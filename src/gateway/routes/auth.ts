@@ -5,8 +5,7 @@ import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import { beginSession, endSession } from '../session/begin-and-end.ts';
-import type { SessionParts } from '../session/session.ts';
-import type { SessionPlugin } from '../session/session-plugin.ts';
+import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { type SessionState, SignInRequest, typeOf } from './schemas.ts';
 
@@ -34,7 +33,8 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
     )
     .get('/session', async ({ session, exchange, request, set }) => {
       set.headers['cache-control'] = 'no-store';
-      if (!(await session.hasTokens())) return { authenticated: false } satisfies SessionState;
+      const { accessToken, refreshToken } = await session.readTokens();
+      if ((accessToken ?? refreshToken) === undefined) return { authenticated: false } satisfies SessionState;
       return session.fetchBuffered(api.readCall('me', request.signal), (upstream) =>
         upstream.status === 404
           ? ({ authenticated: true } satisfies SessionState)

@@ -7,8 +7,7 @@ import { conditionHeaders, forwardedRequestHeader, generationHeaders } from '../
 import { proxyStatus } from '../http/proxy-status.ts';
 import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
-import type { SessionParts } from '../session/session.ts';
-import type { SessionPlugin } from '../session/session-plugin.ts';
+import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';

@@ -1,21 +1,18 @@
 /**
- * The request and response bodies of the gateway's own routes. Their types are derived from these schemas. Other fields of
- * a request are ignored; a schema that allowed them by `additionalProperties` would give generated clients a type to
- * which no interface is assignable.
+ * The request and response bodies of the gateway's own routes, with their types. Other fields of a request are ignored.
+ * The schemas do not say so by `additionalProperties`: no interface is assignable to the type that a generated client
+ * would get from that.
  */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import type { MessageKey } from '../http/messages.ts';
 
-/**
- * Gives a route the type of its body, for typed clients. Elysia validates nothing by it: it would do so before the
- * handler has checked the session and the load.
- */
+/** Only gives a route the type of its body. Elysia would validate before the handler has checked session and load. */
 export function typeOf<Schema extends TSchema>(_: Schema) {
   return Type.Unsafe<Static<Schema>>(Type.Unknown());
 }
 
-/** Far above real codes and verifiers, so that nobody can send megabytes to the identity provider. */
+/** Far more than a real code or verifier has. Without a limit, anybody could send megabytes to the identity provider. */
 const MAX_SIGN_IN_CHARACTERS = 4096;
 const TRIMMED = { description: 'Trimmed before its UTF-16 code units are counted.' };
 const FLAG = { description: 'True when it is the literal `true`; anything else counts as false.' };

@@ -8,8 +8,7 @@ import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { isStreamed } from '../http/observed-body.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
-import type { SessionParts } from '../session/session.ts';
-import type { SessionPlugin } from '../session/session-plugin.ts';
+import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { type Caller, fetchSliced, longRange } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
@@ -22,29 +21,29 @@ export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 export function upstreamProxyRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
   const { sliceBytes, baseUrl: upstreamUrl } = api;
 
-  /** @throws GatewayError 400 for a header with a control character, or for a GET or HEAD with a body */
-  const callFor = ({ url, isPublic }: UpstreamTarget, request: Request, body?: RequestBody): UpstreamCall => {
-    if (!body && hasBody(request)) throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
-    const { method, signal } = request;
-    const headers = forwardedRequestHeaders(request);
-    const name = isPublic ? 'public' : 'proxy';
-    return api.relayedCall({ name, method, url, headers, signal, ...(body && { body: body.bytes }) });
-  };
-
-  /** Reserves memory for what can arrive before the response is known, and then for what it needs. */
+  /**
+   * Reserves memory for what can arrive before the response is known, and then for what it needs.
+   *
+   * @throws GatewayError 400 for a header with a control character, or for a GET or HEAD with a body
+   */
   const relay = async (
     exchange: Exchange,
-    target: UpstreamTarget,
+    { url, isPublic }: UpstreamTarget,
     permit: Permit,
     caller: Caller,
     body?: RequestBody,
   ): Promise<Response> => {
-    const call = callFor(target, exchange.request, body);
+    const { request, record } = exchange;
+    if (!body && hasBody(request)) throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
+    const { method, signal } = request;
+    const headers = forwardedRequestHeaders(request);
+    const name = isPublic ? 'public' : 'proxy';
+    const call = api.relayedCall({ name, method, url, headers, signal, ...(body && { body: body.bytes }) });
     const waiting = permit.reserveHead();
     if (waiting) await waiting;
     const range = longRange(call, sliceBytes);
     const upstream = await (range
-      ? fetchSliced(call, range, sliceBytes, caller, exchange.record)
+      ? fetchSliced(call, range, sliceBytes, caller, record)
       : caller.fetch(call));
     try {
       permit.reserveBody(bodyBytes(upstream, sliceBytes));
@@ -52,8 +51,8 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
       await discard(upstream);
       throw refusal;
     }
-    const mapping = { requestUrl: target.url, upstreamUrl, gatewayPath: PROXY_PREFIX };
-    const vary = target.isPublic ? VARY.public : VARY.session;
+    const mapping = { requestUrl: url, upstreamUrl, gatewayPath: PROXY_PREFIX };
+    const vary = isPublic ? VARY.public : VARY.session;
     return exchange.respond(upstream.body, upstream.status, relayedHeaders(upstream.headers, mapping, vary));
   };
 

@@ -47,25 +47,18 @@ export async function endSession(
     const { record } = exchange;
     await withoutIdleTimeout(exchange, revokes ? signInMs + 3 * logoutMs : logoutMs, async () => {
       const needsRefresh = await signOut(api, pairs, record);
-      if (revokes && needsRefresh) await refreshAndSignOut(api, last, record);
+      if (!revokes || !needsRefresh) return;
+      // It is not shared, because the session has ended here and no request may get the new pair.
+      const outcome = await api.refresh(last, record, 'signOuts');
+      if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], record);
     });
   }
   cookies.clear(exchange.set);
 }
 
-/** @returns whether a refresh would help: there is no pair, or the access token of the last one has expired */
+/** @returns whether a refresh would help: there is no pair, or the upstream has refused the last one's access token */
 async function signOut(api: UpstreamApi, pairs: readonly Pair[], record: RequestRecord): Promise<boolean> {
   const outcomes = await Promise.allSettled(pairs.map((pair) => api.signOut(pair, record)));
   const last = outcomes.at(-1);
   return last === undefined || (last.status === 'fulfilled' && last.value === 401);
-}
-
-/** The refresh is not shared, because the session has ended here and no request may get the new pair. */
-async function refreshAndSignOut(
-  api: UpstreamApi,
-  refreshToken: string,
-  record: RequestRecord,
-): Promise<void> {
-  const outcome = await api.refresh(refreshToken, record, 'signOuts');
-  if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], record);
 }

@@ -1,10 +1,11 @@
 /** The session of a request: calls the upstream with its access token, and refreshes at most once. */
 
+import { Elysia } from 'elysia';
 import type { Admission, CallKind } from '../http/admission/admission.ts';
 import type { Permit } from '../http/admission/permit.ts';
 import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
-import type { Exchange } from '../http/exchange.ts';
+import { type Exchange, exchangeOf } from '../http/exchange.ts';
 import { VARY } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
@@ -30,20 +31,18 @@ const NEWEST_FOR_MS = 1000;
 
 export class Session {
   readonly #parts: SessionParts;
-  readonly #cookies: SessionCookies;
   readonly #exchange: Exchange;
   readonly #arrivedAt = Date.now();
   #tokens: FoundTokens | undefined;
   #permit: Permit | undefined;
-  /** The pair that the session was renewed with for this request, or the newest one after it. */
+  /** The pair of this request's refresh, or the newest one that has followed it. */
   #pair: TokenPair | undefined;
   /** Until when it counts as the newest one. */
-  #knownUntil = 0;
+  #newestUntil = 0;
 
   /** Does no work: the cookies are read when they are first needed. */
   constructor(parts: SessionParts, exchange: Exchange) {
     this.#parts = parts;
-    this.#cookies = parts.cookies;
     this.#exchange = exchange;
   }
 
@@ -53,19 +52,14 @@ export class Session {
    */
   readTokens(): FoundTokens | Promise<FoundTokens> {
     if (this.#tokens) return this.#tokens;
-    const read = this.#cookies.read(this.#exchange.request);
+    const read = this.#parts.cookies.read(this.#exchange.request);
     return read instanceof Promise ? read.then((tokens) => this.#keep(tokens)) : this.#keep(read);
   }
 
-  async hasTokens(): Promise<boolean> {
-    const { accessToken, refreshToken } = await this.readTokens();
-    return (accessToken ?? refreshToken) !== undefined;
-  }
-
   /**
-   * Takes no place: it refuses a request before its body is read.
+   * Reserves nothing, so that a request can be refused before its body is read.
    *
-   * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
+   * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no room for the call
    */
   async refuseIfFull(kind: CallKind): Promise<void> {
     this.#parts.admission.refuseIfFull(kind, tokenOf(await this.readTokens()));
@@ -74,7 +68,7 @@ export class Session {
   /**
    * Runs the work with a permit, until the response body that it streams has ended.
    *
-   * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no place for the request
+   * @throws GatewayError as {@link refuseIfFull} does
    */
   during<Result>(kind: CallKind, work: (permit: Permit) => Promise<Result>): Promise<Result> {
     const admitted = (tokens: FoundTokens) => {
@@ -110,10 +104,10 @@ export class Session {
     const { accessToken = '', refreshToken } = this.#tokens ?? (await this.readTokens());
     const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
     // A fast download makes hundreds of these calls.
-    if (known && performance.now() > this.#knownUntil) {
+    if (known && performance.now() > this.#newestUntil) {
       this.#pair = await this.#parts.refreshCoordinator.newest(known);
       if (!this.#pair) throw new GatewayError(401, 'sessionEnded');
-      this.#knownUntil = performance.now() + NEWEST_FOR_MS;
+      this.#newestUntil = performance.now() + NEWEST_FOR_MS;
     }
     return this.#send(call, this.#pair?.accessToken ?? accessToken);
   }
@@ -147,35 +141,29 @@ export class Session {
     refreshToken: string,
     first: UpstreamResponse | undefined,
   ): Promise<UpstreamResponse> {
-    const outcome = await this.#parts.refreshCoordinator.refresh(
-      refreshToken,
-      this.#exchange.record,
-      this.#arrivedAt,
-    );
+    const { cookies, refreshCoordinator } = this.#parts;
+    const { record, set } = this.#exchange;
+    const outcome = await refreshCoordinator.refresh(refreshToken, record, this.#arrivedAt);
+    if (first && outcome.kind !== 'unreachable') await discard(first);
     switch (outcome.kind) {
       case 'renewed':
-        if (first) await discard(first);
         this.#pair = outcome.pair;
-        await this.#cookies.store(this.#exchange.set, outcome.pair);
+        await cookies.store(set, outcome.pair);
         this.#permit?.renewed(outcome.pair.accessToken);
         // Lets a page show that a refresh was made, because scripts cannot see the cookies.
-        this.#exchange.set.headers['server-timing'] = 'refresh';
+        set.headers['server-timing'] = 'refresh';
         return this.#sendRenewed(call, outcome.pair);
       case 'rejected':
-        if (first) await discard(first);
-        this.#cookies.clear(this.#exchange.set);
-        throw new GatewayError(401, 'sessionEnded');
       case 'ended':
-        if (first) await discard(first);
-        // A sign-in may have set other cookies since the request was sent.
-        if (outcome.clearsCookies) this.#cookies.clear(this.#exchange.set);
+        // After a sign-out, a sign-in may have set other cookies since the request was sent.
+        if (outcome.kind === 'rejected' || outcome.clearsCookies) cookies.clear(set);
         throw new GatewayError(401, 'sessionEnded');
       case 'unreachable': {
         const { cause } = outcome;
         const headers = cause instanceof GatewayError ? cause.headers : proxyStatus(proxyErrorOf(cause));
         if (!first) throw new GatewayError(502, 'upstreamUnreachable', { cause, headers });
         // These headers keep a client from taking this 401 for the end of the session.
-        Object.assign(this.#exchange.set.headers, headers);
+        Object.assign(set.headers, headers);
         return first;
       }
     }
@@ -197,7 +185,7 @@ export class Session {
 
   async #storeNewest(pair: TokenPair): Promise<void> {
     const newest = await this.#parts.refreshCoordinator.newest(pair);
-    if (newest && newest !== pair) await this.#cookies.store(this.#exchange.set, newest);
+    if (newest && newest !== pair) await this.#parts.cookies.store(this.#exchange.set, newest);
     if (newest) return;
     // The session was signed out while its call was in flight.
     const { headers } = this.#exchange.set;
@@ -213,13 +201,23 @@ export class Session {
   #keep(tokens: FoundTokens): FoundTokens {
     this.#tokens = tokens;
     if (tokens.isAmbiguous) this.#exchange.record.reason = 'sessionCookieTwice';
-    if (tokens.unreadable.length) this.#cookies.clear(this.#exchange.set, tokens.unreadable);
+    if (tokens.unreadable.length) this.#parts.cookies.clear(this.#exchange.set, tokens.unreadable);
     return tokens;
   }
 }
 
+/** The derive() that gives each handler its exchange and its session. */
+export function createSessionPlugin(parts: SessionParts) {
+  return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request }) => {
+    const exchange = exchangeOf(request);
+    return { exchange, session: new Session(parts, exchange) };
+  });
+}
+
+export type SessionPlugin = ReturnType<typeof createSessionPlugin>;
+
 /**
- * The token that a session is counted by.
+ * The token by which a session is counted.
  *
  * @throws GatewayError 401 when there is no session cookie, or one of them was sent twice
  */
