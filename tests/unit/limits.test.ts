@@ -13,7 +13,7 @@ const ENOUGH = { BUN_CONFIG_MAX_HTTP_REQUESTS: '5650' };
 describe('limitWarnings()', () => {
   it('says nothing when the limits are just high enough', () => {
     expect(limitWarnings(SETTINGS, ENOUGH, 11_500)).toEqual([]);
-    expect(limitWarnings(SETTINGS, ENOUGH, undefined)).toEqual([]);
+    expect(limitWarnings(SETTINGS, ENOUGH, Number.POSITIVE_INFINITY)).toEqual([]);
   });
 
   it('says that the file limit is too low, and what is needed', () => {

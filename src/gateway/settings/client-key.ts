@@ -13,20 +13,16 @@ const PROBLEM =
   `IDP_CLIENT_KEY must be a private key for ES256, ES384, ES512, Ed25519, RS256 or PS256 (RSA with ${MIN_RSA_BITS} bits ` +
   'or more): a JWK in JSON on one line, whose "alg", if it has one, is that of the key, or PKCS#8 in PEM';
 
-export class ClientKey {
-  readonly #text: string;
-  #imported: Promise<PrivateKey> | undefined;
-
-  /** @param text a private key as a JWK in JSON, or as PKCS#8 in PEM; see RFC 7517, RFC 7518 section 3.1, RFC 9864 */
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  /** The key, which is imported once. @throws TypeError whose message says what the setting must be */
-  imported(): Promise<PrivateKey> {
-    this.#imported ??= importKey(this.#text);
-    return this.#imported;
-  }
+/** @param text a private key as a JWK in JSON, or as PKCS#8 in PEM; see RFC 7517, RFC 7518 section 3.1, RFC 9864 */
+export function clientKey(text: string) {
+  let key: Promise<PrivateKey> | undefined;
+  return {
+    /** The key, which is imported once. @throws TypeError whose message says what the setting must be */
+    imported(): Promise<PrivateKey> {
+      key ??= importKey(text);
+      return key;
+    },
+  };
 }
 
 async function importKey(text: string): Promise<PrivateKey> {

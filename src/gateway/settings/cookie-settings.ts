@@ -13,13 +13,13 @@ export function readCookieSettings(read: EnvironmentReader, production: boolean)
     read.problems.push('COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true');
   }
   return {
-    /** Precedes both names: with a prefix, browsers reject cookies from other hosts of the site. Empty by default. */
+    /** Begins both names: browsers then reject such cookies from other hosts of the site. Empty by default. */
     prefix,
     sameSite: read.oneOf('COOKIE_SAME_SITE', ['lax', 'strict'], 'lax'),
     secure,
     /** 32 bytes each. The first key seals the cookies and every key opens them; without keys, cookies are not sealed. */
     keys: parseCookieKeys(read.secret('COOKIE_KEYS'), read.problems),
-    /** Also accepts unsealed cookies, for the time after sealing is turned on. */
+    /** Whether unsealed cookies count too, for the time after sealing has been turned on. */
     acceptPlain: read.flag('COOKIE_KEYS_ACCEPT_PLAIN'),
   } as const;
 }

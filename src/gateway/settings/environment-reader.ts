@@ -8,9 +8,6 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Says what is wrong with a value, or returns undefined. */
 type FindProblem = (value: string) => string | undefined;
 
-/** The longest delay that a timer accepts; a longer one would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
 /** An empty value counts as not set. Every problem names its setting. */
 export class EnvironmentReader {
   readonly environment: Environment;
@@ -55,7 +52,7 @@ export class EnvironmentReader {
     if (!file) return value;
     if (value) this.problems.push(`${name} and ${name}_FILE must not both be set`);
     if (!isAbsolute(file)) {
-      // It may be the secret itself.
+      // The problem does not quote it, because it may be the secret itself.
       this.problems.push(`${name}_FILE must be an absolute path`);
       return '';
     }
@@ -87,10 +84,6 @@ export class EnvironmentReader {
     if (number >= least && number <= most) return number;
     this.problems.push(`${name} must be a whole number from ${least} to ${most}, not "${value}"`);
     return fallback;
-  }
-
-  timeoutMs(name: string, fallback: number): number {
-    return this.integer(name, fallback, 1, MAX_TIMER_MS);
   }
 
   flag(name: string): boolean {

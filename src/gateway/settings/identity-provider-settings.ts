@@ -1,24 +1,24 @@
 /** The settings of the identity provider. */
 
-import { ClientKey } from './client-key.ts';
+import { clientKey } from './client-key.ts';
 import type { EnvironmentReader } from './environment-reader.ts';
 import { baseAddressProblem, normalized } from './values.ts';
 
 export type IdentityProviderSettings = ReturnType<typeof readIdentityProviderSettings>;
 
-/** Every other comma is part of its URI. */
+/** Any other comma is part of a URI. */
 const BETWEEN_URIS = /,\s*(?=https?:\/\/)/i;
 
 export function readIdentityProviderSettings(read: EnvironmentReader, allowedOrigins: ReadonlySet<string>) {
   const issuer = read.checked('IDP_URL', baseAddressProblem);
   return {
-    /** Kept exactly as configured, because providers compare it as a string, including a trailing slash. */
+    /** As configured, with its trailing slash if it has one: providers compare strings. */
     issuer,
     tokenUrl: read.optional('IDP_TOKEN_URL', tokenUrlProblem) ?? `${normalized(issuer)}/oauth/token`,
     clientId: read.required('IDP_CLIENT_ID'),
     /** Undefined for a public client. */
     credential: readCredential(read),
-    /** One for every origin, or else one for each. Each exactly as configured, because providers compare strings. */
+    /** One for every origin, or else one for each; as configured, like the issuer. */
     redirectUris: readRedirectUris(read, allowedOrigins),
   } as const;
 }
@@ -39,13 +39,13 @@ function readCredential(read: EnvironmentReader) {
   const secret = read.secret('IDP_CLIENT_SECRET');
   const key = read.secret('IDP_CLIENT_KEY');
   if (secret && key) read.problems.push('IDP_CLIENT_SECRET and IDP_CLIENT_KEY must not both be set');
-  if (key) return { kind: 'key', key: new ClientKey(key) } as const;
+  if (key) return { kind: 'key', key: clientKey(key) } as const;
   return secret ? ({ kind: 'secret', secret } as const) : undefined;
 }
 
 function readRedirectUris(read: EnvironmentReader, allowedOrigins: ReadonlySet<string>): readonly string[] {
   const uris = read.text('IDP_REDIRECT_URI').split(BETWEEN_URIS);
-  // A single one may be of any scheme and origin, because it is sent whatever the request's origin.
+  // A single URI may have any scheme and origin, because it is sent whatever the request's origin is.
   if (uris.length === 1) return [read.checked('IDP_REDIRECT_URI', redirectUriProblem)];
   const list = uris.map((uri) => uri.replace(/[\s,]+$/, ''));
   const seen = new Set<string>();

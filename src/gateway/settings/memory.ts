@@ -8,7 +8,7 @@ const MiB = 1024 * KiB;
 
 /** An idle process that has served some requests of every kind. */
 const GATEWAY_BYTES = 64 * MiB;
-/** What exporting traces adds to it: the packages, the spans of requests in flight, and those that wait in the queue. */
+/** What traces add to that: the packages, the spans of requests in flight, and those that wait in the queue. */
 const TRACES_BYTES = 40 * MiB;
 /** A call that waits for another server: both of its connections, and the state of its request. */
 export const CALL_BYTES = 16 * KiB;
@@ -17,7 +17,7 @@ export const READ_AHEAD_BYTES = 1 * MiB;
 /** A streamed body with a slow reader: what Bun's fetch has read ahead, and what waits to be sent. */
 export const STREAMED_BODY_BYTES = 2400 * KiB;
 
-/** With less for requests, a handful of listeners would be refused. A start with so little memory logs a warning. */
+/** With less, even a few listeners would be refused. A start with so little memory logs a warning. */
 const MIN_LEDGER_BYTES = 40 * MiB;
 
 type Limits = Pick<Settings, 'memoryLimitBytes' | 'traceShare'>;

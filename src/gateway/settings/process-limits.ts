@@ -21,12 +21,8 @@ const DEFAULT_FETCH_LIMIT = 256;
 
 type Limits = Pick<Settings, 'maxInFlightRequests' | 'memoryLimitBytes' | 'traceShare'>;
 
-/** @param openFiles the limit of the process; undefined when there is none or it is unknown */
-export function limitWarnings(
-  limits: Limits,
-  environment: Environment,
-  openFiles: number | undefined,
-): string[] {
+/** @param openFiles the limit of the process */
+export function limitWarnings(limits: Limits, environment: Environment, openFiles: number): string[] {
   const { maxInFlightRequests } = limits;
   const calls = Object.values(SHORT_CALLS).reduce<number>((sum, limit) => sum + limit, maxInFlightRequests);
   const fetches = Number(environment[FETCH_LIMIT] || DEFAULT_FETCH_LIMIT);
@@ -35,20 +31,19 @@ export function limitWarnings(
     fetches < calls &&
       `${FETCH_LIMIT} is ${fetches}, less than the ${calls} calls that may be in flight with MAX_IN_FLIGHT_REQUESTS ` +
         `(${maxInFlightRequests}); start with "bun run start"`,
-    openFiles !== undefined &&
-      openFiles < files &&
+    openFiles < files &&
       `the limit of ${openFiles} open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs ${files}`,
     memoryWarning(limits),
   ];
   return warnings.filter((warning) => typeof warning === 'string');
 }
 
-/** @see proc(5), `/proc/pid/limits` */
-export function openFilesLimit(): number | undefined {
+/** Infinite when there is no limit or it is unknown. @see proc(5), `/proc/pid/limits` */
+export function openFilesLimit(): number {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
-    return limit === undefined ? undefined : Number(limit);
+    return Number(limit ?? Number.POSITIVE_INFINITY);
   } catch {
-    return undefined;
+    return Number.POSITIVE_INFINITY;
   }
 }

@@ -14,14 +14,15 @@ export type SettingsOutcome =
   | { readonly ok: true; readonly settings: Settings; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
-/** The number of concurrent fetches that Bun can be configured to allow, minus what the other pools may have. */
+/** Bun can make at most 65,535 fetches at a time, of which the other pools need some. */
 const IN_FLIGHT_REQUESTS_BOUND = 60_000;
+/** The longest delay that a timer accepts; a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 /** A slice is in memory as a whole. */
 const SLICE_BYTES_BOUND = 8 * 1024 * 1024;
 
 /**
- * Reads the settings of this process. Also imports the client's key, which takes a promise, so that a gateway with a
- * wrong one does not start.
+ * Reads the settings of this process. Also imports the client's key, so that a gateway with a wrong one does not start.
  *
  * @returns the settings, or every problem, each naming its setting and what is wrong with it
  */
@@ -37,7 +38,7 @@ export async function loadSettings(environment: Environment): Promise<SettingsOu
   return outcome;
 }
 
-/** Like {@link loadSettings}, but leaves the client's key until it is needed, and the limits of the process. */
+/** Like {@link loadSettings}, but does not import the client's key, and does not check the limits of the process. */
 export function parseSettings(environment: Environment): SettingsOutcome {
   const read = new EnvironmentReader(environment);
   return outcomeOf(readSettings(read), read);
@@ -59,10 +60,10 @@ function readSettings(read: EnvironmentReader) {
     production,
     upstreamSignInField: read.text('UPSTREAM_SIGN_IN_FIELD', 'access_token'),
     timeouts: {
-      signInMs: read.timeoutMs('TIMEOUT_SIGN_IN_MS', 20_000),
-      readMs: read.timeoutMs('TIMEOUT_READ_MS', 15_000),
-      logoutMs: read.timeoutMs('TIMEOUT_LOGOUT_MS', 10_000),
-      streamMs: read.timeoutMs('TIMEOUT_STREAM_MS', 280_000),
+      signInMs: read.integer('TIMEOUT_SIGN_IN_MS', 20_000, 1, MAX_TIMER_MS),
+      readMs: read.integer('TIMEOUT_READ_MS', 15_000, 1, MAX_TIMER_MS),
+      logoutMs: read.integer('TIMEOUT_LOGOUT_MS', 10_000, 1, MAX_TIMER_MS),
+      streamMs: read.integer('TIMEOUT_STREAM_MS', 280_000, 1, MAX_TIMER_MS),
     },
     /** How long a spent refresh token still yields its successor; 0 disables replay. */
     refreshReplaySeconds: read.integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
@@ -119,7 +120,7 @@ function outcomeOf(settings: Settings, read: EnvironmentReader): SettingsOutcome
     if (settings.production) problems.push(`${found}, which production does not allow`);
     else warnings.push(found);
   }
-  // The missing one may be set under a misspelled name.
+  // The missing setting may be there under a misspelled name.
   const names = [...read.names].toSorted().join(', ');
   if (read.isIncomplete) problems.push(`the names of all settings are ${names}`);
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };

@@ -1,4 +1,4 @@
-/** Reads which proxies may name the address of a client, and brings addresses into one form. */
+/** Reads which proxies may name the address of a client, and writes addresses in their one canonical form. */
 
 import type { EnvironmentReader } from './environment-reader.ts';
 
