@@ -1,4 +1,4 @@
-/** Collects facts about a request while it is served; its log line and the metrics are made from them at its end. */
+/** Collects facts about a request, from which its log line and the metrics are made when it has ended. */
 
 import { type TraceHeaders, traceHeaders } from './trace-context.ts';
 
@@ -42,7 +42,7 @@ export interface CallRecord {
 
 /** The span of a call to another server. */
 export interface CallSpan {
-  /** Makes this span the parent of what the other server records. */
+  /** Makes this span the parent of the other server's spans. */
   readonly headers: Pick<TraceHeaders, 'traceparent'>;
   end(outcome: CallRecord['outcome']): void;
 }
@@ -50,14 +50,10 @@ export interface CallSpan {
 /** The span of a request, which exists only while traces are exported. */
 export interface RequestSpan {
   beginCall(call: { readonly name: CallName; readonly method: string; readonly url: string }): CallSpan;
-  /** Ends the span with what the record contains by then. */
   end(record: RequestRecord): void;
 }
 
-/**
- * How the request got its pair. `shared`: from a refresh that another request began. `replayed`: from a finished one.
- * `ended`: not at all, because the session was signed out.
- */
+/** `shared`: with a request that began the refresh. `replayed`: from an earlier one. `ended`: by a sign-out. */
 export type RefreshResult = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
 /** The `error` codes of an identity provider. @see RFC 6749 section 5.2 */
@@ -72,8 +68,8 @@ export const OAUTH_ERRORS = [
 export type OAuthError = (typeof OAUTH_ERRORS)[number] | 'other';
 
 /**
- * Contains only numbers, names from fixed lists and ids of a fixed form, apart from the client's address, and no other
- * input of a client or upstream, so that no token, code or prompt can reach a log from here.
+ * Apart from the client's address, it contains only numbers, names from fixed lists and ids of a fixed form, so that no
+ * token, code or prompt can reach a log from here.
  */
 export class RequestRecord {
   readonly startedAt = performance.now();
@@ -82,24 +78,18 @@ export class RequestRecord {
   /** The route's pattern. */
   route = 'unmatched';
   span: RequestSpan | undefined;
-  /** The headers that name the client's address to the upstream. They are for it alone, not for a log or a metric. */
+  /** The headers that name the client's address to the upstream; not for a log or a metric. */
   clientAddressHeaders: Readonly<Record<string, string>> | undefined;
   readonly calls: CallRecord[] = [];
   refresh: RefreshResult | undefined;
-  /**
-   * Why a spent refresh token was sent to the upstream: a client had presented the successor (`presented`), or the
-   * replay window was over (`late`).
-   */
+  /** Why a spent token was sent to the upstream: a client had presented its successor, or the replay window was over. */
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */
   oauthError: OAuthError | undefined;
-  /** The status of the response. */
   status = 0;
   /** Until the head of the response, which waits for the first byte of a streamed body. */
   headMs = 0;
-  /**
-   * Which of the gateway's own texts the response contains; `sessionCookieTwice` also for a response without a text.
-   */
+  /** Which of the gateway's own texts the response has; `sessionCookieTwice` also for a response without a text. */
   reason: string | undefined;
   /** Name and code of the underlying error, and where it was thrown if it is a fault of the gateway itself. */
   cause: string | undefined;
@@ -107,7 +97,7 @@ export class RequestRecord {
   bytes: number | undefined;
   /** What the client was waiting for when it disconnected. */
   clientGone: 'waiting' | 'streaming' | undefined;
-  /** In how many slices the body was asked of the upstream; undefined for one that is not sliced. */
+  /** How many slices the upstream was asked for; undefined for a body that is not sliced. */
   slices: number | undefined;
   /** Whether the upstream broke off in the middle of the body. */
   brokenBody = false;
@@ -141,7 +131,7 @@ export class RequestRecord {
   }
 }
 
-/** One decimal: more would only make log lines longer. */
+/** Rounded to one decimal, which keeps log lines short. */
 export function millisecondsSince(startedAt: number): number {
   return Math.round((performance.now() - startedAt) * 10) / 10;
 }

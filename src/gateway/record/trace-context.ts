@@ -18,8 +18,8 @@ export interface TraceHeaders extends TraceContext {
 }
 
 /**
- * Keeps the client's ids if they are well-formed, and otherwise creates new ones. Without spans of the gateway's own, a
- * valid `traceparent` is passed on unchanged, and a new one is not sampled (flags 00).
+ * Keeps the client's ids if they are well-formed, and creates the others. A `traceparent` that it creates says that the
+ * trace is not sampled (flags 00).
  *
  * @see W3C Trace Context, sections 3.2 (traceparent) and 3.3 (tracestate)
  */
@@ -41,7 +41,7 @@ export function receivedContext(headers: Headers): TraceContext | undefined {
   return tracestate !== null && TRACESTATE.test(tracestate) ? { traceparent, tracestate } : { traceparent };
 }
 
-/** Null also for a header that `Connection` names, because it is for this hop only. */
+/** A header that `Connection` names counts as absent, because it is for this hop only. */
 function fieldOf(headers: Headers, name: string): string | null {
   const value = headers.get(name);
   return value !== null && namedByConnection(headers.get('connection')).includes(name) ? null : value;
