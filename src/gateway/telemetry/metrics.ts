@@ -5,7 +5,6 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import type { Admission } from '../http/admission/admission.ts';
 import { messages } from '../http/messages.ts';
 import type { RequestRecord } from '../record/request-record.ts';
-import { measureAdmission } from './admission-metrics.ts';
 
 const PREFIX = 'music_gateway_';
 /** From a session check with a nearby upstream to the longest generation. */
@@ -61,7 +60,7 @@ export class Metrics {
   ended(record: RequestRecord): void {
     const { route, method, clientGone } = record;
     this.#inFlight.dec({ route });
-    // The client had disconnected: count this response neither as a success nor as a failure.
+    // The client has received no response, neither a success nor a failure.
     const status = clientGone === 'waiting' ? 'none' : statusClass(record.status);
     this.#ended.inc({ route, method, status });
     for (const { call, outcome, ms } of record.calls) {
@@ -82,32 +81,68 @@ export class Metrics {
     this.#logFailures.inc();
   }
 
+  /** Exports what is admitted and refused: it is counted where it happens, and read at each scrape. */
   watch(admission: Admission): void {
-    measureAdmission(admission, this.registry, PREFIX);
+    const { ledger, memoryLimitBytes } = admission;
+    const pools = {
+      identity_provider: admission.identityProvider,
+      session: admission.sessions,
+      sign_out: admission.signOuts,
+      read: admission.reads,
+      stream: admission.streams,
+      memory: ledger,
+    };
+    const refusing = { ...pools, one_session: admission.perSession, request_body: admission.requestBodies };
+    new Gauge({
+      ...this.#named('places_in_use', 'Calls in flight, and the bytes of memory that are reserved.', 'pool'),
+      collect() {
+        for (const [pool, { inUse }] of Object.entries(pools)) this.set({ pool }, inUse);
+      },
+    });
+    const limits = this.#gauge('places_limit', 'How many there may be.', 'pool');
+    for (const [pool, { limit }] of Object.entries(pools)) limits.set({ pool }, limit);
+    new Counter({
+      ...this.#named('refused_total', 'Calls and bodies that were refused for lack of room.', 'pool'),
+      collect() {
+        this.reset();
+        for (const [pool, { refused }] of Object.entries(refusing)) this.inc({ pool }, refused);
+      },
+    });
+    new Gauge({
+      ...this.#named('memory_promised_bytes', 'What everything currently admitted may use at most.'),
+      collect() {
+        // What is not in the ledger is the process itself.
+        this.set(memoryLimitBytes - ledger.limit + ledger.inUse);
+      },
+    });
+    this.#gauge('memory_limit_bytes', 'What the process may use.').set(memoryLimitBytes);
   }
 
-  /** Created only when the gateway uses Redis, because the metric is meaningless otherwise. */
+  /** Only for a gateway that uses Redis. */
   redisGauge(): { set(value: number): void } {
     return this.#gauge('redis_up', 'Whether Redis responds.');
   }
 
-  /** Created only when traces are exported, because the metric is meaningless otherwise. */
+  /** Only for a gateway that exports traces. */
   droppedSpans(): (count: number) => void {
     const counter = this.#counter('dropped_spans_total', 'Spans that were not exported.');
     return (count) => counter.inc(count);
   }
 
   #counter<Label extends string>(name: string, help: string, ...labelNames: Label[]) {
-    return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
+    return new Counter(this.#named(name, help, ...labelNames));
   }
 
   #histogram<Label extends string>(name: string, help: string, ...labelNames: Label[]) {
-    const registers = [this.registry];
-    return new Histogram({ name: PREFIX + name, help, labelNames, buckets: SECONDS, registers });
+    return new Histogram({ ...this.#named(name, help, ...labelNames), buckets: SECONDS });
   }
 
   #gauge<Label extends string>(name: string, help: string, ...labelNames: Label[]) {
-    return new Gauge({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
+    return new Gauge(this.#named(name, help, ...labelNames));
+  }
+
+  #named<Label extends string>(name: string, help: string, ...labelNames: Label[]) {
+    return { name: PREFIX + name, help, labelNames, registers: [this.registry] };
   }
 }
 

@@ -28,64 +28,62 @@ const OWN = 'music_gateway.';
 type BeginCall = Parameters<RequestSpan['beginCall']>[0];
 
 /**
- * A span has no attribute with a path, a query, an address of a client or a user agent, although the conventions ask for
- * them: they would carry ids and personal data to another system.
+ * Begins the span of a request. No span has an attribute with a path, a query, an address of a client or a user agent,
+ * although the conventions ask for them: they would carry ids and personal data to another system.
  *
+ * @param received the client's trace context, which the span continues
  * @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  */
-export class ServerSpan implements RequestSpan {
-  readonly #tracer: Tracer;
-  readonly #span: Span;
-  readonly #context: Context;
+export function beginSpan(
+  tracer: Tracer,
+  received: TraceContext | undefined,
+  { route, method }: RequestRecord,
+): RequestSpan & { readonly traceparent: string } {
+  const isMatched = route !== 'unmatched';
+  const isKnown = method !== 'other';
+  const name = isKnown ? method : 'HTTP';
+  const attributes = {
+    [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : HTTP_REQUEST_METHOD_VALUE_OTHER,
+    ...(isMatched && { [ATTR_HTTP_ROUTE]: route }),
+  };
+  const options = { kind: SpanKind.SERVER, attributes };
+  const parent = received ? contextOf(received) : ROOT_CONTEXT;
+  const span = tracer.startSpan(isMatched ? `${name} ${route}` : name, options, parent);
+  const context = traceApi.setSpan(ROOT_CONTEXT, span);
+  return {
+    traceparent: traceparentOf(span),
+    beginCall: (call) => beginCall(tracer, context, call),
+    end: (record) => endRequest(span, record),
+  };
+}
 
-  /** @param received the client's trace context, which this span continues */
-  constructor(tracer: Tracer, received: TraceContext | undefined, { route, method }: RequestRecord) {
-    const isMatched = route !== 'unmatched';
-    const isKnown = method !== 'other';
-    const name = isKnown ? method : 'HTTP';
-    const attributes = {
-      [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : HTTP_REQUEST_METHOD_VALUE_OTHER,
-      ...(isMatched && { [ATTR_HTTP_ROUTE]: route }),
-    };
-    const options = { kind: SpanKind.SERVER, attributes };
-    const parent = received ? contextOf(received) : ROOT_CONTEXT;
-    this.#tracer = tracer;
-    this.#span = tracer.startSpan(isMatched ? `${name} ${route}` : name, options, parent);
-    this.#context = traceApi.setSpan(ROOT_CONTEXT, this.#span);
-  }
+function beginCall(tracer: Tracer, context: Context, { name, method, url }: BeginCall): CallSpan {
+  const { protocol, hostname, port } = new URL(url);
+  const attributes = {
+    [ATTR_HTTP_REQUEST_METHOD]: method,
+    // A URL has an IPv6 address in brackets.
+    [ATTR_SERVER_ADDRESS]: hostname.replace(/^\[|\]$/g, ''),
+    [ATTR_SERVER_PORT]: Number(port) || (protocol === 'https:' ? 443 : 80),
+    [`${OWN}call`]: name,
+  };
+  const span = tracer.startSpan(method, { kind: SpanKind.CLIENT, attributes }, context);
+  return { headers: { traceparent: traceparentOf(span) }, end: (outcome) => endCall(span, outcome) };
+}
 
-  get traceparent(): string {
-    return traceparentOf(this.#span);
-  }
-
-  beginCall({ name, method, url }: BeginCall): CallSpan {
-    const { protocol, hostname, port } = new URL(url);
-    const attributes = {
-      [ATTR_HTTP_REQUEST_METHOD]: method,
-      // A URL has an IPv6 address in brackets.
-      [ATTR_SERVER_ADDRESS]: hostname.replace(/^\[|\]$/g, ''),
-      [ATTR_SERVER_PORT]: Number(port) || (protocol === 'https:' ? 443 : 80),
-      [`${OWN}call`]: name,
-    };
-    const span = this.#tracer.startSpan(method, { kind: SpanKind.CLIENT, attributes }, this.#context);
-    return {
-      headers: { traceparent: traceparentOf(span) },
-      end: (outcome) => endCall(span, outcome),
-    };
-  }
-
-  end({ status, reason, refresh, slices, clientGone, brokenBody }: RequestRecord): void {
-    // A client that disconnected before the head has received no status, and no error either.
-    const wasSent = clientGone !== 'waiting';
-    if (wasSent) this.#span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, status);
-    if (reason) this.#span.setAttribute(`${OWN}reason`, reason);
-    if (refresh) this.#span.setAttribute(`${OWN}refresh`, refresh);
-    if (slices) this.#span.setAttribute(`${OWN}slices`, slices);
-    if (clientGone) this.#span.setAttribute(`${OWN}client_gone`, clientGone);
-    if (brokenBody) fail(this.#span, 'http_response_incomplete');
-    else if (wasSent && status >= 500) fail(this.#span, String(status));
-    this.#span.end();
-  }
+function endRequest(
+  span: Span,
+  { status, reason, refresh, slices, clientGone, brokenBody }: RequestRecord,
+): void {
+  // A client that disconnected before the head has received no status, and no error either.
+  const wasSent = clientGone !== 'waiting';
+  if (wasSent) span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, status);
+  if (reason) span.setAttribute(`${OWN}reason`, reason);
+  if (refresh) span.setAttribute(`${OWN}refresh`, refresh);
+  if (slices) span.setAttribute(`${OWN}slices`, slices);
+  if (clientGone) span.setAttribute(`${OWN}client_gone`, clientGone);
+  if (brokenBody) fail(span, 'http_response_incomplete');
+  else if (wasSent && status >= 500) fail(span, String(status));
+  span.end();
 }
 
 function endCall(span: Span, outcome: CallRecord['outcome']): void {

@@ -9,11 +9,9 @@ import type { Traces } from './traces.ts';
 
 export interface TelemetryOptions {
   readonly logger: Logger;
-  /** Undefined when metrics are disabled. */
   readonly metrics?: Metrics | undefined;
-  /** Undefined when traces are disabled. */
   readonly traces?: Traces | undefined;
-  /** The route patterns that identify requests. */
+  /** The routes by whose paths requests are counted. */
   readonly routes: () => readonly { readonly method: string; readonly path: string }[];
   /** Requested often, and by machines, so its log lines are at debug level. */
   readonly quietRoute: string;
@@ -76,7 +74,7 @@ export class Telemetry {
   #ended(record: RequestRecord): void {
     const { logger, metrics } = this.#options;
     if (record.clientGone === 'waiting') {
-      // The client never received the response, so what describes it says nothing about gateway or upstream.
+      // The client never received the response, so nothing is noted of it.
       record.reason = undefined;
       record.cause = undefined;
       record.bytes = 0;
@@ -93,7 +91,7 @@ export class Telemetry {
     if (record.refreshTokenReused || record.calls.some(isRefreshOutage)) return 'warn';
     // Nobody can sign in until an operator corrects the client's registration.
     if (reason === 'clientRefused') return 'warn';
-    // A response after the client has disconnected says nothing about the upstream.
+    // What has failed after the client has disconnected says nothing about the upstream.
     if ((status >= 500 && !clientGone) || brokenBody) return 'warn';
     return route === this.#options.quietRoute || method === 'OPTIONS' ? 'debug' : 'info';
   }

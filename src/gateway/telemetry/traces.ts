@@ -27,7 +27,7 @@ import { describeCause } from '../http/error-summary.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { receivedContext } from '../record/trace-context.ts';
 import type { Metrics } from './metrics.ts';
-import { ServerSpan } from './request-span.ts';
+import { beginSpan } from './request-span.ts';
 
 const { name: SCOPE, version } = packageJson;
 
@@ -64,7 +64,7 @@ export class Traces {
 
   /** Begins the span of a request, and makes it the parent of the request's trace context. */
   begin(headers: Headers, record: RequestRecord): void {
-    const span = new ServerSpan(this.#tracer, receivedContext(headers), record);
+    const span = beginSpan(this.#tracer, receivedContext(headers), record);
     record.span = span;
     record.headers = { ...record.headers, traceparent: span.traceparent };
   }
