@@ -14,7 +14,7 @@ interface Entry {
   readonly bytes: number;
 }
 
-/** Called with what had no room any more, before it expired. */
+/** Called with a fact for which there was no room any more, before it expired. */
 export type OnEvicted = (key: string, fact: Fact) => void;
 
 /** Beyond its limit, the map evicts the entries that were written first. */

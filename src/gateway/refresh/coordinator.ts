@@ -22,11 +22,11 @@ export const MAX_LINKS = 32;
 /** A request that the client sent before it had its new cookies arrives within this time. */
 export const SENT_BEFORE_MS = 10_000;
 
-interface Request {
-  /** The token that the client presented. */
+/** A refresh token, as a request has presented it. */
+interface Presented {
   readonly refreshToken: string;
   readonly record: RequestRecord;
-  /** By the clock of this process, in milliseconds. */
+  /** In milliseconds since the epoch. */
   readonly arrivedAt: number;
 }
 
@@ -47,7 +47,7 @@ export class RefreshCoordinator {
    * Returns the pair that follows this refresh token, by a new refresh or by an earlier one. A refresh belongs to no
    * single request: it continues when the client that caused it disconnects.
    *
-   * @param arrivedAt when the request arrived, in milliseconds since the epoch
+   * @param arrivedAt in milliseconds since the epoch
    */
   async refresh(refreshToken: string, record: RequestRecord, arrivedAt: number): Promise<RefreshOutcome> {
     const outcome = await this.#follow({ refreshToken, record, arrivedAt });
@@ -85,7 +85,8 @@ export class RefreshCoordinator {
     for (let token = refreshToken, links = 0; ; links++) {
       const previous = await this.#endOne(token, graceMs, links > 0);
       hadEnded ||= links === 0 && previous?.kind === 'ended';
-      const next = links < MAX_LINKS ? await this.#successorIn(previous, token) : undefined;
+      const next =
+        links < MAX_LINKS ? await successorIn(previous, token, this.#parts.clock.now()) : undefined;
       if (!next) return { newest, hadEnded, isRefreshing: previous?.kind === 'leased' };
       newest = usable(next);
       token = next.refreshToken;
@@ -106,14 +107,14 @@ export class RefreshCoordinator {
     }
   }
 
-  async #follow(request: Request): Promise<RefreshOutcome> {
+  async #follow(request: Presented): Promise<RefreshOutcome> {
     let token = request.refreshToken;
     for (let links = 0; links < MAX_LINKS; links++) {
       const { verdict, record } = await this.refreshes.refresh(token, request.record);
       if (verdict) return verdict;
       if (record.kind === 'ended') return endedOutcome(record, request.arrivedAt);
       if (record.kind === 'rejected') return { kind: 'rejected' };
-      const successor = await this.#successorIn(record, token);
+      const successor = await successorIn(record, token, this.#parts.clock.now());
       if (!successor) break;
       const outcome = await this.#judge(request, record, successor);
       if (outcome) return outcome;
@@ -123,7 +124,7 @@ export class RefreshCoordinator {
   }
 
   /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined when the successor is followed. */
-  async #judge(request: Request, renewal: Kept, successor: TokenPair): Promise<RefreshOutcome | undefined> {
+  async #judge(request: Presented, renewal: Kept, successor: TokenPair): Promise<RefreshOutcome | undefined> {
     const { arrivedAt } = request;
     const { store, lifetimes } = this.#parts;
     if (arrivedAt > renewal.writtenAt + lifetimes.replayMs) return this.#reuse(request, 'late');
@@ -141,16 +142,12 @@ export class RefreshCoordinator {
     return { kind: 'renewed', pair: usable(successor) };
   }
 
-  #successorIn(record: Kept | undefined, spentRefreshToken: string): Promise<TokenPair | undefined> {
-    return successorIn(record, spentRefreshToken, this.#parts.clock.now());
-  }
-
   /**
    * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The record of
    * its successor stays, because a sign-out must find the rest of the chain.
    */
   async #reuse(
-    { refreshToken, record, arrivedAt }: Request,
+    { refreshToken, record, arrivedAt }: Presented,
     why: 'presented' | 'late',
   ): Promise<RefreshOutcome> {
     const before = await this.#endOfChain(refreshToken);
@@ -172,7 +169,7 @@ export class RefreshCoordinator {
     for (let links = 0; links <= MAX_LINKS; links++) {
       const token = newest?.refreshToken ?? refreshToken;
       const record = await this.#parts.store.get(recordKey(token));
-      const next = await this.#successorIn(record, token);
+      const next = await successorIn(record, token, this.#parts.clock.now());
       if (!next) return { record, newest };
       newest = usable(next);
     }
@@ -184,7 +181,7 @@ function endedOutcome({ detail, writtenAt }: Kept, arrivedAt: number): RefreshOu
   return { kind: 'ended', clearsCookies: arrivedAt >= writtenAt + Number(detail) };
 }
 
-/** In whole seconds. An access token that has just expired keeps its cookie for one: 0 would delete it. */
+/** In whole seconds, at least one: with 0 a browser would delete the cookie of a token that has just expired. */
 function usable(pair: TokenPair): TokenPair {
   return { ...pair, expiresInSeconds: Math.max(1, Math.floor(pair.expiresInSeconds)) };
 }

@@ -2,7 +2,7 @@
 
 import type { RequestRecord } from '../record/request-record.ts';
 import type { RefreshVerdict } from '../upstream/upstream-api.ts';
-import { LEASE_MS, markKey, type RefreshParts, recordKey, recordOf } from './record.ts';
+import { ISSUED, LEASE_MS, markKey, type RefreshParts, recordKey, recordOf } from './record.ts';
 import type { Fact, Kept } from './store.ts';
 
 const POLL_MS = 40;
@@ -16,8 +16,8 @@ export class LeasedRefreshes {
   readonly #parts: RefreshParts;
   readonly #inFlight = new Set<Promise<Outcome>>();
   /**
-   * Those without a verdict, by refresh token. Requests of this process share the verdict, but not once it is there: a
-   * sign-out may have come before a later request.
+   * The refreshes without a verdict, by refresh token. Requests of this process share a verdict, except those that come
+   * after it: the session may have been signed out before.
    */
   readonly #shared = new Map<string, Promise<Outcome>>();
 
@@ -30,14 +30,14 @@ export class LeasedRefreshes {
     while (this.#inFlight.size) await Promise.allSettled(this.#inFlight);
   }
 
-  /** Refreshes the token, or finds what has become of it. */
+  /** Refreshes the token, or returns what is on record of it. */
   async refresh(refreshToken: string, request: RequestRecord): Promise<Outcome> {
     const joined = await this.#shared.get(refreshToken);
     if (joined?.verdict) {
       request.refresh = 'shared';
       return joined;
     }
-    // A record may have been read before this request came, but what is shared now has begun after it.
+    // A record that was read before this request came is out of date. What is shared now has begun after that.
     return this.#shared.get(refreshToken) ?? this.#begin(refreshToken, request);
   }
 
@@ -98,7 +98,7 @@ export class LeasedRefreshes {
     }
   }
 
-  /** Returns the record that stays in place of the verdict; undefined when the verdict has replaced the lease. */
+  /** Returns the record that counts instead of the verdict; undefined when the verdict has replaced the lease. */
   async #replaceLease(refreshToken: string, lease: Fact, verdict: RefreshVerdict): Promise<Kept | undefined> {
     const { store, lifetimes } = this.#parts;
     const to = await recordOf(verdict, refreshToken);
@@ -116,6 +116,6 @@ export class LeasedRefreshes {
   /** Marks a token as issued, for as long as a response may still bring it to a browser. */
   async markIssued(refreshToken: string): Promise<void> {
     const { store, lifetimes } = this.#parts;
-    await store.swap(markKey(refreshToken), undefined, { kind: 'issued', detail: '' }, lifetimes.issuedMs);
+    await store.swap(markKey(refreshToken), undefined, ISSUED, lifetimes.issuedMs);
   }
 }

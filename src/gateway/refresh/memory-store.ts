@@ -7,7 +7,7 @@ import { type Fact, isSame, type Kept, type ReplayStore, type Swapped } from './
 /** How much of the ledger all facts may use, and how much at most, because Redis keeps as much for each instance. */
 const SHARE = 1 / 12;
 const MAX_BYTES = 64 * 1024 * 1024;
-/** How much of that is for what strangers can make the gateway keep, with tokens that they make up. */
+/** How much of that is for what strangers can make the gateway keep, by made-up tokens. */
 const STRANGERS = 1 / 8;
 const BY_STRANGERS: readonly Fact['kind'][] = ['unreachable', 'rejected'];
 
@@ -42,7 +42,7 @@ export class MemoryReplayStore implements ReplayStore {
     return this.#known.get(key) ?? this.#strangers.get(key);
   }
 
-  /** Writes, whatever is there. */
+  /** Replaces whatever is there. */
   write(key: string, fact: Fact | undefined, lifetimeMs: number): void {
     this.#known.delete(key);
     this.#strangers.delete(key);

@@ -1,6 +1,6 @@
-/** Notes which refresh tokens a client has presented, which ends the replay of the token before each of them. */
+/** Notes which refresh tokens clients have presented: that ends the replay of the token before each of them. */
 
-import { markKey, type RefreshParts } from './record.ts';
+import { ISSUED, markKey, PRESENTED, type RefreshParts } from './record.ts';
 
 /** A set of this size takes about 40 bytes for each token: 2 MB. */
 const MAX_NOTED = 50_000;
@@ -16,14 +16,13 @@ export class PresentedTokens {
     this.#parts = parts;
   }
 
-  /** Changes nothing for a token that no refresh has issued: the replay of no other token depends on it. */
+  /** A token that no refresh has issued gets no mark, because the replay of no other token depends on it. */
   note(refreshToken: string): void {
     const hash = Bun.hash.wyhash(refreshToken, this.#hashKey);
     if (this.#noted.has(hash)) return;
     if (this.#noted.size === MAX_NOTED) this.#noted.clear();
     this.#noted.add(hash);
     const { store, lifetimes } = this.#parts;
-    const [from, to] = (['issued', 'presented'] as const).map((kind) => ({ kind, detail: '' }));
-    void store.swap(markKey(refreshToken), from, to, lifetimes.issuedMs);
+    void store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs);
   }
 }

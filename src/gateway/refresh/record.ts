@@ -23,8 +23,8 @@ export interface RefreshParts {
 }
 
 /**
- * The outcome of a refresh for a request: the upstream's verdict, or an earlier sign-out.
- * `clearsCookies`: whether the request arrived after it; an earlier one must not clear what a sign-in may have set since.
+ * The outcome of a refresh for a request: the upstream's verdict, or a sign-out.
+ * `clearsCookies`: whether the request arrived after that. Otherwise a sign-in may have set other cookies since.
  */
 export type RefreshOutcome = RefreshVerdict | { readonly kind: 'ended'; readonly clearsCookies: boolean };
 
@@ -39,8 +39,8 @@ export async function recordOf(verdict: RefreshVerdict, refreshToken: string): P
 const SealedPair = Type.Object({ accessToken: Token, refreshToken: Token, expiresInSeconds: Type.Number() });
 
 /**
- * Returns the pair of a renewal, with the time that its access token has left, which may be negative. Undefined for another
- * record, and for one that was sealed with another token.
+ * Returns the pair of a renewal with the time that its access token has left, which may be negative; undefined for any
+ * other record, and for a pair that was sealed with another token.
  */
 export async function successorIn(
   record: Kept | undefined,
@@ -64,7 +64,11 @@ function keyFrom(refreshToken: string): Uint8Array {
 /** The key of what has become of a token: its lease, and the outcome of its refresh or its sign-out. */
 export const recordKey = (refreshToken: string) => `record:${hashOf(refreshToken)}`;
 
-/** The key of the mark that a refresh has issued the token, and perhaps that a client has presented it. */
+/** The marks of a token: a refresh has issued it, and then a client has presented it. */
+export const ISSUED: Fact = { kind: 'issued', detail: '' };
+export const PRESENTED: Fact = { kind: 'presented', detail: '' };
+
+/** The key of a token's mark. */
 export const markKey = (refreshToken: string) => `mark:${hashOf(refreshToken)}`;
 
 /** Reveals nothing about the token. */
@@ -78,7 +82,7 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
   const replayMs = refreshReplaySeconds * 1000;
   /** Longer than any call of a request in the replay window, so that its late response still gets the newest pair. */
   const renewedMs = replayMs + timeouts.streamMs;
-  /** The longest that another instance may take to refresh a token. */
+  /** The longest time that another instance may take to refresh a token. */
   const patienceMs = timeouts.signInMs + LEASE_MS;
   /** Longer than the record of a refresh that is in flight when the session is signed out. */
   const endedMs = patienceMs + renewedMs;

@@ -1,6 +1,6 @@
 /** The two scripts that Redis runs for the replay store, each of them atomic and for one key. */
 
-import { type Fact, KINDS } from './store.ts';
+import { type Fact, KINDS, type Swapped } from './store.ts';
 
 /** A fact, and how long ago it was written by Redis' own clock. */
 export interface Aged extends Fact {
@@ -21,8 +21,8 @@ const NOW = `local time = redis.call('TIME') local now = string.format('%d', tim
 export const GET = `${NOW} return {now, redis.call('GET', KEYS[1])}`;
 
 /**
- * ARGV: what must be there and what to write, where an empty text stands for nothing; its lifetime in ms; and 1 when
- * nothing also counts as what must be there. Returns nil when it was written, otherwise the time and what is there.
+ * ARGV: what must be there; what to write; its lifetime in ms; and 1 to write also where nothing is. An empty text stands
+ * for nothing. Returns nil when it was written, otherwise the time and what is there.
  */
 export const SWAP = `${NOW}
   local value = redis.call('GET', KEYS[1])
@@ -36,7 +36,7 @@ export async function get(redis: RedisSender, key: string): Promise<Aged | undef
   return agedIn(await redis.send('EVAL', [GET, '1', PREFIX + key]));
 }
 
-/** @param isOwn whether nothing counts as `from`, because this process remembers what Redis has lost */
+/** @param isOwn whether it is also written where nothing is: this process remembers what Redis has lost */
 export async function swap(
   redis: RedisSender,
   key: string,
@@ -44,7 +44,7 @@ export async function swap(
   to: Fact | undefined,
   lifetimeMs: number,
   isOwn: boolean,
-): Promise<{ readonly isWritten: boolean; readonly before?: Aged | undefined }> {
+): Promise<Swapped<Aged>> {
   const values = [textOf(from), textOf(to), String(Math.ceil(lifetimeMs)), isOwn ? '1' : ''];
   const reply = await redis.send('EVAL', [SWAP, '1', PREFIX + key, ...values]);
   return reply === null ? { isWritten: true } : { isWritten: false, before: agedIn(reply) };

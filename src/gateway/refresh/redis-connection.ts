@@ -17,9 +17,10 @@ export interface RedisLink extends RedisSender {
   onclose: ((cause: Error) => void) | null;
 }
 
-/** Called when Redis goes down, with the name and code of the error or the first word of Redis, and when it is up again. */
 export interface RedisObserver {
+  /** @param cause the name and code of the error, or the first word of Redis' refusal */
   onDown(cause: string): void;
+  /** Called when Redis can be used, at first and after each outage. */
   onUp(): void;
 }
 
@@ -97,7 +98,7 @@ export class RedisConnection {
   }
 }
 
-/** An error of Redis begins with a word that says what is wrong, such as OOM or NOPERM; the rest may quote a key. */
+/** A refusal of Redis begins with a word for the reason, such as OOM or NOPERM. The rest may quote a key. */
 export function refusalWord(cause: unknown): string | undefined {
   return cause instanceof Error ? /^[A-Z]{3,20}\b/.exec(cause.message)?.[0] : undefined;
 }

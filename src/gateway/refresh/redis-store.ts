@@ -43,16 +43,14 @@ export class RedisReplayStore implements ReplayStore {
     if (!swapped) return this.#memory.swap(key, from, to, lifetimeMs);
     // Meanwhile the session may have been signed out here.
     if (swapped.isWritten && isSame(this.#memory.read(key), own)) this.#memory.write(key, to, lifetimeMs);
-    return swapped.isWritten
-      ? { isWritten: true }
-      : { isWritten: false, before: this.#keptHere(swapped.before) };
+    return { isWritten: swapped.isWritten, before: this.#keptHere(swapped.before) };
   }
 
   keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<undefined> {
     return this.#memory.keepHere(key, fact, lifetimeMs);
   }
 
-  /** The reply has taken its time, so the fact seems to be younger than it is, which is never to a user's disadvantage. */
+  /** A fact seems younger than it is by the time that the reply has taken, which is never to a user's disadvantage. */
   #keptHere(aged: Aged | undefined): Kept | undefined {
     return aged && { kind: aged.kind, detail: aged.detail, writtenAt: this.#now() - aged.ageMs };
   }

@@ -16,10 +16,11 @@ export interface Kept extends Fact {
   readonly writtenAt: number;
 }
 
-/** `before`: what was there instead of what was expected. */
-export type Swapped =
-  | { readonly isWritten: true }
-  | { readonly isWritten: false; readonly before: Kept | undefined };
+export interface Swapped<Found = Kept> {
+  readonly isWritten: boolean;
+  /** What was there instead of what was expected. */
+  readonly before?: Found | undefined;
+}
 
 /** All that refreshes need is to read, and to write atomically what depends on what was read. */
 export interface ReplayStore {
