@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'bun:test';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
-import { ENTRY_BYTES } from '../../src/gateway/refresh/bounded-map.ts';
-import { MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
+import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';
 import { ENDED, LEASE, REJECTED, RENEWAL } from '../support/refresh-coordinator.ts';
 
 /** Room for 350 facts without text, and for 50 that strangers can cause. */
-const BYTES = 400 * ENTRY_BYTES;
+const BYTES = 400 * FACT_BYTES;
 
 /** A store whose clock a test sets. */
 function start() {
@@ -62,15 +61,15 @@ describe('MemoryReplayStore', () => {
   it('frees the memory of what has expired', async () => {
     const { time, ledger, write, fill } = start();
     await fill('key', 20, RENEWAL);
-    expect(ledger.inUse).toBe(20 * ENTRY_BYTES);
+    expect(ledger.inUse).toBe(20 * FACT_BYTES);
     time.now = 60_000;
     await write('new', RENEWAL);
-    expect(ledger.inUse).toBe(ENTRY_BYTES);
+    expect(ledger.inUse).toBe(FACT_BYTES);
   });
 
   it.each<[Fact, number]>([
     [RENEWAL, 350],
-    [{ kind: 'renewed', detail: 'x'.repeat(ENTRY_BYTES) }, 175],
+    [{ kind: 'renewed', detail: 'x'.repeat(FACT_BYTES) }, 175],
     [LEASE, 350],
     [{ kind: 'unreachable', detail: '' }, 50],
     [REJECTED, 50],
@@ -78,7 +77,7 @@ describe('MemoryReplayStore', () => {
   ])('keeps as many of the newest records as its memory holds: %j', async (record, most) => {
     const { ledger, evicted, kind, fill } = start();
     await fill('key', most + 1, record);
-    expect(ledger.inUse).toBe(most * (ENTRY_BYTES + (record.detail.length > 64 ? record.detail.length : 0)));
+    expect(ledger.inUse).toBe(most * (FACT_BYTES + (record.detail.length > 64 ? record.detail.length : 0)));
     expect(evicted).toEqual(['key-0']);
     expect(await kind('key-0')).toBeUndefined();
     for (const index of [1, most]) expect(await kind(`key-${index}`)).toBe(record.kind);

@@ -15,10 +15,7 @@ export type Outcome =
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
   readonly #inFlight = new Set<Promise<Outcome>>();
-  /**
-   * The refreshes without a verdict, by refresh token. Requests of this process share a verdict, except those that come
-   * after it: the session may have been signed out before.
-   */
+  /** By refresh token, until the verdict is there: the session may be signed out before the next request comes. */
   readonly #shared = new Map<string, Promise<Outcome>>();
 
   constructor(parts: RefreshParts) {

@@ -1,7 +1,7 @@
 /** The replay store of a single instance, in the memory of its process. */
 
+import { BoundedMap, type OnEvicted } from '../http/admission/bounded-map.ts';
 import type { Budget } from '../http/admission/budget.ts';
-import { BoundedMap, type OnEvicted } from './bounded-map.ts';
 import { type Fact, isSame, type Kept, type ReplayStore, type Swapped } from './store.ts';
 
 /** How much of the ledger all facts may use, and how much at most, because Redis keeps as much for each instance. */
@@ -9,17 +9,24 @@ const SHARE = 1 / 12;
 const MAX_BYTES = 64 * 1024 * 1024;
 /** How much of that is for what strangers can make the gateway keep, by made-up tokens. */
 const STRANGERS = 1 / 8;
-const BY_STRANGERS: readonly Fact['kind'][] = ['unreachable', 'rejected'];
+const BY_STRANGERS = new Set<Fact['kind'] | undefined>(['unreachable', 'rejected']);
+
+/** What a fact takes besides a long detail: its key, its objects and its slot in the map. */
+export const FACT_BYTES = 700;
+/** A detail of this length is part of that. */
+const SHORT_DETAIL = 64;
 
 /** What strangers can cause has a map of its own, so that it evicts nothing else. */
 export class MemoryReplayStore implements ReplayStore {
-  readonly #known: BoundedMap;
-  readonly #strangers: BoundedMap;
+  readonly #now: () => number;
+  readonly #known: BoundedMap<Kept>;
+  readonly #strangers: BoundedMap<Kept>;
 
-  constructor(ledger: Budget, now: () => number = Date.now, onEvicted: OnEvicted = () => {}) {
+  constructor(ledger: Budget, now: () => number = Date.now, onEvicted: OnEvicted<Fact> = () => {}) {
+    this.#now = now;
     const bytes = Math.min(MAX_BYTES, ledger.limit * SHARE);
-    this.#known = new BoundedMap(bytes * (1 - STRANGERS), ledger, now, onEvicted);
-    this.#strangers = new BoundedMap(bytes * STRANGERS, ledger, now, onEvicted);
+    this.#known = new BoundedMap<Kept>(bytes * (1 - STRANGERS), ledger, now, onEvicted);
+    this.#strangers = new BoundedMap<Kept>(bytes * STRANGERS, ledger, now, onEvicted);
   }
 
   async get(key: string): Promise<Kept | undefined> {
@@ -34,8 +41,7 @@ export class MemoryReplayStore implements ReplayStore {
   }
 
   async keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<undefined> {
-    this.#known.delete(key);
-    this.#strangers.set(key, fact, lifetimeMs);
+    this.write(key, fact, lifetimeMs, true);
   }
 
   read(key: string): Kept | undefined {
@@ -43,10 +49,18 @@ export class MemoryReplayStore implements ReplayStore {
   }
 
   /** Replaces whatever is there. */
-  write(key: string, fact: Fact | undefined, lifetimeMs: number): void {
+  write(
+    key: string,
+    fact: Fact | undefined,
+    lifetimeMs: number,
+    isByStranger = BY_STRANGERS.has(fact?.kind),
+  ) {
     this.#known.delete(key);
     this.#strangers.delete(key);
-    const map = fact && BY_STRANGERS.includes(fact.kind) ? this.#strangers : this.#known;
-    if (fact) map.set(key, fact, lifetimeMs);
+    if (!fact) return;
+    const { kind, detail } = fact;
+    const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? detail.length : 0);
+    const map = isByStranger ? this.#strangers : this.#known;
+    map.set(key, { kind, detail, writtenAt: this.#now() }, bytes, lifetimeMs);
   }
 }

@@ -11,8 +11,6 @@ import type { Fact, Kept, ReplayStore } from './store.ts';
 
 /** A lease is prolonged while its refresh runs, so an instance that crashes delays the others only this long. */
 export const LEASE_MS = 3000;
-/** Long enough for other requests of the same browser that are in flight. */
-const SHORT_MS = 30_000;
 
 /** What every part of the refresh uses. */
 export interface RefreshParts {
@@ -22,10 +20,7 @@ export interface RefreshParts {
   readonly lifetimes: ReturnType<typeof lifetimesFor>;
 }
 
-/**
- * The outcome of a refresh for a request: the upstream's verdict, or a sign-out.
- * `clearsCookies`: whether the request arrived after that. Otherwise a sign-in may have set other cookies since.
- */
+/** `clearsCookies`: the request arrived after the sign-out. Otherwise a sign-in may have set other cookies since. */
 export type RefreshOutcome = RefreshVerdict | { readonly kind: 'ended'; readonly clearsCookies: boolean };
 
 /** Undefined when the upstream has issued the same token again: it is not spent, and may be sent again. */
@@ -64,12 +59,10 @@ function keyFrom(refreshToken: string): Uint8Array {
 /** The key of what has become of a token: its lease, and the outcome of its refresh or its sign-out. */
 export const recordKey = (refreshToken: string) => `record:${hashOf(refreshToken)}`;
 
-/** The marks of a token: a refresh has issued it, and then a client has presented it. */
+/** The key of its mark: a refresh has issued the token, and then a client has presented it. */
+export const markKey = (refreshToken: string) => `mark:${hashOf(refreshToken)}`;
 export const ISSUED: Fact = { kind: 'issued', detail: '' };
 export const PRESENTED: Fact = { kind: 'presented', detail: '' };
-
-/** The key of a token's mark. */
-export const markKey = (refreshToken: string) => `mark:${hashOf(refreshToken)}`;
 
 /** Reveals nothing about the token. */
 function hashOf(refreshToken: string): string {
@@ -92,8 +85,8 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
     issuedMs: replayMs + renewedMs,
     /** Long enough for the other instances to see that there was no verdict. */
     unreachableMs: 500,
-    rejectedMs: SHORT_MS,
-    /** Of a token of which nothing is known: anybody can send a sign-out with a token that never existed. */
-    unknownEndedMs: Math.min(SHORT_MS, endedMs),
+    /** Long enough for other requests of the same browser that are in flight: the token may be made up. */
+    rejectedMs: 30_000,
+    unknownEndedMs: 30_000,
   };
 }

@@ -25,10 +25,7 @@ export interface Swapped<Found = Kept> {
 /** All that refreshes need is to read, and to write atomically what depends on what was read. */
 export interface ReplayStore {
   get(key: string): Promise<Kept | undefined>;
-  /**
-   * @param from what must be there; undefined for nothing
-   * @param to undefined removes it
-   */
+  /** Writes `to` if the fact there is `from`. Undefined stands for no fact. */
   swap(key: string, from: Fact | undefined, to: Fact | undefined, lifetimeMs?: number): Promise<Swapped>;
   /** Writes the fact in this process alone, in memory that strangers can fill. */
   keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<undefined>;

@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { Budget } from '../../../src/gateway/http/admission/budget.ts';
-import { ENTRY_BYTES } from '../../../src/gateway/refresh/bounded-map.ts';
+import { FACT_BYTES } from '../../../src/gateway/refresh/memory-store.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import type { Fact, ReplayStore } from '../../../src/gateway/refresh/store.ts';
@@ -84,7 +84,7 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
   it('removes from Redis what has no room in its memory, but no sign-out', async () => {
     await using world = await start(PATIENT);
     // Room for two renewals.
-    const store = world.store(new Budget(((12 * 8) / 7) * 2 * ENTRY_BYTES));
+    const store = world.store(new Budget(((12 * 8) / 7) * 2 * FACT_BYTES));
     for (const key of ['a', 'b', 'c']) await write(store, key, RENEWAL);
     await eventually(async () => (await world.admin('GET', name('a'))) === null, 'the oldest to leave Redis');
     expect(await world.admin('GET', name('b'))).toEndWith(' renewed:x');

@@ -1,44 +1,38 @@
-/** A map of facts that expire, and whose memory is bounded and reserved in the ledger. */
+/** A map whose entries expire, and whose memory is bounded and reserved in the ledger. */
 
-import type { Budget } from '../http/admission/budget.ts';
-import type { Fact, Kept } from './store.ts';
+import type { Budget } from './budget.ts';
 
-/** What an entry takes besides the text of a sealed pair: its key, its objects and its slot in the map. */
-export const ENTRY_BYTES = 700;
-/** A detail of this length is part of that. */
-const SHORT_DETAIL = 64;
-
-interface Entry {
-  readonly kept: Kept;
+interface Entry<Value> {
+  readonly value: Value;
   readonly expiresAt: number;
   readonly bytes: number;
 }
 
-/** Called with a fact for which there was no room any more, before it expired. */
-export type OnEvicted = (key: string, fact: Fact) => void;
+/** Called with an entry for which there was no room any more, before it expired. */
+export type OnEvicted<Value> = (key: string, value: Value) => void;
 
 /** Beyond its limit, the map evicts the entries that were written first. */
-export class BoundedMap {
-  readonly #entries = new Map<string, Entry>();
+export class BoundedMap<Value> {
+  readonly #entries = new Map<string, Entry<Value>>();
   readonly #limitBytes: number;
   readonly #ledger: Budget;
   readonly #now: () => number;
-  readonly #onEvicted: OnEvicted;
+  readonly #onEvicted: OnEvicted<Value>;
   #bytes = 0;
   /** The iterator is kept, because a new one would skip all removed entries one by one, which is slow. */
   #order = this.#entries.keys();
   #oldest: string | undefined;
 
-  constructor(limitBytes: number, ledger: Budget, now: () => number, onEvicted: OnEvicted) {
+  constructor(limitBytes: number, ledger: Budget, now: () => number, onEvicted: OnEvicted<Value>) {
     this.#limitBytes = limitBytes;
     this.#ledger = ledger;
     this.#now = now;
     this.#onEvicted = onEvicted;
   }
 
-  get(key: string): Kept | undefined {
+  get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
-    return entry && entry.expiresAt > this.#now() ? entry.kept : undefined;
+    return entry && entry.expiresAt > this.#now() ? entry.value : undefined;
   }
 
   delete(key: string): void {
@@ -50,11 +44,9 @@ export class BoundedMap {
   }
 
   /** Writes at the end, which keeps the order of writing, and nearly that of expiry. */
-  set(key: string, { kind, detail }: Fact, lifetimeMs: number): void {
+  set(key: string, value: Value, bytes: number, lifetimeMs: number): void {
     this.delete(key);
-    const writtenAt = this.#now();
-    const bytes = ENTRY_BYTES + (detail.length > SHORT_DETAIL ? detail.length : 0);
-    this.#entries.set(key, { kept: { kind, detail, writtenAt }, expiresAt: writtenAt + lifetimeMs, bytes });
+    this.#entries.set(key, { value, expiresAt: this.#now() + lifetimeMs, bytes });
     this.#bytes += bytes;
     this.#ledger.take(bytes);
     this.#evict();
@@ -69,9 +61,9 @@ export class BoundedMap {
         this.#order = this.#entries.keys();
         continue;
       }
-      const fact = this.get(oldest);
-      if (fact && this.#bytes <= this.#limitBytes) return;
-      if (fact) this.#onEvicted(oldest, fact);
+      const value = this.get(oldest);
+      if (value !== undefined && this.#bytes <= this.#limitBytes) return;
+      if (value !== undefined) this.#onEvicted(oldest, value);
       this.delete(oldest);
     }
   }
