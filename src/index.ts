@@ -1,11 +1,11 @@
-/** Starts the gateway: reads the settings, listens and handles signals. Of the files that run in production, only this one has side effects on import. */
+/** Starts the gateway: reads the settings, listens and handles signals. Nothing else in production acts on import. */
 
 import { createGateway } from './gateway/gateway.ts';
 import { listenOrExplain } from './gateway/http/listen.ts';
 import { loadSettings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
 
-/** `bun run` passes on a signal that this process has received too. A repeat within this time is the same signal. */
+/** A signal may arrive twice, because `bun run` passes it on: within this time it counts once. */
 const SAME_SIGNAL_MS = 1000;
 
 async function main(): Promise<void> {

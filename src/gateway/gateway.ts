@@ -2,7 +2,6 @@
 
 import { cors } from '@elysiajs/cors';
 import { Elysia, NotFoundError } from 'elysia';
-import type { Logger } from 'pino';
 import { Admission } from './http/admission/admission.ts';
 import { clientAddressHeaders } from './http/client-address.ts';
 import { GatewayError, methodNotAllowed } from './http/errors.ts';
@@ -19,20 +18,15 @@ import { PROXIED_METHODS, upstreamProxyRoutes } from './routes/upstream-proxy.ts
 import { SessionCookies } from './session/cookies.ts';
 import { createSessionPlugin } from './session/session.ts';
 import type { Settings } from './settings/settings.ts';
-import type { Metrics } from './telemetry/metrics.ts';
-import { Telemetry } from './telemetry/telemetry.ts';
-import type { Traces } from './telemetry/traces.ts';
+import { type Reporting, Telemetry } from './telemetry/telemetry.ts';
 import { UpstreamApi } from './upstream/upstream-api.ts';
 
-export interface GatewayOptions {
+interface GatewayOptions extends Reporting {
   readonly settings: Settings;
   readonly admission?: Admission;
-  readonly logger: Logger;
-  readonly metrics?: Metrics | undefined;
-  readonly traces?: Traces | undefined;
 }
 
-/** Any client may ask whether the service is up: the origin rule does not apply. */
+/** Open to requests of any origin, and to those without one. */
 const HEALTH_PATH = '/api/health';
 const OPENAPI_PATH = '/api/openapi.json';
 
@@ -45,7 +39,7 @@ export function createGateway({
   traces,
   admission = new Admission(settings),
 }: GatewayOptions) {
-  const { allowedOrigins, isTrustedProxy, production, redisUrl } = settings;
+  const { allowedOrigins, isTrustedProxy, production, redisUrl, serviceName, signOutRevokes } = settings;
   const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
   const routes = (): readonly Route[] => gateway.routes;
   const telemetry = new Telemetry({ logger, metrics, traces, routes, quietRoute: HEALTH_PATH });
@@ -57,7 +51,6 @@ export function createGateway({
   const api = new UpstreamApi(settings, admission);
   const refreshCoordinator = new RefreshCoordinator(settings, replayStore, api);
   const cookies = new SessionCookies(settings.cookies);
-  const { signOutRevokes, serviceName } = settings;
   const parts = { api, admission, cookies, refreshCoordinator, signOutRevokes };
   const session = createSessionPlugin(parts);
   const isAllowed = ({ origin }: Exchange) => origin !== null && allowedOrigins.has(origin);
@@ -124,9 +117,8 @@ export function createGateway({
     .use(musicRoutes(parts, session))
     .use(upstreamProxyRoutes(parts, session));
   if (!production) {
-    // Imported on request, because it would slow down the start.
     gateway.get(OPENAPI_PATH, async () => {
-      // The container does not include this file.
+      // Not imported at the start, which it would slow down. The container does not include the file.
       const file: { default: object } = await import('./openapi/openapi.yaml').catch(() => {
         throw new GatewayError(404, 'notFound');
       });

@@ -7,10 +7,14 @@ import { type CallRecord, millisecondsSince, type RequestRecord } from '../recor
 import type { Metrics } from './metrics.ts';
 import type { Traces } from './traces.ts';
 
-export interface TelemetryOptions {
+/** What a gateway reports to. */
+export interface Reporting {
   readonly logger: Logger;
   readonly metrics?: Metrics | undefined;
   readonly traces?: Traces | undefined;
+}
+
+interface TelemetryOptions extends Reporting {
   /** The routes by whose paths requests are counted. */
   readonly routes: () => readonly { readonly method: string; readonly path: string }[];
   /** Requested often, and by machines, so its log lines are at debug level. */
