@@ -18,7 +18,8 @@ const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-
 export const ONE_WRITE_BYTES = 12 * 1024;
 
 type ResponseSettings = Pick<Context['set'], 'headers'>;
-const NOT_YET: ResponseSettings = { headers: {} };
+/** Frozen, because it is the same for all requests. */
+const NOT_YET: ResponseSettings = Object.freeze({ headers: Object.freeze({}) });
 
 const exchanges = new WeakMap<Request, Exchange>();
 

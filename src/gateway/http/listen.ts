@@ -19,7 +19,7 @@ export async function listenOrExplain(
     return undefined;
   } catch (error) {
     const code = errorCode(error) || error;
-    // Imported only for this text, because it would slow down every start.
+    // Imported for this text alone.
     const { isIP } = await import('node:net');
     // Bun also reports EADDRINUSE for a host name that it cannot resolve.
     if (code === 'EADDRINUSE' && isIP(host)) return `port ${port} is taken (${prefix}PORT)`;

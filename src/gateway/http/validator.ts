@@ -5,7 +5,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import { GatewayError } from './errors.ts';
 import { isMessageKey } from './messages.ts';
 
-/** Not compiled on import, because it would slow down the start. */
+/** Compiled when it is first needed, so that every start stays quick. */
 export function compiledAtFirstUse<Schema extends TSchema>(schema: Schema): () => TypeCheck<Schema> {
   let compiled: TypeCheck<Schema> | undefined;
   return () => {
