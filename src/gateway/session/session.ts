@@ -1,7 +1,8 @@
 /** The session of a request: calls the upstream with its access token, and refreshes at most once. */
 
 import { Elysia } from 'elysia';
-import type { Admission, CallKind } from '../http/admission/admission.ts';
+import type { Admission } from '../http/admission/admission.ts';
+import type { CallKind } from '../http/admission/call-rules.ts';
 import type { Permit } from '../http/admission/permit.ts';
 import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';

@@ -1,7 +1,6 @@
 /** What things cost in memory, as measured by `bun run soak`, and how much of it the process may use. */
 
 import { totalmem } from 'node:os';
-import type { Settings } from './settings.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -20,7 +19,11 @@ export const STREAMED_BODY_BYTES = 2400 * KiB;
 /** With less, even a few listeners would be refused. A start with so little memory logs a warning. */
 const MIN_LEDGER_BYTES = 40 * MiB;
 
-type Limits = Pick<Settings, 'memoryLimitBytes' | 'traceShare'>;
+export interface MemoryLimits {
+  readonly memoryLimitBytes: number;
+  /** Undefined when no traces are exported. */
+  readonly traceShare: number | undefined;
+}
 
 /** The memory that the process may use: the limit of its container or unit, otherwise the machine's memory. */
 export function memoryLimitBytes(): number {
@@ -28,18 +31,18 @@ export function memoryLimitBytes(): number {
 }
 
 /** The memory for everything that is admitted: all but that of the process itself. */
-export function ledgerBytes(limits: Limits): number {
+export function ledgerBytes(limits: MemoryLimits): number {
   return Math.max(MIN_LEDGER_BYTES, limits.memoryLimitBytes - processBytes(limits));
 }
 
 /** Undefined when there is enough memory. */
-export function memoryWarning(limits: Limits): string | undefined {
+export function memoryWarning(limits: MemoryLimits): string | undefined {
   const needed = processBytes(limits) + MIN_LEDGER_BYTES;
   if (needed <= limits.memoryLimitBytes) return undefined;
   const inMiB = (bytes: number) => `${Math.round(bytes / MiB)} MiB`;
   return `the process may use ${inMiB(limits.memoryLimitBytes)} of memory, and needs ${inMiB(needed)}`;
 }
 
-function processBytes({ traceShare }: Limits): number {
+function processBytes({ traceShare }: MemoryLimits): number {
   return GATEWAY_BYTES + (traceShare === undefined ? 0 : TRACES_BYTES);
 }

@@ -2,8 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { Environment } from './environment-reader.ts';
-import { memoryWarning } from './memory.ts';
-import type { Settings } from './settings.ts';
+import { type MemoryLimits, memoryWarning } from './memory.ts';
 
 /** Each call has a connection on both sides. The rest is for Redis, logs and idle connections. */
 const FILES_PER_CALL = 2;
@@ -19,7 +18,7 @@ export const SHORT_CALLS = { identityProvider: 250, sessions: 450, signOuts: 200
 const FETCH_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 const DEFAULT_FETCH_LIMIT = 256;
 
-type Limits = Pick<Settings, 'maxInFlightRequests' | 'memoryLimitBytes' | 'traceShare'>;
+type Limits = MemoryLimits & { readonly maxInFlightRequests: number };
 
 /** @param openFiles the limit of the process */
 export function limitWarnings(limits: Limits, environment: Environment, openFiles: number): string[] {

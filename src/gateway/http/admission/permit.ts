@@ -2,8 +2,12 @@
 
 import { CALL_BYTES } from '../../settings/memory.ts';
 import type { GatewayError } from '../errors.ts';
-import type { Admission, CallRules } from './admission.ts';
-import type { CountedCall, CountedSession } from './session-limit.ts';
+import type { Budget } from './budget.ts';
+import type { CallRules } from './call-rules.ts';
+import type { CountedCall, CountedSession, SessionLimit } from './session-limit.ts';
+
+/** What a call is counted in. */
+type Counters = Readonly<Record<'ledger' | CallRules['pool'], Budget> & { perSession: SessionLimit }>;
 
 /** The part of an exchange that a permit waits for. */
 interface StreamedExchange {
@@ -16,7 +20,7 @@ const PATIENCE_MS = 1000;
 export class Permit implements CountedCall {
   readonly isGeneration: boolean;
   bodyBytes = 0;
-  readonly #admission: Admission;
+  readonly #admission: Counters;
   readonly #rules: CallRules;
   #session: CountedSession | undefined;
 
@@ -25,7 +29,7 @@ export class Permit implements CountedCall {
    *
    * @param token identifies the session; undefined for public playback
    */
-  constructor(admission: Admission, rules: CallRules, token: string | undefined) {
+  constructor(admission: Counters, rules: CallRules, token: string | undefined) {
     this.isGeneration = rules.isGeneration;
     this.#admission = admission;
     this.#rules = rules;
