@@ -105,7 +105,9 @@ function coordinationOver(startStores: StartStores): void {
   it('gives up when a lease stays longer than any refresh, without a refresh', async () => {
     await using two = await startTwo(startStores, { TIMEOUT_SIGN_IN_MS: '1500' });
     await two.stores.first.swap(recordKey('t1'), undefined, LEASE, 600_000);
+    const startedAt = two.clock.now();
     expect(await two.outcomes()).toEqual(['unreachable', 'unreachable']);
+    expect(two.clock.now() - startedAt).toBeWithin(4500, 9000);
     expect(two.upstream.calls).toEqual([]);
   });
 
@@ -120,6 +122,42 @@ function coordinationOver(startStores: StartStores): void {
     two.upstream.on(REFRESH, respond);
     expect(await two.outcomes(stepMs)).toEqual([kind, kind]);
     expect(two.upstream.calls).toEqual([REFRESH]);
+  });
+
+  it.each([
+    ['has expired', undefined],
+    ['is that of another instance', { ...LEASE, detail: 'of another' }],
+  ])('keeps its pair on record although its lease %s by then', async (_, lease) => {
+    await using two = await startTwo(startStores);
+    const { a, b, upstream, clock } = two;
+    const refreshing = a.refresh('t1', newRequestRecord(), clock.now());
+    await upstream.arrived(REFRESH);
+    for (const store of new Set([two.stores.first, two.stores.second])) {
+      const key = recordKey('t1');
+      await store.swap(key, await store.get(key), lease, 3000);
+    }
+    two.response.resolve(Response.json(PAIR));
+    expect((await refreshing).kind).toBe('renewed');
+    const record = newRequestRecord();
+    expect((await b.refresh('t1', record, clock.now())).kind).toBe('renewed');
+    expect(record.refresh).toBe('replayed');
+    expect(upstream.calls).toEqual([REFRESH]);
+  });
+
+  it('knows the token that the upstream gives for a reuse, so that its sign-out counts for both and stays', async () => {
+    await using two = await startTwo(startStores);
+    const { a, b, upstream, clock } = two;
+    upstream.on(REFRESH, reply(200, PAIR));
+    await a.refresh('t1', newRequestRecord(), clock.now());
+    upstream.on(REFRESH, reply(200, { access_token: 'a9', refresh_token: 't9' }));
+    const record = newRequestRecord();
+    expect((await a.refresh('t1', record, clock.now() + 61_000)).kind).toBe('renewed');
+    expect(record.refreshTokenReused).toBe('late');
+    await b.end('t9');
+    // Longer than that of an unknown token is remembered.
+    await clock.advance(31_000);
+    expect((await a.refresh('t9', newRequestRecord(), clock.now())).kind).toBe('ended');
+    expect(upstream.calls).toHaveLength(2);
   });
 
   it('takes a record that does not open for no verdict', async () => {
@@ -151,6 +189,50 @@ function coordinationOver(startStores: StartStores): void {
 
 describe('coordination over a shared memory', () => coordinationOver(inMemory));
 describeWith([REDIS_SERVER], 'coordination over Redis', () => coordinationOver(inRedis));
+
+describe('an instance that crashes while it refreshes', () => {
+  it('delays another by the 3 s of its lease, which it had prolonged', async () => {
+    const [clock, clockThatStops] = [new ManualClock(), new ManualClock()];
+    const store = new MemoryReplayStore(newLedger(), () => clock.now());
+    await using upstream = new SharedUpstream();
+    upstream.on(REFRESH, silence);
+    void refreshCoordinatorOver(store, upstream, {}, clockThatStops).refresh('t1', newRequestRecord(), 0);
+    await upstream.arrived(REFRESH);
+    await clock.advance(1000);
+    await clockThatStops.advance(1000);
+    const crashedAt = clock.now();
+    const lost = await store.get(recordKey('t1'));
+    await clock.advance(500);
+    const other = refreshCoordinatorOver(store, upstream, {}, clock);
+    void other.refresh('t1', newRequestRecord(), clock.now());
+    const hasLease = async () => {
+      await clock.advance(40);
+      const lease = await store.get(recordKey('t1'));
+      return lease?.kind === 'leased' && lease.detail !== lost?.detail;
+    };
+    await eventually(hasLease, 'the other to refresh');
+    expect(clock.now() - crashedAt).toBeWithin(3000, 3100);
+  });
+});
+
+describe('a presented token', () => {
+  it('is noted once, and again when very many others have come after it', async () => {
+    let swaps = 0;
+    class CountingStore extends MemoryReplayStore {
+      override async swap(): Promise<Swapped> {
+        swaps++;
+        return { isWritten: true };
+      }
+    }
+    await using upstream = new SharedUpstream();
+    const { presented } = refreshCoordinatorOver(new CountingStore(newLedger()), upstream);
+    for (let times = 0; times < 3; times++) presented.note('t1');
+    expect(swaps).toBe(1);
+    for (let other = 0; other < 50_000; other++) presented.note(`other-${other}`);
+    presented.note('t1');
+    expect(swaps).toBe(50_002);
+  });
+});
 
 describe('a replay', () => {
   it('is not shared with a request of another time, whose replay window may be over or still open', async () => {
