@@ -147,16 +147,23 @@ describe('a request with a spent refresh token', () => {
     expect(refreshes(world)).toBe(2);
   });
 
-  it('refreshes the successor once when its access token has expired, for all requests at once', async () => {
-    await using world = startRotating({ REFRESH_REPLAY_SECONDS: '600' });
-    await session(world, 1);
-    world.live.clear();
-    later(EXPIRES_IN + 1);
-    const responses = await Promise.all(Array.from({ length: 10 }, (_, i) => session(world, (i % 2) + 1)));
-    expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(200));
-    expect(responses.map(refreshToken)).toEqual(Array(10).fill('refresh-3'));
-    expect(refreshes(world)).toBe(2);
-  });
+  it.each([[[1]], [[1, 2]]])(
+    'refreshes the successor once when its access token has expired, for all requests at once with %j',
+    async (tokens) => {
+      await using world = startRotating({ REFRESH_REPLAY_SECONDS: '600' });
+      await session(world, 1);
+      world.live.clear();
+      later(EXPIRES_IN + 1);
+      const responses = await Promise.all(
+        Array.from({ length: 5 }, () => tokens)
+          .flat()
+          .map((token) => session(world, token)),
+      );
+      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+      expect(new Set(responses.map(refreshToken))).toEqual(new Set(['refresh-3']));
+      expect(refreshes(world)).toBe(2);
+    },
+  );
 
   it('is refreshed again when the upstream does not rotate refresh tokens', async () => {
     await using world = startRotating();
@@ -171,6 +178,22 @@ describe('a request with a spent refresh token', () => {
   });
 });
 
+describe('a request with a refused refresh token', () => {
+  it('costs no further refresh for 30 s', async () => {
+    await using world = startRotating();
+    world.upstream.on(REFRESH, reply(401));
+    for (const [seconds, sent] of [
+      [0, 1],
+      [29, 1],
+      [2, 2],
+    ] as const) {
+      later(seconds);
+      expectCleared(await session(world, 1));
+      expect(refreshes(world)).toBe(sent);
+    }
+  });
+});
+
 describe('a response long after its refresh', () => {
   it('brings the newest pair of the chain, not the one of its own refresh', async () => {
     await using world = startRotating();
@@ -182,6 +205,8 @@ describe('a response long after its refresh', () => {
     expect((await response).status).toBe(200);
     const newest = { svc_music_access: 'access-3', svc_music_refresh: 'refresh-3' };
     expect(storedTokens(await response)).toEqual(newest);
+    // Its access token has expired, and 0 would delete the cookie.
+    expect((await response).headers.getSetCookie()[0]).toContain('; Max-Age=1;');
   });
 
   it.each([
@@ -234,6 +259,23 @@ describe('a sign-in with the cookies of another session', () => {
 });
 
 describe('a sign-in that gets the same refresh token again', () => {
+  it('is not undone by the refusal of that token before it', async () => {
+    await using world = startRotating();
+    scriptSignIn(world);
+    world.upstream.on(REFRESH, reply(401));
+    expectCleared(await session(world, 1));
+    await signIn(world);
+    world.upstream.on(REFRESH, reply(200, pair(2)));
+    expect(refreshToken(await session(world, 1))).toBe('refresh-2');
+  });
+
+  it('is not undone by the end of the session whose cookies it came with', async () => {
+    await using world = startRotating();
+    scriptSignIn(world);
+    await signIn(world, undefined, { cookie: cookies(1) });
+    expect(refreshToken(await session(world, 1))).toBe('refresh-2');
+  });
+
   it.each([false, true])(
     'is not undone by the sign-out before it, with a refresh in flight: %p',
     async (inFlight) => {
@@ -256,7 +298,7 @@ describe('a sign-in that gets the same refresh token again', () => {
 
 describe('a sign-out', () => {
   it('discards a refresh in flight, and signs its pair out upstream', async () => {
-    await using world = startRotating({ REFRESH_REPLAY_SECONDS: '0' });
+    await using world = startRotating({ REFRESH_REPLAY_SECONDS: '0', TIMEOUT_STREAM_MS: '5000' });
     const refresh = Promise.withResolvers<Response>();
     world.upstream.on(REFRESH, () => refresh.promise);
     const refreshing = [session(world, 1), session(world, 1)];
@@ -264,7 +306,7 @@ describe('a sign-out', () => {
     // Requests that arrive in the same millisecond as the sign-out count as later.
     later(0.001);
     expectCleared(await signOut(world, cookies(1)));
-    // As long as a refresh may take, and longer than any replay.
+    // As long as a refresh may take, and longer than its pair would be on record.
     later(15);
     refresh.resolve(Response.json({ access_token: 'late-access', refresh_token: 'late-refresh' }));
     for (const response of await Promise.all(refreshing)) {
