@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'bun:test';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { systemClock } from '../../src/gateway/refresh/clock.ts';
 import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { ENDED, LEASE, REJECTED, RENEWAL } from '../support/refresh-coordinator.ts';
 
 /** Room for 350 facts without text, and for 50 that strangers can cause. */
@@ -83,6 +85,16 @@ describe('MemoryReplayStore', () => {
     for (const index of [1, most]) expect(await kind(`key-${index}`)).toBe(record.kind);
   });
 
+  it('takes no more than 64 MB of a large ledger, because Redis keeps as much for each instance', async () => {
+    const store = new MemoryReplayStore(new Budget(1024 ** 4));
+    const detail = 'x'.repeat(1024 ** 2);
+    for (let index = 0; index < 64; index++)
+      await store.swap(`key-${index}`, undefined, { ...RENEWAL, detail }, 60_000);
+    // Seven eighths of it, because strangers cannot cause a renewal.
+    expect(await store.get('key-8')).toBeUndefined();
+    expect((await store.get('key-9'))?.kind).toBe('renewed');
+  });
+
   it('counts a record that is written again as the newest', async () => {
     const { write, kind, fill, evicted } = start();
     await write('mark', { kind: 'issued', detail: '' });
@@ -103,4 +115,14 @@ describe('MemoryReplayStore', () => {
     expect(await kind('signed out')).toBe('ended');
     expect(await kind('mark')).toBe('issued');
   });
+});
+
+it('the clock of the system calls at its interval until it is stopped', async () => {
+  let calls = 0;
+  const stop = systemClock.every(1, () => void calls++);
+  await eventually(() => calls > 1, 'it to be called twice');
+  stop();
+  const before = calls;
+  await Bun.sleep(10);
+  expect(calls).toBe(before);
 });
