@@ -107,6 +107,12 @@ async function record({ url }: { readonly url: string }): Promise<string | null>
   return (await client.get(KEY))?.replace(/^\d+ /, '') ?? null;
 }
 
+/** How many the documented user has. */
+async function connections({ url }: { readonly url: string }): Promise<number> {
+  using client = new RedisAdmin(url);
+  return String(await client.send('CLIENT', ['LIST'])).split(` user=${USER} `).length - 1;
+}
+
 describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
   it.each(TROUBLES)('$name goes on alone, says why, and is back', async (trouble) => {
     await using world = await start();
@@ -127,6 +133,8 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     }
     await add(starting.store, LEASE);
     expect(await record(redis)).toBe('leased:forged');
+    // Every connection that was given up is closed.
+    await eventually(async () => (await connections(redis)) === 2, 'one connection of each instance');
   });
 
   it.each(['+get', '+set', '+time', '+del'])(
