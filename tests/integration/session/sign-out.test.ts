@@ -3,7 +3,16 @@ import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fill } from '../../support/long-calls.ts';
-import { CLOSED, LOGOUT, pair, REFRESH, reply, signOut, silence } from '../../support/session-calls.ts';
+import {
+  accept,
+  CLOSED,
+  LOGOUT,
+  pair,
+  REFRESH,
+  reply,
+  signOut,
+  silence,
+} from '../../support/session-calls.ts';
 import {
   ACCESS_ONLY,
   envelopeMessage,
@@ -147,6 +156,13 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
     expect(world.log).toEqual([]);
   });
 
+  it('does not refresh when the logout gets no response', async () => {
+    await using world = startWorld({ ...ENVIRONMENT, TIMEOUT_LOGOUT_MS: '50' });
+    world.upstream.on(LOGOUT, silence);
+    await expectSignedOut(await signOut(world, SIGNED_IN));
+    expect(world.upstream.calls).toEqual([LOGOUT]);
+  });
+
   it('signs out here when there is no place for the refresh', async () => {
     await using world = startRevoking();
     fill(world.admission.signOuts);
@@ -171,6 +187,8 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
     const response = await world.request('/api/music/models', { cookie: REFRESH_ONLY });
     expect(await envelopeMessage(response, 401)).toBe(messages.en.sessionEnded);
     expectCleared(response);
+    // Nor does a second sign-out send the spent token again.
+    await expectSignedOut(await signOut(world, REFRESH_ONLY));
     expect(world.upstream.calls).toEqual([REFRESH, LOGOUT]);
   });
 
@@ -203,6 +221,17 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
       expect(world.upstream.received.slice(before).map(({ body }) => body)).toEqual(bodies);
     },
   );
+
+  it('does not refresh when the newest pair is signed out, although the pair of the cookies is refused', async () => {
+    await using world = startRevoking();
+    world.upstream
+      .on('GET /v1/models', accept('access-2'))
+      .on(LOGOUT, ({ body }) => new Response(null, { status: body === REFRESH_1 ? 401 : 204 }));
+    await world.request('/api/music/models', { cookie: SIGNED_IN });
+    const before = world.upstream.calls.length;
+    await expectSignedOut(await signOut(world, SIGNED_IN));
+    expect(world.upstream.calls.slice(before)).toEqual([LOGOUT, LOGOUT]);
+  });
 
   it('continues when the client has disconnected', async () => {
     await using world = startRevoking();
