@@ -52,6 +52,32 @@ describe('a response with renewed cookies', () => {
   });
 });
 
+describe('a response whose session has a newer pair that no cookie can carry', () => {
+  it('is given up at the upstream', async () => {
+    await using world = startWorld();
+    const pairs = [NEW_PAIR, { access_token: 'access-3', refresh_token: 'r'.repeat(4096) }];
+    const released = Promise.withResolvers<void>();
+    const cancelled = Promise.withResolvers<void>();
+    const start = (controller: ReadableStreamDefaultController) => controller.enqueue('wait');
+    world.upstream
+      .on(REFRESH, () => Response.json(pairs.shift()))
+      .on('GET /v1/me', () => new Response('', { status: 401 }))
+      .on('GET /v1/library', ({ headers }) =>
+        headers.get('authorization') === 'Bearer access-1'
+          ? new Response('', { status: 401 })
+          : released.promise.then(
+              () => new Response(new ReadableStream({ start, cancel: () => cancelled.resolve() })),
+            ),
+      );
+    const slow = world.request(PROXIED_PATH, { cookie: SIGNED_IN });
+    await world.upstream.arrived('GET /v1/library', 2);
+    await world.request('/api/auth/session', { cookie: 'svc_music_refresh=refresh-2' });
+    released.resolve();
+    expect((await slow).status).toBe(502);
+    await cancelled.promise;
+  });
+});
+
 describe('public playback', () => {
   it.each([SIGNED_IN, REFRESH_ONLY])('neither sends credentials nor refreshes: %s', async (cookie) => {
     await using world = startRenewing();
