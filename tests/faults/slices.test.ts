@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, spyOn } from 'bun:test';
+import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { eventually } from '../support/eventually.ts';
 import { samplesOf } from '../support/metrics.ts';
@@ -251,6 +252,16 @@ describe('a later slice', () => {
     renewed.resolve();
     expect((await read(response)).isBroken).toBe(true);
     expect((await read(await play(world))).bytes).toEqual(Buffer.from(track));
+  });
+
+  it('asks for the newest access token once a second, because Redis would be asked for each slice', async () => {
+    await using world = startWorld({ RELAY_SLICE_BYTES: '1000' });
+    using newest = spyOn(RefreshCoordinator.prototype, 'newest');
+    scriptTrack(world);
+    const startedAt = performance.now();
+    await read(await play(world));
+    expect(ranges(world)).toHaveLength(TRACK_BYTES / 1000);
+    expect(newest.mock.calls.length).toBeLessThanOrEqual(1 + (performance.now() - startedAt) / 1000);
   });
 
   it('has the access token that the first one was renewed with, whose cookies are set', async () => {

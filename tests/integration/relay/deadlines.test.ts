@@ -2,15 +2,18 @@ import { describe, expect, it, type Mock, spyOn } from 'bun:test';
 import net from 'node:net';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
+import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { SharedUpstream } from '../../support/rotating-upstream.ts';
 import { BUFFERED, GENERATE, PUBLIC, SIGN_IN_ROUTE, TRACK } from '../../support/routes.ts';
+import { CLOSED } from '../../support/session-calls.ts';
 import { FIRST_PIECE, startTrackUpstream } from '../../support/track-upstream.ts';
 import {
   ACCESS_ONLY,
   envelopeMessage,
   REFRESH_ONLY,
+  type RequestOptions,
   request,
   startWorld,
   testSettings,
@@ -134,6 +137,27 @@ describe("Bun's own idle timeout", () => {
     expect(response.status).toBe(200);
     expect(seconds()).toEqual([0, 60]);
     await response.body?.cancel();
+    await gateway.stop(true);
+  });
+
+  it.each<[what: string, path: string, options: RequestOptions, environment: Environment]>([
+    ['a call, a refresh and the call again', '/api/auth/session', {}, { TIMEOUT_READ_MS: '20000' }],
+    [
+      'a sign-out that may refresh',
+      '/api/auth/logout',
+      { method: 'POST' },
+      { SIGN_OUT_REVOKES: 'true', TIMEOUT_LOGOUT_MS: '12000' },
+    ],
+  ])('is off during %s, which together may take longer', async (_, path, options, environment) => {
+    const addresses = { UPSTREAM_URL: CLOSED, IDP_URL: CLOSED };
+    const settings = testSettings({ ...addresses, ...environment });
+    const gateway = createGateway({ settings, logger: recordLog().logger });
+    gateway.listen({ port: 0, hostname: '127.0.0.1' });
+    const { server } = gateway;
+    if (!server) throw new Error('it does not listen');
+    using timeout = spyOn(server, 'timeout');
+    await request(`http://127.0.0.1:${server.port}${path}`, { cookie: REFRESH_ONLY, ...options });
+    expect(timeout.mock.calls.map(([, seconds]) => seconds)).toEqual([0, 60]);
     await gateway.stop(true);
   });
 

@@ -1,6 +1,7 @@
-import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
+import { afterEach, describe, expect, it, setSystemTime, spyOn } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { CompactEncrypt, type CompactJWEHeaderParameters } from 'jose';
+import { CookieSeal } from '../../../src/gateway/session/cookie-seal.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import {
   checkSession,
@@ -121,6 +122,16 @@ describe('sealed cookies', () => {
     expectCleared(response);
   });
 
+  it('are opened once for a request, whatever it does', async () => {
+    await using world = await startSignedIn();
+    using open = spyOn(CookieSeal.prototype, 'open');
+    world.upstream.on(ME, ({ headers }) =>
+      reply(headers.get('authorization') === 'Bearer access-2' ? 200 : 401, {})(),
+    );
+    expect((await session(world, world.jar)).status).toBe(200);
+    expect(open).toHaveBeenCalledTimes(2);
+  });
+
   it('are cleared by a refusal too', async () => {
     await using world = await startSignedIn();
     const response = await world.request('/api/music/models', { cookie: SIGNED_IN });
@@ -152,6 +163,7 @@ describe('sealed cookies', () => {
     const sealed = await seal(text, { ...original, ...change }, key);
     const response = await session(world, { [ACCESS]: sealed });
     expect(await response.json()).toEqual(bearer === undefined ? NOBODY : { bearer });
+    expect(response.headers.getSetCookie()).toEqual(bearer === undefined ? CLEARED.access : []);
   });
 
   it.each([
