@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, spyOn } from 'bun:test';
+import { Budget } from '../../src/gateway/http/admission/budget.ts';
 import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -128,7 +129,10 @@ it.each([
 describe('a full ledger', () => {
   it('refuses strangers first', async () => {
     await using world = startFilled(1 / 2);
+    // A stranger does not even wait for memory, as a user may.
+    using take = spyOn(world.admission.ledger, 'take');
     await expectRefused(await PLAYBACK.send(world));
+    expect(take).not.toHaveBeenCalled();
     expect(world.upstream.calls).toEqual([]);
     const track = await PROXY.send(world);
     expect(track.status).toBe(200);
@@ -168,16 +172,31 @@ describe('a full ledger', () => {
     await changed.body?.cancel();
   });
 
-  it('lets a call wait for a moment, because heads of others free memory', async () => {
+  it('lets calls wait for a moment, because heads of others free memory', async () => {
     await using world = startFilled(3 / 4);
     const { ledger } = world.admission;
-    const waiting = PROXY.send(world);
-    await eventually(() => world.admission.streams.inUse, 'the call to wait');
+    const waiting = [PROXY.send(world), PROXY.send(world)];
+    await eventually(() => world.admission.streams.inUse === 2, 'the calls to wait');
     expect(world.upstream.calls).toEqual([]);
-    ledger.release(CALL_BYTES + STREAMED_BODY_BYTES);
-    const track = await waiting;
-    expect(track.status).toBe(200);
-    await track.body?.cancel();
+    // One release may have room for all of them.
+    ledger.release(2 * (CALL_BYTES + STREAMED_BODY_BYTES));
+    await world.upstream.arrived(PROXY.call, 2);
+    for (const track of await Promise.all(waiting)) {
+      expect(track.status).toBe(200);
+      await track.body?.cancel();
+    }
+  });
+
+  it('lets no more than 500 wait, because each keeps its memory meanwhile', async () => {
+    const budget = new Budget(500);
+    budget.take(499);
+    await expect(budget.reserve(2, 0)).rejects.toThrow();
+    budget.take(1);
+    const waiting = Array.from({ length: 500 }, () => budget.reserve(1, 60_000));
+    await expect(budget.reserve(1, 60_000)).rejects.toThrow();
+    budget.release(500);
+    await Promise.all(waiting);
+    expect(budget.inUse).toBe(500);
   });
 
   it('refuses an order before it is sent', async () => {

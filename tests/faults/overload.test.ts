@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, spyOn } from 'bun:test';
 import { CALL_BYTES } from '../../src/gateway/settings/memory.ts';
 import { eventually } from '../support/eventually.ts';
 import { endless, expectRefused, fill, GENERATE, PLAYBACK, PROXY, waiting } from '../support/long-calls.ts';
@@ -103,11 +103,16 @@ describe('a full pool', () => {
     expect(world.admission.perSession.size).toBe(0);
   });
 
-  it('refuses a sign-in before its body is read', async () => {
+  it.each([
+    ['a sign-in', 'identityProvider', '/api/auth/idp'],
+    ['a generation', 'streams', '/api/music/generate'],
+    ['a call that changes something', 'streams', '/api/upstream/v1/library'],
+  ] as const)('refuses %s before its body is read', async (_, pool, path) => {
     await using world = startWorld();
-    fill(world.admission.identityProvider);
-    const head = `POST /api/auth/idp HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nConnection: close\r\n`;
-    const { status } = await rawRequest(world.port, `${head}Content-Length: 100\r\n\r\n{`);
+    fill(world.admission[pool]);
+    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}\r\n`;
+    const more = 'Connection: close\r\nContent-Length: 100\r\n\r\n{';
+    const { status } = await rawRequest(world.port, head + more);
     expect(status).toBe(503);
   });
 
@@ -121,13 +126,15 @@ describe('a full pool', () => {
     expect(response.status).toBe(200);
     expectCleared(response);
     expect(world.upstream.calls).toEqual([]);
-    const waiting = signOut('svc_music_access=access-9; svc_music_refresh=refresh-9');
-    await eventually(() => ledger.inUse > CALL_BYTES, 'the sign-out to wait');
     // There has to be memory for it, too.
-    const free = ledger.limit - ledger.inUse;
-    ledger.take(free);
+    fill(ledger);
+    const inUse = ledger.inUse;
+    using succeeds = spyOn(ledger, 'succeeds');
+    const waiting = signOut('svc_music_access=access-9; svc_music_refresh=refresh-9');
+    await eventually(() => succeeds.mock.calls.length, 'the sign-out to wait');
+    ledger.release(inUse);
+    await eventually(() => ledger.inUse >= CALL_BYTES, 'the sign-out to have memory');
     signOuts.release(1);
-    ledger.release(free);
     expect((await waiting).status).toBe(200);
     expect(world.upstream.last('POST /v1/auth/logout').body).toBe('{"refresh_token":"refresh-9"}');
   });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'bun:test';
+import { SessionLimit } from '../../src/gateway/http/admission/session-limit.ts';
 import { expectRefused, GENERATE, waiting } from '../support/long-calls.ts';
 import {
   ACCESS_ONLY,
@@ -115,4 +116,18 @@ it('remembers nothing of a session without calls in flight', async () => {
     expect((await world.request('/api/music/models', { cookie })).status).toBe(200);
   }
   expect(world.admission.perSession.size).toBe(0);
+});
+
+it('counts a call with its generation and its bytes for one session at a time', () => {
+  const limit = new SessionLimit({ maxInFlightPerSession: 1, maxGenerationsPerSession: 1 });
+  const call = { isGeneration: true, bodyBytes: 100 };
+  const other = { isGeneration: false, bodyBytes: 7 };
+  const before = limit.join('before', call);
+  limit.join('before', other);
+  const renewed = limit.move(before, 'renewed', call);
+  expect(before).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
+  expect(renewed).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
+  // It does not refuse itself when the upstream gives the same access token again.
+  expect(limit.move(renewed, 'renewed', call)).toBe(renewed);
+  expect(limit.size).toBe(2);
 });

@@ -94,6 +94,29 @@ describe('the budget of readBody()', () => {
     expect([first.status(), second.status(), third.status()]).toEqual([503, undefined, undefined]);
   });
 
+  it.each([
+    // A thirty-second of the ledger, of which three quarters are in use.
+    ['is smaller when much is in flight', 32 * 40 * KiB, 24 * 40 * KiB],
+    ['is what is left of the ledger', 32 * 100 * KiB, 32 * 100 * KiB - 40 * KiB],
+  ])('%s', async (_, limit, inUse) => {
+    const ledger = new Budget(limit);
+    ledger.take(inUse);
+    const budget = new RequestBodies(ledger);
+    const statuses = [arriving(), arriving(), arriving()].map((body) => read(body, budget).status);
+    await settle();
+    expect(statuses.map((status) => status())).toEqual([503, undefined, undefined]);
+  });
+
+  it('has no room for what still arrives of a body that was dropped', async () => {
+    const budget = bodiesWithin(20 * KiB);
+    const first = budget.open(0);
+    budget.open(0);
+    await expect(first.dropped).rejects.toMatchObject({ status: 503, headers: { connection: 'close' } });
+    const { usedBytes } = budget;
+    expect(() => budget.grow(first, KiB)).toThrow();
+    expect(budget.usedBytes).toBe(usedBytes);
+  });
+
   it('never takes a body that is whole', async () => {
     const budget = bodiesWithin(40 * KiB);
     const whole = arriving();
