@@ -1,5 +1,6 @@
 import { expect, it } from 'bun:test';
 import { Budget } from '../../../src/gateway/http/admission/budget.ts';
+import { systemClock } from '../../../src/gateway/refresh/clock.ts';
 import { FACT_BYTES } from '../../../src/gateway/refresh/memory-store.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
@@ -148,6 +149,25 @@ describeWith([REDIS_SERVER], 'a Redis store', () => {
     redis.resume();
     await written;
     expect(await kindAt(b, 'k')).toBe('leased');
+  });
+
+  it('takes a reply that came during its own stall, although the time is over by then', async () => {
+    let halfIsOver = () => {};
+    const every = (_: number, work: () => void) => {
+      halfIsOver = work;
+      return () => {};
+    };
+    await using world = await start({ ...systemClock, every });
+    const { a, b, both } = world;
+    await both();
+    await write(b, 'k', RENEWAL);
+    const read = kindAt(a, 'k');
+    setImmediate(() => {
+      const end = performance.now() + 200;
+      while (performance.now() < end);
+      for (let half = 0; half < 2; half++) halfIsOver();
+    });
+    expect(await read).toBe('renewed');
   });
 
   it('does not take its own stall for one of Redis', async () => {
