@@ -23,9 +23,10 @@ export async function beginSession(
   { refreshToken }: FoundTokens,
   pair: TokenPair,
 ): Promise<void> {
+  // First, because a sign-in that fails must not end the other session.
+  await cookies.store(set, pair);
   if (refreshToken !== undefined) await refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
   await refreshCoordinator.forgetEnd(pair.refreshToken);
-  await cookies.store(set, pair);
 }
 
 /**

@@ -186,12 +186,13 @@ export class Session {
 
   async #storeNewest(pair: TokenPair): Promise<void> {
     const newest = await this.#parts.refreshCoordinator.newest(pair);
-    if (newest && newest !== pair) await this.#parts.cookies.store(this.#exchange.set, newest);
-    if (newest) return;
+    if (newest === pair) return;
+    const { set } = this.#exchange;
+    // An older pair must not be set, even when the newest one is too large for a cookie.
+    delete set.headers['set-cookie'];
+    if (newest) await this.#parts.cookies.store(set, newest);
     // The session was signed out while its call was in flight.
-    const { headers } = this.#exchange.set;
-    delete headers['set-cookie'];
-    delete headers['server-timing'];
+    else delete set.headers['server-timing'];
   }
 
   #send(call: UpstreamCall, accessToken: string) {

@@ -48,7 +48,7 @@ describe('Accept-Language', () => {
     ],
     ['a generation is late', 502, '/api/music/generate', { json: ORDER }, 'generationTimeout'],
   ])('counts where %s', async (_, status, path, { headers, ...options }, key) => {
-    await using hasty = startWorld({ TIMEOUT_STREAM_MS: '50' });
+    await using hasty = startWorld({ TIMEOUT_STREAM_MS: '1000' });
     hasty.upstream.on('POST /v1/music', silence);
     const all = { ...headers, 'accept-language': 'sw' };
     const response = await hasty.request(path, { cookie: SIGNED_IN, ...options, headers: all });

@@ -176,7 +176,7 @@ function coordinationOver(startStores: StartStores): void {
     b.presented.note('t2');
     upstream.on(REFRESH, reply(401));
     for (const each of [a, b]) {
-      expect((await each.refresh('t1', newRequestRecord(), presentedAt + 9000)).kind).toBe('renewed');
+      expect((await each.refresh('t1', newRequestRecord(), presentedAt + 2000)).kind).toBe('renewed');
     }
     expect(upstream.calls).toHaveLength(1);
     const record = newRequestRecord();
@@ -424,7 +424,7 @@ describeWith([REDIS_SERVER], 'a flood of made-up sign-outs with Redis', () => {
     const refreshing = kind(elsewhere, 'leased');
     await upstream.arrived(REFRESH, 2);
 
-    await flood(here, 12_000);
+    await flood(here, 2000);
     await here.end('t2');
     await here.end('leased');
     // The pair, the mark of its token, and two sign-outs.

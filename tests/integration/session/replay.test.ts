@@ -209,6 +209,16 @@ describe('a response long after its refresh', () => {
     expect((await response).headers.getSetCookie()[0]).toContain('; Max-Age=1;');
   });
 
+  it('brings no older pair when the newest one is too large for a cookie', async () => {
+    await using world = startRotating();
+    const { release, response } = await startLong(world, 2);
+    world.live.clear();
+    world.upstream.on(REFRESH, reply(200, { ...pair(3), refresh_token: 'r'.repeat(5000) }));
+    await envelopeMessage(await session(world, 2), 502);
+    release();
+    expect((await response).headers.getSetCookie()).toEqual([]);
+  });
+
   it.each([
     ['', cookies(2), {}],
     [', minutes ago, with a token that does not rotate', cookies(1), { refresh_token: 'refresh-1' }],
@@ -250,9 +260,15 @@ describe('a sign-in with the cookies of another session', () => {
     expect(refreshes(world)).toBe(1);
   });
 
-  it('leaves that session as it is when it fails', async () => {
+  it.each<[what: string, fail: (world: World) => unknown]>([
+    ['because the code is refused', (world) => world.upstream.on(TOKEN, reply(400))],
+    [
+      'because a token is too large for a cookie',
+      (world) => scriptSignIn(world, { access_token: 'a', refresh_token: 'r'.repeat(5000) }),
+    ],
+  ])('leaves that session as it is when it fails %s', async (_, fail) => {
     await using world = startRotating();
-    world.upstream.on(TOKEN, reply(400));
+    fail(world);
     await signIn(world, undefined, { cookie: cookies(1) });
     expect((await session(world, 1)).status).toBe(200);
   });

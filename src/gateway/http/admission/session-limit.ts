@@ -20,18 +20,20 @@ export interface CountedSession {
   bytes: number;
 }
 
+type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession'>;
+
 /**
  * A session is counted by its access token, or by its refresh token when it has no other. The calls in flight bound the
  * memory, because only their sessions are remembered.
  */
 export class SessionLimit {
-  readonly #limits: Settings;
+  readonly #limits: Limits;
   readonly #sessions = new Map<bigint, CountedSession>();
   /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   refused = 0;
 
-  constructor(limits: Settings) {
+  constructor(limits: Limits) {
     this.#limits = limits;
   }
 
