@@ -68,7 +68,7 @@ export async function tryEveryOrder(plan: Plan, mostPreemptions: number) {
     const violations = violationsIn(new Facts(history));
     if (violations.length > 0)
       return { orders, problem: `${violations.join('\n')}\n${history.story()}\n${JSON.stringify(plan)}` };
-    if (next.preemptions === mostPreemptions) continue;
+    if (next.preemptions >= mostPreemptions) continue;
     for (let step = next.choices.length; step < order.choices.length; step++) {
       for (let choice = 1; choice < (order.options[step] ?? 0); choice++) {
         const choices = [...order.choices.slice(0, step), choice];
