@@ -88,7 +88,7 @@ export const checks: Readonly<Record<string, Check>> = {
   'only what was sent again is counted as a reuse': (facts) =>
     facts.history.requests
       .filter(({ record, token, isLost }) => {
-        if (!record.refreshTokenReused || isLost) return false;
+        if (!record.refreshTokenReused || isLost || facts.wasIssuedAgain(token)) return false;
         return facts.history.sends.filter((send) => send.token === token).length < 2;
       })
       .map((request) => `${nameOf(request)} was counted`),
