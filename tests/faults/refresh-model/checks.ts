@@ -192,6 +192,7 @@ export const checks: Readonly<Record<string, Check>> = {
     facts.undisturbed().flatMap((request) => {
       const { token, instance, leaves, given } = request;
       if (!leaves || !given || facts.signOutsOf(token).length > 0) return [];
+      if (facts.wasRedisAway(token.issued, leaves)) return [];
       const newest = facts.history.requests.flatMap(({ pair, ended, ...other }) =>
         pair?.family === token.family && other.instance === instance && ended && ended.order < leaves.order
           ? [pair.generation]
