@@ -225,6 +225,7 @@ export const checks: Readonly<Record<string, Check>> = {
       const { token, outcome, pair, arrived } = request;
       if (!facts.isIssuedAgainBy(token, arrived) || isIssuedAgainAfter(facts, token, arrived.order))
         return [];
+      if (wasInFlightAtSignIn(facts, token)) return [];
       return outcome !== 'renewed' || !pair || pair.family.number >= token.family.number
         ? []
         : [`${nameOf(request)} got ${pair?.text}, which is of an earlier sign-in`];
@@ -294,6 +295,18 @@ function wasRenewedBefore(facts: Facts, { token, asked }: Request): boolean {
 
 function isIssuedAgainAfter({ history }: Facts, token: Request['token'], order: number): boolean {
   return history.tokens.some(({ text, issued }) => text === token.text && issued.order > order);
+}
+
+/** Whether a request with the earlier token of the same text was in flight when a sign-in issued it again. */
+function wasInFlightAtSignIn({ history }: Facts, token: Request['token']): boolean {
+  const signIn = history.signIns.find((each) => each.token === token);
+  return history.requests.some(
+    (request) =>
+      request.token !== token &&
+      request.token.text === token.text &&
+      (!signIn?.ended || request.arrived.order < signIn.ended.order) &&
+      (!request.ended || request.ended.order > token.issued.order),
+  );
 }
 
 /** Whether a sign-out from before its sign-in may still be known somewhere. */
