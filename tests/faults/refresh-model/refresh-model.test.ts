@@ -5,12 +5,12 @@ import { tryEveryOrder } from './every-order.ts';
 import { FULL_PLANS, LATE_PLANS, TINY_PLANS } from './tiny-plans.ts';
 
 const RUNS = 300;
+/** Fixed, so that the suite is never red by luck; `bun run model` takes another one each time. */
+const SEED = 20_261_123;
 
 describe('the coordination of refreshes', () => {
   it('keeps every sentence of checks.ts, whatever order a scheduler chooses', async () => {
-    const seed = Math.floor(Math.random() * 2 ** 31);
-    console.log(`MODEL_SEED=${seed}`);
-    expect(await checkSchedules(seed, RUNS)).toBeUndefined();
+    expect(await checkSchedules(SEED, RUNS)).toBeUndefined();
   }, 60_000);
 
   it.each<[string, readonly Plan[], preemptions: number]>([
