@@ -204,7 +204,7 @@ export const checks: Readonly<Record<string, Check>> = {
   'nobody waits longer than a sign-in may take while the upstream is not being asked': (facts) =>
     facts.history.requests.flatMap((request) => {
       const { asked, ended, token } = request;
-      if (!asked || !ended) return [];
+      if (!asked || !ended || facts.wasIssuedAgain(token)) return [];
       const asking = facts.history.sends
         // A sign-in may have issued the same token again, as the first one of another family.
         .filter((send) => send.token.family === token.family || send.token.text === token.text)

@@ -67,6 +67,8 @@ export async function endure(gateway: GatewayProcess, way: Way, seconds: number,
   }
   await Promise.all(paying);
   const isCalm = async () => {
+    // HAProxy allows a client 100 requests a second.
+    await Bun.sleep(PAUSE_MS);
     await during('a session check afterwards', checkSession(way));
     return (await memoryOf(gateway.pid)).rssMb < calmMb;
   };
