@@ -103,8 +103,9 @@ export class LeasedRefreshes {
       const swapped = await store.swap(recordKey(refreshToken), from, to, lifetimes[`${verdict.kind}Ms`]);
       if (swapped.isWritten) return undefined;
       const { before } = swapped;
-      // The lease was lost. Another instance may have taken it, but has no pair yet.
-      const isFree = before ? before.kind === 'leased' && to?.kind === 'renewed' : from !== undefined;
+      // The lease was lost. Another instance may have taken it, and has no pair yet or was refused.
+      const hasNoPair = before?.kind === 'leased' || before?.kind === 'rejected';
+      const isFree = before ? hasNoPair && to?.kind === 'renewed' : from !== undefined;
       if (!isFree) return before?.kind === 'leased' ? undefined : before;
       from = before;
     }
