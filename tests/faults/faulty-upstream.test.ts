@@ -67,7 +67,7 @@ const MODELS = {
   name: 'models',
   send: (world: World) => world.request('/api/music/models', { cookie: ACCESS_ONLY }),
 };
-const SHORT = { TIMEOUT_READ_MS: '300', TIMEOUT_STREAM_MS: '300' };
+const SHORT = { TIMEOUT_READ_MS: '1000', TIMEOUT_STREAM_MS: '1000' };
 
 /** @returns the text for the client */
 async function expectFailed(response: Response, error: string): Promise<string> {
@@ -139,7 +139,7 @@ describe('an error body of a generation', () => {
       socket.on('close', () => closed.resolve());
       socket.write(`HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9000000\r\n\r\n${body}`);
     });
-    await using world = startWorld({ TIMEOUT_READ_MS: '300', UPSTREAM_URL: upstream.url });
+    await using world = startWorld({ TIMEOUT_READ_MS: '1000', UPSTREAM_URL: upstream.url });
     expect(await envelopeMessage(await GENERATE.send(world), 429)).toBe(messages.en.generationFailed);
     await closed.promise;
   });

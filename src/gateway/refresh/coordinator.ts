@@ -17,7 +17,7 @@ import {
 } from './record.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
 
-/** How many successors of a token are followed. A call of minutes falls behind by fewer, and each costs two commands. */
+/** How many successors of a token are followed. A call of minutes falls behind by fewer, and each costs three reads. */
 export const MAX_LINKS = 32;
 /** A request that the client sent before it had its new cookies arrives within this time. */
 export const SENT_BEFORE_MS = 10_000;

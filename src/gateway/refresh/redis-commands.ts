@@ -50,11 +50,12 @@ export async function swap(
   return reply === null ? { isWritten: true } : { isWritten: false, before: agedIn(reply) };
 }
 
-/** Runs every command of the scripts: a replica, a full Redis or an ACL refuses only some. Returns whether they work. */
+/** Whether each command of the scripts works, in one round trip: a replica, a full Redis or an ACL refuses only some. */
 export async function tryOut(redis: RedisSender, key: string): Promise<boolean> {
   const fact: Fact = { kind: 'issued', detail: '' };
-  await swap(redis, key, undefined, fact, 1000, false);
-  return (await swap(redis, key, fact, undefined, 0, false)).isWritten;
+  const write = swap(redis, key, undefined, fact, 1000, false);
+  const [, { isWritten }] = await Promise.all([write, swap(redis, key, fact, undefined, 0, false)]);
+  return isWritten;
 }
 
 function textOf(fact: Fact | undefined): string {

@@ -1,6 +1,5 @@
 /** Seals cookie values, so that a stolen cookie store or log contains no token that works at the upstream. */
 
-// By subpath: the start would be slower with all of jose.
 import { decodeProtectedHeader } from 'jose/decode/protected_header';
 import { seal, unseal } from '../http/seal.ts';
 

@@ -45,11 +45,11 @@ export class UpstreamApi {
    * Exchanges the code at the identity provider, and its identity token for a pair at the upstream.
    *
    * @throws GatewayError with the error status of either server, 401 or 502 when one of them returns no valid tokens,
-   *   502 when it cannot be reached, 503 when there is no place for the calls
+   *   502 when it cannot be reached, 503 when there is no room for the calls
    */
   async signIn(grant: AuthorizationGrant, record: RequestRecord): Promise<TokenPair> {
     const { signInMs } = this.timeouts;
-    // Both places are taken first, because the code works only once.
+    // Room for both calls is reserved first, because the code works only once.
     const response = await this.#admission.during('sessions', async () => {
       const identityAccessToken = await this.#admission.during('identityProvider', () =>
         exchangeCode(this.#settings.identityProvider, signInMs, grant, record),
@@ -63,7 +63,7 @@ export class UpstreamApi {
   }
 
   /**
-   * @param kind whose places it takes: strangers can make sign-outs up, and must not take those of sessions
+   * @param kind the pool in which it counts: strangers can make sign-outs up, and must not fill that of sessions
    * @see RFC 6749 section 6, with the upstream's own JSON body
    */
   async refresh(
@@ -91,10 +91,10 @@ export class UpstreamApi {
   }
 
   /**
-   * Waits for a place if there is none. The wait and the call together take as long as a sign-out may.
+   * Waits until there is room. The wait and the call together take as long as a sign-out may.
    *
    * @returns the upstream's status
-   * @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no place for the call
+   * @throws GatewayError 502 when the upstream cannot be reached, 503 when there is no room for the call
    */
   async signOut(
     { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,

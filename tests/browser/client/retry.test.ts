@@ -92,7 +92,7 @@ describe.each(READS)('reading %s again', (_, send) => {
 
 describe('a generation through the gateway', () => {
   it('may be retried when the upstream cannot be reached, but not when it is late', async () => {
-    await using opened = await openSignedIn({ TIMEOUT_STREAM_MS: '50' });
+    await using opened = await openSignedIn({ TIMEOUT_STREAM_MS: '1000' });
     const { world, client } = opened;
     const never = Promise.withResolvers<Response>();
     world.upstream.on(MUSIC, () => never.promise);

@@ -70,7 +70,7 @@ describe('the session', () => {
   });
 
   it('is unknown while it cannot be refreshed, and goes on when it can', async () => {
-    await using opened = await openSignedIn({ TIMEOUT_SIGN_IN_MS: '50' });
+    await using opened = await openSignedIn({ TIMEOUT_SIGN_IN_MS: '1000' });
     const { world, client } = opened;
     const never = Promise.withResolvers<Response>();
     expire(world, { [ME]: () => Response.json({ name: 'Ada' }) });

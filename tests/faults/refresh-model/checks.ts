@@ -1,6 +1,14 @@
 /** What must hold of every history, one sentence each. */
 
-import { type Facts, type Judged, lifetimes, logoutMs, SPREADS_MS, signInMs } from './facts.ts';
+import {
+  type Facts,
+  type Judged,
+  lifetimes,
+  logoutMs,
+  SPREADS_MS,
+  signInMs,
+  wasInFlightDuring,
+} from './facts.ts';
 import type { Moment, Request, Send, SignOut } from './history.ts';
 
 /** Gives what contradicts the sentence, in words. */
@@ -304,8 +312,8 @@ function wasInFlightAtSignIn({ history }: Facts, token: Request['token']): boole
     (request) =>
       request.token !== token &&
       request.token.text === token.text &&
-      (!signIn?.ended || request.arrived.order < signIn.ended.order) &&
-      (!request.ended || request.ended.order > token.issued.order),
+      signIn !== undefined &&
+      wasInFlightDuring(request, signIn),
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { lifetimesFor } from '../../../src/gateway/refresh/record.ts';
 import { testSettings } from '../../support/world.ts';
-import type { Family, History, Moment, Outage, Request, SignOut, Token } from './history.ts';
+import type { Family, History, Moment, Request, SignIn, SignOut, Token } from './history.ts';
 
 /** Shorter than the defaults where that saves steps. */
 export const settings = testSettings({
@@ -55,11 +55,7 @@ export class Facts {
 
   /** Whether an instance was without Redis at any time in between. */
   wasRedisAway(from: Moment, to: Moment): boolean {
-    return this.#outagesBetween(from, to).length > 0;
-  }
-
-  #outagesBetween(from: Moment, to: Moment): Outage[] {
-    return this.history.outages.filter(
+    return this.history.outages.some(
       ({ began, ended }) => began.at <= to.at + SPREADS_MS && (!ended || ended.at + SPREADS_MS >= from.at),
     );
   }
@@ -93,19 +89,18 @@ export class Facts {
   }
 
   /**
-   * Whether an instance may still have a sign-out of this text in its memory, and send it to Redis again: the other
-   * instance is not notified of the sign-in, and a request that is in flight meanwhile restores the sign-out.
+   * Whether a sign-out of this text may still count: an instance that remembers it is not notified of a sign-in at the
+   * other one, and a refresh that is in flight meanwhile can bring it back.
    */
   mayStillBeEnded(token: Token): boolean {
     const families = this.namesakesOf(token);
-    return this.history.signIns.some(({ isAgain, instance, token: issued, ended }) => {
+    return this.history.signIns.some((signIn) => {
+      const { isAgain, instance, token: issued } = signIn;
       if (!isAgain || !families.has(issued.family)) return false;
       const isElsewhere = (other: Pick<SignOut, 'token' | 'instance'>) =>
         families.has(other.token.family) && other.instance[0] !== instance[0];
       const isMeanwhile = (request: Request) =>
-        families.has(request.token.family) &&
-        (!ended || request.arrived.order < ended.order) &&
-        (!request.ended || request.ended.order > issued.issued.order);
+        families.has(request.token.family) && wasInFlightDuring(request, signIn);
       return (
         this.history.signOuts.some(isElsewhere) ||
         this.history.requests.some((request) => isElsewhere(request) || isMeanwhile(request))
@@ -196,6 +191,12 @@ export type Judged = Request & {
   readonly ended: Moment;
   readonly outcome: NonNullable<Request['outcome']>;
 };
+
+/** Whether the request was in flight when the sign-in issued its token. */
+export function wasInFlightDuring({ arrived, ended }: Request, signIn: SignIn): boolean {
+  const isBefore = !signIn.ended || arrived.order < signIn.ended.order;
+  return isBefore && (!ended || ended.order > signIn.token.issued.order);
+}
 
 function firstOf(token: Token): Token {
   let first = token;

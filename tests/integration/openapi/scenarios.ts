@@ -73,7 +73,7 @@ const SITUATIONS: readonly Situation[] = [
     status: '401',
     appliesTo: hasSession,
     isOwn: isOwnText,
-    environment: { TIMEOUT_SIGN_IN_MS: '50' },
+    environment: { TIMEOUT_SIGN_IN_MS: '1000' },
     send: (world, call) =>
       whenUpstream(world, call, () => html(401), { refreshed: () => new Promise(() => {}) }),
   },

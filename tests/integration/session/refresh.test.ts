@@ -181,7 +181,7 @@ describe.each(ROUTES)('$name', ({ path, call, options }) => {
   ])(
     'with %s keeps the cookies and responds %i when the refresh gets no response',
     async (cookie, status, message) => {
-      await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+      await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '1000' });
       world.upstream.on(call, EXPIRED).on(REFRESH, silence);
       const response = await send(world, cookie);
       expect(await envelopeMessage(response, status)).toBe(message);

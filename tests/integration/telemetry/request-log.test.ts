@@ -151,7 +151,7 @@ describe('the log line of a failed request', () => {
   });
 
   it('says that a refresh had no response in time', async () => {
-    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '50' });
+    await using world = startWorld({ TIMEOUT_SIGN_IN_MS: '1000' });
     world.upstream
       .on('GET /v1/me', () => new Response('', { status: 401 }))
       .on('POST /v1/auth/refresh', () => new Promise(() => {}));
