@@ -5,7 +5,7 @@ import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { Exchange } from '../../src/gateway/http/exchange.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
-import { readAlerts } from '../monitoring/alerts.ts';
+import { readAlerts } from '../deploy/monitoring/alerts.ts';
 import {
   allDocuments,
   anchorsIn,

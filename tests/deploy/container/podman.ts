@@ -1,0 +1,68 @@
+/** Podman with a storage of its own, in a temporary folder, so that it leaves nothing on the machine. */
+
+import { mkdtempSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { eventually } from '../../support/eventually.ts';
+import { type Ended, runToEnd } from '../../support/run-to-end.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const REMOVE_ALL = ['rm', '--all', '--force', '--time', '0'];
+
+export class Podman implements AsyncDisposable {
+  readonly folder = mkdtempSync(`${tmpdir()}/podman-`);
+  readonly #command = [
+    'podman',
+    // crun, the usual one, does not start on every kernel.
+    ...['--runtime', 'runc', '--events-backend', 'none'],
+    ...['--root', `${this.folder}/root`],
+    ...['--runroot', `${this.folder}/runroot`],
+    ...['--tmpdir', `${this.folder}/tmp`],
+  ];
+  /** An interrupted run skips the disposal, and would leave a machine that runs with all rights. */
+  readonly #onSignal = (signal: NodeJS.Signals) => {
+    Bun.spawnSync([...this.#command, ...REMOVE_ALL], { stdio: ['ignore', 'ignore', 'ignore'] });
+    Bun.spawnSync(['umount', `${this.folder}/root/overlay`], { stderr: 'ignore' });
+    // What is still mounted there may be this machine's own disk.
+    Bun.spawnSync(['rm', '-r', '--one-file-system', this.folder], { stderr: 'ignore' });
+    this.#ignoreSignals();
+    process.kill(process.pid, signal);
+  };
+
+  constructor() {
+    for (const signal of SIGNALS) process.once(signal, this.#onSignal);
+  }
+
+  #ignoreSignals(): void {
+    for (const signal of SIGNALS) process.off(signal, this.#onSignal);
+  }
+
+  /** Returns what a command prints, and throws when it fails. */
+  async run(...command: string[]): Promise<string> {
+    const { status, output, errors } = await this.try(...command);
+    if (status !== 0) throw new Error(`podman ${command[0]} ended with ${status}:\n${output}${errors}`);
+    return output.trim();
+  }
+
+  try(...command: string[]): Promise<Ended> {
+    // Its monitor writes a file where it is started when a container runs out of memory.
+    const options = { cwd: this.folder, environment: { TMPDIR: this.folder } };
+    return runToEnd([...this.#command, ...command], options);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.try(...REMOVE_ALL);
+    // What cleans up after a container goes on when podman has ended, and would mount the storage again.
+    await eventually(async () => !(await isAtWork(this.folder)), 'podman to clean up');
+    await Bun.spawn(['umount', `${this.folder}/root/overlay`], { stderr: 'ignore' }).exited;
+    await rm(this.folder, { recursive: true });
+    this.#ignoreSignals();
+  }
+}
+
+/** Whether a process has the folder in its command line. */
+async function isAtWork(folder: string): Promise<boolean> {
+  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const commands = processes.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => ''));
+  return (await Promise.all(commands)).some((command) => command.includes(folder));
+}
