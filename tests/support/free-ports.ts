@@ -1,21 +1,50 @@
-/** Finds ports in a row that nothing listens on. */
+/**
+ * Ports for servers that must know theirs before they start. Each process that runs tests has a range of its own, so
+ * that between the check and the use of a port no other takes it; the kernel's own ports begin above all ranges.
+ */
 
 import net from 'node:net';
 
+const LOWEST = 20_000;
+const RANGES = 120;
+const RANGE = 100;
+
+let range: number | undefined;
+let used = 0;
+
 /** The first of `count` free ports in a row. */
 export async function freePorts(count: number): Promise<number> {
-  for (let attempt = 0; attempt < 50; attempt++) {
-    const first = 20_000 + Math.floor(Math.random() * 10_000);
-    const free = await Promise.all(Array.from({ length: count }, (_, index) => isFree(first + index)));
-    if (free.every(Boolean)) return first;
+  range ??= await ownRange();
+  for (let attempt = 0; attempt < RANGE; attempt++) {
+    if (used + count >= RANGE) used = 0;
+    const first = range + 1 + used;
+    used += count;
+    const ports = Array.from({ length: count }, (_, index) => first + index);
+    const servers = await Promise.all(ports.map(listen));
+    const areFree = servers.every((server) => server !== undefined);
+    await Promise.all(servers.map((server) => server && new Promise((closed) => server.close(closed))));
+    if (areFree) return first;
   }
   throw new Error(`no ${count} free ports in a row`);
 }
 
-function isFree(port: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
+/** The first port of a range stays taken until this process ends, which keeps the others away. */
+async function ownRange(): Promise<number> {
+  for (let index = 0; index < RANGES; index++) {
+    const first = LOWEST + ((process.pid + index) % RANGES) * RANGE;
+    const server = await listen(first);
+    if (!server) continue;
+    server.unref();
+    return first;
+  }
+  throw new Error('no range of ports is free');
+}
+
+/** Undefined when the port is taken. */
+function listen(port: number): Promise<net.Server | undefined> {
+  const { promise, resolve } = Promise.withResolvers<net.Server | undefined>();
   const server = net.createServer();
-  server.once('error', () => resolve(false));
-  server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)));
+  server.once('error', () => resolve(undefined));
+  server.listen({ port, host: '127.0.0.1', exclusive: true }, () => resolve(server));
   return promise;
 }
