@@ -1,7 +1,7 @@
 /**
  * `bun run mutants [room...]`: changes one line at a time in a copy of the project, runs the tests nearest to it, and
  * notes in `mutants.tsv` which test file failed first. `--all` also runs the rest of `bun run test` on what they miss,
- * `--missed` tries only what nothing caught before.
+ * `--missed` tries only what nothing has caught yet.
  */
 
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
@@ -24,7 +24,8 @@ await symlink(`${process.cwd()}/node_modules`, `${copy}/node_modules`);
 
 const list = await read();
 const isTried = ({ room, caughtBy }: Tried) =>
-  (positionals.length === 0 || positionals.includes(room)) && (!values.missed || caughtBy === 'nothing');
+  (positionals.length === 0 || positionals.includes(room)) &&
+  (!values.missed || caughtBy === 'nothing' || caughtBy === '?');
 for (const [index, mutant] of list.entries()) {
   if (!isTried(mutant)) continue;
   const caughtBy = await whatCatches(mutant);
