@@ -35,9 +35,9 @@ for (const [index, mutant] of list.entries()) {
 }
 await rm(copy, { recursive: true });
 for (const room of Object.keys(ROOMS)) {
-  const ofRoom = list.filter((mutant) => mutant.room === room);
-  const missed = ofRoom.filter(({ caughtBy }) => caughtBy === 'nothing');
-  console.log(`${room}: ${ofRoom.length - missed.length} of ${ofRoom.length} caught`);
+  const tried = list.filter((mutant) => mutant.room === room && mutant.caughtBy !== '?');
+  const caught = tried.filter(({ caughtBy }) => caughtBy !== 'nothing');
+  console.log(`${room}: ${caught.length} of ${tried.length} caught`);
 }
 
 async function whatCatches({ room, file, before, after }: Mutant): Promise<string> {
