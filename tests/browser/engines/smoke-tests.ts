@@ -3,8 +3,7 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { bundle } from '../../page/client/bundle.ts';
-import { ONCE } from '../../page/client/disturbed-generation.ts';
-import { ORDER, TRACK_BYTES, undisturbedHash } from '../../page/client/recovery-world.ts';
+import { ONCE, ORDER, TRACK_BYTES, undisturbedHash } from '../../page/client/recovery-world.ts';
 import type { Engine } from '../../support/browser-engine.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { LONG_SECONDS, listenThroughEverything, SHORTER_SECONDS } from './listening.ts';

@@ -1,59 +1,110 @@
 import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
-import { startWorld } from '../../support/world.ts';
-import {
-  clientIn,
-  failWith,
-  fetchOf,
-  openBreaking,
-  openPage,
-  PROVIDER,
-  rejection,
-  respondWith,
-  shareSignedIn,
-} from './page.ts';
+import type { GatewayClient } from '../../../src/client/gateway-client.ts';
+import { failWith, ORDER, rejection, respondWith, stubGateway } from './gateway-stub.ts';
 
-const CREATIONS = 'GET /v1/music/creations';
 const UNKNOWN = 'The gateway responded with 429.';
-
-const failed = (message: string, status: number) => ({ name: 'GatewayRequestError', message, status });
+/** One attempt, whose error the test gets. */
+const ONCE = { giveUpAfterMs: 0 };
 
 describe('the message of an error', () => {
-  const signedIn = shareSignedIn();
-
-  it("is the gateway's own, in the language that the client has at that moment", async () => {
-    await using world = startWorld();
-    let language: string | undefined;
-    const client = clientIn(openPage(), world, { language: () => language });
-    const order = { model: 'm', prompt: 'p', music_length_ms: 3000 };
-    for (const request of [client.models(), client.generate(order), client.creations()]) {
-      expect(await rejection(request)).toMatchObject(failed('You are not signed in.', 401));
-    }
-    language = 'sw';
-    expect(await rejection(client.models())).toMatchObject(failed('Hujaingia kwenye akaunti.', 401));
-    language = 'en-GB';
-    expect(await rejection(client.models())).toMatchObject(failed('You are not signed in.', 401));
+  it.each([
+    [{ error: { message: 'Too many tracks', code: 7 }, message: 'other' }, 'Too many tracks'],
+    [{ message: 'Too many tracks' }, 'Too many tracks'],
+    [{ error: 'limit', message: 'Too many' }, 'Too many'],
+    [{ error: { message: ' ' }, message: 'Too many' }, 'Too many'],
+    [{ message: { en: 'x' } }, UNKNOWN],
+    [[{ message: 'x' }], UNKNOWN],
+    [null, UNKNOWN],
+    [undefined, UNKNOWN],
+  ])('of %j is %j', async (body, message) => {
+    const client = respondWith(JSON.stringify(body) ?? '<html>', { status: 429 });
+    const error = await rejection(client.creations());
+    expect(error).toMatchObject({ name: 'GatewayRequestError', message, status: 429 });
   });
 
   it.each([
-    ['its error', { error: { message: 'Too many tracks', code: 7 }, message: 'other' }, 'Too many tracks'],
-    ['its message', { message: 'Too many tracks' }, 'Too many tracks'],
-    ['its message beside an error that is a text', { error: 'limit', message: 'Too many' }, 'Too many'],
-    ['its message beside a blank error', { error: { message: ' ' }, message: 'Too many' }, 'Too many'],
-    ['the status when it is no text', { message: { en: 'x' } }, UNKNOWN],
-    ['the status when it is a list', [{ message: 'x' }], UNKNOWN],
-    ['the status when it is null', null, UNKNOWN],
-  ])('of the upstream is %s', async (_, body, message) => {
-    const { world, client } = signedIn();
-    world.upstream.on(CREATIONS, () => Response.json(body, { status: 429, headers: { 'retry-after': '7' } }));
-    const error = await rejection(client.creations());
-    expect(error).toMatchObject({ ...failed(message, 429), retryAfterSeconds: 7 });
+    ['the language of the client', 'sw', {}, 'sw'],
+    ["the request's own", 'sw', { 'accept-language': 'fr' }, 'fr'],
+    ['left to the browser', undefined, {}, null],
+  ])('is asked for in a language: %s', async (_, language, headers, expected) => {
+    const { client, sent } = stubGateway([() => new Response()], { language: () => language });
+    await client.upstream('/v1/me', { headers: new Headers(headers) });
+    expect(sent[0]?.headers.get('accept-language')).toBe(expected);
+  });
+});
+
+type Send = (client: GatewayClient) => Promise<unknown>;
+
+const CHANGES: [name: string, send: Send][] = [
+  ['a generation', (client) => client.generate(ORDER, ONCE)],
+  ['a change', (client) => client.setVisibility('1', true)],
+  ['a sign-out', (client) => client.signOut()],
+  ['a DELETE', (client) => client.upstream('/v1/music/creations/1', { method: 'DELETE' })],
+  ['a patch, as fetch sends it', (client) => client.upstream('/v1/me', { method: 'patch' })],
+];
+const READS: [name: string, send: Send][] = [
+  ['models', (client) => client.models()],
+  ['creations', (client) => client.creations()],
+  ['the session', (client) => client.session()],
+  ['other data', (client) => client.upstreamData('/v1/me')],
+  ['a HEAD', (client) => client.upstream('/v1/me', { method: 'HEAD' })],
+  ['a get in small letters', (client) => client.upstream('/v1/me', { method: 'get' })],
+];
+
+describe('retryIsSafe', () => {
+  it.each(CHANGES)(
+    'is true for %s after a refusal, not after a failure or without a response',
+    async (_, send) => {
+      const refused = respondWith(null, { status: 404 });
+      expect(await rejection(send(refused))).toMatchObject({ status: 404, retryIsSafe: true });
+      const failed = respondWith(null, { status: 502 });
+      expect(await rejection(send(failed))).toMatchObject({ status: 502, retryIsSafe: false });
+      const cause = new TypeError('Failed to fetch');
+      const error = await rejection(send(failWith(cause)));
+      expect(error).toMatchObject({ name: 'GatewayRequestError', status: 0, retryIsSafe: false, cause });
+      expect(error).toMatchObject({ message: 'The connection to the gateway failed.' });
+    },
+  );
+
+  it.each(READS)('is always true when %s are read', async (_, send) => {
+    for (const status of [304, 400, 502]) {
+      const error = await rejection(send(respondWith(null, { status })));
+      expect(error).toMatchObject({ status, retryIsSafe: true });
+    }
+    expect(await rejection(send(failWith('lost')))).toMatchObject({ status: 0, retryIsSafe: true });
   });
 
-  it('names the status of a body that is not JSON', async () => {
-    for (const body of ['<html>Bad Gateway</html>', '']) {
-      const error = await rejection(respondWith(body, { status: 502 }).models());
-      expect(error).toMatchObject(failed('The gateway responded with 502.', 502));
+  it.each([
+    [true, [400, 401, 402, 403, 404, 405, 408, 413, 415, 422, 429]],
+    // With 409, the first attempt under the same key may still be in flight.
+    [false, [303, 307, 409, 500, 502, 503, 504]],
+  ])('is %p for a generation after %j', async (retryIsSafe, statuses) => {
+    for (const status of statuses) {
+      const error = await rejection(respondWith(null, { status }).generate(ORDER, ONCE));
+      expect(error).toMatchObject({ status, retryIsSafe });
     }
+  });
+
+  it.each([
+    [true, 'connection_refused'],
+    [true, 'connection_limit_reached'],
+    [true, 'destination_ip_unroutable'],
+    [true, 'destination_unavailable'],
+    [true, 'dns_error'],
+    [true, 'tls_certificate_error'],
+    [true, 'proxy_internal_error, music-gateway;error=dns_error;details="x"'],
+    [false, 'connection_terminated'],
+    [false, 'http_protocol_error'],
+    [false, 'http_response_content_coding'],
+    [false, 'http_response_incomplete'],
+    [false, 'http_response_timeout'],
+    [false, 'tls_protocol_error'],
+    [false, 'dns_error_of_some_kind'],
+    [false, 'http_response_timeout; details="error=dns_error"'],
+  ])('is %p for a generation after a 502 with the Proxy-Status %s', async (retryIsSafe, reason) => {
+    const headers = { 'proxy-status': `front;received-status=502, music-gateway; error=${reason}` };
+    const error = await rejection(respondWith(null, { status: 502, headers }).generate(ORDER, ONCE));
+    expect(error).toMatchObject({ status: 502, retryIsSafe });
   });
 });
 
@@ -80,9 +131,6 @@ describe('retryAfterSeconds', () => {
 });
 
 describe('challenge', () => {
-  const signedIn = shareSignedIn();
-  const withChallenge = (header: string) =>
-    respondWith(null, { status: 401, headers: { 'www-authenticate': header } });
   const ERROR = 'insufficient_user_authentication';
 
   it.each([
@@ -94,74 +142,37 @@ describe('challenge', () => {
       { error: ERROR, acrValues: 'a', maxAgeSeconds: 9 },
     ],
     [`Bearer error="${ERROR}", max_age="soon"`, { error: ERROR }],
-  ])('of %s is what another sign-in has to fulfil, and the session goes on', async (header, challenge) => {
-    const error = await rejection(withChallenge(header).session());
-    expect(error).toMatchObject({ status: 401, sessionHasEnded: false });
-    expect(error).toHaveProperty('challenge', challenge);
-  });
-
-  it('is absent without an error, and the session has ended', async () => {
-    for (const header of ['', 'Bearer', 'Bearer realm="r"', 'Basic realm="r"']) {
-      const error = await rejection(withChallenge(header).models());
-      expect(error).toMatchObject({ status: 401, sessionHasEnded: true });
-      expect(error).toHaveProperty('challenge', undefined);
-    }
-  });
-
-  it('comes through the gateway from the upstream, which is asked once, and leads to the sign-in', async () => {
-    const { world, client } = signedIn();
-    const header = `Basic realm="r", Bearer realm="r", error="${ERROR}", max_age=300, acr_values="mfa"`;
-    world.upstream.on('POST /v1/music', () => {
-      return new Response('', { status: 401, headers: { 'www-authenticate': header } });
-    });
-    const before = world.upstream.calls.length;
-    const error = await rejection(client.generate({ model: 'm', prompt: 'p', music_length_ms: 3000 }));
-    expect(world.upstream.calls.slice(before)).toEqual(['POST /v1/music']);
-    const { challenge } = Object(error);
-    expect(challenge).toEqual({ error: ERROR, acrValues: 'mfa', maxAgeSeconds: 300 });
-    const { searchParams } = await client.beginSignIn({ ...PROVIDER, ...challenge });
-    expect([searchParams.get('acr_values'), searchParams.get('max_age')]).toEqual(['mfa', '300']);
-  });
-});
-
-describe('requestId', () => {
-  it("is the one in the gateway's log, also of a response that is not JSON; without a response there is none", async () => {
-    await using world = startWorld();
-    const error = await rejection(clientIn(openPage(), world).models());
-    const { requestId } = world.lines.find(({ method }) => method === 'GET') ?? {};
-    expect(requestId).toBeString();
-    expect(error).toHaveProperty('requestId', requestId);
-    const broken = respondWith('{', { headers: { 'x-request-id': 'r-1' } });
-    expect(await rejection(broken.models())).toHaveProperty('requestId', 'r-1');
-    expect(await rejection(failWith('lost').models())).toHaveProperty('requestId', undefined);
-  });
+    ['', undefined],
+    ['Bearer', undefined],
+    ['Bearer realm="r"', undefined],
+    ['Basic realm="r"', undefined],
+  ])(
+    'of %j is what another sign-in has to fulfil; without one, the session has ended',
+    async (header, challenge) => {
+      const client = respondWith(null, { status: 401, headers: { 'www-authenticate': header } });
+      const error = await rejection(client.models());
+      expect(error).toMatchObject({ status: 401, sessionHasEnded: challenge === undefined });
+      expect(error).toHaveProperty('challenge', challenge);
+    },
+  );
 });
 
 describe('a response', () => {
-  it('that is not JSON is an error with its status, which quotes nothing of it', async () => {
-    const client = respondWith('<html>secret</html>');
+  it('that is not JSON is an error with its status and request id, which quotes nothing of it', async () => {
+    const client = respondWith('<html>secret</html>', { headers: { 'x-request-id': 'r-1' } });
     const requests = [client.models(), client.upstreamData('/v1/me'), client.setVisibility('1', true)];
     for (const [index, request] of requests.entries()) {
       const error = await rejection(request);
-      expect(error).toMatchObject({ ...failed('The response is not JSON.', 200), retryIsSafe: index < 2 });
-      expect(error).toHaveProperty('cause', undefined);
+      expect(error).toMatchObject({ message: 'The response is not JSON.', status: 200, requestId: 'r-1' });
+      expect(error).toMatchObject({ retryIsSafe: index < 2, cause: undefined });
     }
   });
 
   it('that breaks off is an error without a status', async () => {
-    await using opened = await openBreaking('Content-Type: application/json\r\n\r\n2\r\n[1\r\n');
-    let responses = 0;
-    const client = clientIn(opened.page, opened.world, {
-      async fetch(url, init) {
-        const response = await fetchOf(opened.page)(url, init);
-        responses++;
-        opened.breakOff();
-        return response;
-      },
-    });
-    const error = await rejection(client.creations());
-    expect(responses).toBe(1);
-    expect(error).toMatchObject({ ...failed('The connection to the gateway failed.', 0), retryIsSafe: true });
-    expect(error).toHaveProperty('cause.message');
+    const cause = new TypeError('network error');
+    const body = new ReadableStream({ pull: () => Promise.reject(cause) });
+    const error = await rejection(respondWith(body).creations());
+    expect(error).toMatchObject({ message: 'The connection to the gateway failed.', status: 0, cause });
+    expect(error).toMatchObject({ retryIsSafe: true, requestId: undefined });
   });
 });

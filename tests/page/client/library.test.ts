@@ -1,124 +1,78 @@
 import { describe, expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
-import { recorded, rejection, shareSignedIn } from './page.ts';
-
-const BASE = 'https://api.studio.test';
-const client = createGatewayClient({ baseUrl: BASE });
-const PATCH = 'PATCH /v1/music/creations/7';
+import { fakeTime, fastForward } from '../fake-time.ts';
+import { BASE_URL, rejection, respondWith, stubGateway } from './gateway-stub.ts';
 
 describe('the library', () => {
-  const signedIn = shareSignedIn();
-
   it.each([
     ['under data', { data: [{ id: '1' }], total: 1 }, [{ id: '1' }]],
     ['bare', [{ id: '1' }], [{ id: '1' }]],
     ['with data that is null', { data: null }, null],
     ['with a list of its own', { items: [] }, { items: [] }],
+    ['that are empty', '', undefined],
   ])('gives models, creations and other data %s', async (_, body, data) => {
-    const { world, client } = signedIn();
-    for (const call of ['GET /v1/models', 'GET /v1/music/creations', 'GET /v1/activity?limit=5']) {
-      world.upstream.on(call, () => Response.json(body));
-    }
+    const { client, sent } = stubGateway([() => (body === '' ? new Response() : Response.json(body))]);
     expect(await client.models()).toEqual(data);
     expect(await client.creations()).toEqual(data);
+    expect(await client.creation('7')).toEqual(data);
     expect(await client.upstreamData('/v1/activity?limit=5')).toEqual(data);
-  });
-
-  it('gives undefined for a response without content', async () => {
-    const { world, client } = signedIn();
-    for (const call of ['GET /v1/models', PATCH]) {
-      world.upstream.on(call, () => new Response(null, { status: 204 }));
-    }
-    expect(await client.models()).toBeUndefined();
-    expect(await client.setVisibility('7', true)).toBeUndefined();
+    expect(sent.map(({ call }) => call.replace('GET /api', ''))).toEqual([
+      '/music/models',
+      '/upstream/v1/music/creations',
+      '/upstream/v1/music/creations/7',
+      '/upstream/v1/activity?limit=5',
+    ]);
   });
 
   it.each([true, false])('changes the visibility of a track to public: %p', async (isPublic) => {
-    const { world, client } = signedIn();
-    world.upstream.on(PATCH, () => Response.json({ data: { id: '7', is_public: isPublic } }));
-    expect(await client.setVisibility('7', isPublic)).toEqual({ id: '7', is_public: isPublic });
-    const { body, headers } = world.upstream.last(PATCH);
-    expect(JSON.parse(body)).toEqual({ is_public: isPublic });
-    expect(headers.get('content-type')).toBe('application/json');
+    const { client, sent } = stubGateway([() => Response.json({ data: { id: '7' } })]);
+    expect(await client.setVisibility('7', isPublic)).toEqual({ id: '7' });
+    expect(sent).toMatchObject([
+      { call: 'PATCH /api/upstream/v1/music/creations/7', init: { body: `{"is_public":${isPublic}}` } },
+    ]);
+    expect(sent[0]?.headers.get('content-type')).toBe('application/json');
   });
 });
 
 describe('any other path of the upstream', () => {
-  const signedIn = shareSignedIn();
-
-  it('gives the response as it is to the request as it was', async () => {
-    const { world, client } = signedIn();
-    const call = 'GET /v1/music/creations/7/content';
-    const sent = { 'content-range': 'bytes 2-4/9', 'content-type': 'audio/wav' };
-    world.upstream.on(call, () => new Response('dio', { status: 206, headers: sent }));
-    const headers = { range: 'bytes=2-4' };
-    const response = await client.upstream('/v1/music/creations/7/content', { headers });
-    expect([response.status, response.headers.get('content-range')]).toEqual([206, 'bytes 2-4/9']);
-    expect(await response.text()).toBe('dio');
-    expect(world.upstream.last(call).headers.get('range')).toBe('bytes=2-4');
-  });
-
-  it('is asked with the cookies, whatever the request says', async () => {
-    const { fetch, sent } = recorded(async () => new Response());
-    const client = createGatewayClient({ baseUrl: BASE, fetch });
-    await client.upstream('/v1/me', { method: 'DELETE', credentials: 'omit', body: 'x' });
-    const init = { method: 'DELETE', credentials: 'include', body: 'x' };
-    expect(sent).toMatchObject([{ url: `${BASE}/api/upstream/v1/me`, init }]);
+  it('gives the response as it is to the request as it was, with the cookies whatever it says', async () => {
+    const response = new Response('dio', { status: 206 });
+    const { client, sent } = stubGateway([() => response]);
+    const init = { method: 'POST', body: 'x', headers: { range: 'bytes=2-4' } };
+    expect(await client.upstream('/v1/me', { ...init, credentials: 'omit' })).toBe(response);
+    expect(sent).toMatchObject([
+      { call: 'POST /api/upstream/v1/me', init: { credentials: 'include', body: 'x' } },
+    ]);
+    expect(sent[0]?.headers.get('range')).toBe('bytes=2-4');
   });
 
   it('fails with the reason of its signal when it is aborted', async () => {
-    const { world, client } = signedIn();
-    const late = Promise.withResolvers<Response>();
-    world.upstream.on('GET /v1/activity', () => late.promise);
-    const abort = new AbortController();
-    const response = client.upstream('/v1/activity', { signal: abort.signal });
-    await world.upstream.arrived('GET /v1/activity');
-    abort.abort();
-    expect(await rejection(response)).toBe(abort.signal.reason);
-    late.resolve(new Response());
+    const { client } = stubGateway([({ signal }) => Promise.reject(signal?.aborted)]);
+    const signal = AbortSignal.abort('left');
+    expect(await rejection(client.upstream('/v1/activity', { signal }))).toBe('left');
   });
 });
 
-const ODD_IDS = ['a/b', 'a?b', 'a#b', 'a b', '..%2F..', '&;=+', '...', '\u{1f3b5}'];
-
 describe('the address of a track', () => {
-  const signedIn = shareSignedIn();
-
   it.each(['', '//'])('is below a base address that ends with %p', (slashes) => {
-    const based = createGatewayClient({ baseUrl: `${BASE}/gateway${slashes}` });
-    expect(based.contentUrl('7')).toBe(`${BASE}/gateway/api/upstream/v1/music/creations/7/content`);
-    expect(based.publicContentUrl('7')).toBe(`${BASE}/gateway/api/upstream/v1/music/public/7/content`);
+    const client = createGatewayClient({ baseUrl: `${BASE_URL}/gateway${slashes}` });
+    const below = `${BASE_URL}/gateway/api/upstream/v1/music`;
+    expect(client.contentUrl('7')).toBe(`${below}/creations/7/content`);
+    expect(client.publicContentUrl('7')).toBe(`${below}/public/7/content`);
   });
 
-  it.each(ODD_IDS)('holds the id %p as one segment', (id) => {
-    for (const address of [client.contentUrl(id), client.publicContentUrl(id)]) {
-      const { pathname, search, hash } = new URL(address);
-      const segments = pathname.split('/');
-      expect([search, hash, segments.length]).toEqual(['', '', 8]);
-      expect(decodeURIComponent(segments[6] ?? '')).toBe(id);
-    }
-  });
-
-  it.each(['.', '../../browser'])(
-    'leads nowhere else with the id %p, which a browser would resolve',
-    async (id) => {
-      const { world, page, client } = signedIn();
-      const asked = world.upstream.calls.length;
+  it.each(['a/b', 'a?b', 'a#b', 'a b', '..%2F..', '../../browser', '&;=+', '...', '\u{1f3b5}'])(
+    'holds the id %p as one segment',
+    (id) => {
+      const client = respondWith('');
       for (const address of [client.contentUrl(id), client.publicContentUrl(id)]) {
-        expect((await page.fetch(address, { credentials: 'include' })).status).toBe(404);
+        const { pathname, search, hash } = new URL(address);
+        const segments = pathname.split('/');
+        expect([search, hash, segments.length]).toEqual(['', '', 8]);
+        expect(decodeURIComponent(segments[6] ?? '')).toBe(id);
       }
-      const error = await rejection(client.setVisibility(id, true));
-      expect(error).toMatchObject({ status: 404, retryIsSafe: true });
-      expect(world.upstream.calls).toHaveLength(asked);
     },
   );
-
-  it.each(ODD_IDS.filter((id) => !/[/%]/.test(id)))('changes the track %p and no other', async (id) => {
-    const { world, client } = signedIn();
-    const path = `/v1/music/creations/${encodeURIComponent(id)}`;
-    world.upstream.on(`PATCH ${path}`, () => Response.json({ id }));
-    expect(await client.setVisibility(id, true)).toEqual({ id });
-  });
 });
 
 describe('the fetch of a client', () => {
@@ -128,7 +82,8 @@ describe('the fetch of a client', () => {
       receivers.push(this);
       return Promise.resolve(Response.json([]));
     }
-    await createGatewayClient({ baseUrl: BASE, fetch }).models();
+    await createGatewayClient({ baseUrl: BASE_URL, fetch }).models();
+    const client = createGatewayClient({ baseUrl: BASE_URL });
     const own = globalThis.fetch;
     try {
       globalThis.fetch = Object.assign(fetch.bind(undefined), { preconnect: own.preconnect });
@@ -137,5 +92,57 @@ describe('the fetch of a client', () => {
       globalThis.fetch = own;
     }
     expect(receivers).toEqual([undefined, undefined]);
+  });
+});
+
+describe('a creation', () => {
+  const PATH = '/api/upstream/v1/music/creations/7';
+  const HEAD = `HEAD ${PATH}/content`;
+  const late = (retryAfter: string) => () =>
+    new Response(null, { status: 503, headers: { 'retry-after': retryAfter } });
+
+  it('is awaited until its audio can be read, and then returned', async () => {
+    const { client, sent } = stubGateway([
+      () => new Response(null, { status: 409 }),
+      late('1'),
+      () => new Response(),
+      () => Response.json({ data: { id: '7', status: 'ready' } }),
+    ]);
+    expect(await fastForward(() => client.awaitCreation('7'))).toEqual({ id: '7', status: 'ready' });
+    expect(sent.map(({ call }) => call)).toEqual([HEAD, HEAD, HEAD, `GET ${PATH}`]);
+  });
+
+  it('is asked for after waits that grow to eight seconds and are in part random, for ten minutes', async () => {
+    const { client, sent } = stubGateway([() => new Response(null, { status: 502 })]);
+    expect(await rejection(fastForward(() => client.awaitCreation('7')))).toMatchObject({ status: 502 });
+    const times = sent.map(({ at }) => at);
+    const waits = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+    for (const [index, longest] of [500, 1_000, 2_000, 4_000, 8_000, 8_000].entries()) {
+      expect(waits[index]).toBeWithin(longest / 2, longest + 500);
+    }
+    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeWithin(590_000, 600_500);
+  });
+
+  it('is not asked for before the time that a response names, except when the browser is online again', async () => {
+    const advance = fakeTime();
+    const { client, sent } = stubGateway([late('100'), () => Response.json({ data: 'it' })]);
+    const awaited = client.awaitCreation('7');
+    for (let second = 0; second < 99; second++) await advance(1_000);
+    expect(sent).toHaveLength(1);
+    dispatchEvent(new Event('online'));
+    expect(await awaited).toBe('it');
+  });
+
+  it('is no longer awaited after a refusal, nor once the signal is aborted between two attempts', async () => {
+    const refused = respondWith(null, { status: 404 });
+    expect(await rejection(refused.awaitCreation('7'))).toMatchObject({ status: 404 });
+    const advance = fakeTime();
+    const abort = new AbortController();
+    const { client, sent } = stubGateway([late('100')]);
+    const outcome = rejection(client.awaitCreation('7', { signal: abort.signal }));
+    for (let second = 0; second < 9; second++) await advance(1_000);
+    abort.abort('left');
+    expect(await outcome).toBe('left');
+    expect(sent).toHaveLength(1);
   });
 });

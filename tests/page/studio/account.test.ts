@@ -2,68 +2,62 @@ import { describe, expect, it, mock } from 'bun:test';
 import { createAccountFeeds } from '../../../src/demo/studio/account-feeds.ts';
 import { createAccountPanel } from '../../../src/demo/studio/account-panel.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { fakeTime, NOW, openPart, settle, shownText } from './page.ts';
+import { fakeTime, NOW, settle } from '../fake-time.ts';
+import { openPart, shownText } from './page.ts';
 
 const SUMMARY = '/v1/billing/summary?month=2026-03';
 const TOUCHED = ['/v1/activity', '/v1/billing/balance', SUMMARY, 'creations'];
 const NOTHING = ['–', '–', '–', '–'];
 const created_at = NOW.toISOString();
 
-/** The account of a person who has just signed in; time stands still. */
-async function openAccount() {
-  const advance = fakeTime();
-  const { root, text, shown } = openPart('account');
-  const asked: string[] = [];
-  const responses: Record<string, unknown> = {
-    models: [{ id: 'music-1' }],
-    creations: [{ id: 'c1' }],
-    '/v1/billing/balance': { balance: 12_345 },
-    '/v1/activity': [
-      { type: 'generation', description: 'Rain', credits: 3, created_at },
-      { type: 'sign_in', description: 'Signed in at 1', created_at },
-      { type: 'visibility', credits: 0 },
-      ...['refund', 'fourth', 'fifth', 'seventh'].map((type) => ({ type })),
-    ],
-    [SUMMARY]: { generations: 2, music_length_ms: 90_000, credits_spent: 1_009 },
-  };
-  const respond = async (name: string): Promise<unknown> => {
-    asked.push(name);
-    return responses[name];
-  };
-  const form = { showModels: mock((_models: unknown) => {}), showBalance: mock((_credits: unknown) => {}) };
-  const library = { show: mock((_creations: unknown) => {}), showFailure() {} };
-  const account = createAccountPanel(root, { text });
-  const feeds = createAccountFeeds(
-    { models: () => respond('models'), creations: () => respond('creations'), upstreamData: respond },
-    { form, library, account, confirmAccount: async () => true, onFailure() {}, onRecovery() {} },
-  );
-  const figures = () => ['balance', 'tracks', 'music', 'spent'].map(shown);
-  expect(figures()).toEqual(NOTHING);
-  feeds.begin();
-  await settle();
-  const activity = () => [...part(root, 'activity').children].map(shownText);
-  const takeAsked = () => asked.splice(0).sort();
-  return { advance, text, shown, responses, form, library, feeds, figures, activity, takeAsked };
-}
-
 describe('what the page shows of an account', () => {
-  it('is loaded after signing in, with six activities and the month in UTC', async () => {
-    const { text, shown, form, library, figures, activity, takeAsked } = await openAccount();
+  it('is loaded at sign-in, again after a generation, and forgotten at the end of the session', async () => {
+    const advance = fakeTime();
+    const { root, text, shown } = openPart('account');
+    const asked: string[] = [];
+    const responses: Record<string, unknown> = {
+      models: [{ id: 'music-1' }],
+      creations: [{ id: 'c1' }],
+      '/v1/billing/balance': { balance: 12_345 },
+      '/v1/activity': [
+        { type: 'generation', description: 'Rain', credits: 3, created_at },
+        { type: 'sign_in', description: 'Signed in at 1', created_at },
+        { type: 'visibility', credits: 0 },
+        ...['refund', 'fourth', 'fifth', 'seventh'].map((type) => ({ type })),
+      ],
+      [SUMMARY]: { generations: 2, music_length_ms: 90_000, credits_spent: 1_009 },
+    };
+    const respond = async (name: string): Promise<unknown> => {
+      asked.push(name);
+      return responses[name];
+    };
+    const form = { showModels: mock((_models: unknown) => {}), showBalance: mock((_credits: unknown) => {}) };
+    const library = { show: mock((_creations: unknown) => {}), showFailure() {} };
+    const account = createAccountPanel(root, { text });
+    const feeds = createAccountFeeds(
+      { models: () => respond('models'), creations: () => respond('creations'), upstreamData: respond },
+      { form, library, account, confirmAccount: async () => true, onFailure() {}, onRecovery() {} },
+    );
+    const figures = () => ['balance', 'tracks', 'music', 'spent'].map(shown);
+    const activity = () => [...part(root, 'activity').children].map(shownText);
+    const takeAsked = () => asked.splice(0).sort();
+
+    expect(figures()).toEqual(NOTHING);
+    feeds.begin();
+    await settle();
     expect(takeAsked()).toEqual([...TOUCHED, 'models']);
     expect(form.showModels).toHaveBeenLastCalledWith([expect.objectContaining({ id: 'music-1' })]);
     expect(library.show).toHaveBeenLastCalledWith([expect.objectContaining({ id: 'c1' })]);
-    expect(figures()).toEqual(['12,345', '2', '1:30', '1,009']);
     expect(form.showBalance).toHaveBeenLastCalledWith(12_345);
+    // The month is the one in UTC.
+    expect(figures()).toEqual(['12,345', '2', '1:30', '1,009']);
     const [rain, signedIn] = ['Rain Mar 4, 2026, 5:06 AM 3 credits', 'Signed in Mar 4, 2026, 5:06 AM'];
     expect(activity()).toEqual([rain, signedIn, 'Visibility changed', 'refund', 'fourth', 'fifth']);
     expect(shown('no-activity')).toBe('');
     text.choose('sw');
     expect(activity()[1]).toBe('Kuingia 4 Mac 2026, 05:06');
-  });
+    text.choose('en');
 
-  it('is loaded again after a generation, except for the models, until the track is ready', async () => {
-    const { advance, shown, responses, feeds, figures, takeAsked } = await openAccount();
-    takeAsked();
     Object.assign(responses, { '/v1/billing/balance': { balance: 0 }, '/v1/activity': [], [SUMMARY]: {} });
     responses['creations'] = [{ id: 'c2', status: 'generating' }];
     feeds.refreshAccount();
@@ -74,16 +68,14 @@ describe('what the page shows of an account', () => {
     responses['creations'] = [];
     await advance(60_000);
     expect(takeAsked()).toEqual(['creations']);
-  });
 
-  it('is forgotten at the end of the session, with the responses that come later', async () => {
-    const { advance, shown, form, library, feeds, figures, activity, takeAsked } = await openAccount();
     feeds.refreshAccount();
     takeAsked();
     feeds.end();
     await settle();
-    for (const show of [form.showModels, form.showBalance, library.show])
+    for (const show of [form.showModels, form.showBalance, library.show]) {
       expect(show).toHaveBeenLastCalledWith(undefined);
+    }
     expect([figures(), activity()]).toEqual([NOTHING, []]);
     expect(shown('no-activity')).toBe('Loading your activity…');
     feeds.refreshAccount();

@@ -2,16 +2,12 @@ import { describe, expect, it, mock } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerationProgress } from '../../../src/demo/studio/generation-progress.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { fakeTime, openPart, shownText } from './page.ts';
+import { fakeTime } from '../fake-time.ts';
+import { openPart, shownText } from './page.ts';
 
-const WAITING = {
-  state: 'waiting',
-  bytes: 0,
-  elapsedMs: 0,
-  firstByteMs: undefined,
-  totalBytes: undefined,
-} as const;
-const ARRIVING = { ...WAITING, state: 'arriving', firstByteMs: 1_230.4 } as const;
+const NOT_KNOWN = { elapsedMs: 0, firstByteMs: undefined, totalBytes: undefined };
+const WAITING = { ...NOT_KNOWN, state: 'waiting', bytes: 0 } as const;
+const ARRIVING = { ...NOT_KNOWN, state: 'arriving', firstByteMs: 1_230.4 } as const;
 
 function openProgress() {
   const advance = fakeTime();
@@ -20,7 +16,7 @@ function openProgress() {
   const shown = (name: string, index = 0) => shownText(part(lines()[index] ?? root, name));
   return {
     ...{ document, advance, root, lines, shown },
-    figures: () => ['said', 'elapsed', 'first-byte', 'received'].map((name) => shown(name)),
+    figures: () => ['said', 'elapsed', 'first-byte', 'received', 'share'].map((name) => shown(name)),
     /** What the live region says. */
     announced: () => part(root, 'status').parentElement?.textContent,
     progress: createGenerationProgress(root, { text }),
@@ -28,37 +24,26 @@ function openProgress() {
 }
 
 describe('the progress of a generation', () => {
-  it('shows the time, then when the first byte arrived and how many there are', async () => {
-    const { advance, root, figures, shown, progress } = openProgress();
+  it('shows the time, the first byte, the bytes and the share, and stands still once it is over', async () => {
+    const { advance, root, lines, figures, shown, progress } = openProgress();
     expect(root.dataset['state']).toBe('idle');
     const line = progress.begin('Rain', () => {});
     await advance(1_000);
     line.update(WAITING);
     expect([root.dataset['state'], shown('title')]).toEqual(['filled', 'Rain']);
-    expect(figures()).toEqual([english.asking, '1.0s', '–', '–']);
-    await advance(1_300);
+    expect(figures()).toEqual([english.asking, '1.0s', '–', '–', '']);
+    await advance(61_300);
     line.update({ ...ARRIVING, bytes: 1_440_044 });
-    expect(shown('share')).toBe('');
-    expect(figures()).toEqual([english.arriving, '2.3s', '1,230ms', '1.4 MB']);
-    await advance(60_000);
-    expect(figures()[1]).toBe('62.3s');
-  });
-
-  it('stands still once it is over, and is replaced by that of the next track', async () => {
-    const { advance, lines, figures, shown, progress } = openProgress();
-    const line = progress.begin('Rain', () => {});
-    line.update({ ...ARRIVING, bytes: 48_000 });
     line.showShare(0.45);
-    expect([shown('share'), lines()[0]?.querySelector('[data-known]') === null]).toEqual(['45%', false]);
-    await advance(5_050);
+    expect(figures()).toEqual([english.arriving, '62.3s', '1,230ms', '1.4 MB', '45%']);
+    expect(lines()[0]?.querySelector('[data-known]')).not.toBeNull();
     line.end('broken');
-    expect([figures()[0], shown('share')]).toEqual([english.broken, '']);
-    const atEnd = figures();
+    const atEnd = [english.broken, '62.3s', '1,230ms', '1.4 MB', ''];
+    expect(figures()).toEqual(atEnd);
     await advance(10_000);
     expect(figures()).toEqual(atEnd);
     progress.begin('Snow', () => {});
-    expect(figures()).toEqual([english.asking, '0.0s', '–', '–']);
-    expect(lines()).toHaveLength(1);
+    expect([figures(), lines().length]).toEqual([[english.asking, '0.0s', '–', '–', ''], 1]);
   });
 
   it('says that it reconnects until the track goes on', () => {
@@ -75,29 +60,22 @@ describe('the progress of a generation', () => {
     }
   });
 
-  it('is removed and silent after a refused order', () => {
-    const { root, lines, announced, progress } = openProgress();
-    progress.begin('Rain', () => {}).remove();
-    expect([root.dataset['state'], lines().length, announced()]).toEqual(['idle', 0, '']);
-  });
-});
-
-describe('several generations', () => {
-  it('have a line each, and are announced with their titles', () => {
-    const { lines, announced, shown, progress } = openProgress();
+  it('has a line for each of several, is announced with titles then, and removed after a refusal', () => {
+    const { root, lines, announced, shown, progress } = openProgress();
     const rain = progress.begin('Rain', () => {});
     expect(announced()).toBe(english.asking);
     const snow = progress.begin('Snow', () => {});
     expect(announced()).toBe(`Snow: ${english.asking}`);
     rain.update({ ...ARRIVING, bytes: 1_000 });
     expect(announced()).toBe(`Rain: ${english.arriving}`);
-    expect([shown('title', 0), shown('title', 1)]).toEqual(['Rain', 'Snow']);
-    expect(shown('received', 1)).toBe('–');
+    expect([shown('title', 0), shown('title', 1), shown('received', 1)]).toEqual(['Rain', 'Snow', '–']);
     snow.remove();
     expect(lines()).toHaveLength(1);
+    rain.remove();
+    expect([root.dataset['state'], lines().length, announced()]).toEqual(['idle', 0, '']);
   });
 
-  it('are cancelled one by one, and the focus stays with the line', () => {
+  it('is cancelled for one of several, and the focus stays with its line', () => {
     const { document, lines, progress } = openProgress();
     const [onCancelRain, onCancelSnow] = [mock(() => {}), mock(() => {})];
     const rain = progress.begin('Rain', onCancelRain);

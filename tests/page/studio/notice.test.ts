@@ -2,16 +2,16 @@ import { describe, expect, it } from 'bun:test';
 import { GatewayRequestError } from '../../../src/client/gateway-request.ts';
 import { RecoveryError } from '../../../src/client/recovery-error.ts';
 import { SignInError } from '../../../src/client/sign-in.ts';
-import { english } from '../../../src/demo/studio/english.ts';
+import { english, type TextKey } from '../../../src/demo/studio/english.ts';
 import { type Doing, describeFailure, isSessionEnd } from '../../../src/demo/studio/failure.ts';
-import { createNotice, type Message } from '../../../src/demo/studio/notice.ts';
+import { createNotice } from '../../../src/demo/studio/notice.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { openPart } from './page.ts';
 
-const said = 'The gateway said no.';
+const SAID = 'The gateway said no.';
 
-function refusal(status: number, details: { retryIsSafe?: boolean; retryAfterSeconds?: number } = {}) {
-  return new GatewayRequestError(said, { status, retryIsSafe: true, ...details });
+function refusal(status: number, retryIsSafe = true, retryAfterSeconds?: number) {
+  return new GatewayRequestError(SAID, { status, retryIsSafe, retryAfterSeconds });
 }
 
 /** A generation that could not be recovered. */
@@ -19,41 +19,34 @@ function loss(creationId: string | null, cause?: unknown) {
   return new RecoveryError('refused', { creationId, idempotencyKey: 'a-key' }, cause);
 }
 
-const UNSAFE = { retryIsSafe: false };
-const AT_ONCE = { retryAfterSeconds: 0 };
-
 describe('the advice after a failure', () => {
-  it.each<[what: string, error: unknown, doing: Doing, isOnline: boolean, message: Message]>([
-    ['402', refusal(402), 'ordering', true, { advice: 'noCredits' }],
-    ['404', refusal(404), 'changing', true, { said, advice: 'gone' }],
-    ['a response, though offline,', refusal(500), 'changing', false, { said, advice: 'later' }],
-    ['a change that may have been made', refusal(502, UNSAFE), 'changing', true, { said, advice: 'later' }],
-    ['a load of what is gone', refusal(404), 'loading', true, { said, advice: 'retrying' }],
-    ['a load without a response', refusal(0), 'loading', true, { advice: 'notReached' }],
-    ['a change without a response', refusal(0), 'changing', true, { advice: 'unreachable' }],
-    ['a change offline', refusal(0), 'changing', false, { advice: 'offline' }],
-    ['an order without a response', refusal(0, UNSAFE), 'ordering', true, { advice: 'uncertain' }],
-    ['an order that failed with 500', refusal(500, UNSAFE), 'ordering', true, { advice: 'uncertain' }],
-    ['a broken track offline', refusal(0, UNSAFE), 'receiving', false, { advice: 'interrupted' }],
-    ['a lost track', loss('c-1', refusal(404)), 'receiving', true, { advice: 'interrupted' }],
-    ['a lost order', loss(null, refusal(402)), 'ordering', true, { advice: 'uncertain' }],
-    ['the end of the session', refusal(401, UNSAFE), 'receiving', false, { advice: 'sessionEnded' }],
-    ['a refused sign-in', refusal(401), 'signing-in', true, { said, advice: 'signInAgain' }],
-    ['a denied sign-in', new SignInError('denied', ''), 'changing', true, { advice: 'signInDenied' }],
-    ['a stale sign-in', new SignInError('not_begun', ''), 'changing', true, { advice: 'signInStale' }],
-    ['a bad one', new SignInError('invalid_response', ''), 'changing', true, { advice: 'signInInvalid' }],
-    ['503', refusal(503, AT_ONCE), 'ordering', true, { said, advice: 'busy', values: { seconds: 0 } }],
-    ['a bug', new TypeError('x is not a function'), 'ordering', true, { advice: 'unexpected' }],
-  ])('fits %s', (_what, error, doing, isOnline, message) => {
-    expect(describeFailure(error, doing, isOnline)).toEqual(message);
-  });
-
-  it('ends a session for a 401, except while signing in, when there is none', () => {
-    expect(isSessionEnd(refusal(401), 'receiving')).toBe(true);
-    expect(isSessionEnd(loss('c-1', refusal(401)), 'receiving')).toBe(true);
-    expect(isSessionEnd(refusal(403), 'loading')).toBe(false);
-    expect(isSessionEnd(refusal(401), 'signing-in')).toBe(false);
-    expect(isSessionEnd(new SignInError('denied', 'no'), 'changing')).toBe(false);
+  it.each<[what: string, error: unknown, doing: Doing, isOnline: boolean, advice: TextKey, said?: string]>([
+    ['402', refusal(402), 'ordering', true, 'noCredits'],
+    ['404', refusal(404), 'changing', true, 'gone', SAID],
+    ['a response, though offline,', refusal(500), 'changing', false, 'later', SAID],
+    ['a change that may have been made', refusal(502, false), 'changing', true, 'later', SAID],
+    ['a load of what is gone', refusal(404), 'loading', true, 'retrying', SAID],
+    ['a load without a response', refusal(0), 'loading', true, 'notReached'],
+    ['a change without a response', refusal(0), 'changing', true, 'unreachable'],
+    ['a change offline', refusal(0), 'changing', false, 'offline'],
+    ['an order without a response', refusal(0, false), 'ordering', true, 'uncertain'],
+    ['an order that failed with 500', refusal(500, false), 'ordering', true, 'uncertain'],
+    ['a broken track offline', refusal(0, false), 'receiving', false, 'interrupted'],
+    ['a lost track', loss('c-1', refusal(404)), 'receiving', true, 'interrupted'],
+    ['a lost order', loss(null, refusal(402)), 'ordering', true, 'uncertain'],
+    ['the end of the session', refusal(401, false), 'receiving', false, 'sessionEnded'],
+    ['the end of the session after a break', loss('c-1', refusal(401)), 'receiving', true, 'sessionEnded'],
+    ['a refused sign-in', refusal(401), 'signing-in', true, 'signInAgain', SAID],
+    ['a denied sign-in', new SignInError('denied', ''), 'changing', true, 'signInDenied'],
+    ['a stale sign-in', new SignInError('not_begun', ''), 'changing', true, 'signInStale'],
+    ['a bad one', new SignInError('invalid_response', ''), 'changing', true, 'signInInvalid'],
+    ['503', refusal(503, true, 0), 'ordering', true, 'busy', SAID],
+    ['a bug', new TypeError('x is not a function'), 'ordering', true, 'unexpected'],
+  ])('fits %s', (...[, error, doing, isOnline, advice, said]) => {
+    const message = describeFailure(error, doing, isOnline);
+    expect(message).toMatchObject({ advice, ...(said && { said }) });
+    expect(message.values).toEqual(advice === 'busy' ? { seconds: 0 } : undefined);
+    expect(isSessionEnd(error, doing)).toBe(advice === 'sessionEnded');
   });
 });
 

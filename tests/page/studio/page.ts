@@ -1,14 +1,11 @@
 /** The page of the Studio in happy-dom without its script, for the tests of single widgets. */
 
-import { jest, onTestFinished } from 'bun:test';
+import { onTestFinished } from 'bun:test';
 import { Window as HappyWindow } from 'happy-dom';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { createText } from '../../../src/demo/studio/text.ts';
 
 export const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
-
-/** The time of day in a test with {@link fakeTime}. */
-export const NOW = new Date('2026-03-04T05:06:07Z');
 
 /** Opens the page; it is closed when the test has ended. */
 export function openPage(languages: readonly string[] = ['en-GB']) {
@@ -58,19 +55,4 @@ export function shownText(element: Element): string {
   const copy = element.ownerDocument.importNode(element, true);
   for (const hidden of copy.querySelectorAll('[hidden]')) hidden.remove();
   return copy.textContent.replace(/\s+/g, ' ').trim();
-}
-
-/** Stops the clock until the test ends. The returned function moves it on and waits for the effects. */
-export function fakeTime(): (milliseconds: number) => Promise<void> {
-  jest.useFakeTimers({ now: NOW });
-  onTestFinished(() => void jest.useRealTimers());
-  return async (milliseconds) => {
-    jest.advanceTimersByTime(milliseconds);
-    await settle();
-  };
-}
-
-/** Lets every promise that is already resolved take effect. */
-export function settle(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
 }

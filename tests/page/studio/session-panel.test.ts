@@ -2,7 +2,8 @@ import { describe, expect, it, mock } from 'bun:test';
 import type { SessionCheck } from '../../../src/client/gateway-client.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { createSessionPanel } from '../../../src/demo/studio/session-panel.ts';
-import { fakeTime, fire, NOW, openPart, shownText } from './page.ts';
+import { fakeTime, NOW } from '../fake-time.ts';
+import { fire, openPart, shownText } from './page.ts';
 
 const ADA: SessionCheck = { authenticated: true, profile: { name: 'Ada' } };
 
