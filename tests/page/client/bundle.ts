@@ -5,34 +5,20 @@ const ENTRY = `${ROOT}entry.ts`;
 
 export const CLIENT = './src/client/index.ts';
 
-/**
- * Bundles TypeScript as if it stood in the project's root; it is not written to disk.
- *
- * @returns the code as a classic script, and the files that have a part in it
- */
-export async function bundle(entry: string, options: Pick<Bun.BuildConfig, 'minify' | 'external'> = {}) {
-  const { outputs, metafile } = await Bun.build({
-    ...options,
-    entrypoints: [ENTRY],
-    files: { [ENTRY]: entry },
-    target: 'browser',
-    format: 'iife',
-    metafile: true,
-  });
-  const [output, ...more] = outputs;
-  if (!output || more.length) throw new Error(`${outputs.length} files`);
-  const parts = Object.values(metafile?.outputs ?? {}).flatMap(({ inputs }) => Object.entries(inputs));
-  const files = parts.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([file]) => file);
-  return { code: await output.text(), files };
+/** Bundles TypeScript as if it stood in the project's root, as a classic script; nothing is written to disk. */
+export async function bundle(entry: string): Promise<{ readonly code: string }> {
+  const [output, ...more] = await build(entry, { format: 'iife' });
+  if (!output || more.length) throw new Error(`not one file, but ${more.length + 1}`);
+  return { code: await output.text() };
 }
 
 /** Bundles it as modules, some of which are loaded later. The paths begin with a slash; the first is `/entry.js`. */
 export async function bundleModules(entry: string): Promise<ReadonlyMap<string, Blob>> {
-  const { outputs } = await Bun.build({
-    entrypoints: [ENTRY],
-    files: { [ENTRY]: entry },
-    target: 'browser',
-    splitting: true,
-  });
+  const outputs = await build(entry, { splitting: true });
   return new Map(outputs.map((output) => [output.path.replace('./', '/'), output]));
+}
+
+async function build(entry: string, options: Pick<Bun.BuildConfig, 'format' | 'splitting'>) {
+  const files = { [ENTRY]: entry };
+  return (await Bun.build({ ...options, entrypoints: [ENTRY], files, target: 'browser' })).outputs;
 }

@@ -23,7 +23,7 @@ export const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_
 export const BASE_URL = 'http://gateway.test';
 
 /** The responses come one after the other, and the last one again and again. */
-export function stubGateway(responses: readonly Respond[], options: StubOptions = {}) {
+export function stubGateway(responses: readonly (Respond | undefined)[], options: StubOptions = {}) {
   const sent: Sent[] = [];
   const client = createGatewayClient({
     baseUrl: BASE_URL,
@@ -39,6 +39,11 @@ export function stubGateway(responses: readonly Respond[], options: StubOptions 
   return { client, sent };
 }
 
+/** A response without a body. */
+export function respond(status: number, headers: HeadersInit = {}): Respond {
+  return () => new Response(null, { status, headers });
+}
+
 /** A client whose gateway always gives this response. */
 export function respondWith(
   body: BodyInit | null,
@@ -46,11 +51,6 @@ export function respondWith(
   options: StubOptions = {},
 ): GatewayClient {
   return stubGateway([() => new Response(body, init)], options).client;
-}
-
-/** A client whose gateway cannot be reached. */
-export function failWith(cause: unknown): GatewayClient {
-  return stubGateway([() => Promise.reject(cause)]).client;
 }
 
 /** The reason for which the promise is rejected. A promise that is not rejected fails the test. */

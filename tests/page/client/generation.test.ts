@@ -15,9 +15,8 @@ describe('an order', () => {
     const form = { ...order, note: 'private', token: 't', toJSON: () => 'mine' };
     for (const options of [undefined, {}, { idempotencyKey: 'mine' }]) await receive(client, options, form);
     for (const { call, init, headers } of sent) {
-      expect(call).toBe('POST /api/music/generate');
+      expect([call, headers.get('content-type')]).toEqual(['POST /api/music/generate', 'application/json']);
       expect(JSON.parse(String(init.body))).toEqual(order);
-      expect(headers.get('content-type')).toBe('application/json');
     }
     const [first, second, third] = sent.map(({ headers }) => headers.get('idempotency-key'));
     expect([first, second]).toEqual([expect.stringMatching(UUID), expect.stringMatching(UUID)]);
@@ -28,18 +27,15 @@ describe('an order', () => {
     const headers = { 'content-type': 'audio/wav', 'x-music-creation-id': 'c-7', 'x-generation-id': 'g-9' };
     const known = { creationId: 'c-7', generationId: 'g-9', contentType: 'audio/wav' };
     expect(await receive(respondWith('audio', { headers }))).toMatchObject(known);
-    const unknown = { creationId: null, generationId: null, contentType: 'audio/mpeg' };
-    expect(await receive(respondWith(null, { status: 204 }))).toMatchObject({
-      ...unknown,
-      audio: new Uint8Array(),
-    });
+    const empty = await receive(respondWith(null, { status: 204 }));
+    expect(empty).toMatchObject({ creationId: null, generationId: null, contentType: 'audio/mpeg' });
+    expect(empty.audio).toHaveLength(0);
   });
 
   it('fails with the reason for which it was refused, and is not repeated', async () => {
-    const body = { error: { message: 'Insufficient credits' } };
-    const { client, sent } = stubGateway([() => Response.json(body, { status: 402 })]);
+    const { client, sent } = stubGateway([() => Response.json({ message: 'No credits' }, { status: 402 })]);
     const error = await rejection(client.generate(ORDER));
-    expect(error).toMatchObject({ status: 402, message: 'Insufficient credits', retryIsSafe: true });
+    expect(error).toMatchObject({ status: 402, message: 'No credits', retryIsSafe: true });
     expect(sent).toHaveLength(1);
   });
 });
@@ -53,29 +49,29 @@ describe('the progress of a generation', () => {
     const { body } = await respondWith(audio.readable).generate(ORDER, {
       onProgress: (each) => seen.push(each),
     });
-    expect(seen).toMatchObject(
-      ['waiting', 'arriving'].map((state) => ({ state, bytes: 0, firstByteMs: undefined })),
-    );
     const reader = body.getReader();
-    for (const [bytes, arrived] of [
-      [1_000, 1_000],
-      [2_000, 3_000],
-    ] as const) {
+    for (const bytes of [1_000, 2_000]) {
       void writer.write(new Uint8Array(bytes));
       expect((await reader.read()).value?.byteLength).toBe(bytes);
-      expect(seen.at(-1)?.bytes).toBe(arrived);
     }
     void writer.close();
-    while (!(await reader.read()).done);
-    expect(seen.at(-1)).toMatchObject({ state: 'complete', bytes: 3_000, totalBytes: 3_000 });
+    expect((await reader.read()).done).toBe(true);
+    expect(seen.map(({ state, bytes, totalBytes }) => [state, bytes, totalBytes])).toEqual([
+      ['waiting', 0, undefined],
+      ['arriving', 0, undefined],
+      ['arriving', 1_000, undefined],
+      ['arriving', 3_000, undefined],
+      ['complete', 3_000, 3_000],
+    ]);
     const times = seen.map(({ elapsedMs }) => elapsedMs);
     expect(times).toEqual([...times].sort((a, b) => a - b));
     expect(times.at(-1)).toBeLessThanOrEqual(performance.now() - began);
-    for (const { firstByteMs } of seen.slice(2)) expect(firstByteMs).toBe(seen[2]?.elapsedMs);
+    const first = times[2];
+    expect(seen.map(({ firstByteMs }) => firstByteMs)).toEqual([undefined, undefined, first, first, first]);
   });
 
   it.each(['waiting', 'arriving', 'complete'])(
-    'that cannot be shown as %s ends the generation with its own error',
+    'that cannot be shown as %s ends it with that error',
     async (shown) => {
       const bug = new TypeError('no such element');
       const { client, sent } = stubGateway([() => new Response('audio')]);
@@ -83,23 +79,22 @@ describe('the progress of a generation', () => {
         if (state === shown) throw bug;
       };
       expect(await rejection(receive(client, { onProgress }))).toBe(bug);
+      // Nobody else can close the connection.
       for (const { init } of sent) expect(init.signal?.reason).toBe(bug);
     },
   );
 });
 
 describe('a generation that nobody wants any more', () => {
-  const reason = new Error('the user has left the page');
-
   it('fails with the reason when it is aborted before the headers', async () => {
     const abort = new AbortController();
     const { client } = stubGateway([
-      ({ signal }) => {
-        abort.abort(reason);
-        return Promise.reject(signal?.aborted && new TypeError('Failed to fetch'));
+      () => {
+        abort.abort('left');
+        return Promise.reject(new TypeError('Failed to fetch'));
       },
     ]);
-    expect(await rejection(client.generate(ORDER, { signal: abort.signal }))).toBe(reason);
+    expect(await rejection(client.generate(ORDER, { signal: abort.signal }))).toBe('left');
   });
 
   it('fails with the reason when it is aborted in the middle of the audio, and ends the connection', async () => {
@@ -108,15 +103,13 @@ describe('a generation that nobody wants any more', () => {
     const reader = (await client.generate(ORDER, { signal: abort.signal })).body.getReader();
     expect((await reader.read()).value?.byteLength).toBe(1_000);
     const next = rejection(reader.read());
-    abort.abort(reason);
-    expect(await next).toBe(reason);
-    expect(sent[0]?.init.signal?.reason).toBe(reason);
+    abort.abort('left');
+    expect([await next, sent[0]?.init.signal?.reason]).toEqual(['left', 'left']);
   });
 
   it('ends the connection with the reason for which its body is cancelled', async () => {
-    const { client, sent } = stubGateway([() => new Response(new ReadableStream())]);
-    const { body } = await client.generate(ORDER);
-    await body.cancel('enough');
+    const { client, sent } = stubGateway([begun(10, 'stalls')]);
+    await (await client.generate(ORDER)).body.cancel('enough');
     expect(sent[0]?.init.signal?.reason).toBe('enough');
   });
 });

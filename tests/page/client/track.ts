@@ -35,19 +35,19 @@ interface Rest {
   readonly end?: number;
   readonly ending?: Ending;
   readonly etag?: string | undefined;
-  /** In place of the range that was asked for. */
-  readonly range?: string;
   readonly of?: Uint8Array;
+  /** In place of what the range says of the first byte, and of the length. */
+  readonly first?: number;
+  readonly total?: number | '*';
 }
 
 /** The response to a range of the creation, from the byte that was asked for. */
-export function rest({ end = TRACK.length, ending = 'ends', of = TRACK, ...given }: Rest = {}): Respond {
+export function rest({ end = TRACK.length, ending = 'ends', of = TRACK, etag, ...said }: Rest = {}): Respond {
   return ({ headers, signal }) => {
-    const first = Number(/^bytes=(\d+)-$/.exec(new Headers(headers).get('range') ?? '')?.[1]);
-    const { range = `bytes ${first}-${TRACK.length - 1}/${TRACK.length}`, etag } = given;
-    return new Response(audio(of.subarray(first, end), ending, signal), {
-      status: 206,
-      headers: { 'content-range': range, ...(etag !== undefined && { etag }) },
-    });
+    const asked = Number(/^bytes=(\d+)-$/.exec(new Headers(headers).get('range') ?? '')?.[1]);
+    const { first = asked, total = TRACK.length } = said;
+    const range = { 'content-range': `bytes ${first}-${TRACK.length - 1}/${total}` };
+    const body = audio(of.subarray(asked, end), ending, signal);
+    return new Response(body, { status: 206, headers: etag === undefined ? range : { ...range, etag } });
   };
 }
