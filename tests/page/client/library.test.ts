@@ -45,12 +45,6 @@ describe('any other path of the upstream', () => {
     ]);
     expect(sent[0]?.headers.get('range')).toBe('bytes=2-4');
   });
-
-  it('fails with the reason of its signal when it is aborted', async () => {
-    const { client } = stubGateway([({ signal }) => Promise.reject(signal?.aborted)]);
-    const signal = AbortSignal.abort('left');
-    expect(await rejection(client.upstream('/v1/activity', { signal }))).toBe('left');
-  });
 });
 
 describe('the address of a track', () => {

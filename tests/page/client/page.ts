@@ -14,9 +14,9 @@ afterAll(async () => {
   for (const window of windows.splice(0)) await window.happyDOM.close();
 });
 
-export function openPage(url = `${ORIGIN}/`): Window {
+export function openPage(): Window {
   const window = new Window({
-    url,
+    url: `${ORIGIN}/`,
     // The code that runs in it is ours.
     settings: { enableJavaScriptEvaluation: true, suppressInsecureJavaScriptEnvironmentWarning: true },
   });
@@ -26,14 +26,11 @@ export function openPage(url = `${ORIGIN}/`): Window {
 
 /** The page's fetch, which applies cookies and CORS, with the classes of this process instead of the window's. */
 function fetchOf(page: Window) {
-  return async (url: string, { method = 'GET', headers, body, signal, ...init }: RequestInit) => {
-    const abort = new page.AbortController();
-    signal?.addEventListener('abort', () => abort.abort(signal.reason), { once: true });
+  return async (url: string, { method = 'GET', headers, body, credentials = 'same-origin' }: RequestInit) => {
     const response = await page.fetch(url, {
       method,
-      credentials: init.credentials ?? 'same-origin',
+      credentials,
       headers: Object.fromEntries(new Headers(headers)),
-      signal: abort.signal,
       ...(typeof body === 'string' && { body }),
     });
     const { status, headers: received } = response;

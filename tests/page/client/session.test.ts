@@ -2,32 +2,24 @@ import { describe, expect, it } from 'bun:test';
 import type { SessionCheck } from '../../../src/client/gateway-client.ts';
 import { rejection, respondWith, stubGateway } from './gateway-stub.ts';
 
-const NONE = { authenticated: false };
 const ADA = { name: 'Ada' };
+const ODD = { authenticated: true, ...ADA };
 
 describe('the session', () => {
-  it('is asked of the gateway with the cookies, and never of a cache', async () => {
-    const { client, sent } = stubGateway([() => Response.json(NONE)]);
-    expect(await client.session()).toStrictEqual({ authenticated: false });
-    expect(sent).toMatchObject([
-      { call: 'GET /api/auth/session', init: { cache: 'no-store', credentials: 'include' } },
-    ]);
-  });
-
   it.each<[string, Response, SessionCheck]>([
+    ['none', Response.json({ authenticated: false }), { authenticated: false }],
     ['a profile in data', Response.json({ data: ADA }), { authenticated: true, profile: ADA }],
-    [
-      'a profile with a field of that name',
-      Response.json({ authenticated: true, ...ADA }),
-      { authenticated: true, profile: { authenticated: true, ...ADA } },
-    ],
+    ['a profile with a field of that name', Response.json(ODD), { authenticated: true, profile: ODD }],
     ['a list', Response.json(['Ada']), { authenticated: true, profile: ['Ada'] }],
     ['null', Response.json(null), { authenticated: true, profile: null }],
     ['no profile', Response.json({ authenticated: true }), { authenticated: true }],
     ['an empty response', new Response(null, { status: 204 }), { authenticated: true }],
     ['a 401', new Response(null, { status: 401 }), { authenticated: false }],
-  ])('after %s is known', async (_, response, session) => {
-    expect(await stubGateway([() => response]).client.session()).toStrictEqual(session);
+  ])('is asked for with the cookies, never of a cache, and known after %s', async (_, response, session) => {
+    const { client, sent } = stubGateway([() => response]);
+    expect(await client.session()).toStrictEqual(session);
+    const init = { cache: 'no-store', credentials: 'include' };
+    expect(sent).toMatchObject([{ call: 'GET /api/auth/session', init }]);
   });
 
   it.each([

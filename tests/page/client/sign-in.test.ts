@@ -42,17 +42,6 @@ describe('a sign-in', () => {
     ]);
   });
 
-  it.each([
-    ['scope', 'scope', 'openid music'],
-    ['prompt', 'prompt', 'select_account'],
-    ['acr_values', 'acrValues', 'mfa pin'],
-    ['max_age', 'maxAgeSeconds', 0],
-  ] as const)('asks for the %s that it is given as %s: %p', async (name, option, value) => {
-    const { client } = stubGateway([], { storage: openPage().sessionStorage });
-    const address = await client.beginSignIn({ ...PROVIDER, [option]: value });
-    expect(address.searchParams.getAll(name)).toEqual([`${value}`]);
-  });
-
   it('fails outside of a page, as in a worker, unless storage and address are given', async () => {
     const { client } = stubGateway([]);
     for (const attempt of [client.beginSignIn(PROVIDER), client.completeSignIn()]) {

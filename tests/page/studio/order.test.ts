@@ -23,22 +23,22 @@ function openForm() {
   const form = createGenerateForm(root, { text, onGenerate });
   const generate = part(root, 'generate');
   const prompt = part<HTMLTextAreaElement>(root, 'prompt');
+  const length = part<HTMLInputElement>(root, 'length');
   form.showModels(MODELS);
   enter(prompt, ' Rain ');
   return {
-    ...{ root, text, form, generate, prompt, shown },
-    length: part<HTMLInputElement>(root, 'length'),
+    ...{ root, text, form, prompt, length, shown },
     model: part<HTMLSelectElement>(root, 'model'),
     attempts: () => onGenerate.mock.calls.length,
+    keys: () => onGenerate.mock.calls.map(([, key]) => key),
     isReady: () => generate.getAttribute('aria-disabled') === 'false',
     focused: () => document.activeElement?.getAttribute('data-part'),
     press() {
       outcome = Promise.withResolvers();
       generate.click();
-      const [order, key = '', accept = () => {}] = onGenerate.mock.lastCall ?? [];
+      const [order, key, accept = () => {}] = onGenerate.mock.lastCall ?? [];
       return { order, key, accept };
     },
-    /** Ends the latest attempt. */
     end(reached: Outcome) {
       outcome.resolve(reached);
       return settle();
@@ -53,18 +53,22 @@ describe('an order', () => {
     form.showModels([{ id: 'music-0', name: 'New', creditsPerSecond: 1 }, ...MODELS]);
     enter(length, '45');
     part(root, 'instrumental').click();
+    const { order, key } = press();
     const fields = { model: 'music-2', prompt: 'Rain', music_length_ms: 45_000 };
-    expect(press().order).toEqual({ ...fields, force_instrumental: true, is_public: false });
+    expect(order).toEqual({ ...fields, force_instrumental: true, is_public: false });
+    expect(key).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   });
 
   it('is not sent while a field is wrong, whose first has the focus, nor without a model', () => {
     const { form, model, prompt, length, press, attempts, isReady, focused } = openForm();
-    enter(length, '601');
-    press();
-    expect(focused()).toBe('length');
-    enter(prompt, ' ');
-    press();
-    expect(focused()).toBe('prompt');
+    for (const [field, value] of [
+      [length, '601'],
+      [prompt, ' '],
+    ] as const) {
+      enter(field, value);
+      press();
+      expect(focused()).toBe(field.dataset['part'] ?? '');
+    }
     enter(length, '30');
     enter(prompt, 'Rain');
     for (const models of [undefined, []]) {
@@ -76,74 +80,52 @@ describe('an order', () => {
     form.showModels(MODELS);
     expect(isReady()).toBe(true);
   });
-
-  it('is not sent twice by a double click, but again once it is accepted, and another one at once', async () => {
-    const { generate, prompt, press, end, attempts, isReady } = openForm();
-    const { key, accept } = press();
-    generate.click();
-    expect([attempts(), isReady()]).toEqual([1, false]);
-    enter(prompt, 'Snow');
-    expect(isReady()).toBe(true);
-    const other = press();
-    expect([attempts(), isReady()]).toEqual([2, false]);
-    enter(prompt, 'Rain');
-    expect(isReady()).toBe(false);
-    accept();
-    expect(isReady()).toBe(true);
-    expect(press().key).not.toBeOneOf([key, other.key]);
-    await end('done');
-    expect([attempts(), isReady()]).toEqual([3, true]);
-  });
-
-  it('of an account that is gone neither blocks the form nor leaves its key there', async () => {
-    const { form, prompt, press, end, isReady } = openForm();
-    const first = press();
-    form.empty();
-    form.showModels(MODELS);
-    enter(prompt, ' Rain ');
-    expect(isReady()).toBe(true);
-    await end('uncertain');
-    expect(press().key).not.toBe(first.key);
-  });
 });
 
-describe('the Idempotency-Key', () => {
-  it.each<[outcome: Outcome, isKept: boolean, hint: string]>([
-    ['done', false, ''],
-    ['refused', true, ''],
-    ['uncertain', true, english.sameAttempt],
-  ])('of the same order after it was %s is kept: %p', async (outcome, isKept, hint) => {
-    const { press, end, prompt, shown } = openForm();
-    const first = press();
-    expect(first.key).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
-    await end(outcome);
-    expect(shown('attempt')).toBe(hint);
-    for (const words of ['Snow', 'Rain']) enter(prompt, words);
-    const second = press();
-    expect(shown('attempt')).toBe('');
-    await end(outcome);
-    const third = press();
-    expect([second.key === first.key, third.key === second.key]).toEqual([isKept, isKept]);
-    await end('done');
-    expect(press().key).not.toBeOneOf([first.key, third.key]);
-  });
+describe('the attempts to order', () => {
+  /** Goes through steps: new prompts, what becomes of the latest attempt, and others. Names each key by a letter. */
+  async function attempt(steps: string) {
+    const { root, form, prompt, press, end, keys, isReady, shown } = openForm();
+    let accept = () => {};
+    const actions: Record<string, () => unknown> = {
+      press: () => ({ accept } = press()),
+      accept: () => accept(),
+      public: () => part(root, 'public').click(),
+      done: () => end('done'),
+      refused: () => end('refused'),
+      uncertain: () => end('uncertain'),
+      leave() {
+        form.empty();
+        form.showModels(MODELS);
+        enter(prompt, 'Rain');
+      },
+    };
+    for (const step of steps.split(' ')) await (actions[step] ?? (() => enter(prompt, step)))();
+    const names = keys().map((key) => 'ABCD'[[...new Set(keys())].indexOf(key)]);
+    return [names.join(' '), isReady(), shown('attempt')];
+  }
+  const SAME = english.sameAttempt;
 
-  it('is a new one for another order, and for the first one after that', async () => {
-    const { root, press, end } = openForm();
-    const keys = new Set<string>();
-    for (const isPublic of [false, true, false]) {
-      const { order, key } = press();
-      expect(order?.is_public).toBe(isPublic);
-      keys.add(key);
-      await end('uncertain');
-      part<HTMLInputElement>(root, 'public').click();
-    }
-    expect(keys.size).toBe(3);
+  it.each([
+    ['a double click sends one', 'press press', 'A', false, ''],
+    ['another order is sent at once', 'press Snow', 'A', true, ''],
+    ['each order is sent once', 'press Snow press Rain press', 'A B', false, ''],
+    ['it is sent again once it is accepted', 'press accept press', 'A B', false, ''],
+    ['it is sent again under a new key when it is done', 'press done press', 'A B', false, ''],
+    ['a refused order keeps its key', 'press refused Snow Rain press refused press', 'A A A', false, ''],
+    ['nothing is said of a refused one', 'press refused', 'A', true, ''],
+    ['an uncertain order keeps its key', 'press uncertain Snow Rain press', 'A A', false, ''],
+    ['it is said of an uncertain one', 'press uncertain', 'A', true, SAME],
+    ['an uncertain order stays so when it is refused', 'press uncertain press refused', 'A A', true, SAME],
+    ['a repeated one that is done is over', 'press uncertain press done press', 'A A B', false, ''],
+    ['another order has another key', 'press uncertain public press', 'A B', false, ''],
+    ['and the first after that', 'press uncertain Snow press uncertain Rain press', 'A B C', false, ''],
+    ['another account may order the same', 'press leave', 'A', true, ''],
+    ['another account has other keys', 'press leave uncertain press', 'A B', false, ''],
+  ])('%s: %s', async (_, steps, keys, isReady, hint) => {
+    expect(await attempt(steps)).toEqual([keys, isReady, hint]);
   });
 });
-
-const NO_PROMPT = 'Describe the music first.';
-const LONG_PROMPT = 'Use at most 4,100 characters.';
 
 describe('the fields of an order', () => {
   it('are filled in by suggestions, as if a person had typed', () => {
@@ -171,19 +153,20 @@ describe('the fields of an order', () => {
   });
 
   it.each([
-    [' \n\t ', '0', NO_PROMPT],
+    [' \n\t ', '0', 'Describe the music first.'],
     [' rain\n on a roof ', '15', ''],
     [` ${'x'.repeat(4_100)} `, '4100', ''],
-    [`${'🎵'.repeat(2_050)}x`, '4101', LONG_PROMPT],
+    [`${'🎵'.repeat(2_050)}x`, '4101', 'Use at most 4,100 characters.'],
   ])('count and judge the prompt as the gateway does, once it is sent (%#)', (value, count, problem) => {
-    const { root, shown, prompt, press, attempts } = openForm();
+    const { root, shown, prompt, press } = openForm();
     enter(prompt, value);
     expect([shown('prompt-count'), shown('prompt-problem')]).toEqual([`${count}/4100`, '']);
     expect(part(root, 'prompt-count').dataset['state']).toBe(count === '4101' ? 'over' : 'within');
-    const { order } = press();
-    expect([attempts(), shown('prompt-problem')]).toEqual([problem === '' ? 1 : 0, problem]);
-    expect(prompt.getAttribute('aria-invalid')).toBe(String(problem !== ''));
-    expect(order?.prompt).toBe(problem === '' ? value.trim() : undefined);
+    expect(press().order?.prompt).toBe(problem ? undefined : value.trim());
+    expect([shown('prompt-problem'), prompt.getAttribute('aria-invalid')]).toEqual([
+      problem,
+      String(problem !== ''),
+    ]);
     enter(prompt, 'rain');
     expect([shown('prompt-problem'), prompt.getAttribute('aria-invalid')]).toEqual(['', 'false']);
   });
@@ -193,10 +176,9 @@ describe('the fields of an order', () => {
     (value) => {
       const { text, shown, length, press } = openForm();
       expect([length.min, length.max, length.step, length.value]).toEqual(['3', '600', '1', '30']);
-      enter(length, value);
-      const { order } = press();
       const isRight = ['3', '600'].includes(value);
-      expect(order?.music_length_ms).toBe(isRight ? Number(value) * 1_000 : undefined);
+      enter(length, value);
+      expect(press().order?.music_length_ms).toBe(isRight ? Number(value) * 1_000 : undefined);
       expect(length.getAttribute('aria-invalid')).toBe(String(!isRight));
       expect(shown('length-problem')).toBe(isRight ? '' : 'Choose a whole number of seconds from 3 to 600.');
       text.choose('sw');
@@ -206,24 +188,15 @@ describe('the fields of an order', () => {
 });
 
 describe('the price', () => {
-  it('follows length and model in whole credits, and is not shown where it is not known', () => {
-    const { length, model, shown } = openForm();
-    const prices = ['30', '31', '601', '30'].map((seconds) => {
+  it('is in whole credits, beside those that are left when they are too few, and hidden where it is not known', () => {
+    const { text, form, length, model, shown, press, attempts } = openForm();
+    form.showBalance(15);
+    const prices = ['601', '30', '31'].map((seconds) => {
       enter(length, seconds);
       return shown('price');
     });
-    expect(prices).toEqual(['Costs 15 credits', 'Costs 16 credits', '', 'Costs 15 credits']);
-    model.value = 'music-2';
-    fire(model, 'input');
-    expect(shown('price')).toBe('');
-  });
-
-  it('is set beside the credits that are left when they are too few, which does not prevent the order', () => {
-    const { text, form, length, shown, press, attempts } = openForm();
-    form.showBalance(15);
-    expect(shown('price')).toBe('Costs 15 credits');
-    enter(length, '31');
-    expect(shown('price')).toStartWith('Costs 16 credits, and you have 15:');
+    expect(prices.slice(0, 2)).toEqual(['', 'Costs 15 credits']);
+    expect(prices[2]).toStartWith('Costs 16 credits, and you have 15:');
     text.choose('sw');
     expect(shown('price')).toStartWith('Gharama: salio 16, nawe una 15:');
     form.showBalance(16);
@@ -234,5 +207,8 @@ describe('the price', () => {
     // Only the upstream knows for sure.
     press();
     expect(attempts()).toBe(1);
+    model.value = 'music-2';
+    fire(model, 'input');
+    expect(shown('price')).toBe('');
   });
 });
