@@ -48,24 +48,17 @@ describe('retryIsSafe', () => {
     ['other data', true, (client) => client.upstreamData('/v1/me')],
     ['a HEAD', true, (client) => client.upstream('/v1/me', { method: 'HEAD' })],
     ['a get in small letters', true, (client) => client.upstream('/v1/me', { method: 'get' })],
-  ])(
-    'is true for %s after a refusal, and after a failure or no response only if it reads: %p',
-    async (...row) => {
-      const [, reads, send] = row;
-      for (const [status, retryIsSafe] of [
-        [304, reads],
-        [404, true],
-        [502, reads],
-      ] as const) {
-        const error = await rejection(send(respondWith(null, { status })));
-        expect(error).toMatchObject({ status, retryIsSafe });
-      }
-      const cause = new TypeError('Failed to fetch');
-      const error = await rejection(send(stubGateway([() => Promise.reject(cause)]).client));
-      expect(error).toMatchObject({ name: 'GatewayRequestError', status: 0, retryIsSafe: reads, cause });
-      expect(error).toMatchObject({ message: 'The connection to the gateway failed.' });
-    },
-  );
+  ])('is true for %s after a refusal, else only if it reads: %p', async (...row) => {
+    const [, reads, send] = row;
+    for (const status of [304, 404, 502]) {
+      const error = await rejection(send(respondWith(null, { status })));
+      expect(error).toMatchObject({ status, retryIsSafe: status === 404 || reads });
+    }
+    const cause = new TypeError('Failed to fetch');
+    const error = await rejection(send(stubGateway([() => Promise.reject(cause)]).client));
+    expect(error).toMatchObject({ name: 'GatewayRequestError', status: 0, retryIsSafe: reads, cause });
+    expect(error).toMatchObject({ message: 'The connection to the gateway failed.' });
+  });
 
   it.each([
     [true, [400, 401, 402, 403, 404, 405, 408, 413, 415, 422, 429]],
@@ -125,29 +118,24 @@ describe('retryAfterSeconds', () => {
 
 describe('challenge', () => {
   const ERROR = 'insufficient_user_authentication';
+  const ALL = { error: ERROR, acrValues: 'a', maxAgeSeconds: 9 };
 
   it.each([
     [`Bearer error="${ERROR}"`, { error: ERROR }],
     [`Bearer error="${ERROR}", max_age="0", realm="r"`, { error: ERROR, maxAgeSeconds: 0 }],
     [`Bearer error="${ERROR}", acr_values="a b"`, { error: ERROR, acrValues: 'a b' }],
-    [
-      `Bearer error="${ERROR}", acr_values="a", max_age="9", scope="s", Bearer error="e"`,
-      { error: ERROR, acrValues: 'a', maxAgeSeconds: 9 },
-    ],
+    [`Bearer error="${ERROR}", acr_values="a", max_age="9", scope="s", Bearer error="e"`, ALL],
     [`Bearer error="${ERROR}", max_age="soon"`, { error: ERROR }],
     ['', undefined],
     ['Bearer', undefined],
     ['Bearer realm="r"', undefined],
     ['Basic realm="r"', undefined],
-  ])(
-    'of %j is what another sign-in has to fulfil; without one, the session has ended',
-    async (header, challenge) => {
-      const client = respondWith(null, { status: 401, headers: { 'www-authenticate': header } });
-      const error = await rejection(client.models());
-      expect(error).toMatchObject({ status: 401, sessionHasEnded: challenge === undefined });
-      expect(error).toHaveProperty('challenge', challenge);
-    },
-  );
+  ])('of %j is known, or the session has ended', async (header, challenge) => {
+    const client = respondWith(null, { status: 401, headers: { 'www-authenticate': header } });
+    const error = await rejection(client.models());
+    expect(error).toMatchObject({ status: 401, sessionHasEnded: challenge === undefined });
+    expect(error).toHaveProperty('challenge', challenge);
+  });
 });
 
 describe('a response', () => {

@@ -21,8 +21,10 @@ async function begin(response: Respond = respond(200)) {
   return { client, sent, storage, state, secrets: [CODE, String(codeVerifier)] };
 }
 
-function redirectWith(parameters: Record<string, string>): string {
-  return `${PROVIDER.redirectUri}?${new URLSearchParams(parameters)}`;
+/** A response of the provider, in which these words stand for the code, the state, and its beginning. */
+function redirect(query: string, state = ''): string {
+  const words: Record<string, string> = { CODE, STATE: state, START: state.slice(0, -1) };
+  return `${PROVIDER.redirectUri}?${query.replace(/[A-Z]{4,}/g, (word) => words[word] ?? word)}`;
 }
 
 /** Looks through everything that a log or an error service could read of an error. */
@@ -37,35 +39,23 @@ function expectNoSecrets(error: unknown, secrets: readonly string[]): void {
 }
 
 describe('a response to no sign-in of this tab', () => {
-  it.each<[what: string, response: (state: string) => string, error: object]>([
-    ['a foreign state', () => redirectWith({ code: CODE, state: 'foreign' }), INVALID],
-    ['the start of the state', (state) => redirectWith({ code: CODE, state: state.slice(0, -1) }), INVALID],
-    ['a foreign issuer', (state) => redirectWith({ code: CODE, state, iss: 'https://evil.test' }), INVALID],
-    [
-      'an error with a foreign state',
-      () => redirectWith({ error: 'access_denied', state: 'foreign' }),
-      INVALID,
-    ],
-    ['an empty code', (state) => redirectWith({ code: '', state }), INVALID],
-    ['two codes', (state) => `${redirectWith({ code: CODE, state })}&code=another`, INVALID],
-    ['two states', (state) => `${redirectWith({ code: CODE, state })}&state=another`, INVALID],
-    [
-      'tokens of the implicit flow',
-      (state) => redirectWith({ code: CODE, state, id_token: 'e.y.J' }),
-      INVALID,
-    ],
-    [
-      'a refusal',
-      (state) => redirectWith({ error: 'access_denied', error_description: CODE, state }),
-      DENIED,
-    ],
-  ])('with %s is not used, and ends the sign-in', async (_, response, expected) => {
+  it.each([
+    ['a foreign state', 'code=CODE&state=foreign', INVALID],
+    ['the start of the state', 'code=CODE&state=START', INVALID],
+    ['a foreign issuer', 'code=CODE&state=STATE&iss=https://evil.test', INVALID],
+    ['an error with a foreign state', 'error=access_denied&state=foreign', INVALID],
+    ['an empty code', 'code=&state=STATE', INVALID],
+    ['two codes', 'code=CODE&state=STATE&code=another', INVALID],
+    ['two states', 'code=CODE&state=STATE&state=another', INVALID],
+    ['tokens of the implicit flow', 'code=CODE&state=STATE&id_token=e.y.J', INVALID],
+    ['a refusal', 'error=access_denied&error_description=CODE&state=STATE', DENIED],
+  ])('with %s is not used, and ends the sign-in', async (_, query, expected) => {
     const { client, storage, sent, state, secrets } = await begin();
-    const error = await rejection(client.completeSignIn(response(state)));
+    const error = await rejection(client.completeSignIn(redirect(query, state)));
     expect(error).toMatchObject(expected);
     expectNoSecrets(error, secrets);
     expect(storage.length).toBe(0);
-    const late = await rejection(client.completeSignIn(redirectWith({ code: CODE, state })));
+    const late = await rejection(client.completeSignIn(redirect('code=CODE&state=STATE', state)));
     expect(late).toMatchObject({ name: 'SignInError', code: 'not_begun' });
     expect(sent).toEqual([]);
   });
@@ -73,12 +63,12 @@ describe('a response to no sign-in of this tab', () => {
   const PARTS = { state: 'x', codeVerifier: 'v', issuer: 'i', clientId: 'c' };
   const DAMAGED = Object.keys(PARTS).map((name) => JSON.stringify({ ...PARTS, [name]: 1 }));
   it.each([undefined, 'no JSON', 'null', '[]', ...DAMAGED])(
-    'is refused when the storage holds %p',
-    async (content) => {
+    'is refused after %p is stored',
+    async (stored) => {
       const { sessionStorage: storage } = openPage();
-      if (content !== undefined) storage.setItem(STORAGE_KEY, content);
+      if (stored !== undefined) storage.setItem(STORAGE_KEY, stored);
       const { client, sent } = stubGateway([], { storage });
-      const error = await rejection(client.completeSignIn(redirectWith({ code: CODE, state: 'x' })));
+      const error = await rejection(client.completeSignIn(redirect('code=CODE&state=x')));
       expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
       expectNoSecrets(error, [CODE]);
       expect([storage.length, sent]).toEqual([0, []]);
@@ -88,7 +78,7 @@ describe('a response to no sign-in of this tab', () => {
 
 describe('an address that is not a response', () => {
   it.each(['', '?code=x', '?state=x', '?error=x', '?listen=1#state=x&code=y'])(
-    'as /%s changes nothing',
+    'as /%s is left',
     async (query) => {
       const { client, storage, sent } = await begin();
       expect(await client.completeSignIn(PROVIDER.redirectUri + query)).toBe(false);
@@ -97,7 +87,7 @@ describe('an address that is not a response', () => {
   );
 
   it.each([`/callback?code=${CODE}&state=x`, '', `http://[::1?code=${CODE}`])(
-    'is not quoted when it is not absolute: %p',
+    'is not quoted: %p',
     async (address) => {
       const { client, secrets } = await begin();
       const error = await rejection(client.completeSignIn(address));
@@ -114,7 +104,7 @@ describe('a sign-in at the gateway', () => {
     ['is completed', respond(200), undefined],
   ])('is over when it %s, and is not repeated', async (_, response, status) => {
     const { client, storage, sent, state, secrets } = await begin(response);
-    const address = redirectWith({ code: CODE, state, iss: PROVIDER.issuer });
+    const address = redirect(`code=CODE&state=STATE&iss=${PROVIDER.issuer}`, state);
     const outcome = await client.completeSignIn(address).catch((error: unknown) => error);
     if (status === undefined) expect(outcome).toBe(true);
     else {

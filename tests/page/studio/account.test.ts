@@ -34,9 +34,10 @@ describe('what the page shows of an account', () => {
     const form = { showModels: mock((_models: unknown) => {}), showBalance: mock((_credits: unknown) => {}) };
     const library = { show: mock((_creations: unknown) => {}), showFailure() {} };
     const account = createAccountPanel(root, { text });
+    const confirmAccount = mock(async () => true);
     const feeds = createAccountFeeds(
       { models: () => respond('models'), creations: () => respond('creations'), upstreamData: respond },
-      { form, library, account, confirmAccount: async () => true, onFailure() {}, onRecovery() {} },
+      { form, library, account, confirmAccount, onFailure() {}, onRecovery() {} },
     );
     const figures = () => ['balance', 'tracks', 'music', 'spent'].map(shown);
     const activity = () => [...part(root, 'activity').children].map(shownText);
@@ -46,6 +47,8 @@ describe('what the page shows of an account', () => {
     feeds.begin();
     await settle();
     expect(takeAsked()).toEqual([...TOUCHED, 'models']);
+    // Another account may have signed in before the responses.
+    expect(confirmAccount).toHaveBeenCalledTimes(5);
     expect(form.showModels).toHaveBeenLastCalledWith([expect.objectContaining({ id: 'music-1' })]);
     expect(library.show).toHaveBeenLastCalledWith([expect.objectContaining({ id: 'c1' })]);
     expect(form.showBalance).toHaveBeenLastCalledWith(12_345);

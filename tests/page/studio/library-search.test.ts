@@ -66,6 +66,7 @@ describe('the search in a library', () => {
     expect(found()).toBe('4 of 9 tracks');
     expect(library.neighbour('Snow at night', 1)?.id).toBe('Café, at night');
     expect(library.neighbour('A new night', -1)?.id).toBe('Night');
+    expect(library.neighbour('Night', 1)?.id).toBe('A new night');
     expect(library.neighbour('Rain', 1)?.id).toBe('A new night');
     library.show(undefined);
     expect([field.hidden, field.value]).toEqual([true, '']);
