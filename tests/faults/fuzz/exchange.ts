@@ -1,8 +1,8 @@
 /** Sends one request to the gateway in its pieces, and waits for what comes back. */
 
 import { type ParsedResponse, parseResponses, type RawConnection } from '../../support/raw-http.ts';
-import { PLACEHOLDER } from './grammar/marker.ts';
-import type { FuzzRequest } from './grammar/requests.ts';
+import { PLACEHOLDER } from './choices.ts';
+import type { FuzzRequest } from './requests.ts';
 
 /** With a marker in the place of the placeholder. */
 export interface SentRequest extends FuzzRequest {

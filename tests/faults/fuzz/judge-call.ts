@@ -1,28 +1,26 @@
 /** Judges a call that reached the upstream: where it went, what it carried, and for which request. */
 
-import type { Call } from './call-parser.ts';
-import {
-  decodedOnce,
-  hasForbiddenPath,
-  hasTwinCookies,
-  isProxied,
-  isPublic,
-  isTokenEndpoint,
-  joined,
-  namedByConnection,
-  type ParsedRequest,
-  pathOf,
-  valuesOf,
-} from './parsed-request.ts';
-import { BASE_PATH } from './upstream-responses.ts';
+import type { HeaderLine } from '../../support/raw-http.ts';
+import type { Call } from './recording-upstream.ts';
+import type { FuzzRequest } from './requests.ts';
+import { BASE_PATH } from './responses.ts';
 
-const TOKEN_ENDPOINT = '/idp/oauth/token';
-const SIGN_IN = `${BASE_PATH}/v1/auth/idp`;
-const REFRESH = `${BASE_PATH}/v1/auth/refresh`;
-const LOGOUT = `${BASE_PATH}/v1/auth/logout`;
+/** A request that can be read in only one way. */
+export interface ParsedRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: readonly HeaderLine[];
+  readonly hasBody: boolean;
+}
+
+const REQUEST_LINE = /^([A-Z]+) (\/[\x21-\x7e]*) HTTP\/1\.1$/;
+const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*$/;
+const OWN_TARGETS = [
+  '/idp/oauth/token',
+  ...['idp', 'refresh', 'logout'].map((end) => `/base/v1/auth/${end}`),
+];
+const [TOKEN_ENDPOINT, SIGN_IN, REFRESH] = OWN_TARGETS;
 const PUBLIC = /^\/base\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
-/** The default of `RELAY_SLICE_BYTES`. */
-const SLICE_BYTES = 256 * 1024;
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 /** Those that pass as they are. */
 const FORWARDED = [
@@ -35,108 +33,134 @@ const HEADERS = new Set([
   ...['traceparent', 'tracestate', 'x-request-id'],
   ...FORWARDED,
 ]);
-/** What the gateway may set by itself on a call of its own. */
-const OWN_VALUES = new Set(['application/json', 'identity']);
 
 /** Sign-in, refresh and sign-out: only the gateway's own calls may go there. */
 export function isOwnEndpoint(target: string): boolean {
-  return target === TOKEN_ENDPOINT || target === SIGN_IN || target === REFRESH || target === LOGOUT;
+  return OWN_TARGETS.includes(target);
+}
+
+/** Undefined for what is mutated, incomplete, or could be read in two ways. */
+export function parseRequest({ kind, isFramed, bytes }: FuzzRequest): ParsedRequest | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  const [requestLine = '', ...lines] = bytes.slice(0, end).split('\r\n');
+  const [, method, target] = REQUEST_LINE.exec(requestLine) ?? [];
+  const headers = lines.flatMap((line): HeaderLine[] => {
+    const [, name, value] = HEADER_LINE.exec(line) ?? [];
+    return name === undefined || value === undefined ? [] : [[name.toLowerCase(), value]];
+  });
+  const isPlain = kind === 'grammar' && isFramed && headers.length === lines.length;
+  if (!isPlain || method === undefined || target === undefined) return undefined;
+  if (valuesOf(headers, 'host').join() !== 'gateway.test') return undefined;
+  const hasBody = bytes.length > end + 4 && bytes.slice(end + 4) !== '0\r\n\r\n';
+  return { method, target, headers, hasBody };
+}
+
+export function valuesOf(lines: readonly HeaderLine[], name: string): string[] {
+  return lines.filter(([each]) => each === name).map(([, value]) => value);
+}
+
+/** The members of a comma-separated list without quoted strings, over all lines of the name, in lower case. */
+export function membersOf(lines: readonly HeaderLine[], name: string): string[] {
+  const members = valuesOf(lines, name).flatMap((value) => value.split(','));
+  return members.map((member) => member.trim().toLowerCase()).filter((member) => member !== '');
 }
 
 /** Returns what is wrong with the call by itself; undefined when nothing is. */
 export function problemWithCall(call: Call): string | undefined {
-  const { method, target, headers } = call;
-  if (!METHODS.has(method)) return `method ${method}`;
+  const { method, target, headers, body } = call;
+  const problem = METHODS.has(method) ? problemWithHeaders(headers) : `method ${method}`;
+  if (problem !== undefined) return problem;
+  if (!isOwnEndpoint(target))
+    return problemWithPath(target) ?? problemWithCredentials(method, target, headers);
+  const isToken =
+    target === TOKEN_ENDPOINT || /^\{"(?:access|refresh)_token":"[^"]*(?:\\.[^"]*)*"\}$/.test(body);
+  if (method !== 'POST' || !isToken)
+    return 'a token endpoint was reached with what is not a call of the gateway';
+  const isOpen = target === SIGN_IN || target === REFRESH;
+  return isOpen && headers.has('authorization') ? 'credentials at sign-in' : undefined;
+}
+
+function problemWithHeaders(headers: Call['headers']): string | undefined {
   const stranger = [...headers.keys()].find((name) => !HEADERS.has(name));
   if (stranger !== undefined) return `header ${stranger} was forwarded`;
   if (!/^[\w.~-]{1,64}$/.test(headers.get('x-request-id') ?? '')) return 'the request id is not a sane one';
   if (!/^\w\w-\w{32}-\w{16}-\w\w$/.test(headers.get('traceparent') ?? '')) return 'traceparent is not one';
-  if (!/^(?:keep-alive|close)$/i.test(headers.get('connection') ?? 'close'))
-    return `Connection: ${headers.get('connection')}`;
-  if (target === TOKEN_ENDPOINT) return method === 'POST' ? undefined : 'the token endpoint takes a POST';
-  return problemWithPath(target) ?? problemWithCredentials(call);
+  const isPlain = /^(?:keep-alive|close)$/i.test(headers.get('connection') ?? 'close');
+  return isPlain ? undefined : 'Connection was passed on';
 }
 
-/** Written without regard to how the gateway judges a path. */
+/** Written without regard to how the gateway judges a path: as by a server that decodes again and again. */
 function problemWithPath(target: string): string | undefined {
   if (!target.startsWith(`${BASE_PATH}/v1/`)) return 'the target is not below /v1/';
-  let path = pathOf(target);
+  let path = target.split('?', 1).join().slice(BASE_PATH.length);
+  if (path.includes('/;')) return 'a path segment begins with a semicolon';
   for (let round = 0; round < 8; round++) {
-    const segments = path.split(/[/\\]/).map((segment) => segment.replace(/;.*/s, ''));
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+    if (/[\x00-\x1f\x7f\\]/.test(path)) return 'the path has control characters or backslashes';
+    const text = Buffer.from(path, 'latin1').toString().normalize('NFKC').toLowerCase();
+    const segments = text.split('/').map((segment) => segment.replace(/;.*/s, '').trim());
     if (segments.includes('..') || segments.includes('.')) return 'the path has dot segments';
-    if ([...path].some((character) => character < ' ' || character === '\x7f' || character === '\\')) {
-      return 'the path has control characters or backslashes';
-    }
-    path = decodedOnce(path);
+    const [, first] = segments.map((segment) => segment.replace(/[.\s]+$/, '')).filter((name) => name !== '');
+    if (first === 'auth') return 'a token endpoint was reached through the proxy';
+    path = path.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
-  if (isOwnEndpoint(target)) return undefined;
-  const written = pathOf(target).slice(BASE_PATH.length);
-  if (written.includes('/;')) return 'a path segment begins with a semicolon';
-  return isTokenEndpoint(written) ? 'a token endpoint was reached through the proxy' : undefined;
+  return undefined;
 }
 
-function problemWithCredentials({ method, target, headers, body }: Call): string | undefined {
+function problemWithCredentials(
+  method: string,
+  target: string,
+  headers: Call['headers'],
+): string | undefined {
   const authorization = headers.get('authorization');
-  const isOwn = target === SIGN_IN || target === REFRESH || target === LOGOUT;
-  if (isOwn && (method !== 'POST' || !/^\{"(?:access|refresh)_token":"[^"]*(?:\\.[^"]*)*"\}$/.test(body))) {
-    return 'a token endpoint was reached with what is not the gateway’s own call';
-  }
-  if (target === SIGN_IN || target === REFRESH)
-    return authorization === undefined ? undefined : 'credentials at sign-in';
-  if (authorization === undefined) {
-    const mayBeAnonymous = method === 'GET' && PUBLIC.test(target);
-    return mayBeAnonymous ? undefined : 'no Authorization on a path that is not public';
-  }
-  return /^Bearer [\x21-\x7e]+$/.test(authorization) ? undefined : 'Authorization is no bearer token';
+  if (authorization !== undefined)
+    return /^Bearer [\x21-\x7e]+$/.test(authorization) ? undefined : 'Authorization is no bearer token';
+  return method === 'GET' && PUBLIC.test(target)
+    ? undefined
+    : 'no Authorization on a path that is not public';
 }
 
 /** Judges which headers of the request came with the call that it caused. */
 export function problemWithForwarding(call: Call, request: ParsedRequest): string | undefined {
-  if (hasTwinCookies(request) && !isPublic(request) && !request.target.startsWith('/api/auth/idp'))
+  const { method, target, hasBody } = request;
+  if (call.headers.has('authorization') && hasTwinCookies(request))
     return 'two cookies of one session name caused a call';
-  if (hasForbiddenPath(request)) return 'a path that must be 404 caused a call';
-  return isProxied(request) && !isOwnEndpoint(call.target) ? problemWithProxied(call, request) : undefined;
+  if (!target.startsWith('/api/upstream/v1/') || isOwnEndpoint(call.target)) return undefined;
+  if (hasBody && (method === 'GET' || method === 'HEAD')) return `a ${method} with a body was forwarded`;
+  const via = call.headers.get('via');
+  if (!/(?:^|[ ,])1\.1 music-gateway$/.test(via ?? '')) return `Via: ${via}`;
+  const isRange = call.headers.has('range') && call.headers.get('accept-encoding') !== 'identity';
+  return isRange ? 'a range of an encoded body is asked for' : problemWithForwarded(call, request);
 }
 
-function problemWithProxied(call: Call, request: ParsedRequest): string | undefined {
-  const { headers } = call;
-  const leaked = namedByConnection(request).find((name) => isPassedOn(name, call, request));
-  if (leaked !== undefined) return `${leaked} was forwarded, although Connection names it`;
-  if (request.hasBody && (request.method === 'GET' || request.method === 'HEAD'))
-    return `a ${request.method} with a body was forwarded`;
-  if (!/(?:^|[ ,])1\.1 music-gateway$/.test(headers.get('via') ?? '')) return `Via: ${headers.get('via')}`;
-  if (passes(request, 'range') && headers.get('accept-encoding') !== 'identity')
-    return `Range with Accept-Encoding: ${headers.get('accept-encoding')}`;
-  const lost = FORWARDED.find(
-    (name) =>
-      passes(request, name) &&
-      headers.get(name) !== joined(request.headers, name) &&
-      !(name === 'range' && isFirstSlice(headers.get(name), joined(request.headers, name))) &&
-      !(name === 'accept-encoding' && valuesOf(request.headers, 'range').length) &&
-      !(name === 'content-type' && !request.hasBody),
-  );
-  return lost && `${lost} was not forwarded as it was`;
+/** Two cookies of one session name, in one line or in several. */
+function hasTwinCookies({ headers }: ParsedRequest): boolean {
+  const cookies = valuesOf(headers, 'cookie').flatMap((line) => line.split(';'));
+  const names = cookies.map((cookie) => cookie.split('=', 1).join().trim());
+  const isTwice = (session: string) => names.indexOf(session) !== names.lastIndexOf(session);
+  return ['svc_music_access', 'svc_music_refresh'].some(isTwice);
 }
 
-/** A long range is asked of the upstream slice by slice. No response of this upstream can be continued. */
-function isFirstSlice(asked: string | undefined, range: string | undefined): boolean {
-  const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
-  const end = Number(first) + SLICE_BYTES - 1;
-  return asked === `bytes=${first}-${end}` && (last === '' || Number(last) > end);
+function problemWithForwarded(call: Call, request: ParsedRequest): string | undefined {
+  const { headers: sent } = request;
+  const named = membersOf(sent, 'connection');
+  for (const name of [...FORWARDED, 'tracestate']) {
+    const [value, ...others] = valuesOf(sent, name);
+    if (value === undefined || others.length || !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value))
+      continue;
+    const passed = call.headers.get(name);
+    // These are what the gateway sets itself.
+    const isPassed = passed === value && value !== 'application/json' && value !== 'identity';
+    if (named.includes(name) && isPassed) return `${name} was forwarded, although Connection names it`;
+    if (named.includes(name) || name === 'tracestate' || mayDiffer(name, value, request)) continue;
+    if (passed !== value) return `${name} was not forwarded as it was`;
+  }
+  return undefined;
 }
 
-function isPassedOn(name: string, { headers }: Call, request: ParsedRequest): boolean {
-  const sent = joined(request.headers, name);
-  const passed = headers.get(name);
-  if (sent === undefined || passed === undefined) return false;
-  // The trace goes on with a span of the gateway's own.
-  if (name === 'traceparent') return passed.slice(3, 35) === sent.slice(3, 35);
-  return [...FORWARDED, 'tracestate'].includes(name) && passed === sent && !OWN_VALUES.has(sent);
-}
-
-/** Sent once, with a value that is valid beyond doubt. */
-function passes(request: ParsedRequest, name: string): boolean {
-  const [value, ...others] = valuesOf(request.headers, name);
-  if (value === undefined || others.length || namedByConnection(request).includes(name)) return false;
-  return /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value);
+/** A long range is asked for slice by slice, and one of an encoded body is of no use. */
+function mayDiffer(name: string, value: string, { headers, hasBody }: ParsedRequest): boolean {
+  if (name === 'range') return value.endsWith('-');
+  if (name === 'accept-encoding') return valuesOf(headers, 'range').length > 0;
+  return name === 'content-type' && !hasBody;
 }

@@ -4,10 +4,18 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import type { ParsedResponse } from '../../support/raw-http.ts';
 import { ORIGIN } from '../../support/world.ts';
+import { markersIn } from './choices.ts';
 import type { Exchange, SentRequest } from './exchange.ts';
-import { markersIn } from './grammar/marker.ts';
-import { joined, valuesOf } from './parsed-request.ts';
-import { TOKEN_PREFIXES, UPSTREAM_BODY, type UpstreamResponse } from './upstream-responses.ts';
+import { isOwnEndpoint, membersOf, parseRequest, valuesOf } from './judge-call.ts';
+import type { Call } from './recording-upstream.ts';
+import { TOKEN_PREFIXES, UPSTREAM_BODY, type UpstreamResponse } from './responses.ts';
+
+/** A call and how the upstream responded. */
+export interface Transaction {
+  readonly call: Call;
+  readonly said: UpstreamResponse;
+}
+type Relayed = Exclude<UpstreamResponse, { dies: unknown }>;
 
 const Envelope = Type.Object(
   { error: Type.Object({ message: Type.String({ minLength: 1 }) }, { additionalProperties: false }) },
@@ -20,69 +28,70 @@ const HOP_BY_HOP = new Set([
   ...['keep-alive', 'proxy-authenticate', 'proxy-authentication-info', 'proxy-connection', 'te', 'trailer'],
   ...['upgrade', 'http2-settings'],
 ]);
-/** The gateway sets these itself, so the upstream's must not be seen. */
-const OWN = [
-  'set-cookie',
-  'access-control-allow-origin',
-  'content-security-policy',
-  'x-content-type-options',
+/** The gateway sets some of these itself, and the others are on no list: those of the upstream must not be seen. */
+const NEVER_PASSED = [
+  ...['set-cookie', 'access-control-allow-origin', 'content-security-policy', 'x-content-type-options'],
+  ...['server', 'via', 'refresh', 'alt-svc', 'clear-site-data', 'x-internal'],
 ];
-/** The recording upstream sends these; they are on no list. */
-const STRANGERS = ['server', 'via', 'refresh', 'alt-svc', 'clear-site-data', 'x-internal'];
+const LIMITS = [
+  'retry-after',
+  'ratelimit',
+  'ratelimit-policy',
+  'ratelimit-remaining',
+  'x-ratelimit-remaining',
+];
+/** Those that a proxied response has as the upstream wrote them. */
+const PASSED = [
+  ...['content-type', 'content-language', 'content-disposition', 'content-range', 'accept-ranges', 'etag'],
+  ...['last-modified', 'expires', 'age', 'allow', 'x-generation-id', 'x-music-creation-id', ...LIMITS],
+];
 
 export function isBare({ status, body, headers }: ParsedResponse): boolean {
-  return status >= 400 && body === '' && joined(headers, 'x-content-type-options') === undefined;
+  return status >= 400 && body === '' && valuesOf(headers, 'x-content-type-options').length === 0;
 }
 
-/** Returns what is wrong with the exchange; undefined when nothing is. */
+/** Returns what is wrong with the exchange by itself; undefined when nothing is. */
 export function problemWithExchange(request: SentRequest, exchange: Exchange): string | undefined {
   const { responses, rest, end } = exchange;
-  if (request.isFramed && end !== 'responded' && !mayBeLost(request, exchange)) {
+  // A response is lost when the upstream dies within its own, or to a reset while more was being sent.
+  const mayBeLost = request.bytes.includes('.dies') || (end === 'closed' && request.cuts.length > 0);
+  if (request.isFramed && end !== 'responded' && !mayBeLost)
     return `a complete request got no response (${end})`;
-  }
   if (rest !== '' && !rest.startsWith('HTTP/1.1 ') && end === 'responded')
     return `stray bytes after the response: ${JSON.stringify(rest.slice(0, 200))}`;
   const received = responses.map(({ bytes }) => bytes).join('') + rest;
   const stranger = markersIn(received).find((marker) => marker !== request.marker);
   if (stranger !== undefined) return `the response belongs to another request (${stranger})`;
-  return responses
-    .map((response) => problemWithResponse(response, request))
-    .find((problem) => problem !== undefined);
-}
-
-/** When the upstream dies within its response, or an early response is lost by a reset while more was being sent. */
-function mayBeLost({ bytes, cuts }: SentRequest, { end }: Exchange): boolean {
-  return bytes.includes('.dies') || (end === 'closed' && cuts.length > 0);
+  return responses.map((each) => problemWithResponse(each, request)).find((problem) => problem !== undefined);
 }
 
 function problemWithResponse(response: ParsedResponse, request: SentRequest): string | undefined {
-  if (response.status === 500) return 'status 500';
-  if (isBare(response)) return BARE.has(response.status) ? undefined : `a bare ${response.status}`;
-  return (
-    problemWithHeaders(response, request) ??
-    problemWithBody(response, request) ??
-    (isUnearned(response, request) ? `${response.status} without an allowed Origin` : undefined)
-  );
+  const { status } = response;
+  if (status === 500) return 'status 500';
+  if (isBare(response)) return BARE.has(status) ? undefined : `a bare ${status}`;
+  return problemWithHeaders(response, request) ?? problemWithBody(response, request);
 }
 
 function problemWithHeaders({ headers }: ParsedResponse, request: SentRequest): string | undefined {
   for (const [name, value] of headers) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
     if (/[\x00-\x08\x0a-\x1f\x7f]/.test(value)) return `${name} has control characters`;
-    if (name === 'set-cookie' && !COOKIE.test(value)) return `Set-Cookie: ${value}`;
-    if (name !== 'set-cookie' && holdsToken(value)) return `a token in ${name}`;
+    if (name === 'set-cookie' ? !COOKIE.test(value) : holdsToken(value)) return `${name}: ${value}`;
   }
-  const [allowed] = valuesOf(headers, 'access-control-allow-origin');
-  if (allowed !== undefined && (allowed !== ORIGIN || !request.mayPass))
-    return `Access-Control-Allow-Origin: ${allowed}`;
-  return joined(headers, 'x-content-type-options') === 'nosniff' ? undefined : 'no nosniff';
+  const allowed = valuesOf(headers, 'access-control-allow-origin').join();
+  if (allowed !== '' && (allowed !== ORIGIN || !request.mayPass)) return `the origin ${allowed} is allowed`;
+  return valuesOf(headers, 'x-content-type-options').join() === 'nosniff' ? undefined : 'no nosniff';
 }
 
-function problemWithBody({ status, body }: ParsedResponse, { bytes }: SentRequest): string | undefined {
+function problemWithBody({ status, body }: ParsedResponse, request: SentRequest): string | undefined {
   if (holdsToken(body)) return 'a token in the body';
-  const mayBeEmpty = bytes.startsWith('HEAD ') || status < 400;
-  if (mayBeEmpty || body.startsWith(UPSTREAM_BODY) || isEnvelope(body)) return undefined;
-  return `${status} without the envelope: ${JSON.stringify(body.slice(0, 200))}`;
+  const mayBeEmpty = request.bytes.startsWith('HEAD ') || status < 400;
+  if (!mayBeEmpty && !body.startsWith(UPSTREAM_BODY) && !isEnvelope(body))
+    return `${status} without the envelope: ${JSON.stringify(body.slice(0, 200))}`;
+  // Only health and preflights may succeed without an allowed origin.
+  if (request.mayPass || status >= 400 || body.includes('"status":"ok"')) return undefined;
+  const mayBe = request.kind === 'mutated' ? /OPTIONS|\/api\/health/i : /^OPTIONS |^HEAD [^ ]*\/api\/health/;
+  return mayBe.test(request.bytes) ? undefined : `${status} without an allowed Origin`;
 }
 
 function isEnvelope(body: string): boolean {
@@ -93,14 +102,6 @@ function isEnvelope(body: string): boolean {
   }
 }
 
-/** Only health and preflights may succeed without an allowed origin. */
-function isUnearned({ status, body }: ParsedResponse, { mayPass, kind, bytes }: SentRequest): boolean {
-  if (mayPass || status >= 400) return false;
-  const isHealth =
-    body.includes('"status":"ok"') || (status === 200 && /^HEAD [^ ]*\/api\/health/.test(bytes));
-  return !isHealth && !(kind === 'mutated' ? /OPTIONS/i.test(bytes) : bytes.startsWith('OPTIONS '));
-}
-
 function holdsToken(text: string): boolean {
   return TOKEN_PREFIXES.some((prefix) => text.includes(prefix));
 }
@@ -109,7 +110,7 @@ function holdsToken(text: string): boolean {
 export function problemWithLeaks(
   { status, headers, body }: ParsedResponse,
   upstreamHost: string,
-  fromUpstream: readonly UpstreamResponse[],
+  transactions: readonly Transaction[],
 ): string | undefined {
   const telling = headers.find(([, value]) => value.includes(upstreamHost));
   if (telling) return `the upstream's address in ${telling[0]}`;
@@ -117,12 +118,43 @@ export function problemWithLeaks(
     return "the upstream's address in an error";
   const hop = headers.find(([name]) => HOP_BY_HOP.has(name));
   if (hop) return `${hop[0]} passed, although it is hop-by-hop`;
-  const connection = joined(headers, 'connection')?.toLowerCase() ?? 'close';
-  if (connection !== 'close' && connection !== 'keep-alive') return `Connection: ${connection} at the client`;
-  const written = fromUpstream.flatMap((response) => ('dies' in response ? [] : response.headers));
-  const leaked = [...OWN, ...STRANGERS].find((name) => {
+  if (!/^(?:close|keep-alive)?$/i.test(valuesOf(headers, 'connection').join())) return 'Connection passed';
+  const written = transactions.flatMap(({ said }) => ('dies' in said ? [] : said.headers));
+  const leaked = NEVER_PASSED.find((name) => {
     const passed = valuesOf(headers, name);
     return valuesOf(written, name).some((value) => passed.includes(value));
   });
   return leaked && `the upstream's ${leaked} reached the client`;
+}
+
+/** Compares the response with that of the upstream. `transactions` are all that the request has caused, in order. */
+export function problemWithRelay(
+  response: ParsedResponse,
+  request: SentRequest,
+  transactions: readonly Transaction[],
+): string | undefined {
+  const parsed = parseRequest(request);
+  const { call, said } = transactions.at(-1) ?? {};
+  if (!parsed || valuesOf(parsed.headers, 'origin').join() !== ORIGIN) return undefined;
+  // After a call that broke, or a 401 with a refresh that failed, the response is not the upstream's.
+  if (!call || !said || 'dies' in said || said.status === 401 || isOwnEndpoint(call.target)) return undefined;
+  if (parsed.target.startsWith('/api/upstream/v1/')) {
+    const isSame = response.status === said.status;
+    return isSame
+      ? problemWithPassed(response, said, PASSED)
+      : `${response.status} instead of ${said.status}`;
+  }
+  const isPassed = said.status >= 400 && response.status === said.status;
+  return isPassed ? problemWithPassed(response, said, LIMITS) : undefined;
+}
+
+/** What the upstream's `Connection` names must be missing, and what it wrote once must be as it wrote it. */
+function problemWithPassed({ headers }: ParsedResponse, said: Relayed, names: readonly string[]) {
+  const named = membersOf(said.headers, 'connection');
+  const wrong = names.find((name) => {
+    const [value, ...others] = valuesOf(said.headers, name);
+    const passed = valuesOf(headers, name).join(', ');
+    return value !== undefined && !others.length && (passed === value) === named.includes(name);
+  });
+  return wrong && `${wrong} did not pass as it was, or passed although Connection names it`;
 }

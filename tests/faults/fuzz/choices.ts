@@ -1,18 +1,26 @@
-/** Choices that the grammar makes everywhere. Each shrinks to the usual case. */
+/** Choices that the grammar makes everywhere, each of which shrinks to the usual case, and the marker of a request. */
 
 import fc, { type Arbitrary } from 'fast-check';
 
-/** One of the items; shrinks to the first. */
+/** Stands for the marker in what is generated: a request gets a new marker each time it is sent. */
+export const PLACEHOLDER = 'mTHE0REQUEST0m';
+
+/** As long as the placeholder, so that lengths and cuts stay right. */
+export function markerOf(index: number): string {
+  return `m${String(index).padStart(12, '0')}m`;
+}
+
+/** Each marker once. They trace a call or a response to its request. A mutated placeholder is none. */
+export function markersIn(text: string): string[] {
+  return [...new Set(text.match(/m\d{12}m/g))];
+}
+
 export function pick<Item>(items: readonly Item[]): Arbitrary<Item> {
   return fc.constantFrom(...items);
 }
 
 /** The odd case with this probability, else the usual one. */
-export function rarely<Item>(
-  probability: number,
-  odd: Arbitrary<Item>,
-  usual: Arbitrary<Item>,
-): Arbitrary<Item> {
+export function rarely<Item>(probability: number, odd: Arbitrary<Item>, usual: Arbitrary<Item>) {
   const weight = Math.round(probability * 1000);
   return fc.oneof(
     { withCrossShrink: true },
@@ -29,8 +37,7 @@ export function maybe<Item>(probability: number, item: Arbitrary<Item>): Arbitra
 
 /** Up to three items; each further one needs the same luck again. */
 export function few<Item>(probability: number, item: Arbitrary<Item>): Arbitrary<readonly Item[]> {
-  const square = probability ** 2;
-  const lists = [maybe(probability, item), maybe(square, item), maybe(square * probability, item)] as const;
+  const lists = [1, 2, 3].map((power) => maybe(probability ** power, item));
   return fc.tuple(...lists).map((each) => each.flat());
 }
 

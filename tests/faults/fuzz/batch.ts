@@ -1,0 +1,139 @@
+/** Sends one batch of requests and judges all responses, and all calls that they cause. */
+
+import { RawConnection } from '../../support/raw-http.ts';
+import { ORIGIN } from '../../support/world.ts';
+import { markerOf, markersIn } from './choices.ts';
+import { exchange, isReusable, marked, type SentRequest } from './exchange.ts';
+import { parseRequest, problemWithCall, problemWithForwarding } from './judge-call.ts';
+import {
+  isBare,
+  problemWithExchange,
+  problemWithLeaks,
+  problemWithRelay,
+  type Transaction,
+} from './judge-response.ts';
+import type { Call } from './recording-upstream.ts';
+import type { FuzzRequest } from './requests.ts';
+import { responseTo, type UpstreamResponse } from './responses.ts';
+
+/** The token of the control, a session check that has to succeed after each batch. */
+const CONTROL_TOKEN = 'acc.control.ok';
+let sentSoFar = 0;
+
+interface Sent {
+  readonly request: SentRequest;
+  /** The index of its connection. */
+  readonly connection: number;
+  readonly transactions: Transaction[];
+}
+
+export class Batch {
+  readonly sent = new Map<string, Sent>();
+  readonly findings: string[] = [];
+  /** The indexes of the connections with which something was wrong. */
+  readonly suspects = new Set<number>();
+  readonly #isForbidden: boolean;
+  readonly #gatewayUrl: string;
+  readonly #upstreamHost: string;
+  readonly #before: ReadonlyMap<string, Sent>;
+
+  /**
+   * @param isForbidden whether no request has the allowed origin, so that not one call may reach the upstream
+   * @param before the requests of the batch before, whose calls may still arrive
+   */
+  constructor(
+    isForbidden: boolean,
+    gatewayUrl: string,
+    upstreamHost: string,
+    before: ReadonlyMap<string, Sent> = new Map(),
+  ) {
+    this.#isForbidden = isForbidden;
+    this.#gatewayUrl = gatewayUrl;
+    this.#upstreamHost = upstreamHost;
+    this.#before = before;
+  }
+
+  /** The requests of a connection are sent one after another, those of different connections at the same time. */
+  async send(connections: readonly (readonly FuzzRequest[])[]): Promise<void> {
+    await Promise.all(connections.map((requests, index) => this.#sendAll(requests, index)));
+    // What a signed-in user sees. Also waits for the calls that the batch may have left in flight.
+    const headers = { origin: ORIGIN, cookie: `svc_music_access=${CONTROL_TOKEN}` };
+    for (let round = 0; round < 2; round++) {
+      const url = `${this.#gatewayUrl}/api/auth/session`;
+      const response = await fetch(url, { headers, keepalive: false }).catch(String);
+      const text = typeof response === 'string' ? response : `${response.status} ${await response.text()}`;
+      if (!text.startsWith('200 {"upstream"')) this.add(`a session check fails: ${text}`);
+      await Bun.sleep(10);
+    }
+  }
+
+  add(problem: string, sent?: Sent, evidence = ''): void {
+    const about = sent ? [`${sent.request.kind} request: ${printable(sent.request.bytes)}`] : [];
+    if (sent) this.suspects.add(sent.connection);
+    this.findings.push([problem, ...about, `evidence: ${printable(evidence)}`].join('\n  '));
+  }
+
+  /** Judges a call that has reached the upstream, and responds to it. */
+  call(call: Call): UpstreamResponse {
+    const said = responseTo(call, (marker) => this.#sentWith(marker)?.request.response);
+    if (call.headers.get('authorization') === `Bearer ${CONTROL_TOKEN}`) return said;
+    const [marker, ...others] = markersIn([call.target, ...call.headers.values(), call.body].join('\n'));
+    const owner = marker === undefined ? undefined : this.#sentWith(marker);
+    owner?.transactions.push({ call, said });
+    const parsed = owner && parseRequest(owner.request);
+    const problem =
+      problemWithCall(call) ??
+      (marker !== undefined && !owner ? 'the call belongs to no request in flight' : undefined) ??
+      (others.length ? `the call mixes requests: ${[marker, ...others].join(', ')}` : undefined) ??
+      (owner && !owner.request.mayPass ? 'a request without an allowed Origin caused a call' : undefined) ??
+      (parsed && problemWithForwarding(call, parsed)) ??
+      (this.#isForbidden && !owner ? 'a call, although no request has an allowed Origin' : undefined);
+    const lines = [...call.headers].map(([name, value]) => `${name}: ${value}`);
+    const written = [`${call.method} ${call.target}`, ...lines, '', call.body].join('\n');
+    if (problem !== undefined) this.add(problem, owner, written);
+    return said;
+  }
+
+  #sentWith(marker: string): Sent | undefined {
+    return this.sent.get(marker) ?? this.#before.get(marker);
+  }
+
+  async #sendAll(requests: readonly FuzzRequest[], index: number): Promise<void> {
+    const port = Number(new URL(this.#gatewayUrl).port);
+    let connection: RawConnection | undefined;
+    for (const each of requests) {
+      const request = marked(each, markerOf(sentSoFar++));
+      const sent: Sent = { request, connection: index, transactions: [] };
+      this.sent.set(request.marker, sent);
+      const used = connection;
+      connection ??= new RawConnection(port);
+      let done = await exchange(connection, request);
+      if (used && done.end === 'closed' && done.rest === '') {
+        // The gateway may have closed the connection before the request arrived.
+        connection = new RawConnection(port);
+        done = await exchange(connection, request);
+      }
+      const ours = done.responses.filter((response) => !isBare(response));
+      const leaks = ours.map((each) => problemWithLeaks(each, this.#upstreamHost, sent.transactions));
+      // When it was sent twice, nobody knows to which call the response belongs.
+      const relayed = !used || connection === used ? ours[0] : undefined;
+      const problem =
+        problemWithExchange(request, done) ??
+        leaks.find((leak) => leak !== undefined) ??
+        (relayed && problemWithRelay(relayed, request, sent.transactions));
+      const received = done.responses.map(({ bytes }) => bytes).join('') + done.rest;
+      if (problem !== undefined) this.add(problem, sent, received);
+      if (isReusable(connection, request, done)) continue;
+      connection.reset();
+      connection = undefined;
+    }
+    connection?.reset();
+  }
+}
+
+/** The bytes in a form that can be pasted into a test: a JSON string, one character per byte. */
+export function printable(bytes: string, limit = 4000): string {
+  const shown = bytes.length > limit ? `${bytes.slice(0, limit)}...(${bytes.length} bytes)` : bytes;
+  const escaped = (byte: string) => `\\u00${byte.charCodeAt(0).toString(16).padStart(2, '0')}`;
+  return JSON.stringify(shown).replace(/[\x7f-\xff]/g, escaped);
+}
