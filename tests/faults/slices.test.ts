@@ -17,10 +17,14 @@ const track = Uint8Array.from({ length: TRACK_BYTES }, (_, index) => (index * 31
 type Respond = (received: Received) => Response | Promise<Response>;
 
 /** The range that a call asks for, of a track with a strong ETag. */
-function rangeOf({ headers }: Pick<Received, 'headers'>, changed: Record<string, string> = {}): Response {
+function rangeOf(
+  { headers }: Pick<Received, 'headers'>,
+  changed: Record<string, string> = {},
+  encode = (bytes: Uint8Array<ArrayBuffer>) => bytes,
+): Response {
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(headers.get('range') ?? '') ?? [];
   const end = Math.min(last ? Number(last) + 1 : TRACK_BYTES, TRACK_BYTES);
-  return new Response(track.slice(Number(first), end), {
+  return new Response(encode(track.slice(Number(first), end)), {
     status: 206,
     headers: {
       'content-type': 'audio/wav',
@@ -104,29 +108,6 @@ describe('a range that is longer than a slice', () => {
     await eventually(() => world.admission.ledger.inUse === 0, 'the memory to be released');
   });
 
-  it('keeps what the client asks with If-Range, and asks for the later slices of the same representation', async () => {
-    await using world = startWorld(SLICED);
-    scriptTrack(world);
-    await read(await play(world, { headers: { 'if-range': '"a"', 'if-none-match': '"b"' } }));
-    const [first, second] = world.upstream.received;
-    expect(first?.headers.get('if-range')).toBe('"a"');
-    expect(first?.headers.get('if-none-match')).toBe('"b"');
-    expect(second?.headers.get('if-range')).toBe('"a"');
-    expect(second?.headers.get('if-none-match')).toBeNull();
-    world.upstream.on(CALL, () => new Response(track.slice(), { headers: { etag: '"c"' } }));
-    const whole = await play(world, { headers: { 'if-range': '"a"' } });
-    expect(whole.status).toBe(200);
-    expect((await read(whole)).bytes).toHaveLength(TRACK_BYTES);
-  });
-
-  it('is asked again as it came when it cannot be continued', async () => {
-    await using world = startWorld(SLICED);
-    world.upstream.on(CALL, (received) => rangeOf(received, { etag: 'W/"a"' }));
-    const { bytes } = await read(await play(world));
-    expect(bytes).toEqual(Buffer.from(track));
-    expect(ranges(world)).toEqual(['bytes=0-49999', 'bytes=0-']);
-  });
-
   it('is asked again with a refresh when the token has expired in between', async () => {
     await using world = startWorld(SLICED);
     world.upstream.on(REFRESH, reply(200, pair(2)));
@@ -182,54 +163,25 @@ describe('a range that is longer than a slice', () => {
 });
 
 describe('a later slice', () => {
+  // Every other fault of a later slice: unit/fetch-sliced.
   it.each<[what: string, next: Respond, cause: string]>([
-    ['with the status 200', () => new Response(track.slice(0, 100)), 'SliceError status 200'],
-    ['that is the whole track', () => new Response(track.slice()), 'SliceError length'],
     ['with the status 401', reply(401), 'SliceError status 401'],
-    ['with the status 416', reply(416), 'SliceError status 416'],
-    ['with the status 429', reply(429), 'SliceError status 429'],
-    ['with the status 500', reply(500), 'SliceError status 500'],
     ['with another ETag', (received) => rangeOf(received, { etag: '"b"' }), 'SliceError etag'],
-    [
-      'with another total',
-      (received) => rangeOf(received, { 'content-range': 'bytes 50000-99999/200001' }),
-      'SliceError range',
-    ],
-    [
-      'after a gap',
-      (received) => rangeOf(received, { 'content-range': `bytes 50001-100000/${TRACK_BYTES}` }),
-      'SliceError range',
-    ],
-    [
-      'with fewer bytes',
-      (received) =>
-        new Response(track.slice(50_000, 99_000), { status: 206, headers: rangeOf(received).headers }),
-      'SliceError length',
-    ],
+    ['that is the whole track', () => new Response(track.slice()), 'SliceError length'],
     [
       'that is encoded',
-      (received) =>
-        new Response(Bun.gzipSync(track.slice(50_000, 100_000)), {
-          status: 206,
-          headers: {
-            'content-range': rangeOf(received).headers.get('content-range') ?? '',
-            etag: '"a"',
-            'content-encoding': 'gzip',
-          },
-        }),
+      (received) => rangeOf(received, { 'content-encoding': 'gzip' }, Bun.gzipSync),
       'SliceError encoding',
     ],
     ['that does not come', silence, 'TimeoutError'],
   ])('%s breaks the connection, with one warning', async (_, next, cause) => {
-    await using world = startWorld({ ...SLICED, TIMEOUT_STREAM_MS: '500' });
+    await using world = startWorld({ ...SLICED, TIMEOUT_STREAM_MS: '1000' });
     scriptTrack(world, next);
-    const response = await play(world);
-    expect(response.status).toBe(206);
-    const { bytes, isBroken } = await read(response);
+    const { bytes, isBroken } = await read(await play(world));
     expect(isBroken).toBe(true);
     // The reset may overtake some of them.
-    expect(bytes.length).toBeLessThanOrEqual(SLICE_BYTES);
     expect(bytes).toEqual(Buffer.from(track.slice(0, bytes.length)));
+    expect(bytes.length).toBeLessThanOrEqual(SLICE_BYTES);
     expect(await world.line({ level: 'warn' })).toMatchObject({ brokenBody: true, cause, slices: 2 });
     expect(world.log).toHaveLength(1);
     // No refresh either: its cookies could not be sent.

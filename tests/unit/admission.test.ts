@@ -1,0 +1,145 @@
+import { describe, expect, it } from 'bun:test';
+import { Admission } from '../../src/gateway/http/admission/admission.ts';
+import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { SessionLimit } from '../../src/gateway/http/admission/session-limit.ts';
+import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
+import { CLOSED } from '../support/session-calls.ts';
+import { testSettings } from '../support/world.ts';
+
+/** Of a gateway in 256 MB, whose ledger has 192. */
+function startAdmission(): Admission {
+  return new Admission(testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED }, 256 * 1024 ** 2));
+}
+
+describe('a call that is admitted', () => {
+  it.each([
+    // The kind; how much of its pool and of the ledger it may fill; of the ledger with its body, and for one session.
+    ['read', 'reads', 1, CALL_BYTES, 1, 3 / 4, 1 / 4, 0],
+    ['head', 'streams', 1, CALL_BYTES, 1, 3 / 4, 1 / 4, 0],
+    ['get', 'streams', 1, CALL_BYTES, 1, 3 / 4, 1 / 4, READ_AHEAD_BYTES],
+    ['change', 'streams', 1, CALL_BYTES, 1, 3 / 4, 1 / 4, STREAMED_BODY_BYTES],
+    // A thirty-second is left for other calls, such as a refresh.
+    ['generation', 'streams', 1, CALL_BYTES + STREAMED_BODY_BYTES, 31 / 32, 31 / 32, 1 / 16, 0],
+    // Strangers are refused first.
+    ['public', 'streams', 3 / 4, CALL_BYTES, 1 / 2, 1 / 2, undefined, READ_AHEAD_BYTES],
+  ] as const)(
+    'as %s has its share of %s and of the ledger, and no more',
+    (kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, headBytes) => {
+      const admission = startAdmission();
+      const { ledger } = admission;
+      const token = kind === 'public' ? undefined : 'token';
+      for (const [budget, share, needed] of [
+        [admission[pool], ofPool, 1],
+        [ledger, ofLedger, bytes],
+      ] as const) {
+        const most = Math.ceil(budget.limit * share) - needed;
+        budget.take(most);
+        admission.refuseIfFull(kind, token);
+        budget.take(1);
+        expect(() => admission.enter(kind, token)).toThrow(expect.objectContaining({ status: 503 }));
+        budget.release(most + 1);
+      }
+      const permit = admission.enter(kind, token);
+      void permit.reserveHead();
+      expect(ledger.inUse).toBe(CALL_BYTES + headBytes);
+      if (ofSession !== undefined) {
+        permit.reserveBody(ledger.limit * ofSession);
+        const beyond = () => permit.reserveBody(ledger.limit * ofSession + 1);
+        expect(beyond).toThrow(expect.objectContaining({ status: 429 }));
+      }
+      permit.reserveBody(0);
+      const free = ledger.limit * ofBodies - CALL_BYTES;
+      ledger.take(free - 100);
+      permit.reserveBody(100);
+      expect(() => permit.reserveBody(101)).toThrow(expect.objectContaining({ status: 503 }));
+      expect(ledger.inUse).toBe(CALL_BYTES + free);
+    },
+  );
+
+  it('gives back all that it has taken when its work and its body have ended', async () => {
+    const admission = startAdmission();
+    const { promise: bodyEnd, resolve: end } = Promise.withResolvers<void>();
+    const permit = admission.enter('get', 'token');
+    await permit.during({ bodyEnd }, async () => permit.reserveBody(STREAMED_BODY_BYTES));
+    const inUse = () => [admission.ledger.inUse, admission.streams.inUse, admission.perSession.size];
+    expect(inUse()).toEqual([CALL_BYTES + STREAMED_BODY_BYTES, 1, 1]);
+    end();
+    await bodyEnd;
+    expect(inUse()).toEqual([0, 0, 0]);
+  });
+
+  it('waits for memory and then for a place, together no longer than its patience', async () => {
+    const admission = startAdmission();
+    const { ledger, signOuts } = admission;
+    ledger.take(ledger.limit);
+    signOuts.take(signOuts.limit);
+    await expect(admission.during('signOuts', async () => 'done')).rejects.toMatchObject({ status: 503 });
+    const waiting = admission.during('signOuts', async () => 'done', 60_000);
+    ledger.release(CALL_BYTES);
+    await Promise.resolve();
+    signOuts.release(1);
+    expect(await waiting).toBe('done');
+    expect([ledger.inUse, signOuts.inUse]).toEqual([ledger.limit - CALL_BYTES, signOuts.limit - 1]);
+    signOuts.take(1);
+    const late = admission.during('signOuts', async () => 'done', 1000);
+    await expect(late).rejects.toMatchObject({ status: 503 });
+    expect(ledger.inUse).toBe(ledger.limit - CALL_BYTES);
+  });
+});
+
+describe('a budget', () => {
+  it('lets 500 wait, because each keeps its memory meanwhile, and serves all of them from one release', async () => {
+    const budget = new Budget(500);
+    budget.take(499);
+    await expect(budget.reserve(2, 0)).rejects.toThrow();
+    budget.take(1);
+    const waiting = Array.from({ length: 500 }, () => budget.reserve(1, 60_000));
+    await expect(budget.reserve(1, 60_000)).rejects.toThrow();
+    budget.release(500);
+    await Promise.all(waiting);
+    expect([budget.inUse, budget.refused]).toEqual([500, 2]);
+  });
+});
+
+describe('the limit of a session', () => {
+  const generation = { isGeneration: true, bodyBytes: 100 };
+  const call = { isGeneration: false, bodyBytes: 7 };
+
+  it.each([
+    ['on its calls', 2, 0, [call, call], [call, generation]],
+    ['on its generations', 0, 1, [call, call, generation], [generation]],
+    ['on neither with 0 for both', 0, 0, Array(200).fill(generation), []],
+  ])('is one %s', (_, maxInFlightPerSession, maxGenerationsPerSession, inFlight, refused) => {
+    const limit = new SessionLimit({ maxInFlightPerSession, maxGenerationsPerSession });
+    for (const each of inFlight) {
+      limit.refuseIfFull('token', each.isGeneration);
+      limit.join('token', each);
+    }
+    const refusals = [call, generation].filter(({ isGeneration }) => {
+      try {
+        limit.refuseIfFull('token', isGeneration);
+        return false;
+      } catch (error) {
+        expect(error).toMatchObject({ status: 429 });
+        return true;
+      }
+    });
+    expect(refusals).toEqual(refused);
+    limit.refuseIfFull('other', true);
+  });
+
+  it('counts a call with its generation and its bytes for one session at a time, and forgets an idle one', () => {
+    const limit = new SessionLimit({ maxInFlightPerSession: 1, maxGenerationsPerSession: 1 });
+    const before = limit.join('before', generation);
+    limit.join('before', call);
+    const renewed = limit.move(before, 'renewed', generation);
+    expect(before).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
+    expect(renewed).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
+    // It does not refuse itself when the upstream gives the same access token again.
+    expect(limit.move(renewed, 'renewed', generation)).toBe(renewed);
+    expect(() => limit.move(before, 'renewed', call)).toThrow(expect.objectContaining({ status: 429 }));
+    limit.leave(before, call);
+    limit.leave(renewed, generation);
+    expect(limit.size).toBe(0);
+  });
+});
