@@ -89,7 +89,7 @@ describe.each(DOCUMENTS)('$path', (document) => {
   });
 
   it('names no test that does not exist', () => {
-    const pattern = /`((?:unit|integration|faults|browser|container|monitoring)\/[\w./-]+)`/g;
+    const pattern = /`((?:unit|integration|faults|platform|browser|container|monitoring)\/[\w./-]+)`/g;
     const named = [...document.text.matchAll(pattern)].map(([, name = '']) => `tests/${name}`);
     expect(named.filter((path) => !exists(path) && !exists(`${path}.test.ts`))).toEqual([]);
   });
