@@ -4,6 +4,7 @@ import { RawConnection } from '../../support/raw-http.ts';
 import { ORIGIN } from '../../support/world.ts';
 import { markerOf, markersIn } from './choices.ts';
 import { exchange, isReusable, marked, type SentRequest } from './exchange.ts';
+import type { FuzzRequest } from './grammar.ts';
 import { parseRequest, problemWithCall, problemWithForwarding } from './judge-call.ts';
 import {
   isBare,
@@ -13,7 +14,6 @@ import {
   type Transaction,
 } from './judge-response.ts';
 import type { Call } from './recording-upstream.ts';
-import type { FuzzRequest } from './requests.ts';
 import { responseTo, type UpstreamResponse } from './responses.ts';
 
 /** The token of the control, a session check that has to succeed after each batch. */

@@ -22,23 +22,25 @@ export function pick<Item>(items: readonly Item[]): Arbitrary<Item> {
 /** The odd case with this probability, else the usual one. */
 export function rarely<Item>(probability: number, odd: Arbitrary<Item>, usual: Arbitrary<Item>) {
   const weight = Math.round(probability * 1000);
-  return fc.oneof(
-    { withCrossShrink: true },
+  const choices = [
     { weight: 1000 - weight, arbitrary: usual },
     { weight, arbitrary: odd },
-  );
+  ];
+  return fc.oneof({ withCrossShrink: true }, ...choices);
+}
+
+/** Up to three items; each further one needs the same luck again. */
+export function few<Item>(probability: number, item: Arbitrary<Item>, most = 3): Arbitrary<readonly Item[]> {
+  const one = item.map((each): readonly Item[] => [each]);
+  const lists = Array.from({ length: most }, (_, index) => {
+    return rarely<readonly Item[]>(probability ** (index + 1), one, fc.constant([]));
+  });
+  return fc.tuple(...lists).map((each) => each.flat());
 }
 
 /** A list of one with this probability, else an empty list. */
 export function maybe<Item>(probability: number, item: Arbitrary<Item>): Arbitrary<readonly Item[]> {
-  const one = item.map((each): readonly Item[] => [each]);
-  return rarely<readonly Item[]>(probability, one, fc.constant([]));
-}
-
-/** Up to three items; each further one needs the same luck again. */
-export function few<Item>(probability: number, item: Arbitrary<Item>): Arbitrary<readonly Item[]> {
-  const lists = [1, 2, 3].map((power) => maybe(probability ** power, item));
-  return fc.tuple(...lists).map((each) => each.flat());
+  return few(probability, item, 1);
 }
 
 /** The items of a text, separated by spaces or line ends. */
@@ -49,4 +51,19 @@ export function words(text: string): string[] {
 /** The items of a text, separated by ` | ` or by line ends without a carriage return. */
 export function items(text: string): string[] {
   return text.split(/ \| |(?<!\r)\n */);
+}
+
+/** A `Connection` line, which ends at this hop what it names: some of the headers that are there, and some options. */
+export function connection(options: readonly string[]): Arbitrary<(lines: readonly string[]) => string> {
+  const member = fc.tuple(fc.nat(99), fc.nat(2), maybe(0.35, pick(options)));
+  const members = fc.array(member, { minLength: 1, maxLength: 4 });
+  return fc.tuple(members, pick([', ', ',', ' ,\t'])).map(([members, separator]) => (lines) => {
+    // There may be no lines, so `Host` is always among the names.
+    const names = [...lines.map((line) => line.split(':', 1).join()), 'Host'];
+    const written = members.map(([at, spelling, [option]]) => {
+      const name = names[at % names.length] ?? '';
+      return option ?? [name, name.toUpperCase(), ` ${name.toLowerCase()}\t`][spelling];
+    });
+    return `Connection: ${written.join(separator)}`;
+  });
 }

@@ -2,7 +2,7 @@
 
 import { type ParsedResponse, parseResponses, type RawConnection } from '../../support/raw-http.ts';
 import { PLACEHOLDER } from './choices.ts';
-import type { FuzzRequest } from './requests.ts';
+import type { FuzzRequest } from './grammar.ts';
 
 /** With a marker in the place of the placeholder. */
 export interface SentRequest extends FuzzRequest {

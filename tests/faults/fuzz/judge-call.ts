@@ -1,8 +1,8 @@
 /** Judges a call that reached the upstream: where it went, what it carried, and for which request. */
 
 import type { HeaderLine } from '../../support/raw-http.ts';
+import type { FuzzRequest } from './grammar.ts';
 import type { Call } from './recording-upstream.ts';
-import type { FuzzRequest } from './requests.ts';
 import { BASE_PATH } from './responses.ts';
 
 /** A request that can be read in only one way. */

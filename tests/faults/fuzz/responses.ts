@@ -3,8 +3,7 @@
 import { gzipSync } from 'node:zlib';
 import fc, { type Arbitrary } from 'fast-check';
 import { type HeaderLine, headerLine } from '../../support/raw-http.ts';
-import { few, items, maybe, pick, words } from './choices.ts';
-import { connection } from './headers.ts';
+import { connection, few, items, maybe, pick, words } from './choices.ts';
 import type { Call } from './recording-upstream.ts';
 
 export const BASE_PATH = '/base';

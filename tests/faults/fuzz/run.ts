@@ -6,8 +6,8 @@ import { eventually } from '../../support/eventually.ts';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { openSocketsOf } from '../../support/process-status.ts';
 import { Batch, printable } from './batch.ts';
+import { type FuzzRequest, requestsOfConnection } from './grammar.ts';
 import { startRecordingUpstream } from './recording-upstream.ts';
-import { type FuzzRequest, requestsOfConnection } from './requests.ts';
 import { BASE_PATH } from './responses.ts';
 
 interface FuzzOptions {
