@@ -189,6 +189,8 @@ const LIES: readonly Framing[] = [
   (body) => lie(`ffffffffffffffff1\r\n${body}\r\n0\r\n\r\n`, CHUNKED),
   () => lie(SMUGGLED, 'Content-Length: 0'),
   () => lie(`0\r\n\r\n${SMUGGLED}`, 'Content-Length: 5', CHUNKED),
+];
+const ODD_FRAMINGS: readonly Framing[] = [
   // What stands in the place of the last chunk.
   ...['', '0\r\n', '0', 'g\r\n', '-1\r\n', '\r\n', '0\n\n', '0\r\nOrigin: http://studio.test\r\n\r\n'].map(
     (end): Framing =>
@@ -219,7 +221,11 @@ function framing(oddity: number): Arbitrary<Framing> {
   const inChunks = fc.array(fc.nat(300), { maxLength: 3 }).map((sizes): Framing => {
     return (body) => ({ lines: [CHUNKED], bytes: `${chunks(body, sizes)}0\r\n\r\n`, isHonest: true });
   });
-  return rarely(oddity / 4, pick(LIES), rarely(0.25, inChunks, fc.constant(declared)));
+  return rarely(
+    oddity / 4,
+    rarely(0.3, pick(ODD_FRAMINGS), pick(LIES)),
+    rarely(0.25, inChunks, fc.constant(declared)),
+  );
 }
 
 /** Without the last chunk. Some have an extension. */

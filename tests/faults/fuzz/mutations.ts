@@ -34,6 +34,7 @@ const EDITS: readonly Edit[] = [
   ({ before, after, length }) => before + after.slice(length),
   ({ before, after, length }) => before + after.slice(0, length).repeat(99) + after,
   ({ before, piece }) => before + piece,
+  ({ before }) => before,
   // A line of the other request, which begins where a line begins.
   ({ before, piece, after }) =>
     `${before}${after.split('\n', 1)}\n${piece.split('\n')[1]}\n${after.replace(/^.*\n?/, '')}`,

@@ -64,7 +64,11 @@ export function richResponse(): Arbitrary<RichResponse> {
   const lines = fc.tuple(few(0.7, pick(PASSING)), few(0.5, addressed), few(0.4, pick(ENDING)));
   const named = maybe(0.4, connection(['keep-alive', 'X-Absent', '']));
   return fc.tuple(pick(STATUSES), lines, named).map(([status, lines, [connectionOf]]) => {
-    const all = status === 205 ? ['Content-Length: 0', ...lines.flat()] : lines.flat();
+    const nameOf = (line: string) => line.split(':', 1).join();
+    // Only these are sent several times: of any other one address would be made of two.
+    const isNew = (line: string, at: number, all: readonly string[]) =>
+      /^(?:vary|link):/i.test(line) || all.findIndex((each) => nameOf(each) === nameOf(line)) === at;
+    const all = lines.flat().filter(isNew);
     return { status, lines: connectionOf ? [...all, connectionOf(all)] : all };
   });
 }
@@ -90,32 +94,32 @@ export function responseTo(
 }
 
 function identityToken(marker: string, flavour: string): UpstreamResponse {
-  const responses: Readonly<Record<string, UpstreamResponse>> = {
-    no: json(400, { error: 'invalid_grant' }),
-    503: json(503, {}),
-    bad: json(200, { access_token: 'a\r\nb' }),
-    list: json(200, [1]),
-    reset: DIES_BEFORE,
-  };
-  return responses[flavour] ?? json(200, { access_token: `idt.${marker}.${flavour}` });
+  if (flavour === 'reset') return DIES_BEFORE;
+  const failures = new Map<string, [status: number, body: unknown]>([
+    ['no', [400, { error: 'invalid_grant' }]],
+    ['503', [503, {}]],
+    ['bad', [200, { access_token: 'a\r\nb' }]],
+    ['list', [200, [1]]],
+  ]);
+  return json(...(failures.get(flavour) ?? [200, { access_token: `idt.${marker}.${flavour}` }]));
 }
 
 function tokenPair(marker: string, flavour: string): UpstreamResponse {
   if (flavour === 'reset') return DIES_BEFORE;
   if (flavour === 'no' || flavour === 'refused') return json(401, { error: { message: 'no' } });
   const access = `acc.${marker}.ok`;
-  const pair = { access_token: access, refresh_token: `ref.${marker}.ok` };
-  const bodies: Readonly<Record<string, unknown>> = {
-    bad: { ...pair, refresh_token: '' },
-    list: [pair],
-    crlf: { ...pair, access_token: `${access}\r\nSet-Cookie: a=b` },
-    semi: { ...pair, access_token: `${access};,"%\\ok`, expires_in: '12.7' },
-    big: { ...pair, refresh_token: `${pair.refresh_token}${'b'.repeat(5000)}` },
-    late: { ...pair, expires_in: -1e308 },
-    again: { ...pair, access_token: `acc.${marker}.401`, expires_in: 1e308 },
-    data: { data: pair },
-  };
-  return json(200, bodies[flavour] ?? { ...pair, expires_in: 900 });
+  const pair = { access_token: access, refresh_token: `ref.${marker}.ok`, expires_in: 900 };
+  const bodies = new Map<string, unknown>([
+    ['bad', { ...pair, refresh_token: '' }],
+    ['list', [pair]],
+    ['crlf', { ...pair, access_token: `${access}\r\nSet-Cookie: a=b` }],
+    ['semi', { ...pair, access_token: `${access};,"%\\ok`, expires_in: '12.7' }],
+    ['big', { ...pair, refresh_token: `${pair.refresh_token}${'b'.repeat(5000)}` }],
+    ['late', { ...pair, expires_in: -1e308 }],
+    ['again', { ...pair, access_token: `acc.${marker}.401`, expires_in: 1e308 }],
+    ['data', { data: pair }],
+  ]);
+  return json(200, bodies.get(flavour) ?? pair);
 }
 
 function resource(
@@ -124,45 +128,35 @@ function resource(
   flavour: string,
   rich: RichResponse | undefined,
 ): UpstreamResponse {
+  if (flavour === 'reset') return DIES_BEFORE;
+  if (flavour === 'dies') return { dies: 'within' };
   const echo = { upstream: marker, error: { message: `${marker} \u0000<b>` } };
-  const text = JSON.stringify(echo);
-  switch (flavour) {
-    case '401':
-    case '404':
-    case '409':
-    case '503':
-      return json(Number(flavour), echo, method);
-    case '204':
-    case '304':
-      return response(Number(flavour), ['ETag: "a"'], '', method);
-    case 'rich': {
-      if (!rich) return json(200, echo, method);
-      const host = headers.get('host') ?? '';
-      const written = rich.lines
-        .join('\n')
-        .replaceAll('{host}', host)
-        .replaceAll('{port}', host.split(':')[1] ?? '');
-      const lines = written === '' ? [] : written.split('\n');
-      if ([204, 205, 304].includes(rich.status)) return response(rich.status, lines, '', method);
-      return response(rich.status, [...lines, `Content-Length: ${text.length}`], text, method);
-    }
-    case 'long':
-      return json(200, { upstream: marker, filling: 'f'.repeat(100_000) }, method);
-    case 'gzip': {
-      const packed = gzipSync(text).toString('latin1');
-      return response(200, ['Content-Encoding: gzip', `Content-Length: ${packed.length}`], packed, method);
-    }
-    case 'odd': {
-      const odd = ['Set-Cookie: a=\x80b', 'Access-Control-Allow-Origin: *', 'X-Generation-Id: \xff'];
-      return response(200, [...odd, 'Content-Type: \xe9', 'Content-Length: 0'], '', method);
-    }
-    case 'reset':
-      return DIES_BEFORE;
-    case 'dies':
-      return { dies: 'within' };
-    default:
-      return json(200, echo, method);
+  const respond = (status: number, lines: readonly string[], body = '') => {
+    const isEmpty = [204, 304].includes(status);
+    return isEmpty
+      ? response(status, lines, '', method)
+      : response(status, [...lines, `Content-Length: ${body.length}`], body, method);
+  };
+  if (flavour === 'rich' && rich) {
+    const host = headers.get('host') ?? '';
+    const fill = (line: string) =>
+      line.replaceAll('{host}', host).replaceAll('{port}', host.split(':')[1] ?? '');
+    return respond(rich.status, rich.lines.map(fill), rich.status === 205 ? '' : JSON.stringify(echo));
   }
+  if (flavour === 'long') return json(200, { ...echo, filling: 'f'.repeat(100_000) }, method);
+  if (flavour === 'gzip')
+    return respond(200, ['Content-Encoding: gzip'], gzipSync(JSON.stringify(echo)).toString('latin1'));
+  if (flavour === 'odd')
+    return respond(200, [
+      ...[
+        'Set-Cookie: a=\x80b',
+        'Access-Control-Allow-Origin: *',
+        'X-Generation-Id: \xff',
+        'Content-Type: \xe9',
+      ],
+    ]);
+  if (flavour === '204' || flavour === '304') return respond(Number(flavour), ['ETag: "a"']);
+  return json(Number(flavour) || 200, echo, method);
 }
 
 function json(status: number, body: unknown, method = 'POST'): UpstreamResponse {

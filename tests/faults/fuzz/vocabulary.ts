@@ -44,12 +44,14 @@ export const PATHS = [
   ...words(`/v1/me/${PLACEHOLDER} /v1/music/public/${PLACEHOLDER} /v1/music/creations/${PLACEHOLDER}`),
   ...[...FORWARDED_PATHS, ...PUBLIC_PATHS, ...NEARLY_PUBLIC_PATHS].filter((_, index) => index % 4 === 0),
 ];
-/** By the rule that each of them tests. The last are letters that become others when a server folds them. */
+/** Of the token endpoints, for a server that folds letters, drops whitespace, dots and empty segments, or decodes. */
+const SPELLINGS =
+  words(`/v1/AUTH /v1/Auth/idp /v1/%20auth /v1/auth%20/idp /v1/auth./refresh /v1//auth /v1/%61uth
+  /v1/auth;x/idp /v1/%f0%9d%90%9auth /v1/%c2%aauth/idp /v1/\xef\xbd\x81uth /v1/%E1%B5%83uth /v1/auth%e2%80%a4`);
+/** By the rule that each of them tests. */
 export const ODD_PATHS: readonly (readonly string[])[] = [
   ...Object.values(REFUSED_PATHS),
-  words(
-    '/v1/%f0%9d%90%9auth /v1/%c2%aauth/idp /v1/\xef\xbd\x81uth /v1/%E1%B5%83uth /v1/auth%e2%80%a4 /v1/AUTH /v1/Auth/idp',
-  ),
+  ...[SPELLINGS, SPELLINGS, SPELLINGS, SPELLINGS],
 ];
 /** Appended to a path, so that what is odd also stands in the middle. */
 export const ENDS = [
@@ -86,9 +88,10 @@ export const ODD_TOKENS = [
   ...words('__proto__ %F0%9F%8E%B5 %c0%af eyJhbGciOiJkaXIifQ..a.b.c $Version a\x00b a\x01b .. <script>'),
   ...['', '"a b"', 'a\tb', "' or 1=1"],
 ];
+const TWINS = ['svc_music_access=x', `svc_music_refresh=${token('ref')('ok')}`];
 export const OTHER_COOKIES = [
-  ...words('a=b __proto__=x x = =;= ;; $Path=/ \xff=\xff SVC_MUSIC_ACCESS=x svc_music_access=x'),
-  ...[`svc_music_refresh=${token('ref')('ok')}`, `pad=${'p'.repeat(40_000)}`, 'o=x; '.repeat(3000)],
+  ...words('a=b __proto__=x x = =;= ;; $Path=/ \xff=\xff SVC_MUSIC_ACCESS=x'),
+  ...[...TWINS, ...TWINS, ...TWINS, `pad=${'p'.repeat(40_000)}`, 'o=x; '.repeat(3000)],
 ];
 
 /** What a browser or a player may well send. */
