@@ -1,11 +1,52 @@
 /** Receives traces as a collector would, and decodes them by the OpenTelemetry project's own definitions. */
 
 import { gunzipSync } from 'node:zlib';
-import otlp, { type TracesData } from 'otlp-definitions/build/src/generated/root.js';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import otlp from 'otlp-definitions/build/src/generated/root.js';
+import type { Logger } from 'pino';
+import type { Metrics } from '../../src/gateway/telemetry/metrics.ts';
+import { Traces } from '../../src/gateway/telemetry/traces.ts';
 
 const { ExportTraceServiceRequest } = otlp.opentelemetry.proto.collector.trace.v1;
 
-export type ReceivedSpan = ReturnType<typeof spansOf>[number];
+const Attributes = Type.Array(
+  Type.Object({ key: Type.String(), value: Type.Record(Type.String(), Type.Unknown()) }),
+);
+const Span = Type.Object({
+  name: Type.String(),
+  kind: Type.String(),
+  traceId: Type.String(),
+  spanId: Type.String(),
+  parentSpanId: Type.String(),
+  traceState: Type.String(),
+  endTimeUnixNano: Type.String(),
+  attributes: Attributes,
+  status: Type.Union([Type.Null(), Type.Object({ code: Type.String() })]),
+});
+const Export = Type.Object({
+  resourceSpans: Type.Array(
+    Type.Object({
+      resource: Type.Object({ attributes: Attributes }),
+      scopeSpans: Type.Array(Type.Object({ spans: Type.Array(Span) })),
+    }),
+  ),
+});
+
+interface TracesOptions {
+  readonly logger: Logger;
+  readonly share?: number;
+  readonly metrics?: Metrics;
+}
+
+/** Exports to an address, by these variables of OpenTelemetry, which are read when the exporter is made. */
+export function tracesTo(url: string, variables: Record<string, string>, options: TracesOptions): Traces {
+  const all = { OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables };
+  Object.assign(process.env, all);
+  const traces = new Traces(options.share ?? 1, 'music-gateway', options.logger, options.metrics);
+  for (const name of Object.keys(all)) delete process.env[name];
+  return traces;
+}
 
 /** @param respond decides the response to each export */
 export function startTraceReceiver(respond: () => Response | Promise<Response> = () => new Response(null)) {
@@ -34,33 +75,28 @@ export function startTraceReceiver(respond: () => Response | Promise<Response> =
 }
 
 function spansOf(bytes: Uint8Array) {
-  const message = ExportTraceServiceRequest.decode(bytes);
   const options = { longs: String, bytes: String, enums: String, defaults: true, oneofs: false };
-  const { resourceSpans } = ExportTraceServiceRequest.toObject(message, options);
-  return resourceSpans.flatMap(({ resource, scopeSpans }) =>
+  const message = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(bytes), options);
+  return Value.Parse(Export, message).resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
-      spans.map((span) => ({
-        name: span.name,
-        kind: span.kind.replace('SPAN_KIND_', ''),
-        traceId: hex(span.traceId),
-        spanId: hex(span.spanId),
+      spans.map(({ kind, traceId, spanId, parentSpanId, endTimeUnixNano, attributes, status, ...span }) => ({
+        ...span,
+        kind: kind.replace('SPAN_KIND_', ''),
+        traceId: hex(traceId),
+        spanId: hex(spanId),
         /** Empty without a parent. */
-        parentSpanId: hex(span.parentSpanId),
-        traceState: span.traceState,
+        parentSpanId: hex(parentSpanId),
         /** In milliseconds since the epoch. */
-        startedAt: Number(span.startTimeUnixNano) / 1e6,
-        endedAt: Number(span.endTimeUnixNano) / 1e6,
-        attributes: record(span.attributes),
-        isError: span.status?.code === 'STATUS_CODE_ERROR',
+        endedAt: Number(endTimeUnixNano) / 1e6,
+        attributes: record(attributes),
+        isError: status?.code === 'STATUS_CODE_ERROR',
         resource: record(resource.attributes),
       })),
     ),
   );
 }
 
-type Attributes = TracesData['resourceSpans'][number]['resource']['attributes'];
-
-function record(attributes: Attributes): Record<string, unknown> {
+function record(attributes: Static<typeof Attributes>): Record<string, unknown> {
   return Object.fromEntries(
     attributes.map(({ key, value: { stringValue, intValue } }) => [key, stringValue ?? Number(intValue)]),
   );

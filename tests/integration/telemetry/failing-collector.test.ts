@@ -1,100 +1,85 @@
-import { describe, expect, it } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, it } from 'bun:test';
+import { RequestRecord } from '../../../src/gateway/record/request-record.ts';
+import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
+import type { Traces } from '../../../src/gateway/telemetry/traces.ts';
 import { eventually } from '../../support/eventually.ts';
-import { freePorts } from '../../support/free-ports.ts';
-import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
-import { parseSamples } from '../../support/metrics.ts';
-import { startTraceReceiver } from '../../support/trace-receiver.ts';
+import { samplesOf } from '../../support/metrics.ts';
+import { type RecordedLog, recordLog } from '../../support/recorded-log.ts';
+import { startTraceReceiver, tracesTo } from '../../support/trace-receiver.ts';
 
-const NO_SERVER = 'http://127.0.0.1:1';
 /** As many spans are sent together, and as many wait; further ones are dropped. */
 const BATCH = 512;
 const QUEUE = 2048;
-/** The process waits for its last spans for a second. */
-const STOPPED_MS = 5000;
-const LONG_MS = 60_000;
-const SHORT_MS = 500;
-
-/** Starts a gateway that exports its spans to this address, and gives up an export after that time. */
-async function startTraced(collector: string, exportMs: number) {
-  const metricsPort = await freePorts(1);
-  const settings = {
-    UPSTREAM_URL: NO_SERVER,
-    METRICS_PORT: String(metricsPort),
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector,
-    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=s3cr3t',
-    OTEL_EXPORTER_OTLP_TIMEOUT: String(exportMs),
-  };
-  const gateway = await startGatewayProcess(settings);
-  const dropped = async () => {
-    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-    return parseSamples(metrics).get('dropped_spans_total');
-  };
-  return { gateway, dropped };
-}
-
-/** Each request is one span. */
-async function send({ url }: GatewayProcess, requests: number): Promise<void> {
-  let left = requests;
-  const lane = async () => {
-    while (left-- > 0) expect((await fetch(`${url}/api/health`)).status).toBe(200);
-  };
-  await Promise.all(Array.from({ length: 10 }, lane));
-}
-
-async function stopsInTime(gateway: GatewayProcess): Promise<void> {
-  const stoppedAt = performance.now();
-  gateway.kill('SIGTERM');
-  expect(await gateway.exited).toBe(0);
-  expect(performance.now() - stoppedAt).toBeLessThan(STOPPED_MS);
-  await gateway[Symbol.asyncDispose]();
-  expect(gateway.stderr()).toBe('');
-}
+/** `close()` waits for its last spans for a second, and an export may take a minute. */
+const CLOSED_MS = 30_000;
 
 describe('a collector', () => {
-  it('that stalls delays neither requests nor the end of the process, and the queue is bounded', async () => {
+  let log: RecordedLog;
+  let metrics: Metrics;
+  let traces: Traces | undefined;
+  beforeEach(() => {
+    log = recordLog();
+    metrics = new Metrics();
+  });
+  afterEach(() => traces?.close());
+
+  const start = (url: string, exportMs = 60_000) => {
+    traces = tracesTo(url, { OTEL_EXPORTER_OTLP_TIMEOUT: String(exportMs) }, { ...log, metrics });
+    return traces;
+  };
+  const send = (to: Traces, spans: number) => {
+    for (let sent = 0; sent < spans; sent++) {
+      const request = new Request('http://gateway.test');
+      const record = new RequestRecord(request);
+      to.begin(request.headers, record);
+      record.span?.end(record);
+    }
+  };
+  const dropped = async () => (await samplesOf(metrics.registry)).get('dropped_spans_total');
+  const messages = () => log.lines.map(({ msg }) => msg);
+
+  it('that stalls delays nothing for long, and the queue is bounded', async () => {
     await using receiver = startTraceReceiver(() => new Promise(() => {}));
-    const { gateway, dropped } = await startTraced(receiver.url, LONG_MS);
-    await using _ = gateway;
-    await send(gateway, BATCH);
+    const exporting = start(receiver.url);
+    send(exporting, BATCH);
     await eventually(() => receiver.received.length === 1, 'the first export');
     expect(await dropped()).toBe(0);
-    await send(gateway, QUEUE + 100);
-    // The first export is smaller than a batch when the machine was slow.
-    expect(await dropped()).toBe(BATCH + 100 - receiver.spans.length);
-    await stopsInTime(gateway);
+    send(exporting, QUEUE + 100);
+    expect(await dropped()).toBe(100);
+    const startedAt = performance.now();
+    await exporting.close();
+    expect(performance.now() - startedAt).toBeLessThan(CLOSED_MS);
   });
 
-  it('that is away is logged once, and the process ends in time', async () => {
-    const { gateway } = await startTraced(NO_SERVER, SHORT_MS);
-    await using _ = gateway;
-    await send(gateway, BATCH);
-    await eventually(() => gateway.said('traces cannot be exported'), 'the warning');
-    expect(gateway.errors()).toContain('"cause":"Error ECONNREFUSED"');
-    await send(gateway, BATCH);
-    await stopsInTime(gateway);
-    expect(gateway.said('traces cannot be exported')).toBe(1);
+  it('that is away is logged once, with the cause', async () => {
+    const exporting = start('http://127.0.0.1:1', 1000);
+    for (const failed of [1, 2]) {
+      send(exporting, BATCH);
+      await eventually(async () => (await dropped()) === failed * BATCH, 'the spans to be lost');
+    }
+    const cause = 'Error ECONNREFUSED';
+    expect(log.lines).toMatchObject([{ level: 'warn', msg: 'traces cannot be exported', cause }]);
   });
 
   it('that responds with 500 costs its spans, and is logged when it fails and when it works again', async () => {
-    let isBroken = true;
-    await using receiver = startTraceReceiver(() => new Response('s3cr3t', { status: isBroken ? 500 : 200 }));
-    const { gateway, dropped } = await startTraced(receiver.url, LONG_MS);
-    await using _ = gateway;
-    for (const exported of [1, 2]) {
-      await send(gateway, BATCH);
-      await eventually(async () => (await dropped()) === exported * BATCH, 'the spans to be lost');
-    }
-    expect(gateway.said('traces cannot be exported')).toBe(1);
-    expect(gateway.errors()).toContain('"cause":"OTLPExporterError","status":500');
-    isBroken = false;
-    await send(gateway, BATCH);
-    await eventually(() => gateway.said('traces are exported again'), 'the log line');
-    expect(await dropped()).toBe(2 * BATCH);
-    isBroken = true;
-    await send(gateway, BATCH);
-    await eventually(() => gateway.said('traces cannot be exported') === 2, 'the second warning');
-    expect(gateway.errors()).not.toContain('s3cr3t');
-    await stopsInTime(gateway);
+    let status = 500;
+    await using receiver = startTraceReceiver(() => new Response('a text', { status }));
+    const exporting = start(receiver.url);
+    const exportBatch = async (next: number, lost: number, message: string) => {
+      status = next;
+      send(exporting, BATCH);
+      await eventually(
+        async () => messages().at(-1) === message && (await dropped()) === lost * BATCH,
+        message,
+      );
+    };
+    const [fails, works] = ['traces cannot be exported', 'traces are exported again'];
+    await exportBatch(500, 1, fails);
+    await exportBatch(500, 2, fails);
+    await exportBatch(200, 2, works);
+    await exportBatch(500, 3, fails);
+    expect(messages()).toEqual([fails, works, fails]);
+    expect(log.lines[0]).toMatchObject({ level: 'warn', cause: 'OTLPExporterError', status: 500 });
     expect(receiver.spans).toHaveLength(4 * BATCH);
   });
 });
