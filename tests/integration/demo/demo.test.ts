@@ -1,49 +1,50 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import type { Subprocess } from 'bun';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
 import { describeWav } from '../../../src/demo/tour/wav-description.ts';
+import { ROOT } from '../../support/documents.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { postJson } from '../../support/sandbox-account.ts';
 
-const root = new URL('../../..', import.meta.url).pathname;
 /** Bun prints this when there is a .env. */
 const DOT_ENV_NOTE = /^\[[\d.]+ms\] ".env"\n/;
 /** Nothing is served there: the demo only lets its pages in. */
 const OWN_ORIGINS = ['http://localhost:5173', 'http://localhost'];
 let port = 0;
 let folder = '';
-let demo: Subprocess<'ignore', 'pipe', 'pipe'>;
+let demo: ReturnType<typeof run>;
 let greeting = '';
 
 function run(script: string, environment: Record<string, string> = {}) {
+  const { PATH, HOME } = process.env;
+  const own = { PORT: String(port), TOUR_TRACK: `${folder}/track.wav`, DEMO_ACCESS_TOKEN_SECONDS: '3' };
   return Bun.spawn([process.execPath, 'run', '--silent', script], {
-    cwd: root,
-    env: {
-      PATH: process.env['PATH'],
-      HOME: process.env['HOME'],
-      PORT: String(port),
-      TOUR_TRACK: `${folder}/track.wav`,
-      DEMO_ACCESS_TOKEN_SECONDS: '5',
-      ...environment,
-    },
+    cwd: ROOT,
+    env: { PATH, HOME, ...own, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
 
+async function errorsOf(failing: ReturnType<typeof run>): Promise<string> {
+  expect(await failing.exited).toBe(1);
+  return (await failing.stderr.text()).replace(DOT_ENV_NOTE, '');
+}
+
 beforeAll(async () => {
   folder = await mkdtemp(`${tmpdir()}/demo-`);
-  port = await freePorts(7);
-  demo = run('demo', { DEMO_ORIGINS: OWN_ORIGINS.join(', ') });
-  for await (const chunk of demo.stdout) {
-    greeting += Buffer.from(chunk).toString();
-    if (greeting.includes('Ctrl-C')) break;
+  // Another program may take a port that was free a moment ago.
+  for (let attempt = 0; attempt < 3 && !greeting.includes('Ctrl-C'); attempt++) {
+    port = await freePorts(7);
+    demo = run('demo', { DEMO_ORIGINS: OWN_ORIGINS.join(', ') });
+    for await (const chunk of demo.stdout) {
+      greeting += Buffer.from(chunk).toString();
+      if (greeting.includes('Ctrl-C')) break;
+    }
   }
 }, 60_000);
-
 afterAll(async () => {
-  demo.kill('SIGTERM');
+  demo.kill('SIGKILL');
   await demo.exited;
   await rm(folder, { recursive: true });
 });
@@ -68,15 +69,12 @@ describe('bun run demo', () => {
 
   it.each([
     ['http://127.0.0.1:5173', 'From a page on another site, browsers do not send the cookies of the gateway'],
-    ['https://localhost:5173', 'From a page on another site'],
     ['http://localhost:5173,studio.example', '"studio.example" must be an origin like http://localhost:5173'],
     ['http://localhost:5173/app', 'must be written as a browser sends it: http://localhost:5173\n'],
     ['http://localhost:4180', 'http://localhost:4180 is an address of the demo itself'],
   ])('refuses a page that could not use the gateway: %s', async (page, problem) => {
-    const second = run('demo', { PORT: '4175', DEMO_ORIGINS: page });
-    expect(await second.exited).toBe(1);
-    const errors = await second.stderr.text();
-    expect(errors.replace(DOT_ENV_NOTE, '')).toStartWith('DEMO_ORIGINS: ');
+    const errors = await errorsOf(run('demo', { PORT: '4175', DEMO_ORIGINS: page }));
+    expect(errors).toStartWith('DEMO_ORIGINS: ');
     expect(errors).toContain(problem);
   });
 
@@ -84,11 +82,9 @@ describe('bun run demo', () => {
   it.each([
     ['gateway', 2, 2],
     ['identity provider', -1, 0],
-    ['upstream API', -2, 0],
   ])('names a port that is taken: that of the %s', async (_, shift, taken) => {
-    const second = run('demo', { PORT: String(port + shift) });
-    expect(await second.exited).toBe(1);
-    expect(await second.stderr.text()).toContain(`Port ${port + taken} is taken`);
+    const errors = await errorsOf(run('demo', { PORT: String(port + shift) }));
+    expect(errors).toContain(`Port ${port + taken} is taken`);
   });
 });
 
@@ -106,17 +102,10 @@ describe('bun run tour', () => {
     expect(track.loudness).toBeGreaterThan(0.1);
   }, 60_000);
 
-  it('exits with 1 and says what to start when no demo runs', async () => {
-    const tour = run('tour', { PORT: String(port + 4) });
-    expect(await tour.exited).toBe(1);
-    expect(await tour.stderr.text()).toContain('run demo');
-  });
-
-  it('exits with 1 at the step that is wrong', async () => {
+  it('exits with 1 and says what to start when no demo runs, and at the step that is wrong', async () => {
+    expect(await errorsOf(run('tour', { PORT: '1' }))).toContain('run demo');
     await using elsewhere = Bun.serve({ port: 0, fetch: () => new Response('no gateway', { status: 500 }) });
-    const tour = run('tour', { PORT: String(elsewhere.port) });
-    expect(await tour.exited).toBe(1);
-    expect(await tour.stderr.text()).toContain('WRONG');
+    expect(await errorsOf(run('tour', { PORT: String(elsewhere.port) }))).toContain('WRONG');
   });
 });
 
