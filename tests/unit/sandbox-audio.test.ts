@@ -17,10 +17,6 @@ function whole(composition: Composition): Buffer {
   return Buffer.from(renderWav(composition, 0, wavSize(composition.lengthMs)));
 }
 
-function loudness(samples: Float32Array): number {
-  return Math.sqrt(samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length);
-}
-
 describe('renderWav()', () => {
   it.each([3_000, 10_250])('begins with the header of a file of %d ms', (lengthMs) => {
     const file = whole(compose('a lullaby', lengthMs));
@@ -47,36 +43,6 @@ describe('renderWav()', () => {
     );
     expect(Buffer.concat(pieces).equals(file)).toBe(true);
   });
-
-  it('renders a range deep in a long track, up to the end of the file at most', () => {
-    const composition = compose('epic battle', 600_000);
-    const size = wavSize(600_000);
-    const lastSecond = renderWav(composition, size - 48_001, size + 5_000);
-    expect(lastSecond).toHaveLength(48_001);
-    const piece = Buffer.from(renderWav(composition, size - 20_001, size - 10_000));
-    expect(piece.equals(lastSecond.subarray(28_000, 38_001))).toBe(true);
-    expect(renderWav(composition, size, size + 1)).toHaveLength(0);
-  });
-
-  it.each(['calm piano', 'energetic synthwave', '😀', ''])(
-    'renders music for %p that is never silent, never clipped, and fades in and out',
-    (prompt) => {
-      const file = whole(compose(prompt, 40_000));
-      const samples = Float32Array.from(
-        { length: 40 * RATE },
-        (_, n) => file.readInt16LE(HEADER_BYTES + 2 * n) / 32_768,
-      );
-      for (let at = 0; at < samples.length; at += RATE) {
-        expect(loudness(samples.subarray(at, at + RATE))).toBeGreaterThan(0.03);
-      }
-      expect(samples.reduce((highest, sample) => Math.max(highest, Math.abs(sample)), 0)).toBeWithin(
-        0.6,
-        0.75,
-      );
-      expect(loudness(samples.subarray(0, 20))).toBeLessThan(0.02);
-      expect(loudness(samples.subarray(-100))).toBeLessThan(0.002);
-    },
-  );
 });
 
 describe('streamWav()', () => {

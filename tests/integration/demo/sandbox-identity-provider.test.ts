@@ -89,12 +89,6 @@ describe('the sandbox’s login form', () => {
     );
     expect(headers.get('cache-control')).toBe('no-store');
   });
-
-  it('says so when the sign-in is not known', async () => {
-    const response = await fetch(`${sandbox.identityProviderUrl}/sign-in/unknown`);
-    expect(response.status).toBe(400);
-    expect(await response.text()).toContain('It has expired, or was begun in another browser.');
-  });
 });
 
 it('the sandbox’s /oauth/token exchanges a code once, with its verifier, for a token that knows the name', async () => {

@@ -29,15 +29,9 @@ function nonceOf({ headers }: Response): string | undefined {
 
 async function readPage(path: string) {
   const response = await get(path);
-  const scripts: Record<string, string>[] = [];
-  const assets: string[] = [];
-  const element = ({ tagName, attributes }: HTMLRewriterTypes.Element) => {
-    const all = Object.fromEntries(attributes);
-    if (tagName === 'script') scripts.push(all);
-    assets.push(new URL(all['src'] ?? all['href'] ?? '', studio.url).pathname);
-  };
-  const text = new HTMLRewriter().on('script, link', { element }).transform(await response.text());
-  return { response, nonce: nonceOf(response), text, scripts, assets };
+  const text = await response.text();
+  const nonces = Array.from(text.matchAll(/<script [^>]*nonce="([^"]+)"/g), ([, found]) => found);
+  return { response, text, nonces, nonce: nonceOf(response) ?? '' };
 }
 
 // That nothing in it is inline: browser/studio/page-security.test.ts.
@@ -45,33 +39,17 @@ describe('the Studio’s page', () => {
   it('is served at two paths, its script with another nonce each time', async () => {
     const nonces = new Set<string>();
     for (const path of ['/', '/?listen=c1', '/callback?code=a&state=b']) {
-      const { response, nonce = '', text, scripts } = await readPage(path);
+      const { response, text, nonces: used, nonce } = await readPage(path);
       expect([response.status, response.headers.get('content-type')]).toEqual([
         200,
         'text/html; charset=utf-8',
       ]);
       expect(text).toContain('<title data-text="title">Music Studio</title>');
       expect(nonce).toMatch(/^[\w-]{22,}$/);
-      expect(scripts.map((script) => script['nonce'])).toEqual([nonce]);
+      expect(used).toEqual([nonce]);
       nonces.add(nonce);
     }
     expect(nonces.size).toBe(3);
-  });
-
-  it('loads files that are named after their content, each with its type', async () => {
-    const { assets } = await readPage('/');
-    const types: Record<string, string | null> = {};
-    for (const path of assets) {
-      const { status, headers } = await get(path);
-      expect(status).toBe(200);
-      expect(path).toMatch(/^\/[a-z-]+-[0-9a-z]{8}\.[a-z]+$/);
-      types[path.replace(/.*\./, '')] = headers.get('content-type');
-    }
-    expect(types).toEqual({
-      css: 'text/css;charset=utf-8',
-      js: 'text/javascript;charset=utf-8',
-      svg: 'image/svg+xml',
-    });
   });
 
   it('reads from its server where gateway and identity provider are', async () => {
