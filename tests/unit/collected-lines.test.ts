@@ -17,6 +17,7 @@ it('a single line is passed on at once, and those that follow within 100 ms toge
   jest.advanceTimersByTime(1);
   expect(passed).toEqual(['1', '23']);
   lines.write('4');
+  expect(passed).toEqual(['1', '23']);
   jest.advanceTimersByTime(100);
   expect(passed).toEqual(['1', '23', '4']);
   jest.advanceTimersByTime(100);
