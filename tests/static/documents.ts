@@ -15,7 +15,7 @@ import {
 const MAX_LINES = 300;
 const NAMED_FILE = /`((?:src|tests|deploy)\/[\w./-]+)`/g;
 /** A test, as tables name it: without `tests/`, and mostly without its ending. */
-const NAMED_TEST = /`((?:unit|integration|faults|page|browser|deploy|load)\/[\w./-]+)`/g;
+const NAMED_TEST = /`((?:unit|integration|faults|page|browser|deploy|load|platform)\/[\w./-]+)`/g;
 
 const files = new Set(await projectFiles());
 
