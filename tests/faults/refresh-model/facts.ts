@@ -2,7 +2,7 @@
 
 import { lifetimesFor } from '../../../src/gateway/refresh/record.ts';
 import { testSettings } from '../../support/world.ts';
-import type { Family, History, Moment, Request, SignIn, SignOut, Token } from './history.ts';
+import type { Family, History, Moment, Request, Send, SignIn, SignOut, Token } from './history.ts';
 
 /** Shorter than the defaults where that saves steps. */
 export const settings = testSettings({
@@ -23,6 +23,33 @@ export class Facts {
 
   constructor(history: History) {
     this.history = history;
+  }
+
+  /** The last send of the same token before this one, by any instance or by that one. */
+  sendBefore(send: Send, instance?: string): Send | undefined {
+    const { sends } = this.history;
+    const isSame = (other: Send) =>
+      other.token === send.token && (instance === undefined || other.instance === instance);
+    return sends.slice(0, sends.indexOf(send)).findLast(isSame);
+  }
+
+  wasSentBetween(token: Token, from: Moment, to: Moment): boolean {
+    return this.history.sends.some(
+      (send) => send.token === token && isBefore(from, send.sent) && isBefore(send.sent, to),
+    );
+  }
+
+  requestsOf(family: Family): Request[] {
+    return this.history.requests.filter(({ token }) => token.family === family);
+  }
+
+  /** The generation of the newest pair that such requests have had before this moment. */
+  newestPair(family: Family, before: Moment, isSuch: (request: Request) => boolean): number {
+    const generations = this.history.requests.flatMap((request) => {
+      const { pair, ended } = request;
+      return pair?.family === family && isBefore(ended, before) && isSuch(request) ? [pair.generation] : [];
+    });
+    return Math.max(0, ...generations);
   }
 
   /** The send that exchanged this token, if its instance had the pair. */
@@ -83,8 +110,7 @@ export class Facts {
   /** Whether the sign-in that has issued this token had done so when that moment came. */
   isIssuedAgainBy(token: Token, moment: Moment): boolean {
     return this.history.signIns.some(
-      ({ token: issued, isAgain, ended }) =>
-        issued === token && isAgain && ended !== undefined && ended.order < moment.order,
+      (signIn) => signIn.token === token && signIn.isAgain && isBefore(signIn.ended, moment),
     );
   }
 
@@ -95,16 +121,13 @@ export class Facts {
   mayStillBeEnded(token: Token): boolean {
     const families = this.namesakesOf(token);
     return this.history.signIns.some((signIn) => {
-      const { isAgain, instance, token: issued } = signIn;
-      if (!isAgain || !families.has(issued.family)) return false;
+      if (!signIn.isAgain || !families.has(signIn.token.family)) return false;
       const isElsewhere = (other: Pick<SignOut, 'token' | 'instance'>) =>
-        families.has(other.token.family) && other.instance[0] !== instance[0];
+        families.has(other.token.family) && other.instance[0] !== signIn.instance[0];
       const isMeanwhile = (request: Request) =>
         families.has(request.token.family) && wasInFlightDuring(request, signIn);
-      return (
-        this.history.signOuts.some(isElsewhere) ||
-        this.history.requests.some((request) => isElsewhere(request) || isMeanwhile(request))
-      );
+      const { signOuts, requests } = this.history;
+      return signOuts.some(isElsewhere) || requests.some((each) => isElsewhere(each) || isMeanwhile(each));
     });
   }
 
@@ -129,7 +152,7 @@ export class Facts {
     const { token: signedOut, began } = signOut;
     if (token.family !== signedOut.family) return false;
     // A later sign-out finds no successors any more.
-    const hasPredecessor = this.signOutsOf(token).some((other) => other.began.order < began.order);
+    const hasPredecessor = this.signOutsOf(token).some((other) => isBefore(other.began, began));
     if (token !== signedOut && hasPredecessor) return false;
     const [first, last] = token.generation > signedOut.generation ? [signedOut, token] : [token, signedOut];
     for (let { before } = last; before && before.generation >= first.generation; { before } = before) {
@@ -144,8 +167,8 @@ export class Facts {
   effectiveSignOuts(token: Token, instance: string, before: Moment, at = before.at): SignOut[] {
     return this.signOutsOf(token).filter(
       (signOut) =>
-        signOut.ended !== undefined &&
-        signOut.ended.order < before.order &&
+        signOut.ended &&
+        isBefore(signOut.ended, before) &&
         !this.isRepeated(signOut) &&
         this.#hasEnded(signOut, token, instance) &&
         at < signOut.ended.at + this.#rememberedMs(signOut) - SPREADS_MS,
@@ -156,7 +179,7 @@ export class Facts {
   isRepeated({ token, instance, began }: SignOut): boolean {
     return this.signOutsOf(token).some((first) => {
       const at = first.ended?.at ?? began.at;
-      const isEarlier = first.began.order < began.order && this.#hasEnded(first, token, instance);
+      const isEarlier = isBefore(first.began, began) && this.#hasEnded(first, token, instance);
       return isEarlier && began.at < at + this.#rememberedMs(first) + SPREADS_MS;
     });
   }
@@ -173,16 +196,13 @@ export class Facts {
 
   /** Whether a refresh has issued or spent the token, or is about to spend it. */
   #isKnown({ token, began }: SignOut): boolean {
-    const wasIssued = token.before !== undefined && began.at - token.issued.at < lifetimes.issuedMs;
-    const wasSent = this.history.sends.some(
-      (send) =>
-        send.token === token &&
-        send.sent.order < began.order &&
-        (!send.ended || send.ended.order > began.order
-          ? this.crashOf(send.instance) === undefined
-          : send.outcome === 'renewed' && began.at < send.ended.at + lifetimes.renewedMs),
-    );
-    return wasIssued || wasSent;
+    if (token.before && began.at - token.issued.at < lifetimes.issuedMs) return true;
+    return this.history.sends.some((send) => {
+      const { ended, outcome } = send;
+      if (send.token !== token || !isBefore(send.sent, began)) return false;
+      if (!ended || !isBefore(ended, began)) return !this.crashOf(send.instance);
+      return outcome === 'renewed' && began.at < ended.at + lifetimes.renewedMs;
+    });
   }
 }
 
@@ -192,14 +212,16 @@ export type Judged = Request & {
   readonly outcome: NonNullable<Request['outcome']>;
 };
 
+/** Whether both have happened, and the first one came first. */
+export function isBefore(one: Moment | undefined, other: Moment | undefined): boolean {
+  return one !== undefined && other !== undefined && one.order < other.order;
+}
+
 /** Whether the request was in flight when the sign-in issued its token. */
 export function wasInFlightDuring({ arrived, ended }: Request, signIn: SignIn): boolean {
-  const isBefore = !signIn.ended || arrived.order < signIn.ended.order;
-  return isBefore && (!ended || ended.order > signIn.token.issued.order);
+  return !isBefore(signIn.ended, arrived) && !isBefore(ended, signIn.token.issued);
 }
 
 function firstOf(token: Token): Token {
-  let first = token;
-  while (first.before) first = first.before;
-  return first;
+  return token.before ? firstOf(token.before) : token;
 }

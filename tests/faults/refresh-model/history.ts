@@ -115,47 +115,43 @@ export class History {
 
   moment(what: string): Moment {
     const at = this.#now();
-    const order = this.#events.push(`${at - this.#start} ms  ${what}`);
-    return { at, order };
+    return { at, order: this.#events.push(`${at - this.#start} ms  ${what}`) };
   }
 
   request({ token, instance }: Place): Request {
-    const arrived = this.present({ token, instance });
     const record = new RequestRecord(new globalThis.Request('http://gateway.test'));
-    const request: Request = { token, instance, arrived, record };
-    this.requests.push(request);
-    return request;
+    return kept(this.requests, { token, instance, arrived: this.present({ token, instance }), record });
   }
 
   present({ token, instance }: Place): Moment {
     const moment = this.moment(`${token.text} is presented at ${instance}`);
-    this.presentations.push({ token, moment });
-    return moment;
+    return kept(this.presentations, { token, moment }).moment;
   }
 
   send({ token, instance }: Place): Send {
-    const send = { token, instance, sent: this.moment(`${instance} sends ${token.text} to the upstream`) };
-    this.sends.push(send);
-    return send;
+    const sent = this.moment(`${instance} sends ${token.text} to the upstream`);
+    return kept(this.sends, { token, instance, sent });
   }
 
   signOut({ token, instance }: Place): SignOut {
     const began = this.moment(`the sign-out of ${token.text} at ${instance} begins`);
-    const signOut = { token, instance, began };
-    this.signOuts.push(signOut);
-    return signOut;
+    return kept(this.signOuts, { token, instance, began });
   }
 
   issue(family: Family, before: Token | undefined, again?: string): Token {
     const generation = before ? before.generation + 1 : 0;
     const text = again ?? `t${family.number}.${generation}`;
-    const token = { text, family, before, generation, issued: this.moment(`${text} is issued`) };
-    this.tokens.push(token);
-    return token;
+    const issued = this.moment(`${text} is issued`);
+    return kept(this.tokens, { text, family, before, generation, issued });
   }
 
   /** What happened in order, for a reader. */
   story(): string {
     return this.#events.join('\n');
   }
+}
+
+function kept<Kind>(all: Kind[], one: Kind): Kind {
+  all.push(one);
+  return one;
 }

@@ -6,8 +6,7 @@ import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import { newLedger } from '../../support/refresh-coordinator.ts';
 import { settings } from './facts.ts';
 import type { History, Outage } from './history.ts';
-import type { RedisModel } from './redis-model.ts';
-import { type NetworkState, RedisNetwork } from './redis-network.ts';
+import { type NetworkState, type RedisModel, RedisNetwork } from './redis-model.ts';
 import type { UpstreamModel } from './upstream-model.ts';
 import { ProcessClock, type VirtualTime } from './virtual-time.ts';
 

@@ -3,9 +3,8 @@
  * MODEL_PREEMPTIONS the orders that are tried.
  */
 
-import { checkSchedules } from './check-schedules.ts';
-import { tryEveryOrder } from './every-order.ts';
-import { FULL_PLANS, LATE_PLANS, TINY_PLANS } from './tiny-plans.ts';
+import { checkSchedules, tryEveryOrder } from './orders.ts';
+import { FULL_PLANS, LATE_PLANS, TINY_PLANS } from './plans.ts';
 
 const number = (name: string, fallback: number) => Number(process.env[name] || fallback);
 const seconds = () => Math.round(performance.now() / 1000);

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'bun:test';
-import { checkSchedules } from './check-schedules.ts';
-import type { Plan } from './commands.ts';
-import { tryEveryOrder } from './every-order.ts';
-import { FULL_PLANS, LATE_PLANS, TINY_PLANS } from './tiny-plans.ts';
+import { checkSchedules, tryEveryOrder } from './orders.ts';
+import { FULL_PLANS, LATE_PLANS, type Plan, TINY_PLANS } from './plans.ts';
 
 const RUNS = 300;
 /** Fixed, so that the suite is never red by luck; `bun run model` takes another one each time. */
@@ -26,7 +24,6 @@ describe('the coordination of refreshes', () => {
         expect(tried.problem).toBeUndefined();
         orders += tried.orders;
       }
-      console.log(`${orders} orders`);
       expect(orders).toBeGreaterThanOrEqual(plans.length * (preemptions === 0 ? 1 : 20));
     },
     60_000,

@@ -1,8 +1,8 @@
 /** Runs one schedule: clients, two instances, Redis and an upstream, in the order that the scheduler chooses. */
 
-import type { Command, Plan } from './commands.ts';
 import { History, type SignIn, type Token } from './history.ts';
 import { Instance, type Process, type World } from './instance.ts';
+import type { Command, Plan } from './plans.ts';
 import { RedisModel } from './redis-model.ts';
 import { UpstreamModel } from './upstream-model.ts';
 import { NEXT_COMMAND, type Scheduler, Stuck, VirtualTime } from './virtual-time.ts';
