@@ -48,11 +48,13 @@ export const REFUSED_PATHS: Readonly<Record<string, readonly string[]>> = {
     ...paths`/v1/% /v1/%2 /v1/%zz /v1/..%u2215admin /v1/%u002e%u002e/admin /v1/a%2 /v1/100%`,
     '/v1/%2 e',
   ],
+  'what a server would resolve': ['/v1/%252e%252e ', '/v1/.', '/v1/./me', '/v1/a/..', '/v1/../v1/me'],
   'control characters': [
     ...paths`
     /v1/a%00 /v1/a%00b /v1/..%00/admin /v1/a%09b /v1/a%0a /v1/a%0d /v1/a%0d%0aX-Injected:%201 /v1/a%1fb
     /v1/me%20HTTP/1.1%0d%0aHost:%20evil.test%0d%0a%0d%0a /v1/a%7fb`,
     ...['/v1/a\x7fb', '/v1/a\x00b', '/v1/a\x01b', '/v1/a\tb', '/v1/a\x1fb', '/v1/me\tHTTP/1.1\t/admin'],
+    ...['/v1/a\nb', '/v1/.\t./admin'],
   ],
   'a query or a fragment after dot segments, once it is decoded': paths`
     /v1/..%3f /v1/..%3fx /v1/..%23 /v1/a/..%3fb /v1/%2e%2e%3f /v1/..%253f /v1/.%3f /v1/..%20%3f`,

@@ -12,11 +12,10 @@ function read(...lines: string[]) {
 
 describe('a challenge that names another error than invalid_token', () => {
   it.each([
-    [STEP_UP, STEP_UP],
     ['bEARER  ERROR = insufficient_scope ,scope="a b"', 'Bearer error="insufficient_scope", scope="a b"'],
     [
-      'Bearer realm="music", error="insufficient_user_authentication", error_description="Too old", acr_values="a b", max_age=5',
-      'Bearer error="insufficient_user_authentication", acr_values="a b", max_age="5", realm="music", error_description="Too old"',
+      'Bearer realm="music", error="e", error_description="Too old", acr_values="a b", max_age=5',
+      'Bearer error="e", acr_values="a b", max_age="5", realm="music", error_description="Too old"',
     ],
     [
       'Bearer error="e", error_uri="http://upstream/", resource_metadata="http://upstream/"',
@@ -33,13 +32,11 @@ describe('a challenge that names another error than invalid_token', () => {
 
   it('may be in any line, and there may be several', () => {
     expect(read('Basic realm="r"', STEP_UP)).toEqual([STEP_UP, false]);
-    const scope = 'Bearer error="insufficient_scope"';
-    expect(read(STEP_UP, scope)).toEqual([`${STEP_UP}, ${scope}`, false]);
+    expect(read(STEP_UP, 'Bearer error="e"')).toEqual([`${STEP_UP}, Bearer error="e"`, false]);
   });
 
   it('is read up to 4096 characters', () => {
-    const padded = (length: number) => `${STEP_UP}, x="${'x'.repeat(length - STEP_UP.length - 6)}"`;
-    expect(padded(4096)).toHaveLength(4096);
+    const padded = (length: number) => `${`${STEP_UP}, x="`.padEnd(length - 1, 'x')}"`;
     expect(read(padded(4096))).toEqual([STEP_UP, false]);
     expect(read(padded(4097))).toEqual([undefined, true]);
   });
@@ -47,51 +44,28 @@ describe('a challenge that names another error than invalid_token', () => {
 
 describe('a new token may help, and nothing is relayed', () => {
   it.each([
-    'Bearer',
-    'Bearer realm="r"',
-    'Bearer error="invalid_token"',
-    'Bearer error=invalid_token, error_description="insufficient_scope"',
-    `Bearer error="invalid_token", ${STEP_UP}`,
-    'Bearer error=""',
-    'Bearer realm="error=insufficient_scope"',
-    'Basic realm="r", error="insufficient_scope"',
-    'Bearer-X error="insufficient_scope"',
-    'DPoP error="insufficient_scope"',
+    ...['Bearer', 'Bearer realm="r"', 'Bearer error="invalid_token"', 'Bearer error=""'],
+    ...['Bearer error=invalid_token, error_description="e"', `Bearer error="invalid_token", ${STEP_UP}`],
+    ...['Bearer realm="error=insufficient_scope"', 'Basic realm="r", error="e"', 'Bearer-X error="e"'],
     // Malformed:
-    '',
-    ',',
-    'error="insufficient_scope"',
-    'Bearer error="insufficient_scope',
-    'Bearer error="insufficient_scope\\"',
-    'Bearer error="insufficient_scope" x',
-    'Bearer error="a", error="b"',
-    'Bearer error="a" Basic realm="b"',
-    'Bearer error="a\tb"',
-    'Bearer error="é"',
-    'Bearer error=a b',
-    'Bearer error=="a"',
-    'Bearer "error"="a"',
-    'Bearer error=',
-    `${STEP_UP}, =`,
-    `${STEP_UP}; Bearer`,
+    ...['', ',', 'error="e"', 'Bearer error="e', 'Bearer error="e\\"', 'Bearer error="e" x'],
+    ...['Bearer error="a", error="b"', 'Bearer error="a" Basic realm="b"', 'Bearer error="a\tb"'],
+    ...['Bearer error="é"', 'Bearer error=a b', 'Bearer error=="a"', 'Bearer "error"="a"', 'Bearer error='],
+    ...[`${STEP_UP}, =`, `${STEP_UP}; Bearer`],
   ])('%s', (header) => {
     expect(read(header)).toEqual([undefined, true]);
   });
 
-  it('without the header', () => {
+  it('without the header, but against no other status than 401', () => {
     expect(read()).toEqual([undefined, true]);
+    expect(mayNeedNewToken({ status: 403, headers: new Headers() })).toBe(false);
   });
 });
 
-it('a new token helps against no other status than 401', () => {
-  expect(mayNeedNewToken({ status: 403, headers: new Headers() })).toBe(false);
-});
-
-it('a hostile header takes no time', () => {
+// A pattern that can match in two ways would take minutes.
+it('a hostile header is judged at once', () => {
   const units = ['a', 'a ', 'a=', 'a="', '"', '\\', 'a,', ' ', ',', 'a b=', 'a=a ', 'a="\\"', '=', 'a a'];
-  const startedAt = performance.now();
   for (const start of ['', 'Bearer ', 'Bearer error="', 'Bearer error="e", ']) {
     for (const unit of units) read((start + unit.repeat(4096)).slice(0, 4096));
   }
-  expect(performance.now() - startedAt).toBeLessThan(1000);
-});
+}, 20_000);

@@ -17,75 +17,48 @@ function addressOf(peer: string, forwardedFor: string | null): string | undefine
   return clientAddress(peer, forwardedFor, isTrustedProxy);
 }
 
-type Row = [what: string, peer: string, forwardedFor: string | null, address: string | undefined];
-
-const ROWS: readonly Row[] = [
-  ['the peer, when no proxy is in front', CLIENT, null, CLIENT],
-  ['the peer, when it is not a trusted proxy', CLIENT, FORGED, CLIENT],
-  ['the peer, when it is next to a trusted network', '11.0.0.1', FORGED, '11.0.0.1'],
-  ['the proxy, when it names nobody', PROXY, null, PROXY],
-  ['the proxy, when its header is empty', PROXY, '', PROXY],
-  ['what a proxy has written', PROXY, CLIENT, CLIENT],
-  ['what a proxy has appended', PROXY, `${FORGED}, ${CLIENT}`, CLIENT],
-  ['the same without blanks', PROXY, `${FORGED},${CLIENT}`, CLIENT],
-  ['the same with many', PROXY, `${FORGED} ,\t${CLIENT} \t`, CLIENT],
-  [
-    'the first address that is not trusted, past two proxies',
-    PROXY,
-    `${FORGED}, ${CLIENT}, 10.1.2.3`,
-    CLIENT,
-  ],
-  ['not what it claims of a trusted address', PROXY, `${FORGED}, 10.9.9.9, ${CLIENT}, 10.1.2.3`, CLIENT],
-  ['the first one, when all are trusted', PROXY, '10.0.0.2, 10.0.0.1', '10.0.0.2'],
-  ['the last one before an entry that is no address', PROXY, `${CLIENT}, unknown, 10.0.0.1`, '10.0.0.1'],
-  ['the last one before an empty entry', PROXY, `${CLIENT}, , 10.0.0.1`, '10.0.0.1'],
-  ['the last one before an empty beginning', PROXY, ',10.0.0.1', '10.0.0.1'],
-  ['the proxy, when the last entry is empty', PROXY, `${CLIENT},`, PROXY],
-  ['the proxy, when the last entry is a name', PROXY, 'localhost', PROXY],
-  ['past 1,000 proxies', PROXY, `${FORGED}, ${CLIENT}${', 10.0.0.1'.repeat(1000)}`, CLIENT],
-  ['behind 1,000 forged entries', PROXY, `${`${FORGED}, `.repeat(1000)}${CLIENT}`, CLIENT],
-  ['behind a forged entry of 16 KB', PROXY, `${'1:'.repeat(8000)}, ${CLIENT}`, CLIENT],
-  ['the proxy, when the entry has 16 KB', PROXY, '1:'.repeat(8000), PROXY],
-  ['an IPv6 address in its short form', PROXY, '2001:DB8:0:0:0::0007', '2001:db8::7'],
-  ['an IPv6 peer in its short form', '2001:0db8::0007', null, '2001:db8::7'],
-  [
-    'an IPv6 address behind an IPv6 proxy',
-    '0:0:0:0:0:0:0:1',
-    `${FORGED}, 2001:db8::7, fd12::3`,
-    '2001:db8::7',
-  ],
-  ['an IPv4-mapped peer as IPv4', `::ffff:${CLIENT}`, FORGED, CLIENT],
-  ['past an IPv4-mapped proxy', `::FFFF:${PROXY}`, `${FORGED}, ${CLIENT}`, CLIENT],
-  ['an IPv4-mapped entry as IPv4', PROXY, `${FORGED}, ::ffff:${CLIENT}`, CLIENT],
-  ['the same in hexadecimal', PROXY, `${FORGED}, ::ffff:cb00:7107`, CLIENT],
-  ['the same with short groups', PROXY, `${FORGED}, ::ffff:100:7`, '1.0.0.7'],
-  ['an IPv4 address with a port', PROXY, `${FORGED}, ${CLIENT}:5678`, CLIENT],
-  ['an IPv6 address in brackets', PROXY, `${FORGED}, [2001:db8::7]`, '2001:db8::7'],
-  ['an IPv6 address in brackets with a port', PROXY, `${FORGED}, [2001:db8::7]:80`, '2001:db8::7'],
-  ['an IPv6 address whose last group resembles a port', PROXY, '2001:db8::7:80', '2001:db8::7:80'],
-  ['an IPv6 address without its zone', PROXY, `${FORGED}, fe80::7%eth0`, 'fe80::7'],
-  ['past a proxy with a zone', 'fe80::1%eth0', `${FORGED}, ${CLIENT}`, CLIENT],
-  ['an address in brackets with a zone and a port', PROXY, '[fe80::7%25eth0]:80', 'fe80::7'],
-  ...['1.2.3', '1.2.3.4.5', '01.2.3.4', '0x1.2.3.4', '256.1.1.1', '16909060', '1.2.3.4/8', '1.2.3.4:'].map(
-    noAddress,
-  ),
-  ...['1.2.3.4:123456', '1.2.3.4 5.6.7.8', 'for=1.2.3.4', '"1.2.3.4"', '2001:db8::g', '1::2::3', '[::7'].map(
-    noAddress,
-  ),
-  ...['::7]', '[::7]80', '[]', '%', '_hidden', 'unknown', '-', '1.2.3.4;x', '１.2.3.4', '[::7],x]'].map(
-    noAddress,
-  ),
-  ['nothing, when the peer has no address', '', CLIENT, undefined],
+/** Not an address, so the entry before it counts. */
+const NO_ADDRESS = [
+  ...['1.2.3', '1.2.3.4.5', '01.2.3.4', '0x1.2.3.4', '256.1.1.1', '16909060', '1.2.3.4/8', '1.2.3.4:'],
+  ...['1.2.3.4:123456', '1.2.3.4 5.6.7.8', 'for=1.2.3.4', '"1.2.3.4"', '2001:db8::g', '1::2::3', '[::7'],
+  ...['::7]', '[::7]80', '[]', '%', '_hidden', 'unknown', '-', '1.2.3.4;x', '１.2.3.4', '[::7],x]'],
 ];
 
-function noAddress(entry: string): Row {
-  return [`the proxy, because this is no address: ${entry}`, PROXY, `${CLIENT}, ${entry}`, PROXY];
-}
-
 describe('the address of a client', () => {
-  it.each([...ROWS])('is %s', (_, peer, forwardedFor, address) =>
-    expect(addressOf(peer, forwardedFor)).toBe(address),
-  );
+  it.each([
+    ['the peer, when no proxy is in front', CLIENT, null, CLIENT],
+    ['the peer, when it is not a trusted proxy', CLIENT, FORGED, CLIENT],
+    ['the peer, when it is next to a trusted network', '11.0.0.1', FORGED, '11.0.0.1'],
+    ['the proxy, when it names nobody', PROXY, null, PROXY],
+    ['the proxy, when its header is empty', PROXY, '', PROXY],
+    ['what a proxy has appended', PROXY, `${FORGED}, ${CLIENT}`, CLIENT],
+    ['the same with many blanks, or none', PROXY, `${FORGED},${CLIENT} ,\t10.0.0.1 \t`, CLIENT],
+    ['not what it claims of a trusted address', PROXY, `${FORGED}, 10.9.9.9, ${CLIENT}, 10.1.2.3`, CLIENT],
+    ['the first one, when all are trusted', PROXY, '10.0.0.2, 10.0.0.1', '10.0.0.2'],
+    ['the last one before an empty entry', PROXY, `${CLIENT}, , 10.0.0.1`, '10.0.0.1'],
+    ['the last one before an empty beginning', PROXY, ',10.0.0.1', '10.0.0.1'],
+    ['the proxy, when the last entry is empty', PROXY, `${CLIENT},`, PROXY],
+    ['past 1,000 proxies', PROXY, `${FORGED}, ${CLIENT}${', 10.0.0.1'.repeat(1000)}`, CLIENT],
+    ['behind a forged entry of 16 KB', PROXY, `${'1:'.repeat(8000)}, ${CLIENT}`, CLIENT],
+    ['an IPv6 address in its short form', PROXY, '2001:DB8:0:0:0::0007', '2001:db8::7'],
+    ['an IPv6 peer in its short form', '2001:0db8::0007', null, '2001:db8::7'],
+    ['behind an IPv6 proxy', '0:0:0:0:0:0:0:1', `${FORGED}, 2001:db8::7, fd12::3`, '2001:db8::7'],
+    ['an IPv4-mapped peer as IPv4', `::ffff:${CLIENT}`, FORGED, CLIENT],
+    ['past an IPv4-mapped proxy', `::FFFF:${PROXY}`, `${FORGED}, ${CLIENT}`, CLIENT],
+    ['an IPv4-mapped entry in hexadecimal as IPv4', PROXY, `${FORGED}, ::ffff:cb00:7107`, CLIENT],
+    ['the same with short groups', PROXY, `${FORGED}, ::ffff:100:7`, '1.0.0.7'],
+    ['an IPv6 address whose last group resembles a port', PROXY, '2001:db8::7:80', '2001:db8::7:80'],
+    ['an IPv6 address without its zone', PROXY, `${FORGED}, fe80::7%eth0`, 'fe80::7'],
+    ['past a proxy with a zone', 'fe80::1%eth0', `${FORGED}, ${CLIENT}`, CLIENT],
+    ['an address in brackets with a zone and a port', PROXY, '[fe80::7%25eth0]:80', 'fe80::7'],
+    ['nothing, when the peer has no address', '', CLIENT, undefined],
+  ])('is %s', (_, peer, forwardedFor, address) => {
+    expect(addressOf(peer, forwardedFor)).toBe(address);
+  });
+
+  it.each(NO_ADDRESS)('is the proxy, because this is no address: %s', (entry) => {
+    expect(addressOf(PROXY, `${CLIENT}, ${entry}`)).toBe(PROXY);
+  });
 
   const octet = fc.integer({ min: 0, max: 255 });
   const ipv4 = fc.tuple(octet, octet, octet, octet).map((octets) => octets.join('.'));
@@ -129,27 +102,27 @@ describe('the address of a client', () => {
           hops.length ? client : PROXY,
         );
       }),
-      { numRuns: 2000 },
+      { numRuns: 2000, seed: 24 },
     );
   });
 });
 
 describe('the headers with the address of a client', () => {
-  const request = new Request('http://gateway.test/', { headers: { 'x-forwarded-for': CLIENT } });
   const server = (address: string) => ({ requestIP: () => ({ address, port: 1, family: 'IPv4' as const }) });
 
   it.each([
     [CLIENT, `for=${CLIENT}`],
     ['2001:db8::7', 'for="[2001:db8::7]"'],
-  ])('have the form of RFC 7239: %s', (address, forwarded) => {
-    const headers = clientAddressHeaders(request, server(address), isTrustedProxy);
-    expect(headers).toEqual({ forwarded, 'x-forwarded-for': address });
+  ])('have the form of RFC 7239, whatever Connection names: %s', (address, forwarded) => {
+    const headers = { 'x-forwarded-for': `${FORGED}, ${address}`, connection: 'x-forwarded-for, forwarded' };
+    const request = new Request('http://gateway.test/', { headers });
+    const expected = { forwarded, 'x-forwarded-for': address };
+    expect(clientAddressHeaders(request, server(PROXY), isTrustedProxy)).toEqual(expected);
   });
 
-  it.each([
-    ['the connection is closed', { requestIP: () => null }],
-    ['there is no server', null],
-  ])('are none when %s', (_, nobody) =>
-    expect(clientAddressHeaders(request, nobody, isTrustedProxy)).toBeUndefined(),
-  );
+  it('are none when the connection is closed, and without a server', () => {
+    for (const nobody of [{ requestIP: () => null }, null]) {
+      expect(clientAddressHeaders(new Request('http://g/'), nobody, isTrustedProxy)).toBeUndefined();
+    }
+  });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it, spyOn } from 'bun:test';
+import { afterEach, describe, expect, it, jest, spyOn } from 'bun:test';
 import type { Socket } from 'node:net';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
@@ -6,7 +6,9 @@ import { fetchUpstream, type UpstreamCall } from '../../src/gateway/upstream/fet
 import { awaitFirstByte } from '../../src/gateway/upstream/upstream-response.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 
-const HEAD = 'HTTP/1.1 200 OK\r\n';
+const OK = 'HTTP/1.1 200 OK\r\n';
+const LARGE = `${OK}Content-Length: 100000\r\n\r\n`;
+const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: 'streamed' } as const;
 
 /** An upstream that responds to each call with these bytes, and then waits. */
 async function start(bytes: string) {
@@ -17,18 +19,9 @@ async function start(bytes: string) {
     connected.resolve(socket);
   });
   const record = new RequestRecord(new Request('http://gateway.test'));
-  const call = (options: Partial<UpstreamCall> = {}) => {
-    const plain = {
-      name: 'proxy',
-      method: 'GET',
-      headers: {},
-      timeoutMs: 5000,
-      bodyMode: 'streamed',
-    } as const;
-    return fetchUpstream({ ...plain, url: upstream.url, ...options }, record);
-  };
   return {
-    call,
+    call: (options: Partial<UpstreamCall> = {}) =>
+      fetchUpstream({ ...CALL, url: upstream.url, ...options }, record),
     record,
     socket: connected.promise,
     closed: closed.promise,
@@ -48,6 +41,54 @@ function noRoom(): never {
   throw new GatewayError(503, 'overloaded');
 }
 
+describe('the deadline of fetchUpstream()', () => {
+  afterEach(() => void jest.useRealTimers());
+
+  it.each<[what: string, bytes: string, call: Partial<UpstreamCall>, ms: number, key: string]>([
+    ['a head', '', {}, 5000, 'upstreamTimeout'],
+    ['the first byte of a streamed body, after the head', LARGE, {}, 60_000, 'upstreamTimeout'],
+    ['a small body with its head', `${OK}Content-Length: 5\r\n\r\nab`, {}, 5000, 'upstreamTimeout'],
+    ['a body that is read whole', `${LARGE}{`, { bodyMode: 'buffered' }, 5000, 'upstreamTimeout'],
+    [
+      'a track with its first byte',
+      LARGE,
+      { bodyMode: 'begun', texts: { late: 'generationTimeout' } },
+      5000,
+      'generationTimeout',
+    ],
+  ])('leaves time for %s', async (_, bytes, call, ms, key) => {
+    await using upstream = await start(bytes);
+    using fetched = spyOn(globalThis, 'fetch');
+    jest.useFakeTimers();
+    let failure: unknown;
+    const failing = failureOf(upstream.call(call)).then((error) => {
+      failure = error;
+    });
+    await upstream.socket;
+    // The response of the fetch is the head.
+    if (bytes) await fetched.mock.results[0]?.value;
+    await new Promise(setImmediate);
+    jest.advanceTimersByTime(ms - 1);
+    await new Promise(setImmediate);
+    expect(failure).toBeUndefined();
+    jest.advanceTimersByTime(1);
+    await failing;
+    expect(failure).toMatchObject({ status: 502, key });
+    expect(upstream.record.calls).toMatchObject([{ outcome: 'http_response_timeout' }]);
+    await upstream.closed;
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('is over when the body has begun', async () => {
+    await using upstream = await start(`${LARGE}first`);
+    jest.useFakeTimers();
+    const { body } = await upstream.call();
+    expect(jest.getTimerCount()).toBe(0);
+    if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
+    await body.reader?.cancel();
+  });
+});
+
 describe('fetchUpstream()', () => {
   it('sends nothing for a client that has disconnected before the call', async () => {
     await using upstream = await start('');
@@ -57,7 +98,7 @@ describe('fetchUpstream()', () => {
   });
 
   it("leaves a body alone when its client's signal is aborted after the call has returned", async () => {
-    await using upstream = await start(`${HEAD}Content-Length: 100000\r\n\r\nfirst`);
+    await using upstream = await start(`${LARGE}first`);
     const client = new AbortController();
     const { body } = await upstream.call({ signal: client.signal });
     if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
@@ -67,24 +108,12 @@ describe('fetchUpstream()', () => {
     await body.reader?.cancel();
   });
 
-  it.each<[name: string, bytes: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
-    [
-      'is a redirect instead of a track',
-      'HTTP/1.1 302 Found',
-      { bodyMode: 'begun' },
-      502,
-      'http_protocol_error',
-    ],
-    ['has a status that HTTP does not have', 'HTTP/1.1 600 Odd', {}, 502, 'http_protocol_error'],
-    [
-      'has no room',
-      'HTTP/1.1 200 OK',
-      { bodyMode: 'buffered', admitLarge: noRoom },
-      503,
-      'connection_limit_reached',
-    ],
+  it.each<[what: string, line: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
+    ['is a redirect instead of a track', '302 Found', { bodyMode: 'begun' }, 502, 'http_protocol_error'],
+    ['has a status that HTTP does not have', '600 Odd', {}, 502, 'http_protocol_error'],
+    ['has no room', '200 OK', { bodyMode: 'buffered', admitLarge: noRoom }, 503, 'connection_limit_reached'],
   ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {
-    await using upstream = await start(`${line}\r\nContent-Length: 100000\r\n\r\nsome`);
+    await using upstream = await start(`HTTP/1.1 ${line}\r\nContent-Length: 100000\r\n\r\nsome`);
     // Keeps the response, because the garbage collector would close its connection as well.
     using _fetch = spyOn(globalThis, 'fetch');
     expect(await failureOf(upstream.call(call))).toMatchObject({ status });
@@ -92,17 +121,11 @@ describe('fetchUpstream()', () => {
     expect(upstream.record.calls).toMatchObject([{ outcome }]);
   });
 
-  it('gives a small body no more time than the deadline of its call', async () => {
-    await using upstream = await start(`${HEAD}Content-Length: 5\r\n\r\nab`);
-    const failure = await failureOf(upstream.call({ timeoutMs: 200 }));
-    expect(failure).toMatchObject({ status: 502, key: 'upstreamTimeout' });
-  });
-
   it.each([
     [1000, 300_000],
     [400_000, 400_000],
   ])('with a deadline of %i ms has an idle timer of %i ms', async (timeoutMs, idleMs) => {
-    await using upstream = await start(`${HEAD}Content-Length: 0\r\n\r\n`);
+    await using upstream = await start(`${OK}Content-Length: 0\r\n\r\n`);
     using fetched = spyOn(globalThis, 'fetch');
     await upstream.call({ timeoutMs });
     expect(fetched.mock.calls).toMatchObject([[expect.any(String), { timeout: idleMs }]]);
@@ -112,7 +135,7 @@ describe('fetchUpstream()', () => {
     ['a call', false, 1],
     ['no later slice', true, 0],
   ])('lists %s in the record, and makes a span of it', async (_, isLaterSlice, times) => {
-    await using upstream = await start(`${HEAD}Content-Length: 0\r\n\r\n`);
+    await using upstream = await start(`${OK}Content-Length: 0\r\n\r\n`);
     let spans = 0;
     const beginCall = () => {
       spans++;
@@ -124,23 +147,17 @@ describe('fetchUpstream()', () => {
   });
 });
 
-describe('awaitFirstByte()', () => {
-  const streamOf = (...chunks: string[]) => {
-    const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-      start(controller) {
-        for (const chunk of chunks) controller.enqueue(Buffer.from(chunk));
-        controller.close();
-      },
-    });
-    return new Response(stream).body;
-  };
-
-  it.each([
-    ['after empty chunks', ['', '', 'first', 'second'], 'first'],
-    ['of a body of empty chunks', ['', ''], undefined],
-    ['of an empty body', [], undefined],
-  ])('finds the first byte %s', async (_, chunks, first) => {
-    const body = await awaitFirstByte(streamOf(...chunks));
-    expect(body?.firstChunk && Buffer.from(body.firstChunk).toString()).toBe(first);
+it.each([
+  ['after empty chunks', ['', '', 'first', 'second'], 'first'],
+  ['of a body of empty chunks', ['', ''], undefined],
+  ['of an empty body', [], undefined],
+])('awaitFirstByte() finds the first byte %s', async (_, chunks, first) => {
+  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(Buffer.from(chunk));
+      controller.close();
+    },
   });
+  const body = await awaitFirstByte(new Response(stream).body);
+  expect(body?.firstChunk && Buffer.from(body.firstChunk).toString()).toBe(first);
 });

@@ -1,35 +1,44 @@
 import { describe, expect, it } from 'bun:test';
 import fc from 'fast-check';
 import { parseTarget } from '../../src/gateway/routes/proxy-target.ts';
-import { REFUSED_PATHS } from '../support/proxied-paths.ts';
+import {
+  FORWARDED_PATHS,
+  NEARLY_PUBLIC_PATHS,
+  PUBLIC_PATHS,
+  REFUSED_PATHS,
+} from '../support/proxied-paths.ts';
 
 const UPSTREAM = 'http://upstream.test/base';
 
-function parse(path: string, upstreamUrl = UPSTREAM) {
-  return parseTarget({ method: 'GET', url: `http://gateway.test/api/upstream${path}` }, upstreamUrl);
+function parse(path: string, upstreamUrl = UPSTREAM, method = 'GET') {
+  return parseTarget({ method, url: `http://gateway.test/api/upstream${path}` }, upstreamUrl);
 }
 
-// What passes, and what is public: integration/relay/proxied-paths.test.ts.
+// What the server makes of a target before it arrives here: integration/relay/proxied-paths.test.ts.
 describe('parseTarget()', () => {
+  it.each(Object.entries(REFUSED_PATHS))('refuses %s', (_, paths) => {
+    for (const path of paths) expect([path, parse(path)]).toEqual([path, undefined]);
+  });
+
+  it.each([
+    ['with the session', FORWARDED_PATHS, 'GET', false],
+    ['with the session when they are only close to public ones', NEARLY_PUBLIC_PATHS, 'GET', false],
+    ['with the session when a public one is to be changed', PUBLIC_PATHS, 'HEAD', false],
+    ['without the session', PUBLIC_PATHS, 'GET', true],
+  ])('passes paths unchanged, %s', (_, paths, method, isPublic) => {
+    for (const path of paths) {
+      expect([path, parse(path, UPSTREAM, method)]).toEqual([path, { url: UPSTREAM + path, isPublic }]);
+    }
+  });
+
   it('encodes what is not ASCII, and does not call its path public', () => {
     const url = `${UPSTREAM}/v1/music/public/%C3%A9%F0%9F%8E%B5`;
     expect(parse('/v1/music/public/é🎵')).toEqual({ url, isPublic: false });
   });
 
   it.each([
-    ['what a server would resolve', ['/v1/.', '/v1/./me', '/v1/a/..', '/v1/../v1/me', '/v1/%252e%252e ']],
-    ['line breaks and tabs', ['/v1/a\nb', '/v1/.\t./admin']],
-  ])('refuses %s', (_, paths) => {
-    for (const path of paths) expect([path, parse(path)]).toEqual([path, undefined]);
-  });
-
-  it.each([
-    'http://upstream.test',
-    'https://upstream.test:8443',
-    'http://upstream.test/Base',
-    'http://upstream.test/two/parts',
-    'http://upstream.test/a%20b',
-    'http://[::1]:8080/base',
+    ...['http://upstream.test', 'https://upstream.test:8443', 'http://upstream.test/Base'],
+    ...['http://upstream.test/two/parts', 'http://upstream.test/a%20b', 'http://[::1]:8080/base'],
   ])('puts the path behind the base address %s, and never makes another host of it', (upstreamUrl) => {
     expect(parse('/v1/me?a=b', upstreamUrl)?.url).toBe(new URL(`${upstreamUrl}/v1/me?a=b`).href);
     for (const path of Object.values(REFUSED_PATHS).flat()) {
@@ -39,24 +48,26 @@ describe('parseTarget()', () => {
     }
   });
 
-  it.each(['http://x', 'http://a.b.c.gateway.test:8080', 'http://[::1]:4175', 'https://gateway.test'])(
-    'finds the path behind "%s"',
-    (base) => {
-      expect(parseTarget({ method: 'GET', url: `${base}/api/upstream/v1/me` }, UPSTREAM)?.url).toBe(
-        `${UPSTREAM}/v1/me`,
-      );
-    },
-  );
-
-  it.each(['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])('judges 12 KB of "%s" quickly', (piece) => {
-    const times = Array.from({ length: 5 }, () => {
-      const startedAt = performance.now();
-      parse(`/v1/${piece.repeat(12_000 / piece.length)}x`);
-      return performance.now() - startedAt;
-    });
-    // A quadratic pattern takes a tenth of a second or more, and a busy machine slows down single runs.
-    expect(Math.min(...times)).toBeLessThan(50);
+  it('finds the path behind any host', () => {
+    for (const base of [
+      'http://x',
+      'http://a.b.c.gateway.test:8080',
+      'http://[::1]:4175',
+      'https://g.test',
+    ]) {
+      const target = parseTarget({ method: 'GET', url: `${base}/api/upstream/v1/me` }, UPSTREAM);
+      expect(target?.url).toBe(`${UPSTREAM}/v1/me`);
+    }
   });
+
+  // A quadratic pattern would take minutes.
+  it.each(['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])(
+    'judges 400 KB of "%s" in linear time',
+    (piece) => {
+      parse(`/v1/${piece.repeat(400_000 / piece.length)}x`);
+    },
+    20_000,
+  );
 });
 
 const FRAGMENTS = [
@@ -121,7 +132,7 @@ describe('a random target', () => {
         taken++;
         expect([target.url, breach(target.url)]).toEqual([target.url, undefined]);
       }),
-      { numRuns: 20_000 },
+      { numRuns: 20_000, seed: 24 },
     );
     // Refusing everything would pass as well.
     expect(taken).toBeGreaterThan(1000);

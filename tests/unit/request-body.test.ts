@@ -8,61 +8,84 @@ beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
 const KiB = 1024;
-const BUDGET_BYTES = 64 * 1024 * KiB;
+const LIMIT_BYTES = 2 * KiB * KiB;
 
 /** Bodies that may use so much, a quarter of the ledger. */
 function bodiesWithin(bytes: number): RequestBodies {
   return new RequestBodies(new Budget(4 * bytes));
 }
 
-/** A request whose body arrives chunk by chunk, as the test sends it. */
-function arriving(headers: Record<string, string> = {}) {
-  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const body = new ReadableStream<Uint8Array>({
-    start: (given) => {
-      controller = given;
-    },
-  });
-  const request = new Request('http://gateway.test', { method: 'POST', headers, body });
-  return {
-    request,
-    send: (bytes: number) => controller?.enqueue(new Uint8Array(bytes)),
-    end: () => controller?.close(),
-  };
-}
-
-function read({ request }: { request: Request }, budget = bodiesWithin(BUDGET_BYTES)) {
+/** Reads a body that arrives chunk by chunk, as the test sends it. */
+function reading(headers: Record<string, string> = {}, budget = bodiesWithin(64 * KiB * KiB)) {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
   let status: number | undefined;
+  const request = new Request('http://gateway.test', { method: 'POST', headers, body: readable });
   const body = readBody(request, budget).catch((error) => {
     status = error.status;
     return undefined;
   });
-  return { body, budget, status: () => status };
+  return {
+    body,
+    budget,
+    status: () => status,
+    send: (bytes: number) => void writer.write(new Uint8Array(bytes)).catch(() => {}),
+    end: () => void writer.close().catch(() => {}),
+    breakOff: () => void writer.abort(new Error('reset')),
+  };
 }
 
-describe('the deadline of readBody()', () => {
+describe('readBody()', () => {
   it.each([
-    ['25 s', 'of which little arrives', {}, 5, 25_000],
-    ['25 s', 'of 100 declared bytes', { 'content-length': '100' }, 5, 25_000],
-    ['25 s', 'of 2 MB declared', { 'content-length': '2000000' }, 5, 25_000],
-    ['a second more for each 16 KiB', 'of which 32 KiB have arrived', {}, 32 * KiB, 27_000],
-  ])('is %s for a body %s', async (_, __, headers, bytes, deadlineMs) => {
-    const { send, ...body } = arriving(headers);
-    const { status, budget } = read(body);
+    ['2 MB', {}, [LIMIT_BYTES - 1, 1], undefined],
+    ['more than 2 MB', {}, [LIMIT_BYTES, 1], 413],
+    ['2 MB as declared', { 'content-length': `${LIMIT_BYTES}` }, [LIMIT_BYTES], undefined],
+    [
+      'more than 2 MB as declared, without waiting for them',
+      { 'content-length': `${LIMIT_BYTES + 1}` },
+      [],
+      413,
+    ],
+    ['16,384 pieces', {}, Array.from({ length: 16_384 }, () => 1), undefined],
+    ['more pieces, because each costs memory', {}, Array.from({ length: 16_385 }, () => 1), 413],
+  ])('ends for %s', async (_, headers, chunks, expected) => {
+    const { body, budget, status, send, end } = reading(headers);
+    for (const bytes of chunks) send(bytes);
+    if (expected === undefined) end();
+    const whole = await body;
+    expect(status()).toBe(expected);
+    expect(whole?.bytes.length).toBe(expected ? undefined : chunks.reduce((sum, bytes) => sum + bytes));
+    whole?.[Symbol.dispose]();
+    expect(budget.usedBytes).toBe(0);
+  });
+
+  it('refuses a body that breaks off, and keeps nothing of it', async () => {
+    const { body, budget, status, send, breakOff } = reading();
+    send(10);
+    await settle();
+    breakOff();
+    await body;
+    expect([status(), budget.usedBytes]).toEqual([400, 0]);
+  });
+
+  it.each([
+    ['25 s for a body of which little arrives', {}, 5, 25_000],
+    ['25 s for 2 MB declared', { 'content-length': '2000000' }, 5, 25_000],
+    ['a second more for each 16 KiB that have arrived', {}, 32 * KiB, 27_000],
+  ])('waits %s', async (_, headers, bytes, deadlineMs) => {
+    const { send, status, budget } = reading(headers);
     send(bytes);
     await pass(deadlineMs - 1);
     expect(status()).toBeUndefined();
     await pass(1);
-    expect(status()).toBe(408);
-    expect(budget.usedBytes).toBe(0);
+    expect([status(), budget.usedBytes]).toEqual([408, 0]);
   });
 
   it.each([
     ['does not wait for single bytes', 25, 1, 408],
     ['waits for a body that keeps the pace', 60, 16 * KiB, undefined],
   ])('%s', async (_, seconds, bytesPerSecond, expected) => {
-    const { send, end, ...request } = arriving();
-    const { body, status } = read(request);
+    const { send, end, body, status } = reading();
     for (let second = 0; second < seconds; second++) {
       send(bytesPerSecond);
       await pass(1000);
@@ -75,26 +98,17 @@ describe('the deadline of readBody()', () => {
 
 describe('the budget of readBody()', () => {
   it('has room for a body until it is disposed of', async () => {
-    const { send, end, ...request } = arriving();
-    const { body, budget } = read(request);
+    const { send, end, body, budget } = reading();
     send(100 * KiB);
     end();
-    const read100 = await body;
-    expect(budget.usedBytes).toBeGreaterThan(100 * KiB);
-    read100?.[Symbol.dispose]();
+    const whole = await body;
+    expect(budget.usedBytes).toBe(116 * KiB);
+    whole?.[Symbol.dispose]();
     expect(budget.usedBytes).toBe(0);
   });
 
-  it('takes the oldest small body that still arrives for a new one', async () => {
-    const budget = bodiesWithin(40 * KiB);
-    const first = read(arriving(), budget);
-    const second = read(arriving(), budget);
-    const third = read(arriving(), budget);
-    await settle();
-    expect([first.status(), second.status(), third.status()]).toEqual([503, undefined, undefined]);
-  });
-
   it.each([
+    ['takes the oldest small body that still arrives for a new one', 4 * 40 * KiB, 0],
     // A thirty-second of the ledger, of which three quarters are in use.
     ['is smaller when much is in flight', 32 * 40 * KiB, 24 * 40 * KiB],
     ['is what is left of the ledger', 32 * 100 * KiB, 32 * 100 * KiB - 40 * KiB],
@@ -102,9 +116,9 @@ describe('the budget of readBody()', () => {
     const ledger = new Budget(limit);
     ledger.take(inUse);
     const budget = new RequestBodies(ledger);
-    const statuses = [arriving(), arriving(), arriving()].map((body) => read(body, budget).status);
+    const bodies = [reading({}, budget), reading({}, budget), reading({}, budget)];
     await settle();
-    expect(statuses.map((status) => status())).toEqual([503, undefined, undefined]);
+    expect(bodies.map(({ status }) => status())).toEqual([503, undefined, undefined]);
   });
 
   it('has no room for what still arrives of a body that was dropped', async () => {
@@ -118,30 +132,25 @@ describe('the budget of readBody()', () => {
   });
 
   it('never takes a body that is whole', async () => {
-    const budget = bodiesWithin(40 * KiB);
-    const whole = arriving();
+    const whole = reading({}, bodiesWithin(40 * KiB));
     whole.send(10 * KiB);
     whole.end();
-    const first = read(whole, budget);
-    await first.body;
-    const second = read(arriving(), budget);
+    await whole.body;
+    const second = reading({}, whole.budget);
     await settle();
-    expect([first.status(), second.status()]).toEqual([undefined, 503]);
+    expect([whole.status(), second.status()]).toEqual([undefined, 503]);
   });
 
   it.each([
     ['by its declared length', { 'content-length': '70000' }, 0],
     ['by what has arrived', {}, 70_000],
   ])('refuses a large body for which there is no room, %s', async (_, headers, bytes) => {
-    const budget = bodiesWithin(100 * KiB);
-    const small = arriving();
+    const small = reading({}, bodiesWithin(100 * KiB));
     small.send(62 * KiB);
-    const first = read(small, budget);
     await settle();
-    const { send, ...large } = arriving(headers);
-    const second = read(large, budget);
-    if (bytes) send(bytes);
+    const large = reading(headers, small.budget);
+    if (bytes) large.send(bytes);
     await settle();
-    expect([first.status(), second.status()]).toEqual([undefined, 503]);
+    expect([small.status(), large.status()]).toEqual([undefined, 503]);
   });
 });
