@@ -79,10 +79,10 @@ describe('the deadline of fetchUpstream()', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('is over when the body has begun', async () => {
+  it.each(['streamed', 'begun'] as const)('is over when a %s body has begun', async (bodyMode) => {
     await using upstream = await start(`${LARGE}first`);
     jest.useFakeTimers();
-    const { body } = await upstream.call();
+    const { body } = await upstream.call({ bodyMode });
     expect(jest.getTimerCount()).toBe(0);
     if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
     await body.reader?.cancel();

@@ -31,20 +31,15 @@ describe('ReaderAllowance', () => {
   }
 
   it.each([
-    ['takes nothing', 64 * KiB, 9999, 60],
-    ['takes nothing of a large chunk', 512 * KiB, 9999, 256],
-    ['takes a chunk of 1 KiB every minute', KiB, 59, 61],
-    ['takes half of the least rate', 64 * KiB, 64, 60],
-  ])('is spent by a reader that %s', async (_, chunkBytes, secondsForAChunk, seconds) => {
+    ['nothing', 64 * KiB, 9999, 60],
+    ['nothing of a large chunk', 512 * KiB, 9999, 256],
+    ['1 KiB every minute', KiB, 59, 61],
+    ['half of the least rate', 64 * KiB, 64, 60],
+    ['64 KiB in 31 s', 64 * KiB, 31, undefined],
+    ['512 KiB in 255 s', 512 * KiB, 255, undefined],
+    ['4 KiB in 2 s', 4 * KiB, 2, undefined],
+  ])('of a reader that takes %s lasts its time', async (_, chunkBytes, secondsForAChunk, seconds) => {
     expect(await spentAfter(chunkBytes, secondsForAChunk)).toBe(seconds);
-  });
-
-  it.each([
-    ['64 KiB in 31 s', 64 * KiB, 31],
-    ['512 KiB in 255 s', 512 * KiB, 255],
-    ['4 KiB in 2 s', 4 * KiB, 2],
-  ])('lasts for a reader that takes %s', async (_, chunkBytes, secondsForAChunk) => {
-    expect(await spentAfter(chunkBytes, secondsForAChunk)).toBeUndefined();
   });
 
   it('is full again after chunks that were read at once', async () => {
@@ -80,16 +75,14 @@ describe('observe()', () => {
     void end.then(() => {
       seen.hasEnded = true;
     });
-    const sizes: number[] = [];
-    const chunks: Uint8Array[] = [];
     /** The connection to a client that reads at once, until `isReading` is false. */
     const sink = {
-      sizes,
-      chunks,
+      sizes: [] as number[],
+      chunks: [] as Uint8Array[],
       isReading: true,
       write: (chunk: Uint8Array) => {
-        sizes.push(chunk.byteLength);
-        chunks.push(chunk);
+        sink.sizes.push(chunk.byteLength);
+        sink.chunks.push(chunk);
         return sink.isReading ? chunk.byteLength : new Promise<number>(() => {});
       },
       end: mock(() => 0),
@@ -105,6 +98,7 @@ describe('observe()', () => {
       seen,
       push: (bytes: number) => controller?.enqueue(new Uint8Array(bytes)),
       close: () => controller?.close(),
+      breakOff: () => controller?.error(new Error('reset')),
     };
   }
 
@@ -163,6 +157,16 @@ describe('observe()', () => {
     expect(seen).toMatchObject({ isCancelled: true, hasEnded: true });
     expect(record).toMatchObject({ clientGone: 'streaming', brokenBody: false, bytes: KiB });
     expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('does not call a paid body broken that breaks off after its client has disconnected', async () => {
+    const { cancel, record, seen, breakOff } = observed('paid');
+    await settle();
+    await cancel();
+    breakOff();
+    await settle();
+    expect(seen).toMatchObject({ isCancelled: false, hasEnded: true });
+    expect(record).toMatchObject({ clientGone: 'streaming', brokenBody: false, cause: undefined });
   });
 
   it('cancels a paid body when its upstream was silent until the connection was cut', async () => {

@@ -1,85 +1,139 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
-import { PROXIED_METHODS } from '../../support/routes.ts';
+import { GENERATE, PROXIED_METHODS, PROXIED_PATH, scriptRoutes } from '../../support/routes.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
-import { envelopeMessage, ORIGIN, SIGNED_IN } from '../../support/world.ts';
+import { envelopeMessage, ORIGIN, SIGNED_IN, startWorld } from '../../support/world.ts';
 
-const ROUTES: [path: string, allow: string][] = [
-  ['/api/health', 'GET, HEAD'],
+const HEALTHY = { service: 'music-gateway', status: 'ok' };
+const HEALTH = '/api/health';
+const world = sharedWorld();
+scriptRoutes(world);
+
+async function expectRefusal(method: string, path: string, allow: string | null, cookie = SIGNED_IN) {
+  const { status, headers, body } = await rawCall(world, `${method} ${path}`, {
+    lines: ['Content-Length: 0'],
+    cookie,
+  });
+  const message = messages.en[allow === null ? 'notFound' : 'methodNotAllowed'];
+  expect([method, path, status, headers.get('allow')]).toEqual([
+    method,
+    path,
+    allow === null ? 404 : 405,
+    allow,
+  ]);
+  expect(body).toBe(method === 'HEAD' ? '' : JSON.stringify({ error: { message } }));
+  expect(headers.get('access-control-allow-origin')).toBe(ORIGIN);
+  expect(headers.get('cache-control')).toBe('no-store');
+  expect([headers.getSetCookie(), world.upstream.calls]).toEqual([[], []]);
+}
+
+describe.each([
+  [HEALTH, 'GET, HEAD'],
   ['/api/auth/idp', 'POST'],
   ['/api/auth/session', 'GET, HEAD'],
   ['/api/auth/logout', 'POST'],
   ['/api/music/models', 'GET, HEAD'],
   ['/api/music/generate', 'POST'],
-];
-const world = sharedWorld();
-
-async function expectRefusal(method: string, path: string, expected: 404 | 405, cookie = SIGNED_IN) {
-  const lines = ['Content-Length: 0'];
-  const { status, headers, body } = await rawCall(world, `${method} ${path}`, { lines, cookie });
-  const message = messages.en[expected === 404 ? 'notFound' : 'methodNotAllowed'];
-  expect(status).toBe(expected);
-  if (method === 'HEAD') expect(body).toBe('');
-  else expect(JSON.parse(body)).toEqual({ error: { message } });
-  expect(headers.get('access-control-allow-origin')).toBe(ORIGIN);
-  expect(headers.get('cache-control')).toBe('no-store');
-  expect(headers.getSetCookie()).toEqual([]);
-  expect(world.upstream.calls).toEqual([]);
-  return headers;
-}
-
-describe.each(ROUTES)('%s', (path, allow) => {
-  const others = [...PROXIED_METHODS, 'TRACE', 'CONNECT', 'PROPFIND'].filter(
-    (method) => !allow.split(', ').includes(method),
-  );
-
-  it.each(others)('refuses %s, and names its methods', async (method) => {
-    const headers = await expectRefusal(method, path, 405);
-    expect(headers.get('allow')).toBe(allow);
+])('%s', (path, allow) => {
+  it('refuses other methods, and names its own', async () => {
+    for (const method of [...PROXIED_METHODS, 'TRACE', 'CONNECT', 'PROPFIND', 'QUERY']) {
+      if (!allow.split(', ').includes(method)) await expectRefusal(method, path, allow);
+    }
   });
 
-  it.each([
-    ...[`${path}/`, `/${path}`, `${path}x`, `${path}%20`, `${path};x=1`, path.toUpperCase()],
-    ...[path.replace('/api', '/Api'), path.replace('/api', ''), path.replace('a', '%61')],
-  ])('is not found as %s', async (other) => {
-    for (const method of ['GET', 'POST']) await expectRefusal(method, other, 404);
+  it('is not found under another spelling', async () => {
+    const spellings = [`${path}/`, `/${path}`, `${path}x`, `${path}%20`, `${path};x=1`, path.toUpperCase()];
+    for (const other of [...spellings, path.replace('/api', ''), path.replace('a', '%61')]) {
+      for (const method of ['GET', 'POST']) await expectRefusal(method, other, null);
+    }
   });
 });
 
-describe('a method that the route does not have', () => {
-  it('is refused before the body is read', async () => {
-    const headers = { 'content-type': 'application/json' };
-    const call = { method: 'POST', cookie: SIGNED_IN, headers, body: '{ not JSON' };
-    const response = await world.request('/api/music/models', call);
-    expect(await envelopeMessage(response, 405)).toBe(messages.en.methodNotAllowed);
+describe('a method that a route does not have', () => {
+  it('is refused by the proxy too', async () => {
+    for (const method of ['TRACE', 'CONNECT', 'PROPFIND']) {
+      await expectRefusal(method, PROXIED_PATH, PROXIED_METHODS.join(', '));
+    }
   });
 
   it.each(['get', 'FOO', 'G\xcbT', 'G ET'])('is not taken for another: %s', async (method) => {
-    const response = await rawCall(world, `${method} /api/music/models`);
     // Bun closes the connection without a response, or refuses the request itself.
-    expect(response.status).toBeOneOf([0, 400, 405, 505]);
+    expect((await rawCall(world, `${method} /api/music/models`)).status).toBeOneOf([0, 400, 405, 505]);
     expect(world.upstream.calls).toEqual([]);
   });
 });
 
-describe('a route that does not exist', () => {
-  it.each([
-    ...['/', '/api', '/api/', '/favicon.ico', '/index.html', '/robots.txt', '/.env', '/api/unknown'],
-    ...['/api/auth', '/api/auth/', '/api/auth/unknown', '/api/auth/idp/more', '/api/music'],
-    ...['/api/music/unknown', '/api/upstream', '/v1/me', '/auth/session', '/constructor', '/__proto__'],
-    ...['/api/constructor', '/api/*', '/*', '/metrics', '/api/metrics'],
-  ])('is a 404 with the envelope, with a session and without: %s', async (path) => {
-    for (const method of PROXIED_METHODS) {
-      for (const cookie of [SIGNED_IN, '']) {
-        const headers = await expectRefusal(method, path, 404, cookie);
-        expect(headers.has('allow')).toBe(false);
-      }
+it.each([
+  ...['/', '/api', '/api/', '/favicon.ico', '/.env', '/api/unknown', '/api/auth', '/api/auth/idp/more'],
+  ...[
+    '/api/music',
+    '/api/upstream',
+    '/v1/me',
+    '/constructor',
+    '/__proto__',
+    '/api/constructor',
+    '/api/*',
+    '/metrics',
+  ],
+])('a route that does not exist is a 404 with the envelope, with a session and without: %s', async (path) => {
+  for (const method of PROXIED_METHODS) {
+    for (const cookie of [SIGNED_IN, '']) await expectRefusal(method, path, null, cookie);
+  }
+});
+
+describe('GET /api/health', () => {
+  it('names the service that is configured', async () => {
+    await using named = startWorld({ SERVICE_NAME: 'my-gateway' });
+    const response = await named.request(HEALTH, { origin: null });
+    expect(response.headers.get('content-type')).toStartWith('application/json');
+    expect([response.status, await response.json()]).toEqual([200, { service: 'my-gateway', status: 'ok' }]);
+  });
+
+  it.each([null, 'null', 'http://evil.test', ORIGIN])('responds to the origin %p', async (origin) => {
+    for (const method of ['GET', 'HEAD']) {
+      const response = await world.request(`${HEALTH}?probe=1`, { method, origin });
+      expect([response.status, await response.text()]).toEqual([
+        200,
+        method === 'GET' ? JSON.stringify(HEALTHY) : '',
+      ]);
+      expect(response.headers.get('access-control-allow-origin')).toBe(origin === ORIGIN ? ORIGIN : null);
+      expect(response.headers.get('x-content-type-options')).toBe('nosniff');
     }
   });
 
-  it('is not repeated in the response', async () => {
-    const response = await world.request('/api/<script>alert(1)</script>?secret=code');
-    expect(await envelopeMessage(response, 404)).toBe(messages.en.notFound);
-    expect(world.log).toEqual([]);
+  it.each([
+    ['', 'HTTP/1.0', ''],
+    ['', 'HTTP/1.1', 'Host: \r\n'],
+    ...['?', '?x=1', '?x=/../../y', '?/'].map((query) => [query, 'HTTP/1.1', 'Host: lb\r\n']),
+  ])('responds to a load balancer: %j %s %j', async (query = '', version = '', host = '') => {
+    const { status, body } = await rawCall(world, `GET ${HEALTH}${query}`, {
+      version,
+      host,
+      origin: '',
+      cookie: '',
+    });
+    expect([status, body]).toEqual([200, JSON.stringify(HEALTHY)]);
   });
+
+  it('is the only request without an origin rule', async () => {
+    const refused = await world.request(HEALTH, { method: 'POST', origin: null });
+    expect(await envelopeMessage(refused, 405)).toBe(messages.en.methodNotAllowed);
+    for (const path of ['/api/health/', '/API/HEALTH', '/api/health%2f', '/api/healthy']) {
+      expect((await world.request(path, { origin: null })).status).toBe(403);
+    }
+  });
+
+  it.each(['gateway.test', '[::1]', 'gateway.test:80', '', 'a b', 'user@host', 'x/y'])(
+    'does not open the path in its query, with the Host "%s"',
+    async (name) => {
+      const body = JSON.stringify(GENERATE.options.json);
+      const lines = ['Content-Type: application/json', `Content-Length: ${body.length}`];
+      const call = { host: `Host: ${name}\r\n`, origin: '', lines, body };
+      const { status } = await rawCall(world, `POST ${HEALTH}?${GENERATE.path}`, call);
+      // A Host that makes no address makes request.url relative, and Elysia would find another path in that.
+      if (/^[^ @/]+$/.test(name)) expect(status).toBe(405);
+      else expect(status).toBeWithin(400, 500);
+      expect(world.upstream.calls).toEqual([]);
+    },
+  );
 });
