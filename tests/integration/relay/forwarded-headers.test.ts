@@ -5,20 +5,16 @@ import { ACCESS_ONLY, ORIGIN } from '../../support/world.ts';
 
 const ROUTES = [proxied('GET'), PUBLIC].map((route) => ({ ...route, call: route.calls.join() }));
 
+/** The headers with these names, each with a value of its own. */
+function named(names: string): Record<string, string> {
+  return Object.fromEntries(names.split(/\s+/).map((name) => [name, `"the ${name}"; q=0.9, x`]));
+}
+
 const REQUEST_PASSES = {
-  accept: 'audio/mpeg;q=0.9',
-  'accept-encoding': 'br;q=0.9, gzip',
-  'accept-language': 'sw, en;q=0.5',
-  'cache-control': 'no-cache, max-age=0',
-  'content-encoding': 'gzip',
-  'content-type': 'text/plain; charset=x',
-  'idempotency-key': '7f0c3c5e-0000-4000-8000-000000000000',
-  'if-match': '"one", "two"',
-  'if-modified-since': 'Wed, 21 Oct 2026 07:28:00 GMT',
-  'if-none-match': 'W/"three"',
-  'if-range': '"four"',
-  'if-unmodified-since': 'Wed, 21 Oct 2026 07:28:01 GMT',
-  pragma: 'no-cache',
+  ...named(
+    'accept accept-encoding accept-language cache-control content-encoding content-type idempotency-key',
+  ),
+  ...named('if-match if-modified-since if-none-match if-range if-unmodified-since pragma'),
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
 };
 const REQUEST_DROPPED = [
@@ -38,27 +34,16 @@ const REQUEST_DROPPED = [
   ...['TE: trailers', 'Trailer: X-Trailer', 'Max-Forwards: 3', 'Connection: upgrade, x-hop', 'Upgrade: h2c'],
 ];
 const RESPONSE_PASSES = {
-  'accept-ranges': 'bytes',
-  age: '12',
-  allow: 'GET, HEAD, OPTIONS',
-  'cache-control': 'private, max-age=60',
-  'content-disposition': 'attachment; filename="a.mp3"',
-  'content-language': 'sw',
-  'content-location': 'https://cdn.test/a.json',
-  'content-range': 'bytes 0-3/10',
-  'content-type': 'audio/mpeg',
-  etag: '"abc"',
-  expires: 'Wed, 21 Oct 2026 07:28:00 GMT',
-  'last-modified': 'Wed, 21 Oct 2026 07:28:01 GMT',
-  link: '<https://docs.test/>; rel="help"',
-  location: 'https://cdn.test/a.mp3',
-  'retry-after': '120',
-  ratelimit: '"default";r=50;t=30',
-  'ratelimit-limit': '100',
-  'x-ratelimit-limit': '101',
-  'x-ratelimit-limit-requests': '102',
-  'x-generation-id': 'generation-1',
-  'x-music-creation-id': 'creation-1',
+  ...named(
+    'accept-ranges age allow cache-control content-disposition content-language content-range content-type',
+  ),
+  ...named('etag expires last-modified retry-after ratelimit ratelimit-limit x-ratelimit-limit'),
+  ...named('x-ratelimit-limit-requests x-generation-id x-music-creation-id'),
+  ...{
+    location: 'https://cdn.test/a.mp3',
+    'content-location': 'https://cdn.test/a',
+    link: '<https://docs.test/>',
+  },
 };
 const RESPONSE_DROPPED = [
   ...['Set-Cookie: svc_music_access=stolen; Path=/', 'Set-Cookie: other=1', 'Clear-Site-Data: "cookies"'],

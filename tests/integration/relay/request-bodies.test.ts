@@ -50,25 +50,21 @@ async function expectRefused(response: Response, status: number, message: string
 }
 
 // How a body is bounded and parsed: unit/request-body.test.ts and unit/request-fields.test.ts.
-describe.each(ROUTES)('a body for $name', ({ path, calls, body }) => {
-  it.each([
-    ['declared', (bytes: string) => bytes],
-    ['chunked', inChunks],
-  ])('is accepted with exactly 2 MB, and refused with more: %s', async (_, framed) => {
+it.each(ROUTES)(
+  'a body for $name is accepted with 2 MB, and refused with more',
+  async ({ path, calls, body }) => {
     const largest = body.padEnd(LIMIT_BYTES);
-    await expectRefused(await post(path, framed(`${largest} `)), 413, messages.en.bodyTooLarge);
-    const response = await post(path, framed(largest));
-    expect(response.status).toBe(200);
-    expect(world.upstream.calls).toEqual(calls);
-    if (path === PROXIED_PATH) expect(world.upstream.received[0]?.body === largest).toBeTrue();
-  });
-
-  it('of more than 2 MB is refused for its declared length alone', async () => {
-    const lines = ['Content-Type: application/json', `Content-Length: ${LIMIT_BYTES + 1}`];
-    const { status } = await rawCall(world, `POST ${path}`, { lines });
-    expect([status, world.upstream.calls]).toEqual([413, []]);
-  });
-});
+    const declared = [`Content-Type: application/json`, `Content-Length: ${LIMIT_BYTES + 1}`];
+    expect((await rawCall(world, `POST ${path}`, { lines: declared })).status).toBe(413);
+    for (const framed of [(bytes: string) => bytes, inChunks]) {
+      await expectRefused(await post(path, framed(`${largest} `)), 413, messages.en.bodyTooLarge);
+      expect((await post(path, framed(largest))).status).toBe(200);
+      expect(world.upstream.calls).toEqual(calls);
+      if (path === PROXIED_PATH) expect(world.upstream.received[0]?.body === largest).toBeTrue();
+      world.upstream.received.length = 0;
+    }
+  },
+);
 
 describe.each(ROUTES.slice(0, 2))('the JSON of $name', ({ path, calls, body }) => {
   const { bodyMalformed, bodyTooComplex, bodyNotAnObject } = messages.en;
@@ -120,19 +116,6 @@ describe('a request body', () => {
     const sent = new URLSearchParams(world.upstream.last('POST /oauth/token').body);
     expect(sent.get('code')).toBe('a +&=%é');
   });
-
-  it.each([
-    ['a chunk without a size', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
-    ['a negative length', 'Content-Length: -1', '{}'],
-    [
-      'chunks and a length',
-      'Transfer-Encoding: chunked\r\nContent-Length: 5',
-      '0\r\n\r\nGET /x HTTP/1.1\r\n\r\n',
-    ],
-  ])('is refused by the server itself with %s', async (_, framing, body) => {
-    const { status } = await rawCall(world, `POST ${PROXIED_PATH}`, { lines: [framing], body });
-    expect([status, world.upstream.calls]).toEqual([400, []]);
-  });
 });
 
 describe('the body of a proxied request', () => {
@@ -154,30 +137,26 @@ describe('the body of a proxied request', () => {
   });
 
   it.each([
-    ['declared', () => ALL_BYTES, ''],
-    ['chunked', () => inChunks(ALL_BYTES), ''],
-    ['encoded', () => ALL_BYTES, 'gzip'],
-  ])('keeps every byte, also when it is sent again after a refresh: %s', async (_, body, coding) => {
-    const bodies: Uint8Array[] = [];
+    ['declared', () => ALL_BYTES],
+    ['chunked', () => inChunks(ALL_BYTES)],
+  ])('keeps every byte and its encoding, also when it is sent again after a refresh: %s', async (_, body) => {
+    const bodies: (Uint8Array | string | null)[] = [];
     await using upstream = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
       routes: {
         '/v1/upload': async (request) => {
-          bodies.push(await request.bytes());
-          const status = bodies.length === 1 ? 401 : 201;
-          return new Response(request.headers.get('content-encoding'), { status });
+          bodies.push(await request.bytes(), request.headers.get('content-encoding'));
+          return new Response(null, { status: bodies.length === 2 ? 401 : 201 });
         },
         '/v1/auth/refresh': Response.json({ access_token: 'access-2', refresh_token: 'refresh-2' }),
       },
     });
     await using own = startWorld({ UPSTREAM_URL: upstream.url.href });
-    const headers = { 'content-type': 'x/y', ...(coding && { 'content-encoding': coding }) };
+    const headers = { 'content-type': 'x/y', 'content-encoding': 'gzip' };
     const call = { method: 'PUT', cookie: SIGNED_IN, headers, body: body() };
-    const response = await own.request('/api/upstream/v1/upload', call);
-    expect(response.status).toBe(201);
-    expect(await response.text()).toBe(coding);
-    expect(bodies).toEqual([ALL_BYTES, ALL_BYTES]);
+    expect((await own.request('/api/upstream/v1/upload', call)).status).toBe(201);
+    expect(bodies).toEqual([ALL_BYTES, 'gzip', ALL_BYTES, 'gzip']);
   });
 });
 
@@ -185,11 +164,8 @@ describe('a GET or HEAD', () => {
   it.each([`GET ${PROXIED_PATH}`, `HEAD ${PROXIED_PATH}`, `GET ${PUBLIC.path}`])(
     'with a body is refused, and the connection closed: %s',
     async (start) => {
-      for (const [line, sent] of [
-        ['Content-Length: 5', 'hello'],
-        ['Transfer-Encoding: chunked', '0\r\n\r\n'],
-      ] as const) {
-        const { status, headers, body } = await rawCall(world, start, { lines: [line], body: sent });
+      for (const line of ['Content-Length: 5', 'Transfer-Encoding: chunked']) {
+        const { status, headers, body } = await rawCall(world, start, { lines: [line], body: '0\r\n\r\n' });
         expect([status, headers.get('connection'), world.upstream.calls]).toEqual([400, 'close', []]);
         if (!start.startsWith('HEAD')) expect(body).toContain(messages.en.bodyNotAllowed);
       }
@@ -198,12 +174,8 @@ describe('a GET or HEAD', () => {
   );
 
   it('with a body is refused for the missing session first, and is forwarded with a length of 0', async () => {
-    const without = await rawCall(world, `GET ${PROXIED_PATH}`, {
-      cookie: '',
-      lines: ['Content-Length: 5'],
-      body: 'hello',
-    });
-    expect([without.status, world.upstream.calls]).toEqual([401, []]);
+    const stranger = { cookie: '', lines: ['Content-Length: 5'], body: 'hello' };
+    expect((await rawCall(world, `GET ${PROXIED_PATH}`, stranger)).status).toBe(401);
     expect((await rawCall(world, `GET ${PROXIED_PATH}`, { lines: ['Content-Length: 0'] })).status).toBe(200);
     expect(world.upstream.calls).toEqual(['GET /v1/library']);
   });

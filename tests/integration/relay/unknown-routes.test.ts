@@ -2,28 +2,20 @@ import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { GENERATE, PROXIED_METHODS, PROXIED_PATH, scriptRoutes } from '../../support/routes.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
-import { envelopeMessage, ORIGIN, SIGNED_IN, startWorld } from '../../support/world.ts';
+import { ORIGIN, SIGNED_IN, startWorld } from '../../support/world.ts';
 
-const HEALTHY = { service: 'music-gateway', status: 'ok' };
+const HEALTHY = '{"service":"music-gateway","status":"ok"}';
 const HEALTH = '/api/health';
 const world = sharedWorld();
 scriptRoutes(world);
 
 async function expectRefusal(method: string, path: string, allow: string | null, cookie = SIGNED_IN) {
-  const { status, headers, body } = await rawCall(world, `${method} ${path}`, {
-    lines: ['Content-Length: 0'],
-    cookie,
-  });
+  const call = { lines: ['Content-Length: 0'], cookie };
+  const { status, headers, body } = await rawCall(world, `${method} ${path}`, call);
   const message = messages.en[allow === null ? 'notFound' : 'methodNotAllowed'];
-  expect([method, path, status, headers.get('allow')]).toEqual([
-    method,
-    path,
-    allow === null ? 404 : 405,
-    allow,
-  ]);
+  expect([method, path, status]).toEqual([method, path, allow === null ? 404 : 405]);
   expect(body).toBe(method === 'HEAD' ? '' : JSON.stringify({ error: { message } }));
-  expect(headers.get('access-control-allow-origin')).toBe(ORIGIN);
-  expect(headers.get('cache-control')).toBe('no-store');
+  expect([headers.get('allow'), headers.get('cache-control')]).toEqual([allow, 'no-store']);
   expect([headers.getSetCookie(), world.upstream.calls]).toEqual([[], []]);
 }
 
@@ -63,21 +55,12 @@ describe('a method that a route does not have', () => {
   });
 });
 
-it.each([
-  ...['/', '/api', '/api/', '/favicon.ico', '/.env', '/api/unknown', '/api/auth', '/api/auth/idp/more'],
-  ...[
-    '/api/music',
-    '/api/upstream',
-    '/v1/me',
-    '/constructor',
-    '/__proto__',
-    '/api/constructor',
-    '/api/*',
-    '/metrics',
-  ],
-])('a route that does not exist is a 404 with the envelope, with a session and without: %s', async (path) => {
-  for (const method of PROXIED_METHODS) {
-    for (const cookie of [SIGNED_IN, '']) await expectRefusal(method, path, null, cookie);
+it('a route that does not exist is a 404 with the envelope, with a session and without', async () => {
+  const paths = `/ /api /api/ /favicon.ico /.env /api/unknown /api/auth /api/auth/idp/more /api/music /api/upstream
+    /v1/me /constructor /__proto__ /api/constructor /api/* /metrics /api/<script>`;
+  for (const path of paths.split(/\s+/)) {
+    for (const method of PROXIED_METHODS)
+      await expectRefusal(method, path, null, method === 'GET' ? '' : SIGNED_IN);
   }
 });
 
@@ -89,51 +72,41 @@ describe('GET /api/health', () => {
     expect([response.status, await response.json()]).toEqual([200, { service: 'my-gateway', status: 'ok' }]);
   });
 
-  it.each([null, 'null', 'http://evil.test', ORIGIN])('responds to the origin %p', async (origin) => {
+  it.each([null, 'http://evil.test', ORIGIN])('responds to the origin %p', async (origin) => {
     for (const method of ['GET', 'HEAD']) {
       const response = await world.request(`${HEALTH}?probe=1`, { method, origin });
-      expect([response.status, await response.text()]).toEqual([
-        200,
-        method === 'GET' ? JSON.stringify(HEALTHY) : '',
-      ]);
+      expect(response.status).toBe(200);
+      expect(await response.text()).toBe(method === 'GET' ? HEALTHY : '');
       expect(response.headers.get('access-control-allow-origin')).toBe(origin === ORIGIN ? ORIGIN : null);
-      expect(response.headers.get('x-content-type-options')).toBe('nosniff');
     }
   });
 
   it.each([
     ['', 'HTTP/1.0', ''],
     ['', 'HTTP/1.1', 'Host: \r\n'],
-    ...['?', '?x=1', '?x=/../../y', '?/'].map((query) => [query, 'HTTP/1.1', 'Host: lb\r\n']),
+    ...['?', '?x=/../../y', '?/'].map((query) => [query, 'HTTP/1.1', 'Host: lb\r\n']),
   ])('responds to a load balancer: %j %s %j', async (query = '', version = '', host = '') => {
-    const { status, body } = await rawCall(world, `GET ${HEALTH}${query}`, {
-      version,
-      host,
-      origin: '',
-      cookie: '',
-    });
-    expect([status, body]).toEqual([200, JSON.stringify(HEALTHY)]);
+    const call = { version, host, origin: '', cookie: '' };
+    const { status, body } = await rawCall(world, `GET ${HEALTH}${query}`, call);
+    expect([status, body]).toEqual([200, HEALTHY]);
   });
 
   it('is the only request without an origin rule', async () => {
-    const refused = await world.request(HEALTH, { method: 'POST', origin: null });
-    expect(await envelopeMessage(refused, 405)).toBe(messages.en.methodNotAllowed);
     for (const path of ['/api/health/', '/API/HEALTH', '/api/health%2f', '/api/healthy']) {
       expect((await world.request(path, { origin: null })).status).toBe(403);
     }
+    expect((await world.request(HEALTH, { method: 'POST', origin: null })).status).toBe(405);
   });
 
-  it.each(['gateway.test', '[::1]', 'gateway.test:80', '', 'a b', 'user@host', 'x/y'])(
-    'does not open the path in its query, with the Host "%s"',
-    async (name) => {
-      const body = JSON.stringify(GENERATE.options.json);
-      const lines = ['Content-Type: application/json', `Content-Length: ${body.length}`];
+  // A Host that makes no address makes request.url relative, and Elysia would find another path in that.
+  it('does not open the path in its query, whatever the Host', async () => {
+    const body = JSON.stringify(GENERATE.options.json);
+    const lines = ['Content-Type: application/json', `Content-Length: ${body.length}`];
+    for (const name of ['gateway.test', '[::1]', 'gateway.test:80', '', 'a b', 'user@host', 'x/y']) {
       const call = { host: `Host: ${name}\r\n`, origin: '', lines, body };
       const { status } = await rawCall(world, `POST ${HEALTH}?${GENERATE.path}`, call);
-      // A Host that makes no address makes request.url relative, and Elysia would find another path in that.
-      if (/^[^ @/]+$/.test(name)) expect(status).toBe(405);
-      else expect(status).toBeWithin(400, 500);
+      expect([name, status]).toEqual([name, /^[^ @/]+$/.test(name) ? 405 : 400]);
       expect(world.upstream.calls).toEqual([]);
-    },
-  );
+    }
+  });
 });
