@@ -10,69 +10,39 @@ function named(names: string): Record<string, string> {
   return Object.fromEntries(names.split(/\s+/).map((name) => [name, `"the ${name}"; q=0.9, x`]));
 }
 
+function linesOf(headers: Record<string, string>): string[] {
+  return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+}
+
 const REQUEST_PASSES = {
-  ...named(
-    'accept accept-encoding accept-language cache-control content-encoding content-type idempotency-key',
-  ),
-  ...named('if-match if-modified-since if-none-match if-range if-unmodified-since pragma'),
+  ...named(`accept accept-encoding accept-language cache-control content-encoding content-type idempotency-key
+    if-match if-modified-since if-none-match if-range if-unmodified-since pragma`),
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
 };
-const REQUEST_DROPPED = [
-  ...[
-    'Authorization: Bearer chosen-by-the-client',
-    'Referer: http://studio.test/page',
-    'User-Agent: browser',
-  ],
-  ...['Forwarded: for=10.0.0.1;host=evil.test', 'X-Forwarded-For: 10.0.0.1', 'X-Real-IP: 10.0.0.1'],
-  ...[
-    'X-Forwarded-Host: evil.test',
-    'X-Original-URL: /admin',
-    'X-HTTP-Method-Override: DELETE',
-    'X-Random: x',
-  ],
-  ...['Sec-Fetch-Site: cross-site', 'Keep-Alive: timeout=5', 'Proxy-Authorization: Basic eDp5', 'X-Hop: 1'],
-  ...['TE: trailers', 'Trailer: X-Trailer', 'Max-Forwards: 3', 'Connection: upgrade, x-hop', 'Upgrade: h2c'],
-];
+const REQUEST_DROPPED = linesOf({
+  ...named(`authorization referer user-agent forwarded x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip
+    x-original-url x-http-method-override x-random sec-fetch-site keep-alive proxy-authorization proxy-connection te
+    trailer max-forwards http2-settings x-hop`),
+  ...{ upgrade: 'h2c', connection: 'upgrade, x-hop' },
+});
 const RESPONSE_PASSES = {
-  ...named(
-    'accept-ranges age allow cache-control content-disposition content-language content-range content-type',
-  ),
-  ...named('etag expires last-modified retry-after ratelimit ratelimit-limit x-ratelimit-limit'),
-  ...named('x-ratelimit-limit-requests x-generation-id x-music-creation-id'),
+  ...named(`accept-ranges age allow cache-control content-disposition content-language content-range content-type etag
+    expires last-modified retry-after ratelimit ratelimit-limit x-ratelimit-limit x-ratelimit-limit-requests
+    x-generation-id x-music-creation-id`),
   ...{
-    location: 'https://cdn.test/a.mp3',
-    'content-location': 'https://cdn.test/a',
+    location: 'https://cdn.test/a',
+    'content-location': 'https://cdn.test/b',
     link: '<https://docs.test/>',
   },
 };
-const RESPONSE_DROPPED = [
-  ...['Set-Cookie: svc_music_access=stolen; Path=/', 'Set-Cookie: other=1', 'Clear-Site-Data: "cookies"'],
-  ...[
-    'Access-Control-Allow-Origin: *',
-    'Access-Control-Allow-Methods: TRACE',
-    'X-Rate-Limit: 1',
-    'X-Random: x',
-  ],
-  ...['Access-Control-Expose-Headers: Set-Cookie', 'Cross-Origin-Resource-Policy: cross-origin', 'X-Hop: 1'],
-  ...[
-    'Content-Security-Policy: default-src *',
-    'Content-Security-Policy-Report-Only: default-src *',
-    'NEL: {}',
-  ],
-  ...[
-    'Keep-Alive: timeout=5',
-    'Proxy-Authenticate: Basic',
-    'Refresh: 0; url=https://evil.test/',
-    'Server: u/1',
-  ],
-  ...['Service-Worker-Allowed: /', 'SourceMap: /map', 'Strict-Transport-Security: max-age=1', 'Upgrade: h2c'],
-  ...[
-    'Trailer: X-Trailer',
-    'Via: 1.1 u',
-    'X-Content-Type-Options: off',
-    'WWW-Authenticate: Bearer realm="u"',
-  ],
-];
+const RESPONSE_DROPPED = linesOf({
+  ...named(`set-cookie clear-site-data access-control-allow-origin access-control-allow-methods
+    access-control-expose-headers access-control-allow-private-network cross-origin-resource-policy
+    content-security-policy content-security-policy-report-only nel keep-alive proxy-authenticate refresh server
+    service-worker-allowed sourcemap strict-transport-security trailer via x-content-type-options www-authenticate
+    x-powered-by x-random x-rate-limit x-request-id x-hop`),
+  connection: 'close, X-Hop',
+});
 /** What the gateway itself puts on every relayed response. */
 const OWN = [
   ...['access-control-allow-credentials', 'access-control-allow-origin', 'access-control-expose-headers'],
@@ -82,10 +52,6 @@ const OWN = [
 /** The headers that a script may read. */
 function exposed({ headers }: Response): string[] {
   return (headers.get('access-control-expose-headers') ?? '').toLowerCase().split(', ').toSorted();
-}
-
-function linesOf(headers: Record<string, string>): string[] {
-  return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }
 
 describe.each(ROUTES)('the headers of $name', ({ name, path, call, credentials }) => {
@@ -112,7 +78,7 @@ describe.each(ROUTES)('the headers of $name', ({ name, path, call, credentials }
   });
 
   it('pass to the client as they are listed, and no other', async () => {
-    const head = ['HTTP/1.1 200 Fine', 'Connection: close, X-Hop', 'Content-Length: 4', 'Vary: Accept'];
+    const head = ['HTTP/1.1 200 Fine', 'Content-Length: 4', 'Vary: Accept'];
     const lines = [...head, ...RESPONSE_DROPPED, ...linesOf(RESPONSE_PASSES)];
     await using raw = await startRawWorld(`${lines.join('\r\n')}\r\n\r\nbody`);
     const { status, headers, body } = await rawCall(raw, `GET ${path}`);
@@ -123,7 +89,7 @@ describe.each(ROUTES)('the headers of $name', ({ name, path, call, credentials }
       'access-control-allow-credentials': 'true',
       'content-security-policy': "sandbox; default-src 'none'",
       'x-content-type-options': 'nosniff',
-      'x-request-id': expect.not.stringContaining('theirs'),
+      'x-request-id': expect.not.stringContaining('the'),
       vary: name === PUBLIC.name ? 'Origin, Accept' : 'Origin, Cookie, Accept',
     });
     expect([...headers.keys()].toSorted()).toEqual([...OWN, ...Object.keys(RESPONSE_PASSES)].toSorted());
@@ -175,9 +141,8 @@ describe('the response headers of the proxy', () => {
 
   it('are without those that Connection names', async () => {
     const head = 'HTTP/1.1 200 OK\r\nConnection: Close, ETAG\r\nConnection: x-ratelimit-used , link\r\n';
-    const lines =
-      'ETag: "one"\r\nX-RateLimit-Used: 3\r\nLink: </v1/>\r\nExpires: 0\r\nVary: a\r\nvary: b\r\n';
-    await using raw = await startRawWorld(`${head}${lines}Content-Length: 4\r\n\r\nbody`);
+    const lines = 'ETag: "one"\r\nX-RateLimit-Used: 3\r\nLink: </v1/>\r\nExpires: 0\r\nVary: a\r\nvary: b';
+    await using raw = await startRawWorld(`${head}${lines}\r\nContent-Length: 4\r\n\r\nbody`);
     const response = await raw.request(PROXIED_PATH, { cookie: ACCESS_ONLY });
     for (const name of ['etag', 'x-ratelimit-used', 'link']) expect(response.headers.has(name)).toBe(false);
     expect(response.headers.get('expires')).toBe('0');
@@ -206,24 +171,21 @@ describe('the response headers of the proxy', () => {
   });
 
   // How addresses are mapped: unit/mapped-addresses.test.ts.
-  it.each([201, 301, 302, 303, 307, 308])(
-    'name addresses of the gateway, and a %d is not followed',
-    async (status) => {
-      const address = `${world.upstream.upstreamUrl}/v1/x`;
-      const { status: relayed, headers } = await get(
-        { location: address, 'content-location': 'x', link: `<${address}>; rel=next, <?page=2>` },
-        status,
-      );
-      expect(relayed).toBe(status);
-      expect(Object.fromEntries(headers)).toMatchObject({
+  it('name addresses of the gateway, and no redirect is followed', async () => {
+    const address = `${world.upstream.upstreamUrl}/v1/x`;
+    const given = { location: address, 'content-location': 'x', link: `<${address}>, <?page=2>` };
+    for (const status of [201, 301, 302, 303, 307, 308]) {
+      const response = await get(given, status);
+      expect(response.status).toBe(status);
+      expect(Object.fromEntries(response.headers)).toMatchObject({
         location: '/api/upstream/v1/x',
         'content-location': '/api/upstream/v1/x',
-        link: '</api/upstream/v1/x>; rel=next, </api/upstream/v1/library?page=2>',
+        link: '</api/upstream/v1/x>, </api/upstream/v1/library?page=2>',
       });
-      const away = (await get({ location: '/admin', 'content-location': '/base', link: 'no link' })).headers;
-      for (const name of ['location', 'content-location', 'link']) expect(away.has(name)).toBe(false);
-    },
-  );
+    }
+    const { headers } = await get({ location: '/admin', 'content-location': '/base', link: 'no link' });
+    expect(Object.keys(given).filter((name) => headers.has(name))).toEqual([]);
+  });
 
   it.each(['http://127.0.0.1', 'HTTP://127.1'])('know their upstream as %s', async (base) => {
     const moved = 'HTTP/1.1 302 Found\r\nLocation: /v1/elsewhere\r\nContent-Length: 0\r\n\r\n';
