@@ -10,7 +10,7 @@ import {
 } from '../../support/session-calls.ts';
 import { REFRESH_ONLY, SIGNED_IN, startWorld } from '../../support/world.ts';
 
-// What a session check relays: relay/buffered-response.test.ts; how it fails: relay/every-route.test.ts.
+// What a session check relays: relay/relayed-responses.test.ts; how it fails: relay/every-route.test.ts.
 describe('GET /api/auth/session without a session', () => {
   const OTHERS = 'svc_music=x; SVC_MUSIC_ACCESS=access-1; xsvc_music_refresh=refresh-1';
 

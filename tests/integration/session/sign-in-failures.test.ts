@@ -96,7 +96,7 @@ describe('POST /api/auth/idp when the upstream refuses', () => {
   });
 });
 
-// When the provider is away or late: relay/every-route.test.ts; when the upstream is late: relay/deadlines.test.ts.
+// When a server is away or late: relay/every-route.test.ts.
 describe('POST /api/auth/idp when a server fails', () => {
   it.each<[what: string, setting: string, bytes: string, reason: MessageKey, calls: string[]]>([
     [
