@@ -110,7 +110,8 @@ describe('fetchUpstream()', () => {
 
   it.each<[what: string, line: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
     ['is a redirect instead of a track', '302 Found', { bodyMode: 'begun' }, 502, 'http_protocol_error'],
-    ['has a status that HTTP does not have', '600 Odd', {}, 502, 'http_protocol_error'],
+    ['has a status below those of HTTP', '099 Odd', {}, 502, 'http_protocol_error'],
+    ['has a status above those of HTTP', '600 Odd', {}, 502, 'http_protocol_error'],
     ['has no room', '200 OK', { bodyMode: 'buffered', admitLarge: noRoom }, 503, 'connection_limit_reached'],
   ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {
     await using upstream = await start(`HTTP/1.1 ${line}\r\nContent-Length: 100000\r\n\r\nsome`);
