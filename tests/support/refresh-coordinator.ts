@@ -3,14 +3,12 @@
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
-import { type Clock, systemClock } from '../../src/gateway/refresh/clock.ts';
+import type { Clock } from '../../src/gateway/refresh/clock.ts';
 import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
-import { RedisConnection, type RedisObserver } from '../../src/gateway/refresh/redis-connection.ts';
-import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import { UpstreamApi } from '../../src/gateway/upstream/upstream-api.ts';
-import type { ScriptedUpstream } from './scripted-upstream.ts';
+import type { TokenPair } from '../../src/gateway/upstream/token-pair.ts';
+import { type RefreshVerdict, UpstreamApi } from '../../src/gateway/upstream/upstream-api.ts';
 import { testSettings } from './world.ts';
 
 /** What tests write to a store. */
@@ -28,40 +26,45 @@ export function newRequestRecord(): RequestRecord {
   return new RequestRecord(new Request('http://gateway.test'));
 }
 
-export function refreshCoordinatorOver(
-  store: ReplayStore,
-  { upstreamUrl, identityProviderUrl }: ScriptedUpstream,
-  environment: Environment = {},
-  clock: Clock = systemClock,
-): RefreshCoordinator {
-  const addresses = { UPSTREAM_URL: upstreamUrl, IDP_URL: identityProviderUrl };
-  const settings = testSettings({ ...addresses, ...environment });
-  return new RefreshCoordinator(settings, store, new UpstreamApi(settings, new Admission(settings)), clock);
+/** Remembers the refresh tokens with which it was asked to refresh and to sign out. */
+export class StubUpstream {
+  readonly refreshed: string[] = [];
+  readonly signedOut: string[] = [];
+  /** What the next refreshes get. */
+  verdict: () => RefreshVerdict | Promise<RefreshVerdict> = () => renewed(2);
+
+  /** A coordinator that asks this upstream. */
+  coordinator(store: ReplayStore, clock: Clock, environment: Environment = {}): RefreshCoordinator {
+    const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
+    const settings = testSettings({ ...addresses, ...environment });
+    const calls = {
+      refresh: async (refreshToken: string) => {
+        this.refreshed.push(refreshToken);
+        return this.verdict();
+      },
+      signOut: async ({ refreshToken }: Pick<TokenPair, 'refreshToken'>) => {
+        this.signedOut.push(refreshToken);
+        return 204;
+      },
+    };
+    const api = Object.assign(new UpstreamApi(settings, new Admission(settings)), calls);
+    return new RefreshCoordinator(settings, store, api, clock);
+  }
 }
 
-/** Lets every command take its time, so that a busy machine is not taken for a Redis that is down. */
-export const PATIENT: Clock = { ...systemClock, every: () => () => {} };
-
-export function redisStoreAt(
-  url: string,
-  observer: Partial<RedisObserver> = {},
-  clock: Clock = systemClock,
-): RedisReplayStore {
-  return new RedisReplayStore(
-    new RedisConnection(url, { onDown: () => {}, onUp: () => {}, ...observer }, clock),
-    newLedger(),
-    () => clock.now(),
-  );
+/** The pair with this refresh token, such as `t2`. */
+export function renewed(generation: number, expiresInSeconds = 900): RefreshVerdict {
+  const pair = { accessToken: `a${generation}`, refreshToken: `t${generation}`, expiresInSeconds };
+  return { kind: 'renewed', pair };
 }
 
 /** A clock that a test advances; what is due then runs in its order. */
 export class ManualClock implements Clock {
   readonly #timers = new Set<{ at: number; readonly everyMs: number; readonly work: () => void }>();
-  #now = Date.now();
+  #now = Date.UTC(2030, 0, 1);
 
-  now(): number {
-    return this.#now;
-  }
+  /** Bound, so that it can be passed on. */
+  readonly now = (): number => this.#now;
 
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {

@@ -5,6 +5,7 @@ import { chmod, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { makeCertificate } from './certificate.ts';
+import { PATIENT_WITH_REDIS } from './patient-redis-option.ts';
 import { SANDBOX_CLIENT } from './sandbox-account.ts';
 import { ORIGIN } from './world.ts';
 
@@ -32,6 +33,7 @@ export async function furnish(root: string, { port, sandbox }: { port: number; s
     ALLOWED_ORIGINS: ORIGIN,
     COOKIE_KEYS: randomBytes(32).toString('base64url'),
     REDIS_URL_FILE: `${root}/etc/music-gateway/redis-url`,
+    BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
   await Bun.write(settings.REDIS_URL_FILE, `redis+unix://${root}/redis.sock\n`);
   await writeSettings(`${root}/etc/music-gateway`, port, settings);

@@ -119,10 +119,6 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     },
     /** What an instance has logged. */
     log,
-    async missedRedis() {
-      const logs = await Promise.all(INSTANCES.map(log));
-      return logs.some((text) => text.includes('Redis cannot be used'));
-    },
     /** A release of its own, with this source. */
     async release(source: string) {
       const folder = await mkdtemp(`${root}/release-`);

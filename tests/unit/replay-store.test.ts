@@ -8,17 +8,15 @@ import { ENDED, LEASE, REJECTED, RENEWAL } from '../support/refresh-coordinator.
 
 /** Room for 350 facts without text, and for 50 that strangers can cause. */
 const BYTES = 400 * FACT_BYTES;
+const ISSUED: Fact = { kind: 'issued', detail: '' };
 
 /** A store whose clock a test sets. */
 function start() {
   const time = { now: 0 };
   const ledger = new Budget(12 * BYTES);
   const evicted: string[] = [];
-  const store = new MemoryReplayStore(
-    ledger,
-    () => time.now,
-    (key) => evicted.push(key),
-  );
+  const onEvicted = (key: string) => evicted.push(key);
+  const store = new MemoryReplayStore(ledger, () => time.now, onEvicted);
   const write = (key: string, to: Fact | undefined, lifetimeMs = 60_000, from?: Fact) =>
     store.swap(key, from, to, lifetimeMs);
   const kind = async (key: string) => (await store.get(key))?.kind;
@@ -29,7 +27,7 @@ function start() {
       await (record.kind === 'ended' ? store.keepHere(key, record, 60_000) : write(key, record));
     }
   };
-  return { time, ledger, evicted, store, write, kind, fill };
+  return { time, ledger, evicted, write, kind, fill };
 }
 
 describe('MemoryReplayStore', () => {
@@ -37,12 +35,9 @@ describe('MemoryReplayStore', () => {
     const { time, write, kind } = start();
     expect(await write('key', LEASE)).toEqual({ isWritten: true });
     time.now = 10;
-    const before = { ...LEASE, writtenAt: 0 };
-    expect(await write('key', RENEWAL)).toEqual({ isWritten: false, before });
-    expect(await write('key', RENEWAL, 1000, { ...LEASE, detail: 'other' })).toEqual({
-      isWritten: false,
-      before,
-    });
+    const refused = { isWritten: false, before: { ...LEASE, writtenAt: 0 } };
+    expect(await write('key', RENEWAL)).toEqual(refused);
+    expect(await write('key', RENEWAL, 1000, { ...LEASE, detail: 'other' })).toEqual(refused);
     expect(await write('absent', RENEWAL, 1000, LEASE)).toEqual({ isWritten: false, before: undefined });
     expect(await write('key', RENEWAL, 1000, LEASE)).toEqual({ isWritten: true });
     expect(await kind('key')).toBe('renewed');
@@ -50,22 +45,15 @@ describe('MemoryReplayStore', () => {
     expect(await kind('key')).toBeUndefined();
   });
 
-  it('forgets a record when its lifetime is over', async () => {
-    const { time, write, kind } = start();
-    await write('key', RENEWAL, 1000);
-    time.now = 999;
-    expect(await kind('key')).toBe('renewed');
-    time.now = 1000;
-    expect(await kind('key')).toBeUndefined();
-    expect(await write('key', LEASE)).toEqual({ isWritten: true });
-  });
-
-  it('frees the memory of what has expired', async () => {
-    const { time, ledger, write, fill } = start();
+  it('forgets a record when its lifetime is over, and frees its memory', async () => {
+    const { time, ledger, kind, write, fill } = start();
     await fill('key', 20, RENEWAL);
     expect(ledger.inUse).toBe(20 * FACT_BYTES);
+    time.now = 59_999;
+    expect(await kind('key-0')).toBe('renewed');
     time.now = 60_000;
-    await write('new', RENEWAL);
+    expect(await kind('key-0')).toBeUndefined();
+    expect(await write('key-0', LEASE)).toEqual({ isWritten: true });
     expect(ledger.inUse).toBe(FACT_BYTES);
   });
 
@@ -87,9 +75,8 @@ describe('MemoryReplayStore', () => {
 
   it('takes no more than 64 MB of a large ledger, because Redis keeps as much for each instance', async () => {
     const store = new MemoryReplayStore(new Budget(1024 ** 4));
-    const detail = 'x'.repeat(1024 ** 2);
-    for (let index = 0; index < 64; index++)
-      await store.swap(`key-${index}`, undefined, { ...RENEWAL, detail }, 60_000);
+    const large = { ...RENEWAL, detail: 'x'.repeat(1024 ** 2) };
+    for (let index = 0; index < 64; index++) await store.swap(`key-${index}`, undefined, large, 60_000);
     // Seven eighths of it, because strangers cannot cause a renewal.
     expect(await store.get('key-8')).toBeUndefined();
     expect((await store.get('key-9'))?.kind).toBe('renewed');
@@ -97,7 +84,7 @@ describe('MemoryReplayStore', () => {
 
   it('counts a record that is written again as the newest', async () => {
     const { write, kind, fill, evicted } = start();
-    await write('mark', { kind: 'issued', detail: '' });
+    await write('mark', ISSUED);
     await fill('key', 349, RENEWAL);
     await write('key-0', { ...RENEWAL, detail: 'b' }, 60_000, RENEWAL);
     await fill('new', 2, RENEWAL);
@@ -107,13 +94,10 @@ describe('MemoryReplayStore', () => {
 
   it('evicts nothing that has worked for what strangers can cause', async () => {
     const { write, kind, fill } = start();
-    await write('renewed', RENEWAL);
-    await write('signed out', ENDED);
-    await write('mark', { kind: 'issued', detail: '' });
+    const known = { renewed: RENEWAL, ended: ENDED, issued: ISSUED };
+    for (const [key, fact] of Object.entries(known)) await write(key, fact);
     for (const record of [REJECTED, ENDED]) await fill('made-up', 600, record);
-    expect(await kind('renewed')).toBe('renewed');
-    expect(await kind('signed out')).toBe('ended');
-    expect(await kind('mark')).toBe('issued');
+    for (const [key, fact] of Object.entries(known)) expect(await kind(key)).toBe(fact.kind);
   });
 });
 

@@ -1,19 +1,11 @@
 import { describe, expect, it } from 'bun:test';
 import { hkdfSync } from 'node:crypto';
 import { unseal } from '../../src/gateway/http/seal.ts';
-import {
-  markKey,
-  recordKey,
-  recordOf,
-  successorIn as successorAt,
-} from '../../src/gateway/refresh/record.ts';
+import { markKey, recordKey, recordOf, successorIn } from '../../src/gateway/refresh/record.ts';
 import type { Kept } from '../../src/gateway/refresh/store.ts';
 
 const PAIR = { accessToken: 'access-token', refreshToken: 'next-refresh-token', expiresInSeconds: 900 };
-
 const NOW = 1_700_000_000_000;
-
-const successorIn = (record: Kept, token: string) => successorAt(record, token, NOW);
 
 async function renewal(ageMs = 0): Promise<Kept> {
   const record = await recordOf({ kind: 'renewed', pair: PAIR }, 'spent');
@@ -24,26 +16,31 @@ async function renewal(ageMs = 0): Promise<Kept> {
 describe('the record of a renewal', () => {
   it('gives the pair back to a holder of the spent refresh token only', async () => {
     const record = await renewal();
-    expect(await successorIn(record, 'spent')).toEqual(PAIR);
+    expect(await successorIn(record, 'spent', NOW)).toEqual(PAIR);
     for (const token of ['other', PAIR.refreshToken, PAIR.accessToken, '']) {
-      expect(await successorIn(record, token)).toBeUndefined();
+      expect(await successorIn(record, token, NOW)).toBeUndefined();
     }
   });
 
-  it('gives it with the rest of the life of its access token', async () => {
-    expect(await successorIn(await renewal(40_500), 'spent')).toEqual({ ...PAIR, expiresInSeconds: 859.5 });
-    expect(await successorIn(await renewal(901_000), 'spent')).toEqual({ ...PAIR, expiresInSeconds: -1 });
-  });
+  it.each([
+    [40_500, 859.5],
+    [901_000, -1],
+  ])(
+    'gives it after %i ms with the rest of the life of its access token',
+    async (ageMs, expiresInSeconds) => {
+      expect(await successorIn(await renewal(ageMs), 'spent', NOW)).toEqual({ ...PAIR, expiresInSeconds });
+    },
+  );
 
   it('does not open when it was changed, cut or never sealed', async () => {
     const record = await renewal();
     const { detail } = record;
-    for (let at = 0; at < detail.length; at += 7) {
-      const changed = detail.slice(0, at) + (detail[at] === 'A' ? 'B' : 'A') + detail.slice(at + 1);
-      expect(await successorIn({ ...record, detail: changed }, 'spent')).toBeUndefined();
-    }
-    for (const cut of ['', detail.slice(0, 20), detail.slice(0, -2), 'nonsense']) {
-      expect(await successorIn({ ...record, detail: cut }, 'spent')).toBeUndefined();
+    const changed = Array.from({ length: Math.ceil(detail.length / 7) }, (_, index) => {
+      const at = index * 7;
+      return detail.slice(0, at) + (detail[at] === 'A' ? 'B' : 'A') + detail.slice(at + 1);
+    });
+    for (const wrong of [...changed, '', detail.slice(0, 20), detail.slice(0, -2), 'nonsense']) {
+      expect(await successorIn({ ...record, detail: wrong }, 'spent', NOW)).toBeUndefined();
     }
   });
 
@@ -65,7 +62,7 @@ describe('the record of a renewal', () => {
   });
 
   it.each(['leased', 'rejected', 'ended', 'issued'] as const)('is not one that is %s', async (kind) => {
-    expect(await successorIn({ ...(await renewal()), kind }, 'spent')).toBeUndefined();
+    expect(await successorIn({ ...(await renewal()), kind }, 'spent', NOW)).toBeUndefined();
   });
 });
 
@@ -73,10 +70,8 @@ it('a token that is issued again has no record, because it is not spent', async 
   expect(await recordOf({ kind: 'renewed', pair: PAIR }, PAIR.refreshToken)).toBeUndefined();
 });
 
-describe.each([recordKey, markKey])('%p', (keyOf) => {
-  it('is the same for the same token only, and does not show it', () => {
-    expect(keyOf('token')).toBe(keyOf('token'));
-    expect(keyOf('token')).not.toBe(keyOf('Token'));
-    expect(keyOf('token')).toMatch(/^(record|mark):[\w-]{43}$/);
-  });
+it.each([recordKey, markKey])('%p is the same for the same token only, and does not show it', (keyOf) => {
+  expect(keyOf('token')).toBe(keyOf('token'));
+  expect(keyOf('token')).not.toBe(keyOf('Token'));
+  expect(keyOf('token')).toMatch(/^(record|mark):[\w-]{43}$/);
 });

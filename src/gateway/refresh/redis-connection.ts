@@ -31,6 +31,7 @@ export class RedisConnection {
   readonly #open: (url: string) => RedisLink;
   /** Undefined while Redis counts as down. */
   #link: Promise<RedisLink> | undefined;
+  #isClosed = false;
 
   constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
     this.#url = url;
@@ -62,6 +63,14 @@ export class RedisConnection {
     }
   }
 
+  /** Ends the connection for good: no command gets a reply any more, and the observer is not called. */
+  close(): void {
+    this.#isClosed = true;
+    const link = this.#link;
+    this.#link = undefined;
+    link?.then((redis) => redis.close()).catch(() => {});
+  }
+
   async #giveUp(lost: Promise<RedisLink>, cause: unknown): Promise<void> {
     if (this.#link !== lost) return;
     this.#link = undefined;
@@ -70,9 +79,11 @@ export class RedisConnection {
     lost.then((redis) => redis.close()).catch(() => {});
     while (!this.#link) {
       await this.#clock.sleep(RETRY_MS);
+      if (this.#isClosed) return;
       const link = this.#connect();
       const isConnected = await link.then(() => true).catch(() => false);
       if (isConnected) this.#link = link;
+      if (this.#isClosed) return this.close();
     }
     this.#observer.onUp();
   }

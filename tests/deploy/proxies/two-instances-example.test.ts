@@ -1,9 +1,8 @@
-import { expect } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { eventually } from '../../support/eventually.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
 import { Crowd, User } from '../../support/simulated-users.ts';
 import { startTwoInstances, type TwoInstances } from '../../support/two-instances.ts';
-import { itWhileRedisResponds } from '../../support/while-redis-responds.ts';
 
 const REQUIREMENTS = [program('redis-server'), program('haproxy'), program('openssl'), LINUX];
 
@@ -11,7 +10,11 @@ const USERS = 24;
 const LISTENERS = 6;
 
 function itWithExample(name: string, test: (example: TwoInstances) => Promise<void>): void {
-  itWhileRedisResponds(startTwoInstances, name, test, 120_000);
+  const run = async () => {
+    await using example = await startTwoInstances();
+    await test(example);
+  };
+  it(name, run, 120_000);
 }
 
 describeWith(REQUIREMENTS, 'deploy/two-instances/run.sh', () => {

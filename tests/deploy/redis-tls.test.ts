@@ -1,0 +1,62 @@
+import { expect, it } from 'bun:test';
+import { mkdir } from 'node:fs/promises';
+import { makeCertificate } from '../support/certificate.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { startGatewayProcess } from '../support/gateway-process.ts';
+import { PATIENT_WITH_REDIS } from '../support/patient-redis-option.ts';
+import { REDIS_SERVER, RedisAdmin, startRedis } from '../support/redis.ts';
+import { describeWith, program } from '../support/requirements.ts';
+import { Rotation, SharedUpstream } from '../support/rotating-upstream.ts';
+import { cookies } from '../support/session-calls.ts';
+import { request } from '../support/world.ts';
+
+const SECRET = 'password-of-redis';
+
+describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a certificate', () => {
+  it('works alone, and with Redis from the moment when it has one that the instance trusts', async () => {
+    await using stack = new AsyncDisposableStack();
+    const port = await freePorts(1);
+    const redis = stack.use(await startRedis());
+    const admin = stack.use(new RedisAdmin(redis.url));
+    const show = async (name: string) => {
+      const [certificate, key] = ['certificate', 'key'].map((each) => `${redis.folder}/${name}/${each}.pem`);
+      const files = ['tls-cert-file', certificate, 'tls-key-file', key, 'tls-ca-cert-file', certificate];
+      await admin.send('CONFIG', [
+        'SET',
+        'tls-auth-clients',
+        'no',
+        ...files.map(String),
+        'tls-port',
+        String(port),
+      ]);
+    };
+    for (const name of ['trusted', 'other']) {
+      await mkdir(`${redis.folder}/${name}`);
+      await makeCertificate(`${redis.folder}/${name}`);
+    }
+    await show('other');
+    await admin.send('CONFIG', ['SET', 'requirepass', SECRET]);
+    const upstream = stack.use(new SharedUpstream());
+    new Rotation(upstream);
+    const lines: string[] = [];
+    const settings = {
+      UPSTREAM_URL: upstream.upstreamUrl,
+      REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}`,
+      NODE_EXTRA_CA_CERTS: `${redis.folder}/trusted/certificate.pem`,
+      BUN_OPTIONS: PATIENT_WITH_REDIS,
+    };
+    const gateway = stack.use(await startGatewayProcess(settings, (line) => lines.push(line)));
+    const visit = async (cookie: string) => {
+      expect((await request(`${gateway.url}/api/auth/session`, { cookie })).status).toBe(200);
+    };
+    await visit(cookies(1));
+    await eventually(() => gateway.said('Redis cannot be used') === 1, 'Redis not to be trusted');
+    await show('trusted');
+    await eventually(() => gateway.said('Redis can be used again') === 1, 'Redis to be trusted');
+    expect(await admin.kept()).toEqual([]);
+    await visit('svc_music_refresh=refresh-2');
+    expect(await admin.kept()).not.toEqual([]);
+    expect(lines.join('\n') + gateway.stderr()).not.toContain(SECRET);
+  });
+});
