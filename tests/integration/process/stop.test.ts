@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'bun:test';
+import { describe, expect, it } from 'bun:test';
 import { type Started, start } from '../../support/bun-run-start.ts';
 import { eventually } from '../../support/eventually.ts';
 import { isUp } from '../../support/is-up.ts';
@@ -11,46 +11,51 @@ const GENERATION = { method: 'POST', body: '{"model":"m","prompt":"p","music_len
 /** Far more than a process takes to exit that does not wait for its calls. */
 const EXIT_MS = 500;
 
-let upstream: ScriptedUpstream;
-beforeEach(() => {
-  upstream = new ScriptedUpstream();
-});
-afterEach(() => upstream.stop());
-
 function logged(level: string, msg: string) {
   return { level, time: expect.any(String), msg };
 }
 
-function refusesConnections({ url }: Started): Promise<unknown> {
-  return eventually(async () => !(await isUp(url)), 'the gateway to refuse connections');
+/** A gateway, and its upstream, which is stopped with it. */
+async function startBehind(settings: Record<string, string> = {}) {
+  const upstream = new ScriptedUpstream();
+  const gateway = await start({ ...settings, UPSTREAM_URL: upstream.upstreamUrl });
+  const dispose = async () => {
+    await gateway[Symbol.asyncDispose]();
+    await upstream.stop();
+  };
+  return { upstream, gateway, [Symbol.asyncDispose]: dispose };
 }
 
 /** A gateway that streams a body without an end. */
 async function startStreaming(settings: Record<string, string> = {}) {
+  const behind = await startBehind(settings);
   const endless = () => new ReadableStream({ start: (body) => body.enqueue(new Uint8Array(10)) });
-  upstream.on('GET /v1/endless', () => new Response(endless()));
-  const gateway = await start({ ...settings, UPSTREAM_URL: upstream.upstreamUrl });
-  const streaming = await fetch(`${gateway.url}/api/upstream/v1/endless`, { headers: HEADERS });
-  return { gateway, streaming };
+  behind.upstream.on('GET /v1/endless', () => new Response(endless()));
+  const streaming = await fetch(`${behind.gateway.url}/api/upstream/v1/endless`, { headers: HEADERS });
+  return Object.assign(behind, { streaming });
 }
 
-describe('a gateway that is stopped', () => {
+async function stop({ child, url }: Started): Promise<void> {
+  child.kill('SIGTERM');
+  await eventually(async () => !(await isUp(url)), 'the gateway to refuse connections');
+}
+
+describe.concurrent('a gateway that is stopped', () => {
   // systemd and a terminal signal the whole group, `bun run` and the gateway; others signal the first process alone.
   it.each([
     ['SIGTERM', 'the process', 1],
-    ['SIGINT', 'the process', 1],
-    ['SIGTERM', 'its group', -1],
     ['SIGINT', 'its group', -1],
   ] as const)(
     'by %s to %s refuses connections, finishes its requests and exits with 0',
     async (signal, _, sign) => {
+      await using behind = await startBehind();
+      const { upstream, gateway } = behind;
       const release = Promise.withResolvers<void>();
       upstream.on('GET /v1/me', () => release.promise.then(() => Response.json({ name: 'Ada' })));
-      await using gateway = await start({ UPSTREAM_URL: upstream.upstreamUrl });
       const session = fetch(`${gateway.url}/api/auth/session`, { headers: HEADERS });
       await upstream.arrived('GET /v1/me');
       process.kill(sign * gateway.child.pid, signal);
-      await refusesConnections(gateway);
+      await eventually(async () => !(await isUp(gateway.url)), 'the gateway to refuse connections');
       release.resolve();
       expect(await (await session).json()).toEqual({ name: 'Ada' });
       expect(await gateway.child.exited).toBe(0);
@@ -65,16 +70,16 @@ describe('a gateway that is stopped', () => {
     ['refresh', '/api/auth/session', {}, 'POST /v1/auth/refresh'],
     ['generation', '/api/music/generate', GENERATION, 'POST /v1/music'],
   ])('finishes a %s whose client has disconnected, before it exits', async (_, path, init, call) => {
+    await using behind = await startBehind();
+    const { upstream, gateway } = behind;
     const response = Promise.withResolvers<Response>();
     upstream.on('GET /v1/me', () => new Response('', { status: 401 })).on(call, () => response.promise);
-    await using gateway = await start({ UPSTREAM_URL: upstream.upstreamUrl });
     const client = new AbortController();
     const gone = fetch(gateway.url + path, { ...init, headers: HEADERS, signal: client.signal });
     await upstream.arrived(call);
     client.abort();
     await expect(gone).rejects.toThrow();
-    gateway.child.kill('SIGTERM');
-    await refusesConnections(gateway);
+    await stop(gateway);
     const { signal } = upstream.last(call);
     const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve));
     await Promise.race([aborted, Bun.sleep(EXIT_MS)]);
@@ -94,8 +99,7 @@ describe('a gateway that is stopped', () => {
     track.send(FIRST_PIECE);
     await (await ordered).body?.getReader().read();
     client.abort();
-    gateway.child.kill('SIGTERM');
-    await refusesConnections(gateway);
+    await stop(gateway);
     const closed = track.closed.then(() => 'closed');
     expect(await Promise.race([closed, Bun.sleep(EXIT_MS)])).toBeUndefined();
     expect(await track.finish()).toBe(true);
@@ -104,8 +108,9 @@ describe('a gateway that is stopped', () => {
 
   it('cuts off what takes more than the longest timeout', async () => {
     const names = ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'];
-    const short = Object.fromEntries(names.map((name) => [`TIMEOUT_${name}_MS`, '400']));
-    const { gateway, streaming } = await startStreaming(short);
+    const short = Object.fromEntries(names.map((name) => [`TIMEOUT_${name}_MS`, '1000']));
+    await using behind = await startStreaming(short);
+    const { gateway, streaming } = behind;
     gateway.child.kill('SIGTERM');
     expect(await gateway.child.exited).toBe(0);
     await expect(streaming.arrayBuffer()).rejects.toThrow();
@@ -117,7 +122,8 @@ describe('a gateway that is stopped', () => {
   });
 
   it('exits at once on a second signal', async () => {
-    const { gateway, streaming } = await startStreaming();
+    await using behind = await startStreaming();
+    const { gateway, streaming } = behind;
     gateway.child.kill('SIGTERM');
     const first = JSON.stringify('SIGTERM: no more connections; 1 requests are in flight');
     await eventually(() => JSON.stringify(gateway.lines).includes(first), 'the line of the first signal');
