@@ -21,16 +21,11 @@ const Example = Type.Object({
 const Labels = Type.Record(Type.String(), Type.String());
 const Sample = Type.Tuple([Type.Number(), Type.String()]);
 const Vector = Type.Object({ result: Type.Array(Type.Object({ metric: Labels, value: Sample })) });
-const Rules = Type.Object({
-  groups: Type.Array(
-    Type.Object({ rules: Type.Array(Type.Object({ name: Type.String(), health: Type.String() })) }),
-  ),
-});
-const Alerts = Type.Object({
-  alerts: Type.Array(Type.Object({ labels: Labels, annotations: Labels, state: Type.String() })),
-});
+const Rule = Type.Object({ name: Type.String(), health: Type.String() });
+const Rules = Type.Object({ groups: Type.Array(Type.Object({ rules: Type.Array(Rule) })) });
+const Alerts = Type.Object({ alerts: Type.Array(Type.Object({ labels: Labels, state: Type.String() })) });
 
-export interface PrometheusOptions {
+interface PrometheusOptions {
   /** Host and port of each gateway's metrics. */
   readonly targets: readonly string[];
   /** The URLs that the blackbox exporter asks for. */

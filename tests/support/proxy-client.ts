@@ -4,7 +4,7 @@ import http2 from 'node:http2';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { TlsProxy } from './tls-proxies.ts';
-import { ORIGIN } from './world.ts';
+import { ORIGIN, SIGNED_IN } from './world.ts';
 
 /** HTTP/2 over connections from one address of this machine, such as 127.0.0.2. */
 export class ProxyClient implements Disposable {
@@ -43,4 +43,17 @@ export class ProxyClient implements Disposable {
 export function connect(proxy: TlsProxy, localAddress: string, protocol: 'h2' | 'http/1.1'): tls.TLSSocket {
   const socket = net.connect({ host: '127.0.0.1', port: proxy.port, localAddress });
   return tls.connect({ socket, ca: proxy.certificate, ALPNProtocols: [protocol] });
+}
+
+/** Writes the head of a request on a connection from that address; an error of the connection only closes it. */
+export function openRequest(
+  proxy: TlsProxy,
+  localAddress: string,
+  requestLine: string,
+  headerLines: string,
+): tls.TLSSocket {
+  const socket = connect(proxy, localAddress, 'http/1.1').on('error', () => {});
+  const head = `${requestLine} HTTP/1.1\r\nHost: test\r\nOrigin: ${ORIGIN}\r\nCookie: ${SIGNED_IN}\r\n`;
+  socket.write(`${head}${headerLines}\r\n\r\n`);
+  return socket;
 }

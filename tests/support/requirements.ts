@@ -1,6 +1,6 @@
 /**
- * Tests that need more than Bun. In CI a missing program fails them; elsewhere, and where the machine itself does not
- * allow them, they are skipped, and the reason is printed.
+ * Tests that need more than Bun. With CI=true they fail where it is missing; elsewhere they are skipped, and one line at
+ * the end of a run says which.
  */
 
 import { describe, it } from 'bun:test';
@@ -8,30 +8,30 @@ import { describe, it } from 'bun:test';
 export interface Requirement {
   readonly name: string;
   readonly isMet: boolean;
-  /** Whether it can be installed, so that CI must have it. */
-  readonly isProgram: boolean;
 }
 
 /** A program on the PATH. `.ci/run` installs each of them. */
 export function program(name: string): Requirement {
-  return { name, isMet: Bun.which(name) !== null, isProgram: true };
+  return { name, isMet: Bun.which(name) !== null };
 }
 
 /** What the machine has to allow. */
 export function machine(name: string, isMet: boolean): Requirement {
-  return { name, isMet, isProgram: false };
+  return { name, isMet };
 }
 
 export const LINUX = machine('Linux', process.platform === 'linux');
 export const ROOT = machine('the rights of root', process.getuid?.() === 0);
 
+const skipped: string[] = [];
+
 /** `describe`, for tests that have these requirements. */
 export function describeWith(requirements: readonly Requirement[], name: string, tests: () => void): void {
-  const problem = problemOf(requirements);
-  if (problem === undefined) describe(name, tests);
-  else if (mustNotSkip(requirements)) describe(name, () => it('has what it needs', () => fail(problem)));
+  const missing = missingOf(requirements);
+  if (!missing) describe(name, tests);
+  else if (Bun.env['CI'] === 'true') describe(name, () => it('has what it needs', () => fail(missing)));
   else {
-    console.log(`skipped: ${name}: ${problem}`);
+    skipped.push(`${name} (${missing})`);
     describe.skip(name, tests);
   }
 }
@@ -43,24 +43,25 @@ export function itWith(
   test: () => Promise<void>,
   timeoutMs?: number,
 ): void {
-  const problem = problemOf(requirements);
-  if (problem === undefined) it(name, test, timeoutMs);
-  else if (mustNotSkip(requirements)) it(name, () => fail(problem));
+  const missing = missingOf(requirements);
+  if (!missing) it(name, test, timeoutMs);
+  else if (Bun.env['CI'] === 'true') it(name, () => fail(missing));
   else {
-    console.log(`skipped: ${name}: ${problem}`);
+    skipped.push(`${name} (${missing})`);
     it.skip(name, test);
   }
 }
 
-function problemOf(requirements: readonly Requirement[]): string | undefined {
-  const missing = requirements.filter(({ isMet }) => !isMet).map(({ name }) => name);
-  return missing.length > 0 ? `missing here: ${missing.join(', ')}` : undefined;
+/** Prints what this process has skipped, in one line. */
+export function reportSkipped(): void {
+  if (skipped.length > 0) console.log(`skipped, for what is missing here: ${skipped.join('; ')}`);
 }
 
-function mustNotSkip(requirements: readonly Requirement[]): boolean {
-  return Bun.env['CI'] === 'true' && requirements.every(({ isMet, isProgram }) => isMet || isProgram);
+function missingOf(requirements: readonly Requirement[]): string {
+  const missing = requirements.filter(({ isMet }) => !isMet);
+  return missing.map(({ name }) => name).join(', ');
 }
 
-function fail(problem: string): never {
-  throw new Error(`${problem}. With CI=true no test may be skipped.`);
+function fail(missing: string): never {
+  throw new Error(`missing here: ${missing}. With CI=true no test may be skipped.`);
 }

@@ -20,13 +20,11 @@ interface Start {
   readonly environment: Record<string, string>;
 }
 
-const MOST_LOG_CHARACTERS = 10_000;
-
 type Prepare = (folder: string, port: number, gatewayPort: number) => Promise<Start>;
 /** Texts of a configuration file, and what a test needs instead. */
 type Changes = Readonly<Record<string, string>>;
 
-/** `prepareHasty`: the same with one second instead of ten for a request's body. */
+/** `prepareHasty`: the same with a second for clients that stall, so that a test can wait for it. */
 export const TLS_PROXIES = [
   {
     program: 'nginx',
@@ -38,22 +36,15 @@ export const TLS_PROXIES = [
     program: 'haproxy',
     file: `${DEPLOY}/two-instances/haproxy.cfg`,
     prepare: haproxyWith({}),
-    prepareHasty: haproxyWith({ 'wait-for-body time 10s': 'wait-for-body time 1s' }),
+    prepareHasty: haproxyWith({
+      'wait-for-body time 10s': 'wait-for-body time 1s',
+      'timeout client 60s': 'timeout client 1s',
+    }),
   },
 ] as const;
 
-/** HAProxy that waits one second for a client that stalls, so that a test can wait for it. */
-export const prepareImpatientHaproxy = haproxyWith({ 'timeout client 60s': 'timeout client 1s' });
-
-/** HAProxy with one gateway that runs; nothing listens where the other one would. */
-export const prepareHaproxyOfOne = haproxyWith({ '"${GATEWAY_B}"': '127.0.0.1:1' });
-
-/** HAProxy that gives up root's rights, as on a machine where systemd starts it. */
-export const prepareHaproxyWithoutRoot = haproxyWith({
-  '#user haproxy': 'user nobody',
-  '#group haproxy': 'group nogroup',
-  '#chroot /var/lib/haproxy': 'chroot /usr',
-});
+/** HAProxy with one gateway. */
+export const prepareHaproxyOfOne = haproxyWith({ 'server b "${GATEWAY_B}" weight 100 check inter 1s': '' });
 
 export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
   const folder = await mkdtemp(`${tmpdir()}/tls-proxy-`);
@@ -64,16 +55,14 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
+  const errors: string[] = [];
   // Read all the time, because a proxy stalls when nothing reads its log.
-  let errors = '';
   void (async () => {
-    for await (const text of proxy.stderr.pipeThrough(new TextDecoderStream())) {
-      errors = (errors + text).slice(-MOST_LOG_CHARACTERS);
-    }
+    for await (const text of proxy.stderr.pipeThrough(new TextDecoderStream())) errors[0] ??= text;
   })();
   const health = `https://127.0.0.1:${port}/api/health`;
   const isUp = async () => {
-    if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${errors}`);
+    if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${errors[0]}`);
     return (await fetch(health, { tls: { ca: certificate } }).catch(() => undefined))?.ok;
   };
   await eventually(isUp, `${command[0]} to pass requests on`);

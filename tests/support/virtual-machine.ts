@@ -1,30 +1,26 @@
-/** One machine as `deploy/README.md` describes it: HAProxy, a Redis on a socket, and music-gateway@a or @b. */
+/** One machine as `deploy/README.md` describes it: HAProxy, a Redis on a socket, and the gateways a and b. */
 
-import { readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { makeCertificate } from './certificate.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
+import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
 import { commandHaproxy, readStatistics } from './haproxy.ts';
 import { LINUX, program } from './requirements.ts';
-import { runToEnd } from './run-to-end.ts';
-import { startTestSandbox } from './sandbox-account.ts';
-import { furnish } from './virtual-machine-files.ts';
+import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
 
-const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const HAPROXY = fileURLToPath(new URL('../../deploy/two-instances/haproxy.cfg', import.meta.url));
 const DEADLINE_MS = 60_000;
-const INSTANCES = ['a', 'b'] as const;
-export type Instance = (typeof INSTANCES)[number];
+/** The lines of the log that are kept. */
+const REMARKABLE = /"level":"(?:warn|error)"|"refreshTokenReused"/;
+export type Instance = 'a' | 'b';
 
 /** What a test needs that starts one. */
-export const VIRTUAL_MACHINE = [
-  program('redis-server'),
-  program('haproxy'),
-  program('openssl'),
-  program('flock'),
-  LINUX,
-];
+export const VIRTUAL_MACHINE = [program('redis-server'), program('haproxy'), program('openssl'), LINUX];
 
 export type VirtualMachine = Awaited<ReturnType<typeof startVirtualMachine>>;
 
@@ -33,123 +29,147 @@ interface VirtualMachineOptions {
   readonly accessTokenSeconds?: number;
   /** The speed of a generation; by default 2, slow enough that some are under way whenever an instance stops. */
   readonly pace?: number;
+  /** Returns the address by which the gateways reach the sandbox's upstream. */
+  readonly upstreamVia?: (address: string) => string;
 }
 
+/** HAProxy and `a` run at first. */
 export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
+  const { upstreamVia = (address) => address, ...sandboxOptions } = options;
   await using stack = new AsyncDisposableStack();
   const root = await mkdtemp(`${tmpdir()}/virtual-machine-`);
   stack.defer(() => rm(root, { recursive: true }));
-  const sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000, ...options });
+  await makeCertificate(root);
+  const sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000, ...sandboxOptions });
   stack.defer(() => sandbox.stop());
   const port = await freePorts(6);
-  const environment = await furnish(root, { port, sandbox });
+  const addresses = haproxyAddresses(port);
+  const statistics = `http://${addresses.STATISTICS}/`;
+  const tools = {
+    PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+    ADMIN_SOCKET: `${root}/admin.sock`,
+  };
+  const settings = {
+    UPSTREAM_URL: upstreamVia(sandbox.upstream.url),
+    IDP_URL: sandbox.identityProviderUrl,
+    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
+    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
+    COOKIE_KEYS: randomBytes(32).toString('base64url'),
+    REDIS_URL: `redis+unix://${root}/redis.sock`,
+  };
 
   const ownRedis = ['redis-server', '--port', '0', '--unixsocket', `${root}/redis.sock`];
-  const startRedis = () => start([...ownRedis, '--save', '', '--dir', root], {});
+  const startRedis = () => run([...ownRedis, '--save', '', '--dir', root], {});
   let redis = startRedis();
-  stack.defer(() => stop(redis));
-  const haproxy = start(['haproxy', '-f', `${PROJECT}/deploy/two-instances/haproxy.cfg`], environment);
-  stack.defer(() => stop(haproxy));
+  stack.defer(() => redis[Symbol.asyncDispose]());
+  // All visitors have one address, and ask without a pause.
+  const limit = { REQUESTS_PER_10_SECONDS: '1000000' };
+  const certificate = { CERTIFICATE: `${root}/both.pem` };
+  stack.use(run(['haproxy', '-f', HAPROXY], { ...tools, ...addresses, ...certificate, ...limit }));
 
-  const systemctl = (...command: string[]) => runToEnd(['systemctl', ...command], { environment });
-  const isActive = async (name: Instance) =>
-    (await systemctl('is-active', `music-gateway@${name}`)).status === 0;
-  const log = (name: Instance) => Bun.file(`${root}/music-gateway@${name}.log`).text();
+  const running = new Map<Instance, GatewayProcess>();
+  const logs = { a: '', b: '' };
+  const start = async (name: Instance) => {
+    const own = { PORT: String(port + (name === 'a' ? 1 : 2)), METRICS_PORT: metricsPort(port, name) };
+    const keep = (line: string) => {
+      if (REMARKABLE.test(line)) logs[name] += `${line}\n`;
+    };
+    running.set(name, await startGatewayProcess({ ...settings, ...own }, keep));
+  };
+  const stop = async (name: Instance, signal: NodeJS.Signals = 'SIGTERM') => {
+    const gateway = running.get(name);
+    running.delete(name);
+    gateway?.kill(signal);
+    await gateway?.exited;
+  };
+  stack.defer(async () => void (await Promise.all([stop('a', 'SIGKILL'), stop('b', 'SIGKILL')])));
+  const instances = () => readStatistics(statistics);
   /** Waits until HAProxy sees an instance with this status, or with so many requests in flight. */
   const untilSeen = async (name: Instance, expected: string | number, deadlineMs = DEADLINE_MS) => {
     const isSeen = async () =>
-      (await readStatistics(`http://${environment.STATISTICS}/`)).some(
+      (await instances().catch(() => [])).some(
         (each) => each.name === name && (each.status === expected || each.underWay === expected),
       );
     await eventually(isSeen, `${name} to be seen with ${expected}`, deadlineMs);
   };
-  stack.defer(async () => {
-    await Promise.all(INSTANCES.map((name) => systemctl('stop', `music-gateway@${name}`)));
-  });
-  // An interrupted run skips the disposal.
-  const onExit = () => {
-    for (const name of INSTANCES) endProcess(`${root}/music-gateway@${name}.pid`);
-    haproxy.kill();
-    redis.kill();
+  const drain = async (name: Instance) => {
+    await commandHaproxy(`set server gateways/${name} state drain`, tools);
+    await untilSeen(name, 0, 600_000);
   };
-  process.once('exit', onExit);
-  stack.defer(() => void process.off('exit', onExit));
-  for (const name of INSTANCES) await symlink(PROJECT, `${root}/opt/music-gateway/${name}`);
-  await systemctl('start', 'music-gateway@a');
-  const base = new URL(`https://127.0.0.1:${port}`);
-  const isUp = async () =>
-    (await fetch(new URL('/api/health', base), { tls: { rejectUnauthorized: false } }).catch(() => undefined))
-      ?.ok;
-  await eventually(isUp, 'the machine to serve', DEADLINE_MS);
-  const running = stack.move();
+  await start('a');
+  await untilSeen('a', 'UP');
+  const started = stack.move();
   return {
-    base,
+    base: new URL(`https://127.0.0.1:${port}`),
     sandbox,
-    /** Runs `deploy/upgrade.sh` with a release in this folder, which may take so long to start. */
-    upgrade: (release = PROJECT, startSeconds = 60) =>
-      runToEnd(['sh', `${PROJECT}/deploy/upgrade.sh`, release], {
-        environment: { ...environment, START_SECONDS: String(startSeconds) },
-      }),
+    /** HAProxy's page about the two. */
+    statistics,
+    instances,
+    drain,
+    stop,
     /** Starts the second instance, which then gets half of the requests. */
     async startBoth() {
-      await systemctl('start', 'music-gateway@b');
+      await start('b');
       await untilSeen('b', 'UP');
     },
     /** Upgrades one instance of two as `deploy/README.md` describes it: drains it, starts the new one, uses that. */
     async replace(name: Instance) {
-      await commandHaproxy(`set server gateways/${name} state drain`, environment);
-      await untilSeen(name, 0, 600_000);
-      await systemctl('stop', `music-gateway@${name}`);
+      await drain(name);
+      await stop(name);
       await untilSeen(name, 'DOWN');
-      await systemctl('start', `music-gateway@${name}`);
+      await start(name);
       await untilSeen(name, 'DRAIN');
-      await commandHaproxy(`set server gateways/${name} state ready`, environment);
+      await commandHaproxy(`set server gateways/${name} state ready`, tools);
     },
-    stopRedis: () => stop(redis),
     /** Stops Redis and starts an empty one after so many milliseconds. */
     async restartRedis(awayMs: number) {
-      await stop(redis);
+      await redis[Symbol.asyncDispose]();
       await Bun.sleep(awayMs);
       redis = startRedis();
     },
     /** The process id of an instance; undefined while it does not run. */
-    async processId(name: Instance) {
-      const text = await Bun.file(`${root}/music-gateway@${name}.pid`).text();
-      return (await isActive(name)) ? Number(text) : undefined;
+    processId: async (name: Instance) => running.get(name)?.pid,
+    /** What an instance has logged of warnings, errors and reused tokens. */
+    log: async (name: Instance) => logs[name],
+    /** How often an instance has taken Redis to be down; on a busy machine it may have been slow only. */
+    missedRedis: async () => (logs.a + logs.b).split('Redis cannot be used').length - 1,
+    /** The sum of what the instances count, such as `music_gateway_refreshes_total{outcome="renewed"}`. */
+    async counted(metric: string) {
+      const pages = [...running.keys()].map(async (name) =>
+        (await fetch(`http://127.0.0.1:${metricsPort(port, name)}/metrics`)).text(),
+      );
+      const lines = (await Promise.all(pages)).flatMap((page) => page.split('\n'));
+      const values = lines
+        .filter((line) => line.startsWith(`${metric} `))
+        .map((line) => line.split(' ').at(-1));
+      return values.reduce((sum, value) => sum + Number(value), 0);
     },
-    /** What an instance has logged. */
-    log,
-    /** A release of its own, with this source. */
-    async release(source: string) {
-      const folder = await mkdtemp(`${root}/release-`);
-      await mkdir(`${folder}/node_modules`);
-      await Bun.write(`${folder}/src/index.ts`, source);
-      return folder;
-    },
-    async activeInstances() {
-      const states = await Promise.all(INSTANCES.map(isActive));
-      return INSTANCES.filter((_, index) => states[index]);
-    },
-    [Symbol.asyncDispose]: () => running.disposeAsync(),
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }
 
-function start(command: string[], environment: Record<string, string>) {
-  return Bun.spawn(command, {
-    env: { ...process.env, ...environment },
-    stdio: ['ignore', 'ignore', 'ignore'],
-  });
+function metricsPort(port: number, name: Instance): string {
+  return String(port + (name === 'a' ? 3 : 4));
 }
 
-function endProcess(pidFile: string): void {
-  try {
-    process.kill(Number(readFileSync(pidFile, 'utf8')));
-  } catch {
-    // It has not been started, or has ended.
-  }
+/** Where HAProxy listens with the first of six ports, and finds the instances. */
+export function haproxyAddresses(port: number) {
+  return {
+    LISTEN: `127.0.0.1:${port}`,
+    GATEWAY_A: `127.0.0.1:${port + 1}`,
+    GATEWAY_B: `127.0.0.1:${port + 2}`,
+    STATISTICS: `127.0.0.1:${port + 5}`,
+  };
 }
 
-async function stop(child: Bun.Subprocess): Promise<void> {
-  child.kill('SIGTERM');
-  await child.exited;
+/** Runs until it is disposed. */
+export function run(command: string[], environment: Readonly<Record<string, string>>): AsyncDisposable {
+  const env = { PATH: process.env['PATH'], ...environment };
+  const child = Bun.spawn(command, { env, stdio: ['ignore', 'ignore', 'ignore'] });
+  return {
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await child.exited;
+    },
+  };
 }

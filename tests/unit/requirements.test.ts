@@ -6,16 +6,17 @@ import { runToEnd } from '../support/run-to-end.ts';
 import { TLS_PROXIES } from '../support/tls-proxies.ts';
 
 const HELPER = 'tests/support/requirements.ts';
+const REPORT = 'tests/support/report-skipped.ts';
 const TESTS = `
   import { it } from 'bun:test';
-  import { describeWith, itWith, program } from '${ROOT}${HELPER}';
+  import { describeWith, itWith, machine, program } from '${ROOT}${HELPER}';
   describeWith([program('none-such')], 'a group', () => it('runs', () => {}));
-  itWith([program('none-such')], 'a test', async () => {});
+  itWith([machine('a quiet machine', false)], 'a test', async () => {});
   describeWith([program('sh')], 'another group', () => it('runs too', () => {}));
-  itWith([program('sh')], 'another test', async () => {});
+  itWith([program('sh'), machine('a machine', true)], 'another test', async () => {});
 `;
 
-describe('a test whose program is missing', () => {
+describe('a test without what it needs', () => {
   let folder = '';
   beforeAll(async () => {
     folder = await mkdtemp(`${tmpdir()}/requirements-`);
@@ -23,23 +24,28 @@ describe('a test whose program is missing', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  const run = (CI: string) =>
-    runToEnd([process.execPath, 'test'], { cwd: folder, environment: { CI, NO_COLOR: '1' } });
+  const run = (CI: string) => {
+    const environment = { CI, NO_COLOR: '1' };
+    return runToEnd([process.execPath, 'test', '--preload', ROOT + REPORT], { cwd: folder, environment });
+  };
 
-  it('fails in CI and names the program, while the others run', async () => {
+  it('fails in CI and says what is missing, a program or a right, while the others run', async () => {
     const { status, errors } = await run('true');
     expect(status).toBe(1);
     expect(errors).toMatch(/\b2 pass\n\s*2 fail\n/);
     expect(errors).toContain('(fail) a group > has what it needs');
-    expect(errors).toContain('(fail) a test');
     expect(errors).toContain('missing here: none-such. With CI=true no test may be skipped.');
+    expect(errors).toContain('(fail) a test');
+    expect(errors).toContain('missing here: a quiet machine. With CI=true no test may be skipped.');
   });
 
-  it('is skipped elsewhere, and prints the program', async () => {
+  it('is skipped elsewhere, and named in one line at the end', async () => {
     const { status, output, errors } = await run('');
     expect(status).toBe(0);
     expect(errors).toMatch(/\b2 pass\n\s*2 skip\n\s*0 fail\n/);
-    expect(output).toContain('skipped: a group: missing here: none-such\nskipped: a test: missing here');
+    const line = 'skipped, for what is missing here: a group (none-such); a test (a quiet machine)\n';
+    expect(output).toEndWith(line);
+    expect(await Bun.file(`${ROOT}bunfig.toml`).text()).toContain(`preload = ["./${REPORT}"]`);
   });
 });
 
@@ -61,7 +67,8 @@ describe('the tests', async () => {
     const required = others.flatMap(({ text }) =>
       [...text.matchAll(/\bprogram\('([^']+)'\)/g)].map(([, name = '']) => name),
     );
-    const all = new Set([...required, ...TLS_PROXIES.map(({ program }) => program)]);
+    // npm's npx fetches Bun.
+    const all = new Set(['npm', ...required, ...TLS_PROXIES.map(({ program }) => program)]);
     expect([...all].toSorted()).toEqual(installed.toSorted());
   });
 });

@@ -1,26 +1,16 @@
 /** Two gateways that Prometheus watches, and an upstream that does all that an upstream can do to them. */
 
 import { freePorts } from '../../support/free-ports.ts';
-import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
+import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
-import { type Redis, startRedis } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 
 const TRACK = Buffer.alloc(300_000, 'music');
 
-export interface WatchedGateways extends AsyncDisposable {
-  /** With Redis and an identity provider. */
-  readonly main: GatewayProcess;
-  /** Without Redis, an identity provider or a collector; full with one request; its upstream breaks off every body. */
-  readonly small: GatewayProcess;
-  /** Host and port of their metrics, in that order. */
-  readonly targets: readonly [string, string];
-  readonly upstream: ScriptedUpstream;
-  /** That of `main`. */
-  readonly redis: Redis;
-}
+export type WatchedGateways = Awaited<ReturnType<typeof startWatchedGateways>>;
 
-export async function startWatchedGateways(): Promise<WatchedGateways> {
+export async function startWatchedGateways() {
   await using stack = new AsyncDisposableStack();
   const redis = stack.use(await startRedis());
   const upstream = script(new ScriptedUpstream());
@@ -53,10 +43,14 @@ export async function startWatchedGateways(): Promise<WatchedGateways> {
   stack.use(small);
   const started = stack.move();
   return {
+    /** With Redis and an identity provider. */
     main,
+    /** Without Redis, an identity provider or a collector; full with one request; its upstream breaks off every body. */
     small,
-    targets: [`127.0.0.1:${port}`, `127.0.0.1:${port + 1}`],
+    /** Host and port of their metrics, in that order. */
+    targets: [`127.0.0.1:${port}`, `127.0.0.1:${port + 1}`] as const,
     upstream,
+    /** That of `main`. */
     redis,
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };

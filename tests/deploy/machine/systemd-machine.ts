@@ -1,14 +1,14 @@
 /**
  * A machine with a real systemd, in a container whose disk is this machine's own, where what it writes is forgotten. The
- * unit of `deploy/` is installed there as the operating page says, with its secrets in credentials.
+ * unit of `deploy/` and HAProxy are installed there as the operating page says, with secrets in credentials.
  */
 
 import { fileURLToPath } from 'node:url';
 import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { haproxyAddresses, variables, writeSettings } from '../../support/virtual-machine-files.ts';
-import type { Podman } from './podman.ts';
+import { haproxyAddresses } from '../../support/virtual-machine.ts';
+import type { Podman } from '../container/podman.ts';
 
 const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
 const UNITS = '/etc/systemd/system';
@@ -24,18 +24,31 @@ const EMPTY = ['sysinit', 'local-fs', 'network-online'].flatMap((target) =>
 export type SystemdMachine = Awaited<ReturnType<typeof startSystemdMachine>>;
 
 /** @param settings without the port and the secrets */
-export async function startSystemdMachine(podman: Podman, settings: Record<string, string>) {
+export async function startSystemdMachine(podman: Podman, settings: Readonly<Record<string, string>>) {
   const port = await freePorts(6);
   const folder = `${podman.folder}/machine`;
-  const addresses = haproxyAddresses(port);
   const unit = await Bun.file(`${PROJECT}/deploy/music-gateway@.service`).text();
-  await writeSettings(folder, port, settings);
-  await Bun.write(
-    `${folder}/music-gateway@.service`,
-    unit.replaceAll(/^#(LoadCredential|Environment)=/gm, '$1='),
-  );
-  // Not every machine lets a container have more.
-  await Bun.write(`${folder}/limits.conf`, '[Service]\nLimitNOFILE=1024\n');
+  const haproxy = await Bun.file(`${PROJECT}/deploy/two-instances/haproxy.cfg`).text();
+  const proxyEnvironment = {
+    ...haproxyAddresses(port),
+    CONFIG: '/etc/music-gateway/haproxy.cfg',
+    CERTIFICATE: '/etc/music-gateway/both.pem',
+    ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
+    // All visitors have one address, and ask without a pause.
+    REQUESTS_PER_10_SECONDS: '1000000',
+  };
+  const files = {
+    'settings.env': variables({ HOST: '127.0.0.1', ...settings }),
+    'a.env': variables({ PORT: port + 1, METRICS_PORT: port + 3 }),
+    'b.env': variables({ PORT: port + 2, METRICS_PORT: port + 4 }),
+    'music-gateway@.service': unit.replaceAll(/^#(LoadCredential|Environment)=/gm, '$1='),
+    // Not every machine lets a container have more.
+    'limits.conf': '[Service]\nLimitNOFILE=1024\n',
+    'haproxy.cfg': haproxy.replaceAll(/#(user|group|chroot) /g, '$1 '),
+    'haproxy.env': variables(proxyEnvironment),
+  };
+  for (const [name, text] of Object.entries(files)) await Bun.write(`${folder}/${name}`, text);
+  await makeCertificate(folder);
   const mounts = {
     [folder]: '/etc/music-gateway',
     [process.execPath]: '/usr/local/bin/bun',
@@ -58,29 +71,23 @@ export async function startSystemdMachine(podman: Podman, settings: Record<strin
   // systemd does so itself where it does not run in a container; without it no service sees its credentials.
   await run('mount', '--make-rshared', '/');
   for (const link of ['a', 'check']) await run('ln', '-s', RELEASE, `${INSTALLED}/${link}`);
+  await run('cp', '/etc/music-gateway/haproxy.env', '/etc/default/haproxy');
   return {
-    urls: { a: `http://${addresses.GATEWAY_A}`, b: `http://${addresses.GATEWAY_B}` },
+    base: new URL(`https://127.0.0.1:${port}`),
     run,
-    /** Starts HAProxy by Debian's own unit, as the operating page says; it gives up root's rights. */
-    async startProxy() {
-      await makeCertificate(folder);
-      const configuration = await Bun.file(`${PROJECT}/deploy/two-instances/haproxy.cfg`).text();
-      await Bun.write(`${folder}/haproxy.cfg`, configuration.replaceAll(/#(user|group|chroot) /g, '$1 '));
-      const environment = {
-        CONFIG: '/etc/music-gateway/haproxy.cfg',
-        CERTIFICATE: '/etc/music-gateway/both.pem',
-        ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
-        ...addresses,
-      };
-      await Bun.write(`${folder}/haproxy.env`, variables(environment));
-      await run('cp', '/etc/music-gateway/haproxy.env', '/etc/default/haproxy');
-      await this.restart('haproxy');
-    },
     upgrade: (release = RELEASE) =>
       run(
-        ...['env', 'HEALTHY_SECONDS=2', 'START_SECONDS=15', 'XDG_RUNTIME_DIR=/run/user/0'],
+        ...['env', 'HEALTHY_SECONDS=2', 'START_SECONDS=10', 'XDG_RUNTIME_DIR=/run/user/0'],
         ...['sh', `${RELEASE}/deploy/upgrade.sh`, release],
       ),
+    /** Installs a release with this source. Returns its folder. */
+    async install(name: string, source: string) {
+      const release = `${INSTALLED}/${name}`;
+      await run('mkdir', '-p', `${release}/src`, `${release}/node_modules`);
+      await Bun.write(`${folder}/${name}.ts`, source);
+      await run('cp', `/etc/music-gateway/${name}.ts`, `${release}/src/index.ts`);
+      return release;
+    },
     /** Replaces the file with a secret, which a service reads when it starts. */
     keepSecret: (name: string, secret: string) => Bun.write(`${folder}/${name}`, `${secret}\n`),
     /** Starts or restarts a unit. Rejects when systemd says that it has failed. */
@@ -92,4 +99,11 @@ export async function startSystemdMachine(podman: Podman, settings: Record<strin
       return (await run('journalctl', '--no-pager', '--output', 'cat', '--unit', unit)).output;
     },
   };
+}
+
+/** The text of an environment file. */
+function variables(values: Readonly<Record<string, string | number>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('');
 }

@@ -1,20 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import type tls from 'node:tls';
 import { eventually } from '../../support/eventually.ts';
-import { readStatistics } from '../../support/haproxy.ts';
+import { freePorts } from '../../support/free-ports.ts';
 import { connect, ProxyClient } from '../../support/proxy-client.ts';
-import { describeWith, LINUX, program, ROOT } from '../../support/requirements.ts';
-import {
-  prepareHaproxyOfOne,
-  prepareHaproxyWithoutRoot,
-  startTlsProxy,
-  type TlsProxy,
-} from '../../support/tls-proxies.ts';
+import { describeWith, LINUX, program } from '../../support/requirements.ts';
+import { prepareHaproxyOfOne, startTlsProxy, type TlsProxy } from '../../support/tls-proxies.ts';
 
-const REQUIREMENTS = [program('haproxy'), program('openssl'), LINUX];
 const CLIENT = '127.0.0.2';
+const ADMIN = new URL('../../../deploy/two-instances/admin.sh', import.meta.url).pathname;
 
 /** In the place of a gateway: it can end in the middle of a request, and refuse connections for a while. */
 class FailingGateway {
@@ -32,12 +28,10 @@ class FailingGateway {
     if (request.url === '/served') response.end();
   });
 
-  async listen(port = 0): Promise<number> {
+  async listen(port: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#server.listen(port, '127.0.0.1', resolve);
     await promise;
-    const address: AddressInfo = Object(this.#server.address());
-    return address.port;
   }
 
   async refuse(): Promise<void> {
@@ -46,30 +40,29 @@ class FailingGateway {
     this.#server.closeAllConnections();
     await promise;
   }
+
+  /** Resolves to the request for this path. */
+  arrived(path: string): Promise<http.IncomingMessage> {
+    return eventually(() => this.received.find(({ url }) => url === path), `${path} to arrive`);
+  }
 }
 
-describeWith(REQUIREMENTS, 'HAProxy, as configured in deploy,', () => {
+describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', () => {
   let gateway: FailingGateway;
   let port: number;
   let proxy: TlsProxy;
 
   beforeAll(async () => {
     gateway = new FailingGateway();
-    port = await gateway.listen();
+    port = await freePorts(1);
+    await gateway.listen(port);
     proxy = await startTlsProxy(prepareHaproxyOfOne, port);
-    const isAlone = async () => {
-      const instances = await readStatistics(`http://127.0.0.1:${proxy.port + 1}/`);
-      return instances.map(({ status }) => status === 'UP').join() === 'true,false';
-    };
-    await eventually(isAlone, 'the gateway to be the only one', 60_000);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await proxy[Symbol.asyncDispose]();
     await gateway.refuse();
   });
-
-  const arrived = (path: string) => gateway.received.filter(({ url }) => url === path);
 
   /** Sends a request on a connection that has carried one before. Returns its status; rejects without a response. */
   const SEND: Record<string, (method: string, path: string) => Promise<number>> = {
@@ -91,12 +84,10 @@ describeWith(REQUIREMENTS, 'HAProxy, as configured in deploy,', () => {
     'responds with 502 by %s to a POST whose gateway ends, because browsers repeat what has no response',
     async (protocol, send) => {
       const path = `/lost/${protocol}`;
-      const status = send('POST', path);
-      status.catch(() => {});
-      await eventually(() => arrived(path).length > 0, 'the request to arrive');
-      arrived(path)[0]?.socket.resetAndDestroy();
+      const status = send('POST', path).catch(String);
+      (await gateway.arrived(path)).socket.resetAndDestroy();
       expect(await status).toBe(502);
-      expect(arrived(path)).toHaveLength(1);
+      expect(gateway.received.filter(({ url }) => url === path)).toHaveLength(1);
     },
   );
 
@@ -104,14 +95,14 @@ describeWith(REQUIREMENTS, 'HAProxy, as configured in deploy,', () => {
     const path = `/left/${method}`;
     const client = connect(proxy, CLIENT, 'http/1.1');
     responseOn(client, method, path).catch(() => {});
-    await eventually(() => arrived(path).length > 0, 'the request to arrive');
+    const { socket } = await gateway.arrived(path);
     client.destroy();
-    await eventually(() => arrived(path)[0]?.socket.destroyed, 'the connection to the gateway to be closed');
+    await eventually(() => socket.destroyed, 'the connection to the gateway to be closed');
   });
 
   it('serves everybody when the only gateway refuses connections for a moment', async () => {
     // At its start HAProxy takes a gateway out of service after one failed check, and not after three.
-    await eventually(() => gateway.checks > 4, 'HAProxy to trust the gateway', 20_000);
+    await eventually(() => gateway.checks > 4, 'HAProxy to trust the gateway');
     await gateway.refuse();
     using client = new ProxyClient(proxy, CLIENT);
     const requests = ['GET', 'POST', 'GET', 'POST'].map((method) => client.request(method, '/served'));
@@ -122,14 +113,27 @@ describeWith(REQUIREMENTS, 'HAProxy, as configured in deploy,', () => {
   });
 });
 
-describeWith([...REQUIREMENTS, ROOT], 'HAProxy that gives up the rights of root', () => {
-  it.each(['GET', 'POST'])('passes a %s on', async (method) => {
-    const gateway = new FailingGateway();
-    await using proxy = await startTlsProxy(prepareHaproxyWithoutRoot, await gateway.listen());
-    using client = new ProxyClient(proxy, CLIENT);
-    expect((await client.request(method, '/served')).status).toBe(200);
-    await gateway.refuse();
+it('deploy/two-instances/admin.sh sends its command, and runs nothing of the folder that it is called in', async () => {
+  const folder = await mkdtemp(`${tmpdir()}/admin-`);
+  const received = Promise.withResolvers<string>();
+  const unix = `${folder}/admin.sock`;
+  using _ = Bun.listen({
+    unix,
+    socket: {
+      data(socket, data) {
+        received.resolve(data.toString());
+        socket.end('done');
+      },
+    },
   });
+  await Bun.write(`${folder}/bunfig.toml`, 'preload = ["./foreign.ts"]');
+  await Bun.write(`${folder}/foreign.ts`, "await Bun.write(import.meta.dir + '/has-run', '');");
+  const env = { ...process.env, ADMIN_SOCKET: unix };
+  const admin = Bun.spawn(['sh', ADMIN, 'show info'], { cwd: folder, env, stdout: 'pipe' });
+  expect(await received.promise).toBe('show info\n');
+  expect(await admin.stdout.text()).toBe('done');
+  expect(await Bun.file(`${folder}/has-run`).exists()).toBe(false);
+  await rm(folder, { recursive: true });
 });
 
 /** Rejects when the connection is closed without a response. */
