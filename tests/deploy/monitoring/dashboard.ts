@@ -27,8 +27,6 @@ const Chart = Type.Object({
 const Dashboard = Type.Object({
   uid: Text,
   title: Text,
-  tags: Type.Array(Type.String(), { minItems: 1 }),
-  schemaVersion: Type.Integer(),
   templating: Type.Object({ list: Type.Array(Type.Object({ name: Type.String() })) }),
   annotations: Type.Object({
     list: Type.Array(Type.Object({ datasource: Datasource, expr: Type.String() })),

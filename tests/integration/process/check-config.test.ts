@@ -180,29 +180,21 @@ describe('the check of the client', () => {
     expectLine(await found({ [name]: value }), line);
   });
 
-  const ANOTHER = clientKeyPair('ES256').privateJwk;
+  const OTHER_KEY = clientKeyPair('ES256').privateJwk;
+  const JWKS = { keys: [KEY_PAIR.publicJwk] };
   it.each([
-    ['client_secret_basic', { client_secret: CLIENT_SECRET }, 'IDP_CLIENT_SECRET', CLIENT_SECRET, 'wrong'],
-    [
-      'private_key_jwt',
-      { jwks: { keys: [KEY_PAIR.publicJwk] } },
-      'IDP_CLIENT_KEY',
-      KEY_PAIR.privateJwk,
-      ANOTHER,
-    ],
+    ['client_secret_basic', 'IDP_CLIENT_SECRET', CLIENT_SECRET, 'wrong', { client_secret: CLIENT_SECRET }],
+    ['private_key_jwt', 'IDP_CLIENT_KEY', KEY_PAIR.privateJwk, OTHER_KEY, { jwks: JWKS }],
   ] as const)(
     'tells the credential of a client with %s from another',
-    async (method, more, name, right, wrong) => {
-      const sandbox = await startTestSandbox({
-        credentials: { token_endpoint_auth_method: method, ...more },
-      });
-      const IDP_URL = sandbox.identityProviderUrl;
-      const [registered, another] = [
-        await found({ IDP_URL, [name]: right }),
-        await found({ IDP_URL, [name]: wrong }),
-      ];
-      await sandbox.stop();
-      expectLine(registered, /^ok: .* accepts the client$/);
+    async (method, name, right, ...rest) => {
+      const [wrong, more] = rest;
+      const credentials = { token_endpoint_auth_method: method, ...more };
+      const { identityProviderUrl: IDP_URL, stop } = await startTestSandbox({ credentials });
+      const own = await found({ IDP_URL, [name]: right });
+      const another = await found({ IDP_URL, [name]: wrong });
+      await stop();
+      expectLine(own, /^ok: .* accepts the client$/);
       expectLine(another, new RegExp(`^error: .* does not accept the client: .* register it for ${method}$`));
     },
   );

@@ -35,8 +35,9 @@ async function startStreaming(settings: Record<string, string> = {}) {
   return Object.assign(behind, { streaming });
 }
 
-async function stop({ child, url }: Started): Promise<void> {
-  child.kill('SIGTERM');
+/** @param pid by default of the process alone; negative, of its group */
+async function stop({ child, url }: Started, signal: NodeJS.Signals = 'SIGTERM', pid = child.pid) {
+  process.kill(pid, signal);
   await eventually(async () => !(await isUp(url)), 'the gateway to refuse connections');
 }
 
@@ -54,8 +55,7 @@ describe.concurrent('a gateway that is stopped', () => {
       upstream.on('GET /v1/me', () => release.promise.then(() => Response.json({ name: 'Ada' })));
       const session = fetch(`${gateway.url}/api/auth/session`, { headers: HEADERS });
       await upstream.arrived('GET /v1/me');
-      process.kill(sign * gateway.child.pid, signal);
-      await eventually(async () => !(await isUp(gateway.url)), 'the gateway to refuse connections');
+      await stop(gateway, signal, sign * gateway.child.pid);
       release.resolve();
       expect(await (await session).json()).toEqual({ name: 'Ada' });
       expect(await gateway.child.exited).toBe(0);
