@@ -11,7 +11,6 @@ import {
   type TlsProxy,
 } from '../../support/tls-proxies.ts';
 import {
-  ACCESS_ONLY,
   envelopeMessage,
   ORIGIN,
   request,
@@ -206,10 +205,12 @@ describe.each([...TLS_PROXIES])('$program, as configured in deploy,', (configure
       const released = Promise.withResolvers<void>();
       world.upstream.on('GET /v1/me', () => released.promise.then(() => new Response()));
       const earlier = world.upstream.calls.filter((call) => call === 'GET /v1/me').length;
-      const check = () => busy.request('GET', '/api/auth/session', { cookie: ACCESS_ONLY });
+      // Each of another user: the gateway has a limit for each session.
+      const check = (_: unknown, user: number) =>
+        busy.request('GET', '/api/auth/session', { cookie: `svc_music_access=user-${user}` });
       const checks = Array.from({ length: MAX_IN_FLIGHT }, check);
       await world.upstream.arrived('GET /v1/me', earlier + MAX_IN_FLIGHT);
-      expect((await check()).status).toBe(429);
+      expect((await check(undefined, MAX_IN_FLIGHT)).status).toBe(429);
       expect((await other.request('GET', '/api/health')).status).toBe(200);
       released.resolve();
       const statuses = (await Promise.all(checks)).map(({ status }) => status);
