@@ -45,6 +45,8 @@ describe.concurrent('a gateway that is stopped', () => {
   // systemd and a terminal signal the whole group, `bun run` and the gateway; others signal the first process alone.
   it.each([
     ['SIGTERM', 'the process', 1],
+    ['SIGINT', 'the process', 1],
+    ['SIGTERM', 'its group', -1],
     ['SIGINT', 'its group', -1],
   ] as const)(
     'by %s to %s refuses connections, finishes its requests and exits with 0',
