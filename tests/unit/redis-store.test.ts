@@ -2,6 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
 import type { Clock } from '../../src/gateway/refresh/clock.ts';
 import { FACT_BYTES } from '../../src/gateway/refresh/memory-store.ts';
+import { GET } from '../../src/gateway/refresh/redis-commands.ts';
 import { RedisConnection, type RedisLink } from '../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
@@ -52,7 +53,7 @@ function start() {
         () => clock.advance(50).then(() => heard.filter((each) => each === 'up').length === times),
         'Redis',
       ),
-    kept: (key: string) => redis.get(`music-gateway:${key}`)?.replace(/^\d+ /, ''),
+    kept: (key: string) => redis.eval([GET, '1', `music-gateway:${key}`])?.[1]?.replace(/^\d+ /, ''),
   };
 }
 
