@@ -2,7 +2,6 @@ import { expect, it } from 'bun:test';
 import type { GatewayClient } from '../../src/client/gateway-client.ts';
 import { bundleModules, CLIENT } from '../page/client/bundle.ts';
 import { describeInChromium } from '../support/chromium.ts';
-import { eventually } from '../support/eventually.ts';
 
 /** What the page has loaded. */
 declare const client: GatewayClient;
@@ -13,31 +12,7 @@ const ENTRY = `
   globalThis.client = createGatewayClient({ baseUrl: location.origin });
 `;
 const MODULES = '**/chunk-*';
-
-/** A page with the client, and what it needs of a gateway. */
-async function servePage() {
-  const modules = await bundleModules(ENTRY);
-  let authenticated = true;
-  const server = Bun.serve({
-    port: 0,
-    hostname: 'localhost',
-    fetch(request) {
-      const { pathname } = new URL(request.url);
-      const file = modules.get(pathname);
-      if (file) return new Response(file);
-      if (pathname === '/api/auth/session') return Response.json({ authenticated });
-      if (pathname === '/api/music/generate') return new Response('audio');
-      return new Response(PAGE, { headers: { 'content-type': 'text/html' } });
-    },
-  });
-  return {
-    url: server.url.href,
-    signOut() {
-      authenticated = false;
-    },
-    [Symbol.asyncDispose]: () => server.stop(true),
-  };
-}
+const SESSION = '**/api/auth/session';
 
 /** The provider's address without its query, or the error as JSON. */
 async function beginSignIn(): Promise<string> {
@@ -54,38 +29,46 @@ async function beginSignIn(): Promise<string> {
   }
 }
 
-describeInChromium('the part of the client that is loaded when somebody signs in', (visit) => {
-  it('fails the sign-in when it cannot be loaded, and the next sign-in loads it again', async () => {
-    await using served = await servePage();
-    await using visitor = await visit();
-    const page = await visitor.open(served.url);
-    visitor.expectProblem(/ERR_FAILED/);
-    await page.route(MODULES, (route) => route.abort());
-    expect(await page.evaluate(beginSignIn)).toContain('"status":0,"retryIsSafe":true');
-    await page.unroute(MODULES);
-    expect(await page.evaluate(beginSignIn)).toBe('https://id.test/authorize');
-  });
-
-  it('is there before the button is pressed, and nobody else needs it', async () => {
-    await using served = await servePage();
-    await using visitor = await visit();
-    const page = await visitor.open(served.url);
-    let modules = 0;
-    await page.route(MODULES, (route) => {
-      modules++;
-      return route.continue();
+describeInChromium('the part of the client that signs in', (visit) => {
+  it('is loaded when nobody is signed in, before the button is pressed, and again after a failure', async () => {
+    const modules = await bundleModules(ENTRY);
+    await using server = Bun.serve({
+      port: 0,
+      hostname: 'localhost',
+      fetch: ({ url }) =>
+        new Response(modules.get(new URL(url).pathname) ?? PAGE, {
+          headers: { 'content-type': url.endsWith('.js') ? 'text/javascript' : 'text/html' },
+        }),
     });
+    await using visitor = await visit();
+    const page = await visitor.open(server.url.href);
+    let loads = 0;
+    page.on('request', (request) => {
+      if (request.url().includes('/chunk-')) loads++;
+    });
+    for (const [path, body] of [
+      ['**/api/music/generate', 'audio'],
+      [SESSION, '{"authenticated":true}'],
+    ] as const)
+      await page.route(path, (route) => route.fulfill({ body, contentType: 'application/json' }));
     const audio = page.evaluate(async () => {
       const { body } = await client.generate({ model: 'm', prompt: 'p', music_length_ms: 3000 });
       return new Response(body).text();
     });
     expect(await audio).toBe('audio');
     expect(await page.evaluate(() => client.session())).toEqual({ authenticated: true });
-    expect(modules).toBe(0);
-    served.signOut();
+    expect(loads).toBe(0);
+
+    visitor.expectProblem(/ERR_FAILED/);
+    await page.route(MODULES, (route) => route.abort());
+    expect(await page.evaluate(beginSignIn)).toContain('"status":0,"retryIsSafe":true');
+    await page.unroute(MODULES);
+    const loaded = page.waitForResponse(MODULES);
+    await page.route(SESSION, (route) => route.fulfill({ json: { authenticated: false } }));
     expect(await page.evaluate(() => client.session())).toEqual({ authenticated: false });
-    await eventually(() => modules === 1, 'the module');
+    await loaded;
+    const before = loads;
     expect(await page.evaluate(beginSignIn)).toBe('https://id.test/authorize');
-    expect(modules).toBe(1);
+    expect(loads).toBe(before);
   });
 });

@@ -1,5 +1,8 @@
-/** What tests need of a browser, whichever engine it has. */
+/** What tests need of a browser, whichever engine it has, and the programs that it consists of. */
 
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { eventually } from './eventually.ts';
 import type { Requirement } from './requirements.ts';
 
 /** One source of input and what it does, as both WebDriver protocols describe it. @see https://www.w3.org/TR/webdriver2/#actions */
@@ -26,5 +29,41 @@ export interface Engine {
   readonly playbackRetries: number;
   /** Whether its player goes on after a seek in a file without Content-Length. */
   readonly canSeek: boolean;
-  launch(options: { readonly isPrivate: boolean }): Promise<EngineBrowser>;
+  launch(): Promise<EngineBrowser>;
+}
+
+/** A temporary folder for profiles and caches. */
+export async function createHome() {
+  const path = await mkdtemp(`${tmpdir()}/browser-`);
+  // A program that is just being killed may still write to it.
+  const remove = () => rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  return { path, [Symbol.asyncDispose]: remove };
+}
+
+/** Starts a program that is killed on disposal. What it has started itself ends with it, or with its display. */
+export function startProgram(
+  command: readonly [string, ...string[]],
+  { path: HOME }: { readonly path: string },
+  environment: Readonly<Record<string, string>> = {},
+) {
+  const output = Bun.file(`${HOME}/${command[0]}.log`);
+  const child = Bun.spawn([...command], {
+    env: { ...process.env, HOME, ...environment },
+    stdio: ['ignore', output, output],
+  });
+  return {
+    /** Waits until the program has printed this, and returns what the first group matches. */
+    async printed(pattern: RegExp): Promise<string> {
+      const find = async () => {
+        const text = await output.text();
+        if (child.exitCode !== null) throw new Error(`${command[0]} has ended: ${text}`);
+        return pattern.exec(text)?.[1];
+      };
+      return eventually(find, `${command[0]} to print ${pattern}`);
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await child.exited;
+    },
+  };
 }

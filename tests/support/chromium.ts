@@ -1,6 +1,6 @@
 /** Tests in a real Chromium. A page in which something goes wrong fails its test. */
 
-import { afterAll, beforeAll, expect, onTestFinished } from 'bun:test';
+import { expect, onTestFinished } from 'bun:test';
 import {
   type Browser,
   type BrowserContext,
@@ -14,22 +14,26 @@ import { describeWith, program } from './requirements.ts';
 
 const CHROMIUM = program('chromium');
 
-const ARGUMENTS = [
-  // A container's root has no sandbox of its own to give.
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--no-first-run',
-  '--autoplay-policy=no-user-gesture-required',
-];
+/** How each of them is launched. */
+export const CHROMIUM_LAUNCH = {
+  executablePath: Bun.which(CHROMIUM.name) ?? CHROMIUM.name,
+  args: [
+    // A container's root has no sandbox of its own to give.
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+    '--no-first-run',
+    '--autoplay-policy=no-user-gesture-required',
+  ],
+};
 /** Far more than any step takes, because a machine may have many other things to do. */
 const TIMEOUT_MS = 30_000;
 const LATE_PROBLEM_MS = 5_000;
 const PROBLEMS = ['error', 'warning', 'assert'];
 
-/** A person with a fresh browser, without cookies, cache or service worker of another test. */
+/** A person with a context of the browser, without cookies, cache or service worker of another test. */
 export interface Visitor extends AsyncDisposable {
   readonly context: BrowserContext;
   /** Opens a tab. */
@@ -44,20 +48,19 @@ export type Visit = (options?: BrowserContextOptions) => Promise<Visitor>;
 
 /** Describes tests that need Chromium. */
 export function describeInChromium(name: string, tests: (visit: Visit) => void): void {
-  describeWith([CHROMIUM], name, () => {
-    let browser: Browser;
-    beforeAll(async () => {
-      browser = await chromium.launch({
-        executablePath: Bun.which(CHROMIUM.name) ?? CHROMIUM.name,
-        args: ARGUMENTS,
-      });
-    });
-    afterAll(() => browser.close());
-    tests((options) => visit(browser, options));
-  });
+  describeWith([CHROMIUM], name, () => tests(visit));
 }
 
-async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visitor> {
+/** One browser for all tests of this process, with which it ends. */
+let running: Promise<Browser> | undefined;
+
+function launch(): Promise<Browser> {
+  running ??= chromium.launch(CHROMIUM_LAUNCH);
+  return running;
+}
+
+async function visit(options: BrowserContextOptions = {}): Promise<Visitor> {
+  const browser = await launch();
   const context = await browser.newContext({ locale: 'en-GB', ...options });
   context.setDefaultTimeout(TIMEOUT_MS);
   const problems: string[] = [];

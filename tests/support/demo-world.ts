@@ -3,11 +3,15 @@
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { startStudio } from '../../src/demo/studio-server.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
 import { type BreakableNetwork, openNetwork } from './breakable-network.ts';
-import { type DemoGateway, startDemoGateway } from './demo-gateway.ts';
+import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
+import { isUp } from './is-up.ts';
+import { recordLog } from './recorded-log.ts';
 import { postJson } from './sandbox-account.ts';
 import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
+import { testSettings } from './world.ts';
 
 const CLIENT_ID = 'music-studio';
 
@@ -21,7 +25,8 @@ export interface DemoWorld extends AsyncDisposable {
   readonly upstreamNetwork: BreakableNetwork;
   readonly gate: UpstreamGate;
   readonly upstream: Sandbox['upstream'];
-  readonly gateway: DemoGateway;
+  /** Kills the gateway, which must be a process of its own, and starts it again. */
+  restartGateway(): Promise<void>;
   /** Signs in without a browser, and returns the cookies that a browser would have then. */
   signIn(name: string): Promise<Bun.Cookie[]>;
 }
@@ -63,15 +68,16 @@ export async function startDemoWorld({
     ALLOWED_ORIGINS: studioUrl,
     ...environment,
   };
-  const gateway = stack.use(await startDemoGateway(settings, isGatewayProcess));
+  const gateway = stack.use(await (isGatewayProcess ? startProcess(settings) : startHere(settings)));
   const network = stack.use(await openNetwork(port, port + 2));
+  const { identityProviderUrl } = sandbox;
   const studio = await startStudio({
     port: port + 1,
     config: {
       gatewayUrl,
       identityProvider: {
-        issuer: sandbox.identityProviderUrl,
-        authorizationEndpoint: `${sandbox.identityProviderUrl}/oauth/authorize`,
+        issuer: identityProviderUrl,
+        authorizationEndpoint: `${identityProviderUrl}/oauth/authorize`,
         clientId: CLIENT_ID,
         redirectUri,
       },
@@ -81,15 +87,9 @@ export async function startDemoWorld({
 
   const running = stack.move();
   return {
-    studioUrl,
-    gatewayUrl,
-    network,
-    upstreamNetwork,
-    gate,
-    gateway,
-    upstream: sandbox.upstream,
+    ...{ studioUrl, gatewayUrl, network, upstreamNetwork, gate, upstream: sandbox.upstream },
+    restartGateway: gateway.restart,
     async signIn(name) {
-      const { identityProviderUrl } = sandbox;
       const grant = await signInThroughForm({ identityProviderUrl, clientId: CLIENT_ID, redirectUri, name });
       const response = await postJson(
         `${gatewayUrl}/api/auth/idp`,
@@ -99,5 +99,42 @@ export async function startDemoWorld({
       return response.headers.getSetCookie().map((header) => Bun.Cookie.parse(header));
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}
+
+type GatewayEnvironment = Readonly<Record<string, string>> & { readonly PORT: string };
+
+async function startHere(environment: GatewayEnvironment) {
+  const gateway = createGateway({ settings: testSettings(environment), logger: recordLog().logger });
+  gateway.listen({ port: environment.PORT, hostname: 'localhost' });
+  return {
+    restart: () => Promise.reject(new Error('The gateway is no process of its own')),
+    async [Symbol.asyncDispose]() {
+      await gateway.stop(true);
+    },
+  };
+}
+
+async function startProcess(environment: GatewayEnvironment) {
+  const spawn = () =>
+    Bun.spawn([process.execPath, 'src/index.ts'], {
+      cwd: new URL('../..', import.meta.url).pathname,
+      env: { NODE_ENV: 'production', HOST: 'localhost', ...environment },
+      stdio: ['ignore', 'ignore', 'ignore'],
+    });
+  let running = spawn();
+  const kill = async () => {
+    running.kill('SIGKILL');
+    await running.exited;
+  };
+  const isReady = () => eventually(() => isUp(`http://localhost:${environment.PORT}`), 'the gateway');
+  await isReady();
+  return {
+    async restart() {
+      await kill();
+      running = spawn();
+      await isReady();
+    },
+    [Symbol.asyncDispose]: kill,
   };
 }

@@ -55,6 +55,21 @@ export function openUpstreamGate(upstreamUrl: string) {
     },
     /** Replaces the sandbox's response to a call, until it is given back. */
     replace,
+    /** Replaces the first of such a text in the sandbox's response to a call, until it is given back. */
+    replaceText: (call: string, text: string, replacement: string) =>
+      replace(call, async (forward) => {
+        const response = await forward();
+        return new Response((await response.text()).replace(text, replacement), { status: response.status });
+      }),
+    /** Keeps a call back until it is released. */
+    hold(call: string) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      replace(call, async (forward) => {
+        await promise;
+        return forward();
+      });
+      return { release: resolve };
+    },
     /** Lets so much of each generation's audio through, and keeps the rest back until it is released. */
     holdAudio(afterBytes: number) {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -2,8 +2,7 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { Engine } from './browser-engine.ts';
-import { createHome, startProgram } from './browser-process.ts';
+import { createHome, type Engine, startProgram } from './browser-engine.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 import { program } from './requirements.ts';
@@ -26,7 +25,6 @@ export const webkit: Engine = {
   // Under load, one in ten tracks stalls for ever at its beginning, although all its bytes are there.
   playbackRetries: 3,
   canSeek: false,
-  /** Each browser is private, because MiniBrowser keeps nothing on disk when it is driven. */
   async launch() {
     await using stack = new AsyncDisposableStack();
     const home = stack.use(await createHome());

@@ -33,11 +33,6 @@ export class Person implements AsyncDisposable {
     return JSON.parse(await this.#browser.evaluate(expression));
   }
 
-  /** Runs a script in the page, whatever its Content-Security-Policy says. */
-  async runs(script: string): Promise<void> {
-    await this.#browser.evaluate(`(() => { ${script}; return ''; })()`);
-  }
-
   /**
    * Calls the function again and again until it returns something truthy, and returns that.
    *
@@ -49,21 +44,12 @@ export class Person implements AsyncDisposable {
     ...args: Args
   ): Promise<NonNullable<Value>> {
     const expression = `JSON.stringify(${callOf(run, args)}) ?? 'null'`;
-    let cause: unknown;
     const look = async (): Promise<Value | undefined> => {
-      try {
-        const value: Value = JSON.parse(await this.#browser.evaluate(expression));
-        if (value) return value;
-      } catch (error) {
-        // A page that is being left cannot be asked.
-        cause = error;
-      }
       await Bun.sleep(LOOK_EVERY_MS);
-      return undefined;
+      // A page that is being left cannot be asked.
+      return JSON.parse(await this.#browser.evaluate(expression).catch(() => 'null'));
     };
-    return eventually(look, what, PATIENCE_MS).catch((error) => {
-      throw new Error(error.message, { cause });
-    });
+    return eventually(look, what, PATIENCE_MS);
   }
 
   /** Waits until the page shows a text, in one line or several. */
@@ -78,15 +64,14 @@ export class Person implements AsyncDisposable {
 
   /** Clicks a button or field with this name, in the middle, as soon as it rests and nothing covers it. */
   async clicks(name: string): Promise<void> {
-    const look = () => this.until(`“${name}” to click on`, middleOf, name);
-    let place = await look();
+    let before: Place | undefined;
     const rest = async () => {
-      const before = place;
-      place = await look();
-      return place.x === before.x && place.y === before.y;
+      const place = await this.until(`“${name}” to click on`, middleOf, name);
+      const hasMoved = place.x !== before?.x || place.y !== before.y;
+      before = place;
+      return hasMoved ? undefined : place;
     };
-    await eventually(rest, `“${name}” to rest`, PATIENCE_MS);
-    const { x, y } = place;
+    const { x, y } = await eventually(rest, `“${name}” to rest`, PATIENCE_MS);
     await this.#browser.perform({
       type: 'pointer',
       id: 'mouse',

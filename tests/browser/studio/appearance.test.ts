@@ -2,7 +2,7 @@ import { expect, it, setDefaultTimeout } from 'bun:test';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import axe, { type AxeResults, type RunOptions } from 'axe-core';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../../support/chromium.ts';
 import { openStudio, Studio } from './page.ts';
@@ -72,22 +72,31 @@ async function findings(page: Page): Promise<readonly string[]> {
   return found;
 }
 
-/** From 0, black, to 1, white: what a person sees of it on the whole. */
-async function brightness(picture: Buffer, page: Page): Promise<number> {
-  return page.evaluate(async (base64) => {
-    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-    const bitmap = await createImageBitmap(new Blob([bytes]));
-    // A picture that is drawn as one pixel is only sampled, and a sample may hit a line.
-    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
-    canvas?.drawImage(bitmap, 0, 0);
-    const { data = [] } = canvas?.getImageData(0, 0, bitmap.width, bitmap.height) ?? {};
-    let sum = 0;
-    for (let at = 0; at < data.length; at += 4) {
-      const [red = 0, green = 0, blue = 0] = data.slice(at, at + 3);
-      sum += (red + green + blue) / 3 / 255;
-    }
-    return sum / (data.length / 4);
-  }, picture.toString('base64'));
+type Colour = readonly [red: number, green: number, blue: number];
+
+/** What the browser paints for a property of an element, when it is a colour. */
+function colourOf(element: Locator, property: string): Promise<Colour> {
+  return element.evaluate((element, property) => {
+    const canvas = new OffscreenCanvas(1, 1).getContext('2d');
+    if (!canvas) throw new Error('no canvas');
+    canvas.fillStyle = getComputedStyle(element).getPropertyValue(property);
+    canvas.fillRect(0, 0, 1, 1);
+    const [red = 0, green = 0, blue = 0] = canvas.getImageData(0, 0, 1, 1).data;
+    return [red, green, blue];
+  }, property);
+}
+
+/** @see WCAG 2.2, relative luminance and contrast ratio */
+function contrast(one: Colour, other: Colour): number {
+  const [darker = 0, lighter = 0] = [one, other].map(luminance).sort((a, b) => a - b);
+  return (lighter + 0.05) / (darker + 0.05);
+}
+
+function luminance(colour: Colour): number {
+  const [red = 0, green = 0, blue = 0] = colour
+    .map((value) => value / 255)
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 // Pictures and the checks of axe keep a processor busy for many seconds, and more when others need it too.
@@ -106,29 +115,23 @@ describeInChromium('the studio has no accessibility problem', (visit) => {
     audio.release();
     await studio.says(english.complete);
     await studio.sharedLink();
-    await studio.openGatewayPanel();
+    await studio.region(english.gatewayDid).getByRole('heading').click();
     visitor.expectProblem(/status of 402/);
     await studio.order({ seconds: 600 });
-    await studio.alertText();
+    await studio.warns(english.noCredits);
     expect(await findings(page)).toEqual([]);
   });
 
-  it('for a person who searches a long library', async () => {
+  it('for a person who searches a long library, or whose library cannot be loaded', async () => {
     await using studio = await openStudio(visit, {}, WITH_AXE);
-    const { page, world } = studio;
-    world.gate.replace(LIBRARY, () => Response.json({ data: LONG_LIBRARY }));
-    await page.reload();
-    await studio.isLoaded();
+    const { visitor, page, gate } = studio;
+    gate.replace(LIBRARY, () => Response.json({ data: LONG_LIBRARY }));
+    await studio.reload();
     await page.getByRole('searchbox', { name: english.search }).fill('مطر');
     await studio.says('4 of 40 tracks');
     expect(await findings(page)).toEqual([]);
-  });
-
-  it('for a person whose library cannot be loaded', async () => {
-    await using studio = await openStudio(visit, {}, WITH_AXE);
-    const { visitor, page, world } = studio;
     visitor.expectProblem(/status of 500/);
-    world.gate.replace(LIBRARY, () => new Response('{}', { status: 500 }));
+    gate.replace(LIBRARY, () => new Response('{}', { status: 500 }));
     await page.reload();
     await studio.shows(english.libraryFailed);
     expect(await findings(page)).toEqual([]);
@@ -137,21 +140,74 @@ describeInChromium('the studio has no accessibility problem', (visit) => {
   it('for a person who is signed out, or opens a shared track, which may be gone', async () => {
     await using owner = await openStudio(visit);
     await owner.generate({ isPublic: true });
-    const link = await owner.sharedLink();
     await using stranger = await visit(WITH_AXE);
-    const studio = new Studio(await stranger.open(link));
-    const { page } = studio;
-    await studio.button(english.listen).waitFor();
-    expect(await findings(page)).toEqual([]);
-    await page.goto(owner.world.studioUrl);
-    await studio.button(english.signIn).waitFor();
-    expect(await findings(page)).toEqual([]);
-    await owner.press(english.unpublish, owner.tracks.first());
-    await owner.button(english.publish, owner.tracks.first()).waitFor();
     stranger.expectProblem(/status of 404/);
-    await page.goto(link);
+    const studio = new Studio(await stranger.open(await owner.sharedLink()));
+    await studio.button(english.listen).waitFor();
+    expect(await findings(studio.page)).toEqual([]);
+    await studio.page.goto(`${owner.world.studioUrl}/?listen=nothing`);
     await studio.shows(english.sharedGone);
-    expect(await findings(page)).toEqual([]);
+    await studio.button(english.signIn).waitFor();
+    expect(await findings(studio.page)).toEqual([]);
+  });
+});
+
+describeInChromium('the colours of the studio', (visit) => {
+  it('leave Generate, badges and the waveform readable, and are those of the person where they are forced', async () => {
+    await using studio = await openStudio(visit);
+    const { page, gate, tracks } = studio;
+    const [generate, player] = [studio.button(english.generate), studio.region(english.player)];
+    const badge = tracks.first().locator('.badge');
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    const expectReadable = async () => {
+      await generate.hover();
+      const [text, ground] = [
+        await colourOf(generate, 'color'),
+        await colourOf(generate, 'background-color'),
+      ];
+      expect(contrast(text, ground)).toBeGreaterThan(4.5);
+    };
+    await expectReadable();
+    const order = gate.hold('POST /v1/music');
+    await studio.order();
+    await page.locator('button[aria-disabled=true]').filter({ hasText: english.generate }).waitFor();
+    await expectReadable();
+    order.release();
+    await studio.says(english.complete);
+    await tracks.first().waitFor();
+
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const [card, row] = [
+        await colourOf(player, 'background-color'),
+        await colourOf(tracks.first(), 'background-color'),
+      ];
+      const unheard = await colourOf(player, '--waveform');
+      expect(contrast(unheard, card)).toBeGreaterThan(3);
+      expect(contrast(unheard, await colourOf(player, '--waveform-heard'))).toBeGreaterThan(3);
+      expect(contrast(await colourOf(badge, 'color'), row)).toBeGreaterThan(4.5);
+      expect(contrast(await colourOf(badge, 'border-top-color'), row)).toBeGreaterThan(3);
+    }
+
+    const audio = await studio.orderHeld({ prompt: 'Snow' });
+    await studio.shows('60%');
+    await page.emulateMedia({ forcedColors: 'active', colorScheme: 'dark', reducedMotion: 'reduce' });
+    const canvas = await colourOf(player, 'background-color');
+    expect(await colourOf(player, '--waveform-heard')).toEqual(await colourOf(player, 'color'));
+    expect(contrast(await colourOf(player, '--waveform'), canvas)).toBeGreaterThan(3);
+    const open = page.locator('[aria-current=true]');
+    expect(await open.evaluate((row) => getComputedStyle(row).outlineStyle)).toBe('solid');
+    // A line that must not move shows the share.
+    const line = await page
+      .locator('.progress-line')
+      .last()
+      .evaluate((element) => {
+        const { width, animationName } = getComputedStyle(element, '::before');
+        return { share: Number.parseFloat(width) / element.clientWidth, animationName };
+      });
+    expect(line).toEqual({ share: expect.closeTo(0.6, 1), animationName: 'none' });
+    audio.release();
+    await studio.says(english.complete);
   });
 });
 
@@ -160,6 +216,7 @@ describeInChromium('the studio on a picture', (visit) => {
     await using studio = await openStudio(visit, { isSignedIn: false });
     const { page } = studio;
     await studio.signIn('Ada Lovelace');
+    await studio.isLoaded();
     for (const [index, prompt] of PROMPTS.entries()) {
       await studio.generate({ prompt, seconds: 40 + 20 * index, isPublic: index === 1 });
       // Nothing moves, and a track that plays would keep the next one from the player.
@@ -172,7 +229,7 @@ describeInChromium('the studio on a picture', (visit) => {
     await inEachView(page, async ({ colorScheme, width }) => {
       const picture = await page.screenshot({ fullPage: true, animations: 'disabled' });
       await Bun.write(`${FOLDER}/${colorScheme}-${width}.png`, picture);
-      const light = await brightness(picture, page);
+      const light = luminance(await colourOf(page.locator('body'), 'background-color'));
       if (colorScheme === 'light') expect(light).toBeGreaterThan(0.7);
       else expect(light).toBeLessThan(0.3);
       if (width !== 1440) return;

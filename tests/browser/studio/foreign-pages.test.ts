@@ -1,5 +1,6 @@
 import { expect, it } from 'bun:test';
-import { describeInChromium, type Visit } from '../../support/chromium.ts';
+import type { Page } from 'playwright-core';
+import { describeInChromium } from '../../support/chromium.ts';
 import { openForeignSite } from '../../support/foreign-site.ts';
 import { openStudio } from './page.ts';
 
@@ -22,48 +23,48 @@ const CALLS = [
 
 /** What the browser and the gateway say to what these pages try. */
 const REFUSALS = /CORS policy|status of 40[03]|ERR_FAILED|ERR_BLOCKED/;
+const SESSION = ['svc_music_access', 'svc_music_refresh'];
 
-/**
- * The browser of a signed-in user with a private track, a page of another site, and one of the studio's own site: it
- * is on another port of `localhost`, and its calls carry the cookies. No tab of the studio is open, so whatever
- * arrives upstream from now on was sent by a foreign page.
- */
-async function openVictim(visit: Visit) {
-  await using stack = new AsyncDisposableStack();
-  const { world, visitor, page: studio } = stack.use(await openStudio(visit));
-  visitor.tolerateProblem(REFUSALS);
-  const creationId = await studio.evaluate(
-    async ({ url, order }) => {
-      const headers = { 'content-type': 'application/json' };
-      const response = await fetch(url, { method: 'POST', credentials: 'include', headers, body: order });
-      await response.arrayBuffer();
-      return response.headers.get('x-music-creation-id');
+/** Submits a form whose only field, sent as `name=value`, makes JSON of the order with one field more. */
+function submitForm(page: Page, action: string): Promise<void> {
+  return page.evaluate(
+    ({ action, order }) => {
+      const form = document.createElement('form');
+      Object.assign(form, { action, method: 'post', enctype: 'text/plain' });
+      const field = document.createElement('input');
+      Object.assign(field, { name: `${order.slice(0, -1)},"more":"`, value: '"}' });
+      form.append(field);
+      document.body.append(form);
+      form.submit();
     },
-    { url: `${world.gatewayUrl}/api/music/generate`, order: ORDER },
+    { action, order: ORDER },
   );
-  await studio.close();
-  const contentUrl = `${world.gatewayUrl}/api/upstream/v1/music/creations/${creationId}/content`;
-  const callsBefore = world.gate.calls.length;
-  const elsewhere = stack.use(openForeignSite('127.0.0.1'));
-  const own = stack.use(openForeignSite('localhost'));
-  const places = [
-    ['127.0.0.1', await visitor.open(`${elsewhere.origin}/`)],
-    ['localhost', await visitor.open(`${own.origin}/`)],
-  ] as const;
-  const { context } = visitor;
-  const { gatewayUrl } = world;
-  const opened = stack.move();
-  return {
-    ...{ places, own, context, gatewayUrl, contentUrl },
-    forgedCalls: () => world.gate.calls.slice(callsBefore),
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
 }
 
-describeInChromium('a page on a foreign origin', (visit) => {
-  it('reads nothing with fetch, and plays and embeds nothing of a private track', async () => {
-    await using victim = await openVictim(visit);
-    for (const [place, page] of victim.places) {
+// `localhost` is the studio's own site, on another port, and its calls carry the cookies; `127.0.0.1` is another site.
+describeInChromium('a page on a foreign origin of the host', (visit) => {
+  it.each([
+    ['localhost', SESSION],
+    ['127.0.0.1', []],
+  ])(
+    '%s reads nothing of a signed-in user, plays nothing, generates nothing and signs nobody out',
+    async (host, cookies) => {
+      await using studio = await openStudio(visit);
+      const { world, visitor } = studio;
+      const { gatewayUrl } = world;
+      visitor.tolerateProblem(REFUSALS);
+      await studio.generate({ isPublic: false });
+      const file = await studio.page.evaluate(async (url) => {
+        const list = await fetch(`${url}/api/upstream/v1/music/creations`, { credentials: 'include' });
+        const [{ id }] = (await list.json()).data;
+        return `${url}/api/upstream/v1/music/creations/${id}/content`;
+      }, gatewayUrl);
+      // Whatever arrives upstream from now on was sent by a foreign page.
+      await studio.page.close();
+      const before = world.gate.calls.length;
+      await using foreign = openForeignSite(host);
+      await using own = openForeignSite('localhost');
+      const page = await visitor.open(`${foreign.origin}/`);
       const outcomes = await page.evaluate(
         ({ base, calls }) =>
           Promise.all(
@@ -76,76 +77,43 @@ describeInChromium('a page on a foreign origin', (visit) => {
               return fetch(base + path, init).then(({ status }) => status, rejected);
             }),
           ),
-        { base: victim.gatewayUrl, calls: CALLS },
+        { base: gatewayUrl, calls: CALLS },
       );
-      expect([place, ...outcomes]).toEqual([place, ...CALLS.map(() => 'rejected')]);
+      expect(outcomes).toEqual(CALLS.map(() => 'rejected'));
 
       const elements = await page.evaluate((url) => {
         const outcome = (element: HTMLImageElement | HTMLAudioElement) => {
           const { promise, resolve } = Promise.withResolvers<string>();
-          for (const event of ['error', 'load', 'loadeddata']) {
+          for (const event of ['error', 'load', 'loadeddata'])
             element.addEventListener(event, () => resolve(event));
-          }
           element.src = url;
           document.body.append(element);
           return promise;
         };
         const withCookies = Object.assign(new Audio(), { crossOrigin: 'use-credentials' });
         return Promise.all([withCookies, new Audio(), new Image()].map(outcome));
-      }, victim.contentUrl);
-      expect([place, ...elements]).toEqual([place, 'error', 'error', 'error']);
-    }
-    expect(victim.forgedCalls()).toEqual([]);
-  });
+      }, file);
+      expect(elements).toEqual(['error', 'error', 'error']);
 
-  it('neither generates nor signs a user out with a form', async () => {
-    await using victim = await openVictim(visit);
-    for (const [place, home] of victim.places) {
       for (const path of ['/api/auth/logout', '/api/music/generate', '/api/upstream/v1/music']) {
-        const page = await victim.context.newPage();
-        await page.goto(home.url());
-        const response = page.waitForResponse(victim.gatewayUrl + path);
-        await page.evaluate(
-          ({ action, order }) => {
-            const form = document.createElement('form');
-            Object.assign(form, { action, method: 'post', enctype: 'text/plain' });
-            // Sent as `name=value`, which makes JSON of the order with one field more.
-            const field = document.createElement('input');
-            Object.assign(field, { name: `${order.slice(0, -1)},"more":"`, value: '"}' });
-            form.append(field);
-            document.body.append(form);
-            form.submit();
-          },
-          { action: victim.gatewayUrl + path, order: ORDER },
-        );
-        expect([place, path, (await response).status()]).toEqual([place, path, 403]);
+        const response = page.waitForResponse(gatewayUrl + path);
+        await submitForm(page, gatewayUrl + path);
+        expect([path, (await response).status()]).toEqual([path, 403]);
+        // The page is that of the refusal, and no navigation is under way.
+        await page.waitForURL(gatewayUrl + path);
+        await page.goto(`${foreign.origin}/`);
       }
-    }
-    expect(victim.forgedCalls()).toEqual([]);
-    expect(await victim.context.cookies(victim.gatewayUrl)).toHaveLength(2);
-  });
+      expect(world.gate.calls.slice(before)).toEqual([]);
+      expect(await visitor.context.cookies(gatewayUrl)).toHaveLength(2);
 
-  it('sends no session cookies along when it is of another site', async () => {
-    await using victim = await openVictim(visit);
-    const { own } = victim;
-    // Cookies know no ports: what the gateway would get, another server on its host gets.
-    for (const [from, page] of victim.places) {
+      // Cookies know no ports: what the gateway would get, another server on its host gets.
       await page.evaluate(
-        async ({ base, from }) => {
-          await fetch(`${base}/fetch-from-${from}`, { mode: 'no-cors', credentials: 'include' });
-          const form = document.createElement('form');
-          Object.assign(form, { action: `${base}/form-from-${from}`, method: 'post' });
-          document.body.append(form);
-          form.submit();
-        },
-        { base: own.origin, from },
+        (url) => fetch(url, { mode: 'no-cors', credentials: 'include' }),
+        `${own.origin}/fetch`,
       );
-      await page.waitForURL('**/form-from-*');
-    }
-    const session = ['svc_music_access', 'svc_music_refresh'];
-    expect(own.cookies.get('/fetch-from-localhost')).toEqual(session);
-    expect(own.cookies.get('/form-from-localhost')).toEqual(session);
-    expect(own.cookies.get('/fetch-from-127.0.0.1')).toEqual([]);
-    expect(own.cookies.get('/form-from-127.0.0.1')).toEqual([]);
-  });
+      await submitForm(page, `${own.origin}/form`);
+      await page.waitForURL('**/form');
+      expect([own.cookies.get('/fetch'), own.cookies.get('/form')]).toEqual([cookies, cookies]);
+    },
+  );
 });

@@ -8,7 +8,7 @@ import { type DemoWorld, type DemoWorldOptions, startDemoWorld } from '../../sup
 /** Six seconds of the sandbox's audio. Chromium wants some 240 kB of a WAV before it plays the first of it. */
 const ENOUGH_TO_PLAY = 6 * 48_000;
 
-export interface Order {
+interface Order {
   readonly prompt?: string;
   readonly seconds?: number;
   readonly isPublic?: boolean;
@@ -23,8 +23,11 @@ export class Studio {
   readonly slider: Locator;
   /** The tracks of the library, newest first. */
   readonly tracks: Locator;
+  /** The tracks that are being made. */
+  readonly lines: Locator;
   readonly prompt: Locator;
   readonly length: Locator;
+  readonly alert: Locator;
   readonly #texts: Texts;
   readonly #onSignOut: () => void;
 
@@ -35,8 +38,10 @@ export class Studio {
     this.audio = page.locator('audio');
     this.slider = page.getByRole('slider', { name: texts.position });
     this.tracks = page.getByRole('list', { name: texts.library }).getByRole('listitem');
+    this.lines = page.getByRole('list', { name: texts.underWay }).getByRole('listitem');
     this.prompt = page.getByRole('textbox', { name: texts.prompt });
     this.length = page.getByRole('spinbutton', { name: texts.length });
+    this.alert = page.getByRole('alert').filter({ hasText: /\S/ });
   }
 
   button(name: string, within: Page | Locator = this.page): Locator {
@@ -44,7 +49,6 @@ export class Studio {
   }
 
   press(name: string, within?: Locator): Promise<void> {
-    if (name === this.#texts.signOut) this.#onSignOut();
     return this.button(name, within).click();
   }
 
@@ -67,16 +71,14 @@ export class Studio {
     return this.page.getByRole('status').filter({ hasText: text }).waitFor();
   }
 
-  /** Waits for the one alert that is shown, and gives its text. */
-  async alertText(): Promise<string> {
-    return (await this.page.getByRole('alert').filter({ hasText: /\S/ }).textContent()) ?? '';
+  /** Waits until an alert has this text. */
+  warns(text: string): Promise<void> {
+    return this.alert.filter({ hasText: text }).waitFor();
   }
 
-  /** Opens what the gateway did, and gives it. */
-  async openGatewayPanel(): Promise<Locator> {
-    const panel = this.region(this.#texts.gatewayDid);
-    await panel.getByRole('heading', { name: this.#texts.gatewayDid }).click();
-    return panel;
+  /** Waits until the account has this text. */
+  accountShows(text: string): Promise<void> {
+    return this.region(this.#texts.account).getByText(text).waitFor();
   }
 
   /** Goes through the identity provider's form. */
@@ -84,21 +86,38 @@ export class Studio {
     await this.press(this.#texts.signIn);
     await this.page.getByRole('textbox', { name: 'Name' }).fill(name);
     await this.press('Sign in');
-    const shown = this.region(this.#texts.account).getByText(name).waitFor();
-    await shown.catch(async (cause) => {
+    await this.accountShows(name).catch(async (cause) => {
       const text = await this.page.locator('body').ariaSnapshot();
       throw new Error(`${name} is not signed in at ${this.page.url()}: ${text}`, { cause });
     });
   }
 
-  /** Waits until all that belongs to the session is there, and the service worker that plays what still arrives. */
+  async signOut(): Promise<void> {
+    this.#onSignOut();
+    await this.press(this.#texts.signOut);
+    await this.button(this.#texts.signIn).waitFor();
+  }
+
+  /** Waits until the page knows whether there is a session, and has the service worker that plays what arrives. */
+  async isReady(): Promise<void> {
+    const isReady = () =>
+      navigator.serviceWorker.controller !== null && document.body.dataset['session'] !== 'unknown';
+    await this.page.waitForFunction(isReady);
+  }
+
+  /** Waits until all that belongs to the session is there too. */
   async isLoaded(): Promise<void> {
-    const [page, texts] = [this.page, this.#texts];
-    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-    await page.getByRole('combobox', { name: texts.model }).filter({ hasText: 'Sandbox' }).waitFor();
+    const texts = this.#texts;
+    await this.isReady();
+    await this.page.getByRole('combobox', { name: texts.model }).filter({ hasText: 'Sandbox' }).waitFor();
     await this.hides(texts.libraryLoading);
     const account = this.region(texts.account);
     await account.filter({ hasText: texts.activitySignIn }).filter({ hasNotText: texts.none }).waitFor();
+  }
+
+  async reload(): Promise<void> {
+    await this.page.reload();
+    await this.isLoaded();
   }
 
   /** Fills in the form and presses Generate. */
@@ -113,13 +132,12 @@ export class Studio {
   /** Orders a track and waits until it is in the library. */
   async generate(wanted: Order = {}): Promise<void> {
     const before = await this.tracks.count();
-    const lines = this.page.getByRole('list', { name: this.#texts.underWay }).getByRole('listitem');
     // The text of the track before says the same, and may stay for a moment.
-    await lines.evaluateAll((earlier) => {
+    await this.lines.evaluateAll((earlier) => {
       for (const line of earlier) line.setAttribute('data-earlier', '');
     });
     await this.order(wanted);
-    await lines.and(this.page.locator(':not([data-earlier])')).getByText(this.#texts.complete).waitFor();
+    await this.lines.and(this.page.locator(':not([data-earlier])')).getByText(this.#texts.complete).waitFor();
     await this.tracks.nth(before).waitFor();
   }
 
@@ -138,38 +156,37 @@ export class Studio {
     );
   }
 
-  /** Plays the rest as fast as the browser can, instead of at the pace at which a person listens. */
-  async playsToEnd(): Promise<void> {
-    // The default is the rate of what is loaded from now on.
-    const rates = { playbackRate: 16, defaultPlaybackRate: 16 };
+  /** Plays what is loaded, now and later, faster than a person listens. */
+  async playsAtRate(playbackRate: number): Promise<void> {
+    const rates = { playbackRate, defaultPlaybackRate: playbackRate };
     await this.audio.evaluate((audio, rates) => void Object.assign(audio, rates), rates);
-    await this.ends();
   }
 
-  /** Waits until the track has ended. */
-  async ends(): Promise<void> {
-    await this.page.waitForFunction(() => document.querySelector('audio')?.ended === true);
+  /** Plays the rest as fast as the browser can. */
+  async playsToEnd(): Promise<void> {
+    await this.playsAtRate(16);
+    await this.page.waitForFunction(() => document.querySelector('audio')?.ended);
   }
 
-  /** The keys under which this tab keeps orders whose outcome is not known. */
-  unfinished(): Promise<readonly string[]> {
-    return this.page.evaluate(() =>
-      Object.keys(sessionStorage).filter((key) => key.startsWith('music-gateway.generations')),
+  /** How many keys this tab has of orders whose outcome is not known. */
+  unfinished(): Promise<number> {
+    return this.page.evaluate(
+      () => Object.keys(sessionStorage).filter((key) => key.startsWith('music-gateway.generations')).length,
     );
   }
 
-  /** What the audio element loads from now on. */
-  async loads(): Promise<() => Promise<readonly string[]>> {
+  /** What the audio element loads from now on: for each source, whether it is the file, and not a stream. */
+  async loads(): Promise<() => Promise<readonly boolean[]>> {
     const sources = await this.audio.evaluateHandle((audio: HTMLAudioElement) => {
-      const found: string[] = [];
-      audio.addEventListener('loadstart', () => found.push(new URL(audio.src).pathname));
+      const found: boolean[] = [];
+      audio.addEventListener('loadstart', () => found.push(audio.src.endsWith('/content')));
       return found;
     });
     return () => sources.jsonValue();
   }
 }
 
-export interface StudioOptions extends DemoWorldOptions {
+interface StudioOptions extends DemoWorldOptions {
   /** Whether Ada has signed in before, which is the default. */
   readonly isSignedIn?: boolean;
   readonly texts?: Texts;
@@ -182,7 +199,9 @@ export async function signInBehind(world: DemoWorld, { context }: Visitor, name:
   await context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
 }
 
-/** The Studio with a browser and a world of its own. */
+export type OpenedStudio = Awaited<ReturnType<typeof openStudio>>;
+
+/** The Studio with a browser context and a world of its own. */
 export async function openStudio(
   visit: Visit,
   { isSignedIn = true, texts, ...options }: StudioOptions = {},
@@ -195,31 +214,45 @@ export async function openStudio(
   // A sign-out breaks off the audio that the player still loads.
   const onSignOut = () => visitor.tolerateProblem(/INCOMPLETE_CHUNKED_ENCODING.*\/content/);
   const studio = new Studio(await visitor.open(world.studioUrl), texts, onSignOut);
-  if (isSignedIn) await studio.isLoaded();
+  await (isSignedIn ? studio.isLoaded() : studio.isReady());
+  const { gate } = world;
   const opened = stack.move();
   return Object.assign(studio, {
-    ...{ world, visitor, upstream: world.upstream },
-    /** Leaves the page, and comes back to it in the same tab as somebody who has signed in meanwhile. */
-    async returnAs(name: string) {
-      await studio.page.goto(`${world.studioUrl}/config.json`);
-      await signInBehind(world, visitor, name);
-      await studio.page.goto(world.studioUrl);
+    ...{ world, visitor, gate, upstream: world.upstream },
+    /** The same studio in another tab. */
+    async openTab() {
+      const tab = new Studio(await visitor.open(world.studioUrl), texts, onSignOut);
+      await tab.isReady();
+      return tab;
     },
-    /** Lets the upstream say that the track that arrives is being made, until the test ends that. */
+    /** Takes the browser out of the network, and back. */
+    async setOffline(isOffline: boolean) {
+      if (isOffline) world.network.cut();
+      else world.network.repair();
+      await visitor.context.setOffline(isOffline);
+    },
+    /** Lets the upstream accept the next order, and the response to it be lost: there is this one, or none. */
+    loseResponse(response?: Response) {
+      const accepted = Promise.withResolvers<void>();
+      const lost = gate.replace('POST /v1/music', async (forward) => {
+        lost.giveBack();
+        await (await forward()).body?.cancel();
+        accepted.resolve();
+        return response ?? new Promise<Response>(() => {});
+      });
+      return accepted.promise;
+    },
+    /** Lets the upstream say that the newest track is being made, until the test ends that. */
     async staysUnfinished() {
       const id = await studio.page.evaluate(() => {
         const [kept] = Object.values(sessionStorage).filter((value) => value.includes('creationId'));
         return JSON.parse(kept)[0].creationId;
       });
-      const { replace } = world.gate;
-      const file = replace(
+      const file = gate.replace(
         `HEAD /v1/music/creations/${id}/content`,
         () => new Response(null, { status: 409 }),
       );
-      const list = replace('GET /v1/music/creations', async (forward) => {
-        const text = await (await forward()).text();
-        return new Response(text.replace('"ready"', '"generating"'));
-      });
+      const list = gate.replaceText('GET /v1/music/creations', '"ready"', '"generating"');
       return {
         end() {
           file.giveBack();
@@ -229,6 +262,7 @@ export async function openStudio(
     },
     /** Lets the gateway refuse the files of all tracks until the test ends that. */
     async refuseFiles() {
+      visitor.expectProblem(/status of 404/);
       const files = '**/v1/music/creations/*/content';
       const headers = {
         'access-control-allow-origin': world.studioUrl,
@@ -239,7 +273,7 @@ export async function openStudio(
     },
     /** Orders a track of which only the first seconds arrive until the test releases the rest. */
     async orderHeld(wanted: Order = {}) {
-      const audio = world.gate.holdAudio(ENOUGH_TO_PLAY);
+      const audio = gate.holdAudio(ENOUGH_TO_PLAY);
       await studio.order({ seconds: 10, ...wanted });
       return audio;
     },

@@ -1,4 +1,0 @@
-import { webkit } from '../../support/webkit.ts';
-import { describeSmokeTests } from './smoke-tests.ts';
-
-describeSmokeTests(webkit);

@@ -1,0 +1,55 @@
+/** A track as the page receives it piece by piece, whatever happens to its connection. */
+
+import type { LiveMessage } from '../../src/client/live-audio/live-audio.ts';
+import { composeTrack } from '../../src/demo/sandbox/audio/composition.ts';
+import { renderWav, wavSize } from '../../src/demo/sandbox/audio/wav.ts';
+
+const MODEL = 'sandbox-music-2';
+const SECONDS = 24;
+
+export const ORDER = {
+  prompt: 'Waves under a pier',
+  seconds: SECONDS,
+  bytes: wavSize(SECONDS * 1_000),
+  credits: 2 * SECONDS,
+};
+
+declare global {
+  /** What {@link watchPieces} has seen. */
+  var watched: {
+    bytes: number;
+    readonly kinds: LiveMessage['kind'][];
+    /** The SHA-256 of the pieces. */
+    hash(): Promise<string>;
+  };
+}
+
+/** Runs in a page that a service worker controls: notes what the page gives to it from now on. */
+export function watchPieces(): void {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  const seen: typeof watched = {
+    bytes: 0,
+    kinds: [],
+    hash: async () =>
+      new Uint8Array(await crypto.subtle.digest('SHA-256', await new Blob(pieces).arrayBuffer())).toHex(),
+  };
+  globalThis.watched = seen;
+  const worker = navigator.serviceWorker.controller;
+  const post = worker?.postMessage.bind(worker);
+  Object.assign(worker ?? {}, {
+    postMessage(message: LiveMessage) {
+      seen.kinds.push(message.kind);
+      if (message.kind === 'piece') {
+        pieces.push(message.piece);
+        seen.bytes += message.piece.length;
+      }
+      post?.(message);
+    },
+  });
+}
+
+/** The SHA-256 of the audio that the sandbox composes for the order. */
+export function undisturbedHash(): string {
+  const track = composeTrack({ model: MODEL, prompt: ORDER.prompt, lengthMs: SECONDS * 1_000 });
+  return new Bun.CryptoHasher('sha256').update(renderWav(track, 0, ORDER.bytes)).digest('hex');
+}
