@@ -52,15 +52,12 @@ export function describeInChromium(name: string, tests: (visit: Visit) => void):
 }
 
 /** One browser for all tests of this process, with which it ends. */
-let running: Promise<Browser> | undefined;
-
-function launch(): Promise<Browser> {
-  running ??= chromium.launch(CHROMIUM_LAUNCH);
-  return running;
-}
+let running: Browser | undefined;
 
 async function visit(options: BrowserContextOptions = {}): Promise<Visitor> {
-  const browser = await launch();
+  // A test that takes too long ends the processes that it sees, and with them the browser.
+  if (!running?.isConnected()) running = await chromium.launch(CHROMIUM_LAUNCH);
+  const browser = running;
   const context = await browser.newContext({ locale: 'en-GB', ...options });
   context.setDefaultTimeout(TIMEOUT_MS);
   const problems: string[] = [];

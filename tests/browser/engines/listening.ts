@@ -3,9 +3,10 @@
 import { expect } from 'bun:test';
 import type { DemoWorld } from '../../support/demo-world.ts';
 
-/** So long that neither browser nor kernel keeps all of it; less where all of it has to be heard. */
-const SOUGHT = { seconds: 300, rate: 16 };
-const HEARD = { seconds: 150, rate: 4 };
+/** So long that neither browser nor kernel keeps all of it, and how much is played after the token has expired. */
+const SOUGHT = { seconds: 300, rate: 16, more: 60 };
+/** Where all of it has to be heard. */
+const HEARD = { seconds: 75, rate: 4, more: 20 };
 /** Longer than a browser that goes on needs for it. */
 const SILENCE_MS = 15_000;
 
@@ -29,7 +30,7 @@ export async function listenThroughEverything(
   world: DemoWorld,
   canSeek: boolean,
 ): Promise<void> {
-  const { seconds, rate } = canSeek ? SOUGHT : HEARD;
+  const { seconds, rate, more } = canSeek ? SOUGHT : HEARD;
   const path = `/v1/music/creations/${await makeTrack(world, seconds)}/content`;
   const statuses: number[] = [];
   world.gate.replace(`GET ${path}`, async (forward) => {
@@ -46,14 +47,14 @@ export async function listenThroughEverything(
     }
   }
   world.upstream.expireAccessTokens();
-  await playsOn(listener, 60);
+  await playsOn(listener, more);
   await world.restartGateway();
-  await playsOn(listener, 20);
+  await playsOn(listener, 15);
   await listener.call(() => listening.audio.pause());
   // As the gateway does with a connection on which nothing has moved for a minute.
   world.network.break();
   await listener.call(() => listening.audio.play());
-  await playsOn(listener, 20);
+  await playsOn(listener, 15);
   if (canSeek) await listener.call(seek, seconds - 10);
   await reaches(listener, seconds - 1);
   const { jump, error } = await listener.call(() => ({

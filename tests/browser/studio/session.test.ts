@@ -112,7 +112,8 @@ describeInChromium('a session in the studio', (visit) => {
     studio.upstream.expireAccessTokens();
     audio.release();
     await studio.says(english.complete);
-    await studio.accountShows('4,980');
+    await eventually(() => studio.upstream.counts().refreshes > 1, 'the second refresh');
+    await studio.isLoaded();
     expect(studio.upstream.counts()).toMatchObject({ refreshes: 2, refusedRefreshes: 0 });
   });
 
