@@ -25,8 +25,10 @@ export interface DemoWorld extends AsyncDisposable {
   readonly upstreamNetwork: BreakableNetwork;
   readonly gate: UpstreamGate;
   readonly upstream: Sandbox['upstream'];
-  /** Kills the gateway, which must be a process of its own, and starts it again. */
-  restartGateway(): Promise<void>;
+  readonly gateway: {
+    /** Kills the gateway, which must be a process of its own, and starts it again. */
+    restart(): Promise<void>;
+  };
   /** Signs in without a browser, and returns the cookies that a browser would have then. */
   signIn(name: string): Promise<Bun.Cookie[]>;
 }
@@ -87,8 +89,7 @@ export async function startDemoWorld({
 
   const running = stack.move();
   return {
-    ...{ studioUrl, gatewayUrl, network, upstreamNetwork, gate, upstream: sandbox.upstream },
-    restartGateway: gateway.restart,
+    ...{ studioUrl, gatewayUrl, network, upstreamNetwork, gate, gateway, upstream: sandbox.upstream },
     async signIn(name) {
       const grant = await signInThroughForm({ identityProviderUrl, clientId: CLIENT_ID, redirectUri, name });
       const response = await postJson(

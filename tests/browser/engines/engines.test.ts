@@ -69,7 +69,7 @@ for (const engine of [firefox, webkit]) {
         expect(await playsBeyond(person, 0.3)).toStartWith('/live/');
         await person.sees(english.arriving);
         world.network.reset();
-        await world.restartGateway();
+        await world.gateway.restart();
         audio.release();
         await person.sees(english.complete);
         expect(await person.call(() => watched.hash())).toBe(undisturbedHash());

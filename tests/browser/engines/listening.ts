@@ -48,7 +48,7 @@ export async function listenThroughEverything(
   }
   world.upstream.expireAccessTokens();
   await playsOn(listener, more);
-  await world.restartGateway();
+  await world.gateway.restart();
   await playsOn(listener, 15);
   await listener.call(() => listening.audio.pause());
   // As the gateway does with a connection on which nothing has moved for a minute.

@@ -65,7 +65,7 @@ describeInChromium('a track that arrives', (visit) => {
     audio.release();
     await studio.shows(english.reconnecting);
     await studio.says(english.recovering);
-    await world.restartGateway();
+    await world.gateway.restart();
     // Chromium plays nothing of the last six seconds before it has more.
     await studio.playsBeyond(ORDER.seconds / 2 - 6);
     await studio.setOffline(false);
