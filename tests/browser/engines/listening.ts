@@ -32,12 +32,6 @@ export async function listenThroughEverything(
 ): Promise<void> {
   const { seconds, rate, more } = canSeek ? SOUGHT : HEARD;
   const path = `/v1/music/creations/${await makeTrack(world, seconds)}/content`;
-  const statuses: number[] = [];
-  world.gate.replace(`GET ${path}`, async (forward) => {
-    const response = await forward();
-    statuses.push(response.status);
-    return response;
-  });
   await listener.call(begin, `${world.gatewayUrl}/api/upstream${path}`, rate);
   await playsOn(listener, 5);
   if (canSeek) {
@@ -64,9 +58,8 @@ export async function listenThroughEverything(
   expect(error).toBeNull();
   // What is skipped would be a gap in the sound. A busy browser looks once in two seconds.
   expect(jump).toBeLessThan(2 * rate);
-  // WebKit has loaded all of it before.
-  if (canSeek) expect(new Set(statuses)).toEqual(new Set([206, 401]));
-  expect(world.upstream.counts().refusedRefreshes).toBe(0);
+  const { refreshes, refusedRefreshes } = world.upstream.counts();
+  expect([refreshes > 0, refusedRefreshes]).toEqual([true, 0]);
 }
 
 /** Makes a track of Ada without her page, and returns its id. */
