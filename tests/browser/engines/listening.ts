@@ -7,6 +7,8 @@ import type { DemoWorld } from '../../support/demo-world.ts';
 const SOUGHT = { seconds: 300, rate: 16, more: 60 };
 /** Where all of it has to be heard. */
 const HEARD = { seconds: 75, rate: 4, more: 20 };
+/** The first slice of the file that the upstream refuses. */
+const EXPIRED_SLICE = 8;
 /** Longer than a browser that goes on needs for it. */
 const SILENCE_MS = 15_000;
 
@@ -32,6 +34,14 @@ export async function listenThroughEverything(
 ): Promise<void> {
   const { seconds, rate, more } = canSeek ? SOUGHT : HEARD;
   const path = `/v1/music/creations/${await makeTrack(world, seconds)}/content`;
+  const statuses: number[] = [];
+  world.gate.replace(`GET ${path}`, async (forward) => {
+    // In the middle of a response, which breaks off. WebKit's player may stall for ever then.
+    if (canSeek && statuses.length === EXPIRED_SLICE) world.upstream.expireAccessTokens();
+    const response = await forward();
+    statuses.push(response.status);
+    return response;
+  });
   await listener.call(begin, `${world.gatewayUrl}/api/upstream${path}`, rate);
   await playsOn(listener, 5);
   if (canSeek) {
@@ -58,8 +68,8 @@ export async function listenThroughEverything(
   expect(error).toBeNull();
   // What is skipped would be a gap in the sound. A busy browser looks once in two seconds.
   expect(jump).toBeLessThan(2 * rate);
-  const { refreshes, refusedRefreshes } = world.upstream.counts();
-  expect([refreshes > 0, refusedRefreshes]).toEqual([true, 0]);
+  if (canSeek) expect(statuses).toContain(401);
+  expect(world.upstream.counts().refusedRefreshes).toBe(0);
 }
 
 /** Makes a track of Ada without her page, and returns its id. */
