@@ -8,10 +8,18 @@ import { PATIENT_WITH_REDIS } from '../support/patient-redis-option.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../support/redis.ts';
 import { describeWith, program } from '../support/requirements.ts';
 import { Rotation, SharedUpstream } from '../support/rotating-upstream.ts';
+import { runToEnd } from '../support/run-to-end.ts';
 import { cookies } from '../support/session-calls.ts';
 import { request } from '../support/world.ts';
 
 const SECRET = 'password-of-redis';
+
+/** A certificate for the same address, signed with its own key. */
+async function makeOther(certificate: string, key: string): Promise<void> {
+  const options = '-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=IP:127.0.0.1';
+  const files = ['-keyout', key, '-out', certificate];
+  expect((await runToEnd(['openssl', 'req', ...options.split(' '), ...files])).status).toBe(0);
+}
 
 describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a certificate', () => {
   it('works alone, and with Redis from the moment when it has one that the instance trusts', async () => {
@@ -31,10 +39,10 @@ describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a 
         String(port),
       ]);
     };
-    for (const name of ['trusted', 'other']) {
-      await mkdir(`${redis.folder}/${name}`);
-      await makeCertificate(`${redis.folder}/${name}`);
-    }
+    const [trusted, other] = [`${redis.folder}/trusted`, `${redis.folder}/other`];
+    await makeCertificate(trusted);
+    await mkdir(other);
+    await makeOther(`${other}/certificate.pem`, `${other}/key.pem`);
     await show('other');
     await admin.send('CONFIG', ['SET', 'requirepass', SECRET]);
     const upstream = stack.use(new SharedUpstream());
