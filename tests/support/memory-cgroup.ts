@@ -12,11 +12,12 @@ const VERSIONS = [
   { parent: '/sys/fs/cgroup', controllers: '/sys/fs/cgroup/cgroup.subtree_control', limit: 'memory.max' },
   { parent: '/sys/fs/cgroup/memory', controllers: undefined, limit: 'memory.limit_in_bytes' },
 ] as const;
+let opened = 0;
 
 /** Undefined where none can be made: without root's rights, or in a container that does not give them. */
 export async function openMemoryCgroup(limitBytes: number): Promise<MemoryCgroup | undefined> {
   for (const { parent, controllers, limit } of VERSIONS) {
-    const folder = `${parent}/music-gateway-${process.pid}`;
+    const folder = `${parent}/music-gateway-${process.pid}-${opened++}`;
     try {
       if (controllers && !/\bmemory\b/.test(await readFile(controllers, 'utf8'))) continue;
       await mkdir(folder);
