@@ -11,7 +11,7 @@ import { halvesFor, piecesFor, sha256, TRACKS } from './upstream.ts';
 /**
  * `reader` and `player` stop after the first bytes of a track, which the gateway asks for as a whole or in slices. The
  * upstream stops in the midst of a `body`, and before the `head` of a generation. A `paid` generation streams for
- * seconds.
+ * a second.
  */
 const KINDS = ['reader', 'player', 'body', 'head', 'paid'] as const;
 type Kind = (typeof KINDS)[number];

@@ -13,8 +13,8 @@ const BLOCK_BYTES = 1024 * 1024;
 const LOGOUT_MS = 250;
 /** Longer than 150 orders need to arrive. */
 const REPLAY_MS = 1000;
-/** Between two pieces, so that a generation streams for some seconds. */
-const PIECE_MS = 100;
+/** Between two pieces. A generation streams for a second, so few of those that users pay for are in flight at once. */
+const PIECE_MS = 25;
 const Order = Type.Object({ prompt: Type.String() });
 const SignOut = Type.Object({ refresh_token: Type.String() });
 
@@ -23,7 +23,7 @@ export function halvesFor(id: string): Buffer[] {
   return ['first', 'second'].map((half) => Buffer.alloc(200_000, `${half} of ${id}; `));
 }
 
-/** What is sent of a generation that takes four seconds. */
+/** What is sent of a generation that takes a second. */
 export function piecesFor(key: string): Buffer[] {
   return Array.from({ length: 40 }, (_, piece) => Buffer.alloc(10_000, `${key}, piece ${piece}; `));
 }

@@ -26,7 +26,7 @@ const CONTAINER_MB = 256;
 /** Longer than a response that nobody reads can still take memory. */
 const TRACK_BYTES = 20_000_000;
 const GENERATIONS = 20;
-const GENERATIONS_APART_MS = 250;
+const GENERATIONS_APART_MS = 500;
 /** HAProxy allows a client 100 requests a second. */
 const PAUSE_MS = 40;
 /** Until all that the gateway and Bun read ahead has arrived. */
