@@ -49,7 +49,6 @@ const STRACE = program('strace');
 const TRACING: Requirement = {
   name: 'the permission to trace a process (ptrace)',
   isMet: STRACE.isMet && Bun.spawnSync([...TRACE, '-o', '/dev/null', 'true']).success,
-  isProgram: true,
 };
 
 /** 1.8 KB, as a catalogue of models. */

@@ -19,7 +19,6 @@ await tried?.[Symbol.asyncDispose]();
 const MEMORY_CGROUP: Requirement = {
   name: 'the right to make a memory cgroup',
   isMet: tried !== undefined,
-  isProgram: true,
 };
 
 const CONTAINER_MB = 256;
