@@ -13,6 +13,7 @@ export type Probed =
 
 /** Never rejects. The response may have any status. */
 export async function probe(name: CallName, url: string): Promise<Probed> {
+  if (!URL.canParse(url)) return { problem: 'has no valid address' };
   const record = new RequestRecord(new Request(url));
   const headers = { accept: 'application/json' };
   const call = { name, method: 'GET', url, headers, timeoutMs: DEADLINE_MS, bodyMode: 'buffered' } as const;

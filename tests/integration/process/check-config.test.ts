@@ -295,6 +295,8 @@ describe('the check of the ports', () => {
     expectLine(await taken, /^error: port \d+ is taken \(PORT\)/);
     const free = checkPorts(await settingsOf({ HOST: '192.0.2.1' }));
     expectLine(await free, /^error: cannot listen on 192.0.2.1:0/);
+    const url = checkPorts(await settingsOf({ HOST: 'http://127.0.0.1' }));
+    expectLine(await url, /^error: cannot listen on http:\/\/127.0.0.1:0/);
   });
 });
 
