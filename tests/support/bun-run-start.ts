@@ -1,7 +1,6 @@
 /** `bun run start` and `bun run check-config` as an operator would run them: with these settings and no others. */
 
-import { createInterface } from 'node:readline';
-import { Readable } from 'node:stream';
+import { linesOf } from './lines-of.ts';
 import { runToEnd } from './run-to-end.ts';
 import { settingNames } from './setting-names.ts';
 import { ORIGIN } from './world.ts';
@@ -34,23 +33,20 @@ export async function start(settings: Record<string, string> = {}) {
   });
   const lines: unknown[] = [];
   const listening = Promise.withResolvers<string>();
-  const ended = Promise.withResolvers<void>();
-  createInterface({ input: Readable.fromWeb(child.stdout) })
-    .on('line', (line) => {
+  const ended = (async () => {
+    for await (const line of linesOf(child.stdout)) {
       lines.push(JSON.parse(line));
       const url = /listens on (http:\/\/[\w.:]+)/.exec(line)?.[1];
       if (url) listening.resolve(url);
-    })
-    .on('close', () => {
-      ended.resolve();
-      listening.reject(new Error(`the gateway did not start: ${JSON.stringify(lines)}`));
-    });
+    }
+    listening.reject(new Error(`the gateway did not start: ${JSON.stringify(lines)}`));
+  })();
   return {
     child,
     url: await listening.promise,
     /** Every line of the log so far; complete once `ended` has resolved. */
     lines,
-    ended: ended.promise,
+    ended,
     async [Symbol.asyncDispose]() {
       // SIGKILL would end `bun run` and leave the gateway that it has started.
       child.kill('SIGTERM');

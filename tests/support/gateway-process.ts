@@ -1,7 +1,6 @@
 /** The gateway as a process of its own, in production mode. */
 
-import { createInterface } from 'node:readline';
-import { Readable } from 'node:stream';
+import { linesOf } from './lines-of.ts';
 import { ORIGIN } from './world.ts';
 
 export type GatewayProcess = Awaited<ReturnType<typeof startGatewayProcess>>;
@@ -44,7 +43,7 @@ export async function startGatewayProcess(
   const lines: string[] = [];
   const { promise: started, resolve: start } = Promise.withResolvers<string | undefined>();
   const logRead = (async () => {
-    for await (const line of createInterface({ input: Readable.fromWeb(child.stdout) })) {
+    for await (const line of linesOf(child.stdout)) {
       onLine(line);
       if (ROUTINE.test(line)) continue;
       lines.push(line);

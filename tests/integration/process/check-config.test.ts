@@ -63,7 +63,7 @@ beforeAll(async () => {
 });
 afterAll(() => provider.stop());
 
-describe.concurrent('bun run check-config', () => {
+describe('bun run check-config', () => {
   /** Warnings about the limits of this machine are left out. */
   async function run(settings: Record<string, string>, ...options: string[]) {
     const { status, output, errors } = await checkConfig(settings, ...options);

@@ -41,7 +41,8 @@ async function stop({ child, url }: Started, signal: NodeJS.Signals = 'SIGTERM',
   await eventually(async () => !(await isUp(url)), 'the gateway to refuse connections');
 }
 
-describe.concurrent('a gateway that is stopped', () => {
+// Not concurrent: then Bun sometimes loses the end of the output of a process.
+describe('a gateway that is stopped', () => {
   // systemd and a terminal signal the whole group, `bun run` and the gateway; others signal the first process alone.
   it.each([
     ['SIGTERM', 'the process', 1],
