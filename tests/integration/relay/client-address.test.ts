@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { beforeEach, describe, expect, it } from 'bun:test';
 import { GENERATE, ROUTES, scriptRoutes } from '../../support/routes.ts';
 import { accept, cookies, LOGOUT, ME, pair, REFRESH, reply, TOKEN } from '../../support/session-calls.ts';
 import { sharedWorld } from '../../support/shared-world.ts';
@@ -46,10 +46,14 @@ it.each([
 
 describe('the address of the client', () => {
   const world = sharedWorld({ ...BEHIND_PROXY, SIGN_OUT_REVOKES: 'true' });
-  world.upstream
-    .on(ME, accept('access-2'))
-    .on(REFRESH, reply(200, pair(2)))
-    .on(LOGOUT, ({ headers }) => reply(headers.get('authorization') === 'Bearer access-2' ? 200 : 401, {})());
+  beforeEach(() => {
+    world.upstream
+      .on(ME, accept('access-2'))
+      .on(REFRESH, reply(200, pair(2)))
+      .on(LOGOUT, ({ headers }) =>
+        reply(headers.get('authorization') === 'Bearer access-2' ? 200 : 401, {})(),
+      );
+  });
 
   it('is named in every call of a refresh, and of a sign-out that refreshes', async () => {
     await world.request('/api/auth/session', { cookie: SIGNED_IN, headers: PROXIED });
