@@ -35,7 +35,7 @@ const CHANGES: [from: RegExp, to: string][] = [
 /** Texts alone. */
 const NO_LOGIC = 'src/gateway/http/messages.ts';
 const NO_CODE =
-  /^\s*(?:\*|\/\*|\/\/|import |export (?:type|interface)|type |interface |readonly |[}\])]|$)|^[#\s]*$/;
+  /^\s*(?:\*|\/\*|\/\/|import |export (?:type|interface)|type |interface |readonly |[}\])]|#(?:[ !]|$)|$)/;
 
 /** A sequence of numbers below 1 that is the same each time (mulberry32). */
 function* numbers(seed: number): Generator<number, never> {
@@ -47,7 +47,7 @@ function* numbers(seed: number): Generator<number, never> {
   }
 }
 
-/** Every mutant of a line; a line of configuration is left out. */
+/** Every mutant of a line of code; a line of configuration has one, which removes it. */
 function* mutantsOf(room: string, file: string, before: string): Generator<Mutant> {
   if (NO_CODE.test(before) || file === NO_LOGIC) return;
   if (!file.endsWith('.ts')) yield { room, file, before, after: '' };

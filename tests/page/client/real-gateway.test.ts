@@ -6,7 +6,7 @@ const ME = 'GET /v1/me';
 const MUSIC = 'POST /v1/music';
 
 describe('the client in a page before a real gateway', () => {
-  it('is told of a refresh, can read the ids of a track and the reasons of a failure, and signs out', async () => {
+  it('notices a refresh, reads the ids of a track and the reasons of a failure, and signs out', async () => {
     let refreshes = 0;
     await using opened = await openSignedIn({ onRefresh: () => refreshes++ });
     const { world, client } = opened;
