@@ -1,8 +1,8 @@
 import { expect, it } from 'bun:test';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import { describeInChromium, type Visit } from '../support/chromium.ts';
-import { openForeignSite } from '../support/foreign-site.ts';
 import { startWorld } from '../support/world.ts';
+import { describeInChromium, type Visit } from './chromium.ts';
+import { openForeignSite } from './foreign-site.ts';
 
 /** For a browser these are one site, and secure although they are http. */
 const SITE = 'music.localhost';

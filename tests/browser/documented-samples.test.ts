@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import type { Page } from 'playwright-core';
 import { wavSize } from '../../src/demo/sandbox/audio/wav.ts';
 import { bundle } from '../page/client/bundle.ts';
-import { describeInChromium, type Visitor } from '../support/chromium.ts';
 import { ROOT, readDocument } from '../support/documents.ts';
-import { samplesIn } from '../support/samples.ts';
 import { SANDBOX_CLIENT } from '../support/sandbox-account.ts';
-import { startSandboxGateway } from '../support/sandbox-gateway.ts';
+import { describeInChromium, type Visitor } from './chromium.ts';
+import { samplesIn } from './samples.ts';
+import { startSandboxGateway } from './sandbox-gateway.ts';
 
 const WITH_CLIENT = ['page.ts', 'unfinished.ts'];
 const BY_HAND = ['gateway.ts', 'sign-in.ts', 'music.ts'];

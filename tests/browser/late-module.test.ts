@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import type { GatewayClient } from '../../src/client/gateway-client.ts';
 import { bundleModules, CLIENT } from '../page/client/bundle.ts';
-import { describeInChromium } from '../support/chromium.ts';
+import { describeInChromium } from './chromium.ts';
 
 /** What the page has loaded. */
 declare const client: GatewayClient;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { describeInChromium } from '../support/chromium.ts';
 import { ROOT, readDocument, section } from '../support/documents.ts';
 import { freePorts } from '../support/free-ports.ts';
+import { describeInChromium } from './chromium.ts';
 
 const SECONDS = 10;
 

@@ -1,10 +1,10 @@
 /** Everybody who uses a gateway at once, each of whom keeps to a habit until all of them leave. */
 
 import { ORDER } from '../support/sandbox-account.ts';
-import { User } from '../support/simulated-users.ts';
 import { request } from '../support/world.ts';
 import { openSocket, requestOf } from './raw-client.ts';
 import { Problems } from './report.ts';
+import { User } from './simulated-users.ts';
 
 export type Service = Parameters<typeof User.signIn>[0];
 

@@ -1,10 +1,10 @@
 /** A crowd at a gateway for long: at one instance, or at two while Redis, the upstream and the instances restart. */
 
+import { startVirtualMachine } from '../deploy/virtual-machine.ts';
 import { eventually } from '../support/eventually.ts';
-import { memoryOf, openFilesOf, openSocketsOf } from '../support/process-status.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
-import { startVirtualMachine } from '../support/virtual-machine.ts';
 import { type Attendance, Crowd, type Service } from './crowd.ts';
+import { memoryOf, openFilesOf, openSocketsOf } from './process-status.ts';
 import { type Figures, growth, percentile, plot, type Report } from './report.ts';
 import { startLimitedGateway } from './rig.ts';
 

@@ -1,8 +1,8 @@
 /** The short form of `bun run soak`: it asserts what must happen, never how fast. */
 
 import { describe, expect, it } from 'bun:test';
+import { VIRTUAL_MACHINE } from '../deploy/virtual-machine.ts';
 import { itWith } from '../support/requirements.ts';
-import { VIRTUAL_MACHINE } from '../support/virtual-machine.ts';
 import { runOne, runTwo } from './in-service.ts';
 import { type Load, runStreams } from './streams.ts';
 

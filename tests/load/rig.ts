@@ -4,8 +4,8 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { eventually } from '../support/eventually.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
-import { openMemoryCgroup } from '../support/memory-cgroup.ts';
 import { request } from '../support/world.ts';
+import { openMemoryCgroup } from './memory-cgroup.ts';
 import { cookieOf } from './raw-client.ts';
 import { sha256, tracksOf } from './upstream.ts';
 

@@ -2,7 +2,7 @@
 
 import { eventually } from '../support/eventually.ts';
 import { isUp } from '../support/is-up.ts';
-import { memoryOf } from '../support/process-status.ts';
+import { memoryOf } from './process-status.ts';
 import { checksumOf, cookieOf, openSocket, orderOf, requestOf } from './raw-client.ts';
 import { Problems, percentile, type Report } from './report.ts';
 import { checkSessions, type Rig, startRig } from './rig.ts';

@@ -8,8 +8,8 @@ import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
 import { namesInTables, ROOT, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
-import { settingNames } from '../support/setting-names.ts';
 import { testSettings } from '../support/world.ts';
+import { settingNames } from './setting-names.ts';
 
 const SETTINGS = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' });
 const LEVELS = ['debug', 'info', 'warn', 'error'];

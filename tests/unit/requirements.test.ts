@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { TLS_PROXIES } from '../deploy/proxies/tls-proxies.ts';
 import { projectFiles, ROOT } from '../support/documents.ts';
 import { runToEnd } from '../support/run-to-end.ts';
-import { TLS_PROXIES } from '../support/tls-proxies.ts';
 
 const HELPER = 'tests/support/requirements.ts';
 const REPORT = 'tests/support/report-skipped.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { memoryLimitBytes } from '../../src/gateway/settings/memory.ts';
 import { loadSettings, parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
-import { NAMES_PREFIX, settingNames } from '../support/setting-names.ts';
+import { NAMES_PREFIX, settingNames } from '../static/setting-names.ts';
 
 const REQUIRED = {
   UPSTREAM_URL: 'https://upstream.test/base',

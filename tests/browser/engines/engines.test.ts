@@ -1,13 +1,13 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
-import type { Engine } from '../../support/browser-engine.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
-import { firefox } from '../../support/firefox.ts';
 import { describeWith } from '../../support/requirements.ts';
-import { webkit } from '../../support/webkit.ts';
+import { startDemoWorld } from '../demo-world.ts';
 import { ORDER, undisturbedHash, watchPieces } from '../pieces.ts';
+import type { Engine } from './browser-engine.ts';
+import { firefox } from './firefox.ts';
 import { listenThroughEverything } from './listening.ts';
 import { Person } from './person.ts';
+import { webkit } from './webkit.ts';
 
 /** A browser starts slowly on a machine that does many other things. */
 const TIMEOUT_MS = 120_000;

@@ -1,7 +1,7 @@
 /** One long file through everything that may happen to a listener: the sound goes on, in every engine. */
 
 import { expect } from 'bun:test';
-import type { DemoWorld } from '../../support/demo-world.ts';
+import type { DemoWorld } from '../demo-world.ts';
 
 /** So long that neither browser nor kernel keeps all of it, and how much is played after the token has expired. */
 const SOUGHT = { seconds: 300, rate: 16, more: 60 };

@@ -1,7 +1,7 @@
 /** A person with a browser of any engine: finds things by their names, clicks, and types. */
 
-import type { EngineBrowser, InputSource } from '../../support/browser-engine.ts';
 import { eventually } from '../../support/eventually.ts';
+import type { EngineBrowser, InputSource } from './browser-engine.ts';
 
 /** Everything takes long while a machine has many other things to do. */
 const PATIENCE_MS = 40_000;

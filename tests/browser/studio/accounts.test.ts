@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium, type Visit } from '../../support/chromium.ts';
+import { describeInChromium, type Visit } from '../chromium.ts';
 import { openStudio, signInBehind } from './page.ts';
 
 /** A page that does not check the session by the clock, so that only what the test does can lead to a check. */

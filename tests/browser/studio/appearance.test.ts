@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import axe, { type AxeResults, type RunOptions } from 'axe-core';
 import type { Locator, Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium } from '../../support/chromium.ts';
+import { describeInChromium } from '../chromium.ts';
 import { openStudio, Studio } from './page.ts';
 
 declare const window: Window & { readonly axe: { run(options: RunOptions): Promise<AxeResults> } };

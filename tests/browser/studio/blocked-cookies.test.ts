@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
-import { CHROMIUM_LAUNCH, describeInChromium } from '../../support/chromium.ts';
+import { CHROMIUM_LAUNCH, describeInChromium } from '../chromium.ts';
 import { openStudio, Studio } from './page.ts';
 
 /** Chromium's settings of a person who blocks all cookies, and with them every storage. */

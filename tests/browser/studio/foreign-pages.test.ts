@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { describeInChromium } from '../../support/chromium.ts';
-import { openForeignSite } from '../../support/foreign-site.ts';
+import { describeInChromium } from '../chromium.ts';
+import { openForeignSite } from '../foreign-site.ts';
 import { openStudio } from './page.ts';
 
 const ORDER = JSON.stringify({

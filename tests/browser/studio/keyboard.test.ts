@@ -2,7 +2,7 @@ import { expect, it } from 'bun:test';
 import type { Locator, Page } from 'playwright-core';
 import { swahili } from '../../../src/demo/studio/swahili.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
-import { describeInChromium } from '../../support/chromium.ts';
+import { describeInChromium } from '../chromium.ts';
 import { openStudio } from './page.ts';
 
 /** More than the studio has places for the focus. */

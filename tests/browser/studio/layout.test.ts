@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import type { Locator } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium } from '../../support/chromium.ts';
+import { describeInChromium } from '../chromium.ts';
 import { openStudio, Studio } from './page.ts';
 
 const PHONE = { width: 390, height: 844 };

@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium } from '../../support/chromium.ts';
+import { describeInChromium } from '../chromium.ts';
 import { openStudio, Studio } from './page.ts';
 
 const LIST = 'GET /v1/music/creations';

@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import type { LiveMessage } from '../../../src/client/live-audio/live-audio.ts';
-import { describeInChromium } from '../../support/chromium.ts';
+import { describeInChromium } from '../chromium.ts';
 import { openStudio } from './page.ts';
 
 declare const post: (message: LiveMessage) => void;

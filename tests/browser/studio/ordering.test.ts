@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium } from '../../support/chromium.ts';
+import { describeInChromium } from '../chromium.ts';
 import { watchPieces } from '../pieces.ts';
 import { openStudio } from './page.ts';
 

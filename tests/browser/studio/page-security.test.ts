@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium } from '../../support/chromium.ts';
-import { startDemoWorld } from '../../support/demo-world.ts';
-import { openForeignSite } from '../../support/foreign-site.ts';
+import { describeInChromium } from '../chromium.ts';
+import { startDemoWorld } from '../demo-world.ts';
+import { openForeignSite } from '../foreign-site.ts';
 import { openStudio } from './page.ts';
 
 describe('the server of the studio', () => {

@@ -2,8 +2,8 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { english, type TextKey } from '../../../src/demo/studio/english.ts';
-import type { Visit, Visitor } from '../../support/chromium.ts';
-import { type DemoWorld, type DemoWorldOptions, startDemoWorld } from '../../support/demo-world.ts';
+import type { Visit, Visitor } from '../chromium.ts';
+import { type DemoWorld, type DemoWorldOptions, startDemoWorld } from '../demo-world.ts';
 
 /** Six seconds of the sandbox's audio. Chromium wants some 240 kB of a WAV before it plays the first of it. */
 const ENOUGH_TO_PLAY = 6 * 48_000;

@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
+import { describeInChromium } from '../chromium.ts';
 import { type OpenedStudio, openStudio } from './page.ts';
 
 const COOKIE = { httpOnly: true, sameSite: 'Lax', path: '/' };

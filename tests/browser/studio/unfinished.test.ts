@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium, type Visit } from '../../support/chromium.ts';
+import { describeInChromium, type Visit } from '../chromium.ts';
 import { openStudio } from './page.ts';
 
 /** A studio with a track of which a part has arrived. */

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { randomBytes } from 'node:crypto';
+import { Crowd, User } from '../../load/simulated-users.ts';
 import { eventually } from '../../support/eventually.ts';
 import { REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith, program, ROOT } from '../../support/requirements.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
-import { Crowd, User } from '../../support/simulated-users.ts';
-import { itWhileRedisResponds } from '../../support/while-redis-responds.ts';
 import { ORIGIN } from '../../support/world.ts';
 import { Podman } from '../container/podman.ts';
+import { itWhileRedisResponds } from '../while-redis-responds.ts';
 import { type SystemdMachine, startSystemdMachine } from './systemd-machine.ts';
 
 const REQUIREMENTS = [

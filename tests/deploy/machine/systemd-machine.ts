@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { haproxyAddresses } from '../../support/virtual-machine.ts';
 import type { Podman } from '../container/podman.ts';
+import { haproxyAddresses } from '../virtual-machine.ts';
 
 const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
 const UNITS = '/etc/systemd/system';

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, it, setDefaultTimeout } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { eventually } from '../../support/eventually.ts';
-import { PROMETHEUS, type Prometheus, startPrometheus } from '../../support/prometheus.ts';
 import { REDIS_SERVER } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { ALERTS_FILE, groupingLabelsOf, readAlerts, selectorsOf } from './alerts.ts';
 import { chartsOf, readDashboard } from './dashboard.ts';
+import { PROMETHEUS, type Prometheus, startPrometheus } from './prometheus.ts';
 import { startWatchedGateways, type WatchedGateways } from './scraped-gateways.ts';
 import { everythingOnce } from './traffic.ts';
 

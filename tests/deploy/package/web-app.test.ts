@@ -3,12 +3,12 @@ import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import type { Page } from 'playwright-core';
 import { wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
-import { describeInChromium } from '../../support/chromium.ts';
+import { describeInChromium } from '../../browser/chromium.ts';
+import { samplesIn } from '../../browser/samples.ts';
+import { startSandboxGateway } from '../../browser/sandbox-gateway.ts';
 import { ROOT, readDocument } from '../../support/documents.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
-import { samplesIn } from '../../support/samples.ts';
 import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
-import { startSandboxGateway } from '../../support/sandbox-gateway.ts';
 import { STAND_IN_REACT } from './stand-in-react.ts';
 
 const ORDER = { model: 'sandbox-music-1', prompt: 'A quiet piano at night', music_length_ms: 3_000 };

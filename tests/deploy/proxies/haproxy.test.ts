@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import type tls from 'node:tls';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { connect, ProxyClient } from '../../support/proxy-client.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
-import { prepareHaproxyOfOne, startTlsProxy, type TlsProxy } from '../../support/tls-proxies.ts';
+import { connect, ProxyClient } from './proxy-client.ts';
+import { prepareHaproxyOfOne, startTlsProxy, type TlsProxy } from './tls-proxies.ts';
 
 const CLIENT = '127.0.0.2';
 const ADMIN = new URL('../../../deploy/two-instances/admin.sh', import.meta.url).pathname;

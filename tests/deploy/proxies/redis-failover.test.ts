@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith, program } from '../../support/requirements.ts';
-import { run } from '../../support/virtual-machine.ts';
+import { run } from '../virtual-machine.ts';
 
 const CONFIGURATION = fileURLToPath(new URL('../../../deploy/redis/haproxy.cfg', import.meta.url));
 

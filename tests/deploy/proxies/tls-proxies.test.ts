@@ -1,15 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { once } from 'node:events';
 import tls from 'node:tls';
-import { openRequest, ProxyClient } from '../../support/proxy-client.ts';
 import { releasedBody } from '../../support/released-body.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
-import {
-  CLIENT_ADDRESS_HEADER,
-  startTlsProxy,
-  TLS_PROXIES,
-  type TlsProxy,
-} from '../../support/tls-proxies.ts';
 import {
   envelopeMessage,
   ORIGIN,
@@ -19,6 +12,8 @@ import {
   testSettings,
   type World,
 } from '../../support/world.ts';
+import { openRequest, ProxyClient } from './proxy-client.ts';
+import { CLIENT_ADDRESS_HEADER, startTlsProxy, TLS_PROXIES, type TlsProxy } from './tls-proxies.ts';
 
 const ORDER = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 /** With a letter before it, the longest token that fits a cookie. */

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { dirname } from 'node:path';
+import { Crowd, User } from '../../load/simulated-users.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { readStatistics } from '../../support/haproxy.ts';
 import { isUp } from '../../support/is-up.ts';
 import { describeWith, program } from '../../support/requirements.ts';
 import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
-import { Crowd, User } from '../../support/simulated-users.ts';
-import { openUpstreamGate, type UpstreamGate } from '../../support/upstream-gate.ts';
-import { startVirtualMachine, VIRTUAL_MACHINE, type VirtualMachine } from '../../support/virtual-machine.ts';
-import { itWhileRedisResponds } from '../../support/while-redis-responds.ts';
 import { ORIGIN } from '../../support/world.ts';
+import { startVirtualMachine, VIRTUAL_MACHINE, type VirtualMachine } from '../virtual-machine.ts';
+import { itWhileRedisResponds } from '../while-redis-responds.ts';
+import { readStatistics } from './haproxy.ts';
+import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
 
 const RUN = new URL('../../../deploy/two-instances/run.sh', import.meta.url).pathname;
 const USERS = 24;

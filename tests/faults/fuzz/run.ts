@@ -2,9 +2,9 @@
 
 import { existsSync } from 'node:fs';
 import fc from 'fast-check';
+import { openSocketsOf } from '../../load/process-status.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
-import { openSocketsOf } from '../../support/process-status.ts';
 import { Batch, printable } from './batch.ts';
 import { type FuzzRequest, requestsOfConnection } from './grammar.ts';
 import { startRecordingUpstream } from './recording-upstream.ts';

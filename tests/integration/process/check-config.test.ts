@@ -11,12 +11,12 @@ import { UPSTREAM_PROBE_PATH, upstreamFinding } from '../../../src/check/upstrea
 import { listenOrExplain } from '../../../src/gateway/http/listen.ts';
 import { loadSettings } from '../../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
-import { checkConfig, SETTINGS } from '../../support/bun-run-start.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { startTestSandbox } from '../../support/sandbox-account.ts';
 import { startWorld } from '../../support/world.ts';
+import { checkConfig, SETTINGS } from './bun-run-start.ts';
 
 const WOULD_START = 'ok: the gateway would start with these settings';
 const NOWHERE = 'http://127.0.0.1:1';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import { checkConfig, SETTINGS, type Started, start, startInVain } from '../../support/bun-run-start.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
+import { checkConfig, SETTINGS, type Started, start, startInVain } from './bun-run-start.ts';
 
 describe('bun run start', () => {
   let settings: Record<'METRICS_PORT', string>;

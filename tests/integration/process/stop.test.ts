@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'bun:test';
-import { type Started, start } from '../../support/bun-run-start.ts';
 import { eventually } from '../../support/eventually.ts';
 import { isUp } from '../../support/is-up.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { FIRST_PIECE, startTrackUpstream } from '../../support/track-upstream.ts';
 import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
+import { type Started, start } from './bun-run-start.ts';
 
 const HEADERS = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
 const GENERATION = { method: 'POST', body: '{"model":"m","prompt":"p","music_length_ms":3000}' };

@@ -12,10 +12,10 @@ import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.t
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { readDocument, section } from '../../support/documents.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
-import { type RecordingProxy, startRecordingProxy } from '../../support/recording-proxy.ts';
 import { exchangeCode, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
 import { sentBack } from '../../support/session-calls.ts';
 import { ORIGIN, type RequestOptions, request } from '../../support/world.ts';
+import { type RecordingProxy, startRecordingProxy } from './recording-proxy.ts';
 
 const PREFIX = '__Host-Http-';
 const NAMES = [`${PREFIX}svc_music_access`, `${PREFIX}svc_music_refresh`];

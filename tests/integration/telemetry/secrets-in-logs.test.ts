@@ -5,9 +5,9 @@ import { freePorts } from '../../support/free-ports.ts';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
-import { startTraceReceiver } from '../../support/trace-receiver.ts';
 import { ORIGIN } from '../../support/world.ts';
 import { CLIENT_ADDRESS, EVERY_FLOW, MARK, REPLAY, scriptEveryFlow } from './every-flow.ts';
+import { startTraceReceiver } from './trace-receiver.ts';
 
 const CLIENT_KEY = clientKeyPair('ES256', MARK);
 const COOKIE_KEY = Buffer.alloc(32, MARK).toString('base64url');

@@ -3,8 +3,8 @@ import { createGateway } from '../../../src/gateway/gateway.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { GENERATE, PROXIED_PATH } from '../../support/routes.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
-import { startTraceReceiver, tracesTo } from '../../support/trace-receiver.ts';
 import { ACCESS_ONLY, request, SIGNED_IN, testSettings } from '../../support/world.ts';
+import { startTraceReceiver, tracesTo } from './trace-receiver.ts';
 
 /** Sends a request to a gateway in front of this upstream, and returns the spans that it has exported and its log line. */
 async function traced(upstream: ScriptedUpstream, send: (url: string) => Promise<unknown>) {

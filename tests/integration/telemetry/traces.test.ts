@@ -5,7 +5,7 @@ import type { Traces } from '../../../src/gateway/telemetry/traces.ts';
 import { eventually } from '../../support/eventually.ts';
 import { samplesOf } from '../../support/metrics.ts';
 import { type RecordedLog, recordLog } from '../../support/recorded-log.ts';
-import { startTraceReceiver, tracesTo } from '../../support/trace-receiver.ts';
+import { startTraceReceiver, tracesTo } from './trace-receiver.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const CALLER = 'b7ad6b7169203331';

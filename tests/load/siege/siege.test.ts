@@ -1,11 +1,11 @@
 import { expect } from 'bun:test';
+import { startTlsProxy, TLS_PROXIES } from '../../deploy/proxies/tls-proxies.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { GatewayProcess } from '../../support/gateway-process.ts';
-import { openMemoryCgroup } from '../../support/memory-cgroup.ts';
-import { memoryOf } from '../../support/process-status.ts';
 import { describeWith, itWith, program, type Requirement } from '../../support/requirements.ts';
-import { startTlsProxy, TLS_PROXIES } from '../../support/tls-proxies.ts';
 import { request } from '../../support/world.ts';
+import { openMemoryCgroup } from '../memory-cgroup.ts';
+import { memoryOf } from '../process-status.ts';
 import { cookieOf } from '../raw-client.ts';
 import { Problems, percentile } from '../report.ts';
 import { checkSession, type Rig, startRig, type Way } from '../rig.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
-import { type DemoWorld, startDemoWorld } from '../../support/demo-world.ts';
+import { type DemoWorld, startDemoWorld } from '../../browser/demo-world.ts';
 import { receive } from './gateway-stub.ts';
 import { ONCE, ORDER, sha256, TRACK_BYTES, undisturbedHash } from './recovery-world.ts';
 

@@ -1,7 +1,7 @@
 /** A gateway on a real socket in front of the sandbox, whose redirect URI is on the web app's own origin. */
 
-import { SANDBOX_CLIENT, startTestSandbox } from './sandbox-account.ts';
-import { ORIGIN, startWorld } from './world.ts';
+import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
+import { ORIGIN, startWorld } from '../support/world.ts';
 
 export type SandboxGateway = Awaited<ReturnType<typeof startSandboxGateway>>;
 

@@ -3,14 +3,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { makeCertificate } from './certificate.ts';
-import { eventually } from './eventually.ts';
-import { freePorts } from './free-ports.ts';
+import { makeCertificate } from '../../support/certificate.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePorts } from '../../support/free-ports.ts';
 
 /** In tests nginx reads a client's address from this header, because the machine may have only one IPv6 address. */
 export const CLIENT_ADDRESS_HEADER = 'x-test-address';
 
-const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url));
+const DEPLOY = fileURLToPath(new URL('../../../deploy', import.meta.url));
 
 export type TlsProxy = Awaited<ReturnType<typeof startTlsProxy>>;
 

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { YAML } from 'bun';
-import { freePorts } from './free-ports.ts';
-import { program } from './requirements.ts';
+import { freePorts } from '../../support/free-ports.ts';
+import { program } from '../../support/requirements.ts';
 
 export const PROMETHEUS = program('prometheus');
 
-const EXAMPLE = new URL('../../deploy/monitoring/prometheus.yml', import.meta.url).pathname;
+const EXAMPLE = new URL('../../../deploy/monitoring/prometheus.yml', import.meta.url).pathname;
 const Example = Type.Object({
   global: Type.Object({ scrape_interval: Type.String(), evaluation_interval: Type.String() }),
   rule_files: Type.Array(Type.String()),

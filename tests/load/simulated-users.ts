@@ -3,9 +3,9 @@
 import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
-import { eventually } from './eventually.ts';
-import { ORDER, SANDBOX_CLIENT } from './sandbox-account.ts';
-import { ORIGIN } from './world.ts';
+import { eventually } from '../support/eventually.ts';
+import { ORDER, SANDBOX_CLIENT } from '../support/sandbox-account.ts';
+import { ORIGIN } from '../support/world.ts';
 
 /** The gateway's address, and the sandbox behind it. */
 interface Service {

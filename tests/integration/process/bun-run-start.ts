@@ -1,13 +1,13 @@
 /** `bun run start` and `bun run check-config` as an operator would run them: with these settings and no others. */
 
-import { linesOf } from './lines-of.ts';
-import { runToEnd } from './run-to-end.ts';
-import { settingNames } from './setting-names.ts';
-import { ORIGIN } from './world.ts';
+import { settingNames } from '../../static/setting-names.ts';
+import { linesOf } from '../../support/lines-of.ts';
+import { runToEnd } from '../../support/run-to-end.ts';
+import { ORIGIN } from '../../support/world.ts';
 
 const SCRIPT = [process.execPath, 'run', '--silent'];
 const COMMAND = [...SCRIPT, 'start'];
-const PROJECT = new URL('../..', import.meta.url).pathname;
+const PROJECT = new URL('../../..', import.meta.url).pathname;
 /** Empty counts as not set, so that a developer's own .env has no effect. */
 const NO_SETTINGS = Object.fromEntries(settingNames().map((name) => [name, '']));
 

@@ -3,8 +3,8 @@
 import { once } from 'node:events';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { program } from '../../support/requirements.ts';
 import { createHome, type Engine, startProgram } from './browser-engine.ts';
-import { program } from './requirements.ts';
 
 const FIREFOX = program('firefox-esr');
 /** Stands in for a sound card, without which Firefox does not play. */

@@ -2,10 +2,10 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { eventually } from '../../support/eventually.ts';
+import { freePorts } from '../../support/free-ports.ts';
+import { program } from '../../support/requirements.ts';
 import { createHome, type Engine, startProgram } from './browser-engine.ts';
-import { eventually } from './eventually.ts';
-import { freePorts } from './free-ports.ts';
-import { program } from './requirements.ts';
 
 const DRIVER = program('WebKitWebDriver');
 const SCREEN = program('Xvfb');

@@ -3,8 +3,8 @@
 import http2 from 'node:http2';
 import net from 'node:net';
 import tls from 'node:tls';
+import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 import type { TlsProxy } from './tls-proxies.ts';
-import { ORIGIN, SIGNED_IN } from './world.ts';
 
 /** HTTP/2 over connections from one address of this machine, such as 127.0.0.2. */
 export class ProxyClient implements Disposable {

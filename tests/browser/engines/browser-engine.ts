@@ -2,8 +2,8 @@
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { eventually } from './eventually.ts';
-import type { Requirement } from './requirements.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Requirement } from '../../support/requirements.ts';
 
 /** One source of input and what it does, as both WebDriver protocols describe it. @see https://www.w3.org/TR/webdriver2/#actions */
 export type InputSource =

@@ -5,8 +5,8 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import otlp from 'otlp-definitions/build/src/generated/root.js';
 import type { Logger } from 'pino';
-import type { Metrics } from '../../src/gateway/telemetry/metrics.ts';
-import { Traces } from '../../src/gateway/telemetry/traces.ts';
+import type { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
+import { Traces } from '../../../src/gateway/telemetry/traces.ts';
 
 const { ExportTraceServiceRequest } = otlp.opentelemetry.proto.collector.trace.v1;
 

@@ -1,9 +1,9 @@
 /** The HAProxy of `deploy/two-instances`, as its operator sees and commands it. */
 
 import { fileURLToPath } from 'node:url';
-import { runToEnd } from './run-to-end.ts';
+import { runToEnd } from '../../support/run-to-end.ts';
 
-const ADMIN = fileURLToPath(new URL('../../deploy/two-instances/admin.sh', import.meta.url));
+const ADMIN = fileURLToPath(new URL('../../../deploy/two-instances/admin.sh', import.meta.url));
 
 /** @param environment with ADMIN_SOCKET, and a PATH on which Bun is */
 export async function commandHaproxy(line: string, environment: Readonly<Record<string, string>>) {

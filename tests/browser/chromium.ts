@@ -9,8 +9,8 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
-import { eventually } from './eventually.ts';
-import { describeWith, program } from './requirements.ts';
+import { eventually } from '../support/eventually.ts';
+import { describeWith, program } from '../support/requirements.ts';
 
 const CHROMIUM = program('chromium');
 

@@ -4,14 +4,14 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/demo/
 import { startStudio } from '../../src/demo/studio-server.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
+import { openUpstreamGate, type UpstreamGate } from '../deploy/proxies/upstream-gate.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { isUp } from '../support/is-up.ts';
+import { recordLog } from '../support/recorded-log.ts';
+import { postJson } from '../support/sandbox-account.ts';
+import { testSettings } from '../support/world.ts';
 import { type BreakableNetwork, openNetwork } from './breakable-network.ts';
-import { eventually } from './eventually.ts';
-import { freePorts } from './free-ports.ts';
-import { isUp } from './is-up.ts';
-import { recordLog } from './recorded-log.ts';
-import { postJson } from './sandbox-account.ts';
-import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
-import { testSettings } from './world.ts';
 
 const CLIENT_ID = 'music-studio';
 
