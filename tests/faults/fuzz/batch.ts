@@ -5,14 +5,8 @@ import { ORIGIN } from '../../support/world.ts';
 import { markerOf, markersIn } from './choices.ts';
 import { exchange, isReusable, marked, type SentRequest } from './exchange.ts';
 import type { FuzzRequest } from './grammar.ts';
-import { parseRequest, problemWithCall, problemWithForwarding } from './judge-call.ts';
-import {
-  isBare,
-  problemWithExchange,
-  problemWithLeaks,
-  problemWithRelay,
-  type Transaction,
-} from './judge-response.ts';
+import { problemWithCall } from './judge-call.ts';
+import { problemWithExchange } from './judge-response.ts';
 import type { Call } from './recording-upstream.ts';
 import { responseTo, type UpstreamResponse } from './responses.ts';
 
@@ -24,7 +18,6 @@ interface Sent {
   readonly request: SentRequest;
   /** The index of its connection. */
   readonly connection: number;
-  readonly transactions: Transaction[];
 }
 
 export class Batch {
@@ -79,14 +72,11 @@ export class Batch {
     if (call.headers.get('authorization') === `Bearer ${CONTROL_TOKEN}`) return said;
     const [marker, ...others] = markersIn([call.target, ...call.headers.values(), call.body].join('\n'));
     const owner = marker === undefined ? undefined : this.#sentWith(marker);
-    owner?.transactions.push({ call, said });
-    const parsed = owner && parseRequest(owner.request);
     const problem =
       problemWithCall(call) ??
       (marker !== undefined && !owner ? 'the call belongs to no request in flight' : undefined) ??
       (others.length ? `the call mixes requests: ${[marker, ...others].join(', ')}` : undefined) ??
       (owner && !owner.request.mayPass ? 'a request without an allowed Origin caused a call' : undefined) ??
-      (parsed && problemWithForwarding(call, parsed)) ??
       (this.#isForbidden && !owner ? 'a call, although no request has an allowed Origin' : undefined);
     const lines = [...call.headers].map(([name, value]) => `${name}: ${value}`);
     const written = [`${call.method} ${call.target}`, ...lines, '', call.body].join('\n');
@@ -103,7 +93,7 @@ export class Batch {
     let connection: RawConnection | undefined;
     for (const each of requests) {
       const request = marked(each, markerOf(sentSoFar++));
-      const sent: Sent = { request, connection: index, transactions: [] };
+      const sent: Sent = { request, connection: index };
       this.sent.set(request.marker, sent);
       const used = connection;
       connection ??= new RawConnection(port);
@@ -113,14 +103,7 @@ export class Batch {
         connection = new RawConnection(port);
         done = await exchange(connection, request);
       }
-      const ours = done.responses.filter((response) => !isBare(response));
-      const leaks = ours.map((each) => problemWithLeaks(each, this.#upstreamHost, sent.transactions));
-      // When it was sent twice, nobody knows to which call the response belongs.
-      const relayed = !used || connection === used ? ours[0] : undefined;
-      const problem =
-        problemWithExchange(request, done) ??
-        leaks.find((leak) => leak !== undefined) ??
-        (relayed && problemWithRelay(relayed, request, sent.transactions));
+      const problem = problemWithExchange(request, done, this.#upstreamHost);
       const received = done.responses.map(({ bytes }) => bytes).join('') + done.rest;
       if (problem !== undefined) this.add(problem, sent, received);
       if (isReusable(connection, request, done)) continue;

@@ -52,18 +52,3 @@ export function words(text: string): string[] {
 export function items(text: string): string[] {
   return text.split(/ \| |(?<!\r)\n */);
 }
-
-/** A `Connection` line, which ends at this hop what it names: some of the headers that are there, and some options. */
-export function connection(options: readonly string[]): Arbitrary<(lines: readonly string[]) => string> {
-  const member = fc.tuple(fc.nat(99), fc.nat(2), maybe(0.35, pick(options)));
-  const members = fc.array(member, { minLength: 1, maxLength: 4 });
-  return fc.tuple(members, pick([', ', ',', ' ,\t'])).map(([members, separator]) => (lines) => {
-    // There may be no lines, so `Host` is always among the names.
-    const names = [...lines.map((line) => line.split(':', 1).join()), 'Host'];
-    const written = members.map(([at, spelling, [option]]) => {
-      const name = names[at % names.length] ?? '';
-      return option ?? [name, name.toUpperCase(), ` ${name.toLowerCase()}\t`][spelling];
-    });
-    return `Connection: ${written.join(separator)}`;
-  });
-}

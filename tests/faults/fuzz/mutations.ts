@@ -3,17 +3,6 @@
 import fc, { type Arbitrary } from 'fast-check';
 import { pick, rarely, words } from './choices.ts';
 
-interface Change {
-  /** The bytes before and after the place of the change. */
-  readonly before: string;
-  readonly after: string;
-  /** A piece of the other request. */
-  readonly piece: string;
-  readonly text: string;
-  readonly length: number;
-}
-type Edit = (change: Change) => string;
-
 const SPECIAL = [
   ...words('\0 : ; , / .. % %2f ? # \\ " \x7f \xff 0 -'),
   '\r',
@@ -23,20 +12,23 @@ const SPECIAL = [
   ' ',
   '\t',
 ];
-const flip: Edit = ({ before, after, length }) =>
+
+/** @param piece a piece of the other request */
+type Edit = (before: string, after: string, text: string, length: number, piece: string) => string;
+const flip: Edit = (before, after, _, length) =>
   before + String.fromCharCode(after.charCodeAt(0) ^ (1 << (length % 8))) + after.slice(1);
-const insert: Edit = ({ before, text, after }) => before + text + after;
-const splice: Edit = ({ before, piece, after, length }) =>
+const insert: Edit = (before, after, text) => before + text + after;
+const splice: Edit = (before, after, _, length, piece) =>
   before + piece.slice(0, length) + after.slice(length);
 /** Those that are listed twice are more likely. */
 const EDITS: readonly Edit[] = [
   ...[flip, flip, insert, insert, splice, splice],
-  ({ before, after, length }) => before + after.slice(length),
-  ({ before, after, length }) => before + after.slice(0, length).repeat(99) + after,
-  ({ before, piece }) => before + piece,
-  ({ before }) => before,
+  (before, after, _, length) => before + after.slice(length),
+  (before, after, _, length) => before + after.slice(0, length).repeat(99) + after,
+  (before, _, __, ___, piece) => before + piece,
+  (before) => before,
   // A line of the other request, which begins where a line begins.
-  ({ before, piece, after }) =>
+  (before, after, _, __, piece) =>
     `${before}${after.split('\n', 1)}\n${piece.split('\n')[1]}\n${after.replace(/^.*\n?/, '')}`,
 ];
 
@@ -52,12 +44,15 @@ export function mutations(): Arbitrary<(bytes: string, other: string) => string>
     text: fc.oneof(pick(SPECIAL), random),
   });
   const several = fc.array(mutation, { minLength: 1, maxLength: 10 });
-  const one = mutation.map((each) => [each]);
-  return rarely(0.5, several, one).map((changes) => (bytes, other) => {
-    return changes.reduce((bytes, { edit, isAnywhere, at, from, ...change }) => {
+  return rarely(
+    0.5,
+    several,
+    mutation.map((each) => [each]),
+  ).map((changes) => (bytes, other) => {
+    return changes.reduce((bytes, { edit, isAnywhere, at, from, length, text }) => {
       const end = (text: string) => (isAnywhere ? text.length : text.indexOf('\r\n\r\n') + 4) || 1;
-      const [before, after] = [bytes.slice(0, at % end(bytes)), bytes.slice(at % end(bytes))];
-      return edit({ ...change, before, after, piece: other.slice(from % end(other)) });
+      const place = at % end(bytes);
+      return edit(bytes.slice(0, place), bytes.slice(place), text, length, other.slice(from % end(other)));
     }, bytes);
   });
 }

@@ -64,9 +64,9 @@ export async function startRecordingUpstream(listener: Listener) {
 }
 
 function respond(socket: net.Socket, response: UpstreamResponse): void {
-  if ('bytes' in response) socket.write(response.bytes);
-  else if (response.dies === 'before') socket.destroy();
-  else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this');
+  if (response === 'dies before') socket.destroy();
+  else if (response === 'dies within') socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this');
+  else socket.write(response);
 }
 
 /** Returns the first call and what follows it; undefined until it is complete. @throws MalformedHttp */

@@ -35,7 +35,7 @@ const requestsOf = (seed: number) => (isForbidden(seed) ? FORBIDDEN_REQUESTS : A
 export async function fuzz({ seed, requests, progress }: FuzzOptions): Promise<string | undefined> {
   let batch: Batch | undefined;
   await using upstream = await startRecordingUpstream({
-    call: (call) => batch?.call(call) ?? { dies: 'before' },
+    call: (call) => batch?.call(call) ?? 'dies before',
     malformed: (problem, received) => batch?.add(`a call that is not HTTP: ${problem}`, undefined, received),
   });
   await using gateway = await startGatewayProcess({

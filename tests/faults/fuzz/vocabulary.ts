@@ -116,14 +116,6 @@ export const ODD_LINES = [
   ...[8000, 17_000, 70_000].map((length) => `X-Long: ${'x'.repeat(length)}`),
   ...[60, 300, 2000].map((count) => Array.from({ length: count }, (_, at) => `X-${at}: y`).join('\r\n')),
 ];
-export const CONNECTION_OPTIONS = [
-  ...words(
-    'keep-alive close X-Absent "range" range;x host content-length transfer-encoding authorization via',
-  ),
-  ...words('x-request-id traceparent accept accept-encoding user-agent *'),
-  '',
-];
-
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 export const ODD_TYPES = [
   ...words(`text/plain ${FORM_TYPE} ${FORM_TYPE} application/jsonx ; \xff __proto__ APPLICATION/JSON`),
