@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 import { type Attendance, Crowd, type Service } from './crowd.ts';
 import { memoryOf, openFilesOf, openSocketsOf } from './process-status.ts';
-import { type Figures, growth, percentile, plot, type Report } from './report.ts';
+import { type Figures, growth, percentile, type Report } from './report.ts';
 import { startLimitedGateway } from './rig.ts';
 
 interface Run {
@@ -15,17 +15,16 @@ interface Run {
   readonly trackMs: number;
 }
 
-/** Something that happens every so many seconds, drawn as a letter. */
+/** Something that happens every so many seconds. */
 interface Disturbance {
-  readonly letter: string;
   readonly everySeconds: number;
   readonly happen: (crowd: Crowd) => Promise<unknown>;
 }
 
 interface Place {
   readonly service: Service;
-  /** By name; an instance that does not run at the moment is missing. */
-  readonly processes: () => Promise<Map<string, number>>;
+  /** The ids of the instances that run at the moment. */
+  readonly processes: () => Promise<readonly number[]>;
   readonly disturbances: readonly Disturbance[];
   /** What an instance has logged that it should not have. */
   readonly complaints: () => Promise<string[]>;
@@ -55,7 +54,7 @@ export async function runOne(run: Run & { readonly memoryMb?: number }): Promise
   const atStart = await openSocketsOf(gateway.pid);
   const report = await observe(run, {
     service: { base: new URL(gateway.url), sandbox },
-    processes: async () => new Map([['a', gateway.pid]]),
+    processes: async () => [gateway.pid],
     disturbances: [expiry(sandbox, run.seconds / 3)],
     complaints: async () => gateway.errors().split('\n').filter(Boolean),
   });
@@ -87,17 +86,13 @@ export async function runTwo({ redisSeconds, upstreamSeconds, upgradeSeconds, ..
   return await observe(run, {
     service: machine,
     processes: async () => {
-      const pids = new Map<string, number>();
-      for (const name of INSTANCES) {
-        const pid = await machine.processId(name);
-        if (pid !== undefined) pids.set(name, pid);
-      }
-      return pids;
+      const pids = await Promise.all(INSTANCES.map((name) => machine.processId(name)));
+      return pids.filter((pid) => pid !== undefined);
     },
     disturbances: [
-      { letter: 'R', everySeconds: redisSeconds, happen: () => machine.restartRedis(REDIS_AWAY_MS) },
-      { letter: 'U', everySeconds: upstreamSeconds, happen: (crowd) => crowd.excuse(restartUpstream) },
-      { letter: 'I', everySeconds: upgradeSeconds, happen: upgrade },
+      { everySeconds: redisSeconds, happen: () => machine.restartRedis(REDIS_AWAY_MS) },
+      { everySeconds: upstreamSeconds, happen: (crowd) => crowd.excuse(restartUpstream) },
+      { everySeconds: upgradeSeconds, happen: upgrade },
       expiry(sandbox, Math.min(40, run.seconds / 6)),
     ],
     complaints: async () => {
@@ -112,16 +107,14 @@ function expiry({ upstream }: Service['sandbox'], everySeconds: number): Disturb
     upstream.expireAccessTokens();
     await Bun.sleep(EXPIRY_MS);
   };
-  return { letter: 'E', everySeconds, happen: (crowd) => crowd.excuse(expire) };
+  return { everySeconds, happen: (crowd) => crowd.excuse(expire) };
 }
 
 async function observe({ seconds, attendance, trackMs }: Run, place: Place): Promise<Report> {
   const { service, disturbances } = place;
   await using crowd = await Crowd.arrive(service, attendance, trackMs);
   const { problems } = crowd;
-  const lines = new Map<string, number[]>();
-  const byProcess = new Map<string, number[]>();
-  const events = Array.from({ length: SAMPLES }, () => ' ');
+  const samples = new Map<string, number[]>();
   const begunAt = performance.now();
   const endsAt = begunAt + seconds * 1000;
   /** Does the work at each multiple of the interval. An interval that passes meanwhile is left out. */
@@ -133,27 +126,18 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
       await problems.during('the schedule', work());
     }
   };
-  let checked = 0;
   const sample = async () => {
-    const durations = crowd.checkMs.slice(checked);
-    checked = crowd.checkMs.length;
-    append(lines, 'session check, p50 ms', percentile(durations, 0.5));
-    append(lines, 'session check, p99 ms', percentile(durations, 0.99));
-    const pids = await place.processes();
-    for (const name of INSTANCES) {
-      const pid = pids.get(name);
-      const values = await statusOf(pid);
-      for (const [what, value] of Object.entries(values)) {
-        append(lines, `${what} of ${name}`, value);
-        if (!Number.isNaN(value)) append(byProcess, `${what} ${pid}`, value);
+    for (const pid of await place.processes()) {
+      // A process may end meanwhile.
+      const { rssMb } = await memoryOf(pid).catch(() => ({ rssMb: Number.NaN }));
+      const files = await openFilesOf(pid).catch(() => Number.NaN);
+      for (const [what, value] of Object.entries({ MB: rssMb, files })) {
+        const name = `${what} ${pid}`;
+        if (!Number.isNaN(value)) samples.set(name, [...(samples.get(name) ?? []), value]);
       }
     }
   };
-  const disturb = ({ letter, everySeconds, happen }: Disturbance) =>
-    every(everySeconds * 1000, async () => {
-      events[Math.floor(((performance.now() - begunAt) / (endsAt - begunAt)) * SAMPLES)] = letter;
-      await happen(crowd);
-    });
+  const disturb = ({ everySeconds, happen }: Disturbance) => every(everySeconds * 1000, () => happen(crowd));
   await Promise.all([every((seconds * 1000) / SAMPLES, sample), ...disturbances.map(disturb)]);
   await crowd.leave();
 
@@ -164,7 +148,7 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
   if (complaints.length)
     problems.add(`${complaints.length} lines in the log: ${complaints[0]?.slice(0, 300)}`);
   const gained = (what: string) =>
-    Math.max(...[...byProcess].filter(([name]) => name.startsWith(what)).map(([, values]) => growth(values)));
+    Math.max(...[...samples].filter(([name]) => name.startsWith(what)).map(([, values]) => growth(values)));
   const figures: Figures = {
     'rounds by kind': list(crowd.served),
     'excused while the upstream restarted': list(crowd.excused),
@@ -174,28 +158,7 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
     'most files that an instance gained': gained('files'),
     'p99 ms of session checks': percentile(crowd.checkMs, 0.99),
   };
-  const letters = `${' '.repeat(23)}${events.join('')}\n${plot(Object.fromEntries(lines))}`;
-  return { figures, problems: problems.list(), plot: letters };
-}
-
-/** NaN while it does not run. */
-async function statusOf(pid: number | undefined) {
-  try {
-    if (pid === undefined) throw new Error('it does not run');
-    return {
-      MB: (await memoryOf(pid)).rssMb,
-      files: await openFilesOf(pid),
-      sockets: await openSocketsOf(pid),
-    };
-  } catch {
-    return { MB: Number.NaN, files: Number.NaN, sockets: Number.NaN };
-  }
-}
-
-function append(lines: Map<string, number[]>, name: string, value: number): void {
-  const values = lines.get(name) ?? [];
-  values.push(value);
-  lines.set(name, values);
+  return { figures, problems: problems.list() };
 }
 
 function list(counts: ReadonlyMap<string, number>): string {

@@ -6,13 +6,9 @@ export interface Report {
   readonly figures: Figures;
   /** What is wrong; empty when nothing is. */
   readonly problems: readonly string[];
-  /** The figures over time. */
-  readonly plot?: string;
 }
 
 const MOST_PROBLEMS = 10;
-const WIDTH = 72;
-const STEPS = [...'▁▂▃▄▅▆▇█'];
 
 /** Collects problems. The first ones are worth reading, the rest are counted. */
 export class Problems {
@@ -51,22 +47,4 @@ export function table({ figures, problems }: Report): string {
   const width = Math.max(...Object.keys(figures).map((name) => name.length));
   const rows = Object.entries(figures).map(([name, value]) => `  ${name.padEnd(width)}  ${value}`);
   return [...rows, ...problems.map((problem) => `  WRONG: ${problem}`)].join('\n');
-}
-
-/** A line for each value, from 0 to its maximum; time goes from left to right. NaN leaves a gap. */
-export function plot(lines: Readonly<Record<string, readonly number[]>>): string {
-  return Object.entries(lines)
-    .map(([name, values]) => {
-      const known = values.filter((value) => !Number.isNaN(value));
-      const most = Math.max(...known);
-      const columns = Array.from({ length: WIDTH }, (_, column) => {
-        const [from = 0, to = 0] = [column, column + 1].map((edge) =>
-          Math.floor((edge / WIDTH) * values.length),
-        );
-        const here = percentile(values.slice(from, Math.max(to, from + 1)), 0.5);
-        return STEPS[Math.min(STEPS.length - 1, Math.floor((here / most) * STEPS.length))] ?? ' ';
-      });
-      return `${name.padEnd(22)} ${columns.join('')} ${Math.min(...known)} to ${most}`;
-    })
-    .join('\n');
 }

@@ -8,7 +8,7 @@ import { openMemoryCgroup } from '../memory-cgroup.ts';
 import { memoryOf } from '../process-status.ts';
 import { cookieOf } from '../raw-client.ts';
 import { Problems, percentile } from '../report.ts';
-import { checkSession, type Rig, startRig, type Way } from '../rig.ts';
+import { checkSession, type Rig, startProgram, startRig, type Way } from '../rig.ts';
 import { runStreams } from '../streams.ts';
 import { piecesFor } from '../upstream.ts';
 import type { AttackName } from './attackers.ts';
@@ -150,22 +150,8 @@ async function generate({ url, certificate }: Way, key: string): Promise<void> {
 }
 
 /** Resolves when all of them are there. */
-async function startAttackers({ url }: Way, attack?: AttackName) {
-  const program = new URL('attackers.ts', import.meta.url).pathname;
-  const words = attack === undefined ? [] : [attack];
-  const child = Bun.spawn([process.execPath, program, url, ...words], {
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'inherit',
-  });
-  const { done } = await child.stdout.getReader().read();
-  if (done) throw new Error('the attackers have not come');
-  return {
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL');
-      await child.exited;
-    },
-  };
+function startAttackers({ url }: Way, ...attack: AttackName[]) {
+  return startProgram('siege/attackers.ts', url, ...attack);
 }
 
 function readAhead(): Promise<void> {
