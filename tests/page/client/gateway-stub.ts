@@ -17,40 +17,33 @@ interface Sent {
   readonly at: number;
 }
 
-type StubOptions = Partial<Omit<GatewayClientOptions, 'fetch'>>;
-
 export const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_ms: 30_000 };
 export const BASE_URL = 'http://gateway.test';
 
+export const lost: Respond = () => Promise.reject(new TypeError('Failed to fetch'));
+
+export function respond(status: number, headers: HeadersInit = {}, body: BodyInit | null = null): Respond {
+  return () => new Response(body, { status, headers });
+}
+
 /** The responses come one after the other, and the last one again and again. */
-export function stubGateway(responses: readonly (Respond | undefined)[], options: StubOptions = {}) {
+export function stubGateway(
+  responses: Respond | readonly Respond[],
+  options: Partial<Omit<GatewayClientOptions, 'fetch'>> = {},
+) {
+  const script = [responses].flat();
   const sent: Sent[] = [];
   const client = createGatewayClient({
     baseUrl: BASE_URL,
     async fetch(url, init) {
-      const respond = responses[Math.min(sent.length, responses.length - 1)];
+      const next = script[Math.min(sent.length, script.length - 1)] ?? lost;
       const call = `${init.method ?? 'GET'} ${url.replace(BASE_URL, '')}`;
       sent.push({ call, headers: new Headers(init.headers), init, at: performance.now() });
-      if (!respond) throw new TypeError('Failed to fetch');
-      return respond(init);
+      return next(init);
     },
     ...options,
   });
   return { client, sent };
-}
-
-/** A response without a body. */
-export function respond(status: number, headers: HeadersInit = {}): Respond {
-  return () => new Response(null, { status, headers });
-}
-
-/** A client whose gateway always gives this response. */
-export function respondWith(
-  body: BodyInit | null,
-  init: ResponseInit = {},
-  options: StubOptions = {},
-): GatewayClient {
-  return stubGateway([() => new Response(body, init)], options).client;
 }
 
 /** The reason for which the promise is rejected. A promise that is not rejected fails the test. */

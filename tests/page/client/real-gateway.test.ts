@@ -1,54 +1,85 @@
 import { describe, expect, it } from 'bun:test';
-import { ORDER, receive, rejection } from './gateway-stub.ts';
-import { openSignedIn } from './page.ts';
+import { createGatewayClient } from '../../../src/client/gateway-client.ts';
+import { composeTrack } from '../../../src/demo/sandbox/audio/composition.ts';
+import { renderWav, wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
+import { ORDER, signIn, startTestSandbox } from '../../support/sandbox-account.ts';
+import { ORIGIN, SIGNED_IN, startWorld } from '../../support/world.ts';
+import { receive, rejection } from './gateway-stub.ts';
+import { audio } from './track.ts';
 
-const ME = 'GET /v1/me';
-const MUSIC = 'POST /v1/music';
+/** Requests as a page of the web app does, and gives as much of the response as its scripts may read. */
+function fetchWith(cookie: string) {
+  return async (url: string, init: RequestInit) => {
+    const headers = { ...Object.fromEntries(new Headers(init.headers)), origin: ORIGIN, cookie };
+    const response = await fetch(url, { ...init, headers });
+    const exposed = response.headers.get('access-control-expose-headers')?.toLowerCase().split(', ') ?? [];
+    const readable = [...response.headers].filter(([name]) => ['content-type', ...exposed].includes(name));
+    return new Response(response.body, { status: response.status, headers: readable });
+  };
+}
 
-describe('the client in a page before a real gateway', () => {
-  it('notices a refresh, reads the ids of a track and the reasons of a failure, and signs out', async () => {
+describe('the client before a real gateway', () => {
+  it('notices a refresh, reads the ids of a track and the reasons of a failure, and leads nowhere', async () => {
+    await using world = startWorld();
+    const { upstream, url } = world;
     let refreshes = 0;
-    await using opened = await openSignedIn({ onRefresh: () => refreshes++ });
-    const { world, client } = opened;
+    const onRefresh = () => refreshes++;
+    const client = createGatewayClient({ baseUrl: url, fetch: fetchWith(SIGNED_IN), onRefresh });
     const pair = { access_token: 'access-2', refresh_token: 'refresh-2' };
-    world.upstream.on('POST /v1/auth/refresh', () => Response.json(pair));
-    world.upstream.on(ME, ({ headers }) =>
+    upstream.on('POST /v1/auth/refresh', () => Response.json(pair));
+    upstream.on('GET /v1/me', ({ headers }) =>
       headers.get('authorization')?.endsWith('-2') ? Response.json('Ada') : new Response('', { status: 401 }),
     );
     expect(await client.session()).toEqual({ authenticated: true, profile: 'Ada' });
     expect(refreshes).toBe(1);
 
     const ids = { 'x-music-creation-id': 'c-7', 'x-generation-id': 'g-9', 'content-type': 'audio/wav' };
-    world.upstream.on(MUSIC, () => new Response('audio', { headers: ids }));
+    upstream.on('POST /v1/music', () => new Response('audio', { headers: ids }));
     const generation = { creationId: 'c-7', generationId: 'g-9', contentType: 'audio/wav' };
     expect(await receive(client)).toMatchObject(generation);
 
     const header = 'Bearer error="insufficient_scope", max_age=300, acr_values="mfa"';
     const refusal = { status: 401, headers: { 'www-authenticate': header, 'retry-after': '7' } };
-    world.upstream.on(MUSIC, () => Response.json({ message: 'Step up' }, refusal));
+    upstream.on('POST /v1/music', () => Response.json({ message: 'Step up' }, refusal));
     const error = Object(await rejection(client.generate(ORDER)));
     const challenge = { error: 'insufficient_scope', acrValues: 'mfa', maxAgeSeconds: 300 };
     expect(error).toMatchObject({ message: 'Step up', retryAfterSeconds: 7, challenge });
     expect(world.lines.map(({ requestId }) => requestId)).toContain(error.requestId);
 
-    world.upstream.on('POST /v1/auth/logout', () => new Response());
-    await client.signOut();
-    expect(await client.session()).toEqual({ authenticated: false });
-  });
-
-  it('leads nowhere with ids that a browser would resolve, and to the track with odd ones', async () => {
-    await using opened = await openSignedIn();
-    const { world, page, client } = opened;
-    const asked = world.upstream.calls.length;
-    for (const id of ['.', '..', '../../browser']) {
-      for (const address of [client.contentUrl(id), client.publicContentUrl(id)]) {
-        expect((await page.fetch(address, { credentials: 'include' })).status).toBe(404);
-      }
+    const asked = upstream.calls.length;
+    for (const id of ['.', '..', '../../browser'])
       expect(await rejection(client.setVisibility(id, true))).toMatchObject({ status: 404 });
-    }
-    expect(world.upstream.calls).toHaveLength(asked);
-    const id = 'a ?&;=+\u{1f3b5}';
-    world.upstream.on(`PATCH /v1/music/creations/${encodeURIComponent(id)}`, () => Response.json({ id }));
-    expect(await client.setVisibility(id, true)).toEqual({ id });
+    expect(upstream.calls).toHaveLength(asked);
+  });
+});
+
+describe('a track whose order gets no response, and whose audio breaks off in its middle,', () => {
+  it('is whole before a real gateway and the sandbox, and is paid for once', async () => {
+    const sandbox = await startTestSandbox({ startingBalance: 100 });
+    await using _ = { [Symbol.asyncDispose]: () => sandbox.stop() };
+    await using world = startWorld({ UPSTREAM_URL: sandbox.upstream.url });
+    const { access_token, refresh_token } = await signIn(sandbox, 'Ada');
+    const request = fetchWith(`svc_music_access=${access_token}; svc_music_refresh=${refresh_token}`);
+    const sent: string[] = [];
+    const client = createGatewayClient({
+      baseUrl: world.url,
+      async fetch(url, init) {
+        const response = await request(url, init);
+        sent.push(new URL(url).pathname);
+        if (sent.length > 2) return response;
+        const track = await response.bytes();
+        if (sent.length === 1) throw new TypeError('network error');
+        return new Response(audio(track.subarray(0, track.length / 2), 'breaks'), response);
+      },
+    });
+    const received = await receive(client, {}, ORDER);
+    expect(received.states.join()).toBe('waiting,recovering,arriving,recovering,arriving,complete');
+    const { model, prompt, music_length_ms: lengthMs } = ORDER;
+    const track = renderWav(composeTrack({ model, prompt, lengthMs }), 0, wavSize(lengthMs));
+    expect(Buffer.from(track).equals(received.audio)).toBe(true);
+    const content = `/api/upstream/v1/music/creations/${received.creationId}/content`;
+    expect(sent).toEqual(['/api/music/generate', '/api/music/generate', content]);
+    expect(sandbox.upstream.counts().generations).toBe(1);
+    expect(await client.upstreamData('/v1/billing/balance')).toMatchObject({ balance: 97 });
   });
 });

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'bun:test';
 import { fastForward } from '../fake-time.ts';
-import { ORDER, type Respond, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
+import { lost, ORDER, type Respond, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
 import { audio, begun, CREATION, rest, TRACK } from './track.ts';
 
 const CONTENT = 'GET /api/upstream/v1/music/creations/c-7/content';
 const KEY = { idempotencyKey: 'a-key' };
 
-const lost: Respond = () => Promise.reject(new TypeError('Failed to fetch'));
 /** No response, until the client gives the request up. */
 const silent: Respond = ({ signal }) =>
   new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
@@ -15,12 +14,11 @@ const full = respond(503, { ...CREATION, 'retry-after': '5' });
 const whole: Respond = () => new Response(TRACK);
 const half = begun(2_000);
 /** The second half, broken off again: with a validator, a weak one, and none. */
-const [strong, weak, none] = ['"a"', 'W/"a"', undefined].map((etag) =>
-  rest({ end: 3_000, ending: 'breaks', etag }),
-);
+const broken = (etag?: string) => rest({ end: 3_000, ending: 'breaks', etag });
+const [strong, weak, none] = [broken('"a"'), broken('W/"a"'), broken()];
 
 describe('a track whose connection breaks', () => {
-  it.each<[what: string, responses: (Respond | undefined)[], requests: string]>([
+  it.each<[what: string, responses: Respond[], requests: string]>([
     ['before the headers', [lost, begun(4_000, 'ends')], 'order order'],
     ['before its first byte', [begun(0), rest()], 'order 0-'],
     ['after its first byte', [begun(1), rest()], 'order 0-'],
@@ -56,7 +54,7 @@ describe('a track whose connection breaks', () => {
 });
 
 describe('the audio after a break', () => {
-  it.each<[what: string, responses: (Respond | undefined)[]]>([
+  it.each<[what: string, responses: Respond[]]>([
     ['of another length', [half, strong, rest({ etag: '"a"', total: 4_001 })]],
     ['from another position', [half, rest({ first: 7 })]],
     ['of more bytes than its length', [half, rest({ total: 3_000 })]],

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'bun:test';
 import type { SessionCheck } from '../../../src/client/gateway-client.ts';
-import { rejection, respondWith, stubGateway } from './gateway-stub.ts';
-
-const ADA = { name: 'Ada' };
-const ODD = { authenticated: true, ...ADA };
+import { rejection, respond, stubGateway } from './gateway-stub.ts';
 
 describe('the session', () => {
+  const ADA = { name: 'Ada' };
+  const ODD = { authenticated: true, ...ADA };
   it.each<[string, Response, SessionCheck]>([
     ['none', Response.json({ authenticated: false }), { authenticated: false }],
     ['a profile in data', Response.json({ data: ADA }), { authenticated: true, profile: ADA }],
@@ -16,7 +15,7 @@ describe('the session', () => {
     ['an empty response', new Response(null, { status: 204 }), { authenticated: true }],
     ['a 401', new Response(null, { status: 401 }), { authenticated: false }],
   ])('is asked for with the cookies, never of a cache, and known after %s', async (_, response, session) => {
-    const { client, sent } = stubGateway([() => response]);
+    const { client, sent } = stubGateway(() => response);
     expect(await client.session()).toStrictEqual(session);
     const init = { cache: 'no-store', credentials: 'include' };
     expect(sent).toMatchObject([{ call: 'GET /api/auth/session', init }]);
@@ -28,8 +27,9 @@ describe('the session', () => {
     ['a failure', 500, 'retry-after', '1'],
     ['a page of HTML', 200, 'content-type', 'text/html'],
   ])('after %s is unknown, and has not ended', async (_, status, name, value) => {
-    const error = await rejection(respondWith('<html>', { status, headers: { [name]: value } }).session());
-    expect(error).toMatchObject({ status, sessionHasEnded: false, retryIsSafe: true });
+    const { client } = stubGateway(respond(status, { [name]: value }, '<html>'));
+    const error = { status, sessionHasEnded: false, retryIsSafe: true };
+    expect(await rejection(client.session())).toMatchObject(error);
   });
 });
 
@@ -44,8 +44,8 @@ describe('onRefresh', () => {
     ['', 402, 0],
   ])('is called after the Server-Timing %j of a %d: %d times', async (serverTiming, status, times) => {
     let refreshes = 0;
-    const headers = { 'server-timing': serverTiming };
-    const client = respondWith('[]', { status, headers }, { onRefresh: () => refreshes++ });
+    const response = respond(status, { 'server-timing': serverTiming }, '[]');
+    const { client } = stubGateway(response, { onRefresh: () => refreshes++ });
     await client.models().catch(() => {});
     expect(refreshes).toBe(times);
   });
