@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { fastForward } from '../fake-time.ts';
-import { lost, ORDER, type Respond, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
+import { lost, type Respond, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
 import { audio, begun, CREATION, rest, TRACK } from './track.ts';
 
 const CONTENT = 'GET /api/upstream/v1/music/creations/c-7/content';
@@ -88,15 +88,6 @@ describe('a recovery', () => {
     const span = (sent.at(-1)?.at ?? 0) - (sent[0]?.at ?? 0);
     if (code === 'gave_up' && sent.length > 1) expect(span).toBeWithin(30_000, 85_000);
     else expect(sent.length).toBeLessThanOrEqual(2);
-  });
-
-  it('does not order again when the caller rejects that, with the reason', async () => {
-    const { client, sent } = stubGateway([respond(503)]);
-    const beforeRepeat = () => Promise.reject('another account');
-    expect(await rejection(fastForward(() => client.generate(ORDER, { beforeRepeat })))).toBe(
-      'another account',
-    );
-    expect(sent).toHaveLength(1);
   });
 
   it('ends at once when its signal is aborted, with the reason', async () => {

@@ -18,6 +18,7 @@ const DENIED = {
   code: 'denied',
   message: 'The identity provider refused: access_denied',
 };
+const NOT_BEGUN = { name: 'SignInError', code: 'not_begun' };
 
 /** Opens a page in happy-dom until the test ends. */
 function openPage(): Window {
@@ -26,7 +27,10 @@ function openPage(): Window {
   return page;
 }
 
-/** A tab that has begun a sign-in, whose objects the client finds as in a browser. In its addresses these words stand for the code, the state, and its beginning. */
+/**
+ * A tab that has begun a sign-in, whose objects the client finds as in a browser. In the addresses to which it comes
+ * back, these words stand for the code, the state, and its beginning.
+ */
 async function begin(responses: Respond | Respond[] = respond(200)) {
   const page = openPage();
   for (const name of ['sessionStorage', 'location', 'history'] as const) {
@@ -37,21 +41,25 @@ async function begin(responses: Respond | Respond[] = respond(200)) {
   const state = (await client.beginSignIn(PROVIDER)).searchParams.get('state') ?? '';
   const { codeVerifier } = JSON.parse(page.sessionStorage.getItem(STORAGE_KEY) ?? '{}');
   expect(codeVerifier).toMatch(/^[\w-]{43}$/);
+  const secrets = [CODE, String(codeVerifier)];
   const words: Record<string, string> = { CODE, STATE: state, START: state.slice(0, -1) };
   const addressOf = (query: string) =>
     PROVIDER.redirectUri + query.replace(/[A-Z]{4,}/g, (word) => words[word] ?? word);
   return {
-    ...{ page, client, sent, secrets: [CODE, String(codeVerifier)] },
+    ...{ page, client, addressOf },
+    comeBack: (query: string) => page.happyDOM.setURL(addressOf(query)),
     calls: () => sent.map(({ call }) => call),
-    addressOf,
-    /** Comes back to the page from the provider. */
-    comeBack: (query = '?code=CODE&state=STATE') => page.happyDOM.setURL(addressOf(query)),
+    /** Returns what comes of it. */
+    async complete(address?: string): Promise<unknown> {
+      const outcome = await client.completeSignIn(address).catch((error: unknown) => error);
+      expectNoSecrets(outcome, secrets);
+      return outcome;
+    },
   };
 }
 
 /** Looks through everything that a log or an error service could read of an error. */
 function expectNoSecrets(error: unknown, secrets: readonly string[]): void {
-  expect(error).toBeInstanceOf(Error);
   let text = Bun.inspect(error, { depth: 20 });
   for (let each = error; each instanceof Error; each = each.cause) {
     const own = Object.getOwnPropertyNames(each).map((name) => Reflect.get(each, name));
@@ -103,44 +111,34 @@ describe('a sign-in', () => {
     }
   });
 
-  it.each<[how: string, response: Respond, expected: object | true]>([
+  it.each<[how: string, response: Respond, outcome: unknown]>([
     ['completed', respond(200), true],
     ['refused', respond(400), { name: 'GatewayRequestError', status: 400 }],
     ['lost', lost, { name: 'GatewayRequestError', status: 0 }],
-  ])(
-    'is %s once for all that complete it at once, and before a session check',
-    async (_, response, expected) => {
-      const exchange = Promise.withResolvers<void>();
-      const arrived = Promise.withResolvers<void>();
-      const delayed: Respond = async (init) => {
-        arrived.resolve();
-        await exchange.promise;
-        return response(init);
-      };
-      const tab = await begin([delayed, respond(200, {}, '{"authenticated":false}')]);
-      const { page, client, calls, comeBack, addressOf, secrets } = tab;
-      comeBack();
-      const complete = () => client.completeSignIn().catch((error: unknown) => error);
-      const all = [complete(), complete(), client.session()];
-      await arrived.promise;
-      expect(calls()).toEqual(['POST /api/auth/idp']);
-      exchange.resolve();
-      for (const outcome of (await Promise.all(all)).slice(0, 2)) {
-        if (expected === true) expect(outcome).toBe(true);
-        else {
-          expect(outcome).toMatchObject(expected);
-          expectNoSecrets(outcome, secrets);
-        }
-      }
-      const again = await rejection(client.completeSignIn(addressOf('?code=CODE&state=STATE')));
-      expect(again).toMatchObject({ name: 'SignInError', code: 'not_begun' });
-      expect(calls()).toEqual(['POST /api/auth/idp', 'GET /api/auth/session']);
-      expect(page.sessionStorage.length).toBe(0);
-    },
-  );
+  ])('is %s once for all that complete it at once, and before a session check', async (...row) => {
+    const [, response, outcome] = row;
+    const exchange = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    const delayed: Respond = async (init) => {
+      arrived.resolve();
+      await exchange.promise;
+      return response(init);
+    };
+    const check = respond(200, {}, '{"authenticated":false}');
+    const { page, client, calls, comeBack, addressOf, complete } = await begin([delayed, check]);
+    comeBack('?code=CODE&state=STATE');
+    const all = [complete(), complete(), client.session()];
+    await arrived.promise;
+    expect(calls()).toEqual(['POST /api/auth/idp']);
+    exchange.resolve();
+    expect(await Promise.all(all)).toMatchObject([outcome, outcome, { authenticated: false }]);
+    expect(await complete(addressOf('?code=CODE&state=STATE'))).toMatchObject(NOT_BEGUN);
+    expect(calls()).toEqual(['POST /api/auth/idp', 'GET /api/auth/session']);
+    expect(page.sessionStorage.length).toBe(0);
+  });
 });
 
-describe('a response to no sign-in of this tab', () => {
+describe('an address', () => {
   it.each([
     ['a foreign state', '?code=CODE&state=foreign', INVALID],
     ['the start of the state', '?code=CODE&state=START', INVALID],
@@ -151,32 +149,25 @@ describe('a response to no sign-in of this tab', () => {
     ['two states', '?code=CODE&state=STATE&state=another', INVALID],
     ['tokens of the implicit flow', '?code=CODE&state=STATE&id_token=e.y.J', INVALID],
     ['a refusal', '?error=access_denied&error_description=CODE&error_uri=u&state=STATE', DENIED],
-  ])('with %s is not used, ends the sign-in, and leaves the address', async (_, query, expected) => {
-    const { page, client, sent, secrets, addressOf, comeBack } = await begin();
+  ])('with %s is not used, ends the sign-in, and is cleaned', async (_, query, expected) => {
+    const { page, calls, addressOf, comeBack, complete } = await begin();
     comeBack(query);
-    const error = await rejection(client.completeSignIn());
-    expect(error).toMatchObject(expected);
-    expectNoSecrets(error, secrets);
+    expect(await complete()).toMatchObject(expected);
     expect(page.location.href.replace('?id_token=e.y.J', '')).toBe(PROVIDER.redirectUri);
     expect(page.sessionStorage.length).toBe(0);
-    const late = await rejection(client.completeSignIn(addressOf('?code=CODE&state=STATE')));
-    expect(late).toMatchObject({ name: 'SignInError', code: 'not_begun' });
-    expect(sent).toEqual([]);
+    expect(await complete(addressOf('?code=CODE&state=STATE'))).toMatchObject(NOT_BEGUN);
+    expect(calls()).toEqual([]);
   });
 
   const PARTS = { state: 'x', codeVerifier: 'v', issuer: 'i', clientId: 'c' };
   const DAMAGED = Object.keys(PARTS).map((name) => JSON.stringify({ ...PARTS, [name]: 1 }));
   it.each(['no JSON', 'null', '[]', ...DAMAGED])('is refused after %p is stored', async (stored) => {
-    const { page, client, sent, addressOf } = await begin();
+    const { page, calls, addressOf, complete } = await begin();
     page.sessionStorage.setItem(STORAGE_KEY, stored);
-    const error = await rejection(client.completeSignIn(addressOf('?code=CODE&state=x')));
-    expect(error).toMatchObject({ name: 'SignInError', code: 'not_begun' });
-    expectNoSecrets(error, [CODE]);
-    expect([page.sessionStorage.length, sent]).toEqual([0, []]);
+    expect(await complete(addressOf('?code=CODE&state=x'))).toMatchObject(NOT_BEGUN);
+    expect([page.sessionStorage.length, calls()]).toEqual([0, []]);
   });
-});
 
-describe('the address of a page that completes a sign-in', () => {
   it('loses what the identity provider added, at once, and keeps the rest and the history', async () => {
     const { page, client, comeBack } = await begin();
     const added = `code=CODE&state=STATE&iss=${PROVIDER.issuer}&session_state=s`;
@@ -191,31 +182,27 @@ describe('the address of a page that completes a sign-in', () => {
     expect(await client.completeSignIn()).toBe(false);
   });
 
-  it('is left as it is by a response that a pop-up has got', async () => {
-    const { page, client, comeBack, addressOf } = await begin();
-    comeBack('?code=gift');
-    expect(await client.completeSignIn(addressOf('?code=CODE&state=STATE'))).toBe(true);
-    expect(page.location.search).toBe('?code=gift');
+  it.each([
+    ['no parameters', '', false],
+    ['no state', '?code=x&y=a%20b#h', false],
+    ['neither code nor error', '?state=x', false],
+    ['no state of an error', '?error=x', false],
+    ['parameters of the page itself', '?listen=1#state=x&code=y', false],
+    ['no response, for a pop-up has got it', '?code=gift', true],
+  ])('with %s is left as it is', async (_, query, isInPopUp) => {
+    const { page, calls, comeBack, addressOf, complete } = await begin();
+    comeBack(query);
+    const given = isInPopUp ? addressOf('?code=CODE&state=STATE') : undefined;
+    expect(await complete(given)).toBe(isInPopUp);
+    expect(page.location.href).toBe(PROVIDER.redirectUri + query);
+    expect([page.sessionStorage.length, calls().length]).toEqual(isInPopUp ? [0, 1] : [1, 0]);
   });
 
-  it.each(['', '?code=x&y=a%20b#h', '?state=x', '?error=x', '?listen=1#state=x&code=y'])(
-    'is left as it is when it is no response, as with %p',
-    async (query) => {
-      const { page, client, sent, comeBack } = await begin();
-      comeBack(query);
-      expect(await client.completeSignIn()).toBe(false);
-      expect(page.location.href).toBe(PROVIDER.redirectUri + query);
-      expect([page.sessionStorage.length, sent]).toEqual([1, []]);
-    },
-  );
-
   it.each([`/callback?code=${CODE}&state=x`, '', `http://[::1?code=${CODE}`])(
-    'is not quoted when it is not absolute: %p',
+    'that is not absolute is not quoted: %p',
     async (address) => {
-      const { client, secrets } = await begin();
-      const error = await rejection(client.completeSignIn(address));
-      expect(error).toBeInstanceOf(TypeError);
-      expectNoSecrets(error, secrets);
+      const { complete } = await begin();
+      expect(await complete(address)).toBeInstanceOf(TypeError);
     },
   );
 });

@@ -4,36 +4,36 @@ import { fakeTime, settle } from '../fake-time.ts';
 
 /**
  * Runs a feed through steps: milliseconds that pass, and otherwise what happens. Any other word is a response to the
- * oldest request without one, `newest=` one to the newest; `lost` is none. Returns what the feed has reported.
+ * oldest request without one, `newest=` one to the newest; `lost` is none, and `fatal` one after which the feed is
+ * stopped. Returns what the feed has reported, and how often it has asked.
  */
-async function runFeed(steps: string, stopsAtFailure = false) {
+async function runFeed(steps: string) {
   const advance = fakeTime();
   const requests: PromiseWithResolvers<string>[] = [];
   const events: string[] = [];
   let asked = 0;
   const feed = createFeed({
     load() {
-      const request = Promise.withResolvers<string>();
-      requests.push(request);
       asked++;
-      return request.promise;
+      requests.push(Promise.withResolvers());
+      return requests.at(-1)?.promise ?? Promise.reject();
     },
     show: (value) => void events.push(value),
     isUnsettled: (value) => value === 'unsettled',
     onFailure(error) {
       events.push(`${error}`);
-      if (stopsAtFailure) feed.stop();
+      if (error === 'fatal') feed.stop();
     },
     onRecovery: () => void events.push('recovery'),
   });
   for (const step of steps.split(' ')) {
+    const [response = '', isNewest] = step.split('=').toReversed();
     if (/^\d+$/.test(step)) await advance(Number(step));
     else if (step === 'refresh' || step === 'stop') feed[step]();
     else {
-      const isNewest = step.startsWith('newest=');
       const request = isNewest ? requests.pop() : requests.shift();
-      if (step === 'lost') request?.reject('lost');
-      else request?.resolve(step.replace('newest=', ''));
+      if (/lost|fatal/.test(response)) request?.reject(response);
+      else request?.resolve(response);
       await settle();
     }
   }
@@ -54,11 +54,8 @@ describe('a feed', () => {
     ['reports the next failure', 'refresh lost refresh ok refresh lost', 'lost ok recovery lost', 3],
     ['asks no more after it was stopped', 'refresh unsettled refresh stop late 60000', 'unsettled', 2],
     ['has forgotten its failure when it was stopped', 'refresh lost stop refresh ok 60000', 'lost ok', 2],
+    ['may be stopped where it reports a failure', 'refresh fatal 60000', 'fatal', 1],
   ])('%s: %s', async (_, steps, events, asked) => {
     expect(await runFeed(steps)).toEqual({ events, asked });
-  });
-
-  it('may be stopped by the function that it reports a failure to', async () => {
-    expect(await runFeed('refresh lost 60000', true)).toEqual({ events: 'lost', asked: 1 });
   });
 });

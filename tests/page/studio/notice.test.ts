@@ -50,36 +50,24 @@ describe('the advice after a failure', () => {
   });
 });
 
-function openNotice() {
-  const { root, text, shown } = openPart('notice');
-  return { root, text, notice: createNotice(root, { text }), alert: () => !root.hidden && shown('alert') };
-}
-
 describe('the notice', () => {
-  it('shows the latest message in the language of the page until it is dismissed', () => {
-    const { root, text, alert, notice } = openNotice();
+  it('shows the latest message until it is dismissed, and a passing one only where no other is', () => {
+    const { root, text, shown } = openPart('notice');
+    const notice = createNotice(root, { text });
+    const alert = () => !root.hidden && shown('alert');
     expect(alert()).toBe(false);
-    notice.show({ said: 'No credits.', advice: 'noCredits' });
-    expect(alert()).toBe(`No credits. ${english.noCredits}`);
-    notice.show({ advice: 'busy', values: { seconds: 5 } });
-    expect(alert()).toBe('Try again in 5 seconds.');
-    text.choose('sw');
-    expect(alert()).toBe('Jaribu tena baada ya sekunde 5.');
-    part(root, 'dismiss').click();
-    expect([alert(), root.querySelector('[role=alert]')?.textContent.trim()]).toEqual([false, '']);
-  });
-
-  it('keeps a lasting message when a passing one is shown or cleared', () => {
-    const { alert, notice } = openNotice();
     notice.showPassing({ advice: 'retrying' });
     expect(alert()).toBe('Trying again by itself.');
     notice.clearPassing();
     expect(alert()).toBe(false);
-    notice.show({ advice: 'later' });
+    notice.show({ said: 'No credits.', advice: 'noCredits' });
+    expect(alert()).toBe(`No credits. ${english.noCredits}`);
+    notice.show({ advice: 'busy', values: { seconds: 5 } });
     notice.showPassing({ advice: 'retrying' });
     notice.clearPassing();
-    expect(alert()).toBe('Try again in a moment.');
-    notice.clear();
+    expect(alert()).toBe('Try again in 5 seconds.');
+    part(root, 'dismiss').click();
+    expect([alert(), root.querySelector('[role=alert]')?.textContent.trim()]).toEqual([false, '']);
     notice.showPassing({ advice: 'notReached' });
     expect(alert()).toStartWith('The gateway does not answer.');
   });

@@ -15,7 +15,8 @@ export function openPage(languages: readonly string[] = ['en-GB']) {
   });
   onTestFinished(() => window.happyDOM.close());
   window.document.write(MARKUP);
-  const document = asDocument(window.document);
+  // happy-dom declares classes of its own, which are no part of the compiler's library for pages.
+  const document = window.document as unknown as Document;
   const storage = viewOf(document).localStorage;
   return { document, storage, text: createText({ document, languages, storage }) };
 }
@@ -26,11 +27,6 @@ export function openPart(name: string) {
   const root = part(page.document, name);
   const shown = (inner: string) => shownText(part(root, inner));
   return { ...page, root, shown };
-}
-
-/** happy-dom declares classes of its own, which are no part of the compiler's library for pages. */
-function asDocument(document: HappyWindow['document']): Document {
-  return document as unknown as Document;
 }
 
 export function viewOf(document: Document): Window & typeof globalThis {

@@ -2,13 +2,11 @@ import { describe, expect, it, mock } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import type { Peaks } from '../../../src/demo/studio/peaks.ts';
-import type { Track } from '../../../src/demo/studio/playback.ts';
 import { createPlayer } from '../../../src/demo/studio/player.ts';
 import { fire, openPart } from './page.ts';
 
-function track(id: string, seconds: number): Track {
-  return { id, title: id, seconds, url: `https://gateway.test/${id}`, crossOrigin: 'use-credentials' };
-}
+const track = (id: string, seconds: number) =>
+  ({ id, title: id, seconds, url: `https://gateway.test/${id}`, crossOrigin: 'use-credentials' }) as const;
 
 /** The player with Rain, a track of half a minute, in it. Nothing sounds: the test says how far it has played. */
 function openPlayer() {
@@ -18,13 +16,12 @@ function openPlayer() {
   const waveform = { draw: mock((_peaks: Peaks | undefined) => {}), moveTo: mock((_share: number) => {}) };
   const player = createPlayer(root, { text, waveform, onChange() {}, onStep() {} });
   player.open(track('Rain', 30));
-  const learn = (name: 'duration' | 'ended', value: unknown) =>
-    Object.defineProperty(audio, name, { configurable: true, value });
   return {
-    ...{ audio, position, waveform, player, learn },
-    clock: () => shown('clock'),
+    ...{ audio, waveform, player },
     message: () => shown('message'),
-    reach(seconds: number) {
+    times: () => [shown('clock'), position.value, audio.currentTime, waveform.moveTo.mock.lastCall?.[0]],
+    reach(seconds: number, file: object = {}) {
+      Object.defineProperties(audio, Object.getOwnPropertyDescriptors(file));
       audio.currentTime = seconds;
       fire(audio, 'timeupdate');
     },
@@ -35,41 +32,26 @@ function openPlayer() {
   };
 }
 
-describe('the time of a track in the player', () => {
-  it('is shown by clock, slider and waveform, and measured by the file once that is known', () => {
-    const { audio, learn, reach, clock, position, waveform } = openPlayer();
+describe('the player', () => {
+  it('shows the time, as the slider or the sound says it, and measures it by the file once that is known', () => {
+    const { reach, slide, times } = openPlayer();
     reach(12);
-    expect([clock(), position.value]).toEqual(['0:12 / 0:30', '12']);
-    expect(position.getAttribute('aria-valuetext')).toBe('0:12 / 0:30');
-    expect(waveform.moveTo).toHaveBeenLastCalledWith(12 / 30);
-    learn('duration', 25);
-    fire(audio, 'durationchange');
-    expect([clock(), position.max]).toEqual(['0:12 / 0:25', '25']);
-    learn('duration', Number.POSITIVE_INFINITY);
-    reach(31);
-    expect(position.max).toBe('30');
-    expect(waveform.moveTo).toHaveBeenLastCalledWith(1);
-    // The sound may end a moment before its time.
-    learn('ended', true);
-    reach(29.9);
-    expect(clock()).toBe('0:30 / 0:30');
-  });
-
-  it('follows the slider while it is dragged, and the sound after that', () => {
-    const { audio, reach, slide, clock, position } = openPlayer();
-    reach(2);
+    expect(times()).toEqual(['0:12 / 0:30', '12', 12, 12 / 30]);
     slide(20, 'input');
-    expect([clock(), audio.currentTime]).toEqual(['0:20 / 0:30', 2]);
-    reach(3);
-    expect([clock(), position.value]).toEqual(['0:20 / 0:30', '20']);
+    expect(times()).toEqual(['0:20 / 0:30', '20', 12, 20 / 30]);
+    reach(13);
+    expect(times()).toEqual(['0:20 / 0:30', '20', 13, 20 / 30]);
     slide(21, 'change');
-    expect([clock(), audio.currentTime]).toEqual(['0:21 / 0:30', 21]);
-    reach(22);
-    expect(clock()).toBe('0:22 / 0:30');
+    expect(times()).toEqual(['0:21 / 0:30', '21', 21, 21 / 30]);
+    reach(22, { duration: 25 });
+    expect(times()).toEqual(['0:22 / 0:25', '22', 22, 22 / 25]);
+    reach(31, { duration: Number.POSITIVE_INFINITY });
+    expect(times()).toEqual(['0:31 / 0:30', '30', 31, 1]);
+    // The sound may end a moment before its time.
+    reach(29.9, { ended: true });
+    expect(times()).toEqual(['0:30 / 0:30', '30', 29.9, 1]);
   });
-});
 
-describe('the message of the player', () => {
   it('says that the track waits for the connection, until it does not, or another track is open', () => {
     const { audio, player, message } = openPlayer();
     player.showRecovery('Rain', true);
@@ -86,17 +68,13 @@ describe('the message of the player', () => {
     player.showRecovery('Hail', true);
     expect(message()).toBe(english.afterArrival);
   });
-});
 
-describe('the waveform of the player', () => {
-  it('is empty for a new track, and is not drawn with the late outline of another one', () => {
-    const { player, reach, waveform } = openPlayer();
+  it('empties the waveform for a new track, and does not draw the late outline of another one', () => {
+    const { player, waveform } = openPlayer();
     player.drawPeaks('Rain', [1]);
     player.open(track('Snow', 90));
-    reach(45);
     player.drawPeaks('Rain', [1]);
     player.drawPeaks('Snow', [0.5, 1]);
     expect(waveform.draw.mock.calls).toEqual([[undefined], [[1]], [undefined], [[0.5, 1]]]);
-    expect(waveform.moveTo).toHaveBeenLastCalledWith(0.5);
   });
 });

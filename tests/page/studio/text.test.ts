@@ -40,15 +40,9 @@ describe('a value in a text', () => {
   it.each<[text: string, values: Values, expected: string, language: string]>([
     ['{n:number}', { n: 4_100.5 }, '4.100,5', 'de'],
     ['{t:date}', { t: NOW }, '4 Mac 2026, 05:06', 'sw'],
-    ['{n}', { n: 4_100 }, '4100', 'en-GB'],
-    ['{s:seconds}', { s: 1_260 }, '1.3s', 'en-GB'],
-    ['{s:milliseconds}', { s: 123.4 }, '123ms', 'en-GB'],
-    ['{b:bytes}', { b: 0 }, '0 kB', 'en-GB'],
-    ['{b:bytes}', { b: 999_499 }, '999 kB', 'en-GB'],
-    ['{b:bytes}', { b: 1_000_000 }, '1 MB', 'en-GB'],
-    ['{c:clock}', { c: 59.9 }, '0:59', 'en-GB'],
-    ['{c:clock}', { c: 60 }, '1:00', 'en-GB'],
-    ['{t:time}', { t: NOW }, '05:06:07', 'en-GB'],
+    ['{n} {s:seconds} {m:milliseconds}', { n: 4_100, s: 1_260, m: 123.4 }, '4100 1.3s 123ms', 'en-GB'],
+    ['{a:bytes} {b:bytes} {c:bytes}', { a: 0, b: 999_499, c: 1e6 }, '0 kB 999 kB 1 MB', 'en-GB'],
+    ['{a:clock} {b:clock} {t:time}', { a: 59.9, b: 60, t: NOW }, '0:59 1:00 05:06:07', 'en-GB'],
     ['{a} {b} {a}', { a: 1 }, '1 {b} 1', 'en-GB'],
     ['{a}{b}', { a: '{b}', b: '$&' }, '{b}$&', 'en-GB'],
   ])('turns %s with %j into %s', (text, values, expected, language) => {
@@ -63,50 +57,37 @@ describe('the language of the page', () => {
     [['de', 'sw'], 'sw', 'Ingia'],
     [['__proto__', 'toString'], 'en', 'Sign in'],
   ])('for a browser that prefers %j is %s', (languages, expected, signIn) => {
-    const { document } = openPage(languages);
-    expect([document.documentElement.lang, part(document, 'sign-in').textContent]).toEqual([
-      expected,
-      signIn,
-    ]);
+    const { documentElement, body } = openPage(languages).document;
+    expect([documentElement.lang, part(body, 'sign-in').textContent]).toEqual([expected, signIn]);
   });
 
-  it('is changed with the select, and remembered, unless that is not a language any more', () => {
-    const { document, storage, text } = openPage(['sw']);
+  it('is changed by the select for all texts that are there, and remembered unless it is none any more', () => {
+    const { document, storage, text } = openPage();
+    const [said, advice] = [part(document, 'said'), part(document, 'advice')];
     const select = part<HTMLSelectElement>(document, 'language');
     connectLanguageSelect(select, text);
-    expect(select.value).toBe('sw');
-    select.value = 'en';
-    fire(select, 'change');
-    expect([document.documentElement.lang, document.title]).toEqual(['en', 'Music Studio']);
-    const next = () => createText({ document, storage, languages: ['sw'] }).language;
-    expect(next()).toBe('en');
-    for (const key of Object.keys(storage)) storage.setItem(key, 'tlh');
-    expect(next()).toBe('sw');
-  });
-
-  it('reaches texts, labels, placeholders and the latest values, but no text that was removed', () => {
-    const { document, text } = openPage();
-    const [said, advice] = [part(document, 'said'), part(document, 'advice')];
     for (const seconds of [5, 1_234]) text.write(said, 'busy', { seconds });
     text.write(advice, 'later');
     text.write(advice, undefined);
-    text.choose('sw');
+    select.value = 'sw';
+    fire(select, 'change');
     expect([said.textContent, advice.textContent]).toEqual(['Jaribu tena baada ya sekunde 1,234.', '']);
     expect(part(document, 'position').getAttribute('aria-label')).toBe('Mahali');
     expect(part(document, 'prompt').getAttribute('placeholder')).toStartWith('Jioni tulivu');
+    const next = () => createText({ document, storage, languages: ['en'] }).language;
+    expect([document.documentElement.lang, next()]).toEqual(['sw', 'sw']);
+    for (const key of Object.keys(storage)) storage.setItem(key, 'tlh');
+    expect(next()).toBe('en');
   });
-});
 
-describe('the memory of the browser', () => {
-  it('is its storage, or lasts for this visit where storage is not allowed', () => {
-    const { storage } = openPage();
-    openMemory(() => storage).setItem('key', 'value');
-    expect(storage.getItem('key')).toBe('value');
+  it('is remembered for this visit where the browser allows no storage', () => {
     const memory = openMemory(() => {
       throw new DOMException('not allowed', 'SecurityError');
     });
     expect(memory.getItem('key')).toBeNull();
     memory.setItem('key', 'value');
     expect(memory.getItem('key')).toBe('value');
+    const { storage } = openPage();
+    expect(openMemory(() => storage)).toBe(storage);
   });
 });
