@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import type { GatewayClient } from '../../src/client/gateway-client.ts';
-import { bundleModules, CLIENT } from '../page/client/bundle.ts';
+import { bundleModules, CLIENT } from './bundle.ts';
 import { describeInChromium } from './chromium.ts';
 
 /** What the page has loaded. */

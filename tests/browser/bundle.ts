@@ -1,6 +1,6 @@
 /** Bundles code that uses the client, as a web app's build does. */
 
-const ROOT = new URL('../../..', import.meta.url).pathname;
+const ROOT = new URL('../..', import.meta.url).pathname;
 const ENTRY = `${ROOT}entry.ts`;
 
 export const CLIENT = './src/client/index.ts';
