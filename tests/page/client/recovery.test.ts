@@ -89,15 +89,4 @@ describe('a recovery', () => {
     if (code === 'gave_up' && sent.length > 1) expect(span).toBeWithin(30_000, 85_000);
     else expect(sent.length).toBeLessThanOrEqual(2);
   });
-
-  it('ends at once when its signal is aborted, with the reason', async () => {
-    const abort = new AbortController();
-    const aborted: Respond = (init) => {
-      abort.abort('left');
-      return lost(init);
-    };
-    const { client, sent } = stubGateway([half, aborted]);
-    expect(await rejection(fastForward(() => receive(client, { signal: abort.signal })))).toBe('left');
-    expect(sent).toHaveLength(2);
-  });
 });

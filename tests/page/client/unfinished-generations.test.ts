@@ -26,15 +26,19 @@ function openStorage(room = 100) {
 }
 
 describe('unfinished generations', () => {
-  it('are kept with the id of their creation as soon as it is known, and forgotten when they are complete', async () => {
-    const { unfinished } = openStorage();
+  it.each([
+    ['with the id of their creation once it is known', 100, [KEPT], [{ ...KEPT, creationId: 'c-7' }]],
+    ['as far as the storage has room', 1, [KEPT], [KEPT]],
+    ['nowhere when the storage is full', 0, [], []],
+  ])('are kept %s, and forgotten when they are complete', async (_, room, whenSent, whenBegun) => {
+    const { unfinished } = openStorage(room);
     const { client } = stubGateway((init) => {
-      expect(unfinished.list()).toEqual([KEPT]);
+      expect(unfinished.list()).toEqual(whenSent);
       return complete(init);
     });
     const { body } = await client.generate({ ...ORDER, ...{ note: 'private' } }, { ...KEY, unfinished });
-    expect(unfinished.list()).toEqual([{ ...KEPT, creationId: 'c-7' }]);
-    await new Response(body).text();
+    expect(unfinished.list()).toEqual(whenBegun);
+    expect(await new Response(body).bytes()).toEqual(TRACK);
     expect(unfinished.list()).toEqual([]);
   });
 
@@ -83,17 +87,6 @@ describe('unfinished generations', () => {
     await read;
     expect(keys()).toEqual([]);
     await rejection(stubGateway([]).client.generate(ORDER, options));
-    expect(keys()).toEqual([]);
-  });
-
-  it.each([
-    [0, []],
-    [1, ['a-key']],
-  ])('do not end a generation when the storage is full after %d writes', async (room, keptMeanwhile) => {
-    const { unfinished, keys } = openStorage(room);
-    const { body } = await stubGateway(complete).client.generate(ORDER, { ...KEY, unfinished });
-    expect(keys()).toEqual(keptMeanwhile);
-    expect(await new Response(body).bytes()).toEqual(TRACK);
     expect(keys()).toEqual([]);
   });
 

@@ -34,12 +34,6 @@ export function viewOf(document: Document): Window & typeof globalThis {
   return document.defaultView;
 }
 
-/** Types a value in place of the one that the field has. */
-export function enter(input: HTMLInputElement | HTMLTextAreaElement, value: string): void {
-  input.value = value;
-  fire(input, 'input');
-}
-
 export function fire(target: Element | Document, type: string): void {
   const view = viewOf('defaultView' in target ? target : target.ownerDocument);
   target.dispatchEvent(new view.Event(type, { bubbles: true }));
