@@ -26,17 +26,14 @@ describe('the session panel', () => {
   it.each([
     ['Signed in', { authenticated: true }, new Date('2026-03-04T04:00:00Z'), 'Signed inMar 4, 2026, 4:00 AM'],
     ['Ada', ADA, undefined, ''],
-  ] as const)(
-    'shows that %j is signed in, if that is known, since when, and when that was checked',
-    async (...row) => {
-      const [name, session, since, sinceRow] = row;
-      const { root, shown, panel, readSession } = openPanel(since);
-      expect(root.dataset['status']).toBe('unknown');
-      readSession.mockResolvedValueOnce(session);
-      await panel.check();
-      expect(['name', 'since-row', 'checked'].map(shown)).toEqual([name, sinceRow, '5:06:07 AM']);
-    },
-  );
+  ] as const)('shows %j, since when, and when that was checked', async (...row) => {
+    const [name, session, since, sinceRow] = row;
+    const { root, shown, panel, readSession } = openPanel(since);
+    expect(root.dataset['status']).toBe('unknown');
+    readSession.mockResolvedValueOnce(session);
+    await panel.check();
+    expect(['name', 'since-row', 'checked'].map(shown)).toEqual([name, sinceRow, '5:06:07 AM']);
+  });
 
   it('checks every 15 seconds, not while the page is hidden, and at once when it is seen again', async () => {
     const { advance, document, readSession } = openPanel();
