@@ -19,7 +19,7 @@ function fetchWith(cookie: string) {
 }
 
 describe('the client before a real gateway', () => {
-  it('notices a refresh, reads the ids of a track and the reasons of a failure, and leads nowhere', async () => {
+  it('notices a refresh, reads the ids of a track and the reasons of a failure, and resolves no dots in an id', async () => {
     await using world = startWorld();
     const { upstream, url } = world;
     let refreshes = 0;
