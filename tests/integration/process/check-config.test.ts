@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
+import { afterAll, describe, expect, it } from 'bun:test';
 import net from 'node:net';
 import { checkClient } from '../../../src/check/client-check.ts';
 import { clockFindings } from '../../../src/check/clock-check.ts';
@@ -8,8 +8,7 @@ import { checkPorts } from '../../../src/check/port-check.ts';
 import { metadataFindings, probeMetadata } from '../../../src/check/provider-metadata.ts';
 import { checkRedis } from '../../../src/check/redis-check.ts';
 import { UPSTREAM_PROBE_PATH, upstreamFinding } from '../../../src/check/upstream-check.ts';
-import { listenOrExplain } from '../../../src/gateway/http/listen.ts';
-import { loadSettings } from '../../../src/gateway/settings/settings.ts';
+import { loadSettings, type Settings } from '../../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
@@ -27,28 +26,50 @@ const SECRETS = [PASSWORD, CLIENT_SECRET, ...KEY_PAIR.secrets];
 const NEEDED = '+eval +time +get +set +del';
 /** A key, and for localhost a certificate that expired in 2020 and one that is valid until 2120. */
 const CERTIFICATES = new URL('certificates.pem', import.meta.url).pathname;
-const [KEY = '', EXPIRED = '', VALID = ''] = (await Bun.file(CERTIFICATES).text()).split(
+const [key = '', expired = '', valid = ''] = (await Bun.file(CERTIFICATES).text()).split(
   /(?<=END .*-----\n)/,
 );
 
-/** The lines of the report, none of which may contain a secret. */
-function shown(findings: readonly Finding[]): string[] {
-  const lines = findings.map(({ level, text }) => `${level}: ${text}`);
-  for (const secret of SECRETS) expect(lines.join('\n')).not.toContain(secret);
-  return lines;
-}
+const SECRET_CLIENT = {
+  token_endpoint_auth_method: 'client_secret_basic',
+  client_secret: CLIENT_SECRET,
+} as const;
+const KEY_CLIENT = {
+  token_endpoint_auth_method: 'private_key_jwt',
+  jwks: { keys: [KEY_PAIR.publicJwk] },
+} as const;
+/** Each knows the client in one of these ways. */
+const PROVIDERS = {
+  public: await startTestSandbox(),
+  secret: await startTestSandbox({ credentials: SECRET_CLIENT }),
+  key: await startTestSandbox({ credentials: KEY_CLIENT }),
+};
+afterAll(() => Promise.all(Object.values(PROVIDERS).map((provider) => provider.stop())));
 
-/** Expects one line, or one beside those that are ok. */
-function expectLine(findings: readonly Finding[], line: RegExp): void {
-  const lines = shown(findings);
-  const expected = line.source.startsWith('^ok') ? lines : lines.filter((each) => !each.startsWith('ok: '));
-  expect(expected).toEqual([expect.stringMatching(line)]);
-}
+const CHECKS = {
+  upstream: async ({ upstreamUrl }: Settings) => [
+    upstreamFinding(upstreamUrl, await probe('models', upstreamUrl + UPSTREAM_PROBE_PATH)),
+  ],
+  client: async ({ identityProvider }: Settings) => [await checkClient(identityProvider)],
+  metadata: async ({ identityProvider }: Settings) =>
+    metadataFindings(identityProvider, await probeMetadata(identityProvider.issuer)),
+  ports: checkPorts,
+  redis: ({ redisUrl }: Settings) => checkRedis(redisUrl),
+};
+type Check = keyof typeof CHECKS;
 
-async function settingsOf(environment: Readonly<Record<string, string>>) {
+async function found(check: Check, environment: Readonly<Record<string, string>>) {
   const outcome = await loadSettings({ ...SETTINGS, ...environment });
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
-  return outcome.settings;
+  return CHECKS[check](outcome.settings);
+}
+
+/** Expects one line, or one beside those that are ok; none may contain a secret. */
+function expectLine(findings: readonly Finding[], line: RegExp): void {
+  const lines = findings.map(({ level, text }) => `${level}: ${text}`);
+  for (const secret of SECRETS) expect(lines.join('\n')).not.toContain(secret);
+  const expected = line.source.startsWith('^ok') ? lines : lines.filter((each) => !each.startsWith('ok: '));
+  expect(expected).toEqual([expect.stringMatching(line)]);
 }
 
 function listening(fetch: (request: Request) => Response, tls?: Bun.TLSOptions) {
@@ -57,12 +78,7 @@ function listening(fetch: (request: Request) => Response, tls?: Bun.TLSOptions) 
   return { url, port: server.port, [Symbol.dispose]: () => void server.stop(true) };
 }
 
-let provider: Awaited<ReturnType<typeof startTestSandbox>>;
-beforeAll(async () => {
-  provider = await startTestSandbox();
-});
-afterAll(() => provider.stop());
-
+// That it prints the problems and warnings with which the gateway does not start, or does: start.test.ts.
 describe('bun run check-config', () => {
   /** Warnings about the limits of this machine are left out. */
   async function run(settings: Record<string, string>, ...options: string[]) {
@@ -73,12 +89,9 @@ describe('bun run check-config', () => {
     return { status, lines: lines.filter((line) => !line.includes('MAX_IN_FLIGHT_REQUESTS')) };
   }
 
-  it('accepts what would start, without a connection to any server', async () => {
+  it('accepts what would start, without a connection to any server, but no option that it does not know', async () => {
     const settings = { REDIS_URL: `redis://:${PASSWORD}@127.0.0.1:1`, IDP_CLIENT_SECRET: CLIENT_SECRET };
     expect(await run(settings)).toEqual({ status: 0, lines: [WOULD_START] });
-  });
-
-  it('refuses an option that it does not know', async () => {
     const lines = ['error: --conect is not an option; the only one is --connect'];
     expect(await run({}, '--conect')).toEqual({ status: 1, lines });
   });
@@ -89,7 +102,7 @@ describe('bun run check-config', () => {
       asked.push(request);
       return new Response('', { status: 401 });
     });
-    const issuer = provider.identityProviderUrl;
+    const issuer = PROVIDERS.public.identityProviderUrl;
     const { status, lines } = await run({ UPSTREAM_URL: upstream.url, IDP_URL: issuer }, '--connect');
     expect(lines.map((line) => line.replace(/\d+ s (?:ahead of|behind)/, '0 s from'))).toEqual([
       WOULD_START,
@@ -125,9 +138,9 @@ describe('bun run check-config', () => {
   });
 
   it('finds a certificate that has expired, and one for another name', async () => {
-    using expired = listening(() => new Response(), { key: KEY, cert: EXPIRED });
-    using valid = listening(() => new Response(), { key: KEY, cert: VALID });
-    const addresses = { UPSTREAM_URL: `https://localhost:${expired.port}`, IDP_URL: valid.url };
+    using upstream = listening(() => new Response(), { key, cert: expired });
+    using provider = listening(() => new Response(), { key, cert: valid });
+    const addresses = { UPSTREAM_URL: `https://localhost:${upstream.port}`, IDP_URL: provider.url };
     const { lines } = await run({ ...addresses, NODE_EXTRA_CA_CERTS: CERTIFICATES }, '--connect');
     expect(lines.filter((line) => line.startsWith('error: '))).toEqual([
       expect.stringMatching(/^error: UPSTREAM_URL: .* that has expired: renew it \(CERT_HAS_EXPIRED\)/),
@@ -136,87 +149,76 @@ describe('bun run check-config', () => {
   });
 });
 
-describe('the check of the upstream', () => {
-  const found = async (url: string) => [
-    upstreamFinding(url, await probe('models', url + UPSTREAM_PROBE_PATH)),
-  ];
+const REDIS_NOWHERE = `redis://:${PASSWORD}@127.0.0.1:1`;
+const METRICS = { METRICS_PORT: '9464', METRICS_HOST: 'metrics.invalid' };
+it.each<[Check, string, string, RegExp]>([
+  ['upstream', 'UPSTREAM_URL', NOWHERE, /^error: UPSTREAM_URL: .* does not accept connections/],
+  ['upstream', 'UPSTREAM_URL', 'http://a.invalid', /^error: UPSTREAM_URL: .* host name that is not found/],
+  ['client', 'IDP_URL', NOWHERE, /^error: IDP_URL: .* does not accept connections.*ECONNREFUSED/],
+  ['ports', 'HOST', '192.0.2.1', /^error: cannot listen on 192.0.2.1:0 \(EADDRNOTAVAIL, HOST and PORT\)$/],
+  ['ports', 'HOST', 'http://127.0.0.1', /^error: cannot listen on http:\/\/127.0.0.1:0 \(E\w+, HOST and/],
+  [
+    'ports',
+    'METRICS_HOST',
+    'a.invalid',
+    /^error: cannot .* a.invalid:9464 \(E\w+, METRICS_HOST and METRICS_/,
+  ],
+  ['redis', 'REDIS_URL', REDIS_NOWHERE, /^error: .* redis:\/\/127.0.0.1:1 does not accept connections/],
+  ['redis', 'REDIS_URL', 'redis+unix:///run/none.sock', /^error: .*unix:\/\/\/run\/none.sock does not exist/],
+  ['redis', 'REDIS_URL', `redis://:${PASSWORD}@a.invalid`, /^error: .* redis:\/\/a.invalid has a host name/],
+])(
+  'the check of the %s with %s=%s finds that nothing is possible there',
+  async (check, name, value, line) => {
+    expectLine(await found(check, { ...(name === 'METRICS_HOST' && METRICS), [name]: value }), line);
+  },
+);
 
-  it.each([
-    [NOWHERE, /^error: UPSTREAM_URL: .* does not accept connections/],
-    ['http://gateway.invalid', /^error: UPSTREAM_URL: .* host name that is not found/],
-  ])('finds that nothing responds at %s', async (url, line) => {
-    expectLine(await found(url), line);
-  });
-
-  it('finds a certificate that nobody has signed', async () => {
-    using server = listening(() => new Response(), { key: KEY, cert: VALID });
-    const line = /^error: UPSTREAM_URL: .* in NODE_EXTRA_CA_CERTS/;
-    expectLine(await found(server.url.replace('127.0.0.1', 'localhost')), line);
-  });
-
-  it.each([
-    [503, /^error: UPSTREAM_URL: .* responds with 503 .*: see its log/],
-    [301, /^warning: UPSTREAM_URL: .* responds with 301 .* follows no redirect/],
-    [404, /^warning: UPSTREAM_URL: .* responds with 404 .* is the path of the address right/],
-    [200, /^ok: UPSTREAM_URL: .* responds with 200/],
-  ])('judges the status %d', async (status, line) => {
-    using server = listening(() => new Response('', { status, headers: { location: '/elsewhere' } }));
-    expectLine(await found(server.url), line);
-  });
+it.each<[Check, status: number, body: object, RegExp]>([
+  ['upstream', 503, {}, /^error: UPSTREAM_URL: .* responds with 503 .*: see its log/],
+  ['upstream', 301, {}, /^warning: UPSTREAM_URL: .* responds with 301 .* follows no redirect/],
+  ['upstream', 404, {}, /^warning: UPSTREAM_URL: .* responds with 404 .* is the path of the address right/],
+  ['upstream', 200, {}, /^ok: UPSTREAM_URL: .* responds with 200/],
+  ['client', 404, {}, /^error: IDP_TOKEN_URL: .* responds with 404 .* is the address right/],
+  ['client', 503, {}, /^error: IDP_CLIENT_ID: .* responds with 503 .* so it is not known/],
+  ['client', 503, { error: 'invalid_grant' }, /^error: .* 503 and invalid_grant .* is not known/],
+  ['client', 400, { error: 'invalid_request' }, /^warning: .* 400 and invalid_request .* is not known/],
+  ['client', 400, { error: 'unauthorized_client' }, /^error: .* not let the client use authorization codes/],
+  ['client', 200, { access_token: 'a' }, /^error: IDP_TOKEN_URL: .* 200 to a code that does not exist/],
+])('the check of the %s judges a server that responds with %d %j', async (check, status, body, line) => {
+  using server = listening(() => Response.json(body, { status, headers: { location: '/elsewhere' } }));
+  expectLine(await found(check, { UPSTREAM_URL: server.url, IDP_URL: server.url }), line);
 });
 
-describe('the check of the client', () => {
-  const found = async (environment: Record<string, string>) => {
-    const { identityProvider } = await settingsOf({ IDP_URL: provider.identityProviderUrl, ...environment });
-    return [await checkClient(identityProvider)];
-  };
+it('the check of the upstream finds a certificate that nobody has signed', async () => {
+  using server = listening(() => new Response(), { key, cert: valid });
+  const findings = await found('upstream', { UPSTREAM_URL: `https://localhost:${server.port}` });
+  expectLine(findings, /^error: UPSTREAM_URL: .* in NODE_EXTRA_CA_CERTS/);
+});
 
-  it.each([
-    ['IDP_CLIENT_ID', 'none', /^error: .* does not accept the client: compare IDP_CLIENT_ID, and/],
-    ['IDP_CLIENT_SECRET', CLIENT_SECRET, /^error: .* does not accept .* IDP_CLIENT_SECRET, and/],
-    ['IDP_CLIENT_KEY', KEY_PAIR.privateJwk, /^error: .* does not accept .* key of IDP_CLIENT_KEY and/],
-    ['IDP_URL', NOWHERE, /^error: IDP_URL: .* does not accept connections.*ECONNREFUSED/],
-  ])('finds an %s that is wrong', async (name, value, line) => {
-    expectLine(await found({ [name]: value }), line);
-  });
-
-  const OTHER_KEY = clientKeyPair('ES256').privateJwk;
-  const JWKS = { keys: [KEY_PAIR.publicJwk] };
-  it.each([
-    ['client_secret_basic', 'IDP_CLIENT_SECRET', CLIENT_SECRET, 'wrong', { client_secret: CLIENT_SECRET }],
-    ['private_key_jwt', 'IDP_CLIENT_KEY', KEY_PAIR.privateJwk, OTHER_KEY, { jwks: JWKS }],
-  ] as const)(
-    'tells the credential of a client with %s from another',
-    async (method, name, right, ...rest) => {
-      const [wrong, more] = rest;
-      const credentials = { token_endpoint_auth_method: method, ...more };
-      const { identityProviderUrl: IDP_URL, stop } = await startTestSandbox({ credentials });
-      const own = await found({ IDP_URL, [name]: right });
-      const another = await found({ IDP_URL, [name]: wrong });
-      await stop();
-      expectLine(own, /^ok: .* accepts the client$/);
-      expectLine(another, new RegExp(`^error: .* does not accept the client: .* register it for ${method}$`));
-    },
+const REFUSED = 'does not accept the client: compare IDP_CLIENT_ID';
+it.each<[keyof typeof PROVIDERS, string, string, string]>([
+  ['public', 'IDP_CLIENT_ID', 'none', `${REFUSED}, and`],
+  ['secret', 'IDP_CLIENT_SECRET', CLIENT_SECRET, 'accepts the client$'],
+  ['secret', 'IDP_CLIENT_SECRET', 'wrong', `${REFUSED} and IDP_CLIENT_SECRET, .* for client_secret_basic$`],
+  ['key', 'IDP_CLIENT_KEY', KEY_PAIR.privateJwk, 'accepts the client$'],
+  [
+    'key',
+    'IDP_CLIENT_KEY',
+    clientKeyPair('ES256').privateJwk,
+    `${REFUSED}, the public key .* private_key_jwt$`,
+  ],
+])('the check of a %s client judges %s', async (client, name, value, line) => {
+  const findings = await found('client', { IDP_URL: PROVIDERS[client].identityProviderUrl, [name]: value });
+  expectLine(
+    findings,
+    new RegExp(`^${line.startsWith('accepts') ? 'ok' : 'error'}: IDP_CLIENT_ID: .* ${line}`),
   );
-
-  it.each([
-    [404, {}, /^error: IDP_TOKEN_URL: .* responds with 404 .* is the address right/],
-    [503, {}, /^error: IDP_CLIENT_ID: .* responds with 503 .* so it is not known/],
-    [503, { error: 'invalid_grant' }, /^error: .* responds with 503 and invalid_grant .* is not known/],
-    [400, { error: 'invalid_request' }, /^warning: .* 400 and invalid_request .* so it is not known/],
-    [400, { error: 'unauthorized_client' }, /^error: .* does not let the client use authorization codes/],
-    [200, { access_token: 'token' }, /^error: IDP_TOKEN_URL: .* 200 to a code that does not exist/],
-  ])('judges a token endpoint that responds with %d %j', async (status, body, line) => {
-    using server = listening(() => Response.json(body, { status }));
-    expectLine(await found({ IDP_URL: server.url }), line);
-  });
 });
 
 describe('the check of the metadata', () => {
   it('finds nothing where there are none', async () => {
     using server = listening(() => Response.json({ error: 'invalid_grant' }));
-    const { identityProvider } = await settingsOf({ IDP_URL: server.url });
-    expect(metadataFindings(identityProvider, await probeMetadata(server.url))).toEqual([]);
+    expect(await found('metadata', { IDP_URL: server.url })).toEqual([]);
   });
 
   const PLACES = [
@@ -224,14 +226,12 @@ describe('the check of the metadata', () => {
     '/.well-known/oauth-authorization-server/tenant',
   ];
   const ENDPOINT = { token_endpoint: `https://id.example/token?key=${PASSWORD}` };
+  const METHODS = { token_endpoint_auth_methods_supported: ['none'] };
   it.each([
     [ENDPOINT, /^warning: IDP_TOKEN_URL: .* names the token endpoint https:\/\/id.example\/token;/],
     [{ issuer: 'https://id.example/' }, /^warning: IDP_URL: .* calls itself https:\/\/id.example\/; write/],
     [{ code_challenge_methods_supported: ['plain'] }, /^warning: IDP_URL: .* does not offer PKCE with S256/],
-    [
-      { token_endpoint_auth_methods_supported: ['none'] },
-      /^warning: IDP_CLIENT_KEY: .* offer private_key_jwt/,
-    ],
+    [METHODS, /^warning: IDP_CLIENT_KEY: .* offer private_key_jwt/],
     [{ token_endpoint: '\u001b[2J' }, /^warning: IDP_TOKEN_URL: .* something that is not an address/],
     [{}, /^ok: IDP_URL: the metadata/],
   ])('judges them with %j, at either of their places', async (difference, line) => {
@@ -242,128 +242,81 @@ describe('the check of the metadata', () => {
         if (pathname === place) return Response.json({ issuer, token_endpoint, ...difference });
         return new Response('', { status: 404 });
       });
-      const IDP_URL = `${server.url}/tenant`;
-      const { identityProvider } = await settingsOf({ IDP_URL, IDP_CLIENT_KEY: KEY_PAIR.privateJwk });
-      expectLine(metadataFindings(identityProvider, await probeMetadata(IDP_URL)), line);
+      const settings = { IDP_URL: `${server.url}/tenant`, IDP_CLIENT_KEY: KEY_PAIR.privateJwk };
+      expectLine(await found('metadata', settings), line);
     }
   });
 });
 
-describe('the check of the clock', () => {
-  const DATE = new Date();
-  it.each([
-    [31, {}, /^error: clock: this machine is 31 s ahead of the server of IDP_URL: set it right/],
-    [-31, {}, /^error: clock: this machine is 31 s behind the server of IDP_URL: set it right/],
-    [30, {}, /^ok: clock: this machine is 30 s ahead of the server of IDP_URL$/],
-    [-30, {}, /^ok: clock: this machine is 30 s behind the server of IDP_URL$/],
-    // From a cache, with the time at which it was stored: the second response counts.
-    [0, { age: '40', date: new Date(0).toUTCString() }, /^ok: clock: .* 0 s ahead of the server of IDP_URL$/],
-  ])('judges a machine that is %d s ahead %j', async (aheadSeconds, headers, line) => {
-    const responses = [{ ...headers }, {}].map(async (more) => {
-      using server = listening(() => new Response('', { headers: { date: DATE.toUTCString(), ...more } }));
-      const receivedAt = Math.floor(DATE.getTime() / 1000 + aheadSeconds) * 1000;
-      return { ...(await probe('token', server.url)), receivedAt };
-    });
-    expectLine(clockFindings({ IDP_URL: await Promise.all(responses) }), line);
+const DATE = new Date();
+it.each([
+  [31, {}, /^error: clock: this machine is 31 s ahead of the server of IDP_URL: set it right/],
+  [-31, {}, /^error: clock: this machine is 31 s behind the server of IDP_URL: set it right/],
+  [30, {}, /^ok: clock: this machine is 30 s ahead of the server of IDP_URL$/],
+  [-30, {}, /^ok: clock: this machine is 30 s behind the server of IDP_URL$/],
+  // From a cache, with the time at which it was stored: the second response counts.
+  [0, { age: '40', date: new Date(0).toUTCString() }, /^ok: clock: .* 0 s ahead of the server of IDP_URL$/],
+])('the check of the clock judges a machine that is %d s ahead %j', async (aheadSeconds, headers, line) => {
+  const responses = [headers, {}].map(async (more) => {
+    using server = listening(() => new Response('', { headers: { date: DATE.toUTCString(), ...more } }));
+    const receivedAt = Math.floor(DATE.getTime() / 1000 + aheadSeconds) * 1000;
+    return { ...(await probe('token', server.url)), receivedAt };
   });
+  expectLine(clockFindings({ IDP_URL: await Promise.all(responses) }), line);
 });
 
-describe('the check of the ports', () => {
-  it.each([
-    ['', '192.0.2.1', 'EADDRNOTAVAIL'],
-    ['', 'gateway.invalid', 'E'],
-    ['METRICS_', 'metrics.invalid', 'E'],
-    ['METRICS_', 'http://127.0.0.1', 'E'],
-  ])('names a %sHOST on which the gateway cannot listen: %s', async (prefix, host, code) => {
-    const listen = (address: { port: number; hostname: string }) =>
-      Bun.serve({ ...address, fetch: () => new Response() });
-    const problem = await listenOrExplain(prefix, 4175, host, listen);
-    expect(problem).toStartWith(`cannot listen on ${host}:4175 (${code}`);
-    expect(problem).toEndWith(`, ${prefix}HOST and ${prefix}PORT)`);
-  });
-
-  it('tells a gateway that listens already from a stranger', async () => {
-    await using world = startWorld();
-    using metrics = new Metrics().serve({ port: 0, hostname: '127.0.0.1' });
-    using stranger = listening(() => Response.json({ status: 'ok' }));
-    const own = { PORT: String(world.port), METRICS_PORT: String(metrics.port) };
-    expect(shown(await checkPorts(await settingsOf(own)))).toEqual([
-      `ok: PORT: a gateway listens on port ${world.port} already`,
-      `ok: METRICS_PORT: a gateway listens on port ${metrics.port} already`,
-    ]);
-    const taken = checkPorts(await settingsOf({ PORT: String(stranger.port) }));
-    expectLine(await taken, /^error: port \d+ is taken \(PORT\)/);
-    const free = checkPorts(await settingsOf({ HOST: '192.0.2.1' }));
-    expectLine(await free, /^error: cannot listen on 192.0.2.1:0/);
-    const url = checkPorts(await settingsOf({ HOST: 'http://127.0.0.1' }));
-    expectLine(await url, /^error: cannot listen on http:\/\/127.0.0.1:0/);
-  });
+it('the check of the ports tells a gateway that listens already from a stranger', async () => {
+  await using world = startWorld();
+  using metrics = new Metrics().serve({ port: 0, hostname: '127.0.0.1' });
+  using stranger = listening(() => Response.json({ status: 'ok' }));
+  const own = { PORT: String(world.port), METRICS_PORT: String(metrics.port) };
+  expect(await found('ports', own)).toEqual([
+    { level: 'ok', text: `PORT: a gateway listens on port ${world.port} already` },
+    { level: 'ok', text: `METRICS_PORT: a gateway listens on port ${metrics.port} already` },
+  ]);
+  expectLine(await found('ports', { PORT: String(stranger.port) }), /^error: port \d+ is taken \(PORT\)/);
 });
 
-describe('the check of Redis', () => {
-  it.each([
-    [`redis://:${PASSWORD}@127.0.0.1:1`, /^error: .* redis:\/\/127.0.0.1:1 does not accept connections/],
-    ['redis+unix:///run/none.sock', /^error: REDIS_URL: redis\+unix:\/\/\/run\/none.sock does not exist/],
-    [`redis://:${PASSWORD}@redis.invalid`, /^error: .* redis:\/\/redis.invalid has a host name that is not/],
-  ])('finds that nothing responds at %s', async (url, line) => {
-    expectLine(await checkRedis(url), line);
+it.each([
+  ['redis', /^error: REDIS_URL: redis:\/\/[\d.:]+ cannot be reached \(no Redis\)$/],
+  ['rediss', /^error: REDIS_URL: rediss:\/\/[\d.:]+ cannot be reached \(ERR_SSL_\w+\)$/],
+])('the check of Redis prints one word of a server that is no Redis: %s', async (protocol, line) => {
+  const stranger = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', () => socket.end(`-${'A'.repeat(10_000)}\u001b[2J\r\n`));
   });
+  stranger.listen(0, '127.0.0.1');
+  const { port } = Object(stranger.address());
+  expectLine(await found('redis', { REDIS_URL: `${protocol}://127.0.0.1:${port}` }), line);
+  stranger.close();
+});
 
-  it.each([
-    ['redis', /^error: REDIS_URL: redis:\/\/[\d.:]+ cannot be reached \(no Redis\)$/],
-    ['rediss', /^error: REDIS_URL: rediss:\/\/[\d.:]+ cannot be reached \(ERR_SSL_\w+\)$/],
-  ])('prints no more of a server that is no Redis than one word: %s', async (protocol, line) => {
-    const stranger = net.createServer((socket) => {
-      socket.on('error', () => {});
-      socket.on('data', () => socket.end(`-${'A'.repeat(10_000)}\u001b[2J\r\n`));
-    });
-    stranger.listen(0, '127.0.0.1');
-    const { port } = Object(stranger.address());
-    expectLine(await checkRedis(`${protocol}://127.0.0.1:${port}`), line);
-    stranger.close();
-  });
-
-  describeWith([REDIS_SERVER], 'judges one', () => {
-    const ACL = `ACL SETUSER gateway on >${PASSWORD} ~music-gateway:* ${NEEDED}`;
-    const LACKS = new RegExp(`^error: REDIS_URL: .* ${RegExp.escape(NEEDED)}`);
-    const WRONG_PASSWORD =
-      /^error: REDIS_URL: redis:\/\/[\d.:]+ does not accept the user name or the password/;
-    const OWN = `gateway:${PASSWORD}@`;
-    it.each([
-      ['', '', /^ok: REDIS_URL: redis:\/\/[\d.:]+ works; its version is \d+\.\d+\.\d+$/],
-      [`CONFIG SET requirepass ${PASSWORD}`, `:${PASSWORD}@`, /^ok: REDIS_URL: redis:\/\/[\d.:]+ works/],
-      [`CONFIG SET requirepass ${PASSWORD}`, '', WRONG_PASSWORD],
-      ['CONFIG SET requirepass other', `:${PASSWORD}@`, WRONG_PASSWORD],
-      [ACL, OWN, /^ok: REDIS_URL: .* works$/],
-      ...['-set', '-time', '-get', '-del', '-eval'].map(
-        (denied) => [`${ACL} ${denied}`, OWN, LACKS] as const,
-      ),
-      [
-        'CONFIG SET maxmemory-policy allkeys-lru',
-        '',
-        /^warning: REDIS_URL: .* allkeys-lru, .* to noeviction/,
-      ],
-      [
-        'LPUSH music-gateway:check-config x',
-        '',
-        /^error: .* refuses what the gateway needs, .* \(WRONGTYPE\)/,
-      ],
-      ['CONFIG SET maxmemory 1', '', /^error: REDIS_URL: redis:\/\/[\d.:]+ is full/],
-      ['REPLICAOF 127.0.0.1 1', '', /^error: REDIS_URL: redis:\/\/[\d.:]+ is a replica/],
-    ] as const)('after "%s", as the user "%s"', async (command, user, line) => {
-      await using redis = await startRedis();
-      using admin = new RedisAdmin(redis.url);
-      const [name, ...parameters] = command.split(' ');
-      if (name) await admin.send(name, parameters);
-      expectLine(await checkRedis(redis.url.replace('//', `//${user}`)), line);
-    });
-
-    it('and leaves no record behind', async () => {
-      await using redis = await startRedis();
-      using admin = new RedisAdmin(redis.url);
-      await checkRedis(redis.url);
-      expect(await admin.keys('*')).toEqual([]);
-      expect(await admin.send('INFO', ['commandstats'])).toMatch(/cmdstat_set:calls=[1-9]/);
-    });
+describeWith([REDIS_SERVER], 'the check of Redis judges it, and leaves no record,', () => {
+  const ACL = `ACL SETUSER gateway on >${PASSWORD} ~music-gateway:* ${NEEDED}`;
+  const LACKS = new RegExp(`^error: .* ${RegExp.escape(NEEDED)}`);
+  const WRONG_PASSWORD = /^error: REDIS_URL: redis:\/\/[\d.:]+ does not accept the user name or the password/;
+  const OWN = `gateway:${PASSWORD}@`;
+  it.each<[command: string, user: string, RegExp]>([
+    ['', '', /^ok: REDIS_URL: redis:\/\/[\d.:]+ works; its version is \d+\.\d+\.\d+$/],
+    [`CONFIG SET requirepass ${PASSWORD}`, `:${PASSWORD}@`, /^ok: REDIS_URL: redis:\/\/[\d.:]+ works/],
+    [`CONFIG SET requirepass ${PASSWORD}`, '', WRONG_PASSWORD],
+    ['CONFIG SET requirepass other', `:${PASSWORD}@`, WRONG_PASSWORD],
+    [ACL, OWN, /^ok: REDIS_URL: .* works$/],
+    ...['-set', '-time', '-get', '-del', '-eval'].map((denied): [string, string, RegExp] => [
+      `${ACL} ${denied}`,
+      OWN,
+      LACKS,
+    ]),
+    ['CONFIG SET maxmemory-policy allkeys-lru', '', /^warning: .* allkeys-lru, .* to noeviction/],
+    ['LPUSH music-gateway:check-config x', '', /^error: .* what the gateway needs, .* \(WRONGTYPE\)/],
+    ['CONFIG SET maxmemory 1', '', /^error: REDIS_URL: redis:\/\/[\d.:]+ is full/],
+    ['REPLICAOF 127.0.0.1 1', '', /^error: REDIS_URL: redis:\/\/[\d.:]+ is a replica/],
+  ])('after "%s", as the user "%s"', async (command, user, line) => {
+    await using redis = await startRedis();
+    using admin = new RedisAdmin(redis.url);
+    const [name, ...parameters] = command.split(' ');
+    if (name) await admin.send(name, parameters);
+    expectLine(await found('redis', { REDIS_URL: redis.url.replace('//', `//${user}`) }), line);
+    if (line.source.startsWith('^ok')) expect(await admin.keys('*')).toEqual([]);
   });
 });

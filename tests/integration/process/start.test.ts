@@ -22,17 +22,17 @@ describe('bun run start', () => {
   afterAll(() => gateway[Symbol.asyncDispose]());
 
   it('logs the warnings of check-config, and in one line where it listens and for which origins', async () => {
+    const warnings = [
+      'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true',
+      'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked',
+    ];
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-    const ineffective = 'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true';
-    const unchecked = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
     expect(gateway.lines).toEqual([
-      { level: 'warn', time, msg: ineffective },
-      { level: 'warn', time, msg: unchecked },
+      ...warnings.map((msg) => ({ level: 'warn', time, msg })),
       { level: 'info', time, msg: `music-gateway listens on ${gateway.url} for http://studio.test` },
     ]);
     const { status, output } = await checkConfig(settings);
-    const warnings = [`warning: ${ineffective}`, `warning: ${unchecked}`];
-    expect([status, ...output.split('\n', 2)]).toEqual([0, ...warnings]);
+    expect([status, ...output.split('\n', 2)]).toEqual([0, ...warnings.map((text) => `warning: ${text}`)]);
   });
 
   it('serves the gateway on HOST, and metrics on loopback alone wherever HOST is', async () => {
@@ -42,26 +42,22 @@ describe('bun run start', () => {
     await expect(fetch(`http://127.0.0.2:${METRICS_PORT}/metrics`)).rejects.toThrow();
   });
 
-  it('ends with 1, and names the port that is taken or the host on which it cannot listen', async () => {
-    const { METRICS_PORT } = settings;
-    const places = [{ PORT: port }, { METRICS_PORT }, { METRICS_PORT, METRICS_HOST: '192.0.2.1' }];
-    const ended = await Promise.all(places.map((place) => startInVain({ ...SETTINGS, ...place })));
-    expect(ended.map(({ status, errors }) => [status, errors])).toEqual([
-      [1, expect.stringContaining(`error: port ${port} is taken (PORT)\n`)],
-      [1, expect.stringContaining(`error: port ${METRICS_PORT} is taken (METRICS_PORT)\n`)],
-      [
+  it('ends with 1, and names the port that is taken', async () => {
+    const places = { PORT: port, METRICS_PORT: settings.METRICS_PORT };
+    for (const [name, taken] of Object.entries(places)) {
+      const { status, errors } = await startInVain({ ...SETTINGS, [name]: taken });
+      expect([status, errors]).toEqual([
         1,
-        expect.stringContaining(`error: cannot listen on 192.0.2.1:${METRICS_PORT} (EADDRNOTAVAIL, METRICS_`),
-      ],
-    ]);
+        expect.stringContaining(`error: port ${taken} is taken (${name})\n`),
+      ]);
+    }
   });
 
   it('prints every problem at once like check-config, without a stack trace or a secret', async () => {
     const { privateJwk, secrets } = clientKeyPair('ES256');
     const wrong = {
       ...SETTINGS,
-      ...{ NODE_ENV: 'production', NODE_TLS_REJECT_UNAUTHORIZED: '0', PORT: 'none', IDP_URL: '' },
-      ...{ ALLOWED_ORIGINS: 'http://studio.test/', TRUSTED_PROXIES: '127.0.0.1', TIMEOUT_READ_MS: '-1' },
+      ...{ NODE_ENV: 'production', NODE_TLS_REJECT_UNAUTHORIZED: '0', IDP_URL: '', TRUSTED_PROXIES: '::1' },
       ...{ IDP_CLIENT_SECRET: 's3cr3t', IDP_CLIENT_KEY: `${privateJwk}}` },
     };
     const [started, checked] = await Promise.all([startInVain(wrong), checkConfig(wrong, '--connect')]);
@@ -69,11 +65,8 @@ describe('bun run start', () => {
     const printed = started.errors.split('\n').filter((line) => /^(?:error|warning): /.test(line));
     expect(printed.map((line) => line.split(' ', 2).join(' '))).toEqual([
       'warning: TRUSTED_PROXIES',
-      'error: ALLOWED_ORIGINS:',
-      'error: PORT',
       'error: IDP_URL',
       'error: IDP_CLIENT_SECRET',
-      'error: TIMEOUT_READ_MS',
       'error: IDP_CLIENT_KEY',
       'error: NODE_TLS_REJECT_UNAUTHORIZED',
       'error: the',
@@ -111,15 +104,9 @@ describe('bun run start', () => {
     const { output } = await runToEnd([process.execPath, '-e', LOADED], { cwd: ROOT, environment });
     const files: string[] = JSON.parse(output);
     expect(files).toContain(`${ROOT}src/gateway/gateway.ts`);
-    const optional = [
-      '/prom-client/',
-      '/oauth4webapi/',
-      '/jose/dist/webapi/index.js',
-      '/jose/dist/webapi/key/',
-    ];
-    const others = ['/@opentelemetry/sdk-trace/', '/gateway/openapi/', '/src/check/'];
-    const isOptional = (file: string) => [...optional, ...others].some((part) => file.includes(part));
-    expect(files.filter(isOptional)).toEqual([]);
+    const optional =
+      /\/(?:prom-client|oauth4webapi|jose\/dist\/webapi\/(?:index\.js|key)|sdk-trace|gateway\/openapi|src\/check)\b/;
+    expect(files.filter((file) => optional.test(file))).toEqual([]);
   });
 });
 

@@ -1,38 +1,28 @@
 import { describe, expect, it } from 'bun:test';
 import { eventually } from '../../support/eventually.ts';
 import { isUp } from '../../support/is-up.ts';
+import { TRACK } from '../../support/routes.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
-import { FIRST_PIECE, startTrackUpstream } from '../../support/track-upstream.ts';
 import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 import { type Started, start } from './bun-run-start.ts';
 
 const HEADERS = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
-const GENERATION = { method: 'POST', body: '{"model":"m","prompt":"p","music_length_ms":3000}' };
+const GENERATION = { method: 'POST', body: JSON.stringify(TRACK) };
 /** Far more than a process takes to exit that does not wait for its calls. */
 const EXIT_MS = 500;
-
-function logged(level: string, msg: string) {
-  return { level, time: expect.any(String), msg };
-}
 
 /** A gateway, and its upstream, which is stopped with it. */
 async function startBehind(settings: Record<string, string> = {}) {
   const upstream = new ScriptedUpstream();
   const gateway = await start({ ...settings, UPSTREAM_URL: upstream.upstreamUrl });
-  const dispose = async () => {
-    await gateway[Symbol.asyncDispose]();
-    await upstream.stop();
+  return {
+    upstream,
+    gateway,
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await upstream.stop();
+    },
   };
-  return { upstream, gateway, [Symbol.asyncDispose]: dispose };
-}
-
-/** A gateway that streams a body without an end. */
-async function startStreaming(settings: Record<string, string> = {}) {
-  const behind = await startBehind(settings);
-  const endless = () => new ReadableStream({ start: (body) => body.enqueue(new Uint8Array(10)) });
-  behind.upstream.on('GET /v1/endless', () => new Response(endless()));
-  const streaming = await fetch(`${behind.gateway.url}/api/upstream/v1/endless`, { headers: HEADERS });
-  return Object.assign(behind, { streaming });
 }
 
 /** @param pid by default of the process alone; negative, of its group */
@@ -63,12 +53,14 @@ describe('a gateway that is stopped', () => {
       expect(await (await session).json()).toEqual({ name: 'Ada' });
       expect(await gateway.child.exited).toBe(0);
       await gateway.ended;
-      const [request, stopped] = gateway.lines.slice(-2);
-      expect(request).toMatchObject({ method: 'GET', route: '/api/auth/session', status: 200 });
-      expect(stopped).toEqual(logged('info', 'stopped; every request is finished'));
+      expect(gateway.lines.slice(-2)).toMatchObject([
+        { method: 'GET', route: '/api/auth/session', status: 200 },
+        { level: 'info', msg: 'stopped; every request is finished' },
+      ]);
     },
   );
 
+  // How a generation is read to its end: relay/left-generation.test.ts.
   it.each([
     ['refresh', '/api/auth/session', {}, 'POST /v1/auth/refresh'],
     ['generation', '/api/music/generate', GENERATION, 'POST /v1/music'],
@@ -91,49 +83,27 @@ describe('a gateway that is stopped', () => {
     expect(await gateway.child.exited).toBe(0);
   });
 
-  it('reads a generation to its end whose client disconnected in the middle, before it exits', async () => {
-    await using track = await startTrackUpstream();
-    await using gateway = await start({ UPSTREAM_URL: track.url });
-    const client = new AbortController();
-    const options = { ...GENERATION, headers: HEADERS, signal: client.signal };
-    const ordered = fetch(`${gateway.url}/api/music/generate`, options);
-    await track.arrived;
-    track.sendHead();
-    track.send(FIRST_PIECE);
-    await (await ordered).body?.getReader().read();
-    client.abort();
-    await stop(gateway);
-    const closed = track.closed.then(() => 'closed');
-    expect(await Promise.race([closed, Bun.sleep(EXIT_MS)])).toBeUndefined();
-    expect(await track.finish()).toBe(true);
-    expect(await gateway.child.exited).toBe(0);
-  });
-
-  it('cuts off what takes more than the longest timeout', async () => {
-    const names = ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'];
-    const short = Object.fromEntries(names.map((name) => [`TIMEOUT_${name}_MS`, '1000']));
-    await using behind = await startStreaming(short);
-    const { gateway, streaming } = behind;
+  const SHORT = Object.fromEntries(
+    ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'].map((name) => [`TIMEOUT_${name}_MS`, '1000']),
+  );
+  it.each([
+    ['after the longest timeout', SHORT, 0],
+    ['at once on a second signal', {}, 1],
+  ])('cuts off a body without an end %s', async (_, settings, status) => {
+    await using behind = await startBehind(settings);
+    const { upstream, gateway } = behind;
+    const endless = () => new ReadableStream({ start: (body) => body.enqueue(new Uint8Array(10)) });
+    upstream.on('GET /v1/endless', () => new Response(endless()));
+    const streaming = await fetch(`${gateway.url}/api/upstream/v1/endless`, { headers: HEADERS });
     gateway.child.kill('SIGTERM');
-    expect(await gateway.child.exited).toBe(0);
+    const first = { level: 'info', msg: 'SIGTERM: no more connections; 1 requests are in flight' };
+    await eventually(() => JSON.stringify(gateway.lines).includes(first.msg), 'the line of the first signal');
+    // Within a second, it would count as the first.
+    if (status) await Bun.sleep(1100).then(() => gateway.child.kill('SIGTERM'));
+    expect(await gateway.child.exited).toBe(status);
     await expect(streaming.arrayBuffer()).rejects.toThrow();
     await gateway.ended;
-    expect(gateway.lines.slice(-2)).toEqual([
-      logged('info', 'SIGTERM: no more connections; 1 requests are in flight'),
-      logged('warn', 'stopped; 1 requests took too long and are cut off'),
-    ]);
-  });
-
-  it('exits at once on a second signal', async () => {
-    await using behind = await startStreaming();
-    const { gateway, streaming } = behind;
-    gateway.child.kill('SIGTERM');
-    const first = JSON.stringify('SIGTERM: no more connections; 1 requests are in flight');
-    await eventually(() => JSON.stringify(gateway.lines).includes(first), 'the line of the first signal');
-    // Within a second, it would count as the first.
-    await Bun.sleep(1100);
-    gateway.child.kill('SIGTERM');
-    expect(await gateway.child.exited).toBe(1);
-    await expect(streaming.arrayBuffer()).rejects.toThrow();
+    const last = { level: 'warn', msg: 'stopped; 1 requests took too long and are cut off' };
+    expect(gateway.lines.slice(status - 2)).toMatchObject(status ? [first] : [first, last]);
   });
 });
