@@ -24,18 +24,12 @@ beforeEach(() => {
   telemetry = new Telemetry({ logger: log.logger, metrics, routes, quietRoute: '/api/health' });
 });
 
-/** A request with these facts on record, whose handler may do something first. */
-function observe(
-  facts: Partial<RequestRecord> = {},
-  path = MODELS,
-  method = 'GET',
-  handle?: () => Promise<void>,
-) {
+/** A request with these facts on record. */
+function observe(facts: Partial<RequestRecord> = {}, path = MODELS, method = 'GET') {
   const exchange = new Exchange(new Request(`http://gateway.test${path}`, { method }), null);
   const { status = 200, ...others } = facts;
   Object.assign(exchange.record, others);
-  const response = new Response(null, { status });
-  return telemetry.observe(exchange, () => handle?.().then(() => response) ?? response);
+  return telemetry.observe(exchange, () => new Response(null, { status }));
 }
 
 /** Samples that are undefined must not exist. */
@@ -45,59 +39,45 @@ async function expectSamples(expected: Record<string, number | undefined>) {
   expect(Object.fromEntries(values)).toEqual(expected);
 }
 
-const requests = (status: string) => `requests_total{route="${MODELS}",method="GET",status="${status}"}`;
-const refreshed = (outcome: number) => ({ calls: [{ call: 'refresh', outcome, ms: 1 } as const] });
-const gone = {
-  clientGone: 'waiting',
-  status: 502,
-  reason: 'upstreamUnreachable',
-  cause: 'Error',
-  bytes: 5,
-} as const;
-
 describe('a request', () => {
+  const OF_MODELS = `{route="${MODELS}"}`;
+  const requests = (status: string) => `requests_total{route="${MODELS}",method="GET",status="${status}"}`;
+  const error = (reason: string) => `errors_total{reason="${reason}"}`;
+  const aborts = (phase: string) => `client_aborts_total{route="${MODELS}",phase="${phase}"}`;
+  const refreshed = (outcome: number) => ({ calls: [{ call: 'refresh', outcome, ms: 1 } as const] });
+  /** What the upstream did for a client that had disconnected. */
+  const blamed = { status: 502, reason: 'upstreamUnreachable', cause: 'Error', bytes: 5 } as const;
+
   it.each<[Partial<RequestRecord>, level: string, samples: Record<string, number | undefined>]>([
-    [{}, 'info', { [requests('2xx')]: 1, [`response_head_seconds_count{route="${MODELS}"}`]: 1 }],
-    [
-      { status: 401, reason: 'notSignedIn' },
-      'info',
-      { [requests('4xx')]: 1, 'errors_total{reason="notSignedIn"}': 1 },
-    ],
-    [{ status: 401, reason: 'clientRefused' }, 'warn', { 'errors_total{reason="clientRefused"}': 1 }],
+    [{}, 'info', { [requests('2xx')]: 1, [`response_head_seconds_count${OF_MODELS}`]: 1 }],
+    [{ status: 401, reason: 'notSignedIn' }, 'info', { [requests('4xx')]: 1, [error('notSignedIn')]: 1 }],
+    [{ status: 401, reason: 'clientRefused' }, 'warn', { [error('clientRefused')]: 1 }],
     [{ status: 502 }, 'warn', { [requests('5xx')]: 1 }],
-    [{ status: 500, reason: 'internalError' }, 'error', { 'errors_total{reason="internalError"}': 1 }],
+    [{ status: 500, reason: 'internalError' }, 'error', { [error('internalError')]: 1 }],
     [{ refresh: 'renewed' }, 'info', { 'refreshes_total{outcome="renewed"}': 1 }],
     [{ refreshTokenReused: 'late' }, 'warn', { 'refresh_token_reuses_total{why="late"}': 1 }],
     [refreshed(503), 'warn', { 'upstream_seconds_count{call="refresh",outcome="5xx"}': 1 }],
     [refreshed(400), 'info', { 'upstream_seconds_bucket{le="0.005",call="refresh",outcome="4xx"}': 1 }],
-    [{ slices: 3 }, 'info', { [`slices_total{route="${MODELS}"}`]: 3 }],
-    [{ brokenBody: true, bytes: 7 }, 'warn', { [`broken_bodies_total{route="${MODELS}"}`]: 1 }],
+    [{ slices: 3 }, 'info', { [`slices_total${OF_MODELS}`]: 3 }],
+    [{ brokenBody: true, bytes: 7 }, 'warn', { [`broken_bodies_total${OF_MODELS}`]: 1 }],
     [
       { clientGone: 'streaming', bytes: 9 },
       'info',
-      {
-        [`client_aborts_total{route="${MODELS}",phase="streaming"}`]: 1,
-        [`sent_bytes_total{route="${MODELS}"}`]: 9,
-      },
-    ],
-    // No client received this response, so it is no failure.
-    [
-      gone,
-      'info',
-      {
-        [requests('none')]: 1,
-        [requests('5xx')]: undefined,
-        'errors_total{reason="upstreamUnreachable"}': 0,
-      },
+      { [aborts('streaming')]: 1, [`sent_bytes_total${OF_MODELS}`]: 9 },
     ],
   ])('with %j is logged at the level %s, and counted', async (facts, level, samples) => {
     observe(facts);
     const { calls, status = 200, ...others } = facts;
-    const isGone = facts.clientGone === 'waiting';
-    const known = isGone ? { clientGone: 'waiting', bytes: 0 } : others;
-    expect(log.lines).toMatchObject([{ level, status, ...known, ...(calls && { upstream: calls }) }]);
-    if (isGone) expect(log.lines[0]).not.toContainAnyKeys(['reason', 'cause']);
+    expect(log.lines).toMatchObject([{ level, status, ...others, ...(calls && { upstream: calls }) }]);
     await expectSamples(samples);
+  });
+
+  it('whose client disconnected before the response is no failure, because nobody received one', async () => {
+    observe({ clientGone: 'waiting', ...blamed });
+    expect(log.lines).toMatchObject([{ level: 'info', clientGone: 'waiting', bytes: 0 }]);
+    expect(log.lines[0]).not.toContainAnyKeys(['reason', 'cause']);
+    const failures = { [requests('5xx')]: undefined, [error('upstreamUnreachable')]: 0 };
+    await expectSamples({ [requests('none')]: 1, [aborts('waiting')]: 1, ...failures });
   });
 
   it.each([
@@ -117,11 +97,17 @@ describe('a request', () => {
 
   it('is in flight until it has ended, and creates no series of its own', async () => {
     const inFlight = 'requests_in_flight{route="unmatched"}';
-    await observe({}, '/nothing/1', 'A', () => expectSamples({ [inFlight]: 1 }));
-    await expectSamples({ [inFlight]: 0 });
     const names = async () => [...(await samplesOf(metrics.registry)).keys()];
+    await telemetry.observe(
+      new Exchange(new Request('http://gateway.test/1', { method: 'A' }), null),
+      async () => {
+        await expectSamples({ [inFlight]: 1 });
+        return new Response();
+      },
+    );
+    await expectSamples({ [inFlight]: 0 });
     const before = await names();
-    observe({}, '/nothing/2', 'B');
+    observe({}, '/2', 'B');
     expect(await names()).toEqual(before);
   });
 });
@@ -133,27 +119,29 @@ describe('the metrics', () => {
     await expectSamples(Object.fromEntries([...errors, ...reuses].map((name) => [name, 0])));
   });
 
-  it('say whether Redis responds, and the log says when that changes', async () => {
+  it('say whether Redis responds, before any request has needed it, and the log says when that changes', async () => {
     await expectSamples({ redis_up: undefined });
-    const { onUp, onDown } = telemetry.redisObserver();
-    onUp();
-    expect(log.lines).toEqual([]);
-    await expectSamples({ redis_up: 1 });
-    onDown('Error');
-    await expectSamples({ redis_up: 0 });
-    onUp();
-    onUp();
-    expect(log.lines.map(({ level, cause }) => [level, cause])).toEqual([
-      ['warn', 'Error'],
-      ['info', undefined],
-    ]);
-    await expectSamples({ redis_up: 1 });
-  });
-
-  it('say of a gateway that Redis is away before any request has needed it', async () => {
     await using world = startWorld({ REDIS_URL: 'redis://127.0.0.1:1' }, metrics);
     await world.line({ level: 'warn' });
     await expectSamples({ redis_up: 0 });
+    metrics = new Metrics();
+    const { logger, lines } = log;
+    const { onUp, onDown } = new Telemetry({
+      logger,
+      metrics,
+      routes: () => [],
+      quietRoute: '',
+    }).redisObserver();
+    for (const [change, isUp] of [
+      [onUp, 1],
+      [() => onDown('Error'), 0],
+      [onUp, 1],
+      [onUp, 1],
+    ] as const) {
+      change();
+      await expectSamples({ redis_up: isUp });
+    }
+    expect(lines).toMatchObject([{ level: 'warn', cause: 'Error' }, { level: 'info' }]);
   });
 
   it('are served at /metrics on a port of their own, and at no other path or method', async () => {
@@ -168,20 +156,14 @@ describe('the metrics', () => {
     }
     expect((await fetch(`${server.url}metrics`, { method: 'POST' })).status).toBe(404);
   });
-});
 
-describe('the metrics of admission', () => {
-  const POOLS = ['identity_provider', 'session', 'sign_out', 'read', 'stream', 'memory'];
-  let admission: Admission;
-  beforeEach(() => {
+  it('show each pool’s limit, use and refusals, and the memory that is promised', async () => {
     const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
-    admission = new Admission(testSettings({ ...addresses, MAX_IN_FLIGHT_PER_SESSION: '1' }));
+    const admission = new Admission(testSettings({ ...addresses, MAX_IN_FLIGHT_PER_SESSION: '1' }));
     metrics.watch(admission);
-  });
-  const expectPools = (name: string, expected: readonly number[], pools = POOLS) =>
-    expectSamples(Object.fromEntries(pools.map((pool, at) => [`${name}{pool="${pool}"}`, expected[at]])));
-
-  it('show the limit of each pool, its places in use, and the memory that is promised', async () => {
+    const POOLS = 'identity_provider session sign_out read stream memory one_session request_body'.split(' ');
+    const expectPools = (name: string, values: readonly number[]) =>
+      expectSamples(Object.fromEntries(values.map((value, at) => [`${name}{pool="${POOLS[at]}"}`, value])));
     const { identityProvider, sessions, signOuts, reads, streams, ledger, memoryLimitBytes } = admission;
     await expectPools('places_limit', [250, 450, 200, 750, 4000, ledger.limit]);
     await expectPools('places_in_use', [0, 0, 0, 0, 0, 0]);
@@ -190,18 +172,15 @@ describe('the metrics of admission', () => {
     await expectPools('places_in_use', [1, 2, 3, 4, 5, 6]);
     const promised = memoryLimitBytes - ledger.limit + 6;
     await expectSamples({ memory_promised_bytes: promised, memory_limit_bytes: memoryLimitBytes });
-  });
 
-  it('count what is refused, by pool, from the start', async () => {
-    const { requestBodies, ledger, perSession, streams } = admission;
-    const pools = [...POOLS, 'one_session', 'request_body'];
-    await expectPools('refused_total', [0, 0, 0, 0, 0, 0, 0, 0], pools);
+    const { perSession, requestBodies } = admission;
+    await expectPools('refused_total', [0, 0, 0, 0, 0, 0, 0, 0]);
     perSession.join('a', { isGeneration: false, bodyBytes: 0 });
     expect(() => admission.enter('read', 'a')).toThrow();
     expect(() => requestBodies.grow(requestBodies.open(0), ledger.limit)).toThrow();
     fill(streams);
     expect(() => admission.enter('get', 'b')).toThrow();
     // Twice: a counter must not grow by being read.
-    for (const _ of [1, 2]) await expectPools('refused_total', [0, 0, 0, 0, 1, 0, 1, 1], pools);
+    for (const _ of [1, 2]) await expectPools('refused_total', [0, 0, 0, 0, 1, 0, 1, 1]);
   });
 });

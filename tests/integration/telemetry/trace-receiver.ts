@@ -4,9 +4,6 @@ import { gunzipSync } from 'node:zlib';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import otlp from 'otlp-definitions/build/src/generated/root.js';
-import type { Logger } from 'pino';
-import type { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
-import { Traces } from '../../../src/gateway/telemetry/traces.ts';
 
 const { ExportTraceServiceRequest } = otlp.opentelemetry.proto.collector.trace.v1;
 
@@ -20,33 +17,14 @@ const Span = Type.Object({
   spanId: Type.String(),
   parentSpanId: Type.String(),
   traceState: Type.String(),
-  endTimeUnixNano: Type.String(),
   attributes: Attributes,
   status: Type.Union([Type.Null(), Type.Object({ code: Type.String() })]),
 });
-const Export = Type.Object({
-  resourceSpans: Type.Array(
-    Type.Object({
-      resource: Type.Object({ attributes: Attributes }),
-      scopeSpans: Type.Array(Type.Object({ spans: Type.Array(Span) })),
-    }),
-  ),
+const Spans = Type.Object({
+  resource: Type.Object({ attributes: Attributes }),
+  scopeSpans: Type.Array(Type.Object({ spans: Type.Array(Span) })),
 });
-
-interface TracesOptions {
-  readonly logger: Logger;
-  readonly share?: number;
-  readonly metrics?: Metrics;
-}
-
-/** Exports to an address, by these variables of OpenTelemetry, which are read when the exporter is made. */
-export function tracesTo(url: string, variables: Record<string, string>, options: TracesOptions): Traces {
-  const all = { OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables };
-  Object.assign(process.env, all);
-  const traces = new Traces(options.share ?? 1, 'music-gateway', options.logger, options.metrics);
-  for (const name of Object.keys(all)) delete process.env[name];
-  return traces;
-}
+const Export = Type.Object({ resourceSpans: Type.Array(Spans) });
 
 /** @param respond decides the response to each export */
 export function startTraceReceiver(respond: () => Response | Promise<Response> = () => new Response(null)) {
@@ -79,15 +57,14 @@ function spansOf(bytes: Uint8Array) {
   const message = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(bytes), options);
   return Value.Parse(Export, message).resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
-      spans.map(({ kind, traceId, spanId, parentSpanId, endTimeUnixNano, attributes, status, ...span }) => ({
-        ...span,
+      spans.map(({ name, kind, traceId, spanId, parentSpanId, traceState, attributes, status }) => ({
+        name,
         kind: kind.replace('SPAN_KIND_', ''),
         traceId: hex(traceId),
         spanId: hex(spanId),
         /** Empty without a parent. */
         parentSpanId: hex(parentSpanId),
-        /** In milliseconds since the epoch. */
-        endedAt: Number(endTimeUnixNano) / 1e6,
+        traceState,
         attributes: record(attributes),
         isError: status?.code === 'STATUS_CODE_ERROR',
         resource: record(resource.attributes),
