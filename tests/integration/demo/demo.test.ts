@@ -26,9 +26,9 @@ function run(script: string, environment: Record<string, string> = {}) {
   });
 }
 
-async function errorsOf(failing: ReturnType<typeof run>): Promise<string> {
-  expect(await failing.exited).toBe(1);
-  return (await failing.stderr.text()).replace(DOT_ENV_NOTE, '');
+async function errorsOf(ending: ReturnType<typeof run>, status = 1): Promise<string> {
+  expect(await ending.exited).toBe(status);
+  return (await ending.stderr.text()).replace(DOT_ENV_NOTE, '');
 }
 
 beforeAll(async () => {
@@ -44,8 +44,9 @@ beforeAll(async () => {
   }
 }, 60_000);
 afterAll(async () => {
-  demo.kill('SIGKILL');
-  await demo.exited;
+  // Stops cleanly on Ctrl-C, whatever was done with it.
+  demo.kill('SIGINT');
+  expect(await errorsOf(demo, 0)).toBe('');
   await rm(folder, { recursive: true });
 });
 
@@ -69,22 +70,17 @@ describe('bun run demo', () => {
 
   it.each([
     ['http://127.0.0.1:5173', 'From a page on another site, browsers do not send the cookies of the gateway'],
-    ['http://localhost:5173,studio.example', '"studio.example" must be an origin like http://localhost:5173'],
     ['http://localhost:5173/app', 'must be written as a browser sends it: http://localhost:5173\n'],
     ['http://localhost:4180', 'http://localhost:4180 is an address of the demo itself'],
   ])('refuses a page that could not use the gateway: %s', async (page, problem) => {
     const errors = await errorsOf(run('demo', { PORT: '4175', DEMO_ORIGINS: page }));
-    expect(errors).toStartWith('DEMO_ORIGINS: ');
-    expect(errors).toContain(problem);
+    expect(errors).toMatch(new RegExp(`^DEMO_ORIGINS: .*${RegExp.escape(problem)}`));
   });
 
-  // A second demo, shifted so that one of its ports is one of the first demo's.
-  it.each([
-    ['gateway', 2, 2],
-    ['identity provider', -1, 0],
-  ])('names a port that is taken: that of the %s', async (_, shift, taken) => {
-    const errors = await errorsOf(run('demo', { PORT: String(port + shift) }));
-    expect(errors).toContain(`Port ${port + taken} is taken`);
+  it('names a port that is taken', async () => {
+    // Two ports further, the gateway would have that of the first demo's upstream.
+    const errors = await errorsOf(run('demo', { PORT: String(port + 2) }));
+    expect(errors).toContain(`Port ${port + 2} is taken`);
   });
 });
 
@@ -107,10 +103,4 @@ describe('bun run tour', () => {
     await using elsewhere = Bun.serve({ port: 0, fetch: () => new Response('no gateway', { status: 500 }) });
     expect(await errorsOf(run('tour', { PORT: String(elsewhere.port) }))).toContain('WRONG');
   });
-});
-
-it('bun run demo stops cleanly on Ctrl-C after a tour', async () => {
-  demo.kill('SIGINT');
-  expect(await demo.exited).toBe(0);
-  expect((await demo.stderr.text()).replace(DOT_ENV_NOTE, '')).toBe('');
 });

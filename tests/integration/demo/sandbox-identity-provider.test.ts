@@ -1,11 +1,10 @@
 /** The contract of the sandbox's OAuth server, used as a browser and a gateway use it. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import { createHash } from 'node:crypto';
 import { Type } from '@sinclair/typebox';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
-import type { CookieJar } from '../../../src/demo/tour/cookie-jar.ts';
 import {
+  type AuthorizationRequest,
   type Landing,
   requestAuthorization,
   signInThroughForm,
@@ -14,16 +13,12 @@ import {
 import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
 
 let sandbox: Sandbox;
-let client: typeof SANDBOX_CLIENT & { identityProviderUrl: string };
+let client: AuthorizationRequest;
 beforeAll(async () => {
   sandbox = await startTestSandbox();
   client = { ...SANDBOX_CLIENT, identityProviderUrl: sandbox.identityProviderUrl };
 });
 afterAll(() => sandbox.stop());
-
-function authorize(parameters: Record<string, string | undefined> = {}, jar?: CookieJar) {
-  return requestAuthorization({ ...client, parameters, ...(jar && { jar }) });
-}
 
 /** Where the browser is: back at the client, perhaps with an error, or still at a page of the identity provider. */
 function end(landing: Landing): string {
@@ -31,26 +26,16 @@ function end(landing: Landing): string {
   return landing.redirect.searchParams.get('error') ?? 'the client';
 }
 
-function pageAt(landing: Landing) {
-  if (landing.at !== 'page') throw new Error(`The browser was sent on to ${landing.redirect}`);
-  return landing;
-}
-
-describe('the sandbox’s /oauth/authorize', () => {
-  it('returns to the client with a code and the state once the form is sent', async () => {
-    const { jar, landing, state } = await authorize();
-    const sent = await submitForm(jar, landing, { name: 'Amina' });
-    if (sent.at !== 'client') throw new Error(sent.html);
-    expect(sent.redirect.href).toStartWith(`${SANDBOX_CLIENT.redirectUri}?`);
-    expect(sent.redirect.searchParams.get('code')).toMatch(/^[\w-]{20,}$/);
-    expect(sent.redirect.searchParams.get('state')).toBe(state);
-  });
-
+describe('the sandbox’s identity provider', () => {
   it('asks nothing of a browser that is signed in, unless the client asks with prompt=login', async () => {
-    const { jar, landing } = await authorize({ prompt: 'consent' });
-    expect(end(await submitForm(jar, landing, { name: 'Amina' }))).toBe('the client');
-    expect(end((await authorize({}, jar)).landing)).toBe('the client');
-    const login = await authorize({ prompt: 'login' }, jar);
+    const { jar, landing, state } = await requestAuthorization({
+      ...client,
+      parameters: { prompt: 'consent' },
+    });
+    const sent = await submitForm(jar, landing, { name: 'Amina' });
+    expect(sent).toMatchObject({ at: 'client', redirect: { search: expect.stringContaining(state) } });
+    expect(end((await requestAuthorization({ ...client, jar })).landing)).toBe('the client');
+    const login = await requestAuthorization({ ...client, jar, parameters: { prompt: 'login' } });
     const switching = await submitForm(jar, login.landing, { name: 'Baraka' });
     // A browser sends this page's form by its script: it ends the first person's session.
     expect(end(await submitForm(jar, switching, {}))).toBe('the client');
@@ -61,17 +46,16 @@ describe('the sandbox’s /oauth/authorize', () => {
     [{ code_challenge_method: 'plain' }, 'invalid_request'],
     [{ redirect_uri: 'http://localhost:5173/other' }, 'a page with 400'],
   ])('refuses a request with %j: %s', async (parameters, expected) => {
-    expect(end((await authorize(parameters)).landing)).toBe(expected);
+    expect(end((await requestAuthorization({ ...client, parameters })).landing)).toBe(expected);
   });
-});
 
-describe('the sandbox’s login form', () => {
   it.each([
     ['name', { name: '  ' }],
     ['password', { name: '"><script>alert(1)</script>', password: '' }],
   ])('asks for a %s, escapes what was entered, and then continues', async (field, entered) => {
-    const { jar, landing } = await authorize();
-    const again = pageAt(await submitForm(jar, landing, entered));
+    const { jar, landing } = await requestAuthorization(client);
+    const again = await submitForm(jar, landing, entered);
+    if (again.at === 'client') expect.unreachable();
     expect(again.status).toBe(422);
     expect(again.html).toContain(`<p id="problem" role="alert">Enter a ${field}.`);
     expect(again.html).toMatch(new RegExp(`<input id="${field}" [^>]*aria-describedby="problem">`));
@@ -80,26 +64,16 @@ describe('the sandbox’s login form', () => {
     expect(end(await submitForm(jar, again, { name: 'Amina' }))).toBe('the client');
   });
 
-  it('allows its own style by hash, no script, and the form only to itself and the client', async () => {
-    const { html, headers } = pageAt((await authorize()).landing);
-    const [, style = ''] = /<style>(.*)<\/style>/s.exec(html) ?? [];
-    expect(headers.get('content-security-policy')).toBe(
-      `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; ` +
-        "form-action 'self' http://localhost:5173; base-uri 'none'; frame-ancestors 'none'",
-    );
-    expect(headers.get('cache-control')).toBe('no-store');
+  it('exchanges a code once, with its verifier, for a token that knows the name', async () => {
+    const { code, codeVerifier } = await signInThroughForm({ ...client, name: 'Zoë' });
+    const response = await exchangeCode(sandbox, code, codeVerifier);
+    const token = await readJson(response, Type.Object({ access_token: Type.String() }));
+    const headers = { Authorization: `Bearer ${token.access_token}` };
+    const userinfo = await fetch(`${sandbox.identityProviderUrl}/oauth/userinfo`, { headers });
+    expect(await userinfo.json()).toMatchObject({ name: 'Zoë', preferred_username: 'Zoë' });
+    expect((await exchangeCode(sandbox, code, codeVerifier)).status).toBe(400);
+    const other = await signInThroughForm(client);
+    const refused = await exchangeCode(sandbox, other.code, 'x'.repeat(43));
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: 'invalid_grant' }]);
   });
-});
-
-it('the sandbox’s /oauth/token exchanges a code once, with its verifier, for a token that knows the name', async () => {
-  const { code, codeVerifier } = await signInThroughForm({ ...client, name: 'Zoë' });
-  const response = await exchangeCode(sandbox, code, codeVerifier);
-  const token = await readJson(response, Type.Object({ access_token: Type.String() }));
-  const headers = { Authorization: `Bearer ${token.access_token}` };
-  const userinfo = await fetch(`${sandbox.identityProviderUrl}/oauth/userinfo`, { headers });
-  expect(await userinfo.json()).toMatchObject({ name: 'Zoë', preferred_username: 'Zoë' });
-  expect((await exchangeCode(sandbox, code, codeVerifier)).status).toBe(400);
-  const other = await signInThroughForm(client);
-  const refused = await exchangeCode(sandbox, other.code, 'x'.repeat(43));
-  expect([refused.status, await refused.json()]).toMatchObject([400, { error: 'invalid_grant' }]);
 });
