@@ -1,56 +1,91 @@
 import { describe, expect, it } from 'bun:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { Ajv2020 } from 'ajv/dist/2020';
 import { name, version } from '../../../package.json';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { REQUEST_HEADERS } from '../../../src/gateway/http/forwarded-headers.ts';
+import { EXPOSED_HEADERS, REQUEST_HEADERS } from '../../../src/gateway/http/forwarded-headers.ts';
 import { GenerationRequest, SessionState, SignInRequest } from '../../../src/gateway/routes/schemas.ts';
 import { ROOT } from '../../support/documents.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { GENERATE, SIGN_IN_ROUTE, scriptRoutes } from '../../support/routes.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
-import { envelopeMessage, startWorld, testSettings } from '../../support/world.ts';
-import { fetchDocument, operationsOf, readDocument } from './document.ts';
+import { envelopeMessage, SIGNED_IN, startWorld, testSettings } from '../../support/world.ts';
+import { rowsOf } from './situations.ts';
 
-const document = await fetchDocument();
-const read = await readDocument();
-const operations = operationsOf(read);
-const paths = [...new Set([...operations.keys()].map((name) => name.split(' ')[1] ?? ''))];
-const allParameters = [...operations].flatMap(([operation, { parameters = [] }]) =>
-  parameters.map((parameter) => ({ ...parameter, operation })),
-);
+const Json = Type.Record(Type.String(), Type.Unknown());
+const Content = Type.Record(Type.String(), Type.Object({ schema: Json }));
+const Header = Type.Object({ required: Type.Optional(Type.Boolean()) });
+const Parameters = Type.Array(Type.Object({ ...Header.properties, name: Type.String(), in: Type.String() }));
+const DocumentedResponse = Type.Object({
+  headers: Type.Record(Type.String(), Header),
+  content: Type.Optional(Content),
+});
+const Operation = Type.Object({
+  operationId: Type.String(),
+  parameters: Type.Optional(Parameters),
+  requestBody: Type.Optional(Type.Object({ content: Content })),
+  responses: Type.Record(Type.String(), DocumentedResponse),
+});
+const Document = Type.Object({
+  paths: Type.Record(Type.String(), Json),
+  components: Type.Object({
+    schemas: Type.Object({ Error: Json, SignInRequest: Json, GenerationRequest: Json, SessionState: Json }),
+    securitySchemes: Type.Record(Type.String(), Type.Object({ name: Type.String() })),
+  }),
+});
+
+/** Of the connection, or in places of their own in OpenAPI, or of CORS, which the document describes as a whole. */
+const NOT_DESCRIBED = /^(?:connection|content-length|content-type|date|transfer-encoding|access-control-.*)$/;
+const NO_SERVER = 'http://127.0.0.1:1';
 
 const world = sharedWorld();
-scriptRoutes(world);
+const lonely = sharedWorld({ UPSTREAM_URL: NO_SERVER, IDP_URL: NO_SERVER });
+const served = await world.request('/api/openapi.json', { origin: null });
+const document = Value.Parse(Json, await served.json());
+const validator = new Validator();
+const validity = await validator.validate(structuredClone(document));
+/** With its references followed. */
+const { paths, components } = Value.Parse(Document, validator.resolveRefs());
+/** By names such as `GET /api/health`, each with the parameters of its path. */
+const operations: ReadonlyMap<string, Static<typeof Operation>> = new Map(
+  Object.entries(paths).flatMap(([path, { parameters: shared = [], ...methods }]) =>
+    Object.entries(methods).map(([method, value]) => {
+      const operation = Value.Parse(Operation, value);
+      const ofPath = Value.Parse(Parameters, shared);
+      const parameters = [...ofPath, ...(operation.parameters ?? [])];
+      return [`${method.toUpperCase()} ${path}`, { ...operation, parameters }] as const;
+    }),
+  ),
+);
+const rows = rowsOf(operations.keys());
 
 describe('the OpenAPI document', () => {
-  it('is valid OpenAPI 3.1', async () => {
-    const validator = new Validator();
-    expect(await validator.validate(document)).toEqual({ valid: true });
-    expect(validator.version).toBe('3.1');
-  });
-
-  it('is the file, which other YAML parsers than that of Bun read too', async () => {
-    const validator = new Validator();
-    await validator.validate(`${ROOT}src/gateway/openapi/openapi.yaml`);
-    expect(validator.specification).toEqual(document);
-  });
-
-  it('is what bun run openapi writes', async () => {
-    const command = [process.execPath, 'run', '--silent', 'openapi'];
-    const { stdout, exitCode } = Bun.spawnSync(command, { cwd: ROOT });
-    expect(JSON.parse(stdout.toString())).toEqual(document);
-    expect(exitCode).toBe(0);
-  });
-
-  it('has the name and the version of the package', () => {
+  it('is valid OpenAPI 3.1, with the name and the version of the package', () => {
+    expect([validity, validator.version]).toEqual([{ valid: true }, '3.1']);
     expect(document['info']).toMatchObject({ title: name, version });
+  });
+
+  it('is what bun run openapi writes, and other YAML parsers than that of Bun read', async () => {
+    const other = new Validator();
+    await other.validate(`${ROOT}src/gateway/openapi/openapi.yaml`);
+    expect(other.specification).toEqual(document);
+    const { stdout } = Bun.spawnSync([process.execPath, 'run', '--silent', 'openapi'], { cwd: ROOT });
+    expect(JSON.parse(stdout.toString())).toEqual(document);
+  });
+
+  it('is not there in production, like any other address', async () => {
+    await using production = startWorld({ NODE_ENV: 'production' });
+    await envelopeMessage(await production.request('/api/openapi.json', { origin: null }), 403);
+    await envelopeMessage(await production.request('/api/openapi.json'), 404);
   });
 
   it('has the rules by which the gateway checks a body', () => {
     // Which message belongs to a field's error is internal to the gateway.
     const withoutMessages = (key: string, value: unknown) => (key === 'error' ? undefined : value);
     const checked = JSON.stringify([SignInRequest, GenerationRequest, SessionState], withoutMessages);
-    const { schemas } = read.components;
+    const { schemas } = components;
     const described = [schemas.SignInRequest, schemas.GenerationRequest, schemas.SessionState];
     expect(described).toEqual(JSON.parse(checked));
   });
@@ -58,38 +93,33 @@ describe('the OpenAPI document', () => {
   it.each([SIGN_IN_ROUTE, GENERATE])(
     'has the content types that $name accepts',
     async ({ path, options }) => {
-      const { requestBody } = operations.get(`POST ${path}`) ?? {};
+      scriptRoutes(world);
+      const json = JSON.stringify(options.json);
       const bodies = {
-        'application/json': JSON.stringify(options.json),
+        'application/json': json,
         'application/x-www-form-urlencoded': new URLSearchParams(Object(options.json)).toString(),
-        'text/plain': JSON.stringify(options.json),
+        'text/plain': json,
       };
+      const described = operations.get(`POST ${path}`)?.requestBody?.content ?? {};
       for (const [type, body] of Object.entries(bodies)) {
         const call = { ...options, json: undefined, method: 'POST', headers: { 'content-type': type }, body };
-        const { ok } = await world.request(path, call);
-        expect([type, ok]).toEqual([type, type in (requestBody?.content ?? {})]);
+        expect([type, (await world.request(path, call)).ok]).toEqual([type, type in described]);
       }
     },
   );
 
-  it('gives every operation a name of its own', () => {
-    const names = [...operations.values()].map(({ operationId }) => operationId);
-    expect(new Set(names).size).toBe(names.length);
-  });
-
   it('describes each part of a path, and asks the callers of a generated client for nothing else', () => {
-    const parts = [...operations.keys()].flatMap((operation) =>
-      Array.from(operation.matchAll(/\{(\w+)\}/g), ([, part]) => `${operation} ${part}`),
-    );
-    const nameOf = ({ operation, name }: { operation: string; name: string }) => `${operation} ${name}`;
-    expect(allParameters.filter((parameter) => parameter.in === 'path').map(nameOf)).toEqual(parts);
-    expect(allParameters.filter(({ required }) => required).map(nameOf)).toEqual(parts);
+    for (const [operation, { parameters = [] }] of operations) {
+      const parts = Array.from(operation.matchAll(/\{(\w+)\}/g), ([, part = '']) => part);
+      const namesOf = (found: typeof parameters) => [operation, ...found.map((each) => each.name)];
+      expect(namesOf(parameters.filter((each) => each.in === 'path'))).toEqual([operation, ...parts]);
+      expect(namesOf(parameters.filter(({ required }) => required))).toEqual([operation, ...parts]);
+    }
   });
 
   it('names the headers that a script may send through the proxy, and no others', () => {
-    const headers = allParameters.filter(
-      (parameter) => parameter.operation === 'POST /api/upstream/v1/{rest}' && parameter.in === 'header',
-    );
+    const parameters = operations.get('POST /api/upstream/v1/{rest}')?.parameters ?? [];
+    const headers = parameters.filter((parameter) => parameter.in === 'header');
     // OpenAPI has places of its own for these two.
     const named = REQUEST_HEADERS.filter((name) => name !== 'accept' && name !== 'content-type');
     expect(headers.map(({ name }) => name.toLowerCase()).toSorted()).toEqual(named.toSorted());
@@ -105,44 +135,94 @@ describe('the OpenAPI document', () => {
   });
 
   it('has the routes of the gateway, and no others', () => {
-    const addresses = { UPSTREAM_URL: 'http://u.test', IDP_URL: 'http://i.test' };
+    const addresses = { UPSTREAM_URL: NO_SERVER, IDP_URL: NO_SERVER };
     const settings = testSettings({ ...addresses, NODE_ENV: 'production' });
     const gateway = createGateway({ logger: recordLog().logger, settings });
-    const documented = new Set(paths.map((path) => path.replace(/\/v1\/.*/, '/*')));
+    const documented = new Set(Object.keys(paths).map((path) => path.replace(/\/v1\/.*/, '/*')));
     const routes = gateway.routes.filter(({ method }) => method !== 'OPTIONS');
     expect([...documented].toSorted()).toEqual(routes.map(({ path }) => path).toSorted());
   });
 
   // Of the proxied paths, one stands for all methods of all.
-  it.each(paths.filter((path) => path.endsWith('{rest}') || !path.startsWith('/api/upstream/')))(
+  it.each(Object.keys(paths).filter((path) => path.endsWith('{rest}') || !path.startsWith('/api/upstream/')))(
     'has every method of %s: the gateway refuses others with 405 and names those',
     async (path) => {
       const { status, headers } = await rawCall(world, `PROPFIND ${path.replace('{rest}', 'x')}`);
-      const methods = [...operations.keys()].filter((operation) => operation.endsWith(` ${path}`));
       expect(status).toBe(405);
       const allowed = headers.get('allow')?.split(', ') ?? [];
+      const methods = [...operations.keys()].filter((operation) => operation.endsWith(` ${path}`));
       expect(allowed.map((method) => `${method} ${path}`).toSorted()).toEqual(methods.toSorted());
     },
   );
 
   it('calls the session cookies what sign-in calls them', async () => {
+    scriptRoutes(world);
     const response = await world.request(SIGN_IN_ROUTE.path, SIGN_IN_ROUTE.options);
     const cookies = response.headers.getSetCookie().map((cookie) => Bun.Cookie.parse(cookie).name);
-    expect(Object.values(read.components.securitySchemes).map(({ name }) => name)).toEqual(cookies);
+    expect(Object.values(components.securitySchemes).map(({ name }) => name)).toEqual(cookies);
   });
 });
 
-describe('GET /api/openapi.json', () => {
-  it('is not there in production, like any other address', async () => {
-    await using production = startWorld({ NODE_ENV: 'production' });
-    const stranger = await production.request('/api/openapi.json', { origin: null });
-    expect(await envelopeMessage(stranger, 403)).toBe('Requests from this origin are not allowed.');
-    const studio = await production.request('/api/openapi.json');
-    expect(await envelopeMessage(studio, 404)).toBe('There is nothing at this address.');
+describe('the responses of the OpenAPI document', () => {
+  const ajv = new Ajv2020();
+
+  /** True, or what is wrong. */
+  function agrees(schema: object, body: string): unknown {
+    return ajv.validate(schema, JSON.parse(body)) || ajv.errors;
+  }
+
+  function namesOf(names: Iterable<string>): string[] {
+    return [...names].map((name) => name.toLowerCase()).filter((name) => !NOT_DESCRIBED.test(name));
+  }
+
+  /** The documented response with this status, or of its class, or else the one for all the rest. */
+  function documentedResponse(name: string, status: number) {
+    const responses = operations.get(name)?.responses ?? {};
+    const key = [String(status), `${String(status)[0]}XX`].find((each) => each in responses) ?? 'default';
+    const response = responses[key];
+    if (!response) throw new Error(`${name} has no ${status}`);
+    return { key, ...response };
+  }
+
+  it('are those that can be brought about, and no others', () => {
+    const documented = [...operations].flatMap(([operation, { responses }]) =>
+      Object.keys(responses).map((status) => `${operation} ${status}`),
+    );
+    const seen = new Set(rows.map(({ operation, status }) => `${operation} ${status}`));
+    expect(documented.length).toBeGreaterThan(200);
+    expect([...seen].toSorted()).toEqual(documented.toSorted());
   });
 
-  it.each(['/api/openapi.json/', '/api/openapi.jsonx', '/api/OpenAPI.json', '/api/auth/session'])(
-    'is the only path but health that needs no Origin: %s needs one',
-    async (path) => expect((await world.request(path, { origin: null })).status).toBe(403),
-  );
+  it.each(rows)('include that of $operation, $status $what', async (row) => {
+    const response = await row.send(row.isLonely ? lonely : world);
+    const { key, headers, content } = documentedResponse(row.operation, response.status);
+    expect(key).toBe(row.status);
+
+    const known = namesOf(Object.keys(headers));
+    expect(namesOf(response.headers.keys()).filter((name) => !known.includes(name))).toEqual([]);
+    const required = Object.keys(headers).filter((name) => headers[name]?.required);
+    expect(required.filter((name) => !response.headers.has(name))).toEqual([]);
+    expect(Object.fromEntries(response.headers)).toMatchObject(row.headers);
+
+    const body = await response.text();
+    const [type = ''] = response.headers.get('content-type')?.split(';') ?? [];
+    const schema = (content?.[type] ?? content?.['*/*'])?.schema;
+    if (content) expect(schema).toBeDefined();
+    else expect(body).toBe('');
+    if (content?.[type] && type === 'application/json') expect(agrees(content[type].schema, body)).toBe(true);
+    if (schema && row.hasEnvelope) expect(agrees(components.schemas.Error, body)).toBe(true);
+  });
+
+  it('have every header that the proxy relays, and none that it does not', async () => {
+    const { headers } = documentedResponse('GET /api/upstream/v1/{rest}', 200);
+    const ofTheGateway = ['set-cookie', 'server-timing', 'proxy-status'];
+    const documented = namesOf(Object.keys(headers)).filter((name) => !ofTheGateway.includes(name));
+    const names = [...documented, ...namesOf(EXPOSED_HEADERS)];
+    const values: Readonly<Record<string, string>> = { link: '<x>', 'www-authenticate': 'Bearer error="x"' };
+    const sent = Object.fromEntries(names.map((name) => [name, values[name] ?? 'x']));
+    const secret = { 'set-cookie': 'a=b', server: 'x', 'x-powered-by': 'x', 'proxy-status': 'x', via: 'x' };
+    world.upstream.on('GET /v1/library', () => new Response('x', { headers: { ...sent, ...secret } }));
+    const response = await world.request('/api/upstream/v1/library', { cookie: SIGNED_IN });
+    expect(namesOf(response.headers.keys()).toSorted()).toEqual(documented.toSorted());
+  });
 });
