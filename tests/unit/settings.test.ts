@@ -42,85 +42,83 @@ const KEYS = `${keyOf(1)}, ${keyOf(2)}`;
 const REDIS = 'rediss://:secret@cache.test:6380/1';
 const COLLECTOR = 'http://127.0.0.1:4318';
 const SECRET = { kind: 'secret', secret: 'a secret' };
+type Taken = string | Record<string, unknown>;
+/** What values become; a text has those that are kept letter by letter, with ` | ` between them. */
+const entriesOf = (taken: Taken) =>
+  typeof taken === 'string'
+    ? taken.split(' | ').map((value) => [value, value] as const)
+    : Object.entries(taken);
 
-/** Settings with their place, and what they are without a value, and with this one. */
-const OPTIONAL: [name: string, path: string, fallback: unknown, given: string, taken: unknown][] = [
-  ['PORT', 'port', 4175, '8080', 8080],
-  ['HOST', 'host', '0.0.0.0', '127.0.0.1', '127.0.0.1'],
-  ['SERVICE_NAME', 'serviceName', 'music-gateway', 'studio gateway', 'studio gateway'],
-  ['NODE_ENV', 'production', false, 'production', true],
-  ['UPSTREAM_SIGN_IN_FIELD', 'upstreamSignInField', 'access_token', 'token', 'token'],
-  ['MAX_IN_FLIGHT_REQUESTS', 'maxInFlightRequests', 4000, '60000', 60_000],
-  ['MAX_IN_FLIGHT_PER_SESSION', 'maxInFlightPerSession', 100, '0', 0],
-  ['MAX_GENERATIONS_PER_SESSION', 'maxGenerationsPerSession', 10, '0', 0],
-  ['RELAY_SLICE_BYTES', 'relaySliceBytes', 262_144, '0', 0],
-  ['METRICS_PORT', 'metricsPort', undefined, '9464', 9464],
-  ['METRICS_HOST', 'metricsHost', '127.0.0.1', '0.0.0.0', '0.0.0.0'],
-  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'traceShare', undefined, COLLECTOR, 1],
-  ['OTEL_TRACES_SAMPLER_ARG', 'traceShare', undefined, '0.5', undefined],
-  ['LOG_LEVEL', 'logLevel', 'info', 'debug', 'debug'],
-  ['TIMEOUT_SIGN_IN_MS', 'timeouts.signInMs', 20_000, '1', 1],
-  ['TIMEOUT_READ_MS', 'timeouts.readMs', 15_000, '2', 2],
-  ['TIMEOUT_LOGOUT_MS', 'timeouts.logoutMs', 10_000, '3', 3],
-  ['TIMEOUT_STREAM_MS', 'timeouts.streamMs', 280_000, '4', 4],
-  ['REFRESH_REPLAY_SECONDS', 'refreshReplaySeconds', 60, '0', 0],
-  ['REFRESH_OUTAGE', 'refreshOutage', 'sign-out', 'keep', 'keep'],
-  ['REDIS_URL', 'redisUrl', undefined, REDIS, REDIS],
-  ['IDP_CLIENT_SECRET', 'identityProvider.credential', undefined, 'a secret', SECRET],
-  ['IDP_CLIENT_KEY', 'identityProvider.credential.kind', undefined, 'a key', 'key'],
-  ['SIGN_OUT_REVOKES', 'signOutRevokes', false, 'true', true],
-  ['COOKIE_KEYS', 'cookies.keys', [], KEYS, [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]],
-  ['COOKIE_PREFIX', 'cookies.prefix', '', '__Host-', '__Host-'],
-  ['COOKIE_SAME_SITE', 'cookies.sameSite', 'lax', 'strict', 'strict'],
-  ['COOKIE_SECURE', 'cookies.secure', false, 'true', true],
-  ['COOKIE_KEYS_ACCEPT_PLAIN', 'cookies.acceptPlain', false, 'true', true],
-  ['FORWARD_CLIENT_ADDRESS', 'isTrustedProxy', undefined, 'true', expect.any(Function)],
+/** Settings with their place, what they are without a value, and what other values become. */
+const OPTIONAL: [name: string, path: string, fallback: unknown, taken: Taken][] = [
+  ['PORT', 'port', 4175, { 0: 0, 65535: 65_535, '00080': 80 }],
+  ['HOST', 'host', '0.0.0.0', '127.0.0.1'],
+  ['SERVICE_NAME', 'serviceName', 'music-gateway', 'studio gateway'],
+  ['NODE_ENV', 'production', false, { production: true }],
+  ['UPSTREAM_SIGN_IN_FIELD', 'upstreamSignInField', 'access_token', 'token'],
+  ['MAX_IN_FLIGHT_REQUESTS', 'maxInFlightRequests', 4000, { 1: 1, 60000: 60_000 }],
+  ['MAX_IN_FLIGHT_PER_SESSION', 'maxInFlightPerSession', 100, { 0: 0, 60000: 60_000 }],
+  ['MAX_GENERATIONS_PER_SESSION', 'maxGenerationsPerSession', 10, { 0: 0, 60000: 60_000 }],
+  ['RELAY_SLICE_BYTES', 'relaySliceBytes', 262_144, { 0: 0, 8388608: 8_388_608 }],
+  ['METRICS_PORT', 'metricsPort', undefined, { 9464: 9464 }],
+  ['METRICS_HOST', 'metricsHost', '127.0.0.1', '0.0.0.0'],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'traceShare', undefined, { [COLLECTOR]: 1 }],
+  ['OTEL_TRACES_SAMPLER_ARG', 'traceShare', undefined, { 0.5: undefined }],
+  ['LOG_LEVEL', 'logLevel', 'info', 'debug'],
+  ['TIMEOUT_SIGN_IN_MS', 'timeouts.signInMs', 20_000, { 1: 1 }],
+  ['TIMEOUT_READ_MS', 'timeouts.readMs', 15_000, { 2: 2 }],
+  ['TIMEOUT_LOGOUT_MS', 'timeouts.logoutMs', 10_000, { 3: 3 }],
+  ['TIMEOUT_STREAM_MS', 'timeouts.streamMs', 280_000, { 4: 4, 2147483647: 2_147_483_647 }],
+  ['REFRESH_REPLAY_SECONDS', 'refreshReplaySeconds', 60, { 0: 0, 3600: 3600 }],
+  ['REFRESH_OUTAGE', 'refreshOutage', 'sign-out', 'keep'],
+  ['REDIS_URL', 'redisUrl', undefined, `${REDIS} | valkey://a.test | redis+unix:///run/redis.sock`],
+  ['IDP_CLIENT_SECRET', 'identityProvider.credential', undefined, { 'a secret': SECRET }],
+  ['IDP_CLIENT_KEY', 'identityProvider.credential.kind', undefined, { 'a key': 'key' }],
+  ['SIGN_OUT_REVOKES', 'signOutRevokes', false, { true: true }],
+  ['COOKIE_KEYS', 'cookies.keys', [], { [KEYS]: [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] }],
+  ['COOKIE_PREFIX', 'cookies.prefix', '', '__Host- | __Host-Http-'],
+  ['COOKIE_SAME_SITE', 'cookies.sameSite', 'lax', 'strict'],
+  ['COOKIE_SECURE', 'cookies.secure', false, { true: true }],
+  ['COOKIE_KEYS_ACCEPT_PLAIN', 'cookies.acceptPlain', false, { true: true }],
+  ['FORWARD_CLIENT_ADDRESS', 'isTrustedProxy', undefined, { true: expect.any(Function) }],
 ];
 
-/** What a value becomes; without an expectation it is kept letter by letter. */
-const TAKEN: [name: string, path: string, value: string, expected?: unknown][] = [
-  ['PORT', 'port', '0', 0],
-  ['PORT', 'port', '65535', 65_535],
-  ['PORT', 'port', '00080', 80],
-  ['TIMEOUT_STREAM_MS', 'timeouts.streamMs', '2147483647', 2_147_483_647],
-  ['MAX_IN_FLIGHT_REQUESTS', 'maxInFlightRequests', '1', 1],
-  ['MAX_IN_FLIGHT_PER_SESSION', 'maxInFlightPerSession', '60000', 60_000],
-  ['MAX_GENERATIONS_PER_SESSION', 'maxGenerationsPerSession', '60000', 60_000],
-  ['REFRESH_REPLAY_SECONDS', 'refreshReplaySeconds', '3600', 3600],
-  ['RELAY_SLICE_BYTES', 'relaySliceBytes', '8388608', 8_388_608],
-  ['COOKIE_PREFIX', 'cookies.prefix', '__Host-Http-'],
+/** What values of the required settings become, and of one that depends on them. */
+const TAKEN: [name: string, path: string, taken: Taken][] = [
   ['UPSTREAM_URL', 'upstreamUrl', 'https://host.test:8443'],
-  ['UPSTREAM_URL', 'upstreamUrl', 'http://[::1]:8080/', 'http://[::1]:8080'],
-  ['UPSTREAM_URL', 'upstreamUrl', 'https://HOST.test:443/two/parts///', 'https://host.test/two/parts'],
-  [
-    'IDP_URL',
-    'identityProvider.tokenUrl',
-    'https://idp.test/tenant//',
-    'https://idp.test/tenant/oauth/token',
-  ],
+  ['UPSTREAM_URL', 'upstreamUrl', { 'http://[::1]:8080/': 'http://[::1]:8080' }],
+  ['UPSTREAM_URL', 'upstreamUrl', { 'https://HOST.test:443/two/parts///': 'https://host.test/two/parts' }],
+  ['IDP_URL', 'identityProvider.tokenUrl', { 'https://idp.test/a//': 'https://idp.test/a/oauth/token' }],
   ['IDP_URL', 'identityProvider.issuer', 'https://IDP.test:443/tenant/'],
-  ['IDP_TOKEN_URL', 'identityProvider.tokenUrl', 'http://127.0.0.1:8080/a//token/'],
-  ['IDP_TOKEN_URL', 'identityProvider.tokenUrl', 'https://idp.test/v2/token?tenant=a%2Fb'],
-  ['REDIS_URL', 'redisUrl', 'valkey://cache.test'],
-  ['REDIS_URL', 'redisUrl', 'redis+unix:///run/redis.sock'],
-  ['REDIS_URL', 'redisUrl', 'redis+unix://user:secret@localhost/run/redis.sock'],
+  [
+    'IDP_TOKEN_URL',
+    'identityProvider.tokenUrl',
+    'http://[::1]:80/a//token/ | https://idp.test/v2/token?tenant=a%2Fb',
+  ],
   // A comma separates two URIs only before http or https.
-  ...['HTTPS://Studio.Test:443/Callback/../x?a=b%20c', 'studio.app:/callback,x'].map(one),
-  ...['https://a.test/?x=1,2,http', 'https://a.test/b,c', 'https://a.test/b,'].map(one),
-  ['ALLOWED_ORIGINS', 'allowedOrigins', 'http://[::1]:5173', new Set(['http://[::1]:5173'])],
+  [
+    'IDP_REDIRECT_URI',
+    'identityProvider.redirectUris.0',
+    'HTTPS://Studio.Test:443/Callback/../x?a=b%20c | app:/b,x',
+  ],
+  [
+    'IDP_REDIRECT_URI',
+    'identityProvider.redirectUris.0',
+    'https://a.test/?x=1,2,http | https://a.test/b,c | https://a.test/b,',
+  ],
+  ['ALLOWED_ORIGINS', 'allowedOrigins', { 'http://[::1]:5173': new Set(['http://[::1]:5173']) }],
   [
     'ALLOWED_ORIGINS',
     'allowedOrigins',
-    ' https://a.test , http://b.test:84',
-    new Set(['https://a.test', 'http://b.test:84']),
+    { ' https://a.b , http://c:84': new Set(['https://a.b', 'http://c:84']) },
   ],
-  ['ALLOWED_ORIGINS', 'allowedOrigins', 'https://a.test,,https://a.test,', new Set(['https://a.test'])],
-  ['ALLOWED_ORIGINS', 'allowedOrigins', 'https://xn--caf-dma.test', new Set(['https://xn--caf-dma.test'])],
+  ['ALLOWED_ORIGINS', 'allowedOrigins', { 'https://a.test,,https://a.test,': new Set(['https://a.test']) }],
+  [
+    'ALLOWED_ORIGINS',
+    'allowedOrigins',
+    { 'https://xn--caf-dma.test': new Set(['https://xn--caf-dma.test']) },
+  ],
 ];
-
-function one(value: string): [string, string, string, string[]] {
-  return ['IDP_REDIRECT_URI', 'identityProvider.redirectUris', value, [value]];
-}
 
 const TIMEOUTS = 'TIMEOUT_SIGN_IN_MS TIMEOUT_READ_MS TIMEOUT_LOGOUT_MS TIMEOUT_STREAM_MS';
 const PER_SESSION = 'MAX_IN_FLIGHT_PER_SESSION MAX_GENERATIONS_PER_SESSION';
@@ -131,6 +129,8 @@ const CREDENTIALS = ' must not contain credentials';
 const FRAGMENT = ' must not contain a fragment';
 const NOT_REDIS =
   ' must be an address like redis://127.0.0.1:6379, or redis+unix://:password@localhost/run/redis.sock for a socket';
+const NO_KEY = ' must be 32 bytes in base64url';
+const SENT = ': "VALUE" must be written as a browser sends it: https://';
 const NO_ORIGIN = ': "VALUE" is not an origin like https://studio.example';
 
 function integer(least: number, most: number): string {
@@ -162,6 +162,23 @@ const REFUSED: readonly [names: string, problem: string, values: string][] = [
   ['REDIS_URL', NOT_REDIS, 'redis+unix://:secret@/run/redis.sock | redis+unix://run'],
   ['ALLOWED_ORIGINS', NO_ORIGIN, '* | null | a.test | //a.test | ftp://a.test | https://'],
   ['ALLOWED_ORIGINS', NO_ORIGIN, 'https://*.a.test | http://* | chrome-extension://a'],
+  [
+    'ALLOWED_ORIGINS',
+    `${SENT}studio.test`,
+    'https://studio.test/ | https://studio.test/app | https://studio.test?',
+  ],
+  [
+    'ALLOWED_ORIGINS',
+    `${SENT}studio.test`,
+    'https://user:a@studio.test | https://studio.test:443 | https:studio.test',
+  ],
+  ['ALLOWED_ORIGINS', `${SENT}xn--caf-dma.test`, 'https://café.test | HTTPS://XN--CAF-DMA.TEST'],
+  [
+    'COOKIE_KEYS',
+    `: key 1${NO_KEY}`,
+    `${keyOf(0, 31)} | ${keyOf(0, 33)} | ${Buffer.alloc(32, 255).toString('base64')}`,
+  ],
+  ['COOKIE_KEYS', `: key 3${NO_KEY}`, `${KEYS}, | ${KEYS},${keyOf(0, 31)}`],
   ['ALLOWED_ORIGINS', ' must name at least one origin', ', | ,,'],
   ['METRICS_PORT', ' must not be PORT (4175), which is public', '4175'],
 ];
@@ -174,19 +191,12 @@ const REFUSALS = REFUSED.flatMap(([names, problem, values]) =>
 describe('parseSettings()', () => {
   it('reads the required settings, without the blanks around them', () => {
     const blanks = Object.entries(REQUIRED).map(([name, value]) => [name, `  ${value}\t`]);
-    for (const environment of [{}, Object.fromEntries(blanks)]) {
-      expect(settingsOf(environment)).toMatchObject({
-        upstreamUrl: 'https://upstream.test/base',
-        identityProvider: {
-          issuer: 'https://idp.test',
-          tokenUrl: 'https://idp.test/oauth/token',
-          clientId: 'studio',
-          redirectUris: ['https://studio.test/callback'],
-        },
-        allowedOrigins: new Set(['https://studio.test']),
-        memoryLimitBytes: memoryLimitBytes(),
-      });
-    }
+    const read = settingsOf(Object.fromEntries(blanks));
+    expect(read).toEqual(settingsOf({}));
+    expect(read).toMatchObject({ upstreamUrl: REQUIRED.UPSTREAM_URL, memoryLimitBytes: memoryLimitBytes() });
+    const { issuer, tokenUrl, clientId, redirectUris } = read.identityProvider;
+    expect([issuer, tokenUrl]).toEqual(['https://idp.test', 'https://idp.test/oauth/token']);
+    expect([clientId, ...redirectUris]).toEqual([REQUIRED.IDP_CLIENT_ID, REQUIRED.IDP_REDIRECT_URI]);
   });
 
   it.each(Object.keys(REQUIRED))('requires %s', (name) => {
@@ -195,19 +205,18 @@ describe('parseSettings()', () => {
     }
   });
 
-  it.each(OPTIONAL)('reads %s, and has a default for it', (name, path, fallback, given, taken) => {
-    const secure = name === 'COOKIE_PREFIX' ? { COOKIE_SECURE: 'true' } : {};
-    const become = (value: string | undefined) => at(path, { ...secure, [name]: value });
+  it.each(OPTIONAL)('reads %s, and has a default for it', (name, path, fallback, taken) => {
+    const become = (value: string | undefined) => at(path, { COOKIE_SECURE: 'true', [name]: value });
     for (const value of [undefined, '', ' \t ']) expect(become(value)).toEqual(fallback);
-    for (const value of [given, ` ${given}\t`]) expect(become(value)).toEqual(taken);
-    expect(warningsOf({ [name]: given })).toEqual([]);
+    for (const [value, expected] of entriesOf(taken)) {
+      for (const given of [value, ` ${value}\t`]) expect(become(given)).toEqual(expected);
+      expect(warningsOf({ [name]: value })).toEqual([]);
+    }
   });
 
-  it.each(TAKEN.map(([name, path, value, expected = value]) => ({ name, path, value, expected })))(
-    'accepts $name=$value',
-    ({ name, path, value, expected }) =>
-      expect(at(path, { COOKIE_SECURE: 'true', [name]: value })).toEqual(expected),
-  );
+  it.each(TAKEN)('reads %s as %s: %j', (name, path, taken) => {
+    for (const [value, expected] of entriesOf(taken)) expect(at(path, { [name]: value })).toEqual(expected);
+  });
 
   it.each(REFUSALS)('refuses %s=%s', (name, value, problem) => {
     const environment = { COOKIE_SECURE: 'true', [name]: value };
@@ -216,42 +225,18 @@ describe('parseSettings()', () => {
 
   it('names every problem at once, and the names of all settings where one is missing', () => {
     const environment = {
-      PORT: 'x',
-      UPSTREAM_URL: 'upstream.test',
-      ALLOWED_ORIGINS: 'https://studio.test/, *',
-      IDP_TOKEN_URL: 'ftp://idp.test/token?key=secret',
-      TRUSTED_PROXIES: '127.0.0.1, nginx, ::1,10/8',
-      NODE_ENV: 'production',
+      ...{ PORT: 'x', IDP_URL: '', IDP_TOKEN_URL: 'ftp://idp.test/token?key=secret' },
+      ...{ ALLOWED_ORIGINS: 'https://studio.test/, *', TRUSTED_PROXIES: '::1, nginx' },
     };
-    expect(parseSettings(environment)).toEqual({
-      ok: false,
-      problems: [
-        'ALLOWED_ORIGINS: "https://studio.test/" must be written as a browser sends it: https://studio.test',
-        'ALLOWED_ORIGINS: "*" is not an origin like https://studio.example',
-        'PORT must be a whole number from 0 to 65535, not "x"',
-        'UPSTREAM_URL must be an http or https address, not "upstream.test"',
-        'IDP_URL is required and not set',
-        'IDP_TOKEN_URL must be an http or https address, not "ftp://idp.test/token"',
-        'IDP_CLIENT_ID is required and not set',
-        'IDP_REDIRECT_URI is required and not set',
-        'TRUSTED_PROXIES: "nginx" is not an address or a network like 10.0.0.0/8',
-        'TRUSTED_PROXIES: "10/8" is not an address or a network like 10.0.0.0/8',
-        ALL_NAMES,
-      ],
-      warnings: ['TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true'],
-    });
-  });
-
-  it.each([
-    ['/', 'https://studio.test/ https://studio.test/app https://studio.test? https://user:a@studio.test'],
-    ['the case or the port', 'https://studio.test:443 HTTPS://STUDIO.TEST https:studio.test'],
-  ])('suggests an origin without %s', (_, values) => {
-    for (const value of values.split(' ')) {
-      const problem = `ALLOWED_ORIGINS: "${value}" must be written as a browser sends it: https://studio.test`;
-      expect(problemsOf({ ALLOWED_ORIGINS: value })).toEqual([problem]);
-    }
-    const [problem] = problemsOf({ ALLOWED_ORIGINS: 'https://café.test' });
-    expect(problem).toEndWith(': https://xn--caf-dma.test');
+    expect(problemsOf(environment)).toEqual([
+      'ALLOWED_ORIGINS: "https://studio.test/" must be written as a browser sends it: https://studio.test',
+      'ALLOWED_ORIGINS: "*" is not an origin like https://studio.example',
+      'PORT must be a whole number from 0 to 65535, not "x"',
+      'IDP_URL is required and not set',
+      'IDP_TOKEN_URL must be an http or https address, not "ftp://idp.test/token"',
+      'TRUSTED_PROXIES: "nginx" is not an address or a network like 10.0.0.0/8',
+      ALL_NAMES,
+    ]);
   });
 
   it.each(['', 'false', 'true'])('makes the cookies Secure in production with COOKIE_SECURE=%s', (value) => {
@@ -263,17 +248,6 @@ describe('parseSettings()', () => {
     const problem = 'COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true';
     expect(problemsOf({ COOKIE_PREFIX: '__Host-' })).toEqual([problem]);
     expect(problemsOf({ COOKIE_PREFIX: '__Host-', NODE_ENV: 'production' })).toEqual([]);
-  });
-
-  it.each([
-    ['too short', keyOf(0, 31)],
-    ['too long', keyOf(0, 33)],
-    ['not base64url', Buffer.alloc(32, 255).toString('base64')],
-    ['empty', ''],
-  ])('refuses a cookie key that is %s, and says only which one it is', (_, key) => {
-    expect(problemsOf({ COOKIE_KEYS: `${KEYS},${key}` })).toEqual([
-      'COOKIE_KEYS: key 3 must be 32 bytes in base64url',
-    ]);
   });
 
   it.each(['0', '0.1', '1'])('exports the share OTEL_TRACES_SAMPLER_ARG=%s of the traces', (value) => {
@@ -309,12 +283,6 @@ describe('a list of redirect URIs', () => {
 });
 
 describe('a secret in a file', () => {
-  const SECRETS = {
-    REDIS_URL: REDIS,
-    COOKIE_KEYS: KEYS,
-    IDP_CLIENT_SECRET: 'a secret',
-    IDP_CLIENT_KEY: 'a key',
-  };
   const folder = mkdtempSync(`${tmpdir()}/settings-`);
   afterAll(() => rmSync(folder, { recursive: true }));
   const file = (content: string) => {
@@ -323,18 +291,20 @@ describe('a secret in a file', () => {
     return path;
   };
 
-  it.each(Object.entries(SECRETS))('counts as if it stood in %s, without its line break', (name, value) => {
+  it.each([
+    ['REDIS_URL', REDIS],
+    ['COOKIE_KEYS', KEYS],
+    ['IDP_CLIENT_SECRET', 'a secret'],
+    ['IDP_CLIENT_KEY', 'a key'],
+  ])('counts as if it stood in %s, without its line break, and its path must be right', (name, value) => {
     const path = OPTIONAL.find(([each]) => each === name)?.[1] ?? expect.unreachable();
-    const environment = { [`${name}_FILE`]: file(`${value}\n`) };
-    expect(at(path, environment)).toEqual(at(path, { [name]: value }));
-  });
+    expect(at(path, { [`${name}_FILE`]: file(`${value}\n`) })).toEqual(at(path, { [name]: value }));
 
-  it.each(Object.keys(SECRETS))('is refused when its file is missing, empty or wrong: %s', (name) => {
     const problems = (path: string, value = '') => problemsOf({ [`${name}_FILE`]: path, [name]: value });
     expect(problems('/no/such')).toEqual([`${name}_FILE: /no/such cannot be read (ENOENT)`]);
     const empty = file(' \n');
     expect(problems(empty)).toEqual([`${name}_FILE: ${empty} is empty`]);
-    expect(problems(file(REDIS), REDIS)).toContain(`${name} and ${name}_FILE must not both be set`);
+    expect(problems(file(value), value)).toContain(`${name} and ${name}_FILE must not both be set`);
     // It may be the secret itself.
     expect(problems('the-secret')).toEqual([`${name}_FILE must be an absolute path`]);
   });
