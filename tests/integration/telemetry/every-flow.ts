@@ -24,19 +24,18 @@ export function scriptEveryFlow(upstream: ScriptedUpstream): void {
   const tokens = ({ body }: Received) => Response.json(body.includes('large') ? LARGE_PAIR : PAIR);
   upstream
     .on('POST /oauth/token', ({ body }) => {
-      const failure = { error: `${MARK}-error`, error_description: MARK };
-      if (body.includes('unknown-client'))
-        return Response.json({ ...failure, error: 'invalid_client' }, { status: 401 });
+      const fail = (status: number, error: string) =>
+        Response.json({ error, error_description: MARK }, { status });
+      if (body.includes('unknown-client')) return fail(401, 'invalid_client');
+      if (body.includes('refused')) return fail(400, `${MARK}-error`);
       if (body.includes('broken')) return new Response(MARK, { status: 500 });
-      if (body.includes('refused')) return Response.json(failure, { status: 400 });
       return Response.json({ access_token: `${MARK}-identity${body.includes('large') ? '-large' : ''}` });
     })
     .on('POST /v1/auth/idp', tokens)
-    .on('GET /v1/me', ({ headers }) =>
-      headers.get('authorization')?.includes('expired')
-        ? refuse(401)
-        : Response.json({ email: `${MARK}@mail.test` }),
-    )
+    .on('GET /v1/me', ({ headers }) => {
+      const isExpired = headers.get('authorization')?.includes('expired');
+      return isExpired ? refuse(401) : Response.json({ email: `${MARK}@mail.test` });
+    })
     .on('POST /v1/auth/refresh', (received) => {
       if (received.body.includes('rejected')) return refuse(400);
       if (received.body.includes('malformed')) return new Response(`${MARK} is not JSON`);
@@ -88,10 +87,8 @@ export const EVERY_FLOW: readonly Flow[] = [
     const gone = fetch(`${url}/api/upstream${SILENT}`, { headers, signal: client.signal });
     await upstream.arrived(`GET ${SILENT}`);
     client.abort();
-    return gone.then(
-      () => [],
-      () => [],
-    );
+    await gone.catch(() => {});
+    return [];
   },
   async ({ url }, id) => {
     const lines = [
@@ -124,13 +121,10 @@ function post(path: string, body: unknown, key = MARK): Flow {
   return send(path, { method: 'POST', body: text, headers: { 'idempotency-key': key } });
 }
 
-function send(
-  path: string,
-  { headers, ...init }: { method?: string; body?: string; headers?: object } = {},
-): Flow {
+function send(path: string, init: { method?: string; body?: string; headers?: object } = {}): Flow {
   return async ({ url }, id) => {
-    const all = { ...SIGNED_IN, 'x-request-id': id, ...headers };
-    const response = await fetch(url + path, { ...init, headers: all, redirect: 'manual' });
+    const headers = { ...SIGNED_IN, 'x-request-id': id, ...init.headers };
+    const response = await fetch(url + path, { ...init, headers, redirect: 'manual' });
     await response.arrayBuffer().catch(() => {});
     return response.headers.getSetCookie().flatMap((cookie) => Bun.Cookie.parse(cookie).value || []);
   };

@@ -30,7 +30,11 @@ describe.each(['production', 'development'] as const)('everything that a gateway
     await using receiver = startTraceReceiver(() => new Response(MARK, { status: exports++ ? 200 : 500 }));
     const metricsPort = await freePorts(1);
     const log: string[] = [];
+    // Two flows wait for these, and the process for the longest of all.
+    const timeouts = ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'].map((name) => [`TIMEOUT_${name}_MS`, '1500']);
     const settings = {
+      ...Object.fromEntries(timeouts),
+      ...SECRETS[mode],
       NODE_ENV: mode,
       LOG_LEVEL: 'trace',
       UPSTREAM_URL: upstream.upstreamUrl,
@@ -39,15 +43,8 @@ describe.each(['production', 'development'] as const)('everything that a gateway
       REDIS_URL: `redis://:${MARK}@127.0.0.1:1`,
       OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
       OTEL_EXPORTER_OTLP_HEADERS: `api-key=${MARK}`,
-      ...SECRETS[mode],
       COOKIE_KEYS_ACCEPT_PLAIN: 'true',
-      FORWARD_CLIENT_ADDRESS: 'true',
-      TRUSTED_PROXIES: '127.0.0.1',
-      // Two flows wait for these, and the process for the longest of all.
-      TIMEOUT_SIGN_IN_MS: '1500',
-      TIMEOUT_STREAM_MS: '1500',
-      TIMEOUT_READ_MS: '1500',
-      TIMEOUT_LOGOUT_MS: '1500',
+      ...{ FORWARD_CLIENT_ADDRESS: 'true', TRUSTED_PROXIES: '127.0.0.1' },
     };
     await using gateway = await startGatewayProcess(settings, (line) => log.push(line));
     const runs = await Promise.all(

@@ -1,30 +1,9 @@
 /** Receives traces as a collector would, and decodes them by the OpenTelemetry project's own definitions. */
 
 import { gunzipSync } from 'node:zlib';
-import { type Static, Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import otlp from 'otlp-definitions/build/src/generated/root.js';
 
 const { ExportTraceServiceRequest } = otlp.opentelemetry.proto.collector.trace.v1;
-
-const Attributes = Type.Array(
-  Type.Object({ key: Type.String(), value: Type.Record(Type.String(), Type.Unknown()) }),
-);
-const Span = Type.Object({
-  name: Type.String(),
-  kind: Type.String(),
-  traceId: Type.String(),
-  spanId: Type.String(),
-  parentSpanId: Type.String(),
-  traceState: Type.String(),
-  attributes: Attributes,
-  status: Type.Union([Type.Null(), Type.Object({ code: Type.String() })]),
-});
-const Spans = Type.Object({
-  resource: Type.Object({ attributes: Attributes }),
-  scopeSpans: Type.Array(Type.Object({ spans: Type.Array(Span) })),
-});
-const Export = Type.Object({ resourceSpans: Type.Array(Spans) });
 
 /** @param respond decides the response to each export */
 export function startTraceReceiver(respond: () => Response | Promise<Response> = () => new Response(null)) {
@@ -55,7 +34,7 @@ export function startTraceReceiver(respond: () => Response | Promise<Response> =
 function spansOf(bytes: Uint8Array) {
   const options = { longs: String, bytes: String, enums: String, defaults: true, oneofs: false };
   const message = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(bytes), options);
-  return Value.Parse(Export, message).resourceSpans.flatMap(({ resource, scopeSpans }) =>
+  return message.resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
       spans.map(({ name, kind, traceId, spanId, parentSpanId, traceState, attributes, status }) => ({
         name,
@@ -73,7 +52,9 @@ function spansOf(bytes: Uint8Array) {
   );
 }
 
-function record(attributes: Static<typeof Attributes>): Record<string, unknown> {
+type Attributes = readonly { key: string; value: { stringValue?: string; intValue?: string } }[];
+
+function record(attributes: Attributes): Record<string, unknown> {
   return Object.fromEntries(
     attributes.map(({ key, value: { stringValue, intValue } }) => [key, stringValue ?? Number(intValue)]),
   );
