@@ -1,16 +1,14 @@
 /** The contract of the sandbox's OAuth server, used as a browser and a gateway use it. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import { Type } from '@sinclair/typebox';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
 import {
   type AuthorizationRequest,
   type Landing,
   requestAuthorization,
-  signInThroughForm,
   submitForm,
 } from '../../../src/demo/tour/sign-in-through-form.ts';
-import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
+import { SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
 
 let sandbox: Sandbox;
 let client: AuthorizationRequest;
@@ -62,18 +60,5 @@ describe('the sandbox’s identity provider', () => {
     expect(again.html).not.toContain('<script');
     expect(again.html).toContain(`value="${Bun.escapeHTML(entered.name.trim())}"`);
     expect(end(await submitForm(jar, again, { name: 'Amina' }))).toBe('the client');
-  });
-
-  it('exchanges a code once, with its verifier, for a token that knows the name', async () => {
-    const { code, codeVerifier } = await signInThroughForm({ ...client, name: 'Zoë' });
-    const response = await exchangeCode(sandbox, code, codeVerifier);
-    const token = await readJson(response, Type.Object({ access_token: Type.String() }));
-    const headers = { Authorization: `Bearer ${token.access_token}` };
-    const userinfo = await fetch(`${sandbox.identityProviderUrl}/oauth/userinfo`, { headers });
-    expect(await userinfo.json()).toMatchObject({ name: 'Zoë', preferred_username: 'Zoë' });
-    expect((await exchangeCode(sandbox, code, codeVerifier)).status).toBe(400);
-    const other = await signInThroughForm(client);
-    const refused = await exchangeCode(sandbox, other.code, 'x'.repeat(43));
-    expect([refused.status, await refused.json()]).toMatchObject([400, { error: 'invalid_grant' }]);
   });
 });
