@@ -73,15 +73,6 @@ describe('the sandbox’s sessions', () => {
 });
 
 describe('the sandbox’s generation', () => {
-  it.each([
-    [402, { music_length_ms: 20_001 }],
-    [422, { model: 'sandbox-speech-1' }],
-  ])('costs nothing when it is refused with %i: %j', async (status, mistake) => {
-    const account = await openAccount(sandbox, 'mistaken');
-    expect((await account.generate({ ...ORDER, ...mistake })).status).toBe(status);
-    expect(await account.credits()).toBe(20);
-  });
-
   it('sends audio before it is complete, is finished without its caller, and repeated for the same key', async () => {
     const account = await openAccount(slow, 'impatient');
     const order = () => account.generate(ORDER, 'key');

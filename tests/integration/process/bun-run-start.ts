@@ -41,9 +41,10 @@ export async function start(settings: Record<string, string> = {}) {
     }
     listening.reject(new Error(`the gateway did not start: ${JSON.stringify(lines)}`));
   })();
+  const url = await listening.promise;
   return {
     child,
-    url: await listening.promise,
+    url,
     /** Every line of the log so far; complete once `ended` has resolved. */
     lines,
     ended,

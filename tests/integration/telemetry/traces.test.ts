@@ -255,14 +255,15 @@ describe('a collector', () => {
     expect(await dropped()).toBe(0);
     send(QUEUE + 100);
     expect(await dropped()).toBe(100);
-    const startedAt = performance.now();
-    await traces.close();
-    expect(performance.now() - startedAt).toBeLessThan(30_000);
+    const timeout = Bun.sleep(30_000).then(() => 'waits for the collector');
+    expect(await Promise.race([traces.close(), timeout])).toBeUndefined();
   });
 
   it('that is away is logged once, with the cause', async () => {
-    const nowhere = 'http://127.0.0.1:1';
-    traces = startTraces({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere, OTEL_EXPORTER_OTLP_TIMEOUT: '1000' });
+    traces = startTraces({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
+    });
     for (const lost of [1, 2]) await exportBatch(lost, fails);
     expect(log.lines).toMatchObject([{ level: 'warn', msg: fails, cause: 'Error ECONNREFUSED' }]);
     await traces.close();
