@@ -30,8 +30,7 @@ describe('the catalogue of messages', () => {
     'has %s in both languages, with the same numbers and fields',
     (key, en) => {
       const sw = swahili.get(key) ?? '';
-      expect(en.trim()).not.toBe('');
-      expect(sw.trim()).not.toBe('');
+      for (const text of [en, sw]) expect(text.trim()).not.toBe('');
       expect(en).not.toBe(sw);
       expect(factsOf(sw)).toEqual(factsOf(en));
     },

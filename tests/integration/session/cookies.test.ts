@@ -1,3 +1,5 @@
+/** What the session cookies of a request make of it. What is a token, and how it is sealed: unit/session-cookies. */
+
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
@@ -6,6 +8,7 @@ import { GENERATE, PROXIED_PATH } from '../../support/routes.ts';
 import {
   accept,
   checkSession,
+  expectRefused,
   ME,
   pair,
   REFRESH,
@@ -14,102 +17,103 @@ import {
   sentBack,
   signIn,
 } from '../../support/session-calls.ts';
-import { rawCall, sharedWorld } from '../../support/shared-world.ts';
-import { envelopeMessage, expectCleared, SIGNED_IN, startWorld } from '../../support/world.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
+import { envelopeMessage, expectCleared, REFRESH_ONLY, SIGNED_IN, startWorld } from '../../support/world.ts';
 
-const MODELS = 'GET /v1/models';
+const TWICE = `${SIGNED_IN}; svc_music_access=tossed; svc_music_refresh=tossed`;
 const COOKIE_KEYS = Buffer.alloc(32, 7).toString('base64url');
 
-// What counts as a token, and what is written and sealed: unit/session-cookies.test.ts.
-describe('the Cookie header', () => {
-  const world = sharedWorld();
-  world.upstream.on(MODELS, reply(200, [])).on(REFRESH, reply(200, pair(2)));
-  const models = (cookie: string, ...lines: string[]) =>
-    rawCall(world, 'GET /api/music/models', { cookie, lines });
+async function expectState(response: Response, authenticated: boolean): Promise<void> {
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toStartWith('application/json');
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  expect(await response.json()).toEqual({ authenticated });
+}
 
+// What a session check relays: relay/relayed-responses.test.ts; how it fails: relay/every-route.test.ts.
+describe('a session check', () => {
   it.each([
-    ['a control character', [400, 401], ['a\x00b', 'a\x01b', 'a\x0bb', 'a\rb', 'a\nb', 'a\r\n b']],
-    ['one value too large for a header', [431], ['a'.repeat(17_000)]],
-    ['too many values for a header', [431], [`a; ${'other=x; '.repeat(20_000)}`]],
-  ])('with %s never reaches the upstream', async (_, statuses, values) => {
-    for (const value of values) {
-      expect((await models(`svc_music_access=${value}`)).status).toBeOneOf(statuses);
-    }
-    expect(world.upstream.calls).toEqual([]);
-    expect(world.log).toEqual([]);
-  });
-
-  it('may have two lines, bytes that are no text and 15 KB, and the upstream gets the token alone', async () => {
-    const token = 'a'.repeat(15_000);
-    const { status } = await models('other=\x80\xff', `Cookie: svc_music_access=${token}`);
-    expect(status).toBe(200);
-    const { headers } = world.upstream.last(MODELS);
-    expect(headers.get('authorization')).toBe(`Bearer ${token}`);
-    const names = 'accept accept-encoding authorization connection host traceparent user-agent x-request-id';
-    expect([...headers.keys()].toSorted()).toEqual(names.split(' '));
-  });
-
-  it.each([
-    ['%22%7D%7B%22', '"}{"'],
-    ['{"a":1}', '{"a":1}'],
-    ['r1; svc_music_access=a%20b', 'r1'],
-  ])(
-    'with a refresh token alone is used, as a string in the JSON of the refresh: %s',
-    async (value, token) => {
-      expect((await models(`svc_music_refresh=${value}`)).status).toBe(200);
-      expect(world.upstream.calls).toEqual([REFRESH, MODELS]);
-      expect(JSON.parse(world.upstream.last(REFRESH).body)).toEqual({ refresh_token: token });
-      expect(world.upstream.last(MODELS).headers.get('authorization')).toBe('Bearer access-2');
-    },
-  );
-
-  it.each([
-    ['/api/music/models', {}],
-    [GENERATE.path, GENERATE.options],
-    [PROXIED_PATH, {}],
-    [PROXIED_PATH, { method: 'PATCH', body: '{}' }],
-  ])('with a session cookie twice is a 401 of %s with a reason of its own', async (path, options) => {
-    const metrics = new Metrics();
-    await using counted = startWorld({}, metrics);
-    const cookie = `${SIGNED_IN}; svc_music_access=tossed; svc_music_refresh=tossed`;
-    const headers = { 'accept-language': 'sw' };
-    const response = await counted.request(path, { ...options, cookie, headers });
-    expect(await envelopeMessage(response, 401)).toBe(messages.sw.sessionCookieTwice);
+    ['no cookie', undefined, undefined],
+    ['only other cookies', 'theme=dark; svc_music=x', undefined],
+    ['a session cookie twice', TWICE, 'sessionCookieTwice'],
+  ])('says that nobody is signed in to a request with %s', async (_, cookie, reason) => {
+    await using world = startWorld();
+    const response = await checkSession(world, cookie);
+    await expectState(response, false);
     expect(response.headers.getSetCookie()).toEqual([]);
-    expect(counted.upstream.calls).toEqual([]);
-    expect(await counted.line({ status: 401 })).toMatchObject({ reason: 'sessionCookieTwice' });
-    await checkSession(counted, cookie);
-    const samples = await samplesOf(metrics.registry);
-    expect(samples.get('errors_total{reason="sessionCookieTwice"}')).toBe(2);
-    expect(samples.get('errors_total{reason="notSignedIn"}')).toBe(0);
+    expect(world.upstream.calls).toEqual([]);
+    const line = await world.line({ route: '/api/auth/session' });
+    expect([line['level'], line['reason']]).toEqual(['info', reason]);
+  });
+
+  it.each([
+    [SIGNED_IN, 0],
+    [REFRESH_ONLY, 2],
+  ])('says that the user is signed in when the upstream knows no profile: %s', async (cookie, stored) => {
+    await using world = startWorld();
+    world.upstream.on(ME, reply(404, { message: 'no profile' })).on(REFRESH, reply(200, pair(2)));
+    const response = await checkSession(world, cookie);
+    await expectState(response, true);
+    expect(response.headers.getSetCookie()).toHaveLength(stored);
+    expect(world.upstream.calls).toEqual(stored ? [REFRESH, ME] : [ME]);
+  });
+
+  it('responds 502 and logs it when a new token is too large for a cookie', async () => {
+    await using world = startWorld();
+    world.upstream
+      .on(ME, reply(401))
+      .on(REFRESH, reply(200, { ...pair(2), refresh_token: 'r'.repeat(4096) }));
+    const response = await checkSession(world, SIGNED_IN);
+    await expectRefused(response, 502, 'tokensTooLarge');
+    // The header says that a refresh was made, and the browser has nothing of it.
+    expect(response.headers.get('server-timing')).toBeNull();
+    expect(world.log).toHaveLength(1);
+    expect(world.log.join()).not.toContain('rrrr');
   });
 });
 
-describe('sealed cookies that cannot be opened', () => {
-  const CLEARED = ['svc_music_refresh=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'];
+it('A session cookie that was sent twice is a 401 of every other route, with a reason of its own', async () => {
+  const metrics = new Metrics();
+  await using counted = startWorld({}, metrics);
+  const headers = { 'accept-language': 'sw' };
+  for (const [path, options] of [
+    ['/api/music/models', {}],
+    [GENERATE.path, GENERATE.options],
+    [PROXIED_PATH, { method: 'PATCH', body: '{}' }],
+  ] as const) {
+    const response = await counted.request(path, { ...options, cookie: TWICE, headers });
+    expect(await envelopeMessage(response, 401)).toBe(messages.sw.sessionCookieTwice);
+    expect(response.headers.getSetCookie()).toEqual([]);
+  }
+  expect(counted.upstream.calls).toEqual([]);
+  expect(counted.lines.map((line) => line['reason'])).toEqual(Array(3).fill('sessionCookieTwice'));
+  await checkSession(counted, TWICE);
+  const samples = await samplesOf(metrics.registry);
+  expect(samples.get('errors_total{reason="sessionCookieTwice"}')).toBe(4);
+  expect(samples.get('errors_total{reason="notSignedIn"}')).toBe(0);
+});
 
-  it('are cleared: both by a refusal and a session check, and one alone', async () => {
-    await using world = startWorld({ COOKIE_KEYS });
-    scriptSignIn(world);
-    world.upstream.on(ME, accept('access-1'));
+describe('sealed cookies that cannot be opened', () => {
+  const world = sharedWorld({ COOKIE_KEYS });
+  scriptSignIn(world);
+  world.upstream.on(ME, accept('access-1'));
+
+  it('are cleared by a refusal and by a session check', async () => {
     const refused = await world.request('/api/music/models', { cookie: SIGNED_IN });
     await envelopeMessage(refused, 401);
-    expectCleared(refused);
     const nobody = await checkSession(world, SIGNED_IN);
-    expect(await nobody.json()).toEqual({ authenticated: false });
-    expectCleared(nobody);
+    await expectState(nobody, false);
+    for (const response of [refused, nobody]) expectCleared(response);
     expect(world.upstream.calls).toEqual([]);
-    const [access] = sentBack(await signIn(world)).split('; ');
-    const half = await checkSession(world, `${access}; svc_music_refresh=nonsense`);
-    expect(half.status).toBe(200);
-    expect(half.headers.getSetCookie()).toEqual(CLEARED);
   });
 
-  it('are replaced when a refresh follows', async () => {
-    await using world = startWorld({ COOKIE_KEYS });
-    scriptSignIn(world);
-    world.upstream.on(ME, accept('access-2')).on(REFRESH, reply(200, pair(2)));
-    const [, refresh] = sentBack(await signIn(world)).split('; ');
+  it('are cleared one by one, and replaced when a refresh follows', async () => {
+    const [access, refresh] = sentBack(await signIn(world)).split('; ');
+    const half = await checkSession(world, `${access}; svc_music_refresh=nonsense`);
+    expect(half.status).toBe(200);
+    const cleared = 'svc_music_refresh=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax';
+    expect(half.headers.getSetCookie()).toEqual([cleared]);
+    world.upstream.on(REFRESH, reply(200, pair(1)));
     const renewed = await checkSession(world, `svc_music_access=nonsense; ${refresh}`);
     expect(renewed.status).toBe(200);
     expect(sentBack(renewed)).toMatch(/^svc_music_access=ey\S+; svc_music_refresh=ey\S+$/);

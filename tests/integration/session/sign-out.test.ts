@@ -1,8 +1,9 @@
-import { describe, expect, it } from 'bun:test';
+import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fill } from '../../support/long-calls.ts';
+import type { Received } from '../../support/scripted-upstream.ts';
 import {
   accept,
   CLOSED,
@@ -13,6 +14,7 @@ import {
   signOut,
   silence,
 } from '../../support/session-calls.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
 import {
   ACCESS_ONLY,
   envelopeMessage,
@@ -24,9 +26,10 @@ import {
 } from '../../support/world.ts';
 
 const MODELS = 'GET /v1/models';
-const REFRESH_1 = '{"refresh_token":"refresh-1"}';
-const REFRESH_2 = '{"refresh_token":"refresh-2"}';
-const REFRESH_3 = '{"refresh_token":"refresh-3"}';
+const bodyOf = (generation: number) => `{"refresh_token":"refresh-${generation}"}`;
+/** What the upstream receives: a refresh with the token of this generation, or a sign-out with its pair. */
+const renewing = (generation: number) => `${REFRESH} null ${bodyOf(generation)}`;
+const ending = (generation: number) => `${LOGOUT} Bearer access-${generation} ${bodyOf(generation)}`;
 
 /** Asserts the only response that a sign-out has, whatever the upstream makes of it. */
 async function expectSignedOut(response: Response): Promise<void> {
@@ -38,14 +41,25 @@ async function expectSignedOut(response: Response): Promise<void> {
   expectCleared(response);
 }
 
+type Respond = (received: Received) => Response | Promise<Response>;
+
+function sentTo({ upstream }: World): string[] {
+  return upstream.received.map(
+    ({ headers, body }, index) => `${upstream.calls[index]} ${headers.get('authorization')} ${body}`,
+  );
+}
+
 const models = (world: World, cookie: string) => world.request('/api/music/models', { cookie });
 
-const WITHOUT_A_SESSION: [what: string, cookie: string | undefined][] = [
-  ['no session cookie', undefined],
-  ['only the access cookie', ACCESS_ONLY],
-  ['a session cookie twice', `${SIGNED_IN}; ${SIGNED_IN}`],
-  ['the refresh cookie twice', `${SIGNED_IN}; svc_music_refresh=refresh-2`],
-];
+const REVOKES = { SIGN_OUT_REVOKES: 'true' };
+const LATE = { TIMEOUT_LOGOUT_MS: '1000', TIMEOUT_SIGN_IN_MS: '1000' };
+const DONE = reply(204);
+
+function startRevoking(environment: Environment = {}): World {
+  const world = startWorld({ ...REVOKES, ...environment });
+  world.upstream.on(REFRESH, reply(200, pair(2))).on(LOGOUT, DONE);
+  return world;
+}
 
 describe('POST /api/auth/logout', () => {
   it('sends both tokens to the upstream once, and nothing else of the browser', async () => {
@@ -53,97 +67,60 @@ describe('POST /api/auth/logout', () => {
     world.upstream.on(LOGOUT, reply(204));
     const options = { method: 'POST', cookie: SIGNED_IN, body: '{"refresh_token":"from-the-browser"}' };
     for (const _ of [1, 2]) await expectSignedOut(await world.request('/api/auth/logout', options));
-    expect(world.upstream.calls).toEqual([LOGOUT]);
-    const { headers, body } = world.upstream.last(LOGOUT);
-    expect(headers.get('authorization')).toBe('Bearer access-1');
-    expect(headers.get('accept')).toBe('application/json');
-    expect(headers.get('content-type')).toBe('application/json');
-    expect(headers.get('cookie')).toBeNull();
-    expect(headers.get('origin')).toBeNull();
-    expect(body).toBe(REFRESH_1);
+    expect(sentTo(world)).toEqual([ending(1)]);
+    const { headers } = world.upstream.last(LOGOUT);
+    for (const name of ['accept', 'content-type']) expect(headers.get(name)).toBe('application/json');
+    for (const name of ['cookie', 'origin']) expect(headers.get(name)).toBeNull();
   });
 
-  it.each([...WITHOUT_A_SESSION, ['only the refresh cookie', REFRESH_ONLY]])(
-    'with %s clears both cookies without a call to the upstream',
-    async (_, cookie) => {
-      await using world = startWorld();
-      await expectSignedOut(await signOut(world, cookie));
-      if (cookie === REFRESH_ONLY) await envelopeMessage(await models(world, cookie), 401);
-      expect(world.upstream.calls).toEqual([]);
-    },
-  );
+  const RENEWED: Respond = reply(200, pair(2));
+  const EXPIRED: Respond = ({ body }) => reply(body === bodyOf(1) ? 401 : 204)();
+  const ENDED_TWICE = [ending(1), renewing(1), ending(2)];
 
-  it.each([307, 401, 500])(
-    'signs out here when the upstream responds %i, without a refresh, a redirect or another try',
-    async (status) => {
-      await using world = startWorld();
-      const headers = { 'set-cookie': 'a=b', location: `${world.upstream.upstreamUrl}/v1/elsewhere` };
-      world.upstream.on(LOGOUT, () => new Response('upstream text', { status, headers }));
-      await expectSignedOut(await signOut(world, SIGNED_IN));
-      expect(world.upstream.calls).toEqual([LOGOUT]);
-    },
-  );
-
-  it.each<[what: string, environment: Environment, calls: string[]]>([
-    ['cannot be reached', { UPSTREAM_URL: CLOSED }, []],
-    ['is late', { TIMEOUT_LOGOUT_MS: '1000' }, [LOGOUT]],
-    [
-      'is late, also with SIGN_OUT_REVOKES',
-      { TIMEOUT_LOGOUT_MS: '1000', SIGN_OUT_REVOKES: 'true' },
-      [LOGOUT],
-    ],
-  ])('signs out here when the upstream %s', async (_, environment, calls) => {
+  it.each<[Environment, cookie: string, what: string, logout: Respond, refresh: Respond, calls: string[]]>([
+    [{}, SIGNED_IN, 'a redirect', () => Response.redirect('/v1/elsewhere', 307), RENEWED, [ending(1)]],
+    [{}, SIGNED_IN, 'a refusal', reply(401), RENEWED, [ending(1)]],
+    [{}, SIGNED_IN, 'a failure', reply(500), RENEWED, [ending(1)]],
+    [LATE, SIGNED_IN, 'no response', silence, RENEWED, [ending(1)]],
+    [{ UPSTREAM_URL: CLOSED }, SIGNED_IN, 'no upstream', DONE, RENEWED, []],
+    [{}, REFRESH_ONLY, 'no access token', DONE, RENEWED, []],
+    [REVOKES, REFRESH_ONLY, 'no access token', DONE, RENEWED, [renewing(1), ending(2)]],
+    [REVOKES, REFRESH_ONLY, 'a refused refresh', DONE, reply(400), [renewing(1)]],
+    [{ ...REVOKES, ...LATE }, REFRESH_ONLY, 'a late refresh', DONE, silence, [renewing(1)]],
+    [REVOKES, SIGNED_IN, 'tokens that work', DONE, RENEWED, [ending(1)]],
+    [REVOKES, SIGNED_IN, 'an expired access token', EXPIRED, RENEWED, ENDED_TWICE],
+    [REVOKES, SIGNED_IN, 'a new pair that is refused too', reply(401), RENEWED, ENDED_TWICE],
+    [REVOKES, SIGNED_IN, 'a refusal with 403', reply(403), RENEWED, [ending(1)]],
+    [REVOKES, SIGNED_IN, 'a failure', reply(500), RENEWED, [ending(1)]],
+    [{ ...REVOKES, ...LATE }, SIGNED_IN, 'no response', silence, RENEWED, [ending(1)]],
+  ])('ends the session here, with %j, %s and %s', async (environment, cookie, _, logout, refresh, calls) => {
     await using world = startWorld(environment);
-    world.upstream.on(LOGOUT, silence);
-    await expectSignedOut(await signOut(world, SIGNED_IN));
-    expect(world.upstream.calls).toEqual(calls);
-    expect(world.log.join()).not.toMatch(/access-1|refresh-1/);
+    world.upstream.on(LOGOUT, logout).on(REFRESH, refresh);
+    await expectSignedOut(await signOut(world, cookie));
+    // Nor does a second sign-out send a token again, nor is the session brought back.
+    await expectSignedOut(await signOut(world, cookie));
+    expect(await envelopeMessage(await models(world, REFRESH_ONLY), 401)).toBe(messages.en.sessionEnded);
+    expect(sentTo(world)).toEqual(calls);
+    expect(world.log.join()).not.toMatch(/(?:access|refresh)-\d/);
   });
 });
 
-describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
-  /** An upstream whose logout responds with these statuses, one after the other. */
-  function startRevoking(logouts: number[] = [], environment: Environment = {}): World {
-    const world = startWorld({ SIGN_OUT_REVOKES: 'true', ...environment });
-    world.upstream
-      .on(REFRESH, reply(200, pair(2)))
-      .on(LOGOUT, () => new Response(null, { status: logouts.shift() ?? 204 }));
-    return world;
-  }
+describe.each(['false', 'true'])('with SIGN_OUT_REVOKES=%s', (revokes) => {
+  const world = sharedWorld({ SIGN_OUT_REVOKES: revokes });
 
-  it.each<[what: string, cookie: string | undefined, logouts: number[], calls: string[]]>([
-    ['only the refresh cookie', REFRESH_ONLY, [], [REFRESH, LOGOUT]],
-    ['an expired access token', SIGNED_IN, [401], [LOGOUT, REFRESH, LOGOUT]],
-    ['an access token that works', SIGNED_IN, [], [LOGOUT]],
-    ['a logout that fails with 500', SIGNED_IN, [500], [LOGOUT]],
-    ['a logout that is refused with 403', SIGNED_IN, [403], [LOGOUT]],
-    ['a new pair that is refused too', SIGNED_IN, [401, 401], [LOGOUT, REFRESH, LOGOUT]],
-    ...WITHOUT_A_SESSION.map(([what, cookie]) => [what, cookie, [], []] satisfies [string, unknown, [], []]),
-  ])('with %s refreshes once at most', async (_, cookie, logouts, calls) => {
-    await using world = startRevoking(logouts);
+  it.each([
+    ['no session cookie', undefined],
+    ['only the access cookie', ACCESS_ONLY],
+    ['a session cookie twice', `${SIGNED_IN}; ${SIGNED_IN}`],
+    ['the refresh cookie twice', `${SIGNED_IN}; svc_music_refresh=refresh-2`],
+  ])('a sign-out with %s clears both cookies without a call to the upstream', async (_, cookie) => {
     await expectSignedOut(await signOut(world, cookie));
-    expect(world.upstream.calls).toEqual(calls);
-    if (!calls.includes(REFRESH)) return;
-    expect(world.upstream.last(REFRESH).body).toBe(REFRESH_1);
-    expect(world.upstream.last(LOGOUT).headers.get('authorization')).toBe('Bearer access-2');
-    expect(world.upstream.last(LOGOUT).body).toBe(REFRESH_2);
-    // Nor does a second sign-out send the spent token again, nor is the session brought back.
-    await expectSignedOut(await signOut(world, cookie));
-    expect(await envelopeMessage(await models(world, REFRESH_ONLY), 401)).toBe(messages.en.sessionEnded);
-    expect(world.upstream.calls).toEqual(calls);
+    expect(world.upstream.calls).toEqual([]);
   });
+});
 
-  it.each<[what: string, refreshed: () => Response | Promise<Response>]>([
-    ['is refused', reply(400)],
-    ['gives half a pair', reply(200, { access_token: 'access-2' })],
-    ['is late', silence],
-  ])('signs out here when the refresh %s', async (_, refreshed) => {
-    await using world = startRevoking([], { TIMEOUT_SIGN_IN_MS: '1000' });
-    world.upstream.on(REFRESH, refreshed);
-    await expectSignedOut(await signOut(world, REFRESH_ONLY));
-    expect(world.upstream.calls).toEqual([REFRESH]);
-    expect(world.log).toEqual([]);
-  });
+describe('a sign-out with SIGN_OUT_REVOKES', () => {
+  afterEach(() => void setSystemTime());
 
   it('waits for a place for the refresh', async () => {
     await using world = startRevoking();
@@ -156,45 +133,49 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
     expect(world.upstream.calls).toEqual([REFRESH, LOGOUT]);
   });
 
-  it('signs out here when there is no place for the refresh', async () => {
-    await using world = startRevoking([], { TIMEOUT_LOGOUT_MS: '1000' });
+  it('ends the session here when there is no place for the refresh', async () => {
+    await using world = startRevoking({ TIMEOUT_LOGOUT_MS: '1000' });
     fill(world.admission.signOuts);
     await expectSignedOut(await signOut(world, REFRESH_ONLY));
     expect(world.upstream.calls).toEqual([]);
   });
 
-  it('does not repeat a refresh in flight, whose late pair is signed out', async () => {
+  it('discards a refresh in flight, does not repeat it, and signs its late pair out upstream', async () => {
     await using world = startRevoking();
     const refreshed = Promise.withResolvers<Response>();
     world.upstream.on(REFRESH, () => refreshed.promise);
-    const listing = models(world, REFRESH_ONLY);
+    const listings = [models(world, REFRESH_ONLY), models(world, REFRESH_ONLY)];
     await world.upstream.arrived(REFRESH);
+    // Requests that arrive in the same millisecond as the sign-out count as later.
+    setSystemTime(Date.now() + 1);
     await expectSignedOut(await signOut(world, REFRESH_ONLY));
+    // As long as a refresh may take.
+    setSystemTime(Date.now() + 15_000);
     refreshed.resolve(Response.json(pair(2)));
-    expect((await listing).status).toBe(401);
-    expect(world.upstream.calls).toEqual([REFRESH, LOGOUT]);
-    expect(world.upstream.last(LOGOUT).body).toBe(REFRESH_2);
+    for (const response of await Promise.all(listings)) {
+      expect(await envelopeMessage(response, 401)).toBe(messages.en.sessionEnded);
+      // The sign-out has cleared them, and a sign-in may have set others since.
+      expect(response.headers.getSetCookie()).toEqual([]);
+    }
+    expectCleared(await models(world, REFRESH_ONLY));
+    expect(sentTo(world)).toEqual([renewing(1), ending(2)]);
   });
 
-  it.each<
-    [what: string, cookie: string, refused: string | undefined, calls: string[], last: string | undefined]
-  >([
-    ['works', REFRESH_ONLY, undefined, [LOGOUT], REFRESH_2],
-    ['works, beside a refused one of the cookies', SIGNED_IN, REFRESH_1, [LOGOUT, LOGOUT], undefined],
-    ['is refused', REFRESH_ONLY, REFRESH_2, [LOGOUT, REFRESH, LOGOUT], REFRESH_3],
-  ])('signs out the newest pair of a spent token, which %s', async (_, cookie, refused, calls, last) => {
+  it.each<[what: string, cookie: string, refused: number, sent: string[]]>([
+    ['works', REFRESH_ONLY, 0, [ending(2)]],
+    ['works, beside a refused one', SIGNED_IN, 1, [ending(1), ending(2)]],
+    ['is refused', REFRESH_ONLY, 2, [ending(2), renewing(2), ending(3)]],
+  ])('signs out the newest pair of a spent token, which %s', async (_, cookie, refused, sent) => {
     await using world = startRevoking();
     world.upstream
       .on(MODELS, accept('access-2'))
-      .on(LOGOUT, ({ body }) => new Response(null, { status: body === refused ? 401 : 204 }));
+      .on(LOGOUT, ({ body }) => reply(body === bodyOf(refused) ? 401 : 204)());
     await models(world, cookie);
-    const before = world.upstream.calls.length;
+    world.upstream.received.length = 0;
     world.upstream.on(REFRESH, reply(200, pair(3)));
     await expectSignedOut(await signOut(world, cookie));
-    expect(world.upstream.calls.slice(before)).toEqual(calls);
-    const bodies = world.upstream.received.slice(before).map(({ body }) => body);
-    expect(bodies).toContain(REFRESH_2);
-    if (last) expect(bodies.at(-1)).toBe(last);
+    // Two pairs are signed out at the same time.
+    expect(sentTo(world).toSorted()).toEqual(sent.toSorted());
   });
 
   it('continues when the client has disconnected', async () => {
@@ -209,6 +190,6 @@ describe('POST /api/auth/logout with SIGN_OUT_REVOKES', () => {
     await expect(gone).rejects.toThrow();
     refreshed.resolve(Response.json(pair(2)));
     await world.upstream.arrived(LOGOUT);
-    expect(world.upstream.last(LOGOUT).body).toBe(REFRESH_2);
+    expect(sentTo(world)).toEqual([renewing(1), ending(2)]);
   });
 });
