@@ -1,5 +1,5 @@
 /**
- * Every MUST and SHOULD of RFC 10017 for a backend for frontend, of a gateway in production with all settings that
+ * What RFC 10017 asks of a backend for frontend beyond the contract, of a gateway in production with all settings that
  * harden it, between a certified identity provider and the sandbox's upstream. Each in all its cases: SECURITY.md.
  *
  * @see RFC 10017 section 6.1.3
@@ -27,16 +27,10 @@ const SECRETS = new Map([
 ]);
 /** As the operating page has it, with keys where it has none. */
 const PAGE = section(await readDocument('deploy/README.md'), '### The hardened set');
-const HARDENED_SET = Object.fromEntries(
-  Array.from(PAGE.matchAll(/^([A-Z_]+)=(.*)$/gm), ([, name = '', value = '']) => [
-    name,
-    SECRETS.get(name) ?? value,
-  ]),
-);
+const SETTINGS = PAGE.matchAll(/^([A-Z_]+)=(.*)$/gm);
+const HARDENED_SET = Array.from(SETTINGS, ([, name = '', value = '']) => [name, SECRETS.get(name) ?? value]);
 
 let sandbox: Sandbox;
-/** They record what the token endpoint and the upstream received. */
-let tokenEndpoint: RecordingProxy;
 let upstream: RecordingProxy;
 let gateway: GatewayProcess;
 
@@ -47,13 +41,11 @@ beforeAll(async () => {
     jwks: { keys: [publicJwk] },
   } as const;
   sandbox = await startTestSandbox({ credentials });
-  tokenEndpoint = startRecordingProxy(sandbox.identityProviderUrl);
   upstream = startRecordingProxy(sandbox.upstream.url);
   gateway = await startGatewayProcess({
-    ...HARDENED_SET,
+    ...Object.fromEntries(HARDENED_SET),
     UPSTREAM_URL: upstream.url,
     IDP_URL: sandbox.identityProviderUrl,
-    IDP_TOKEN_URL: `${tokenEndpoint.url}/oauth/token`,
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
     IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
     ALLOWED_ORIGINS: ORIGIN,
@@ -64,7 +56,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
   upstream[Symbol.dispose]();
-  tokenEndpoint[Symbol.dispose]();
   await sandbox.stop();
 });
 
@@ -80,11 +71,10 @@ async function grantFor(name: string) {
   return { code, code_verifier: codeVerifier };
 }
 
-async function signIn(name: string) {
-  const grant = await grantFor(name);
-  const response = await send('/api/auth/idp', { json: grant });
+async function signIn(name: string): Promise<Response> {
+  const response = await send('/api/auth/idp', { json: await grantFor(name) });
   expect(response.status).toBe(200);
-  return { grant, response, cookie: sentBack(response) };
+  return response;
 }
 
 /** Asserts names and attributes; the lifetimes belong to the contract. */
@@ -112,16 +102,14 @@ it('6.1.3.1: code and verifier are worth nothing without the key of the gateway,
   expect(stolen.status).toBe(401);
   expect(await stolen.json()).toMatchObject({ error: 'invalid_client' });
   expect((await send('/api/auth/idp', { json: grant })).status).toBe(200);
-  const form = Object.fromEntries(new URLSearchParams(tokenEndpoint.exchanges.at(-1)?.body));
-  expect(form).toMatchObject({ grant_type: 'authorization_code', ...grant });
-  expect(form['client_assertion']).toBeString();
   const another = { ...(await grantFor('Verifier')), code_verifier: 'w'.repeat(43) };
   expect((await send('/api/auth/idp', { json: another })).status).toBe(400);
 });
 
-it('6.1.3.2: cookies have all attributes and a prefix until the session ends, and encrypted contents', async () => {
-  const { response, cookie } = await signIn('Cookies');
+it('6.1.3.2: cookies have encrypted contents, and all attributes and a prefix until the session ends', async () => {
+  const response = await signIn('Cookies');
   expectHardened(response);
+  const cookie = sentBack(response);
   for (const line of response.headers.getSetCookie()) {
     expect(decodeProtectedHeader(Bun.Cookie.parse(line).value)).toMatchObject({ enc: 'A256GCM' });
   }
@@ -137,35 +125,18 @@ it('6.1.3.2: cookies have all attributes and a prefix until the session ends, an
   const refreshed = await models(cookie);
   expect(refreshed.status).toBe(200);
   expectHardened(refreshed);
-  const signedOut = await send('/api/auth/logout', { method: 'POST', cookie: sentBack(refreshed) });
-  expectCleared(signedOut);
+  expectCleared(await send('/api/auth/logout', { method: 'POST', cookie: sentBack(refreshed) }));
   expect(upstream.exchanges.at(-1)?.target).toBe('/v1/auth/logout');
   expect((await models(sentBack(refreshed))).status).toBe(401);
 });
 
-it('6.1.3.3 and 6.1.3.6: other origins and destinations are refused, and a permitted call gets the token alone', async () => {
-  const { cookie } = await signIn('Requests');
-  const before = upstream.exchanges.length;
-  expect((await send('/api/music/models', { cookie, origin: 'http://evil.test' })).status).toBe(403);
-  for (const target of ['v1/auth/refresh', 'v2/me', 'http://evil.test/v1/me']) {
-    expect((await send(`/api/upstream/${target}`, { method: 'POST', cookie })).status).toBe(404);
-  }
-  expect(upstream.exchanges).toHaveLength(before);
-  expect((await send('/api/upstream/v1/billing/balance', { cookie })).status).toBe(200);
-  const received = upstream.exchanges.at(-1);
-  expect(received?.target).toBe('/v1/billing/balance');
-  expect(issuedTokens()).toContain(received?.headers.get('authorization')?.replace('Bearer ', '') ?? '');
-  for (const name of ['cookie', 'origin']) expect(received?.headers.get(name)).toBeNull();
-});
-
-it('6.1.2: the session check says who is signed in, no response has a token, and a session ends with its refresh token', async () => {
-  expect(await (await send('/api/auth/session')).json()).toEqual({ authenticated: false });
-  const { cookie } = await signIn('Amina');
+it('6.1.2: no response has a token, and a session ends with its refresh token', async () => {
+  const cookie = sentBack(await signIn('Amina'));
   const session = await send('/api/auth/session', { cookie });
   const profile = await session.text();
   expect(profile).toContain('Amina');
-  for (const token of issuedTokens())
-    expect(profile + JSON.stringify([...session.headers])).not.toContain(token);
+  const shown = profile + JSON.stringify([...session.headers]);
+  for (const token of issuedTokens()) expect(shown).not.toContain(token);
   sandbox.upstream.expireAccessTokens();
   expect((await models(cookie)).status).toBe(200);
   // The token is spent and there is no replay after its millisecond, so the upstream sees a reuse.

@@ -1,16 +1,12 @@
 import { describe, expect, it } from 'bun:test';
-import type net from 'node:net';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
-import { releasedBody } from '../../support/released-body.ts';
-import { BUFFERED, GENERATE, PROXIED_PATH, proxied, type RouteCase } from '../../support/routes.ts';
+import { BUFFERED, GENERATE, proxied, type RouteCase } from '../../support/routes.ts';
 import { accept, ME, pair, REFRESH, refreshes, reply, silence } from '../../support/session-calls.ts';
 import { sharedWorld } from '../../support/shared-world.ts';
 import {
   ACCESS_ONLY,
-  envelopeMessage,
-  expectCleared,
   REFRESH_ONLY,
   SIGNED_IN,
   startWorld,
@@ -43,6 +39,57 @@ function send(world: World, { path, options }: RouteCase, cookie = SIGNED_IN): P
 type Respond = () => Response | Promise<Response>;
 
 const headerOf = (response: Response, name: string) => response.headers.get(name);
+
+interface Case {
+  readonly environment?: Environment;
+  readonly cookie?: string;
+  /** What the upstream makes of the first call, of the refresh and of the second call. */
+  readonly first?: Respond;
+  readonly refresh?: Respond;
+  readonly second?: Respond;
+}
+type Outcome = Awaited<ReturnType<typeof outcomeOf>>;
+
+async function outcomeOf({ environment, cookie, ...responses }: Case) {
+  const { first = EXPIRED, refresh = reply(200, RENEWED), second = reply(200, {}) } = responses;
+  await using world = startWorld({ TIMEOUT_STREAM_MS: '1000', TIMEOUT_SIGN_IN_MS: '1000', ...environment });
+  world.upstream.on(REFRESH, refresh);
+  world.upstream.on(CALL, ({ headers }) =>
+    (headers.get('authorization') === 'Bearer access-2' ? second : first)(),
+  );
+  const response = await send(world, PATCH, cookie);
+  const { status } = response;
+  const line = await world.line({ status });
+  return {
+    status,
+    text: await response.text(),
+    cookies: storedTokens(response),
+    timing: headerOf(response, 'server-timing'),
+    challenge: headerOf(response, 'www-authenticate'),
+    proxyStatus: headerOf(response, 'proxy-status'),
+    calls: world.upstream.calls,
+    refresh: line['refresh'],
+    level: line['level'],
+  };
+}
+
+const KEEP = { environment: { REFRESH_OUTAGE: 'keep' } };
+const INVALID = 'Bearer error="invalid_token"';
+const NO_TOKEN = `${ACCESS_ONLY}; svc_music_refresh=a%0d%0ab`;
+const NOTHING = { cookies: {}, timing: null, challenge: null, proxyStatus: null };
+const UNTOUCHED = { ...NOTHING, calls: [CALL], refresh: undefined };
+const STORED = { cookies: NEW_TOKENS, timing: 'refresh', calls: [CALL, REFRESH, CALL], refresh: 'renewed' };
+const REFUSED = { ...NOTHING, status: 401, calls: [CALL, REFRESH] };
+const ENDED = {
+  ...REFUSED,
+  text: JSON.stringify({ error: { message: messages.en.sessionEnded } }),
+  cookies: { svc_music_access: '', svc_music_refresh: '' },
+  refresh: 'rejected',
+  level: 'info',
+};
+const KEPT = { ...REFUSED, text: '{"error":{"message":"expired"}}', refresh: 'unreachable' };
+const AWAY = { ...KEPT, proxyStatus: 'music-gateway; error=destination_unavailable', level: 'warn' };
+const LATE = { ...KEPT, proxyStatus: 'music-gateway; error=http_response_timeout' };
 
 describe('after a 401', () => {
   it.each([GENERATE, PATCH])('$name is repeated as it was, once the new pair is stored', async (route) => {
@@ -92,83 +139,42 @@ describe('after a 401', () => {
     expect(refreshes(world)).toBe(1);
   });
 
-  it.each<[cookie: string, second: Respond, status: number, first: string[]]>([
-    [SIGNED_IN, EXPIRED, 401, [CALL]],
-    [SIGNED_IN, reply(403), 403, [CALL]],
-    [SIGNED_IN, refuse(STEP_UP), 401, [CALL]],
-    [SIGNED_IN, silence, 502, [CALL]],
-    [REFRESH_ONLY, EXPIRED, 401, []],
-  ])(
-    'one refresh is made at most, whose pair is kept when the repeated call fails: %s, %p, %i',
-    async (cookie, second, status, first) => {
-      await using world = startWorld({ TIMEOUT_STREAM_MS: '1000' });
-      const invalid = refuse('Bearer error="invalid_token"');
-      world.upstream
-        .on(CALL, ({ headers }) => (headers.get('authorization') === 'Bearer access-2' ? second : invalid)())
-        .on(REFRESH, reply(200, RENEWED));
-      const response = await send(world, PATCH, cookie);
-      expect(response.status).toBe(status);
-      if (status === 401)
-        expect(headerOf(response, 'www-authenticate')).toBe(second === EXPIRED ? null : STEP_UP);
-      expect(storedTokens(response)).toEqual(NEW_TOKENS);
-      expect(world.upstream.calls).toEqual([...first, REFRESH, CALL]);
-    },
-  );
-
-  const [KEEP, DROP] = [{ REFRESH_OUTAGE: 'keep' }, { REFRESH_OUTAGE: 'sign-out' }];
-  const [AWAY, LATE] = ['destination_unavailable', 'http_response_timeout'];
-
-  it.each<[Environment, what: string, respond: Respond, level: string, keptWith: string | undefined]>([
-    [KEEP, 'is refused', reply(401), 'info', undefined],
-    [KEEP, 'is malformed', reply(400), 'info', undefined],
-    [KEEP, 'redirects', () => Response.redirect('/v1/elsewhere', 307), 'info', undefined],
-    [KEEP, 'gives no JSON', () => new Response('welcome'), 'info', undefined],
-    [KEEP, 'gives half a pair', reply(200, { access_token: 'access-2' }), 'info', undefined],
-    [DROP, 'fails', reply(500, 'oops'), 'warn', undefined],
-    [DROP, 'comes too often', reply(429), 'warn', undefined],
-    [KEEP, 'fails', reply(503), 'warn', AWAY],
-    [KEEP, 'comes too often', reply(429), 'warn', AWAY],
-    [{ ...DROP, TIMEOUT_SIGN_IN_MS: '1000' }, 'gets no response', silence, 'info', LATE],
-  ])(
-    'with %j a refresh that %s ends the session or keeps it',
-    async (environment, _, respond, level, keptWith) => {
-      await using world = startWorld(environment);
-      world.upstream.on(CALL, EXPIRED).on(REFRESH, respond);
-      const response = await send(world, PATCH);
-      expect(await envelopeMessage(response, 401)).toBe(keptWith ? 'expired' : messages.en.sessionEnded);
-      if (keptWith) expect(response.headers.getSetCookie()).toEqual([]);
-      else expectCleared(response);
-      const status = keptWith ? `music-gateway; error=${keptWith}` : null;
-      expect([headerOf(response, 'proxy-status'), headerOf(response, 'server-timing')]).toEqual([
-        status,
-        null,
-      ]);
-      expect(world.upstream.calls).toEqual([CALL, REFRESH]);
-      const line = await world.line({ status: 401 });
-      expect(line).toMatchObject({ level, refresh: keptWith ? 'unreachable' : 'rejected' });
-    },
-  );
+  it.each<[what: string, change: Case, expected: Partial<Outcome>]>([
+    ['stores the pair although the token is refused again', { second: EXPIRED }, { ...STORED, status: 401 }],
+    ['stores the pair although the call is refused', { second: reply(403) }, { ...STORED, status: 403 }],
+    ['stores the pair although it gets no response', { second: silence }, { ...STORED, status: 502 }],
+    ['relays a challenge after it', { second: refuse(STEP_UP) }, { ...STORED, challenge: STEP_UP }],
+    [
+      'comes first without an access token',
+      { cookie: REFRESH_ONLY, second: EXPIRED },
+      { ...STORED, status: 401, calls: [REFRESH, CALL] },
+    ],
+    ['is refused', { ...KEEP, refresh: reply(401) }, ENDED],
+    ['is malformed', { ...KEEP, refresh: reply(400) }, ENDED],
+    ['redirects', { ...KEEP, refresh: () => Response.redirect('/v1/elsewhere', 307) }, ENDED],
+    ['gives no JSON', { ...KEEP, refresh: () => new Response('welcome') }, ENDED],
+    ['gives half a pair', { ...KEEP, refresh: reply(200, { access_token: 'access-2' }) }, ENDED],
+    ['finds an outage', { refresh: reply(503, 'oops') }, { ...ENDED, level: 'warn' }],
+    ['comes too often', { refresh: reply(429) }, { ...ENDED, level: 'warn' }],
+    ['finds an outage, and keeps the session', { ...KEEP, refresh: reply(503) }, AWAY],
+    ['comes too often, and keeps the session', { ...KEEP, refresh: reply(429) }, AWAY],
+    ['gets no response, and keeps the session', { refresh: silence }, LATE],
+    ['is not made without a refresh cookie', { cookie: ACCESS_ONLY, first: refuse(INVALID) }, UNTOUCHED],
+    ['is not made with one that is no token', { cookie: NO_TOKEN, first: refuse(INVALID) }, UNTOUCHED],
+    ...[200, 403, 429, 500, 503].map((status): [string, Case, Partial<Outcome>] => [
+      `is not made after a ${status}, nor may the upstream claim one`,
+      { first: () => Response.json({}, { status, headers: { 'server-timing': 'refresh' } }) },
+      { ...UNTOUCHED, status },
+    ]),
+  ])('a refresh that %s', async (_, change, expected) => {
+    expect(await outcomeOf(change)).toMatchObject(expected);
+  });
 });
 
-describe('no refresh is made', () => {
+describe('a 401 that no new token can repair', () => {
   const world = sharedWorld();
 
-  it.each([ACCESS_ONLY, `${ACCESS_ONLY}; svc_music_refresh=a%0d%0ab`])(
-    'without a refresh token, nor is the challenge for a token relayed: %s',
-    async (cookie) => {
-      world.upstream.on(CALL, refuse('Bearer error="invalid_token"'));
-      const response = await send(world, PATCH, cookie);
-      expect(await envelopeMessage(response, 401)).toBe('no');
-      expect(response.headers.getSetCookie()).toEqual([]);
-      expect([headerOf(response, 'www-authenticate'), headerOf(response, 'proxy-status')]).toEqual([
-        null,
-        null,
-      ]);
-      expect(world.upstream.calls).toEqual([CALL]);
-    },
-  );
-
-  it.each(ROUTES)('after a 401 that no new token can repair, which $name relays', async (route) => {
+  it.each(ROUTES)('is relayed by $name, without a refresh', async (route) => {
     const header = `Basic realm="upstream", ${STEP_UP}, error_uri="http://upstream.test/"`;
     world.upstream.on(callOf(route), refuse(header));
     const response = await send(world, route);
@@ -179,54 +185,27 @@ describe('no refresh is made', () => {
     expect(await response.text()).toBe(route.options.method === 'HEAD' ? '' : '{"error":{"message":"no"}}');
     expect(world.upstream.calls).toEqual([callOf(route)]);
   });
-
-  it.each([200, 403, 429, 500, 503])('after a %i, nor may the upstream claim one', async (status) => {
-    const respond = () => Response.json({}, { status, headers: { 'server-timing': 'refresh' } });
-    world.upstream.on(CALL, respond).on('GET /v1/music/public/1', respond);
-    for (const response of [
-      await send(world, PATCH),
-      await world.request('/api/upstream/v1/music/public/1'),
-    ]) {
-      expect(response.status).toBe(status);
-      expect(headerOf(response, 'server-timing')).toBeNull();
-    }
-    expect(world.upstream.calls).toEqual([CALL, 'GET /v1/music/public/1']);
-  });
 });
 
-describe('the body of a 401', () => {
-  const HEAD = 'HTTP/1.1 401 Unauthorized\r\nTransfer-Encoding: chunked\r\n\r\n';
-
-  it.each([
-    ['never begins', (socket: net.Socket) => void socket.write(HEAD)],
-    ['breaks before its first byte', (socket: net.Socket) => void socket.end(HEAD)],
-  ])('that %s does not hold up the refresh', async (_, end) => {
+it.each([200, 401])(
+  'The body of a 401 that never begins does not hold up the refresh, whose %i frees its connection',
+  async (status) => {
+    const closed = Promise.withResolvers<unknown>();
+    const pair = JSON.stringify(RENEWED);
+    const head = (given: number, rest: string) => `HTTP/1.1 ${given} Text\r\nConnection: close\r\n${rest}`;
     await using upstream = await startRawUpstream((socket, request) => {
-      const text = request.startsWith(REFRESH) ? JSON.stringify(RENEWED) : 'track';
-      if (request.includes('Bearer access-1')) end(socket);
-      else
-        socket.end(`HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
+      if (request.startsWith(REFRESH))
+        socket.end(head(status, `Content-Length: ${pair.length}\r\n\r\n${pair}`));
+      else if (request.includes('Bearer access-2')) socket.end(head(200, 'Content-Length: 0\r\n\r\n'));
+      else {
+        socket.on('close', closed.resolve);
+        socket.write(head(401, 'Transfer-Encoding: chunked\r\n\r\n'));
+      }
     });
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
-    const response = await world.request(PROXIED_PATH, { cookie: SIGNED_IN });
-    expect(await response.text()).toBe('track');
-    expect(storedTokens(response)).toEqual(NEW_TOKENS);
-  });
-
-  it.each([200, 401])(
-    'is cancelled, which frees its connection, when the refresh gets %i',
-    async (status) => {
-      await using world = startWorld();
-      const { stream, release, cancelled } = releasedBody();
-      release('wait');
-      const endless = () => new Response(stream, { status: 401 });
-      world.upstream
-        .on(CALL, ({ headers }) =>
-          (headers.get('authorization') === 'Bearer access-2' ? reply(200) : endless)(),
-        )
-        .on(REFRESH, reply(status, RENEWED));
-      expect((await send(world, PATCH)).status).toBe(status);
-      await cancelled;
-    },
-  );
-});
+    const response = await send(world, proxied('GET'));
+    expect(response.status).toBe(status);
+    expect(storedTokens(response)).toEqual(status === 200 ? NEW_TOKENS : ENDED.cookies);
+    await closed.promise;
+  },
+);

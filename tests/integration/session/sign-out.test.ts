@@ -122,22 +122,18 @@ describe.each(['false', 'true'])('with SIGN_OUT_REVOKES=%s', (revokes) => {
 describe('a sign-out with SIGN_OUT_REVOKES', () => {
   afterEach(() => void setSystemTime());
 
-  it('waits for a place for the refresh', async () => {
-    await using world = startRevoking();
+  it.each([
+    ['takes it', '20000', [renewing(1), ending(2)]],
+    ['ends the session here when there is none', '1000', []],
+  ])('waits for a place for the refresh, and %s', async (_, TIMEOUT_LOGOUT_MS, sent) => {
+    await using world = startRevoking({ TIMEOUT_LOGOUT_MS });
     const { signOuts, ledger } = world.admission;
     fill(signOuts);
     const signedOut = signOut(world, REFRESH_ONLY);
     await eventually(() => ledger.inUse > 0, 'the refresh to wait');
-    signOuts.release(1);
+    if (sent.length) signOuts.release(1);
     await expectSignedOut(await signedOut);
-    expect(world.upstream.calls).toEqual([REFRESH, LOGOUT]);
-  });
-
-  it('ends the session here when there is no place for the refresh', async () => {
-    await using world = startRevoking({ TIMEOUT_LOGOUT_MS: '1000' });
-    fill(world.admission.signOuts);
-    await expectSignedOut(await signOut(world, REFRESH_ONLY));
-    expect(world.upstream.calls).toEqual([]);
+    expect(sentTo(world)).toEqual(sent);
   });
 
   it('discards a refresh in flight, does not repeat it, and signs its late pair out upstream', async () => {
