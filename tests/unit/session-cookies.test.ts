@@ -19,9 +19,7 @@ const OF_OLDER = { COOKIE_KEYS: OLDER };
 const ROTATED = { COOKIE_KEYS: `${SEALED.COOKIE_KEYS},${OLDER}` };
 const PLAIN_TOO = { ...SEALED, COOKIE_KEYS_ACCEPT_PLAIN: 'true' };
 const PREFIXED = { COOKIE_PREFIX: '__Host-Http-', COOKIE_SECURE: 'true' };
-
-/** The values of the two cookies. */
-type Jar = readonly [access: string, refresh: string];
+const SEALED_WITH_PREFIX = { ...SEALED, ...PREFIXED };
 
 function cookiesWith(environment: Environment) {
   const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
@@ -41,14 +39,10 @@ async function written(environment: Environment, pair?: typeof PAIR): Promise<st
   return [set.headers['set-cookie'] ?? []].flat().map(String);
 }
 
-async function store(environment: Environment, change: Partial<typeof PAIR> = {}): Promise<Jar> {
+/** The Cookie header of a browser that has them. */
+async function stored(environment: Environment, change: Partial<typeof PAIR> = {}): Promise<string> {
   const lines = await written(environment, { ...PAIR, ...change });
-  const [access = '', refresh = ''] = lines.map((line) => /=([^;]*)/.exec(line)?.[1] ?? '');
-  return [access, refresh];
-}
-
-function header([access, refresh]: Jar, prefix = ''): string {
-  return `${prefix}${ACCESS}=${access}; ${prefix}${REFRESH}=${refresh}`;
+  return lines.map((line) => line.slice(0, line.indexOf(';'))).join('; ');
 }
 
 describe('session cookies', () => {
@@ -57,19 +51,17 @@ describe('session cookies', () => {
     [{ COOKIE_SAME_SITE: 'strict' }, '', 'HttpOnly; SameSite=Strict'],
     [{ COOKIE_SECURE: 'false', NODE_ENV: 'production' }, '', 'Secure; HttpOnly; SameSite=Lax'],
     [{ COOKIE_PREFIX: '__Host-', COOKIE_SECURE: 'true' }, '__Host-', 'Secure; HttpOnly; SameSite=Lax'],
-    [{ ...PREFIXED, ...SEALED }, '__Host-Http-', 'Secure; HttpOnly; SameSite=Lax'],
+    [SEALED_WITH_PREFIX, '__Host-Http-', 'Secure; HttpOnly; SameSite=Lax'],
   ])('have these attributes with %j', async (environment, prefix, attributes) => {
-    const lines = (values: Jar, accessSeconds: number, refreshSeconds: number) => [
+    const lines = (values: string[], accessSeconds: number, refreshSeconds: number) => [
       `${prefix}${ACCESS}=${values[0]}; Path=/; Max-Age=${accessSeconds}; ${attributes}`,
       `${prefix}${REFRESH}=${values[1]}; Path=/; Max-Age=${refreshSeconds}; ${attributes}`,
     ];
     const set = (await written(environment, PAIR)).map((line) => line.replace(/ey[\w.-]{50,}/, 'SEALED'));
-    const isSealed = 'COOKIE_KEYS' in environment;
-    const values: Jar = isSealed ? ['SEALED', 'SEALED'] : ['the-access-token', 'the-refresh-token'];
+    const values = 'COOKIE_KEYS' in environment ? ['SEALED', 'SEALED'] : Object.values(TOKENS);
     expect(set).toEqual(lines(values, 600, REFRESH_SECONDS));
     expect(await written(environment)).toEqual(lines(['', ''], 0, 0));
-    const jar = header(await store(environment), prefix);
-    expect(await read(jar, environment)).toEqual({ ...NOTHING, ...TOKENS });
+    expect(await read(await stored(environment), environment)).toEqual({ ...NOTHING, ...TOKENS });
   });
 
   it.each<[what: string, environment: Environment, name: keyof typeof TOKENS, token: string]>([
@@ -82,8 +74,8 @@ describe('session cookies', () => {
     const length = (name === 'accessToken' ? access : refresh).indexOf(';') - 1;
     expect(length).toBeWithin(environment === SEALED ? 3900 : 4096, 4097);
     const longer = token + token.slice(0, environment === SEALED ? 150 : 1);
-    const stored = written(environment, { ...PAIR, [name]: longer });
-    await expect(stored).rejects.toMatchObject({ key: 'tokensTooLarge', status: 502 });
+    const refused = written(environment, { ...PAIR, [name]: longer });
+    await expect(refused).rejects.toMatchObject({ key: 'tokensTooLarge', status: 502 });
   });
 });
 
@@ -95,7 +87,7 @@ describe('a token in a plain cookie', () => {
     'comes back as it was stored: %s',
     async (token) => {
       const pair = { accessToken: token, refreshToken: `r${token}` };
-      expect(await read(header(await store({}, pair)))).toEqual({ ...NOTHING, ...pair });
+      expect(await read(await stored({}, pair))).toEqual({ ...NOTHING, ...pair });
     },
   );
 
@@ -141,10 +133,10 @@ describe('a token in a plain cookie', () => {
     const environment = prefix ? { COOKIE_PREFIX: prefix, COOKIE_SECURE: 'true' } : {};
     const prefixes = ['', '__host-', '__Host-', '__Host-Http-', '__Secure-', '__Http-'];
     const others = prefixes.filter((other) => other !== prefix);
-    const tossed = others.map((other) => header(['tossed', 'tossed'], other)).join('; ');
+    const tossed = others.map((other) => `${other}${ACCESS}=tossed; ${other}${REFRESH}=tossed`).join('; ');
     expect(await read(tossed, environment)).toEqual(NOTHING);
-    const beside = await read(`${tossed}; ${header(['a1', 'r1'], prefix)}; ${tossed}`, environment);
-    expect(beside).toEqual({ ...NOTHING, accessToken: 'a1', refreshToken: 'r1' });
+    const beside = await read(`${tossed}; ${await stored(environment)}; ${tossed}`, environment);
+    expect(beside).toEqual({ ...NOTHING, ...TOKENS });
   });
 });
 
@@ -152,30 +144,28 @@ describe('sealed cookies', () => {
   afterEach(() => void setSystemTime());
 
   /** Values with another protected header, without the key. */
-  function forge(jar: Jar, change: object): Jar {
-    const [access = '', refresh = ''] = jar.map((sealed) => {
-      const changed = JSON.stringify({ ...decodeProtectedHeader(sealed), ...change });
-      return sealed.replace(/^[^.]+/, Buffer.from(changed).toString('base64url'));
+  const forge = (jar: string, change: object) =>
+    jar.replace(/(?<==)[^.;]+/g, (head) => {
+      const changed = JSON.stringify({ ...JSON.parse(Buffer.from(head, 'base64url').toString()), ...change });
+      return Buffer.from(changed).toString('base64url');
     });
-    return [access, refresh];
-  }
 
   it('count as absent when a single character was changed', async () => {
-    const [access] = await store(SEALED);
-    for (let at = 0; at < access.length; at += 3) {
+    const [access = ''] = (await stored(SEALED)).split('; ');
+    for (let at = `${ACCESS}=`.length; at < access.length; at += 3) {
       const changed = access.slice(0, at) + (access[at] === 'A' ? 'Q' : 'A') + access.slice(at + 1);
-      const { accessToken, unreadable } = await read(`${ACCESS}=${changed}`, SEALED);
+      const { accessToken, unreadable } = await read(changed, SEALED);
       expect([accessToken, unreadable], String(at)).toEqual([undefined, [ACCESS]]);
     }
   });
 
-  it.each<[what: string, environment: Environment, change: (jar: Jar) => Jar | Promise<Jar>]>([
-    ['swapped', SEALED, ([access, refresh]) => [refresh, access]],
-    ['nonsense', SEALED, () => ['nonsense', 'eyJ.a.b.c.d']],
-    ['sealed with a key that is not listed', SEALED, () => store(OF_OLDER)],
-    ['sealed so, where plain ones are accepted', PLAIN_TOO, () => store(OF_OLDER)],
-    ['plain', SEALED, () => store({})],
-    ['sealed for another name', SEALED, () => store({ ...SEALED, ...PREFIXED })],
+  it.each<[what: string, environment: Environment, change: (jar: string) => string | Promise<string>]>([
+    ['swapped', SEALED, (jar) => jar.replace(/access(.*)refresh/, 'refresh$1access')],
+    ['nonsense', SEALED, () => `${ACCESS}=nonsense; ${REFRESH}=eyJ.a.b.c.d`],
+    ['sealed with a key that is not listed', SEALED, () => stored(OF_OLDER)],
+    ['sealed so, where plain ones are accepted', PLAIN_TOO, () => stored(OF_OLDER)],
+    ['plain', SEALED, () => stored({})],
+    ['sealed for another name', SEALED_WITH_PREFIX, (jar) => jar.replaceAll('svc', '__Host-Http-svc')],
     ['changed to another algorithm', SEALED, (jar) => forge(jar, { alg: 'A256KW' })],
     ['changed to no algorithm', SEALED, (jar) => forge(jar, { alg: 'none' })],
     ['changed to another encryption', SEALED, (jar) => forge(jar, { enc: 'A128GCM' })],
@@ -183,7 +173,7 @@ describe('sealed cookies', () => {
     ['changed to have critical extensions', SEALED, (jar) => forge(jar, { crit: ['x'], x: 1 })],
     ['changed to last longer', SEALED, (jar) => forge(jar, { exp: 9e9 })],
   ])('count as absent when they are %s', async (_, environment, change) => {
-    const found = await read(header(await change(await store(SEALED))), environment);
+    const found = await read(await change(await stored(SEALED)), environment);
     expect(found).toEqual({ ...NOTHING, unreadable: [ACCESS, REFRESH] });
   });
 
@@ -197,11 +187,11 @@ describe('sealed cookies', () => {
     ['a text instead of a time', 'token', { exp: '9999999999' }, false],
     ['no time', 'token', { exp: undefined }, false],
   ])('are opened, one by one, by what they hold: %s', async (_, text, change, opens) => {
-    const [access, refresh] = await store(SEALED);
-    const { typ, kid, exp, cookie } = decodeProtectedHeader(access);
+    const [access = '', refresh] = (await stored(SEALED)).split('; ');
+    const { typ, kid, exp, cookie } = decodeProtectedHeader(access.replace(`${ACCESS}=`, ''));
     const own = { typ: String(typ), kid: String(kid), exp: Number(exp), cookie: String(cookie) };
-    const jar = header([await seal(text, KEY, { ...own, ...change }), refresh]);
-    const { accessToken, refreshToken, unreadable } = await read(jar, SEALED);
+    const value = await seal(text, KEY, { ...own, ...change });
+    const { accessToken, refreshToken, unreadable } = await read(`${ACCESS}=${value}; ${refresh}`, SEALED);
     expect([accessToken, refreshToken]).toEqual([opens ? text : undefined, TOKENS.refreshToken]);
     expect(unreadable).toEqual(opens ? [] : [ACCESS]);
   });
@@ -209,7 +199,7 @@ describe('sealed cookies', () => {
   it('expire with their Max-Age, however long the browser keeps them', async () => {
     const start = 1_700_000_000_000;
     setSystemTime(start);
-    const jar = header(await store(SEALED));
+    const jar = await stored(SEALED);
     for (const [seconds, unreadable] of [
       [599, []],
       [600, [ACCESS]],
@@ -222,15 +212,16 @@ describe('sealed cookies', () => {
   });
 
   it('open with every listed key, and are sealed with the first, so that a rotation signs nobody out', async () => {
-    expect(await read(header(await store(OF_OLDER)), ROTATED)).toEqual({ ...NOTHING, ...TOKENS });
-    expect(await read(header(await store(ROTATED)), SEALED)).toEqual({ ...NOTHING, ...TOKENS });
+    expect(await read(await stored(OF_OLDER), ROTATED)).toEqual({ ...NOTHING, ...TOKENS });
+    expect(await read(await stored(ROTATED), SEALED)).toEqual({ ...NOTHING, ...TOKENS });
   });
 
   it('hide their tokens, and take over plain ones with COOKIE_KEYS_ACCEPT_PLAIN, also JWEs of the upstream', async () => {
     const jwe = await seal('x', KEY, { kid: 'of-the-upstream' });
-    const found = await read(header([jwe, 'refresh-1']), PLAIN_TOO);
+    const found = await read(`${ACCESS}=${jwe}; ${REFRESH}=refresh-1`, PLAIN_TOO);
     expect(found).toEqual({ ...NOTHING, accessToken: jwe, refreshToken: 'refresh-1' });
-    for (const value of [...(await store(SEALED)), ...(await store(PLAIN_TOO))]) {
+    for (const line of [...(await written(SEALED, PAIR)), ...(await written(PLAIN_TOO, PAIR))]) {
+      const { value } = Bun.Cookie.parse(line);
       expect(value).toMatch(/^[\w-]+\.\.[\w-]+\.[\w-]+\.[\w-]+$/);
       const parts = value.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'));
       expect(parts.join()).not.toContain('token');

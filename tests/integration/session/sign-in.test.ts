@@ -22,10 +22,13 @@ function formSent({ upstream }: World, call = TOKEN) {
 }
 
 describe('POST /api/auth/idp', () => {
+  /** As short as it may be. */
+  const SHORT = { code: 'c', code_verifier: 'v'.repeat(43) };
+
   it('sets both session cookies; the tokens are nowhere else, and nothing else of the browser is sent on', async () => {
     const foreign = 'from-the-browser';
     const names = ['access_token', 'client_id', 'redirect_uri', 'grant_type'];
-    const grant = { ...GRANT, ...Object.fromEntries(names.map((name) => [name, foreign])) };
+    const grant = { ...SHORT, ...Object.fromEntries(names.map((name) => [name, foreign])) };
     const headers = { authorization: `Bearer ${foreign}` };
     const response = await signIn(world, grant, { cookie: `${SIGNED_IN}; ${SIGNED_IN}`, headers });
     expect(response.status).toBe(200);
@@ -39,7 +42,7 @@ describe('POST /api/auth/idp', () => {
     response.headers.delete('set-cookie');
     expect(JSON.stringify([...response.headers])).not.toMatch(/access-1|refresh-1|identity-1/);
     const form =
-      `grant_type=authorization_code&code=code-1&code_verifier=${GRANT.code_verifier}&client_id=studio` +
+      `grant_type=authorization_code&code=c&code_verifier=${SHORT.code_verifier}&client_id=studio` +
       '&redirect_uri=http%3A%2F%2Fstudio.test%2Fcallback';
     const sent = world.upstream.received.map((each) => [
       each.target,
@@ -58,7 +61,8 @@ describe('POST /api/auth/idp', () => {
   });
 
   it('sends what it got and its settings unchanged, to IDP_URL and in UPSTREAM_SIGN_IN_FIELD', async () => {
-    const grant = { code: ' 4/0A+b&c=d%20é"\u{1f3b5}', code_verifier: `${GRANT.code_verifier}~._-+ ` };
+    const code = ' 4/0A+b&c=d%20é"\u{1f3b5}'.padEnd(4096, 'c');
+    const grant = { code, code_verifier: '~._-+ '.padEnd(4096, 'v') };
     const token = '{"a":1}|100%\\u002b';
     const redirectUri = 'https://studio.test/callback?next=%2Fmusic&x=1';
     await using provider = startWorld();
@@ -101,15 +105,6 @@ describe('POST /api/auth/idp', () => {
       await expectRefused(await world.request('/api/auth/idp', { method: 'POST', headers, body }), 400, key);
     }
     expect([world.upstream.calls, world.log]).toEqual([[], []]);
-  });
-
-  it.each([
-    [1, 43],
-    [4096, 4096],
-  ])('accepts a code of %i and a verifier of %i characters', async (codeLength, verifierLength) => {
-    const grant = { code: 'c'.repeat(codeLength), code_verifier: 'v'.repeat(verifierLength) };
-    expect((await signIn(world, grant)).status).toBe(200);
-    expect(formSent(world)).toMatchObject(grant);
   });
 });
 
