@@ -49,6 +49,11 @@ describe('IDP_CLIENT_KEY', () => {
     expect(await algorithmOf(jwk)).toEqual({ name: 'Ed25519' });
   });
 
+  it('is imported once', async () => {
+    const read = clientKey(PAIR.privateJwk);
+    expect((await read.imported()).key).toBe((await read.imported()).key);
+  });
+
   const shortKey = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
   it.each([
     ['is no key at all', 'secret'],
