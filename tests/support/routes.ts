@@ -14,7 +14,6 @@ export interface RouteCase {
   readonly deadline: string;
   readonly late: string;
   readonly unreachable: string;
-  readonly invalid: string;
 }
 
 export const TRACK = { model: 'music-1', prompt: 'a calm taarab tune', music_length_ms: 30_000 };
@@ -26,7 +25,6 @@ const OF_THE_UPSTREAM = {
   credentials: 'Bearer access-1',
   late: messages.en.upstreamTimeout,
   unreachable: messages.en.upstreamUnreachable,
-  invalid: messages.en.upstreamInvalid,
 } as const;
 const READ = { ...OF_THE_UPSTREAM, options: { cookie: ACCESS_ONLY }, deadline: 'TIMEOUT_READ_MS' };
 const STREAM = { ...OF_THE_UPSTREAM, deadline: 'TIMEOUT_STREAM_MS' };
@@ -40,7 +38,6 @@ export const SIGN_IN_ROUTE: RouteCase = {
   deadline: 'TIMEOUT_SIGN_IN_MS',
   late: messages.en.identityProviderTimeout,
   unreachable: messages.en.identityProviderUnreachable,
-  invalid: messages.en.identityProviderInvalid,
 };
 export const GENERATE: RouteCase = {
   ...STREAM,

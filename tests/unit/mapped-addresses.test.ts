@@ -6,59 +6,48 @@ const MAPPING = {
   upstreamUrl: 'http://upstream.test/base',
   gatewayPath: '/api/upstream',
 };
+const OTHER_HOSTS = [
+  'https://cdn.test/base/v1/x?y=a%2Bb',
+  'http://upstream.test.evil.test/base/v1/x',
+  '//cdn.test/a',
+];
+const NOT_SERVED = `/base/v2/elsewhere /base/v1 /base/v1x/elsewhere /base /v1/elsewhere /base/v1/../v2/elsewhere
+  /base/v1/%2e%2e/v2/elsewhere ../../elsewhere //upstream.test/admin https://upstream.test/base/v1/x
+  http://user:secret@upstream.test/base/v1/elsewhere http://[not-an-address/`;
 
 describe('mapAddress()', () => {
   it.each([
     ['http://upstream.test/base/v1/elsewhere?a=b#c', '/api/upstream/v1/elsewhere?a=b#c'],
     ['http://UPSTREAM.test:80/base/v1/x', '/api/upstream/v1/x'],
-    ['/base/v1/', '/api/upstream/v1/'],
-    ['elsewhere.sw.json', '/api/upstream/v1/dir/elsewhere.sw.json'],
-    ['../elsewhere', '/api/upstream/v1/elsewhere'],
+    ['../elsewhere.sw.json', '/api/upstream/v1/elsewhere.sw.json'],
     ['?page=2', '/api/upstream/v1/dir/start?page=2'],
     ['/base/v2/../v1/elsewhere', '/api/upstream/v1/elsewhere'],
-    // Other hosts are kept.
-    ['https://cdn.test/base/v1/track?signature=a%2Bb', 'https://cdn.test/base/v1/track?signature=a%2Bb'],
-    ['http://upstream.test.evil.test/base/v1/x', 'http://upstream.test.evil.test/base/v1/x'],
-    ['//cdn.test/a', '//cdn.test/a'],
-  ])('maps %s to %s', (address, expected) => {
+    ...OTHER_HOSTS.map((address) => [address, address]),
+  ])('maps %s to %s', (address = '', expected = '') => {
     expect(mapAddress(address, MAPPING)).toBe(expected);
   });
 
-  it.each([
-    ...[
-      '/base/v2/elsewhere',
-      '/base/admin',
-      '/base/v1',
-      '/base/v1x/elsewhere',
-      '/base',
-      '/v1/elsewhere',
-      '/admin',
-    ],
-    ...[
-      '/base/v1/../v2/elsewhere',
-      '/base/v1/%2e%2e/v2/elsewhere',
-      '../../elsewhere',
-      '//upstream.test/admin',
-    ],
-    ...['http://user:secret@upstream.test/base/v1/elsewhere', 'https://upstream.test/base/v1/x'],
-    'http://[not-an-address/',
-  ])('drops %s, which the gateway does not serve', (address) => {
+  it.each(NOT_SERVED.split(/\s+/))('drops %s, which the gateway does not serve', (address) => {
     expect(mapAddress(address, MAPPING)).toBeUndefined();
   });
 });
 
 describe('mapLinks()', () => {
+  const [X, Y] = ['</api/upstream/v1/x>', '</api/upstream/v1/y>'];
+
   it.each([
     ['<?page=2>; rel=next', '</api/upstream/v1/dir/start?page=2>; rel=next'],
     [
-      '</base/v1/a,b;c>; title="a, b; <c> \\" d", </base/v1/x>',
-      '</api/upstream/v1/a,b;c>; title="a, b; <c> \\" d", </api/upstream/v1/x>',
+      '</base/v1/x,;>; title="a, b; <c> \\" d", </base/v1/y>',
+      `</api/upstream/v1/x,;>; title="a, b; <c> \\" d", ${Y}`,
     ],
-    ['</base/v1/x>; title="\\\\", </base/v1/y>', '</api/upstream/v1/x>; title="\\\\", </api/upstream/v1/y>'],
-    ['</base/v1/x> ; rel = "next" ; flag ; ;', '</api/upstream/v1/x> ; rel = "next" ; flag ; ;'],
-    ["</base/v1/x>; title*=UTF-8''a%20b; type=a/b", "</api/upstream/v1/x>; title*=UTF-8''a%20b; type=a/b"],
-    [',\t, </base/v1/x>,, ,</base/v1/y>; a=b ,, ', '</api/upstream/v1/x>, </api/upstream/v1/y>; a=b '],
+    ['</base/v1/x>; title="\\\\", </base/v1/y>', `${X}; title="\\\\", ${Y}`],
+    ['</base/v1/x> ; rel = "next" ; flag ; ;', `${X} ; rel = "next" ; flag ; ;`],
+    ["</base/v1/x>; title*=UTF-8''a%20b; type=a/b", `${X}; title*=UTF-8''a%20b; type=a/b`],
+    [',\t, </base/v1/x>,, ,</base/v1/y>; a=b ,, ', `${X}, ${Y}; a=b `],
     ['<mailto:a@docs.test>; rel=author', '<mailto:a@docs.test>; rel=author'],
+    // The start of a link in a title counts as a link, and what is left of the title is dropped.
+    ['</base/v1/x>, <z>; title="a, <http://upstream.test/base/v1/b>; c", </base/v1/y>', `${X}, ${Y}`],
   ])('maps the targets of %s', (header, expected) => {
     expect(mapLinks(header, MAPPING)).toBe(expected);
   });
@@ -66,11 +55,8 @@ describe('mapLinks()', () => {
   it.each([
     '</admin>; rel=up',
     // These would reveal the upstream's address.
-    ...['<x>; rel=http://upstream.test/next', '<http://docs.test/>; rel="next http://upstream.test/next"'],
-    ...[
-      '<http://docs.test/>; a="HTTP://UPSTREAM.test/b"',
-      '<http://docs.test/>; a="http:/\\/upstr\\eam.test/"',
-    ],
+    ...['<x>; rel=http://upstream.test/next', '<http://docs.test/>; a="b HTTP://UPSTREAM.test/c"'],
+    '<http://docs.test/>; a="http:/\\/upstr\\eam.test/"',
     // These cannot be parsed.
     ...[
       '<http://[not-an-address/>',
@@ -84,21 +70,12 @@ describe('mapLinks()', () => {
     ...['<x>, http://upstream.test/base/v1/y; rel=next', '<x>, rel=next', '<x>, "<x>"'],
   ])('drops the link %s, and keeps the others', (header) => {
     expect(mapLinks(header, MAPPING)).toBeUndefined();
-    expect(mapLinks(`<x>, ${header}, <y>`, MAPPING)).toBe(
-      '</api/upstream/v1/dir/x>, </api/upstream/v1/dir/y>',
-    );
+    expect(mapLinks(`</base/v1/x>, ${header}, </base/v1/y>`, MAPPING)).toBe(`${X}, ${Y}`);
   });
 
-  it.each(['', ',', 'http://upstream.test/base/v1/x; rel=next', 'rel=next', '"', '"<x>"'])(
-    'drops a header without a link: %j',
-    (header) => {
-      expect(mapLinks(header, MAPPING)).toBeUndefined();
-    },
-  );
-
-  it('takes the start of a link in a title for a link, and drops what is left of the title', () => {
-    const header = '<x>, <y>; title="a, <http://upstream.test/base/v1/b>; c", <z>';
-    expect(mapLinks(header, MAPPING)).toBe('</api/upstream/v1/dir/x>, </api/upstream/v1/dir/z>');
+  it('drops a header without a link', () => {
+    for (const header of ['', ',', 'http://upstream.test/base/v1/x; rel=next', '"', '"<x>"'])
+      expect(mapLinks(header, MAPPING), header).toBeUndefined();
   });
 
   it('maps the first 50 links, and none of a header of more than 16 KB', () => {
@@ -109,13 +86,9 @@ describe('mapLinks()', () => {
   });
 
   // A pattern that can match in two ways would take minutes.
-  it.each(['<', '"', '\\"', ';', ' ', ',', '; ', '<a>,', '="', '<>;', ';a="'])(
-    'judges 16 KB of %j at once',
-    (piece) => {
-      for (const start of ['', '<a>', '<a>; title="']) {
+  it('judges 16 KB at once', () => {
+    for (const piece of ['<', '"', '\\"', ';', ' ', ',', '; ', '<a>,', '="', '<>;', ';a="'])
+      for (const start of ['', '<a>', '<a>; title="'])
         mapLinks(start + piece.repeat(16_000 / piece.length), MAPPING);
-      }
-    },
-    20_000,
-  );
+  }, 20_000);
 });

@@ -37,37 +37,21 @@ describe('parseTarget()', () => {
   });
 
   it.each([
-    ...['http://upstream.test', 'https://upstream.test:8443', 'http://upstream.test/Base'],
-    ...['http://upstream.test/two/parts', 'http://upstream.test/a%20b', 'http://[::1]:8080/base'],
+    ...['http://upstream.test', 'https://upstream.test:8443', 'http://upstream.test/two/Parts'],
+    ...['http://upstream.test/a%20b', 'http://[::1]:8080/base'],
   ])('puts the path behind the base address %s, and never makes another host of it', (upstreamUrl) => {
     expect(parse('/v1/me?a=b', upstreamUrl)?.url).toBe(new URL(`${upstreamUrl}/v1/me?a=b`).href);
     for (const path of Object.values(REFUSED_PATHS).flat()) {
       // The default port does not make another host.
-      if (path === ':80/v1/me') continue;
-      expect([path, parse(path, upstreamUrl)]).toEqual([path, undefined]);
-    }
-  });
-
-  it('finds the path behind any host', () => {
-    for (const base of [
-      'http://x',
-      'http://a.b.c.gateway.test:8080',
-      'http://[::1]:4175',
-      'https://g.test',
-    ]) {
-      const target = parseTarget({ method: 'GET', url: `${base}/api/upstream/v1/me` }, UPSTREAM);
-      expect(target?.url).toBe(`${UPSTREAM}/v1/me`);
+      if (path !== ':80/v1/me') expect([path, parse(path, upstreamUrl)]).toEqual([path, undefined]);
     }
   });
 
   // A quadratic pattern would take minutes.
-  it.each(['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])(
-    'judges 400 KB of "%s" in linear time',
-    (piece) => {
+  it('judges 400 KB in linear time', () => {
+    for (const piece of ['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])
       parse(`/v1/${piece.repeat(400_000 / piece.length)}x`);
-    },
-    20_000,
-  );
+  }, 20_000);
 });
 
 const FRAGMENTS = [
@@ -120,21 +104,19 @@ function breach(url: string): string | undefined {
   return undefined;
 }
 
-describe('a random target', () => {
-  it('never leaves the base and /v1/', () => {
-    let taken = 0;
-    const start = fc.constantFrom(...Array.from({ length: 9 }, () => '/v1/'), '');
-    const rest = fc.array(fc.constantFrom(...FRAGMENTS), { minLength: 1, maxLength: 6, size: 'max' });
-    fc.assert(
-      fc.property(start, rest, (prefix, fragments) => {
-        const target = parse(prefix + fragments.join(''));
-        if (!target) return;
-        taken++;
-        expect([target.url, breach(target.url)]).toEqual([target.url, undefined]);
-      }),
-      { numRuns: 20_000, seed: 24 },
-    );
-    // Refusing everything would pass as well.
-    expect(taken).toBeGreaterThan(1000);
-  });
+it('a random target never leaves the base and /v1/', () => {
+  let taken = 0;
+  const start = fc.constantFrom(...Array.from({ length: 9 }, () => '/v1/'), '');
+  const rest = fc.array(fc.constantFrom(...FRAGMENTS), { minLength: 1, maxLength: 6, size: 'max' });
+  fc.assert(
+    fc.property(start, rest, (prefix, fragments) => {
+      const target = parse(prefix + fragments.join(''));
+      if (!target) return;
+      taken++;
+      expect([target.url, breach(target.url)]).toEqual([target.url, undefined]);
+    }),
+    { numRuns: 20_000, seed: 24 },
+  );
+  // Refusing everything would pass as well.
+  expect(taken).toBeGreaterThan(1000);
 });

@@ -5,122 +5,102 @@ import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { parseFields, readFields } from '../../src/gateway/http/request-fields.ts';
 import { GenerationRequest } from '../../src/gateway/routes/schemas.ts';
 
-const FORM = 'application/x-www-form-urlencoded';
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
 const MB = 1024 * 1024;
 
-const parseJson = (json: string | Buffer) => parseFields('application/json', Buffer.from(json));
-const parseForm = (form: string | Buffer) => parseFields(FORM, Buffer.from(form));
-
-function refusal(parse: () => unknown): unknown {
+/** The parsed body, or why it is refused with 400. */
+function parse(body: string | Buffer, type = JSON_TYPE): unknown {
   try {
-    parse();
+    return parseFields(type, Buffer.from(body));
   } catch (error) {
-    if (error instanceof GatewayError) return error.status === 400 ? error.key : error.status;
+    if (error instanceof GatewayError && error.status === 400) return error.key;
     throw error;
   }
-  return 'none';
 }
 
-const nested = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels);
+const nested = (levels: number, open = '[', close = ']') => open.repeat(levels) + close.repeat(levels);
 const listOf = (count: number, value: string) => `[${Array.from({ length: count }, () => value).join()}]`;
 
 describe('JSON', () => {
   it.each([
-    ['64 levels of lists', nested(64, '[', ']')],
+    ['64 levels of lists twice', `[${nested(63)},${nested(63)}]`],
     ['64 levels of objects', `${'{"a":'.repeat(63)}{}${'}'.repeat(63)}`],
-    ['64 levels twice', `[${nested(63, '[', ']')},${nested(63, '[', ']')}]`],
     ['1,000 braces and brackets', listOf(999, '{}')],
     ['1,000 commas', listOf(1001, '1')],
-    ['brackets and commas in a string, behind escapes', JSON.stringify({ a: '"[{,"\\'.repeat(5000) })],
-    ['an escaped backslash and a quote before brackets', JSON.stringify({ a: `\\"${'['.repeat(2000)}` })],
+    ['brackets and commas in strings, behind escapes', JSON.stringify({ '"[{,\\': '"[{,"\\'.repeat(5000) })],
     ['a quote as \\u0022 before brackets', `{"a":"\\u0022${'['.repeat(2000)}"}`],
-    ['brackets in a name', JSON.stringify({ [',['.repeat(2000)]: 1 })],
     ['code units like quotes and brackets', JSON.stringify({ a: '\u0122\u015b\u017b\u012c🎵'.repeat(5000) })],
   ])('is parsed with %s', (_, json) => {
-    expect(parseJson(json)).toEqual(JSON.parse(json));
-    expect(parseJson(`\ufeff${json}`)).toEqual(JSON.parse(json));
+    expect(parse(json)).toEqual(JSON.parse(json));
+    expect(parse(`\ufeff${json}`)).toEqual(JSON.parse(json));
   });
 
   it.each([
-    ...['"', '"[', '"\\', '"\\"', '{"a":"', '[', '{', ']', `"${'['.repeat(2000)}`, '\\"[', '', '  \n'],
-    ...['{"a":NaN}', '{"a":-Infinity}', '{"a":1,}', "{'a':1}", '/* c */ {}', '{"a":"\u0000"}', '{}{}', 'a=b'],
-    ...[Buffer.from('{"\xff":1}', 'latin1'), Buffer.from('{"a":1}', 'utf16le')],
+    ...String.raw`" "[ "\ "\" {"a":" [ { ] \"[ {}{} a=b {"a":NaN} {"a":1,} {'a':1} /**/{}`.split(' '),
+    ...['', '  \n', `"${'['.repeat(2000)}`, '{"a":"\u0000"}', Buffer.from('{"\xff":1}', 'latin1')],
   ])('is refused when it is malformed: %j', (json) => {
-    expect(refusal(() => parseJson(json))).toBe('bodyMalformed');
+    expect(parse(json)).toBe('bodyMalformed');
   });
 
   it.each([
-    ['65 levels of lists', nested(65, '[', ']')],
-    ['65 levels of both', nested(33, '[{"a":', '}]')],
-    ['65 levels that do not end', '['.repeat(65)],
+    ['65 levels of lists', nested(65)],
+    ['65 levels of both, which do not end', '[{"a":'.repeat(33)],
     ['1,001 brackets', listOf(1000, '[]')],
     ['1,001 braces', listOf(1000, '{}')],
-    ['1,001 commas', listOf(1002, '1')],
+    ['1,001 commas of a list', listOf(1002, '1')],
     ['1,001 commas of an object', `{${Array.from({ length: 1002 }, (_, index) => `"${index}":1`).join()}}`],
-    ['65 levels after a string that ends with a backslash', `["\\\\",${nested(64, '[', ']')}]`],
-    ['65 levels after a string that ends with a quote', `["\\"",${nested(64, '[', ']')}]`],
+    ['65 levels after strings that end with a backslash and with a quote', `["\\\\","\\"",${nested(64)}]`],
     ['1,001 commas between strings of commas', listOf(1002, '","')],
-    ['65 levels after a character of four bytes', `["🎵",${nested(64, '[', ']')}]`],
+    ['65 levels after a character of four bytes', `["🎵",${nested(64)}]`],
   ])('is refused before it is parsed with %s', (_, json) => {
-    expect(refusal(() => parseJson(json))).toBe('bodyTooComplex');
+    expect(parse(json)).toBe('bodyTooComplex');
   });
 });
 
-describe('a form', () => {
+it('a form may have 1,000 fields, in UTF-8, with brackets and commas as it likes', () => {
   const fields = (count: number) => Array.from({ length: count }, (_, index) => `f${index}=1`).join('&');
-
-  it('may have 1,000 fields, and brackets and commas as it likes', () => {
-    expect(Object.keys(Object(parseForm(fields(1000))))).toHaveLength(1000);
-    expect(parseForm(`a=${'[,'.repeat(5000)}&b=+%26%C3%A9%zz`)).toEqual({
-      a: '[,'.repeat(5000),
-      b: ' &é%zz',
-    });
-  });
-
-  it('is refused with more fields, and when it is not UTF-8', () => {
-    expect(refusal(() => parseForm(fields(1001)))).toBe('bodyTooComplex');
-    expect(refusal(() => parseForm(Buffer.from('code=\xe9', 'latin1')))).toBe('requestInvalid');
-  });
+  const a = '[,'.repeat(5000);
+  expect(parse(`a=${a}&b=+%26%C3%A9%zz`, FORM_TYPE)).toEqual({ a, b: ' &é%zz' });
+  expect(Object.keys(Object(parse(fields(1000), FORM_TYPE)))).toHaveLength(1000);
+  expect(parse(fields(1001), FORM_TYPE)).toBe('bodyTooComplex');
+  expect(parse(Buffer.from('code=\xe9', 'latin1'), FORM_TYPE)).toBe('requestInvalid');
 });
 
 // A quadratic parser would take hours.
-it.each<[type: 'JSON' | 'form', start: string, piece: string, end: string, outcome: string]>([
-  ['JSON', '', '{"__proto__":', '', 'bodyTooComplex'],
-  ['JSON', '{', '"a":1,', '"a":1}', 'bodyTooComplex'],
-  ['JSON', '[', '""', ']', 'bodyMalformed'],
-  ['JSON', '{"a"', ':', '', 'bodyMalformed'],
-  ['JSON', '{"a":"', '\\"', '', 'bodyMalformed'],
-  ['JSON', '{"a":"', '\\ud83c\\udfb5', '"}', 'none'],
-  ['JSON', '{"a":1.', '9', '}', 'none'],
-  ['JSON', '', ' ', '{}', 'none'],
-  ['form', '', 'a=b&', '', 'bodyTooComplex'],
-  ['form', 'a=', '%F0%9F%8E%B5', '', 'none'],
-  ['form', 'a=', '%zz', '', 'none'],
-  ['form', 'a=', '+', '', 'none'],
+it.each<[type: string, start: string, piece: string, end: string]>([
+  [JSON_TYPE, '', '{"__proto__":', ''],
+  [JSON_TYPE, '[', '""', ']'],
+  [JSON_TYPE, '{"a":"', '\\"', ''],
+  [JSON_TYPE, '{"a":"', '\\ud83c\\udfb5', '"}'],
+  [JSON_TYPE, '{"a":1.', '9', '}'],
+  [JSON_TYPE, '', ' ', '{}'],
+  ...['a=b&', '%F0%9F%8E%B5', '%zz'].map((piece): [string, string, string, string] => [
+    FORM_TYPE,
+    'a=',
+    piece,
+    '',
+  ]),
 ])(
-  '2 MB of %s made to cost time are judged at once: %s%s%s',
-  (type, start, piece, end, outcome) => {
-    const body = start + piece.repeat((2 * MB) / piece.length) + end;
-    expect(refusal(() => (type === 'JSON' ? parseJson(body) : parseForm(body)))).toBe(outcome);
+  '2 MB made to cost time are judged at once: %s %s%s%s',
+  (type, start, piece, end) => {
+    expect(parse(start + piece.repeat((2 * MB) / piece.length) + end, type)).toBeDefined();
   },
   20_000,
 );
 
 describe('readFields()', () => {
-  const read = (body: string, type = 'application/json') => {
-    const request = new Request('http://gateway.test', {
-      method: 'POST',
-      body,
-      headers: { 'content-type': type },
-    });
+  const read = (body: string, type = JSON_TYPE) => {
+    const headers = { 'content-type': type };
+    const request = new Request('http://gateway.test', { method: 'POST', body, headers });
     return readFields(request, new RequestBodies(new Budget(MB)), GenerationRequest);
   };
 
   it.each([
-    ...['application/json; charset=utf-8', 'application/json;charset=UTF-8', 'APPLICATION/JSON'],
-    ...['application/json ; x=y', `${FORM}; charset=UTF-8`],
-  ])('reads %s', async (type) => {
-    const body = type.startsWith(FORM) ? 'model=m' : '{"model":"m"}';
+    ['application/json;charset=UTF-8', '{"model":"m"}'],
+    ['APPLICATION/JSON ; x=y', '{"model":"m"}'],
+    [`${FORM_TYPE}; charset=UTF-8`, 'model=m'],
+  ])('reads %s', async (type, body) => {
     expect(await read(body, type)).toMatchObject({ model: 'm', prompt: undefined });
   });
 
@@ -132,8 +112,8 @@ describe('readFields()', () => {
     expect(await read('{"model":"m"}', type)).toBeNull();
   });
 
-  it.each(['null', 'true', '1', '"text"', '[]', '[{"model":"m"}]'])('finds no fields in %s', async (json) => {
-    expect(await read(json)).toBeNull();
+  it('finds no fields in JSON that is no object', async () => {
+    for (const json of ['null', '1', '"text"', '[{"model":"m"}]']) expect(await read(json)).toBeNull();
   });
 
   it('takes no field from a prototype, and keeps no other field', async () => {

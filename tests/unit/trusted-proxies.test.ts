@@ -27,21 +27,16 @@ it.each([
   expect([...problems, ...warnings]).toEqual([]);
 });
 
-const NO_NETWORK = 'is not an address or a network like 10.0.0.0/8';
 it.each([
   [
-    NO_NETWORK,
-    '10.0.0.0/33 | ::/129 | 10.0.0.0/ | 10.0.0/8 | 10.0.0.1-9 | 010.0.0.1 | * | localhost | [::1]',
+    'is not an address or a network like 10.0.0.0/8',
+    `10.0.0.0/33 ::/129 10.0.0.0/ 10.0.0/8 10.0.0.1-9 010.0.0.1 * localhost [::1] 10.0.0.1:80 fe80::1%eth0
+      ::ffff:10.0.0.0/104 /8 10.0.0.0/8/8 10.0.0.0/-8`,
   ],
-  [
-    NO_NETWORK,
-    '10.0.0.1:80 | fe80::1%eth0 | ::ffff:10.0.0.0/104 | /8 | 10.0.0.0/8/8 | 10.0.0.0/-8 | ::1 ::2',
-  ],
-  ['would trust every client', '0.0.0.0/0 | 10.0.0.1/0 | ::/0'],
+  ['would trust every client', '0.0.0.0/0 10.0.0.1/0 ::/0'],
 ])('TRUSTED_PROXIES %s: %s', (problem, values) => {
-  for (const value of values.split(' | ')) {
+  for (const value of values.split(/\s+/))
     expect(read(`127.0.0.1,${value}`).problems).toEqual([`TRUSTED_PROXIES: "${value}" ${problem}`]);
-  }
 });
 
 it.each(['', 'false'])('TRUSTED_PROXIES without effect is a warning: FORWARD_CLIENT_ADDRESS=%s', (flag) => {

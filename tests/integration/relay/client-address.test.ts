@@ -1,7 +1,6 @@
-import { beforeEach, describe, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { GENERATE, ROUTES, scriptRoutes } from '../../support/routes.ts';
 import { accept, cookies, LOGOUT, ME, pair, REFRESH, reply, TOKEN } from '../../support/session-calls.ts';
-import { sharedWorld } from '../../support/shared-world.ts';
 import { REFRESH_ONLY, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
 
 const CLIENT = '203.0.113.7';
@@ -44,51 +43,31 @@ it.each([
   }
 });
 
-describe('the address of the client', () => {
-  const world = sharedWorld({ ...BEHIND_PROXY, SIGN_OUT_REVOKES: 'true' });
-  beforeEach(() => {
-    world.upstream
-      .on(ME, accept('access-2'))
-      .on(REFRESH, reply(200, pair(2)))
-      .on(LOGOUT, ({ headers }) =>
-        reply(headers.get('authorization') === 'Bearer access-2' ? 200 : 401, {})(),
-      );
-  });
+it('the address of the client is named in every call of a refresh, and of a sign-out that refreshes', async () => {
+  await using world = startWorld({ ...BEHIND_PROXY, SIGN_OUT_REVOKES: 'true' });
+  world.upstream
+    .on(ME, accept('access-2'))
+    .on(LOGOUT, accept('access-2'))
+    .on(REFRESH, reply(200, pair(2)));
+  await world.request('/api/auth/session', { cookie: SIGNED_IN, headers: PROXIED });
+  await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(7), headers: PROXIED });
+  const calls = [ME, REFRESH, ME, LOGOUT, REFRESH, LOGOUT];
+  expect(received(world)).toEqual(calls.map((call) => [call, naming(CLIENT)]));
+});
 
-  it('is named in every call of a refresh, and of a sign-out that refreshes', async () => {
-    await world.request('/api/auth/session', { cookie: SIGNED_IN, headers: PROXIED });
-    await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(7), headers: PROXIED });
-    const calls = [ME, REFRESH, ME, LOGOUT, REFRESH, LOGOUT];
-    expect(received(world)).toEqual(calls.map((call) => [call, naming(CLIENT)]));
-  });
-
-  it('is that of each request, also when they share a refresh', async () => {
-    const addresses = [1, 2, 3].map((last) => `203.0.113.${last}`);
-    const cookie = 'svc_music_access=access-1; svc_music_refresh=refresh-shared';
-    const send = (address: string) =>
-      world.request('/api/auth/session', { cookie, headers: { 'x-forwarded-for': address } });
-    await Promise.all(addresses.map(send));
-    const named = (call: string) =>
-      received(world).flatMap(([name, headers]) => (name === call ? headers['x-forwarded-for'] : []));
-    expect(addresses).toContain(named(REFRESH).join());
-    expect(named(ME).toSorted()).toEqual([...addresses, ...addresses].toSorted());
-  });
-
-  it('is known after the client has disconnected', async () => {
-    const refreshing = Promise.withResolvers<Response>();
-    world.upstream.on(REFRESH, () => refreshing.promise).on('POST /v1/music', () => new Response('track'));
-    const client = new AbortController();
-    const { path, options } = GENERATE;
-    const headers = { ...PROXIED, 'x-request-id': 'left' };
-    const call = { ...options, headers, cookie: REFRESH_ONLY.replace('1', '8'), signal: client.signal };
-    const left = world.request(path, call);
-    await world.upstream.arrived(REFRESH);
-    client.abort();
-    await expect(left).rejects.toThrow();
-    await world.roundTrip();
-    refreshing.resolve(Response.json(pair(9)));
-    expect(await world.line({ requestId: 'left' })).toMatchObject({ clientGone: 'waiting' });
-    const calls = received(world).filter(([name]) => name !== 'GET /v1/round-trip');
-    expect(calls).toEqual([REFRESH, 'POST /v1/music'].map((name) => [name, naming(CLIENT)]));
-  });
+it('the address of the client is known after it has disconnected', async () => {
+  await using world = startWorld(BEHIND_PROXY);
+  const refreshing = Promise.withResolvers<Response>();
+  world.upstream.on(REFRESH, () => refreshing.promise).on('POST /v1/music', () => new Response('track'));
+  const client = new AbortController();
+  const call = { ...GENERATE.options, headers: PROXIED, cookie: REFRESH_ONLY, signal: client.signal };
+  const left = world.request(GENERATE.path, call);
+  await world.upstream.arrived(REFRESH);
+  client.abort();
+  await expect(left).rejects.toThrow();
+  await world.roundTrip();
+  refreshing.resolve(Response.json(pair(9)));
+  expect(await world.line({ route: GENERATE.path })).toMatchObject({ clientGone: 'waiting' });
+  const calls = received(world).filter(([name]) => name !== 'GET /v1/round-trip');
+  expect(calls).toEqual([REFRESH, 'POST /v1/music'].map((name) => [name, naming(CLIENT)]));
 });

@@ -3,16 +3,16 @@ import { createGateway } from '../../../src/gateway/gateway.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { SharedUpstream } from '../../support/rotating-upstream.ts';
-import { BUFFERED, GENERATE, PUBLIC, proxied, type RouteCase, SIGN_IN_ROUTE } from '../../support/routes.ts';
+import { BUFFERED, GENERATE, PUBLIC, proxied, SIGN_IN_ROUTE } from '../../support/routes.ts';
 import { LOGOUT } from '../../support/session-calls.ts';
 import { request, SIGNED_IN, testSettings } from '../../support/world.ts';
 
-const SIGN_OUT: Pick<RouteCase, 'path' | 'options' | 'calls'> = {
+const SIGN_OUT = {
   path: '/api/auth/logout',
   options: { method: 'POST', cookie: SIGNED_IN },
   calls: [LOGOUT],
 };
-
+const ROUTES = [GENERATE, PUBLIC, proxied('GET'), SIGN_IN_ROUTE, ...BUFFERED, SIGN_OUT];
 // Each deadline alone is too short to meet the idle timeout of 60 s, so that the gateway would leave it on. A call with
 // its refresh and its repetition, or with the wait for its first byte, is not.
 const LIMITS = {
@@ -23,17 +23,14 @@ const LIMITS = {
 it("Bun's idle timeout does not cut a client that waits for the upstream, on any route", async () => {
   await using upstream = new SharedUpstream();
   const released = Promise.withResolvers<void>();
-  const routes = [GENERATE, PUBLIC, proxied('GET'), SIGN_IN_ROUTE, ...BUFFERED, SIGN_OUT];
-  const calls = routes.map((route) => route.calls[0] ?? '');
+  const calls = ROUTES.map((route) => route.calls[0] ?? '');
   for (const call of calls) upstream.on(call, () => released.promise.then(() => new Response('body')));
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
-  const gateway = createGateway({
-    settings: testSettings({ ...addresses, ...LIMITS }),
-    logger: recordLog().logger,
-  });
+  const settings = testSettings({ ...addresses, ...LIMITS });
+  const gateway = createGateway({ settings, logger: recordLog().logger });
   gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });
   const port = gateway.server?.port ?? 0;
-  const waiting = routes.map(({ path, options }) => request(`http://127.0.0.1:${port}${path}`, options));
+  const waiting = ROUTES.map(({ path, options }) => request(`http://127.0.0.1:${port}${path}`, options));
   for (const call of calls) await upstream.arrived(call);
 
   // The gateway cuts a connection that began later, once it has been served.
@@ -42,8 +39,8 @@ it("Bun's idle timeout does not cut a client that waits for the upstream, on any
   await idle.closed;
 
   released.resolve();
-  const statuses = (await Promise.all(waiting)).map(({ status }) => status);
   // The identity provider's response has no token.
+  const statuses = (await Promise.all(waiting)).map(({ status }) => status);
   expect(statuses).toEqual([200, 200, 200, 401, 200, 200, 200]);
   await gateway.stop(true);
 });

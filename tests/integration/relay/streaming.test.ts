@@ -1,39 +1,47 @@
 import { expect, it } from 'bun:test';
+import { CALL_BYTES, STREAMED_BODY_BYTES } from '../../../src/gateway/settings/memory.ts';
+import { eventually } from '../../support/eventually.ts';
 import { releasedBody } from '../../support/released-body.ts';
-import { BUFFERED, GENERATE, PROXIED_METHODS, PUBLIC, proxied } from '../../support/routes.ts';
-import { startWorld } from '../../support/world.ts';
+import {
+  BUFFERED,
+  GENERATE,
+  PROXIED_METHODS,
+  PUBLIC,
+  proxied,
+  type RouteCase,
+} from '../../support/routes.ts';
+import { pair, REFRESH } from '../../support/session-calls.ts';
+import { ACCESS_ONLY, REFRESH_ONLY, startWorld, type World } from '../../support/world.ts';
 
 const STREAMS = [GENERATE, proxied('GET'), proxied('POST'), PUBLIC];
+const MUSIC = GENERATE.calls.join();
+
+/** The upstream has sent the first piece, and the client has read it. */
+async function begin(world: World, { path, options, calls }: RouteCase) {
+  const client = new AbortController();
+  const body = releasedBody();
+  world.upstream.on(calls.join(), () => new Response(body.stream));
+  body.release('first');
+  const reader = (await world.request(path, { ...options, signal: client.signal })).body?.getReader();
+  const read = async () => Buffer.from((await reader?.read())?.value ?? '').toString();
+  expect(await read()).toBe('first');
+  return { body, client, read };
+}
 
 // How it breaks off: faults/faulty-upstream.test.ts.
-it.each(STREAMS)(
-  'the body for $name arrives as the upstream produces it',
-  async ({ path, options, calls }) => {
-    await using world = startWorld();
-    const body = releasedBody();
-    world.upstream.on(calls.join(), () => new Response(body.stream));
-    body.release('first');
-    const reader = (await world.request(path, options)).body?.getReader();
-    const readText = async () => Buffer.from((await reader?.read())?.value ?? '').toString();
-    expect(await readText()).toBe('first');
-    body.release('second');
-    body.end();
-    expect(await readText()).toBe('second');
-    expect((await reader?.read())?.done).toBe(true);
-  },
-);
+it.each(STREAMS)('the body for $name arrives as the upstream produces it', async (route) => {
+  await using world = startWorld();
+  const { body, read } = await begin(world, route);
+  body.release('second');
+  body.end();
+  expect([await read(), await read()]).toEqual(['second', '']);
+});
 
-// A generation continues: left-generation.test.ts.
 it.each(STREAMS.slice(1))(
   'the body for $name is cancelled upstream when the client disconnects',
-  async ({ path, options, calls }) => {
+  async (route) => {
     await using world = startWorld();
-    const body = releasedBody();
-    world.upstream.on(calls.join(), () => new Response(body.stream));
-    body.release('first');
-    const client = new AbortController();
-    const response = await world.request(path, { ...options, signal: client.signal });
-    await response.body?.getReader().read();
+    const { body, client } = await begin(world, route);
     client.abort();
     await body.cancelled;
   },
@@ -44,18 +52,89 @@ it.each([...BUFFERED, ...PROXIED_METHODS.map(proxied), PUBLIC])(
   async ({ path, options, calls }) => {
     // The deadline of a read would abort it, too.
     await using world = startWorld({ TIMEOUT_READ_MS: '280000' });
-    const call = calls.join();
     const aborted = Promise.withResolvers<Response>();
-    world.upstream.on(call, ({ signal }) => {
+    world.upstream.on(calls.join(), ({ signal }) => {
       signal.addEventListener('abort', () => aborted.resolve(new Response()));
       return aborted.promise;
     });
     const client = new AbortController();
     const left = world.request(path, { ...options, signal: client.signal });
-    await world.upstream.arrived(call);
+    await world.upstream.arrived(calls.join());
     client.abort();
     await expect(left).rejects.toThrow();
     await aborted.promise;
     expect(world.log).toEqual([]);
   },
 );
+
+/** A track whose first piece is sent at once. */
+function startTrack() {
+  const released = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<'read to its end' | 'cancelled'>();
+  // More than the kernel buffers for a connection: all of it is sent only when somebody reads it.
+  let pieces = 300;
+  const stream = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (pieces === 299) await released.promise;
+      if (pieces-- > 0) return controller.enqueue(new Uint8Array(64 * 1024));
+      controller.close();
+      ended.resolve('read to its end');
+    },
+    cancel: () => ended.resolve('cancelled'),
+  });
+  return { response: new Response(stream), release: () => released.resolve(), ended: ended.promise };
+}
+
+/** Orders a track and disconnects. Once later requests have been served, the gateway has noticed it. */
+async function leave(world: World, cookie: string, whenStreaming: boolean): Promise<void> {
+  const client = new AbortController();
+  const ordered = world.request(GENERATE.path, { ...GENERATE.options, cookie, signal: client.signal });
+  await world.upstream.arrived(MUSIC);
+  if (whenStreaming) await (await ordered).body?.getReader().read();
+  client.abort();
+  await ordered.catch(() => {});
+  for (let request = 0; request < 3; request++) await world.request('/api/health');
+}
+
+it.each([
+  ['streaming', ACCESS_ONLY],
+  ['streaming', REFRESH_ONLY],
+  ['waiting', ACCESS_ONLY],
+  ['waiting', REFRESH_ONLY],
+])(
+  'a generation whose client disconnects while %s is read to its end, and is in flight until then: %s',
+  async (clientGone, cookie) => {
+    const isStreaming = clientGone === 'streaming';
+    await using world = startWorld();
+    const { streams, ledger, perSession } = world.admission;
+    const track = startTrack();
+    const head = Promise.withResolvers<Response>();
+    world.upstream.on(REFRESH, () => Response.json(pair(2))).on(MUSIC, () => head.promise);
+    if (isStreaming) head.resolve(track.response);
+    await leave(world, cookie, isStreaming);
+    head.resolve(track.response);
+    await eventually(() => ledger.inUse >= CALL_BYTES + STREAMED_BODY_BYTES, 'the first byte');
+    expect([streams.inUse, perSession.size]).toEqual([1, 1]);
+    expect(world.lines.filter(({ route }) => route === GENERATE.path)).toEqual([]);
+
+    track.release();
+    expect(await track.ended).toBe('read to its end');
+    const line = await world.line({ route: GENERATE.path });
+    const upstream = expect.arrayContaining([expect.objectContaining({ call: 'music', outcome: 200 })]);
+    expect(line).toMatchObject({ level: 'info', clientGone, upstream });
+    expect(line).not.toContainAnyKeys(['brokenBody', 'cause', 'reason']);
+    await eventually(() => !streams.inUse, 'the end of the generation');
+    // What is left is the record of a refresh.
+    expect([perSession.size, ledger.inUse < CALL_BYTES]).toEqual([0, true]);
+  },
+);
+
+it('a generation whose client has disconnected is cancelled upstream after TIMEOUT_STREAM_MS', async () => {
+  await using world = startWorld({ TIMEOUT_STREAM_MS: '1000' });
+  const track = startTrack();
+  world.upstream.on(MUSIC, () => track.response);
+  await leave(world, ACCESS_ONLY, true);
+  expect(await track.ended).toBe('cancelled');
+  const line = await world.line({ route: GENERATE.path });
+  expect(line).toMatchObject({ level: 'info', clientGone: 'streaming' });
+});

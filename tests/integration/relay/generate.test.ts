@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'bun:test';
+import { messages } from '../../../src/gateway/http/messages.ts';
+import { GENERATE, TRACK } from '../../support/routes.ts';
+import { sharedWorld, startRawWorld } from '../../support/shared-world.ts';
+import { envelopeMessage, type RequestOptions, SIGNED_IN } from '../../support/world.ts';
+
+const MUSIC = 'POST /v1/music';
+const PAYLOAD = { ...TRACK, force_instrumental: false, is_public: false };
+const AUDIO = Uint8Array.from(Bun.gzipSync(new Uint8Array(1024)));
+/** Headers of the upstream that are for nobody else. */
+const DROPPED = {
+  etag: '"1"',
+  'x-upstream': 'node-7',
+  'set-cookie': 'upstream=1',
+  location: '/v1/elsewhere',
+};
+
+const world = sharedWorld();
+
+/** The last keys are written as given; a repeated key counts with its last value. */
+function generate(keys = '', options: RequestOptions = {}, at: Pick<typeof world, 'request'> = world) {
+  const body = `${JSON.stringify(TRACK).slice(0, -1)}${keys && `,${keys}`}}`;
+  const headers = { 'content-type': 'application/json', ...options.headers };
+  const call = { method: 'POST', cookie: SIGNED_IN, body, decompress: false };
+  return at.request(GENERATE.path, { ...call, ...options, headers });
+}
+
+function expectWithout({ headers }: Response, ...names: string[]): void {
+  expect([...Object.keys(DROPPED), ...names].filter((name) => headers.has(name))).toEqual([]);
+}
+
+describe('the call for a generation', () => {
+  const send = async (keys: string, options?: RequestOptions) => {
+    world.upstream.on(MUSIC, () => new Response('audio'));
+    const { status, headers } = await generate(keys, options);
+    expect([status, headers.getSetCookie()]).toEqual([200, []]);
+    const received = world.upstream.last(MUSIC);
+    return { body: JSON.parse(received.body), headers: Object.fromEntries(received.headers) };
+  };
+
+  it('has exactly the five keys, the Idempotency-Key, the access token and nothing of the browser', async () => {
+    const ofTheBrowser = {
+      accept: 'audio/*',
+      'accept-encoding': 'gzip',
+      authorization: 'Bearer of-the-browser',
+    };
+    const { body, headers } = await send('"__proto__":{"is_public":true},"price":0', {
+      cookie: `${SIGNED_IN}; theme=dark`,
+      headers: { ...ofTheBrowser, 'idempotency-key': '"quoted",  caf\xe9' },
+    });
+    expect(body).toStrictEqual(PAYLOAD);
+    expect(headers).toEqual({
+      accept: 'application/json',
+      // Players expect audio that is not encoded.
+      'accept-encoding': 'identity',
+      authorization: 'Bearer access-1',
+      'content-length': expect.any(String),
+      'content-type': 'application/json',
+      host: new URL(world.upstream.upstreamUrl).host,
+      'idempotency-key': '"quoted",  caf\xe9',
+      traceparent: expect.any(String),
+      'user-agent': `Bun/${Bun.version}`,
+      'x-request-id': expect.any(String),
+    });
+  });
+
+  it.each<[what: string, given: object, sent?: object]>([
+    ['is trimmed', { model: '\t music-1 ', prompt: ' \n two  words\u00a0\r\n' }, { prompt: 'two  words' }],
+    ['keeps every character', { prompt: '"Ngoma" \\ \u{1f941}\u0000\u2028 é e\u0301\n\t</script>' }],
+    ['has texts of 1 character', { model: 'm', prompt: 'p' }],
+    ['has texts of 120 and 4100 characters', { model: 'm'.repeat(120), prompt: 'p'.repeat(4100) }],
+    ['is measured after trimming', { prompt: `\t${'p'.repeat(4100)} ` }, { prompt: 'p'.repeat(4100) }],
+    ['lasts 3 seconds, and is instrumental', { music_length_ms: 3000, force_instrumental: true }],
+    ['lasts 10 minutes, and is public', { music_length_ms: 600_000, is_public: true }],
+  ])('has a track that %s', async (_, given, sent = given) => {
+    expect((await send(JSON.stringify(given).slice(1, -1))).body).toStrictEqual({ ...PAYLOAD, ...sent });
+  });
+
+  it('has the length as a number, however it is written, and false for a flag that is not true', async () => {
+    const flags = ['false', 'null', '1', '"true"', '{}', '[true]'];
+    const lengths = ['3e4', '30000.0', '0.3E5'].map((number) => `"music_length_ms":${number}`);
+    for (const keys of [
+      ...flags.map((flag) => `"force_instrumental":${flag},"is_public":${flag}`),
+      ...lengths,
+    ])
+      expect((await send(keys)).body).toStrictEqual(PAYLOAD);
+  });
+
+  const NO_TEXTS = ['""', '" \\t\\n"', 'null', '1', 'true', '["music-1"]', '{"length":1}'];
+  const NO_LENGTHS = ['2999', '600001', '3000.5', '-30000', '1e999', '"30000"', 'null', 'true', '[30000]'];
+
+  it.each([
+    ['model', [...NO_TEXTS, `"${'x'.repeat(121)}"`], 'model must be a string of 1 to 120 characters.'],
+    ['prompt', [...NO_TEXTS, `"${'x'.repeat(4101)}"`], 'prompt must be a string of 1 to 4100 characters.'],
+    ['music_length_ms', NO_LENGTHS, 'music_length_ms must be a whole number from 3000 to 600000.'],
+  ])('is not made with an invalid %s, or without one', async (key, values, rule) => {
+    const without = JSON.stringify({ ...TRACK, [key]: undefined });
+    expect(await envelopeMessage(await generate('', { body: without }), 400)).toBe(rule);
+    for (const value of values) {
+      const response = await generate(`"${key}":${value}`);
+      expect([value, await envelopeMessage(response, 400)]).toEqual([value, rule]);
+    }
+    expect(world.upstream.calls).toEqual([]);
+  });
+});
+
+describe('a generated track', () => {
+  it.each([200, 201, 202])('of a %d has the bytes and the headers of the contract alone', async (status) => {
+    const forwarded = {
+      'content-type': 'audio/wav',
+      'content-encoding': 'gzip',
+      'content-disposition': 'attachment; filename="tune.wav"',
+      'x-generation-id': 'generation-1',
+      'x-music-creation-id': 'creation-1',
+    };
+    const replaced = { 'cache-control': 'public, max-age=60', 'access-control-allow-origin': '*' };
+    const headers = { ...forwarded, ...DROPPED, ...replaced };
+    world.upstream.on(MUSIC, () => new Response(AUDIO, { status, headers }));
+    const response = await generate();
+    expect(response.status).toBe(200);
+    expect(await response.bytes()).toEqual(AUDIO);
+    expect(Object.fromEntries(response.headers)).toMatchObject({ ...forwarded, 'cache-control': 'no-store' });
+    expectWithout(response);
+  });
+
+  it('is audio/mpeg, without any other header, when the upstream sends none', async () => {
+    await using raw = await startRawWorld('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\naudio');
+    const response = await generate('', {}, raw);
+    expect([response.status, await response.text()]).toEqual([200, 'audio']);
+    expect(response.headers.get('content-type')).toBe('audio/mpeg');
+    expectWithout(response, 'content-disposition', 'x-generation-id', 'x-music-creation-id');
+  });
+
+  // How its connection is closed, and what counts as a first byte: unit/fetch-upstream.test.ts.
+  it.each([200, 204, 205, 206, 300, 302, 304, 307])(
+    'is missing from a %i, which is a 502',
+    async (status) => {
+      const body = [206, 300, 302, 307].includes(status) ? 'a part' : null;
+      world.upstream.on(MUSIC, () => new Response(body, { status, headers: DROPPED }));
+      const response = await generate();
+      expect(await envelopeMessage(response, 502)).toBe(messages.en.upstreamInvalid);
+      expect(response.headers.get('proxy-status')).toBe('music-gateway; error=http_protocol_error');
+      expectWithout(response);
+      expect([world.upstream.calls, world.admission.streams.inUse]).toEqual([[MUSIC], 0]);
+      const upstream = [{ call: 'music', outcome: 'http_protocol_error' }];
+      const line = world.lines.findLast((each) => each['status'] === 502);
+      expect(line).toMatchObject({ level: 'warn', reason: 'upstreamInvalid', upstream });
+    },
+  );
+});
+
+describe('a refused generation', () => {
+  const OWN = messages.en.generationFailed;
+
+  // Bodies that do not end: faults/faulty-upstream.test.ts.
+  it.each([
+    ['{"error":{"message":"Inner.","code":"x"},"message":"Outer."}', 'Inner.'],
+    ['{"error":"insufficient","message":"No credits.","code":"x"}', 'No credits.'],
+    ['{"error":{"message":" "},"message":"No credits."}', 'No credits.'],
+    ['{"error":{"message":7},"message":"No credits."}', 'No credits.'],
+    ['{"message":" <b>Hakuna</b> \u{1f3b5}\\n"}', ' <b>Hakuna</b> \u{1f3b5}\n'],
+    ...['{"detail":"secret"}', '{"error":{"message":""},"message":" "}', 'null', '"secret"'].map((body) => [
+      body,
+    ]),
+    ...['<h1>secret', '', '[{"message":"secret"}]', '{"message":"secret"'].map((body) => [body]),
+    ['{"error":{"message":["secret"]},"message":{"text":"secret"}}'],
+    ['{"__proto__":{"message":"secret"}}'],
+    [`{"message":"${'secret'.repeat(20_000)}"}`],
+  ])('has the message of the upstream, or the gateway’s own text: %.60s', async (body = '', text = OWN) => {
+    world.upstream.on(MUSIC, () => new Response(body, { status: 422 }));
+    expect(await envelopeMessage(await generate(), 422)).toBe(text);
+  });
+
+  it.each([400, 402, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504])(
+    'keeps the status %i and its rate limits, is not tried again and logs no text of the upstream',
+    async (status) => {
+      const limits = { 'retry-after': '17', ratelimit: '"default";r=0;t=17', 'x-ratelimit-used': '10' };
+      const logged = world.log.length;
+      world.upstream.on(MUSIC, () =>
+        Response.json({ message: 'secret' }, { status, headers: { ...limits, ...DROPPED } }),
+      );
+      const response = await generate();
+      expect(Object.fromEntries(response.headers)).toMatchObject({ ...limits, 'cache-control': 'no-store' });
+      expect(response.headers.get('access-control-expose-headers')).toContain('x-ratelimit-used');
+      expectWithout(response, 'proxy-status');
+      expect(await envelopeMessage(response, status)).toBe('secret');
+      expect(world.upstream.calls).toEqual([MUSIC]);
+      expect(world.log).toHaveLength(logged + (status >= 500 ? 1 : 0));
+      expect(world.log.join()).not.toMatch(/secret|access-1|refresh-1|taarab/);
+    },
+  );
+});

@@ -1,0 +1,60 @@
+import { expect, it } from 'bun:test';
+import {
+  EXPOSED_HEADERS,
+  forwardedRequestHeaders,
+  relayedHeaders,
+  VARY,
+} from '../../src/gateway/http/forwarded-headers.ts';
+
+const VIA = '1.1 music-gateway';
+const MAPPING = {
+  requestUrl: 'http://u.test/v1/x',
+  upstreamUrl: 'http://u.test',
+  gatewayPath: '/api/upstream',
+};
+
+function forwarded(headers: Record<string, string>) {
+  return forwardedRequestHeaders(new Request('http://gateway.test/', { headers }));
+}
+
+function relayed(headers: Record<string, string>) {
+  return relayedHeaders(new Headers(headers), MAPPING, VARY.session);
+}
+
+// Which headers are listed: integration/relay/forwarded-headers.test.ts.
+it('a proxied request names the gateway in Via, behind the proxy in front if that has 1 KB of text', () => {
+  const longest = `1.1 ${'e'.repeat(1020)}`;
+  for (const via of ['1.1 edge.test, 1.0 fred (a comment)', longest])
+    expect(forwarded({ via })).toEqual({ via: `${via}, ${VIA}` });
+  for (const via of [`${longest}e`, '1.1 edge\x7f', '1.1 edg\xe9', ''])
+    expect(forwarded({ via })).toEqual({ via: VIA });
+});
+
+it('a proxied request asks for the plain bytes of a range', () => {
+  const range = { range: 'bytes=0-99, 200-', 'accept-encoding': 'gzip' };
+  expect(forwarded(range)).toEqual({ ...range, 'accept-encoding': 'identity', via: VIA });
+});
+
+it('headers that Connection names do not pass', () => {
+  const request = { 'if-match': '"1"', range: 'bytes=0-1', via: '1.1 a', pragma: 'x' };
+  expect(forwarded({ ...request, connection: ' ,IF-MATCH,range , via' })).toEqual({ via: VIA, pragma: 'x' });
+  const response = { etag: '"1"', 'x-ratelimit-used': '3', link: '<x>', expires: '0' };
+  const passed = relayed({ ...response, connection: 'Close, ETAG, x-ratelimit-used , link' });
+  expect(Object.keys(passed)).toEqual(['expires', 'content-security-policy', 'vary']);
+});
+
+it.each([
+  ['accept-encoding,ACCEPT', 'Origin, Cookie, accept-encoding, ACCEPT'],
+  ['origin, cookie, Accept, accept', 'Origin, Cookie, Accept'],
+  ['Accept, a b, "c", , d(e), x-y', 'Origin, Cookie, Accept, x-y'],
+  ['Accept, * ,x', '*'],
+])('a relayed response varies by what the upstream names, too: %j', (vary, expected) => {
+  expect(relayed({ vary })['vary']).toBe(expected);
+});
+
+it('a relayed response lets scripts read every rate limit that it has, listed or not', () => {
+  const exposed = (headers: Record<string, string>) => relayed(headers)['access-control-expose-headers'];
+  expect(exposed({ 'x-ratelimit-limit': '10', 'x-rate-limit': 'no' })).toBeUndefined();
+  const unlisted = { 'ratelimit-resource': 'core', 'x-ratelimit-used': '3' };
+  expect(exposed(unlisted)).toBe([...EXPOSED_HEADERS, ...Object.keys(unlisted)].join(', '));
+});
