@@ -8,17 +8,13 @@ function paths(text: TemplateStringsArray): string[] {
 /** What leads out of `/v1/` or to the tokens, or would at a server that reads the path differently. */
 export const REFUSED_PATHS: Readonly<Record<string, readonly string[]>> = {
   'dot segments, which the server resolves before the gateway sees them': paths`
-    /v1/.. /v1/../ /v1/../admin /v1/a/../../admin /v1/./../admin /v1//../../admin /v1/..?/v1/ /../v1/me /..`,
-  'encoded dot segments': paths`
-    /v1/%2e%2e/admin /v1/.%2E/admin /v1/%2e./admin /v1/%2e%2e /v1/%2e%2e%2fadmin /%2e%2e/v1/me`,
+    /v1/.. /v1/../admin /v1/a/../../admin /v1//../../admin /v1/..?/v1/ /../v1/me /..`,
+  'encoded dot segments': paths`/v1/%2e%2e/admin /v1/.%2E/admin /v1/%2e%2e /v1/%2e%2e%2fadmin /%2e%2e/v1/me`,
   'what is encoded more than once': paths`
-    /v1/%252e%252e/admin /v1/.%252e/admin /v1/%25252e%25252e/admin /v1/%252525252e%252525252e/admin
-    /v1/%25%32%65%25%32%65/admin /v1/%%32%65%%32%65/admin /v1/x%252fy /v1/x%255cy /v1/a%25255cb /v1/x%2500y
-    /v1/a%257fb /v1/x%25252525y /v1/a/..%25c0%25afb /v1/a/%25c0%25ae%25c0%25aeb /v1/a/..%25e0%2580%25afb`,
-  'dot segments with parameters': paths`
-    /v1/..; /v1/..;x=1/admin /v1/..%3bx/admin /v1/%252e%252e%253bx/admin /v1/.;/admin /v1/a/..;`,
-  'segments of parameters alone, which some servers drop': paths`
-    /v1/; /v1/;x /v1/a/;x/b /v1/a//;b /v1/a/%3bx /v1/a/%253B`,
+    /v1/%252e%252e/admin /v1/.%252e/admin /v1/%252525252e%252525252e/admin /v1/%25%32%65%25%32%65/admin
+    /v1/%%32%65%%32%65/admin /v1/x%252fy /v1/x%255cy /v1/x%2500y /v1/x%25252525y /v1/a/..%25c0%25afb`,
+  'dot segments with parameters': paths`/v1/..; /v1/..;x=1/admin /v1/..%3bx/admin /v1/%252e%252e%253bx /v1/.;/a`,
+  'segments of parameters alone, which some servers drop': paths`/v1/; /v1/;x /v1/a//;b /v1/a/%3bx /v1/a/%253B`,
   'endpoints that respond with tokens': paths`
     /v1/auth /v1/auth/ /v1/auth/refresh /v1/AUTH/Refresh /v1/%61uth/idp /v1/%2561uth/idp /v1//auth/idp
     /v1/auth;x/idp /v1/;/auth/refresh /v1///;x=1;y//auth/refresh /v1/;/;x=1/auth;y//refresh /v1;x/auth/refresh
@@ -35,12 +31,12 @@ export const REFUSED_PATHS: Readonly<Record<string, readonly string[]>> = {
     /v1/..%2fadmin /v1%2f..%2fadmin /v1/a%2Fb /v1/%2f%2fevil.test /v1/..%5cadmin /v1/a%5Cb %2fv1%2fme
     %5cv1%5cme /v1\..\admin /v1/..\admin \..\admin`,
   'overlong and broken UTF-8': paths`
-    /v1/%c0%ae%c0%ae/admin /v1/%c0%af /v1/..%C0%AFadmin /v1/..%e0%80%afadmin /v1/..%f0%80%80%afadmin
-    /v1/..%c1%9cadmin /v1/..%c0%9vadmin /v1/a%80b /v1/a%ffb /v1/%ed%a0%80`,
+    /v1/%c0%ae%c0%ae/admin /v1/..%C0%AFadmin /v1/..%e0%80%afadmin /v1/..%f0%80%80%afadmin /v1/a%80b
+    /v1/..%c0%9vadmin /v1/a%ffb /v1/%ed%a0%80`,
   'broken escapes': [...paths`/v1/% /v1/%2 /v1/%zz /v1/..%u2215admin /v1/%u002e%u002e/admin`, '/v1/%2 e'],
   'what a server would resolve': ['/v1/%252e%252e ', '/v1/.', '/v1/./me', '/v1/a/..', '/v1/../v1/me'],
   'control characters': [
-    ...paths`/v1/a%00b /v1/..%00/admin /v1/a%09b /v1/a%0a /v1/a%0d%0aX-Injected:%201 /v1/a%1fb /v1/a%7fb`,
+    ...paths`/v1/a%00b /v1/..%00/admin /v1/a%09b /v1/a%0d%0aX-Injected:%201 /v1/a%1fb /v1/a%7fb`,
     ...['/v1/a\x7fb', '/v1/a\x00b', '/v1/a\x1fb', '/v1/me\tHTTP/1.1\t/admin', '/v1/a\nb', '/v1/.\t./admin'],
   ],
   'a query or a fragment after dot segments, once it is decoded': paths`
@@ -62,13 +58,12 @@ export const REFUSED_PATHS: Readonly<Record<string, readonly string[]>> = {
 /** Each reaches the upstream unchanged, with the session's token. */
 export const FORWARDED_PATHS: readonly string[] = paths`
   /v1/ /v1/me /v1/0b5e7c1a-66b0-4d7e-9d6c-1f0f6a0d1c11/content /v1/A-Z.a_z~9 /v1/v1/v2 /v1/a.b..c /v1/...
-  /v1/..a/b../.c /v1/.hidden/..hidden/end./end.. /v1//a///b// /v1/a;.. /v1/a;b=c,d:e@f!$&()*+= /v1/me:80
-  /v1/@evil.test/x /v1//evil.test/x /v1/http://evil.test/x /v1/100%25/a%25b /v1/100%2525 /v1/x%252525y
-  /v1/a%20b+c /v1/a%3Fb%23c%26d /v1/caf%C3%A9 /v1/%F0%9F%8E%B5 /v1/%EF%BC%A1%EF%BC%8F%EF%BC%A2
-  /v1/%EF%BD%81/auth /v1/a? /v1/a??b /v1/search?q=a?b=c /v1/library?page=2&sort=-date&tag=a%20b
-  /v1/a?x=../../admin /v1/a?x=%2e%2e%2f&y=%00&z=%zz /v1/a?x=\..\ /v1/a?b=https://evil.test/?c=d
-  /v1/authors /v1/music/auth /v1/auth-log /v1/auth.json /v1/au.th /v1/a;auth/x /v1/a%20uth /v1/x/.../auth
-  /v1/.auth /v1/me?next=/v1/auth/idp`;
+  /v1/..a/b../.c /v1/.hidden/end. /v1//a///b// /v1/a;.. /v1/a;b=c,d:e@f!$&()*+= /v1/@evil.test/x
+  /v1//evil.test/x /v1/http://evil.test/x /v1/100%25/a%25b /v1/x%252525y /v1/a%20b+c /v1/a%3Fb%23c%26d
+  /v1/caf%C3%A9 /v1/%F0%9F%8E%B5 /v1/%EF%BC%A1%EF%BC%8F%EF%BC%A2 /v1/%EF%BD%81/auth /v1/a? /v1/a??b
+  /v1/library?page=2&sort=-date&tag=a%20b /v1/a?x=../../admin /v1/a?x=%2e%2e%2f&y=%00&z=%zz /v1/a?x=\..\
+  /v1/a?b=https://evil.test/?c=d /v1/authors /v1/music/auth /v1/auth-log /v1/auth.json /v1/au.th
+  /v1/a;auth/x /v1/a%20uth /v1/x/.../auth /v1/.auth /v1/me?next=/v1/auth/idp`;
 
 /** The two public paths, with every character that an id may have. */
 export const PUBLIC_PATHS: readonly string[] = paths`
@@ -77,11 +72,9 @@ export const PUBLIC_PATHS: readonly string[] = paths`
 
 /** Close to the public paths, but forwarded with the session's token. */
 export const NEARLY_PUBLIC_PATHS: readonly string[] = paths`
-  /v1/music/public /v1/music/public/ /v1/music/public//content /v1/music/public/abc/
-  /v1/music/public/abc//content /v1/music/public/abc/content/ /v1/music/public/abc/content/more
-  /v1/music/public/abc/contents /v1/music/public/abc/Content /v1/music/Public/abc /v1/music/publicabc
+  /v1/music/public /v1/music/public/ /v1/music/public//content /v1/music/public/abc/ /v1/music/Public/abc
+  /v1/music/public/abc/content/ /v1/music/public/abc/content/more /v1/music/public/abc/Content
   /v1//music/public/abc /v1/v1/music/public/abc /v1/x/v1/music/public/abc /v1/music/public/?/content
   /v1/music/public/abc? /v1/music/public/abc?a /v1/music/public/abc/content? /v1/music/public/abc?/content
-  /v1/music/public/a%62c /v1/music/public/abc%20 /v1/music/public/abc%3Fx=1 /v1/music/public/abc/%63ontent
-  /v1/music/public/a+b /v1/music/public/a;b /v1/music/public/a@b /v1/music/public/a:b /v1/music/public/a(b)
-  /v1/music/public/%C3%A9`;
+  /v1/music/public/a%62c /v1/music/public/abc%3Fx=1 /v1/music/public/abc/%63ontent /v1/music/public/a+b
+  /v1/music/public/a;b /v1/music/public/a@b /v1/music/public/a:b /v1/music/public/%C3%A9`;

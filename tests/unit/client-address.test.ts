@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'bun:test';
-import fc from 'fast-check';
 import { clientAddress, clientAddressHeaders } from '../../src/gateway/http/client-address.ts';
 import { testSettings } from '../support/world.ts';
 
@@ -13,11 +12,8 @@ const { isTrustedProxy = () => false } = testSettings({
   TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8, ::1, fd00::/8, fe80::1',
 });
 /** Not an address, so the entry before it counts. */
-const NO_ADDRESS = [
-  ...['1.2.3', '1.2.3.4.5', '01.2.3.4', '0x1.2.3.4', '256.1.1.1', '16909060', '1.2.3.4/8', '1.2.3.4:'],
-  ...['1.2.3.4:123456', '1.2.3.4 5.6.7.8', 'for=1.2.3.4', '"1.2.3.4"', '2001:db8::g', '1::2::3', '[::7'],
-  ...['::7]', '[::7]80', '[]', '%', 'unknown', '1.2.3.4;x', '１.2.3.4', '[::7],x]', '', ' '],
-];
+const NO_ADDRESS = `1.2.3 1.2.3.4.5 01.2.3.4 0x1.2.3.4 256.1.1.1 16909060 1.2.3.4/8 1.2.3.4: 1.2.3.4:123456 for=1.2.3.4
+  "1.2.3.4" 2001:db8::g 1::2::3 [::7 ::7] [::7]80 [] % unknown 1.2.3.4;x １.2.3.4 [::7],x]`;
 
 function addressOf(peer: string, forwardedFor: string | null): string | undefined {
   return clientAddress(peer, forwardedFor, isTrustedProxy);
@@ -27,12 +23,13 @@ describe('the address of a client', () => {
   it.each([
     ['the peer, when it is not a trusted proxy', CLIENT, FORGED, CLIENT],
     ['the proxy, when it names nobody', PROXY, null, PROXY],
-    ['the proxy, when its header is empty', PROXY, '', PROXY],
     ['what a proxy has appended', PROXY, `${FORGED},${CLIENT} ,\t10.0.0.1 \t`, CLIENT],
     ['not what it claims of a trusted address', PROXY, `${FORGED}, 10.9.9.9, ${CLIENT}, 10.1.2.3`, CLIENT],
+    ['not changed by a forged quote', PROXY, `"${FORGED}, ${CLIENT}, 10.0.0.1`, CLIENT],
+    ['not changed by a forged bracket', PROXY, `for=[::1, "[${FORGED}]:1;, ${CLIENT}:443`, CLIENT],
+    ['past 1,000 proxies', PROXY, `${FORGED}, ${CLIENT}${', 10.0.0.1'.repeat(1000)}`, CLIENT],
     ['the first one, when all are trusted', PROXY, '10.0.0.2, 10.0.0.1', '10.0.0.2'],
     ['the last one before an empty entry', PROXY, `${CLIENT}, , 10.0.0.1`, '10.0.0.1'],
-    ['the last one before an empty beginning', PROXY, ',10.0.0.1', '10.0.0.1'],
     ['an IPv6 address in its short form', PROXY, '2001:DB8:0:0:0::0007', '2001:db8::7'],
     ['an IPv6 peer in its short form', '2001:0db8::0007', null, '2001:db8::7'],
     ['behind an IPv6 proxy', '0:0:0:0:0:0:0:1', `${FORGED}, 2001:db8::7, fd12::3`, '2001:db8::7'],
@@ -48,37 +45,8 @@ describe('the address of a client', () => {
   });
 
   it('is not what is no address', () => {
-    for (const entry of NO_ADDRESS) expect(addressOf(PROXY, `${CLIENT}, ${entry}`), entry).toBe(PROXY);
-  });
-
-  it('is never what only the client has written, however many trusted proxies append to its header', () => {
-    const octet = fc.integer({ min: 0, max: 255 });
-    const inner = octet.map((last) => `10.0.0.${last}`);
-    const anyAddress = fc.oneof(
-      fc.tuple(octet, octet, octet, octet).map((octets) => octets.join('.')),
-      fc.ipV6(),
-    );
-    const stranger = anyAddress
-      .map((address) => clientAddress(address, null, () => false) ?? '')
-      .filter((address) => address !== '' && !isTrustedProxy(address));
-    const piece = fc.oneof(
-      anyAddress,
-      inner,
-      fc.constantFrom(PROXY, CLIENT, '', 'unknown', '[', ','),
-      fc.string(),
-    );
-    const forged = fc.array(piece).map((pieces) => pieces.join(','));
-    const written = (address: string) => (address.includes(':') ? `[${address}]:443` : `${address}:443`);
-    fc.assert(
-      fc.property(stranger, forged, fc.array(inner, { maxLength: 4 }), (client, header, hops) => {
-        const appended = [client, ...hops].map(written).join(', ');
-        expect(addressOf(client, header)).toBe(client);
-        expect(addressOf(PROXY, `${header}, ${appended}`)).toBe(client);
-        // The first proxy overwrites what the client has sent.
-        expect(addressOf(PROXY, appended)).toBe(client);
-      }),
-      { numRuns: 2000, seed: 24 },
-    );
+    for (const entry of [...NO_ADDRESS.split(/\s+/), '', '1.2.3.4 5.6.7.8'])
+      expect(addressOf(PROXY, `${CLIENT}, ${entry}`), entry).toBe(PROXY);
   });
 });
 

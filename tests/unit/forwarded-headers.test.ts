@@ -35,12 +35,21 @@ it('a proxied request asks for the plain bytes of a range', () => {
   expect(forwarded(range)).toEqual({ ...range, 'accept-encoding': 'identity', via: VIA });
 });
 
+it('a proxied request with a control character in a header that passes is refused', () => {
+  expect(() => forwarded({ 'if-match': 'a\x7fb' })).toThrow(expect.objectContaining({ status: 400 }));
+});
+
 it('headers that Connection names do not pass', () => {
   const request = { 'if-match': '"1"', range: 'bytes=0-1', via: '1.1 a', pragma: 'x' };
   expect(forwarded({ ...request, connection: ' ,IF-MATCH,range , via' })).toEqual({ via: VIA, pragma: 'x' });
   const response = { etag: '"1"', 'x-ratelimit-used': '3', link: '<x>', expires: '0' };
   const passed = relayed({ ...response, connection: 'Close, ETAG, x-ratelimit-used , link' });
   expect(Object.keys(passed)).toEqual(['expires', 'content-security-policy', 'vary']);
+});
+
+it('a relayed response has no address that the gateway does not serve', () => {
+  const passed = relayed({ location: '/admin', 'content-location': '/base', link: 'no link' });
+  expect(Object.keys(passed)).toEqual(['content-security-policy', 'vary']);
 });
 
 it.each([

@@ -73,12 +73,9 @@ describe('mapLinks()', () => {
     expect(mapLinks(`</base/v1/x>, ${header}, </base/v1/y>`, MAPPING)).toBe(`${X}, ${Y}`);
   });
 
-  it('drops a header without a link', () => {
-    for (const header of ['', ',', 'http://upstream.test/base/v1/x; rel=next', '"', '"<x>"'])
+  it('maps the first 50 links, and none of a header of more than 16 KB or without a link', () => {
+    for (const header of ['', ',', 'http://upstream.test/base/v1/x', '"<x>"'])
       expect(mapLinks(header, MAPPING), header).toBeUndefined();
-  });
-
-  it('maps the first 50 links, and none of a header of more than 16 KB', () => {
     const links = Array.from({ length: 51 }, (_, at) => `<${at}>`).join(', ');
     expect(mapLinks(links, MAPPING)).toEndWith('</api/upstream/v1/dir/49>');
     expect(mapLinks('<x>; title='.padEnd(16_384, 'a'), MAPPING)).toBeDefined();

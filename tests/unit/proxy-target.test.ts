@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import fc from 'fast-check';
 import { parseTarget } from '../../src/gateway/routes/proxy-target.ts';
-import {
-  FORWARDED_PATHS,
-  NEARLY_PUBLIC_PATHS,
-  PUBLIC_PATHS,
-  REFUSED_PATHS,
-} from '../support/proxied-paths.ts';
+import * as PATHS from '../support/proxied-paths.ts';
 
 const UPSTREAM = 'http://upstream.test/base';
 
@@ -16,15 +11,15 @@ function parse(path: string, upstreamUrl = UPSTREAM, method = 'GET') {
 
 // What the server makes of a target before it arrives here: integration/relay/proxied-paths.test.ts.
 describe('parseTarget()', () => {
-  it.each(Object.entries(REFUSED_PATHS))('refuses %s', (_, paths) => {
+  it.each(Object.entries(PATHS.REFUSED_PATHS))('refuses %s', (_, paths) => {
     for (const path of paths) expect([path, parse(path)]).toEqual([path, undefined]);
   });
 
   it.each([
-    ['with the session', FORWARDED_PATHS, 'GET', false],
-    ['with the session when they are only close to public ones', NEARLY_PUBLIC_PATHS, 'GET', false],
-    ['with the session when a public one is to be changed', PUBLIC_PATHS, 'HEAD', false],
-    ['without the session', PUBLIC_PATHS, 'GET', true],
+    ['with the session', PATHS.FORWARDED_PATHS, 'GET', false],
+    ['with the session when they are only close to public ones', PATHS.NEARLY_PUBLIC_PATHS, 'GET', false],
+    ['with the session when a public one is to be changed', PATHS.PUBLIC_PATHS, 'HEAD', false],
+    ['without the session', PATHS.PUBLIC_PATHS, 'GET', true],
   ])('passes paths unchanged, %s', (_, paths, method, isPublic) => {
     for (const path of paths) {
       expect([path, parse(path, UPSTREAM, method)]).toEqual([path, { url: UPSTREAM + path, isPublic }]);
@@ -41,7 +36,7 @@ describe('parseTarget()', () => {
     ...['http://upstream.test/a%20b', 'http://[::1]:8080/base'],
   ])('puts the path behind the base address %s, and never makes another host of it', (upstreamUrl) => {
     expect(parse('/v1/me?a=b', upstreamUrl)?.url).toBe(new URL(`${upstreamUrl}/v1/me?a=b`).href);
-    for (const path of Object.values(REFUSED_PATHS).flat()) {
+    for (const path of Object.values(PATHS.REFUSED_PATHS).flat()) {
       // The default port does not make another host.
       if (path !== ':80/v1/me') expect([path, parse(path, upstreamUrl)]).toEqual([path, undefined]);
     }
@@ -55,53 +50,30 @@ describe('parseTarget()', () => {
 });
 
 const FRAGMENTS = [
-  ...['/', '/', '/', '//', ' ', '\\', '%2f', '%252F', '%25252f', '%5c', '%255C', '%25255c'],
-  ...['.', '..', '..', '...', '%2e', '%2E%2e', '.%2e', '%252e', '%252e%252e', '%25252e', '%2525252e'],
-  ...['%25%32%65', '%%32%65', '%252%65', '%2%35%32e', '%u002e', '%uff0e', '．', '․', '%ef%bc%8f'],
-  ...['..;', '..;x=1', '.;', ';', '%3b', '%253B', '..%3b', '..%253bx'],
-  ...['%00', '%2500', '%09', '%0a', '%0d%0a', '%250a', '%7f', '\t', '\n', '\r', '\0', '%20'],
-  ...['..%3f', '..%23x', '..%253f', '%c2%85', '%c2%ad', '%e2%80%8b', '%25c2%25ad', '\u00ad', '\u200b'],
-  ...['#', '%23', '?', '%3f', '%253f', '&', '=', '%', '%25', '%2525', '%zz', '%2'],
-  ...['%c0%af', '%c0%ae', '%e0%80%af', '%f0%80%80%af', '%c1%9c', '%ff', '%ed%a0%80'],
-  ...['@', '@evil.test', ':', ':80', '//evil.test', 'http://evil.test/', '~', '*', '|', '"', '<'],
-  ...['auth', 'auth/', '/auth/refresh', '/auth', ';/auth/x', '%61uth'],
-  ...['v1', 'v1', 'v2', 'admin', 'music', 'public', 'content', 'abc', 'a', '100%25', 'é', '%C3%A9', '🎵'],
+  ...String.raw`/ / / // \ %2f %252F %25252f %5c %255C %25255c . .. .. ... %2e %2E%2e .%2e %252e %252e%252e %25252e
+    %2525252e %25%32%65 %%32%65 %252%65 %2%35%32e %u002e ..; ..;x=1 .; ; %3b %253B ..%3b ..%253bx %00 %2500 %09
+    %0a %0d%0a %250a %7f %20 ..%3f ..%23x ..%253f # %23 ? %3f %253f & = % %25 %2525 %zz %2 %c0%af %e0%80%af %ff
+    @ @evil.test : :80 //evil.test http://evil.test/ ~ * | " < auth auth/ /auth/refresh ;/auth/x %61uth
+    v1 v1 v2 admin music public content abc a 100%25 é %C3%A9 🎵`.split(/\s+/),
+  ...[' ', '\t', '\n', '\r', '\0'],
 ];
 
-/** As a careless server would: what is not an escape stays, and each escape is one character. */
-function decodeLeniently(path: string): string {
-  return path.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-}
-
-/** The path that a lenient server would serve: with backslashes as slashes, and no parameters or empty segments. */
-function resolveCarelessly(path: string): string {
-  const resolved: string[] = [];
-  for (const segment of path.replaceAll('\\', '/').split('/').slice(1)) {
-    const name = segment.split(';', 1).join().trim();
-    if (name === '..') resolved.pop();
-    else if (name.replaceAll('.', '')) resolved.push(name);
-  }
-  return `/${resolved.join('/')}/`;
-}
-
-/** Which rule a target breaks; undefined when it breaks none. */
-function breach(url: string): string | undefined {
-  const parsed = new URL(url);
-  if (parsed.href !== url) return 'is changed by parsing it again';
-  if (parsed.origin !== 'http://upstream.test') return 'goes to another host';
-  if (parsed.username || parsed.password || parsed.hash) return 'has a user or a fragment';
-  let path = parsed.pathname;
+/** Whether a server that decodes the path again and again would leave `/v1/`, or serve its tokens. */
+function leadsAstray(url: string): boolean {
+  const { href, pathname, hash } = new URL(url);
+  if (href !== url || hash || !url.startsWith(`${UPSTREAM}/v1/`)) return true;
+  let path = pathname.slice('/base/'.length);
   for (let round = 0; round <= 4; round++) {
-    if (!path.startsWith('/base/v1/')) return `leaves the base after ${round} rounds of decoding`;
-    if (!resolveCarelessly(path).startsWith('/base/v1/')) return `climbs out after ${round} rounds`;
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-    if (/[\x00-\x1f\x7f]/.test(path)) return `has a control character after ${round} rounds`;
-    if (!resolveCarelessly(path.split(/[?#]/, 1).join()).startsWith('/base/v1/'))
-      return 'climbs out before a query';
-    if (resolveCarelessly(path.slice('/base'.length)).startsWith('/v1/auth/')) return 'leads to the tokens';
-    path = decodeLeniently(path);
+    if (/[\x00-\x1f\x7f\\]/.test(path)) return true;
+    for (const read of [path, path.split(/[?#]/, 1).join()]) {
+      const names = read.split('/').map((segment) => segment.replace(/;.*/s, '').trim());
+      if (names.includes('.') || names.includes('..')) return true;
+      if (names.filter((name) => name.replaceAll('.', ''))[1] === 'auth') return true;
+    }
+    path = path.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
-  return undefined;
+  return false;
 }
 
 it('a random target never leaves the base and /v1/', () => {
@@ -113,7 +85,7 @@ it('a random target never leaves the base and /v1/', () => {
       const target = parse(prefix + fragments.join(''));
       if (!target) return;
       taken++;
-      expect([target.url, breach(target.url)]).toEqual([target.url, undefined]);
+      expect([target.url, leadsAstray(target.url)]).toEqual([target.url, false]);
     }),
     { numRuns: 20_000, seed: 24 },
   );

@@ -49,7 +49,6 @@ describe('JSON', () => {
     ['1,001 brackets', listOf(1000, '[]')],
     ['1,001 braces', listOf(1000, '{}')],
     ['1,001 commas of a list', listOf(1002, '1')],
-    ['1,001 commas of an object', `{${Array.from({ length: 1002 }, (_, index) => `"${index}":1`).join()}}`],
     ['65 levels after strings that end with a backslash and with a quote', `["\\\\","\\"",${nested(64)}]`],
     ['1,001 commas between strings of commas', listOf(1002, '","')],
     ['65 levels after a character of four bytes', `["🎵",${nested(64)}]`],
@@ -68,26 +67,13 @@ it('a form may have 1,000 fields, in UTF-8, with brackets and commas as it likes
 });
 
 // A quadratic parser would take hours.
-it.each<[type: string, start: string, piece: string, end: string]>([
-  [JSON_TYPE, '', '{"__proto__":', ''],
-  [JSON_TYPE, '[', '""', ']'],
-  [JSON_TYPE, '{"a":"', '\\"', ''],
-  [JSON_TYPE, '{"a":"', '\\ud83c\\udfb5', '"}'],
-  [JSON_TYPE, '{"a":1.', '9', '}'],
-  [JSON_TYPE, '', ' ', '{}'],
-  ...['a=b&', '%F0%9F%8E%B5', '%zz'].map((piece): [string, string, string, string] => [
-    FORM_TYPE,
-    'a=',
-    piece,
-    '',
-  ]),
-])(
-  '2 MB made to cost time are judged at once: %s %s%s%s',
-  (type, start, piece, end) => {
-    expect(parse(start + piece.repeat((2 * MB) / piece.length) + end, type)).toBeDefined();
-  },
-  20_000,
-);
+it('2 MB made to cost time are judged at once', () => {
+  const twoMegabytes = (piece: string) => piece.repeat((2 * MB) / piece.length);
+  for (const piece of ['a=b&', '%F0%9F%8E%B5', '%zz', '+']) parse(`a=${twoMegabytes(piece)}`, FORM_TYPE);
+  for (const piece of ['{"__proto__":', '[""', ' ']) parse(twoMegabytes(piece));
+  for (const piece of ['\\"', '\\ud83c\\udfb5']) parse(`{"a":"${twoMegabytes(piece)}"}`);
+  parse(`{"a":1.${twoMegabytes('9')}}`);
+}, 20_000);
 
 describe('readFields()', () => {
   const read = (body: string, type = JSON_TYPE) => {
@@ -96,12 +82,10 @@ describe('readFields()', () => {
     return readFields(request, new RequestBodies(new Budget(MB)), GenerationRequest);
   };
 
-  it.each([
-    ['application/json;charset=UTF-8', '{"model":"m"}'],
-    ['APPLICATION/JSON ; x=y', '{"model":"m"}'],
-    [`${FORM_TYPE}; charset=UTF-8`, 'model=m'],
-  ])('reads %s', async (type, body) => {
-    expect(await read(body, type)).toMatchObject({ model: 'm', prompt: undefined });
+  it('reads JSON and forms, whatever the parameters of their type', async () => {
+    for (const type of ['application/json;charset=UTF-8', 'APPLICATION/JSON ; x=y'])
+      expect(await read('{"model":"m"}', type)).toMatchObject({ model: 'm', prompt: undefined });
+    expect(await read('model=m', `${FORM_TYPE}; charset=UTF-8`)).toMatchObject({ model: 'm' });
   });
 
   it.each([

@@ -94,22 +94,15 @@ describe.each(ROUTES)('the headers of $name', ({ name, path, call, credentials }
 });
 
 // What becomes of single headers: unit/forwarded-headers.test.ts and unit/mapped-addresses.test.ts.
-it('a relayed response names addresses of the gateway, and no redirect is followed', async () => {
-  const get = (headers: Record<string, string>, status: number) => {
-    world.upstream.on('GET /v1/tunes', () => new Response('body', { status, headers }));
-    return world.request('/api/upstream/v1/tunes', { cookie: ACCESS_ONLY });
-  };
+it.each([201, 301, 302, 303, 307, 308])('a relayed %i names addresses of the gateway', async (status) => {
   const address = `${world.upstream.upstreamUrl}/v1/x`;
   const given = { location: address, 'content-location': 'x', link: `<${address}>, <?page=2>` };
-  for (const status of [201, 301, 302, 303, 307, 308]) {
-    const response = await get(given, status);
-    expect(response.status).toBe(status);
-    expect(Object.fromEntries(response.headers)).toMatchObject({
-      location: '/api/upstream/v1/x',
-      'content-location': '/api/upstream/v1/x',
-      link: '</api/upstream/v1/x>, </api/upstream/v1/tunes?page=2>',
-    });
-  }
-  const { headers } = await get({ location: '/admin', 'content-location': '/base', link: 'no link' }, 200);
-  for (const name of Object.keys(given)) expect(headers.has(name)).toBe(false);
+  world.upstream.on('GET /v1/tunes', () => new Response('body', { status, headers: given }));
+  const response = await world.request('/api/upstream/v1/tunes', { cookie: ACCESS_ONLY });
+  expect(response.status).toBe(status);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    location: '/api/upstream/v1/x',
+    'content-location': '/api/upstream/v1/x',
+    link: '</api/upstream/v1/x>, </api/upstream/v1/tunes?page=2>',
+  });
 });

@@ -62,16 +62,14 @@ describe('the origin rule', () => {
     }
   });
 
-  it('lets every listed origin in and names it to the browser', async () => {
-    const origin = 'http://other-studio.test:8080';
-    const { status, headers } = await world.request(MODELS, { origin, ...SIGNED_IN });
-    expect([status, headers.get('access-control-allow-origin')]).toEqual([200, origin]);
-  });
-
-  it.each(LOOK_ALIKES.split(/\s+/))('does not take %s for an allowed origin', async (origin) => {
-    const { status, headers } = await world.request(MODELS, { origin, ...SIGNED_IN });
-    expect([status, headers.get('access-control-allow-origin')]).toEqual([403, null]);
-    expect(world.upstream.calls).toEqual([]);
+  it('lets every listed origin in, and no other that looks like it', async () => {
+    const other = 'http://other-studio.test:8080';
+    for (const origin of [other, ...LOOK_ALIKES.split(/\s+/)]) {
+      const { status, headers } = await world.request(MODELS, { origin, ...SIGNED_IN });
+      const allowed = headers.get('access-control-allow-origin');
+      expect([origin, status, allowed]).toEqual([origin, ...(origin === other ? [200, other] : [403, null])]);
+    }
+    expect(world.upstream.calls).toEqual(['GET /v1/models']);
   });
 
   it.each([
@@ -100,6 +98,7 @@ describe('a preflight', () => {
         'access-control-allow-origin': ORIGIN,
         'access-control-allow-credentials': 'true',
         'x-content-type-options': 'nosniff',
+        vary: ALWAYS.vary,
       });
       expect(Number(headers.get('access-control-max-age'))).toBeWithin(60, 7201);
     }
@@ -109,15 +108,14 @@ describe('a preflight', () => {
     for (const requested of ['*', 'authorization', REQUEST_HEADERS]) {
       const { headers } = await preflight(PROXIED_PATH, ORIGIN, requested, 'TRACE');
       expect(headers.get('access-control-allow-methods')).toBe(PROXIED_METHODS.join(', '));
-      expect(headers.get('access-control-allow-headers')?.split(/, ?/).toSorted().join(', ')).toBe(
-        REQUEST_HEADERS,
-      );
+      const allowed = headers.get('access-control-allow-headers')?.split(/, ?/);
+      expect(allowed?.toSorted().join(', ')).toBe(REQUEST_HEADERS);
     }
   });
 
-  it.each([ORIGIN, null, EVIL, 'null'])('names no origin but an allowed one: %p', async (origin) => {
+  it.each([null, EVIL, 'null'])('names no origin to %p', async (origin) => {
     const { headers } = await preflight(MODELS, origin);
-    expect(headers.get('access-control-allow-origin')).toBe(origin === ORIGIN ? ORIGIN : null);
+    expect(headers.get('access-control-allow-origin')).toBeNull();
     expect(headers.get('vary')).toMatch(/\borigin\b/i);
   });
 });

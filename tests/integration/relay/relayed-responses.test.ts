@@ -4,7 +4,7 @@ import { messages } from '../../../src/gateway/http/messages.ts';
 import { BUFFERED, PROXIED_PATH, PUBLIC, proxied } from '../../support/routes.ts';
 import { pair, REFRESH } from '../../support/session-calls.ts';
 import { rawCall, sharedWorld, startRawWorld } from '../../support/shared-world.ts';
-import { ACCESS_ONLY, envelopeMessage, REFRESH_ONLY, startWorld, storedTokens } from '../../support/world.ts';
+import { ACCESS_ONLY, envelopeMessage, REFRESH_ONLY, startWorld } from '../../support/world.ts';
 
 const MiB = 1024 * 1024;
 const TEXT = Buffer.from('<script>caf\xe9</script>', 'latin1');
@@ -100,17 +100,17 @@ describe.each(BUFFERED)('the encoded response of $name', ({ path, options, calls
 // Which calls are refreshed and repeated: session/refresh.test.ts.
 it('a response with renewed cookies is not kept by a cache, unlike the next one', async () => {
   await using world = startWorld();
-  const headers = { 'cache-control': 'public, max-age=3600', vary: 'Accept', 'x-ratelimit-used': '3' };
+  const headers = { 'cache-control': 'public', vary: 'Accept', 'x-ratelimit-used': '3' };
   world.upstream
     .on(REFRESH, () => Response.json(pair(2)))
     .on('GET /v1/library', () => new Response('x', { headers }));
-  const renewed = await world.request(PROXIED_PATH, { cookie: REFRESH_ONLY });
-  const later = await world.request(PROXIED_PATH, { cookie: ACCESS_ONLY });
-  expect(storedTokens(renewed)).toEqual({ svc_music_access: 'access-2', svc_music_refresh: 'refresh-2' });
-  expect(renewed.headers.get('cache-control')).toBe('no-store');
-  expect(later.headers.get('cache-control')).toBe('public, max-age=3600');
-  for (const response of [renewed, later]) {
-    expect(response.headers.get('vary')).toBe('Origin, Cookie, Accept');
-    expect(response.headers.get('access-control-expose-headers')).toContain('x-ratelimit-used');
+  for (const cookie of [REFRESH_ONLY, ACCESS_ONLY]) {
+    const response = await world.request(PROXIED_PATH, { cookie });
+    expect(response.headers.getSetCookie()).toHaveLength(cookie === REFRESH_ONLY ? 2 : 0);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'cache-control': cookie === REFRESH_ONLY ? 'no-store' : 'public',
+      vary: 'Origin, Cookie, Accept',
+      'access-control-expose-headers': expect.stringContaining('x-ratelimit-used'),
+    });
   }
 });

@@ -63,12 +63,11 @@ describe.each(ROUTES)('a body for $name', ({ path, calls, options }) => {
 
   if (path === PROXIED_PATH) return;
   it('is refused when it is not JSON with fields, and when there is none', async () => {
-    const nested = `{"more":${'['.repeat(64)}${']'.repeat(64)},${body.slice(1)}`;
     await expectRefused(await post(path, '{'), 400, bodyMalformed);
-    await expectRefused(await post(path, nested), 400, bodyTooComplex);
+    await expectRefused(await post(path, '['.repeat(65)), 400, bodyTooComplex);
     await expectRefused(await post(path, `[${body}]`), 400, bodyNotAnObject);
-    await expectRefused(await post(path, new Blob([body]), ''), 400, bodyNotAnObject);
-    await expectRefused(await post(path, null, ''), 400, bodyNotAnObject);
+    for (const sent of [new Blob([body]), null])
+      await expectRefused(await post(path, sent, ''), 400, bodyNotAnObject);
   });
 });
 
@@ -121,7 +120,8 @@ it.each([
   [`GET ${PROXIED_PATH}`, 'Content-Length: 5', '', 401] as const,
   [`GET ${PROXIED_PATH}`, 'Content-Length: 0', SIGNED_IN, 200] as const,
 ])('a GET or HEAD must not have a body: %s with %s', async (start, line, cookie, expected) => {
-  const { status, headers, body } = await rawCall(world, start, { cookie, lines: [line], body: '0\r\n\r\n' });
+  const call = { cookie, lines: [line], body: expected === 200 ? '' : '0\r\n\r\n' };
+  const { status, headers, body } = await rawCall(world, start, call);
   expect(status).toBe(expected);
   expect(world.upstream.calls).toEqual(expected === 200 ? ['GET /v1/library'] : []);
   if (status !== 400) return;
