@@ -8,28 +8,27 @@ import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
 import { RedisModel } from '../faults/refresh-model/redis-model.ts';
 import { eventually } from '../support/eventually.ts';
-import { ENDED, LEASE, ManualClock, newLedger, REJECTED, RENEWAL } from '../support/refresh-coordinator.ts';
+import { ENDED, ManualClock, newLedger, RENEWAL } from '../support/refresh-coordinator.ts';
 
-const LIFETIME_MS = 280_000;
-
-/** A model of Redis, and stores that are connected to it. That the model is right: faults/refresh-model. */
+/** Stores with connections to one model of Redis. What holds in every order of events: faults/refresh-model. */
 function start() {
   const clock = new ManualClock();
   const redis = new RedisModel(clock.now);
   const links = new Set<RedisLink>();
   const heard: string[] = [];
-  const network = { isCut: false, opened: 0, held: Promise.resolve() };
+  const network = { isCut: false, opened: 0, connects: Promise.resolve(), replies: Promise.resolve() };
   const open = (): RedisLink => {
     network.opened++;
     const link: RedisLink = {
       onclose: null,
       async connect() {
+        await network.connects;
         if (network.isCut) throw new Error('refused');
         links.add(link);
       },
       close: () => void links.delete(link),
       async send(_, parameters) {
-        await network.held;
+        await network.replies;
         if (!links.has(link)) throw new Error('closed');
         return redis.eval(parameters);
       },
@@ -37,28 +36,20 @@ function start() {
     return link;
   };
   const observer = { onDown: () => void heard.push('down'), onUp: () => void heard.push('up') };
-  const store = (ledger = newLedger(), timers: Clock = clock, now = clock.now) =>
-    new RedisReplayStore(new RedisConnection('redis://model', observer, timers, open), ledger, now);
-  return {
-    ...{ clock, redis, links, heard, network, store },
-    ...{ a: store(), b: store() },
-    /** Redis ends, with all that it has. */
-    cut() {
-      network.isCut = true;
-      redis.empty();
-      for (const link of links) link.onclose?.(new Error('cut'));
-    },
-    isUp: (times: number) =>
-      eventually(
-        () => clock.advance(50).then(() => heard.filter((each) => each === 'up').length === times),
-        'Redis',
-      ),
-    kept: (key: string) => redis.eval([GET, '1', `music-gateway:${key}`])?.[1]?.replace(/^\d+ /, ''),
-  };
+  const store = (ledger = newLedger(), timers: Clock = clock) =>
+    new RedisReplayStore(new RedisConnection('redis://model', observer, timers, open), ledger, clock.now);
+  /** Lets time pass until it was heard so often that Redis is up. */
+  const isUp = (times: number) =>
+    eventually(
+      () => clock.advance(50).then(() => heard.filter((each) => each === 'up').length === times),
+      'Redis',
+    );
+  const kept = (key: string) => redis.eval([GET, '1', `music-gateway:${key}`])?.[1]?.replace(/^\d+ /, '');
+  return { clock, links, heard, network, store, isUp, kept };
 }
 
 function write(store: ReplayStore, key: string, to: Fact, from?: Fact) {
-  return store.swap(key, from, to, LIFETIME_MS);
+  return store.swap(key, from, to, 280_000);
 }
 
 async function kindAt(store: ReplayStore, key: string) {
@@ -66,95 +57,64 @@ async function kindAt(store: ReplayStore, key: string) {
 }
 
 describe('RedisReplayStore', () => {
-  it('is shared while Redis is there, alone while it is away, and sends nothing when it is back', async () => {
-    const { a, b, cut, network, kept, isUp, heard } = start();
-    await write(a, 'shared', RENEWAL);
-    expect(await kindAt(b, 'shared')).toBe('renewed');
-    cut();
-    expect(await kindAt(a, 'shared')).toBe('renewed');
-    expect(await kindAt(b, 'shared')).toBeUndefined();
-    expect(await write(a, 'alone', RENEWAL)).toEqual({ isWritten: true });
-    network.isCut = false;
-    await isUp(4);
-    expect(heard).toEqual(['up', 'up', 'down', 'down', 'up', 'up']);
-    for (const key of ['shared', 'alone']) {
-      expect(await kindAt(a, key)).toBe('renewed');
-      expect(kept(key)).toBeUndefined();
-    }
-  });
-
-  it('goes by its own memory for what Redis has lost, and by Redis for what it has not', async () => {
-    const { a, b, redis } = start();
-    await write(a, 'k', RENEWAL);
-    await write(b, 'k', ENDED, RENEWAL);
-    expect(await kindAt(a, 'k')).toBe('ended');
-    await write(a, 'lost', RENEWAL);
-    redis.empty();
-    expect(await kindAt(a, 'lost')).toBe('renewed');
-    expect(await kindAt(b, 'k')).toBe('ended');
-    // What it remembers counts as if Redis had it, even when another instance has written less meanwhile.
-    expect(await write(b, 'lost', LEASE)).toEqual({ isWritten: true });
-    await write(b, 'lost', REJECTED, LEASE);
-    expect(await write(a, 'lost', ENDED, RENEWAL)).toEqual({ isWritten: true });
-    expect(await kindAt(b, 'lost')).toBe('ended');
-  });
-
   it('keeps a sign-out of a token that nobody knows out of Redis', async () => {
-    const { a, b, kept } = start();
+    const { store, kept } = start();
+    const [a, b] = [store(), store()];
     await a.keepHere('k', ENDED, 30_000);
-    expect(await kindAt(a, 'k')).toBe('ended');
-    expect(await kindAt(b, 'k')).toBeUndefined();
-    expect(kept('k')).toBeUndefined();
+    expect([await kindAt(a, 'k'), await kindAt(b, 'k'), kept('k')]).toEqual(['ended', undefined, undefined]);
   });
 
   it('removes from Redis what has no room in its memory, but no sign-out', async () => {
-    const { b, store, kept } = start();
+    const { store, kept } = start();
     // Room for two renewals.
-    const small = store(new Budget(((12 * 8) / 7) * 2 * FACT_BYTES));
-    for (const key of ['a', 'b', 'c']) await write(small, key, RENEWAL);
-    await eventually(() => kept('a') === undefined, 'the oldest to leave Redis');
+    const [small, other] = [store(new Budget(((12 * 8) / 7) * 2 * FACT_BYTES)), store()];
+    const writeUntil = async (keys: string[], gone: string) => {
+      for (const key of keys) await write(small, key, RENEWAL);
+      await eventually(() => kept(gone) === undefined, `${gone} to leave Redis`);
+    };
+    await writeUntil(['a', 'b', 'c'], 'a');
     expect(kept('b')).toBe('renewed:x');
-    await write(b, 'b', ENDED, RENEWAL);
-    for (const key of ['d', 'e']) await write(small, key, RENEWAL);
-    await eventually(() => kept('c') === undefined, 'the next to leave Redis');
+    await write(other, 'b', ENDED, RENEWAL);
+    await writeUntil(['d', 'e'], 'c');
     expect(kept('b')).toBe('ended:0');
     await write(small, 'own', ENDED);
-    for (const key of ['f', 'g', 'h']) await write(small, key, RENEWAL);
-    await eventually(() => kept('f') === undefined, 'the one after it to leave Redis');
+    await writeUntil(['f', 'g', 'h'], 'f');
     expect(kept('own')).toBe('ended:0');
   });
 
-  it.each([45_000, -45_000])(
-    'gives the time of what a clock %i ms ahead has written by its own, and keeps it as long',
-    async (aheadMs) => {
-      const { a, clock, redis, store } = start();
-      const other = store(newLedger(), clock, () => clock.now() + aheadMs);
-      await write(other, 'k', RENEWAL);
-      await clock.advance(1000);
-      expect(await a.get('k')).toEqual({ ...RENEWAL, writtenAt: clock.now() - 1000 });
-      expect((await other.get('k'))?.writtenAt).toBe(clock.now() - 1000 + aheadMs);
-      expect(redis.remainingMs('music-gateway:k')).toBe(LIFETIME_MS - 1000);
-    },
-  );
-
   it('waits 500 ms for a Redis that does not respond, and goes on alone', async () => {
-    const { a, clock, network, heard, isUp } = start();
-    await isUp(2);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    network.held = promise;
+    const { clock, network, heard, store, isUp } = start();
+    const a = store();
+    await isUp(1);
+    network.replies = new Promise(() => {});
     const written = write(a, 'k', RENEWAL);
     await clock.advance(499);
-    expect(heard).not.toContain('down');
+    expect(heard).toEqual(['up']);
     await clock.advance(10);
     expect(await written).toEqual({ isWritten: true });
-    expect(heard).toContain('down');
+    expect(heard).toEqual(['up', 'down']);
     expect(await kindAt(a, 'k')).toBe('renewed');
+  });
+
+  it('does not take a first connection that it has given up for Redis being back', async () => {
+    const { clock, network, heard, store, isUp } = start();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    network.connects = promise;
+    const read = kindAt(store(), 'k');
+    await clock.advance(510);
+    expect(await read).toBeUndefined();
+    network.connects = Promise.resolve();
     resolve();
+    // Until the second connection, which is made 250 ms later.
+    await clock.advance(200);
+    expect(heard).toEqual(['down']);
+    await isUp(1);
+    expect(network.opened).toBe(2);
   });
 
   it('does not take its own stall for one of Redis, and takes the reply that came meanwhile', async () => {
-    const { b, store, network, heard, clock } = start();
-    await write(b, 'k', RENEWAL);
+    const { store, network, heard, clock } = start();
+    await write(store(), 'k', RENEWAL);
     const halves = new Set<() => void>();
     const turn = Promise.withResolvers<void>();
     const every = (_: number, half: () => void) => {
@@ -169,13 +129,13 @@ describe('RedisReplayStore', () => {
     const stalling = store(newLedger(), { now: clock.now, sleep, every });
     expect(await kindAt(stalling, 'absent')).toBeUndefined();
     const reply = Promise.withResolvers<void>();
-    network.held = reply.promise;
+    network.replies = reply.promise;
     const read = kindAt(stalling, 'k');
     // However late the first half of the time is over, Redis gets the other. Then what has arrived is read first.
-    for (const isOver of halves) isOver();
-    expect(turns).toBe(0);
-    for (const isOver of halves) isOver();
-    expect(turns).toBe(1);
+    for (const ended of [0, 1]) {
+      for (const isOver of halves) isOver();
+      expect(turns).toBe(ended);
+    }
     reply.resolve();
     expect(await read).toBe('renewed');
     turn.resolve();
@@ -183,21 +143,22 @@ describe('RedisReplayStore', () => {
   });
 
   it('connects no more once it is closed, whether Redis is there or away, and tells nobody', async () => {
-    const { a, b, clock, cut, links, network, heard, isUp } = start();
+    const { clock, links, network, heard, store, isUp } = start();
+    const [a, b] = [store(), store()];
     await isUp(2);
     a.close();
     await eventually(() => links.size === 1, 'its connection to be closed');
     expect(await write(a, 'k', RENEWAL)).toEqual({ isWritten: true });
     expect(await kindAt(b, 'k')).toBeUndefined();
-    cut();
+    network.isCut = true;
+    for (const link of links) link.onclose?.(new Error('cut'));
     await clock.advance(300);
     const { opened } = network;
     expect(opened).toBeGreaterThan(2);
     b.close();
     network.isCut = false;
     await clock.advance(5000);
-    expect(network.opened).toBe(opened);
-    expect([links.size, clock.running]).toEqual([0, 0]);
+    expect([network.opened, links.size, clock.running]).toEqual([opened, 0, 0]);
     expect(heard).toEqual(['up', 'up', 'down']);
   });
 });

@@ -4,7 +4,7 @@ import type { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import type { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import { recordKey, recordOf } from '../../src/gateway/refresh/record.ts';
-import type { Kept, ReplayStore, Swapped } from '../../src/gateway/refresh/store.ts';
+import type { Fact, Kept, ReplayStore, Swapped } from '../../src/gateway/refresh/store.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import type { RefreshVerdict } from '../../src/gateway/upstream/upstream-api.ts';
 import { eventually } from '../support/eventually.ts';
@@ -21,21 +21,42 @@ import {
 const REFUSED: RefreshVerdict = { kind: 'rejected' };
 const AWAY: RefreshVerdict = { kind: 'unreachable', cause: new Error('away') };
 
-/** Two instances over one store. */
+/** A store that counts, and that replies late to the write of a renewal. */
+class WatchedStore extends MemoryReplayStore {
+  reads = 0;
+  swaps = 0;
+  readonly written = Promise.withResolvers<void>();
+  reply = Promise.resolve();
+
+  override get(key: string): Promise<Kept | undefined> {
+    this.reads++;
+    return super.get(key);
+  }
+
+  override async swap(...change: Parameters<ReplayStore['swap']>): Promise<Swapped> {
+    this.swaps++;
+    const swapped = await super.swap(...change);
+    if (change[2]?.kind === 'renewed') {
+      this.written.resolve();
+      await this.reply;
+    }
+    return swapped;
+  }
+}
+
+/** Two instances over one store. What must hold in every order of events: faults/refresh-model. */
 function start(environment: Environment = {}, ledger = newLedger()) {
   const clock = new ManualClock();
-  const store = new MemoryReplayStore(ledger, clock.now);
+  const store = new WatchedStore(ledger, clock.now);
   const upstream = new StubUpstream();
   const instance = () => upstream.coordinator(store, clock, environment);
   const [a, b] = [instance(), instance()];
   /** Asks for a refresh, by default now. */
   const refresh = async (at: RefreshCoordinator, token = 't1', arrivedAt = clock.now()) => {
     const record = newRequestRecord();
-    const outcome = await at.refresh(token, record, arrivedAt);
-    return { ...outcome, record };
+    return { ...(await at.refresh(token, record, arrivedAt)), record };
   };
-  const kind = async (at: RefreshCoordinator, token?: string, arrivedAt?: number) =>
-    (await refresh(at, token, arrivedAt)).kind;
+  const kind = async (...request: Parameters<typeof refresh>) => (await refresh(...request)).kind;
   /** Lets time pass until all have their outcome. */
   const outcomesOf = async <Outcome>(requests: Promise<Outcome>[]) => {
     let hasSettled = false;
@@ -46,7 +67,19 @@ function start(environment: Environment = {}, ledger = newLedger()) {
     return outcomes;
   };
   const both = () => outcomesOf([refresh(a), refresh(b)]);
-  return { clock, store, upstream, a, b, refresh, kind, outcomesOf, both };
+  /** A refresh by `a` whose response is held back until the test gives the verdict. */
+  const startHeld = async () => {
+    const { promise, resolve } = Promise.withResolvers<RefreshVerdict>();
+    upstream.verdict = () => promise;
+    const sent = upstream.refreshed.length;
+    const outcome = kind(a);
+    await eventually(() => upstream.refreshed.length > sent, 'the refresh');
+    return (verdict: RefreshVerdict) => {
+      resolve(verdict);
+      return outcome;
+    };
+  };
+  return { clock, store, upstream, a, b, refresh, kind, outcomesOf, both, startHeld };
 }
 
 describe('two instances that need the same refresh', () => {
@@ -64,12 +97,15 @@ describe('two instances that need the same refresh', () => {
     expect(clock.running).toBe(0);
   });
 
-  it('give up when a lease stays longer than any refresh, without a call', async () => {
+  it.each<[what: string, fact: Fact, fromMs: number, toMs: number]>([
+    ['a lease that stays longer than any refresh', LEASE, 4500, 4700],
+    ['a record that does not open', RENEWAL, 0, 600_000],
+  ])('make no call, and give up, because of %s', async (_, fact, fromMs, toMs) => {
     const { store, upstream, clock, both } = start({ TIMEOUT_SIGN_IN_MS: '1500' });
-    await store.swap(recordKey('t1'), undefined, LEASE, 600_000);
+    await store.swap(recordKey('t1'), undefined, fact, 600_000);
     const startedAt = clock.now();
     expect((await both()).map(({ kind }) => kind)).toEqual(['unreachable', 'unreachable']);
-    expect(clock.now() - startedAt).toBeWithin(4500, 4700);
+    expect(clock.now() - startedAt).toBeWithin(fromMs, toMs);
     expect(upstream.refreshed).toEqual([]);
   });
 
@@ -82,35 +118,35 @@ describe('two instances that need the same refresh', () => {
     for (const each of [clock, clockThatStops]) await each.advance(1000);
     const crashedAt = clock.now();
     void kind(b);
-    await eventually(
-      () => clock.advance(40).then(() => upstream.refreshed.length === 2),
-      'the other refresh',
-    );
+    const isSent = () => clock.advance(40).then(() => upstream.refreshed.length === 2);
+    await eventually(isSent, 'the other refresh');
     expect(clock.now() - crashedAt).toBeWithin(3000, 3100);
   });
 
-  it.each<[why: string, lease: typeof LEASE | undefined]>([
+  it.each<[why: string, lease: Fact | undefined]>([
     ['has expired', undefined],
     ['is that of another instance', { ...LEASE, detail: 'of another' }],
   ])('keep the pair on record although its lease %s by then', async (_, lease) => {
-    const { store, upstream, a, b, refresh } = start();
-    const response = Promise.withResolvers<RefreshVerdict>();
-    upstream.verdict = () => response.promise;
-    const refreshing = refresh(a);
-    await eventually(() => upstream.refreshed.length === 1, 'the refresh');
+    const { store, upstream, b, refresh, startHeld } = start();
+    const respond = await startHeld();
     const key = recordKey('t1');
     await store.swap(key, await store.get(key), lease, 3000);
-    response.resolve(renewed(2));
-    expect((await refreshing).kind).toBe('renewed');
+    expect(await respond(renewed(2))).toBe('renewed');
     expect((await refresh(b)).record.refresh).toBe('replayed');
     expect(upstream.refreshed).toEqual(['t1']);
   });
 
-  it('take a record that does not open for no verdict', async () => {
-    const { store, upstream, both } = start();
-    await store.swap(recordKey('t1'), undefined, RENEWAL, 60_000);
-    expect((await both()).map(({ kind }) => kind)).toEqual(['unreachable', 'unreachable']);
-    expect(upstream.refreshed).toEqual([]);
+  it('do not share it any more once its record is written, because a sign-out may have followed it', async () => {
+    const { store, upstream, a, b, kind } = start();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    store.reply = promise;
+    const first = kind(a);
+    await store.written.promise;
+    await b.end('t1');
+    const late = kind(a);
+    resolve();
+    expect([await first, await late]).toEqual(['renewed', 'ended']);
+    expect(upstream.refreshed).toEqual(['t1']);
   });
 });
 
@@ -140,25 +176,26 @@ describe('a refresh token', () => {
     const { clock, upstream, a, b, refresh, outcomesOf } = start({ REFRESH_REPLAY_SECONDS: '600' });
     upstream.verdict = () => renewed(upstream.refreshed.length + 1, 100);
     await refresh(a);
-    await clock.advance(40_500);
-    expect(await refresh(b)).toMatchObject({ pair: { refreshToken: 't2', expiresInSeconds: 59 } });
-    await clock.advance(59_000);
-    expect(await refresh(b)).toMatchObject({ pair: { refreshToken: 't2', expiresInSeconds: 1 } });
+    for (const [laterMs, expiresInSeconds] of [
+      [40_500, 59],
+      [59_000, 1],
+    ] as const) {
+      await clock.advance(laterMs);
+      expect(await refresh(b)).toMatchObject({ pair: { refreshToken: 't2', expiresInSeconds } });
+    }
     await clock.advance(1000);
-    const requests = [a, b, a, b].flatMap((at) => [refresh(at), refresh(at, 't2')]);
-    const outcomes = await outcomesOf(requests);
-    for (const outcome of outcomes) expect(outcome).toMatchObject({ pair: { refreshToken: 't3' } });
+    for (const outcome of await outcomesOf([a, b, a, b].map((at) => refresh(at))))
+      expect(outcome).toMatchObject({ pair: { refreshToken: 't3' } });
     expect(upstream.refreshed).toEqual(['t1', 't2']);
   });
 
   it('is judged by the time of each request, also when two of different times need it at once', async () => {
-    const { clock, upstream, a, refresh } = start();
-    await refresh(a);
+    const { clock, upstream, a, kind } = start();
+    await kind(a);
     const inWindow = clock.now() + 1000;
     await clock.advance(61_000);
     upstream.verdict = () => REFUSED;
-    const [late, early] = await Promise.all([refresh(a), refresh(a, 't1', inWindow)]);
-    expect([late.kind, early.kind]).toEqual(['rejected', 'renewed']);
+    expect(await Promise.all([kind(a), kind(a, 't1', inWindow)])).toEqual(['rejected', 'renewed']);
     expect(upstream.refreshed).toEqual(['t1', 't1']);
   });
 
@@ -167,9 +204,8 @@ describe('a refresh token', () => {
     await refresh(a);
     await clock.advance(61_000);
     upstream.verdict = () => renewed(9);
-    const reuse = await refresh(a);
-    expect(reuse.kind).toBe('renewed');
-    expect(reuse.record).toMatchObject({ refresh: 'renewed', refreshTokenReused: 'late' });
+    const record = { refresh: 'renewed', refreshTokenReused: 'late' };
+    expect(await refresh(a)).toMatchObject({ kind: 'renewed', record });
     await b.end('t9');
     // Longer than that of an unknown token is remembered.
     await clock.advance(31_000);
@@ -178,111 +214,50 @@ describe('a refresh token', () => {
   });
 
   it('that was sent as a reuse gets nothing when its session is signed out meanwhile', async () => {
-    const { clock, upstream, a, b, refresh, kind } = start();
-    await refresh(a);
+    const { clock, upstream, a, b, kind, startHeld } = start();
+    await kind(a);
     await clock.advance(61_000);
-    const response = Promise.withResolvers<RefreshVerdict>();
-    upstream.verdict = () => response.promise;
-    const reusing = kind(a);
-    await eventually(() => upstream.refreshed.length === 2, 'the reuse');
+    const respond = await startHeld();
     await b.end('t2');
-    response.resolve(renewed(9));
-    expect(await reusing).toBe('ended');
+    expect(await respond(renewed(9))).toBe('ended');
     expect(upstream.signedOut).toEqual(['t9']);
   });
 
-  it('is noted once when it is presented, and again when very many others have come after it', async () => {
-    let swaps = 0;
-    class CountingStore extends MemoryReplayStore {
-      override async swap(): Promise<Swapped> {
-        swaps++;
-        return { isWritten: true };
-      }
-    }
-    const { presented } = new StubUpstream().coordinator(new CountingStore(newLedger()), new ManualClock());
-    for (let times = 0; times < 3; times++) presented.note('t1');
-    expect(swaps).toBe(1);
-    for (let other = 0; other < 50_000; other++) presented.note(`other-${other}`);
-    presented.note('t1');
-    expect(swaps).toBe(50_002);
+  it('is noted once when it is presented, and again when very many others have come after it', () => {
+    const { store, a } = start();
+    for (let times = 0; times < 3; times++) a.presented.note('t1');
+    expect(store.swaps).toBe(1);
+    for (let other = 0; other < 50_000; other++) a.presented.note(`other-${other}`);
+    a.presented.note('t1');
+    expect(store.swaps).toBe(50_002);
   });
 });
 
-describe('a refresh whose record is written', () => {
-  it('is not shared any more, because a sign-out at another instance may have followed it', async () => {
-    const reply = Promise.withResolvers<void>();
-    const written = Promise.withResolvers<void>();
-    class SlowStore extends MemoryReplayStore {
-      override async swap(...change: Parameters<ReplayStore['swap']>): Promise<Swapped> {
-        const swapped = await super.swap(...change);
-        if (change[2]?.kind !== 'renewed') return swapped;
-        written.resolve();
-        await reply.promise;
-        return swapped;
-      }
-    }
-    const [upstream, clock, record] = [new StubUpstream(), new ManualClock(), newRequestRecord()];
-    const store = new SlowStore(newLedger(), clock.now);
-    const here = upstream.coordinator(store, clock);
-    const first = here.refresh('t1', record, clock.now());
-    await written.promise;
-    await upstream.coordinator(store, clock).end('t1');
-    const late = here.refresh('t1', record, clock.now());
-    reply.resolve();
-    expect((await first).kind).toBe('renewed');
-    expect((await late).kind).toBe('ended');
-    expect(upstream.refreshed).toEqual(['t1']);
-  });
-});
-
-describe('a chain that is longer than any call falls behind', () => {
-  class CountingStore extends MemoryReplayStore {
-    reads = 0;
-
-    override async get(key: string): Promise<Kept | undefined> {
-      this.reads++;
-      return super.get(key);
-    }
+it('A chain is followed for 32 tokens by a request, a response of before, and a sign-out', async () => {
+  const { clock, store, upstream, a, kind } = start();
+  for (let index = 0; index < 50; index++) {
+    const record = await recordOf(renewed(index + 1), `t${index}`);
+    await store.swap(recordKey(`t${index}`), undefined, record, 300_000);
   }
-
-  async function startChain() {
-    const [clock, upstream] = [new ManualClock(), new StubUpstream()];
-    const store = new CountingStore(newLedger(), clock.now);
-    for (let index = 0; index < 50; index++) {
-      const record = await recordOf(renewed(index + 1), `t${index}`);
-      await store.swap(recordKey(`t${index}`), undefined, record, 300_000);
-    }
-    return { upstream, store, clock, coordinator: upstream.coordinator(store, clock) };
-  }
-
-  it('is followed for 32 tokens: the request of before keeps its cookies, and nothing is sent', async () => {
-    const { store, coordinator, upstream, clock } = await startChain();
-    const outcome = await coordinator.refresh('t0', newRequestRecord(), clock.now() - 60_000);
-    expect(outcome.kind).toBe('unreachable');
-    // At each token a request reads its record, and the record and the mark of its successor.
-    expect(store.reads).toBe(32 * 3);
-    expect(upstream.refreshed).toEqual([]);
-  });
-
-  it('sets no cookies with a response of before, and is followed that far by a sign-out', async () => {
-    const { store, coordinator } = await startChain();
-    const pair = { accessToken: 'a0', refreshToken: 't0', expiresInSeconds: 1 };
-    expect(await coordinator.newest(pair)).toBeUndefined();
-    expect((await coordinator.end('t0')).newest?.refreshToken).toBe('t32');
-    expect((await store.get(recordKey('t32')))?.kind).toBe('ended');
-    expect((await store.get(recordKey('t33')))?.kind).toBe('renewed');
-  });
+  expect(await kind(a, 't0', clock.now() - 60_000)).toBe('unreachable');
+  // At each token a request reads its record, and the record and the mark of its successor.
+  expect(store.reads).toBe(32 * 3);
+  expect(upstream.refreshed).toEqual([]);
+  expect(await a.newest({ accessToken: 'a0', refreshToken: 't0', expiresInSeconds: 1 })).toBeUndefined();
+  expect((await a.end('t0')).newest?.refreshToken).toBe('t32');
+  const kinds = await Promise.all(['t32', 't33'].map((token) => store.get(recordKey(token))));
+  expect(kinds.map((record) => record?.kind)).toEqual(['ended', 'renewed']);
 });
 
 describe('a flood of made-up sign-outs', () => {
-  /** Room for 50 facts that strangers can cause, and 350 others. */
-  const small = () => new Budget(12 * 400 * FACT_BYTES);
+  /** With room for 50 facts that strangers can cause, and 350 others. */
+  const startSmall = () => start({}, new Budget(12 * 400 * FACT_BYTES));
   const flood = async (coordinator: RefreshCoordinator) => {
     for (let index = 0; index < 500; index++) await coordinator.end(`made-up-${index}`);
   };
 
   it.each(['t1', 't2'])('does not bring back a session that was signed out with %s', async (token) => {
-    const { upstream, a, kind } = start({}, small());
+    const { upstream, a, kind } = startSmall();
     await kind(a);
     await a.end(token);
     await flood(a);
@@ -291,15 +266,11 @@ describe('a flood of made-up sign-outs', () => {
   });
 
   it('does not let a refresh bring back a session that was signed out meanwhile', async () => {
-    const { upstream, a, kind } = start({}, small());
-    const response = Promise.withResolvers<RefreshVerdict>();
-    upstream.verdict = () => response.promise;
-    const refreshing = kind(a);
-    await eventually(() => upstream.refreshed.length === 1, 'the refresh');
+    const { upstream, a, kind, startHeld } = startSmall();
+    const respond = await startHeld();
     await a.end('t1');
     await flood(a);
-    response.resolve(renewed(2));
-    expect(await refreshing).toBe('ended');
+    expect(await respond(renewed(2))).toBe('ended');
     expect(upstream.signedOut).toEqual(['t2']);
     await flood(a);
     expect(await kind(a)).toBe('ended');

@@ -1,275 +1,200 @@
 /** What must hold of every history, one sentence each. */
 
 import {
-  type Facts,
+  closingOf,
   isBefore,
-  type Judged,
+  isSignedOut,
   lifetimes,
-  logoutMs,
+  newestPair,
+  renewalOf,
   SPREADS_MS,
-  signInMs,
-  wasInFlightDuring,
+  settings,
+  signOutsOf,
+  wasRedisAway,
 } from './facts.ts';
-import type { Moment, Request, Send, SignOut, Token } from './history.ts';
+import type { History, Moment, Request, Send } from './history.ts';
+
+const LEASE_MS = 3000;
 
 /** Gives what contradicts the sentence, in words. */
-type Check = (facts: Facts) => string[];
-type IsWrong<Subject> = (subject: Subject, facts: Facts) => unknown;
+type Check = (history: History) => string[];
 
-const sends = (isWrong: IsWrong<Send>): Check => {
-  return (facts) => facts.history.sends.filter((send) => isWrong(send, facts)).map(nameOf);
+const sends = (isWrong: (send: Send, history: History) => unknown): Check => {
+  return (history) => history.sends.filter((send) => isWrong(send, history)).map(nameOf);
 };
-const requests = (isWrong: IsWrong<Request>): Check => {
-  return (facts) => facts.history.requests.filter((request) => isWrong(request, facts)).map(nameOf);
-};
-/** Of the requests that no fault disturbs. */
-const undisturbed = (isWrong: IsWrong<Judged>): Check => {
-  return (facts) =>
-    facts
-      .undisturbed()
-      .filter((request) => isWrong(request, facts))
+
+type Ended = Request & Required<Pick<Request, 'asked' | 'ended' | 'outcome'>>;
+
+const requests = (isWrong: (request: Ended, history: History) => unknown): Check => {
+  const hasEnded = (request: Request): request is Ended =>
+    request.asked !== undefined && request.ended !== undefined && request.outcome !== undefined;
+  return (history) =>
+    history.requests
+      .filter(hasEnded)
+      .filter((request) => isWrong(request, history))
       .map(nameOf);
 };
 
+/** Of the requests of sessions that have always had Redis. */
+const undisturbed = (isWrong: (request: Ended, history: History) => unknown): Check =>
+  requests((request, history) => {
+    const { token, ended } = request;
+    return !wasRedisAway(history, token.family.began, ended) && isWrong(request, history);
+  });
+
 export const checks: Readonly<Record<string, Check>> = {
-  'every request ends, and leaves no timer behind': ({ history: { stuck, timersLeft } }) => [
+  'every request ends, and leaves no timer behind': ({ stuck, timersLeft }) => [
     ...(stuck ? [stuck] : []),
     ...(timersLeft ? [`${timersLeft} timers are left`] : []),
   ],
 
-  'a refresh token is sent to the upstream once': sends((second, facts) => {
-    const first = facts.sendBefore(second);
-    return first && !facts.wasRedisAway(first.sent, second.sent) && !mayBeSentAgain(facts, first, second);
-  }),
+  '(a) a refresh token is sent once, and by each instance once while Redis is away': sends(
+    (second, history) =>
+      history.sends.some((first) => {
+        if (first.token !== second.token || !isBefore(first.sent, second.sent)) return false;
+        const isShared =
+          first.instance === second.instance || !wasRedisAway(history, first.sent, second.sent);
+        return isShared && !mayBeSentAgain(history, first, second);
+      }),
+  ),
 
-  'an instance sends a token once, with Redis or without': sends((second, facts) => {
-    const first = facts.sendBefore(second, second.instance);
-    return first && !mayBeSentAgain(facts, first, second);
-  }),
-
-  'a pair whose access token is good is not renewed by a request with an older token': sends(
-    ({ token, sent }, facts) =>
+  '(b) a pair whose access token is good is not renewed by a request with an older token': sends(
+    ({ token, sent }, history) =>
       token.before &&
-      sent.at < token.issued.at + facts.history.accessTokensLastMs &&
-      !facts.wasIssuedAgain(token) &&
-      facts.signOutsOf(token).length === 0 &&
-      !facts.wasRedisAway(token.issued, sent) &&
-      !facts.history.requests.some((request) => request.token === token && isBefore(request.asked, sent)),
+      sent.at < token.issued.at + history.accessTokensLastMs &&
+      signOutsOf(history, token).length === 0 &&
+      !wasRedisAway(history, token.issued, sent) &&
+      !history.requests.some((request) => request.token === token && isBefore(request.asked, sent)),
   ),
 
-  'a spent token yields the newest pair of its chain while its window is open': undisturbed(
-    (request, facts) => {
-      const { outcome, pair } = request;
-      if (!isInItsWindow(facts, request) || outcome === 'unreachable') return false;
-      return outcome !== 'renewed' || (pair && pair.generation < newestBefore(facts, request));
+  '(b) a spent token yields the newest pair of its chain while its window is open': undisturbed(
+    ({ token, arrived, asked, ended, outcome, pair }, history) => {
+      const wasRenewed = history.requests.some(
+        (other) => other.token === token && other.outcome === 'renewed' && isBefore(other.ended, asked),
+      );
+      if (!wasRenewed || arrived.at >= closingOf(history, token).earliest) return false;
+      if (isBefore(token.family.revoked, ended) || outcome === 'unreachable') return false;
+      if (signOutsOf(history, token).some(({ began }) => isBefore(began, ended))) return false;
+      return !pair || pair.generation < newestPair(history, token.family, asked);
     },
   ),
 
-  'a spent token reaches the upstream when its window is closed': undisturbed((request, facts) => {
-    const { token, arrived, ended, outcome } = request;
-    const renewal = facts.renewal(token);
-    if (!renewal || arrived.at <= facts.closing(token).latest) return false;
-    // A process that has crashed may have lost what clients had presented to it.
-    if (facts.history.crashes.length > 0 || facts.signOutsOf(token).length > 0) return false;
-    return outcome === 'renewed' || !facts.wasSentBetween(token, renewal.sent, ended);
-  }),
+  '(c) a spent token reaches the upstream when its window is closed': undisturbed(
+    ({ token, arrived, ended, outcome }, history) => {
+      const renewal = renewalOf(history, token);
+      if (!renewal || arrived.at <= closingOf(history, token).latest) return false;
+      // A process that has crashed may have lost what clients had presented to it.
+      if (history.crashes.size > 0 || signOutsOf(history, token).length > 0) return false;
+      const isSent = (send: Send) =>
+        send.token === token && isBefore(renewal.ended, send.sent) && isBefore(send.sent, ended);
+      return outcome === 'renewed' || !history.sends.some(isSent);
+    },
+  ),
 
-  'a spent token that is sent to the upstream is counted as a reuse': sends(({ token, sent }, facts) => {
-    const renewal = facts.renewal(token);
-    if (!renewal || !isBefore(renewal.ended, sent) || facts.wasIssuedAgain(token)) return false;
-    if (facts.wasRedisAway(token.issued, sent) || facts.history.crashes.length > 0) return false;
+  '(c) a spent token that is sent again is counted as a reuse': sends(({ token, sent }, history) => {
+    const renewal = renewalOf(history, token);
+    if (!renewal || !isBefore(renewal.ended, sent)) return false;
+    if (history.crashes.size > 0 || wasRedisAway(history, token.issued, sent)) return false;
     if (sent.at >= renewal.ended.at + lifetimes.renewedMs - SPREADS_MS) return false;
-    const isFirstReuse = !facts.wasSentBetween(token, renewal.sent, sent);
-    return isFirstReuse && !facts.requestsOf(token.family).some(({ record }) => record.refreshTokenReused);
+    return !history.requests.some((each) => each.token === token && each.record.refreshTokenReused);
   }),
 
-  'only what was sent again is counted as a reuse': requests(({ record, token, isLost }, facts) => {
-    if (!record.refreshTokenReused || isLost || facts.wasIssuedAgain(token)) return false;
-    return facts.history.sends.filter((send) => send.token === token).length < 2;
-  }),
-
-  'a request is rejected only after the upstream has rejected its token or its family': requests(
-    ({ outcome, token, ended }, facts) => {
-      const families = facts.namesakesOf(token);
-      const isReason = (send: Send) =>
-        families.has(send.token.family) && send.outcome === 'rejected' && isBefore(send.ended, ended);
-      return outcome === 'rejected' && !facts.history.sends.some(isReason);
-    },
+  '(c) only what was sent again is counted as a reuse': requests(
+    ({ record, token }, history) =>
+      record.refreshTokenReused && history.sends.filter((send) => send.token === token).length < 2,
   ),
 
-  'a request is ended only after a sign-out, or a sign-in in its place': requests(
-    ({ outcome, token, ended, arrived }, facts) => {
-      if (outcome !== 'ended' || !ended) return false;
-      const isAgain = facts.isIssuedAgainBy(token, arrived);
-      if (isAgain && isExcusedAgain(facts, token, arrived, ended)) return false;
-      const families = facts.namesakesOf(token);
-      const isReason = (signOut: SignOut) =>
-        families.has(signOut.token.family) &&
-        isBefore(signOut.began, ended) &&
-        !(isAgain && isBefore(signOut.ended, token.issued));
-      return !facts.history.signOuts.some(isReason);
-    },
-  ),
-
-  'no request finds the upstream unreachable that has responded': undisturbed((request, facts) => {
-    const { token, outcome, asked, ended } = request;
-    const wasUnreachable = (send: Send) =>
-      send.token.family === token.family &&
-      isBefore(send.sent, ended) &&
-      (send.outcome === 'unreachable'
-        ? !send.ended || send.ended.at + SPREADS_MS > asked.at
-        : facts.crashOf(send.instance));
-    return outcome === 'unreachable' && !facts.history.sends.some(wasUnreachable);
-  }),
-
-  'after a sign-out no token of the chain yields a pair': undisturbed((request, facts) => {
-    const { token, asked, ended, outcome, instance } = request;
-    return outcome === 'renewed' && facts.effectiveSignOuts(token, instance, asked, ended.at).length > 0;
-  }),
-
-  'after a sign-out the very token yields no pair at the same instance, with Redis or without': requests(
-    ({ token, asked, ended, outcome, instance }, facts) =>
-      outcome === 'renewed' &&
-      ended &&
-      !facts.wasIssuedAgain(token) &&
-      facts.history.signOuts.some(
-        (signOut) =>
-          signOut.token === token &&
-          signOut.instance === instance &&
-          !facts.isRepeated(signOut) &&
-          isBefore(signOut.ended, asked) &&
-          ended.at < (signOut.ended?.at ?? 0) + lifetimes.unknownEndedMs,
+  'a request is rejected only after the upstream has rejected its session': requests(
+    ({ outcome, token, ended }, history) =>
+      outcome === 'rejected' &&
+      !history.sends.some(
+        (send) =>
+          send.token.family === token.family && send.outcome === 'rejected' && isBefore(send.ended, ended),
       ),
   ),
 
-  'a pair that arrives after the sign-out is given to nobody': undisturbed(({ pair, outcome }, facts) => {
-    const send = facts.history.sends.find(({ successor }) => successor && successor === pair);
-    return outcome === 'renewed' && send && isLate(facts, send);
-  }),
+  'a request is ended only after a sign-out, or a sign-in in its place': requests(
+    ({ outcome, token, ended }, history) =>
+      outcome === 'ended' && !signOutsOf(history, token).some(({ began }) => isBefore(began, ended)),
+  ),
 
-  'a pair that arrives after the sign-out is signed out at the upstream': sends((send, facts) => {
-    const { successor, instance } = send;
-    if (!successor || facts.crashOf(instance) || !isLate(facts, send)) return false;
-    return !facts.history.upstreamSignOuts.includes(successor.text);
-  }),
-
-  'a response that leaves after the sign-out sets no cookies': undisturbed((request, facts) => {
-    const { pair, leaves, given, instance } = request;
-    if (!pair || !leaves || !given || facts.wasRedisAway(pair.issued, leaves)) return false;
-    return facts.effectiveSignOuts(pair, instance, leaves).length > 0;
-  }),
-
-  'a response sets the newest pair that a request of its instance has had, or none': undisturbed(
-    ({ token, instance, leaves, given }, facts) => {
-      if (!leaves || !given || facts.signOutsOf(token).length > 0) return false;
-      if (facts.wasRedisAway(token.issued, leaves)) return false;
-      const atInstance = (request: Request) => request.instance === instance;
-      return given.generation < facts.newestPair(token.family, leaves, atInstance);
+  'no request finds the upstream unreachable that has responded': undisturbed(
+    ({ token, outcome, asked, ended }, history) => {
+      const wasUnreachable = (send: Send) =>
+        send.token.family === token.family &&
+        isBefore(send.sent, ended) &&
+        (send.outcome === 'unreachable'
+          ? !send.ended || send.ended.at + SPREADS_MS > asked.at
+          : history.crashes.has(send.instance));
+      return outcome === 'unreachable' && !history.sends.some(wasUnreachable);
     },
   ),
 
-  'nobody waits longer than a sign-in may take while the upstream is not being asked': requests(
-    ({ asked, ended, token }, facts) => {
-      if (!asked || !ended || facts.wasIssuedAgain(token)) return false;
-      const asking = facts.history.sends
-        // A sign-in may have issued the same token again, as the first one of another family.
-        .filter((send) => send.token.family === token.family || send.token.text === token.text)
-        .map(({ sent, ended: end, instance }) => {
-          const until = end ?? facts.crashOf(instance) ?? ended;
-          return { from: Math.max(sent.at, asked.at), until: Math.min(until.at, ended.at) };
-        });
-      const idleMs = ended.at - asked.at - lengthOf(asking);
+  '(d) after a sign-out no token of the chain yields a pair': requests(
+    (request, history) =>
+      request.outcome === 'renewed' && isSignedOut(history, request, request.asked, request.ended),
+  ),
+
+  '(d) a pair that arrives after the sign-out is given to nobody, and signed out at the upstream': sends(
+    (send, history) => {
+      const { successor, token, instance, ended, outcome } = send;
+      if (!successor || !ended || outcome !== 'renewed' || !isSignedOut(history, send, ended)) return false;
+      // A sign-out with a newer token is no reason to discard what this one yields.
+      if (signOutsOf(history, token).some((signOut) => signOut.token.generation > token.generation))
+        return false;
+      const isGiven = history.requests.some(({ pair }) => pair === successor);
+      const isSignedOutThere = history.upstreamSignOuts.includes(successor);
+      return isGiven || !(isSignedOutThere || history.crashes.has(instance));
+    },
+  ),
+
+  '(e) a response sets the newest pair that its instance has had, or none after a sign-out': requests(
+    ({ pair, instance, leaves, given }, history) => {
+      if (!pair || !leaves || !given) return false;
+      if (isSignedOut(history, { token: pair, instance }, leaves)) return true;
+      const { family } = pair;
+      if (signOutsOf(history, pair).length > 0 || wasRedisAway(history, family.began, leaves)) return false;
+      return given.generation < newestPair(history, family, leaves, instance);
+    },
+  ),
+
+  '(g) nobody waits for longer than the leases of crashed instances while the upstream is not asked':
+    requests(({ asked, ended, token }, history) => {
+      const isAskedUntil = history.sends
+        .filter((send) => send.token.family === token.family && isBefore(send.sent, ended))
+        .map((send) => endOf(history, send, ended).at);
+      const waitedMs = ended.at - Math.max(asked.at, ...isAskedUntil.map((at) => Math.min(at, ended.at)));
       // A late pair is signed out at the upstream before its request ends.
-      const leases = Math.max(1, facts.history.crashes.length);
-      return idleMs > leases * signInMs + logoutMs + 1000;
-    },
-  ),
-
-  'a token that a sign-in has issued again works': requests(({ token, outcome, pair, arrived }, facts) => {
-    if (!facts.isIssuedAgainBy(token, arrived) || isIssuedAgainAfter(facts, token, arrived)) return false;
-    if (wasInFlightAtSignIn(facts, token)) return false;
-    return outcome === 'renewed' && pair && pair.family.number < token.family.number;
-  }),
+      return waitedMs > history.crashes.size * LEASE_MS + settings.timeouts.logoutMs + 1000;
+    }),
 };
 
-export function violationsIn(facts: Facts): string[] {
+export function violationsIn(history: History): string[] {
   return Object.entries(checks).flatMap(([sentence, check]) =>
-    check(facts).map((what) => `not "${sentence}": ${what}`),
+    check(history).map((what) => `not "${sentence}": ${what}`),
   );
 }
 
-function nameOf({ token, instance }: Pick<Request | Send, 'token' | 'instance'>): string {
+function nameOf({ token, instance }: Pick<Request, 'token' | 'instance'>): string {
   return `${token.text} at ${instance}`;
 }
 
+function endOf({ crashes }: History, send: Send, now: Moment): Moment {
+  return send.ended ?? crashes.get(send.instance) ?? now;
+}
+
 /** For another reason than an outage. */
-function mayBeSentAgain(facts: Facts, first: Send, { token, sent }: Send): boolean {
-  if (facts.wasIssuedAgain(token)) return true;
+function mayBeSentAgain(history: History, first: Send, { token, sent }: Send): boolean {
   // Without a pair there is nothing to yield.
   if (isBefore(first.ended, sent) && first.outcome !== 'renewed') return true;
-  const ofToken = facts.history.requests.filter((request) => request.token === token);
+  const ofToken = history.requests.filter((request) => request.token === token);
   const isKnown = ofToken.some(
     ({ outcome, instance }) => outcome === 'renewed' && instance === first.instance,
   );
-  if (isBefore(facts.crashOf(first.instance), sent) && !isKnown) return true;
-  if (facts.signOutsOf(token).some(({ began }) => isBefore(began, sent))) return true;
+  if (isBefore(history.crashes.get(first.instance), sent) && !isKnown) return true;
+  if (signOutsOf(history, token).some(({ began }) => isBefore(began, sent))) return true;
+  const closesAt = closingOf(history, token).earliest;
   return ofToken.some(
-    ({ asked, arrived, ended }) =>
-      isBefore(asked, sent) && !isBefore(ended, sent) && arrived.at >= facts.closing(token).earliest,
+    ({ asked, arrived, ended }) => isBefore(asked, sent) && !isBefore(ended, sent) && arrived.at >= closesAt,
   );
-}
-
-/** Of a session that neither the upstream nor a sign-out has ended, with a pair that another request has had. */
-function isInItsWindow(facts: Facts, { token, arrived, asked, ended }: Judged): boolean {
-  const wasRenewed = facts.history.requests.some(
-    (other) => other.token === token && other.outcome === 'renewed' && isBefore(other.ended, asked),
-  );
-  if (!wasRenewed || arrived.at >= facts.closing(token).earliest) return false;
-  if (isBefore(token.family.revoked, ended)) return false;
-  return !facts.signOutsOf(token).some(({ began }) => isBefore(began, ended));
-}
-
-/** The generation of the newest pair of its chain that any request has had before it asked. */
-function newestBefore(facts: Facts, { token, asked }: Judged): number {
-  return facts.newestPair(token.family, asked, () => true);
-}
-
-function isIssuedAgainAfter({ history }: Facts, token: Token, arrived: Moment): boolean {
-  return history.tokens.some(({ text, issued }) => text === token.text && isBefore(arrived, issued));
-}
-
-/** Whether a request with the earlier token of the same text was in flight when a sign-in issued it again. */
-function wasInFlightAtSignIn({ history }: Facts, token: Token): boolean {
-  const signIn = history.signIns.find((each) => each.token === token);
-  const isNamesake = (request: Request) => request.token !== token && request.token.text === token.text;
-  return history.requests.some(
-    (request) => signIn && isNamesake(request) && wasInFlightDuring(request, signIn),
-  );
-}
-
-/** Whether a sign-out from before its sign-in may still be known somewhere. */
-function isExcusedAgain(facts: Facts, token: Token, arrived: Moment, ended: Moment): boolean {
-  if (isIssuedAgainAfter(facts, token, arrived) || facts.mayStillBeEnded(token)) return true;
-  const [first = token] = facts.history.tokens;
-  return facts.wasRedisAway(first.issued, ended);
-}
-
-/** Whether a sign-out was over when the pair of this refresh arrived. */
-function isLate(facts: Facts, { token, instance, ended, outcome }: Send): boolean {
-  if (!ended || outcome !== 'renewed' || facts.wasIssuedAgain(token)) return false;
-  return facts
-    .effectiveSignOuts(token, instance, ended)
-    .filter((signOut) => signOut.token.generation <= token.generation)
-    .some((signOut) => !facts.wasRedisAway(signOut.token.issued, ended));
-}
-
-/** Of the union of intervals. */
-function lengthOf(intervals: readonly { readonly from: number; readonly until: number }[]): number {
-  let length = 0;
-  let covered = Number.NEGATIVE_INFINITY;
-  for (const { from, until } of intervals.toSorted((one, other) => one.from - other.from)) {
-    length += Math.max(0, until - Math.max(from, covered));
-    covered = Math.max(covered, until);
-  }
-  return length;
 }

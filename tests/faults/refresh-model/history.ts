@@ -9,7 +9,6 @@ export interface Moment {
   readonly order: number;
 }
 
-/** One issue of a refresh token. When a sign-in issues the same text again, that is another token. */
 export interface Token {
   readonly text: string;
   readonly family: Family;
@@ -21,18 +20,21 @@ export interface Token {
 
 /** All tokens that follow from one sign-in. */
 export interface Family {
-  readonly number: number;
+  readonly began: Moment;
   /** When the upstream refused one of its tokens as spent, or was signed out from it. */
-  revoked: Moment | undefined;
+  revoked?: Moment;
+}
+
+interface Place {
+  readonly token: Token;
+  /** The process, such as `B2` after a crash of `B1`. */
+  readonly instance: string;
 }
 
 /** A refresh token on its way to the upstream and back. */
-export interface Send {
-  readonly token: Token;
-  readonly instance: string;
+export interface Send extends Place {
   readonly sent: Moment;
   arrived?: Moment;
-  verdict?: 'renewed' | 'rejected';
   successor?: Token;
   /** When the instance had its outcome. */
   ended?: Moment;
@@ -40,12 +42,11 @@ export interface Send {
 }
 
 /** A request of a client that carries a refresh token and asks for a refresh. */
-export interface Request {
-  readonly token: Token;
-  readonly instance: string;
+export interface Request extends Place {
   readonly arrived: Moment;
   readonly record: RequestRecord;
   asked?: Moment;
+  /** Undefined for ever when its instance has crashed. */
   ended?: Moment;
   outcome?: 'renewed' | 'rejected' | 'unreachable' | 'ended';
   /** Of the pair that the refresh yielded. */
@@ -54,24 +55,11 @@ export interface Request {
   leaves?: Moment;
   /** Of the pair that its client received. */
   given?: Token;
-  /** Its instance crashed before it had a response, so its outcome is unknown. */
-  isLost?: true;
 }
 
-export interface SignOut {
-  readonly token: Token;
-  readonly instance: string;
+export interface SignOut extends Place {
   readonly began: Moment;
   /** Undefined while it is in flight, and for ever when its instance has crashed. */
-  ended?: Moment;
-}
-
-export interface SignIn {
-  readonly token: Token;
-  readonly instance: string;
-  /** Whether the text of its token had been issued before. */
-  readonly isAgain: boolean;
-  /** From when on its client may have the token. */
   ended?: Moment;
 }
 
@@ -81,77 +69,70 @@ export interface Outage {
   ended?: Moment;
 }
 
-interface Place {
-  readonly token: Token;
-  readonly instance: string;
-}
-
 export class History {
-  readonly accessTokensLastMs: number;
-  readonly tokens: Token[] = [];
   readonly sends: Send[] = [];
   readonly requests: Request[] = [];
-  /** A client has shown a token. */
+  /** Clients have shown these tokens. */
   readonly presentations: { readonly token: Token; readonly moment: Moment }[] = [];
   readonly signOuts: SignOut[] = [];
-  /** The texts of the tokens with which the upstream was asked to sign out. */
-  readonly upstreamSignOuts: string[] = [];
-  readonly signIns: SignIn[] = [];
+  /** The upstream was asked to sign out with these. */
+  readonly upstreamSignOuts: Token[] = [];
   readonly outages: Outage[] = [];
-  readonly crashes: { readonly instance: string; readonly moment: Moment }[] = [];
+  /** When each process crashed. */
+  readonly crashes = new Map<string, Moment>();
   /** Timers that were left when nothing was in flight any more. */
   timersLeft = 0;
   /** Why the schedule had to be given up. */
   stuck: string | undefined;
-  readonly #now: () => number;
+  readonly events: string[] = [];
+  readonly accessTokensLastMs: number;
+  readonly #time: { readonly now: number };
   readonly #start: number;
-  readonly #events: string[] = [];
 
-  constructor(accessTokensLastMs: number, now: () => number) {
+  constructor(time: { readonly now: number }, accessTokensLastMs: number) {
+    this.#time = time;
+    this.#start = time.now;
     this.accessTokensLastMs = accessTokensLastMs;
-    this.#now = now;
-    this.#start = now();
   }
 
   moment(what: string): Moment {
-    const at = this.#now();
-    return { at, order: this.#events.push(`${at - this.#start} ms  ${what}`) };
-  }
-
-  request({ token, instance }: Place): Request {
-    const record = new RequestRecord(new globalThis.Request('http://gateway.test'));
-    return kept(this.requests, { token, instance, arrived: this.present({ token, instance }), record });
+    const at = this.#time.now;
+    return { at, order: this.events.push(`${at - this.#start} ms  ${what}`) };
   }
 
   present({ token, instance }: Place): Moment {
     const moment = this.moment(`${token.text} is presented at ${instance}`);
-    return kept(this.presentations, { token, moment }).moment;
+    this.presentations.push({ token, moment });
+    return moment;
   }
 
-  send({ token, instance }: Place): Send {
-    const sent = this.moment(`${instance} sends ${token.text} to the upstream`);
-    return kept(this.sends, { token, instance, sent });
+  request(place: Place): Request {
+    const record = new RequestRecord(new globalThis.Request('http://gateway.test'));
+    return added(this.requests, { ...place, arrived: this.present(place), record });
   }
 
-  signOut({ token, instance }: Place): SignOut {
-    const began = this.moment(`the sign-out of ${token.text} at ${instance} begins`);
-    return kept(this.signOuts, { token, instance, began });
+  send(place: Place): Send {
+    const sent = this.moment(`${place.instance} sends ${place.token.text} to the upstream`);
+    return added(this.sends, { ...place, sent });
   }
 
-  issue(family: Family, before: Token | undefined, again?: string): Token {
-    const generation = before ? before.generation + 1 : 0;
-    const text = again ?? `t${family.number}.${generation}`;
+  signOut(place: Place): SignOut {
+    const began = this.moment(`the sign-out of ${place.token.text} at ${place.instance} begins`);
+    return added(this.signOuts, { ...place, began });
+  }
+
+  /** @param before the token whose refresh issues this one, or the name of a new family */
+  issue(before: Token | string): Token {
+    const isFirst = typeof before === 'string';
+    const generation = isFirst ? 0 : before.generation + 1;
+    const text = isFirst ? `${before}.0` : before.text.replace(/\d+$/, String(generation));
     const issued = this.moment(`${text} is issued`);
-    return kept(this.tokens, { text, family, before, generation, issued });
-  }
-
-  /** What happened in order, for a reader. */
-  story(): string {
-    return this.#events.join('\n');
+    const family = isFirst ? { began: issued } : before.family;
+    return { text, family, before: isFirst ? undefined : before, generation, issued };
   }
 }
 
-function kept<Kind>(all: Kind[], one: Kind): Kind {
+function added<Kind>(all: Kind[], one: Kind): Kind {
   all.push(one);
   return one;
 }

@@ -5,7 +5,7 @@ import type { RedisLink } from '../../../src/gateway/refresh/redis-connection.ts
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 
 /** What a client gets: nil is null. */
-export type RedisReply = null | readonly (string | null)[];
+type RedisReply = null | readonly (string | null)[];
 
 /** A command and its reply take less than the store waits for them. */
 const ONE_WAY_MS = 15;
@@ -42,98 +42,76 @@ export class RedisModel {
   }
 }
 
-/** `cut`: connections end and cannot be made. `stalled`: nothing arrives until it is over. */
-export type NetworkState = 'up' | 'cut' | 'stalled';
-
-/** Between one instance and Redis. */
-export class RedisNetwork {
-  readonly #time: VirtualTime;
-  readonly #redis: RedisModel;
-  readonly #name: string;
+/** Between one instance and Redis. `cut`: connections end and cannot be made. `stalled`: nothing arrives until it is over. */
+export function redisNetwork(time: VirtualTime, redis: RedisModel) {
   /** Ends a connection; without a cause, because the process at this end has died: its messages still arrive. */
-  readonly #ends = new Set<(cause?: Error) => void>();
-  #stalled: (() => void)[] = [];
-  #state: NetworkState = 'up';
+  const ends = new Set<(cause?: Error) => void>();
+  let stalled: (() => void)[] = [];
+  let state: 'up' | 'cut' | 'stalled' = 'up';
 
-  constructor(time: VirtualTime, redis: RedisModel, name: string) {
-    this.#time = time;
-    this.#redis = redis;
-    this.#name = name;
-  }
-
-  get isUp(): boolean {
-    return this.#state === 'up';
-  }
-
-  become(state: NetworkState): void {
-    this.#state = state;
-    if (state === 'cut') this.#endAll(new Error('the connection was cut'));
-    if (state === 'stalled') return;
-    const stalled = this.#stalled.splice(0);
-    if (state === 'up') for (const pass of stalled) pass();
-  }
-
-  crash(): void {
-    this.#endAll();
-  }
+  /** A message on its way, in either direction. */
+  const pass = (arrive: () => void): void => {
+    const stall = () => void stalled.push(() => pass(arrive));
+    if (state === 'stalled') stall();
+    else time.event(ONE_WAY_MS, () => (state === 'stalled' ? stall() : arrive()));
+  };
 
   /** Commands and replies keep their order, as in TCP. */
-  open(clock: ProcessClock): RedisLink {
+  const open = (clock: ProcessClock): RedisLink => {
     const pending = new Set<(cause: Error) => void>();
     const sent: (() => void)[] = [];
     const replied: (() => void)[] = [];
-    let isOpen = true;
     const close = (cause?: Error) => {
-      this.#ends.delete(end);
-      isOpen = false;
+      ends.delete(end);
       if (cause) for (const reject of pending) reject(cause);
       pending.clear();
     };
     const end = (cause?: Error) => {
-      const wasOpen = isOpen;
       if (cause) sent.length = replied.length = 0;
       close(cause);
-      if (cause && wasOpen && clock.isAlive) link.onclose?.(cause);
+      if (cause && clock.isAlive) link.onclose?.(cause);
     };
     const link: RedisLink = {
       onclose: null,
       connect: () =>
         new Promise((resolve, reject) => {
-          this.#pass('connects to Redis', () => {
-            if (this.#state === 'cut') reject(new Error('the connection was refused'));
-            else if (clock.isAlive) resolve();
+          pass(() => {
+            if (!clock.isAlive) return;
+            if (state === 'cut') reject(new Error('the connection was refused'));
+            else resolve();
           });
         }),
       send: (_, parameters) => {
         const { promise, resolve, reject } = Promise.withResolvers<RedisReply>();
-        if (!isOpen) reject(new Error('the connection is closed'));
-        if (!isOpen || !clock.isAlive) return promise;
+        if (!clock.isAlive) return promise;
+        if (!ends.has(end)) return Promise.reject(new Error('the connection is closed'));
         pending.add(reject);
         sent.push(() => {
-          const reply = this.#redis.eval(parameters);
+          const reply = redis.eval(parameters);
           replied.push(() => {
             if (pending.delete(reject) && clock.isAlive) resolve(reply);
           });
-          this.#pass('← Redis', () => replied.shift()?.());
+          pass(() => replied.shift()?.());
         });
-        this.#pass('→ Redis', () => sent.shift()?.());
+        pass(() => sent.shift()?.());
         return promise;
       },
       close: () => close(new Error('the connection was closed')),
     };
-    this.#ends.add(end);
+    ends.add(end);
     return link;
-  }
+  };
 
-  #endAll(cause?: Error): void {
-    for (const end of this.#ends) end(cause);
-  }
-
-  /** A message on its way, in either direction. */
-  #pass(label: string, arrive: () => void): void {
-    const stall = () => void this.#stalled.push(() => this.#pass(label, arrive));
-    const happen = () => (this.#state === 'stalled' ? stall() : arrive());
-    if (this.#state === 'stalled') stall();
-    else this.#time.event(`${this.#name} ${label}`, ONE_WAY_MS, happen);
-  }
+  const become = (next: typeof state): void => {
+    state = next;
+    if (next === 'cut') for (const end of ends) end(new Error('the connection was cut'));
+    if (next === 'stalled') return;
+    const arrived = stalled;
+    stalled = [];
+    if (next === 'up') for (const arrive of arrived) arrive();
+  };
+  const crash = () => {
+    for (const end of ends) end();
+  };
+  return { open, become, crash, isUp: () => state === 'up' };
 }

@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { systemClock } from '../../../src/gateway/refresh/clock.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
-import type { Fact, ReplayStore } from '../../../src/gateway/refresh/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
@@ -14,72 +13,35 @@ const REDIS_PAGE = await readFile(new URL('../../../deploy/redis/README.md', imp
 /** The user that the page tells operators to make; the last rule is a password. */
 const [, USER = '', RULES = ''] = /^user (\S+) (.+) >\S+$/m.exec(REDIS_PAGE) ?? [];
 const PASSWORD = 'pass:w@rd/1';
-
-const setUser = (...rules: string[]) => ['ACL', 'SETUSER', USER, ...rules];
-const configure = (...values: string[]) => ['CONFIG', 'SET', ...values];
-const END_CONNECTIONS = ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'];
+const SET_USER = `ACL SETUSER ${USER}`;
+const END_CONNECTIONS = 'CLIENT KILL TYPE normal SKIPME yes';
 const NOT_ALLOWED = /^RedisError (NOPERM|ERR)$/;
 const CLOSED = /^RedisError ERR_REDIS_CONNECTION_CLOSED$/;
 /** No time limit, so that a busy machine is not taken for a Redis that is down. */
 const PATIENT = { ...systemClock, every: () => () => {} };
 
-type Commands = readonly string[][];
-
-const TROUBLES: [name: string, begin: Commands, end: Commands, cause: RegExp][] = [
-  ['is full', [configure('maxmemory', '1')], [configure('maxmemory', '0')], /^RedisError OOM$/],
-  [
-    'has become a replica',
-    [['REPLICAOF', '127.0.0.1', '1']],
-    [['REPLICAOF', 'NO', 'ONE']],
-    /^RedisError READONLY$/,
-  ],
-  [
-    'misses its replicas',
-    [configure('min-replicas-to-write', '1')],
-    [configure('min-replicas-to-write', '0')],
-    /^RedisError NOREPLICAS$/,
-  ],
-  [
-    'has another password',
-    [setUser('resetpass', '>other'), END_CONNECTIONS],
-    [setUser(`>${PASSWORD}`)],
-    CLOSED,
-  ],
-  [
-    'does not know the user',
-    [['ACL', 'DELUSER', USER]],
-    [setUser(...RULES.split(' '), `>${PASSWORD}`)],
-    CLOSED,
-  ],
-  ['allows the user no scripts', [setUser('-eval')], [setUser('+eval')], NOT_ALLOWED],
-  [
-    'allows the user other keys only',
-    [setUser('resetkeys', '~other:*')],
-    [setUser('~music-gateway:*')],
-    NOT_ALLOWED,
-  ],
-];
-
-function add(store: ReplayStore, to: Fact) {
-  return store.swap('k', undefined, to, 60_000);
-}
-
 /** One Redis, instances that use it, and a look into it. All of them end with the test. */
 async function start(...options: string[]) {
   const redis = await startRedis(...options);
   const stores: RedisReplayStore[] = [];
-  /** Each with a connection of its own, which no outage breaks. */
-  const ask = async (command: string, ...values: string[]) => {
-    using client = new RedisAdmin(redis.url);
-    return await client.send(command, values);
+  /** By connections that no trouble breaks. */
+  const ask = async (...commands: string[]) => {
+    let reply: unknown;
+    for (const each of commands) {
+      const [command = '', ...values] = each.split(' ');
+      using client = new RedisAdmin(redis.url);
+      reply = await client.send(command, values);
+    }
+    return String(reply);
   };
-  const instance = (url = redis.url) => {
+  const instance = (url: string) => {
     const heard: string[] = [];
     const observer = { onDown: (cause: string) => heard.push(cause), onUp: () => heard.push('up') };
     const store = new RedisReplayStore(new RedisConnection(url, observer, PATIENT), newLedger());
     stores.push(store);
+    const add = (to: typeof RENEWAL) => store.swap('k', undefined, to, 60_000);
     const hears = (last: string | RegExp) => eventually(() => heard.at(-1)?.match(last), `to hear ${last}`);
-    return { store, heard, hears };
+    return { add, heard, hears };
   };
   const end = async () => {
     for (const store of stores) store.close();
@@ -92,55 +54,72 @@ async function start(...options: string[]) {
 async function startWithUser() {
   const world = await start('--user', USER, ...RULES.split(' '), `>${PASSWORD}`);
   const url = `redis://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${world.redis.port}`;
-  const admin = async (commands: Commands) => {
-    for (const [command = '', ...values] of commands) await world.ask(command, ...values);
-  };
-  const connections = async () => {
-    const list = String(await world.ask('CLIENT', 'LIST'));
-    return list.split(` user=${USER} `).length - 1;
-  };
-  return { ...world, admin, connections, instance: () => world.instance(url) };
+  return { ...world, instance: () => world.instance(url) };
 }
 
 describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
-  it.each(TROUBLES)('%s goes on alone, says why, and is back', async (_, begin, end, cause) => {
+  it.each<[name: string, begin: string[], end: string, cause: RegExp]>([
+    ['is full', ['CONFIG SET maxmemory 1'], 'CONFIG SET maxmemory 0', /^RedisError OOM$/],
+    ['has become a replica', ['REPLICAOF 127.0.0.1 1'], 'REPLICAOF NO ONE', /^RedisError READONLY$/],
+    [
+      'misses its replicas',
+      ['CONFIG SET min-replicas-to-write 1'],
+      'CONFIG SET min-replicas-to-write 0',
+      /^RedisError NOREPLICAS$/,
+    ],
+    [
+      'has another password',
+      [`${SET_USER} resetpass >other`, END_CONNECTIONS],
+      `${SET_USER} >${PASSWORD}`,
+      CLOSED,
+    ],
+    ['does not know the user', [`ACL DELUSER ${USER}`], `${SET_USER} ${RULES} >${PASSWORD}`, CLOSED],
+    ['allows the user no scripts', [`${SET_USER} -eval`], `${SET_USER} +eval`, NOT_ALLOWED],
+    [
+      'allows the user other keys only',
+      [`${SET_USER} resetkeys ~other:*`],
+      `${SET_USER} ~music-gateway:*`,
+      NOT_ALLOWED,
+    ],
+  ])('%s goes on alone, says why, and is back', async (_, begin, end, cause) => {
     await using world = await startWithUser();
     const running = world.instance();
     await running.hears('up');
-    await world.admin(begin);
-    expect(await add(running.store, RENEWAL)).toEqual({ isWritten: true });
-    expect(await add(running.store, LEASE)).toMatchObject({ before: RENEWAL });
+    await world.ask(...begin);
+    expect(await running.add(RENEWAL)).toEqual({ isWritten: true });
+    expect(await running.add(LEASE)).toMatchObject({ before: RENEWAL });
     await running.hears(cause);
     // One that starts now finds out at once, and not with its first refresh.
     const starting = world.instance();
     await starting.hears(cause);
-    await world.admin(end);
+    await world.ask(end);
     for (const each of [running, starting]) {
       await each.hears('up');
       expect(each.heard.filter((heard) => heard !== 'up')).toHaveLength(1);
     }
-    await add(starting.store, LEASE);
-    expect(String(await world.ask('GET', 'music-gateway:k'))).toEndWith(' leased:forged');
+    await starting.add(LEASE);
+    expect(await world.ask('GET music-gateway:k')).toEndWith(' leased:forged');
     // Every connection that was given up is closed.
-    await eventually(async () => (await world.connections()) === 2, 'one connection of each instance');
+    const connections = async () => (await world.ask('CLIENT LIST')).split(` user=${USER} `).length - 1;
+    await eventually(async () => (await connections()) === 2, 'one connection of each instance');
   });
 
-  it.each(['+get', '+set', '+time', '+del'])(
+  it.each(['get', 'set', 'time', 'del'])(
     'does not allow the user %s counts as down from the start',
-    async (rule) => {
+    async (command) => {
       await using world = await startWithUser();
-      await world.admin([setUser(rule.replace('+', '-'))]);
+      await world.ask(`${SET_USER} -${command}`);
       await world.instance().hears(NOT_ALLOWED);
-      expect(RULES.split(' ')).toContain(rule);
+      expect(RULES.split(' ')).toContain(`+${command}`);
     },
   );
 
   it('listens on a socket and has a password is reached by both', async () => {
     await using world = await start('--unixsocket', 'redis.sock', '--requirepass', PASSWORD);
     const url = `redis+unix://:${encodeURIComponent(PASSWORD)}@localhost${world.redis.folder}/redis.sock`;
-    const { store, hears } = world.instance(url);
+    const { add, hears } = world.instance(url);
     await hears('up');
-    await add(store, RENEWAL);
+    await add(RENEWAL);
     using admin = new RedisAdmin(url);
     expect(await admin.get('music-gateway:k')).toEndWith(' renewed:x');
   });
@@ -148,13 +127,13 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
   it('is a cluster is used like any other', async () => {
     const bus = String(await freePorts(1));
     await using world = await start('--cluster-enabled', 'yes', '--cluster-port', bus);
-    await world.ask('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
-    const isReady = async () => String(await world.ask('CLUSTER', 'INFO')).includes('cluster_state:ok');
+    await world.ask('CLUSTER ADDSLOTSRANGE 0 16383');
+    const isReady = async () => (await world.ask('CLUSTER INFO')).includes('cluster_state:ok');
     await eventually(isReady, 'the cluster to work');
-    const { store, heard, hears } = world.instance();
+    const { add, heard, hears } = world.instance(world.redis.url);
     await hears('up');
-    await add(store, RENEWAL);
-    expect((await store.get('k'))?.kind).toBe('renewed');
+    await add(RENEWAL);
+    expect(await world.ask('GET music-gateway:k')).toEndWith(' renewed:x');
     expect(heard).toEqual(['up']);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import { successorIn } from '../../../src/gateway/refresh/record.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type GatewayProcess, startGatewayProcess } from '../../support/gateway-process.ts';
+import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { PATIENT_WITH_REDIS } from '../../support/patient-redis-option.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
@@ -9,17 +9,17 @@ import { Rotation, SharedUpstream } from '../../support/rotating-upstream.ts';
 import { cookies, refreshes } from '../../support/session-calls.ts';
 import { request, storedTokens } from '../../support/world.ts';
 
-const PATIENT = { BUN_OPTIONS: PATIENT_WITH_REDIS };
-
 /** Redis, and an upstream that rotates tokens. */
 async function start() {
   await using stack = new AsyncDisposableStack();
   const redis = stack.use(await startRedis());
   const upstream = stack.use(new SharedUpstream());
   const rotation = new Rotation(upstream);
-  const settings = { ...PATIENT, UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
+  const addresses = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
+  const gateway = () => startGatewayProcess({ BUN_OPTIONS: PATIENT_WITH_REDIS, ...addresses });
+  const admin = () => new RedisAdmin(redis.url);
   const started = stack.move();
-  return { redis, upstream, rotation, settings, [Symbol.asyncDispose]: () => started.disposeAsync() };
+  return { redis, upstream, rotation, gateway, admin, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 function session(gateway: { readonly url: string }, cookie: string): Promise<Response> {
@@ -29,8 +29,8 @@ function session(gateway: { readonly url: string }, cookie: string): Promise<Res
 describeWith([REDIS_SERVER], 'two processes with Redis', () => {
   it('share a refresh, and keep nothing there that is a token or that opens without one', async () => {
     await using world = await start();
-    await using first = await startGatewayProcess(world.settings);
-    await using second = await startGatewayProcess(world.settings);
+    await using first = await world.gateway();
+    await using second = await world.gateway();
     const both = Array.from({ length: 20 }, (_, index) => session(index % 2 ? first : second, cookies(1)));
     for (const response of await Promise.all(both)) {
       expect(response.status).toBe(200);
@@ -39,68 +39,65 @@ describeWith([REDIS_SERVER], 'two processes with Redis', () => {
     await session(second, 'svc_music_refresh=refresh-2');
     expect(refreshes(world)).toBe(2);
 
-    using admin = new RedisAdmin(world.redis.url);
+    using admin = world.admin();
     // Beside each pair, the mark that its refresh token was issued, and when it was presented.
     const keys = await eventually(async () => {
       const found = await admin.kept();
       return found.length === 4 ? found : undefined;
     }, 'a pair and a mark of each refresh');
     const values = await Promise.all(keys.map(async (key) => (await admin.get(key)) ?? ''));
-    const texts = values.map((value) => value.replace(/^\d+ /, ''));
-    const sealed = texts.filter((text) => text.startsWith('renewed:')).map((text) => text.slice(8));
-    expect(sealed).toHaveLength(2);
-    expect(texts.filter((text) => !text.startsWith('renewed:')).toSorted()).toEqual([
-      'issued:',
-      'presented:',
-    ]);
-    const decoded = sealed.flatMap((jwe) =>
-      jwe.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1')),
-    );
+    const facts = values.map((value) => value.replace(/^\d+ /, '').split(':')).toSorted();
+    const kinds = facts.map(([kind]) => kind);
+    expect(kinds).toEqual(['issued', 'presented', 'renewed', 'renewed']);
+    const sealed = facts.flatMap(([, detail]) => detail || []);
+    const decoded = sealed
+      .join('.')
+      .split('.')
+      .map((part) => Buffer.from(part, 'base64url').toString('latin1'));
     const dump = [...keys, ...values, ...decoded].join('\n');
     for (const token of ['access-', 'refresh-']) expect(dump).not.toContain(token);
-    const opened = async (token: string) => {
-      const facts = sealed.map((detail) => ({ kind: 'renewed' as const, detail, writtenAt: 0 }));
-      return (await Promise.all(facts.map((fact) => successorIn(fact, token, 0)))).filter(Boolean);
-    };
-    expect(await opened('refresh-1')).toHaveLength(1);
-    for (const token of ['access-1', '']) expect(await opened(token)).toEqual([]);
+    for (const [token, opens] of [
+      ['refresh-1', 1],
+      ['access-1', 0],
+      ['', 0],
+    ] as const) {
+      const pairs = sealed.map((detail) => successorIn({ kind: 'renewed', detail, writtenAt: 0 }, token, 0));
+      expect((await Promise.all(pairs)).filter(Boolean)).toHaveLength(opens);
+    }
   });
 });
-
-/** Every user comes twice at once with an expired pair. */
-async function visit(gateway: GatewayProcess, name: string): Promise<void> {
-  const users = Array.from({ length: 40 }, (_, index) => `${name}${index % 20}`);
-  await Promise.all(
-    users.map(async (user) => {
-      const response = await session(gateway, `svc_music_access=old; svc_music_refresh=${user}-1`);
-      expect(response.status).toBe(200);
-    }),
-  );
-}
 
 describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
   it('serves every request without Redis from the start and in between, and logs each change once', async () => {
     await using world = await start();
     const { redis, rotation } = world;
     await redis.stop();
-    await using gateway = await startGatewayProcess(world.settings);
+    await using gateway = await world.gateway();
+    /** Every user comes twice at once with an expired pair. */
+    const visit = async (name: string) => {
+      const users = Array.from({ length: 40 }, (_, index) => `${name}${index % 20}`);
+      const visits = users.map((user) =>
+        session(gateway, `svc_music_access=old; svc_music_refresh=${user}-1`),
+      );
+      for (const response of await Promise.all(visits)) expect(response.status).toBe(200);
+    };
     const says = async (text: string, times: number) => {
       // Lines of the log may be written 100 ms later.
       await eventually(() => gateway.said(text) >= times, `the log to say "${text}"`);
       expect(gateway.said(text)).toBe(times);
     };
-    await visit(gateway, 'alone');
+    await visit('alone');
     await says('Redis cannot be used', 1);
     await redis.start();
     await says('Redis can be used again', 1);
-    await visit(gateway, 'up');
-    using admin = new RedisAdmin(redis.url);
+    await visit('up');
+    using admin = world.admin();
     expect(await admin.kept()).toHaveLength(40);
     await redis.stop();
-    await visit(gateway, 'stopped');
+    await visit('stopped');
     await says('Redis cannot be used', 2);
     // What was refreshed while Redis was up, and while it was down, is still known.
-    for (const name of ['alone', 'up']) await visit(gateway, name);
+    for (const name of ['alone', 'up']) await visit(name);
     expect(refreshes(world)).toBe(60);
     expect(rotation.hasSeenReuse).toBe(false);
   });
