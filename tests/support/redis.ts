@@ -3,7 +3,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { RedisClient } from 'bun';
-import { recordKey } from '../../src/gateway/refresh/record.ts';
 import { freePorts } from './free-ports.ts';
 import { program } from './requirements.ts';
 
@@ -63,19 +62,9 @@ export async function startRedis(...ownOptions: string[]): Promise<Redis> {
 
 /** Looks at Redis, and changes it, behind the gateway's back. */
 export class RedisAdmin extends RedisClient implements Disposable {
-  /** What is left of the lives of all keys, in milliseconds. */
-  async lifetimes(): Promise<number[]> {
-    return Promise.all((await this.kept()).map((key) => this.pttl(key)));
-  }
-
   /** All keys. */
   kept(): Promise<string[]> {
     return this.keys('*');
-  }
-
-  /** The record of a token, without the time at which it was written. */
-  async record(token: string): Promise<string | undefined> {
-    return (await this.get(`music-gateway:${recordKey(token)}`))?.replace(/^\d+ /, '');
   }
 
   [Symbol.dispose]() {

@@ -3,117 +3,92 @@ import { Budget } from '../../src/gateway/http/admission/budget.ts';
 import type { Clock } from '../../src/gateway/refresh/clock.ts';
 import { FACT_BYTES } from '../../src/gateway/refresh/memory-store.ts';
 import { GET } from '../../src/gateway/refresh/redis-commands.ts';
-import { RedisConnection, type RedisLink } from '../../src/gateway/refresh/redis-connection.ts';
+import { RedisConnection } from '../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
-import { RedisModel } from '../faults/refresh-model/redis-model.ts';
-import { eventually } from '../support/eventually.ts';
-import { ENDED, ManualClock, newLedger, RENEWAL } from '../support/refresh-coordinator.ts';
+import { RedisModel, redisNetwork } from '../faults/refresh-model/redis-model.ts';
+import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
+import { ENDED, newLedger, RENEWAL } from '../support/refresh-coordinator.ts';
 
 /** Stores with connections to one model of Redis. What holds in every order of events: faults/refresh-model. */
 function start() {
-  const clock = new ManualClock();
-  const redis = new RedisModel(clock.now);
-  const links = new Set<RedisLink>();
+  const time = new VirtualTime(() => 0);
+  const redis = new RedisModel(() => time.now);
+  const network = redisNetwork(time, redis);
+  const clock = new ProcessClock(time, 0);
   const heard: string[] = [];
-  const network = { isCut: false, opened: 0, connects: Promise.resolve(), replies: Promise.resolve() };
-  const open = (): RedisLink => {
-    network.opened++;
-    const link: RedisLink = {
-      onclose: null,
-      async connect() {
-        await network.connects;
-        if (network.isCut) throw new Error('refused');
-        links.add(link);
-      },
-      close: () => void links.delete(link),
-      async send(_, parameters) {
-        await network.replies;
-        if (!links.has(link)) throw new Error('closed');
-        return redis.eval(parameters);
-      },
-    };
-    return link;
+  const opened = { times: 0 };
+  const open = () => {
+    opened.times++;
+    return network.open(clock);
   };
   const observer = { onDown: () => void heard.push('down'), onUp: () => void heard.push('up') };
   const store = (ledger = newLedger(), timers: Clock = clock) =>
     new RedisReplayStore(new RedisConnection('redis://model', observer, timers, open), ledger, clock.now);
-  /** Lets time pass until it was heard so often that Redis is up. */
-  const isUp = (times: number) =>
-    eventually(
-      () => clock.advance(50).then(() => heard.filter((each) => each === 'up').length === times),
-      'Redis',
-    );
+  const write = (to: ReplayStore, key: string, fact: Fact, from?: Fact) =>
+    time.wait(to.swap(key, from, fact, 280_000));
+  const kindAt = async (from: ReplayStore, key: string) => (await time.wait(from.get(key)))?.kind;
   const kept = (key: string) => redis.eval([GET, '1', `music-gateway:${key}`])?.[1]?.replace(/^\d+ /, '');
-  return { clock, links, heard, network, store, isUp, kept };
-}
-
-function write(store: ReplayStore, key: string, to: Fact, from?: Fact) {
-  return store.swap(key, from, to, 280_000);
-}
-
-async function kindAt(store: ReplayStore, key: string) {
-  return (await store.get(key))?.kind;
+  return { time, clock, network, heard, opened, store, write, kindAt, kept };
 }
 
 describe('RedisReplayStore', () => {
   it('keeps a sign-out of a token that nobody knows out of Redis', async () => {
-    const { store, kept } = start();
+    const { store, kindAt, kept } = start();
     const [a, b] = [store(), store()];
     await a.keepHere('k', ENDED, 30_000);
     expect([await kindAt(a, 'k'), await kindAt(b, 'k'), kept('k')]).toEqual(['ended', undefined, undefined]);
   });
 
   it('removes from Redis what has no room in its memory, but no sign-out', async () => {
-    const { store, kept } = start();
+    const { time, store, write, kept } = start();
     // Room for two renewals.
     const [small, other] = [store(new Budget(((12 * 8) / 7) * 2 * FACT_BYTES)), store()];
-    const writeUntil = async (keys: string[], gone: string) => {
+    const writeRenewals = async (...keys: string[]) => {
       for (const key of keys) await write(small, key, RENEWAL);
-      await eventually(() => kept(gone) === undefined, `${gone} to leave Redis`);
+      await time.pass(100);
     };
-    await writeUntil(['a', 'b', 'c'], 'a');
-    expect(kept('b')).toBe('renewed:x');
+    await writeRenewals('a', 'b', 'c');
+    expect([kept('a'), kept('b')]).toEqual([undefined, 'renewed:x']);
     await write(other, 'b', ENDED, RENEWAL);
-    await writeUntil(['d', 'e'], 'c');
-    expect(kept('b')).toBe('ended:0');
+    await writeRenewals('d', 'e');
+    expect([kept('c'), kept('b')]).toEqual([undefined, 'ended:0']);
     await write(small, 'own', ENDED);
-    await writeUntil(['f', 'g', 'h'], 'f');
-    expect(kept('own')).toBe('ended:0');
+    await writeRenewals('f', 'g', 'h');
+    expect([kept('f'), kept('own')]).toEqual([undefined, 'ended:0']);
   });
 
   it('waits 500 ms for a Redis that does not respond, and goes on alone', async () => {
-    const { clock, network, heard, store, isUp } = start();
+    const { time, network, heard, store, write, kindAt } = start();
     const a = store();
-    await isUp(1);
-    network.replies = new Promise(() => {});
-    const written = write(a, 'k', RENEWAL);
-    await clock.advance(499);
+    await time.run(() => heard.length === 1);
+    network.become('stalled');
+    const written = a.swap('k', undefined, RENEWAL, 280_000);
+    await time.pass(499);
     expect(heard).toEqual(['up']);
-    await clock.advance(10);
-    expect(await written).toEqual({ isWritten: true });
+    await time.pass(1);
     expect(heard).toEqual(['up', 'down']);
-    expect(await kindAt(a, 'k')).toBe('renewed');
+    expect(await written).toEqual({ isWritten: true });
+    expect(await write(a, 'k', ENDED, RENEWAL)).toEqual({ isWritten: true });
+    expect(await kindAt(a, 'k')).toBe('ended');
   });
 
   it('does not take a first connection that it has given up for Redis being back', async () => {
-    const { clock, network, heard, store, isUp } = start();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    network.connects = promise;
-    const read = kindAt(store(), 'k');
-    await clock.advance(510);
+    const { time, network, heard, opened, store } = start();
+    network.become('stalled');
+    const read = store().get('k');
+    await time.pass(500);
     expect(await read).toBeUndefined();
-    network.connects = Promise.resolve();
-    resolve();
-    // Until the second connection, which is made 250 ms later.
-    await clock.advance(200);
+    network.become('up');
+    // The second connection is made 250 ms later.
+    await time.pass(249);
     expect(heard).toEqual(['down']);
-    await isUp(1);
-    expect(network.opened).toBe(2);
+    await time.run(() => heard.at(-1) === 'up');
+    expect(opened.times).toBe(2);
   });
 
   it('does not take its own stall for one of Redis, and takes the reply that came meanwhile', async () => {
-    const { store, network, heard, clock } = start();
+    const { time, clock, network, heard, store, write, kindAt } = start();
     await write(store(), 'k', RENEWAL);
     const halves = new Set<() => void>();
     const turn = Promise.withResolvers<void>();
@@ -127,38 +102,36 @@ describe('RedisReplayStore', () => {
       return turn.promise;
     };
     const stalling = store(newLedger(), { now: clock.now, sleep, every });
-    expect(await kindAt(stalling, 'absent')).toBeUndefined();
-    const reply = Promise.withResolvers<void>();
-    network.replies = reply.promise;
-    const read = kindAt(stalling, 'k');
+    await kindAt(stalling, 'absent');
+    network.become('stalled');
+    const read = stalling.get('k');
+    await time.pass(1);
     // However late the first half of the time is over, Redis gets the other. Then what has arrived is read first.
     for (const ended of [0, 1]) {
       for (const isOver of halves) isOver();
       expect(turns).toBe(ended);
     }
-    reply.resolve();
-    expect(await read).toBe('renewed');
+    network.become('up');
+    expect((await time.wait(read))?.kind).toBe('renewed');
     turn.resolve();
     expect(heard).not.toContain('down');
   });
 
   it('connects no more once it is closed, whether Redis is there or away, and tells nobody', async () => {
-    const { clock, links, network, heard, store, isUp } = start();
+    const { time, clock, network, heard, opened, store, write } = start();
     const [a, b] = [store(), store()];
-    await isUp(2);
+    await time.run(() => heard.length === 2);
     a.close();
-    await eventually(() => links.size === 1, 'its connection to be closed');
     expect(await write(a, 'k', RENEWAL)).toEqual({ isWritten: true });
-    expect(await kindAt(b, 'k')).toBeUndefined();
-    network.isCut = true;
-    for (const link of links) link.onclose?.(new Error('cut'));
-    await clock.advance(300);
-    const { opened } = network;
-    expect(opened).toBeGreaterThan(2);
+    expect(network.connections()).toBe(1);
+    network.become('cut');
+    await time.pass(300);
+    const { times } = opened;
+    expect(times).toBeGreaterThan(2);
     b.close();
-    network.isCut = false;
-    await clock.advance(5000);
-    expect([network.opened, links.size, clock.running]).toEqual([opened, 0, 0]);
+    network.become('up');
+    await time.pass(5000);
+    expect([opened.times, network.connections(), time.timersOf(clock)]).toEqual([times, 0, 0]);
     expect(heard).toEqual(['up', 'up', 'down']);
   });
 });

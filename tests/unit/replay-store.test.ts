@@ -83,14 +83,6 @@ describe('MemoryReplayStore', () => {
     expect((await store.get('key-9'))?.kind).toBe('renewed');
   });
 
-  it('counts a record that is written again as the newest', async () => {
-    const { write, fill, evicted } = start();
-    await fill('key', 350, RENEWAL);
-    await write('key-0', { ...RENEWAL, detail: 'b' }, RENEWAL);
-    await fill('new', 2, RENEWAL);
-    expect(evicted).toEqual(['key-1', 'key-2']);
-  });
-
   it('evicts nothing that has worked for what strangers can cause', async () => {
     const { write, fill, evicted } = start();
     for (const fact of [RENEWAL, ENDED, ISSUED]) await write(fact.kind, fact);

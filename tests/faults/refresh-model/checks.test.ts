@@ -6,47 +6,62 @@ import { History, type Moment, type Request, type Token } from './history.ts';
 class Story {
   readonly #time = { now: 0 };
   readonly history = new History(this.#time, 900_000);
-  readonly first = this.history.issue('t0');
+  /** Of one session, by generation. */
+  readonly #tokens: Token[] = [this.history.issue('t0')];
 
   at(ms: number): Moment {
     this.#time.now = ms;
     return this.history.moment('');
   }
 
-  request(ms: number, outcome: Request['outcome'], pair?: Token, token = this.first): Request {
-    const asked = this.at(ms);
-    const request = this.history.request({ token, instance: 'A1' });
-    return Object.assign(request, { asked, ended: this.at(ms), outcome }, pair && { pair });
+  #place(generation: number) {
+    const token = this.#tokens[generation];
+    if (!token) throw new Error('it was never issued');
+    return { token, instance: 'A1' };
   }
 
-  /** The upstream refuses a token that was sent again. */
-  rejected(ms: number, token = this.first): void {
-    const arrived = this.at(ms);
-    Object.assign(this.history.send({ token, instance: 'A1' }), {
-      arrived,
-      ended: arrived,
-      outcome: 'rejected',
-    });
+  request(ms: number, generation: number, outcome: Request['outcome'], end: Partial<Request> = {}): this {
+    const asked = this.at(ms);
+    const request = this.history.request(this.#place(generation));
+    Object.assign(request, { asked, outcome, ended: this.at(ms), ...end });
+    return this;
   }
 
   /** A refresh with its request, over at once. */
-  renewed(ms: number, token = this.first) {
+  renewed(ms: number, generation = 0, end: Partial<Request> = {}): this {
+    const { token } = this.#place(generation);
     const pair = this.history.issue(token);
-    const request = this.request(ms, 'renewed', pair, token);
-    const [send, arrived] = [this.history.send({ token, instance: 'A1' }), this.at(ms)];
-    Object.assign(send, { arrived, successor: pair, ended: this.at(ms), outcome: 'renewed' });
-    return { pair, request: Object.assign(request, { ended: this.at(ms) }) };
+    this.#tokens.push(pair);
+    this.request(ms, generation, 'renewed', { pair, ...end });
+    const send = this.history.send(this.#place(generation));
+    Object.assign(send, { arrived: this.at(ms), successor: pair, ended: this.at(ms), outcome: 'renewed' });
+    return this;
   }
 
-  signOut(ms: number, token = this.first): void {
+  /** The upstream refuses a token that was sent again. */
+  rejected(ms: number, generation = 0): this {
     this.at(ms);
-    this.history.signOut({ token, instance: 'A1' }).ended = this.at(ms);
+    Object.assign(this.history.send(this.#place(generation)), { ended: this.at(ms), outcome: 'rejected' });
+    return this;
   }
-}
 
-function sentTwice(story: Story): void {
-  story.renewed(0);
-  story.rejected(70_000);
+  signOut(ms: number, generation = 0): this {
+    this.at(ms);
+    this.history.signOut(this.#place(generation)).ended = this.at(ms);
+    return this;
+  }
+
+  withoutRedis(): this {
+    this.history.outages.push({ began: this.at(0) });
+    return this;
+  }
+
+  /** The response to the first request brings the pair of this generation. */
+  given(ms: number, generation: number): this {
+    const given = this.#tokens[generation];
+    Object.assign(this.history.requests[0] ?? {}, { leaves: this.at(ms), given });
+    return this;
+  }
 }
 
 /** For each sentence, in their order, histories that contradict it. */
@@ -55,81 +70,41 @@ const CONTRADICTIONS: readonly ((story: Story) => unknown)[][] = [
     ({ history }) => Object.assign(history, { timersLeft: 1 }),
     ({ history }) => Object.assign(history, { stuck: 'it never ends' }),
   ],
+  [(story) => story.renewed(0).rejected(70_000), (story) => story.withoutRedis().renewed(0).rejected(70_000)],
+  [(story) => story.renewed(0).rejected(1000, 1)],
   [
-    sentTwice,
+    (story) => story.renewed(0).request(59_000, 0, 'ended'),
+    // It arrived before the second refresh, and asked after it.
     (story) => {
-      story.history.outages.push({ began: story.at(0) });
-      sentTwice(story);
+      const [first, early] = story.renewed(0).request(0, 0, 'renewed').renewed(5000, 1).history.requests;
+      const asked = story.at(6000);
+      Object.assign(early ?? {}, { asked, ended: story.at(6000), pair: first?.pair });
     },
   ],
-  [(story) => story.rejected(1000, story.renewed(0).pair)],
+  [(story) => story.renewed(0).request(1000, 1, 'renewed').request(11_500, 0, 'renewed')],
+  [(story) => story.renewed(0).rejected(70_000)],
   [
-    (story) => {
-      story.renewed(0);
-      story.request(59_000, 'ended');
-    },
-    (story) => {
-      const { pair } = story.renewed(0);
-      const early = story.request(0, 'renewed', pair);
-      story.renewed(5000, pair);
-      Object.assign(early, { asked: story.at(6000), ended: story.at(6000) });
-    },
+    (story) =>
+      Object.assign(story.renewed(0).history.requests[0]?.record ?? {}, { refreshTokenReused: 'late' }),
   ],
+  [(story) => story.request(0, 0, 'rejected')],
+  [(story) => story.request(0, 0, 'ended')],
+  [(story) => story.renewed(0).request(100, 0, 'unreachable')],
   [
-    (story) => {
-      const { pair } = story.renewed(0);
-      story.request(1000, 'renewed', undefined, pair);
-      story.request(11_500, 'renewed', pair);
-    },
+    (story) => story.renewed(0).signOut(100, 1).request(200, 1, 'renewed'),
+    (story) => story.withoutRedis().signOut(100).request(200, 0, 'renewed'),
   ],
-  [sentTwice],
-  [(story) => Object.assign(story.renewed(0).request.record, { refreshTokenReused: 'late' })],
-  [(story) => story.request(0, 'rejected')],
-  [(story) => story.request(0, 'ended')],
+  [(story) => story.signOut(100).renewed(200)],
   [
-    (story) => {
-      story.renewed(0);
-      story.request(100, 'unreachable');
-    },
+    (story) => story.renewed(0).signOut(100, 1).given(200, 1),
+    (story) => story.renewed(0).renewed(100, 1).given(200, 1),
   ],
-  [
-    (story) => {
-      const { pair } = story.renewed(0);
-      story.signOut(100, pair);
-      story.request(200, 'renewed', pair);
-    },
-    (story) => {
-      story.history.outages.push({ began: story.at(0) });
-      story.signOut(100);
-      story.request(200, 'renewed');
-    },
-  ],
-  [
-    (story) => {
-      story.signOut(100);
-      story.renewed(200);
-    },
-  ],
-  [
-    (story) => {
-      const { request, pair } = story.renewed(0);
-      story.signOut(100, pair);
-      Object.assign(request, { leaves: story.at(200), given: pair });
-    },
-    (story) => {
-      const { request, pair } = story.renewed(0);
-      story.renewed(100, pair);
-      Object.assign(request, { leaves: story.at(200), given: pair });
-    },
-  ],
-  [(story) => Object.assign(story.request(0, 'unreachable'), { ended: story.at(9000) })],
+  [(story) => story.request(0, 0, 'unreachable', { ended: story.at(9000) })],
 ];
 
 describe('the checks of the refresh model', () => {
   it('find nothing wrong with a session that is renewed', () => {
-    const story = new Story();
-    story.renewed(900_000, story.renewed(0).pair);
-    expect(violationsIn(story.history)).toEqual([]);
+    expect(violationsIn(new Story().renewed(0).renewed(900_000, 1).history)).toEqual([]);
   });
 
   it.each(Object.keys(checks).map((sentence, index) => [sentence, CONTRADICTIONS[index] ?? []] as const))(

@@ -108,17 +108,22 @@ export class History {
 
   request(place: Place): Request {
     const record = new RequestRecord(new globalThis.Request('http://gateway.test'));
-    return added(this.requests, { ...place, arrived: this.present(place), record });
+    const request = { ...place, arrived: this.present(place), record };
+    this.requests.push(request);
+    return request;
   }
 
   send(place: Place): Send {
-    const sent = this.moment(`${place.instance} sends ${place.token.text} to the upstream`);
-    return added(this.sends, { ...place, sent });
+    const send = { ...place, sent: this.moment(`${place.instance} sends ${place.token.text}`) };
+    this.sends.push(send);
+    return send;
   }
 
   signOut(place: Place): SignOut {
     const began = this.moment(`the sign-out of ${place.token.text} at ${place.instance} begins`);
-    return added(this.signOuts, { ...place, began });
+    const signOut = { ...place, began };
+    this.signOuts.push(signOut);
+    return signOut;
   }
 
   /** @param before the token whose refresh issues this one, or the name of a new family */
@@ -130,9 +135,4 @@ export class History {
     const family = isFirst ? { began: issued } : before.family;
     return { text, family, before: isFirst ? undefined : before, generation, issued };
   }
-}
-
-function added<Kind>(all: Kind[], one: Kind): Kind {
-  all.push(one);
-  return one;
 }

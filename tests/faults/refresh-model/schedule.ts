@@ -46,23 +46,17 @@ class Schedule {
 
   constructor(world: World, [a, b]: Plan['clocksAheadMs']) {
     this.#world = world;
-    this.#instances = [new Instance(world, 'A', a), new Instance(world, 'B', b)];
+    this.#instances = [startInstance(world, 'A', a), startInstance(world, 'B', b)];
     this.#received = [world.upstream.signIn()];
   }
 
   async run(commands: readonly Command[]): Promise<void> {
     const { time, history } = this.#world;
     for (const command of commands) {
-      let isDue = false;
-      const begin = () => {
-        isDue = true;
-      };
-      // The scheduler decides how much happens before it.
-      time.timer(command.afterMs, begin, 'the commands');
-      await time.run(() => isDue);
+      await time.pass(command.afterMs);
       this.#do(command);
     }
-    for (const instance of this.#instances) instance.setNetwork('up');
+    this.#setNetworks('up');
     await time.run(() => this.#isDone());
     const doneAt = time.now;
     await time.run(() => time.isIdle || time.now > doneAt + QUIET_MS);
@@ -90,15 +84,17 @@ class Schedule {
       crash: () => instance.crash(),
       'Redis restarts': () => {
         this.#world.redis.empty();
-        for (const each of this.#instances) each.setNetwork('cut');
+        this.#setNetworks('cut');
       },
       'Redis is cut off': () => instance.setNetwork('cut'),
       'Redis stalls': () => instance.setNetwork('stalled'),
-      'Redis is back': () => {
-        for (const each of this.#instances) each.setNetwork('up');
-      },
+      'Redis is back': () => this.#setNetworks('up'),
     };
     commands[command.kind]();
+  }
+
+  #setNetworks(state: 'up' | 'cut'): void {
+    for (const each of this.#instances) each.setNetwork(state);
   }
 
   #start(process: Process, work: Promise<void>): void {
@@ -151,69 +147,52 @@ class Schedule {
 }
 
 /** What runs until it crashes. */
-type Process = ReturnType<Instance['start']>;
+type Process = Instance['process'];
+type Instance = ReturnType<typeof startInstance>;
 
 /** One instance of the gateway, as far as it coordinates refreshes: the real code on a virtual clock and network. */
-class Instance {
-  readonly #world: World;
-  readonly #name: string;
-  readonly #aheadMs: number;
-  readonly #network: ReturnType<typeof redisNetwork>;
-  #starts = 0;
-  #outage: Outage | undefined;
-  process: Process;
-
-  constructor(world: World, name: string, aheadMs: number) {
-    this.#world = world;
-    this.#name = name;
-    this.#aheadMs = aheadMs;
-    this.#network = redisNetwork(world.time, world.redis);
-    this.process = this.start();
-  }
-
-  get isConnected(): boolean {
-    return this.#network.isUp() && this.process.connection.isUp;
-  }
-
-  start() {
-    const { time, upstream: model } = this.#world;
-    const name = `${this.#name}${++this.#starts}`;
-    const clock = new ProcessClock(time, this.#aheadMs);
-    const observer = {
-      onDown: () => this.#outageBegins(),
-      onUp: () => queueMicrotask(() => this.#outageMayEnd()),
-    };
-    const connection = new RedisConnection('redis://model', observer, clock, () => this.#network.open(clock));
+function startInstance({ time, history, redis, upstream: model }: World, letter: string, aheadMs: number) {
+  const network = redisNetwork(time, redis);
+  let starts = 0;
+  let outage: Outage | undefined;
+  const outageBegins = () => {
+    if (outage) return;
+    outage = { began: history.moment(`${letter} has no Redis`) };
+    history.outages.push(outage);
+  };
+  const outageMayEnd = () => {
+    if (!outage || !instance.isConnected) return;
+    outage.ended = history.moment(`${letter} has Redis again`);
+    outage = undefined;
+  };
+  const start = () => {
+    const name = `${letter}${++starts}`;
+    const clock = new ProcessClock(time, aheadMs);
+    const observer = { onDown: outageBegins, onUp: () => queueMicrotask(outageMayEnd) };
+    const connection = new RedisConnection('redis://model', observer, clock, () => network.open(clock));
     const store = new RedisReplayStore(connection, newLedger(), clock.now);
     const upstream = model.endpoints(clock, name);
     const shared = new RefreshCoordinator(settings, store, upstream, clock);
     return { name, clock, connection, upstream, shared };
-  }
-
-  /** The process dies, and another one takes its place with nothing in its memory. */
-  crash(): void {
-    const { name, clock } = this.process;
-    this.#world.history.crashes.set(name, this.#world.history.moment(`${name} crashes`));
-    clock.crash();
-    this.#network.crash();
-    this.process = this.start();
-  }
-
-  setNetwork(state: 'up' | 'cut' | 'stalled'): void {
-    if (state !== 'up') this.#outageBegins();
-    this.#network.become(state);
-    this.#outageMayEnd();
-  }
-
-  #outageBegins(): void {
-    if (this.#outage) return;
-    this.#outage = { began: this.#world.history.moment(`${this.#name} has no Redis`) };
-    this.#world.history.outages.push(this.#outage);
-  }
-
-  #outageMayEnd(): void {
-    if (!this.#outage || !this.isConnected) return;
-    this.#outage.ended = this.#world.history.moment(`${this.#name} has Redis again`);
-    this.#outage = undefined;
-  }
+  };
+  const instance = {
+    process: start(),
+    get isConnected(): boolean {
+      return network.isUp() && this.process.connection.isUp;
+    },
+    /** The process dies, and another one takes its place with nothing in its memory. */
+    crash() {
+      const { name, clock } = this.process;
+      history.crashes.set(name, history.moment(`${name} crashes`));
+      clock.crash();
+      network.crash();
+      this.process = start();
+    },
+    setNetwork(state: 'up' | 'cut' | 'stalled') {
+      if (state !== 'up') outageBegins();
+      network.become(state);
+      outageMayEnd();
+    },
+  };
+  return instance;
 }

@@ -88,6 +88,26 @@ export class VirtualTime {
     }
   }
 
+  /** Lets so much time pass, and what is due in it happen. The scheduler may let more happen first. */
+  async pass(ms: number): Promise<void> {
+    let isOver = false;
+    const end = () => {
+      isOver = true;
+    };
+    this.timer(ms, end, 'the commands');
+    await this.run(() => isOver);
+  }
+
+  /** Lets things happen until the promise is settled. */
+  async wait<Result>(promise: Promise<Result>): Promise<Result> {
+    let isSettled = false;
+    const settled = promise.finally(() => {
+      isSettled = true;
+    });
+    await this.run(() => isSettled);
+    return settled;
+  }
+
   #step(): void {
     const next = Math.min(...this.#timers.map(({ at }) => at));
     const mayPass = this.#timers.length > 0 && this.#events.every(({ at }) => at >= next);

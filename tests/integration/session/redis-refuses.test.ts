@@ -4,7 +4,6 @@ import { systemClock } from '../../../src/gateway/refresh/clock.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import { eventually } from '../../support/eventually.ts';
-import { freePorts } from '../../support/free-ports.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { LEASE, newLedger, RENEWAL } from '../../support/refresh-coordinator.ts';
 import { describeWith } from '../../support/requirements.ts';
@@ -122,18 +121,5 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     await add(RENEWAL);
     using admin = new RedisAdmin(url);
     expect(await admin.get('music-gateway:k')).toEndWith(' renewed:x');
-  });
-
-  it('is a cluster is used like any other', async () => {
-    const bus = String(await freePorts(1));
-    await using world = await start('--cluster-enabled', 'yes', '--cluster-port', bus);
-    await world.ask('CLUSTER ADDSLOTSRANGE 0 16383');
-    const isReady = async () => (await world.ask('CLUSTER INFO')).includes('cluster_state:ok');
-    await eventually(isReady, 'the cluster to work');
-    const { add, heard, hears } = world.instance(world.redis.url);
-    await hears('up');
-    await add(RENEWAL);
-    expect(await world.ask('GET music-gateway:k')).toEndWith(' renewed:x');
-    expect(heard).toEqual(['up']);
   });
 });

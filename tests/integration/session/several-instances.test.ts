@@ -1,5 +1,4 @@
 import { expect, it } from 'bun:test';
-import { successorIn } from '../../../src/gateway/refresh/record.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { PATIENT_WITH_REDIS } from '../../support/patient-redis-option.ts';
@@ -27,7 +26,7 @@ function session(gateway: { readonly url: string }, cookie: string): Promise<Res
 }
 
 describeWith([REDIS_SERVER], 'two processes with Redis', () => {
-  it('share a refresh, and keep nothing there that is a token or that opens without one', async () => {
+  it('share a refresh, and keep no token there', async () => {
     await using world = await start();
     await using first = await world.gateway();
     await using second = await world.gateway();
@@ -46,24 +45,10 @@ describeWith([REDIS_SERVER], 'two processes with Redis', () => {
       return found.length === 4 ? found : undefined;
     }, 'a pair and a mark of each refresh');
     const values = await Promise.all(keys.map(async (key) => (await admin.get(key)) ?? ''));
-    const facts = values.map((value) => value.replace(/^\d+ /, '').split(':')).toSorted();
-    const kinds = facts.map(([kind]) => kind);
-    expect(kinds).toEqual(['issued', 'presented', 'renewed', 'renewed']);
-    const sealed = facts.flatMap(([, detail]) => detail || []);
-    const decoded = sealed
-      .join('.')
-      .split('.')
-      .map((part) => Buffer.from(part, 'base64url').toString('latin1'));
-    const dump = [...keys, ...values, ...decoded].join('\n');
-    for (const token of ['access-', 'refresh-']) expect(dump).not.toContain(token);
-    for (const [token, opens] of [
-      ['refresh-1', 1],
-      ['access-1', 0],
-      ['', 0],
-    ] as const) {
-      const pairs = sealed.map((detail) => successorIn({ kind: 'renewed', detail, writtenAt: 0 }, token, 0));
-      expect((await Promise.all(pairs)).filter(Boolean)).toHaveLength(opens);
-    }
+    const kinds = values.map((value) => /^\d+ (\w+):/.exec(value)?.[1]);
+    expect(kinds.toSorted()).toEqual(['issued', 'presented', 'renewed', 'renewed']);
+    // What is sealed in a record, and who can open it: unit/token-record.
+    for (const token of ['access-', 'refresh-']) expect([...keys, ...values].join()).not.toContain(token);
   });
 });
 
