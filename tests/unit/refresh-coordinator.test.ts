@@ -50,10 +50,11 @@ function start(environment: Environment = {}, ledger = newLedger()) {
   const instance = (its = clock) => upstream.coordinator(store, its, environment);
   const [a, b] = [instance(), instance()];
   /** Asks for a refresh, by default now. */
-  const refresh = async (at: RefreshCoordinator, token = 't1', arrivedAt = clock.now()) => {
+  const ask = async (at: RefreshCoordinator, token = 't1', arrivedAt = clock.now()) => {
     const record = newRequestRecord();
-    return { ...(await time.wait(at.refresh(token, record, arrivedAt))), record };
+    return { ...(await at.refresh(token, record, arrivedAt)), record };
   };
+  const refresh = (...request: Parameters<typeof ask>) => time.wait(ask(...request));
   const kind = async (...request: Parameters<typeof refresh>) => (await refresh(...request)).kind;
   /** A refresh by `a` whose response is held back until the test gives the verdict. */
   const startHeld = async () => {
@@ -67,18 +68,32 @@ function start(environment: Environment = {}, ledger = newLedger()) {
       return (await time.wait(outcome)).kind;
     };
   };
-  return { time, clock, store, upstream, instance, a, b, refresh, kind, startHeld };
+  return { time, clock, store, upstream, instance, a, b, ask, refresh, kind, startHeld };
 }
 
 describe('two instances that need the same refresh', () => {
+  it.each<[RefreshVerdict, records: string[]]>([
+    [renewed(2), ['renewed', 'shared']],
+    [REFUSED, ['rejected', 'rejected']],
+    [{ kind: 'unreachable', cause: 'away' }, ['unreachable', 'unreachable']],
+  ])('make one call, whatever its outcome: %j', async (verdict, records) => {
+    const { time, upstream, a, b, ask } = start();
+    upstream.verdict = () => verdict;
+    const outcomes = await time.wait(Promise.all([ask(a), ask(b)]));
+    expect(outcomes.map(({ kind }) => kind)).toEqual([verdict.kind, verdict.kind]);
+    expect(outcomes.map(({ record }) => String(record.refresh))).toEqual(records);
+    expect(upstream.refreshed).toEqual(['t1']);
+  });
+
   it.each<[what: string, fact: Fact, afterMs: number]>([
     ['a lease that stays longer than any refresh', LEASE, 4520],
     ['a record that does not open', RENEWAL, 0],
   ])('make no call, and give up, because of %s', async (_, fact, afterMs) => {
-    const { store, upstream, time, a, b, kind } = start({ TIMEOUT_SIGN_IN_MS: '1500' });
+    const { store, upstream, time, a, b, ask } = start({ TIMEOUT_SIGN_IN_MS: '1500' });
     await store.swap(recordKey('t1'), undefined, fact, 600_000);
     const startedAt = time.now;
-    expect(await Promise.all([a, b].map((each) => kind(each)))).toEqual(['unreachable', 'unreachable']);
+    const outcomes = await time.wait(Promise.all([ask(a), ask(b)]));
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['unreachable', 'unreachable']);
     expect(time.now - startedAt).toBe(afterMs);
     expect(upstream.refreshed).toEqual([]);
   });
@@ -110,15 +125,16 @@ describe('two instances that need the same refresh', () => {
   });
 
   it('do not share it any more once its record is written, because a sign-out may have followed it', async () => {
-    const { store, upstream, a, b, kind } = start();
+    const { time, store, upstream, a, b, ask } = start();
     const { promise, resolve } = Promise.withResolvers<void>();
     store.reply = promise;
-    const first = kind(a);
+    const first = ask(a);
     await store.written.promise;
     await b.end('t1');
-    const late = kind(a);
+    const late = ask(a);
     resolve();
-    expect([await first, await late]).toEqual(['renewed', 'ended']);
+    const outcomes = await time.wait(Promise.all([first, late]));
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['renewed', 'ended']);
     expect(upstream.refreshed).toEqual(['t1']);
   });
 });
@@ -139,7 +155,7 @@ describe('a refresh token', () => {
   });
 
   it('yields its pair with the rest of its life, and its successor is refreshed once that is over', async () => {
-    const { time, upstream, a, b, refresh } = start({ REFRESH_REPLAY_SECONDS: '600' });
+    const { time, upstream, a, b, ask, refresh } = start({ REFRESH_REPLAY_SECONDS: '600' });
     upstream.verdict = () => renewed(upstream.refreshed.length + 1, 100);
     await refresh(a);
     for (const [laterMs, expiresInSeconds] of [
@@ -150,18 +166,19 @@ describe('a refresh token', () => {
       expect(await refresh(b)).toMatchObject({ pair: { refreshToken: 't2', expiresInSeconds } });
     }
     await time.pass(1000);
-    for (const outcome of await Promise.all([a, b, a, b].map((at) => refresh(at))))
+    for (const outcome of await time.wait(Promise.all([a, b, a, b].map((at) => ask(at)))))
       expect(outcome).toMatchObject({ pair: { refreshToken: 't3' } });
     expect(upstream.refreshed).toEqual(['t1', 't2']);
   });
 
   it('is judged by the time of each request, also when two of different times need it at once', async () => {
-    const { time, clock, upstream, a, kind } = start();
+    const { time, clock, upstream, a, ask, kind } = start();
     await kind(a);
     const inWindow = clock.now() + 1000;
     await time.pass(61_000);
     upstream.verdict = () => REFUSED;
-    expect(await Promise.all([kind(a), kind(a, 't1', inWindow)])).toEqual(['rejected', 'renewed']);
+    const outcomes = await time.wait(Promise.all([ask(a), ask(a, 't1', inWindow)]));
+    expect(outcomes.map((outcome) => outcome.kind)).toEqual(['rejected', 'renewed']);
     expect(upstream.refreshed).toEqual(['t1', 't1']);
   });
 

@@ -12,7 +12,7 @@ import {
   signOutsOf,
   wasRedisAway,
 } from './facts.ts';
-import type { History, Moment, Request, Send } from './history.ts';
+import type { History, Request, Send } from './history.ts';
 
 const LEASE_MS = 3000;
 
@@ -162,7 +162,7 @@ export const checks: Readonly<Record<string, Check>> = {
     requests(({ asked, ended, token }, history) => {
       const isAskedUntil = history.sends
         .filter((send) => send.token.family === token.family && isBefore(send.sent, ended))
-        .map((send) => endOf(history, send, ended).at);
+        .map((send) => (send.ended ?? history.crashes.get(send.instance) ?? ended).at);
       const waitedMs = ended.at - Math.max(asked.at, ...isAskedUntil.map((at) => Math.min(at, ended.at)));
       // A late pair is signed out at the upstream before its request ends.
       return waitedMs > history.crashes.size * LEASE_MS + settings.timeouts.logoutMs + 1000;
@@ -177,10 +177,6 @@ export function violationsIn(history: History): string[] {
 
 function nameOf({ token, instance }: Pick<Request, 'token' | 'instance'>): string {
   return `${token.text} at ${instance}`;
-}
-
-function endOf({ crashes }: History, send: Send, now: Moment): Moment {
-  return send.ended ?? crashes.get(send.instance) ?? now;
 }
 
 /** For another reason than an outage. */
