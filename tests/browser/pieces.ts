@@ -4,7 +4,6 @@ import type { LiveMessage } from '../../src/client/live-audio/live-audio.ts';
 import { composeTrack } from '../../src/demo/sandbox/audio/composition.ts';
 import { renderWav, wavSize } from '../../src/demo/sandbox/audio/wav.ts';
 
-const MODEL = 'sandbox-music-2';
 const SECONDS = 24;
 
 export const ORDER = {
@@ -18,7 +17,6 @@ declare global {
   /** What {@link watchPieces} has seen. */
   var watched: {
     bytes: number;
-    readonly kinds: LiveMessage['kind'][];
     /** The SHA-256 of the pieces. */
     hash(): Promise<string>;
   };
@@ -29,7 +27,6 @@ export function watchPieces(): void {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   const seen: typeof watched = {
     bytes: 0,
-    kinds: [],
     hash: async () =>
       new Uint8Array(await crypto.subtle.digest('SHA-256', await new Blob(pieces).arrayBuffer())).toHex(),
   };
@@ -38,7 +35,6 @@ export function watchPieces(): void {
   const post = worker?.postMessage.bind(worker);
   Object.assign(worker ?? {}, {
     postMessage(message: LiveMessage) {
-      seen.kinds.push(message.kind);
       if (message.kind === 'piece') {
         pieces.push(message.piece);
         seen.bytes += message.piece.length;
@@ -50,6 +46,10 @@ export function watchPieces(): void {
 
 /** The SHA-256 of the audio that the sandbox composes for the order. */
 export function undisturbedHash(): string {
-  const track = composeTrack({ model: MODEL, prompt: ORDER.prompt, lengthMs: SECONDS * 1_000 });
+  const track = composeTrack({
+    model: 'sandbox-music-2',
+    prompt: ORDER.prompt,
+    lengthMs: SECONDS * 1_000,
+  });
   return new Bun.CryptoHasher('sha256').update(renderWav(track, 0, ORDER.bytes)).digest('hex');
 }

@@ -5,31 +5,27 @@ import { describeInChromium } from '../chromium.ts';
 import { openStudio, Studio } from './page.ts';
 
 const PHONE = { width: 390, height: 844 };
-const LOW = { width: 1280, height: 500 };
-const TABLET = { width: 800, height: 700 };
 const WIDE = { width: 1280, height: 800 };
-/** A window of 1280 x 720, as the page sees it with a zoom of 200 and 400 %. */
-const ZOOMED = [
-  { width: 640, height: 360 },
-  { width: 320, height: 180 },
-] as const;
+/** The first two are a window of 1280 x 720, as the page sees it with a zoom of 200 and 400 %. */
+const SMALL = [{ width: 640, height: 360 }, { width: 320, height: 180 }, PHONE] as const;
+const OTHERS = [{ width: 1280, height: 500 }, { width: 800, height: 700 }, WIDE] as const;
 
 async function boxOf(element: Locator) {
   const box = await element.boundingBox();
   if (!box) throw new Error(`${element} is not shown`);
-  return { ...box, bottom: box.y + box.height, right: box.x + box.width };
+  return { ...box, bottom: box.y + box.height };
 }
 
 describeInChromium('the layout of the studio', (visit) => {
   it('keeps the player in view in a small or zoomed window, off the notice, and leads a phone to the account', async () => {
     await using studio = await openStudio(visit, { startingBalance: 20 });
-    const { page, visitor } = studio;
-    const [player, notice] = [studio.region(english.player), page.locator('.notice')];
+    const { page, visitor, player } = studio;
+    const notice = page.locator('.notice');
     const scroll = (top: number) => page.evaluate((top) => scrollTo(0, top), top);
     const link = page.getByRole('link', { name: english.account });
     expect(await link.isVisible()).toBe(false);
     for (const prompt of ['Rain', 'Snow', 'Hail']) await studio.generate({ prompt });
-    for (const size of [PHONE, ...ZOOMED]) {
+    for (const size of SMALL) {
       await page.setViewportSize(size);
       for (const end of [0, 100_000]) {
         await scroll(end);
@@ -40,14 +36,13 @@ describeInChromium('the layout of the studio', (visit) => {
       // The end of the page can be scrolled above the player.
       expect((await boxOf(page.locator('.side'))).bottom).toBeLessThan((await boxOf(player)).y);
     }
-    await page.setViewportSize(PHONE);
     await link.click();
     expect((await boxOf(studio.region(english.account))).y).toBeLessThan(PHONE.height / 2);
 
     visitor.expectProblem(/status of 402/);
     await studio.order({ seconds: 600 });
     await studio.warns(english.noCredits);
-    for (const size of [PHONE, LOW, TABLET, WIDE, ...ZOOMED]) {
+    for (const size of [...SMALL, ...OTHERS]) {
       await page.setViewportSize(size);
       for (let top = 0; top < 1_200; top += 100) {
         await scroll(top);
@@ -63,6 +58,7 @@ describeInChromium('the layout of the studio', (visit) => {
     await using studio = await openStudio(visit);
     const { page, tracks } = studio;
     await studio.generate({ prompt: 'Public', isPublic: true });
+    const link = await studio.sharedLink();
     await studio.generate({ prompt: 'مطر على السطح', isPublic: false });
     const [own, shared] = [tracks.nth(0).locator('.title'), tracks.nth(1).locator('.title')];
     await page.setViewportSize(WIDE);
@@ -78,10 +74,8 @@ describeInChromium('the layout of the studio', (visit) => {
       expect(await element.evaluate((each) => getComputedStyle(each).direction)).toBe('rtl');
 
     // The page of a shared track is about nothing else, so it stays where it is on a phone.
-    const link = page.getByRole('link', { name: '?listen=' });
-    await studio.press(english.share, tracks.nth(1));
     await using stranger = await visit({ viewport: PHONE });
-    const phone = new Studio(await stranger.open((await link.textContent()) ?? ''));
+    const phone = new Studio(await stranger.open(link));
     await phone.button(english.listen).waitFor();
     const player = await boxOf(phone.page.locator('.player'));
     expect(player.bottom).toBeLessThan((await boxOf(phone.page.locator('.welcome'))).y);

@@ -25,20 +25,20 @@ export class Studio {
   readonly tracks: Locator;
   /** The tracks that are being made. */
   readonly lines: Locator;
+  readonly player: Locator;
   readonly prompt: Locator;
   readonly length: Locator;
   readonly alert: Locator;
   readonly #texts: Texts;
-  readonly #onSignOut: () => void;
 
-  constructor(page: Page, texts: Texts = english, onSignOut = () => {}) {
+  constructor(page: Page, texts: Texts = english) {
     this.page = page;
     this.#texts = texts;
-    this.#onSignOut = onSignOut;
     this.audio = page.locator('audio');
     this.slider = page.getByRole('slider', { name: texts.position });
     this.tracks = page.getByRole('list', { name: texts.library }).getByRole('listitem');
     this.lines = page.getByRole('list', { name: texts.underWay }).getByRole('listitem');
+    this.player = this.region(texts.player);
     this.prompt = page.getByRole('textbox', { name: texts.prompt });
     this.length = page.getByRole('spinbutton', { name: texts.length });
     this.alert = page.getByRole('alert').filter({ hasText: /\S/ });
@@ -86,16 +86,7 @@ export class Studio {
     await this.press(this.#texts.signIn);
     await this.page.getByRole('textbox', { name: 'Name' }).fill(name);
     await this.press('Sign in');
-    await this.accountShows(name).catch(async (cause) => {
-      const text = await this.page.locator('body').ariaSnapshot();
-      throw new Error(`${name} is not signed in at ${this.page.url()}: ${text}`, { cause });
-    });
-  }
-
-  async signOut(): Promise<void> {
-    this.#onSignOut();
-    await this.press(this.#texts.signOut);
-    await this.button(this.#texts.signIn).waitFor();
+    await this.accountShows(name);
   }
 
   /** Waits until the page knows whether there is a session, and has the service worker that plays what arrives. */
@@ -199,8 +190,6 @@ export async function signInBehind(world: DemoWorld, { context }: Visitor, name:
   await context.addCookies(cookies.map(({ name, value }) => ({ name, value, ...attributes })));
 }
 
-export type OpenedStudio = Awaited<ReturnType<typeof openStudio>>;
-
 /** The Studio with a browser context and a world of its own. */
 export async function openStudio(
   visit: Visit,
@@ -210,10 +199,10 @@ export async function openStudio(
   await using stack = new AsyncDisposableStack();
   const world = stack.use(await startDemoWorld(options));
   const visitor = stack.use(await visit(browser));
+  // A sign-out and the end of a page break off the audio that the player still loads.
+  visitor.tolerateProblem(/INCOMPLETE_CHUNKED_ENCODING.*\/content/);
   if (isSignedIn) await signInBehind(world, visitor, 'Ada');
-  // A sign-out breaks off the audio that the player still loads.
-  const onSignOut = () => visitor.tolerateProblem(/INCOMPLETE_CHUNKED_ENCODING.*\/content/);
-  const studio = new Studio(await visitor.open(world.studioUrl), texts, onSignOut);
+  const studio = new Studio(await visitor.open(world.studioUrl), texts);
   await (isSignedIn ? studio.isLoaded() : studio.isReady());
   const { gate } = world;
   const opened = stack.move();
@@ -221,7 +210,7 @@ export async function openStudio(
     ...{ world, visitor, gate, upstream: world.upstream },
     /** The same studio in another tab. */
     async openTab() {
-      const tab = new Studio(await visitor.open(world.studioUrl), texts, onSignOut);
+      const tab = new Studio(await visitor.open(world.studioUrl), texts);
       await tab.isReady();
       return tab;
     },
@@ -241,35 +230,6 @@ export async function openStudio(
         return response ?? new Promise<Response>(() => {});
       });
       return accepted.promise;
-    },
-    /** Lets the upstream say that the newest track is being made, until the test ends that. */
-    async staysUnfinished() {
-      const id = await studio.page.evaluate(() => {
-        const [kept] = Object.values(sessionStorage).filter((value) => value.includes('creationId'));
-        return JSON.parse(kept)[0].creationId;
-      });
-      const file = gate.replace(
-        `HEAD /v1/music/creations/${id}/content`,
-        () => new Response(null, { status: 409 }),
-      );
-      const list = gate.replaceText('GET /v1/music/creations', '"ready"', '"generating"');
-      return {
-        end() {
-          file.giveBack();
-          list.giveBack();
-        },
-      };
-    },
-    /** Lets the gateway refuse the files of all tracks until the test ends that. */
-    async refuseFiles() {
-      visitor.expectProblem(/status of 404/);
-      const files = '**/v1/music/creations/*/content';
-      const headers = {
-        'access-control-allow-origin': world.studioUrl,
-        'access-control-allow-credentials': 'true',
-      };
-      await studio.page.route(files, (route) => route.fulfill({ status: 404, headers }));
-      return { end: () => studio.page.unroute(files) };
     },
     /** Orders a track of which only the first seconds arrive until the test releases the rest. */
     async orderHeld(wanted: Order = {}) {

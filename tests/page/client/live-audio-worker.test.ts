@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'bun:test';
+import type { LiveMessage } from '../../../src/client/live-audio/live-audio.ts';
+import { fakeTime } from '../fake-time.ts';
+
+type Kind = LiveMessage['kind'];
+interface Fetch extends Event {
+  request?: Request;
+  respondWith?(response: Response | Promise<Response>): void;
+}
+
+const SOURCE = new URL('../../../src/client/live-audio/live-audio-worker.ts', import.meta.url).pathname;
+const [script] = (await Bun.build({ entrypoints: [SOURCE], format: 'iife', target: 'browser' })).outputs;
+const code = (await script?.text()) ?? '';
+
+/** The worker, with functions that send it what a page and the browser would. */
+function startWorker() {
+  const scope = new EventTarget();
+  new Function('self', code)(scope);
+  return {
+    post(id: string, kind: Kind, more: { contentType?: string; piece?: Uint8Array } = {}) {
+      scope.dispatchEvent(new MessageEvent('message', { data: { id, kind, ...more } }));
+    },
+    /** Undefined for a request that the worker leaves to the browser. */
+    ask(path: string) {
+      let answer: Promise<Response> | undefined;
+      const event: Fetch = Object.assign(new Event('fetch'), {
+        request: new Request(`https://studio.test${path}`),
+        respondWith: (response: Response | Promise<Response>) => {
+          answer = Promise.resolve(response);
+        },
+      });
+      scope.dispatchEvent(event);
+      return answer;
+    },
+  };
+}
+
+const piece = (...values: number[]) => ({ piece: new Uint8Array(values) });
+
+describe('the worker that plays audio while it arrives', () => {
+  it('streams each piece of a track as it comes, to one request', async () => {
+    const { post, ask } = startWorker();
+    for (const id of ['one', 'other']) post(id, 'begin', { contentType: 'audio/wav' });
+    const response = await ask('/live/one');
+    expect(response?.headers.toJSON()).toEqual({
+      'content-type': 'audio/wav',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "sandbox; default-src 'none'",
+    });
+    expect((await ask('/live/one'))?.status).toBe(404);
+    const reader = response?.body?.getReader();
+    post('other', 'piece', piece(9));
+    for (const values of [[1, 2], [3]]) {
+      post('one', 'piece', piece(...values));
+      expect(await reader?.read()).toEqual({ done: false, value: new Uint8Array(values) });
+    }
+    for (const id of ['one', 'other']) post(id, 'end');
+    expect(await reader?.read()).toMatchObject({ done: true });
+    // Also what has come before the request.
+    expect(await (await ask('/live/other'))?.bytes()).toEqual(new Uint8Array([9]));
+    for (const id of ['one', 'other']) expect((await ask(`/live/${id}`))?.status).toBe(404);
+  });
+
+  it('breaks off a track that will not be complete, and serves nothing but audio', async () => {
+    const { post, ask } = startWorker();
+    post('page', 'begin', { contentType: 'text/html' });
+    const response = await ask('/live/page');
+    expect(response?.headers.get('content-type')).toBe('audio/mpeg');
+    post('page', 'break');
+    await expect(response?.bytes() ?? null).rejects.toBeUndefined();
+    for (const path of ['/', '/config.json', '/live', '/alive/x']) expect(ask(path)).toBeUndefined();
+  });
+
+  it('lets a request wait for its track, but not for ever, and ignores pieces of a track that it does not know', async () => {
+    const advance = fakeTime();
+    const { post, ask } = startWorker();
+    post('unknown', 'piece', piece(1));
+    const [unknown, early] = [ask('/live/unknown'), ask('/live/early')];
+    await advance(4_999);
+    post('early', 'begin', { contentType: 'audio/wav' });
+    post('early', 'piece', piece(1));
+    post('early', 'end');
+    expect(await (await early)?.bytes()).toEqual(new Uint8Array([1]));
+    await advance(1);
+    expect((await unknown)?.status).toBe(404);
+  });
+});
