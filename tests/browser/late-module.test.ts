@@ -14,20 +14,16 @@ const ENTRY = `
 const MODULES = '**/chunk-*';
 const SESSION = '**/api/auth/session';
 
-/** The provider's address without its query, or the error as JSON. */
-async function beginSignIn(): Promise<string> {
-  try {
-    const { origin, pathname } = await client.beginSignIn({
+/** The provider's address, or the error as JSON. */
+const beginSignIn = () =>
+  client
+    .beginSignIn({
       issuer: 'https://id.test',
       authorizationEndpoint: 'https://id.test/authorize',
       clientId: 'studio',
       redirectUri: location.href,
-    });
-    return origin + pathname;
-  } catch (error) {
-    return JSON.stringify(error);
-  }
-}
+    })
+    .then(String, JSON.stringify);
 
 describeInChromium('the part of the client that signs in', (visit) => {
   it('is loaded when nobody is signed in, before the button is pressed, and again after a failure', async () => {
@@ -46,16 +42,7 @@ describeInChromium('the part of the client that signs in', (visit) => {
     page.on('request', (request) => {
       if (request.url().includes('/chunk-')) loads++;
     });
-    for (const [path, body] of [
-      ['**/api/music/generate', 'audio'],
-      [SESSION, '{"authenticated":true}'],
-    ] as const)
-      await page.route(path, (route) => route.fulfill({ body, contentType: 'application/json' }));
-    const audio = page.evaluate(async () => {
-      const { body } = await client.generate({ model: 'm', prompt: 'p', music_length_ms: 3000 });
-      return new Response(body).text();
-    });
-    expect(await audio).toBe('audio');
+    await page.route(SESSION, (route) => route.fulfill({ json: { authenticated: true } }));
     expect(await page.evaluate(() => client.session())).toEqual({ authenticated: true });
     expect(loads).toBe(0);
 
@@ -68,7 +55,7 @@ describeInChromium('the part of the client that signs in', (visit) => {
     expect(await page.evaluate(() => client.session())).toEqual({ authenticated: false });
     await loaded;
     const before = loads;
-    expect(await page.evaluate(beginSignIn)).toBe('https://id.test/authorize');
+    expect(await page.evaluate(beginSignIn)).toStartWith('https://id.test/authorize?');
     expect(loads).toBe(before);
   });
 });

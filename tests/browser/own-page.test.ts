@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { ROOT, readDocument, section } from '../support/documents.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { describeInChromium } from './chromium.ts';
-
-const SECONDS = 10;
 
 /** The code blocks of the section, in their order, with the addresses of this test. */
 async function documentedSteps(port: number) {
@@ -22,7 +20,8 @@ async function documentedSteps(port: number) {
       .replaceAll('5173', String(port + 6)),
   );
   const [startDemo = '', installClient = '', page = '', script = '', serve = ''] = blocks;
-  return { startDemo, installClient, files: [page, script], serve, count: blocks.length };
+  expect(blocks).toHaveLength(5);
+  return { startDemo, installClient, files: [page, script], serve };
 }
 
 /** Runs a command that goes on, and waits until it has printed a text. */
@@ -50,40 +49,38 @@ async function startCommand(command: string, cwd: string, text: string, environm
 }
 
 describeInChromium('a page of one’s own in five minutes', (visit) => {
-  let folder = '';
-  beforeAll(async () => {
-    folder = await mkdtemp(`${tmpdir()}/own-page-`);
-  });
-  afterAll(() => rm(folder, { recursive: true }));
-
   it('signs in and plays, made word for word in an empty folder', async () => {
+    await using stack = new AsyncDisposableStack();
+    const folder = await mkdtemp(`${tmpdir()}/own-page-`);
+    stack.defer(() => rm(folder, { recursive: true }));
     const port = await freePorts(7);
-    const { startDemo, installClient, files, serve, count } = await documentedSteps(port);
-    expect(count).toBe(5);
-    await using _demo = await startCommand(startDemo, ROOT, 'Ctrl-C', { PORT: String(port) });
+    const { startDemo, installClient, files, serve } = await documentedSteps(port);
+    stack.use(await startCommand(startDemo, ROOT, 'Ctrl-C', { PORT: String(port) }));
     expect(await Bun.spawn(['sh', '-c', installClient], { cwd: folder }).exited).toBe(0);
     for (const file of files) {
       const [name = ''] = /[\w-]+\.(?:html|js)/.exec(file) ?? [];
       await Bun.write(`${folder}/${name}`, file);
     }
-    await using _server = await startCommand(serve, folder, `http://localhost:${port + 6}`);
+    const address = `http://localhost:${port + 6}`;
+    stack.use(await startCommand(serve, folder, address));
 
-    await using visitor = await visit();
+    const visitor = stack.use(await visit());
     visitor.expectProblem(/status of 401/);
-    const page = await visitor.open(`http://localhost:${port + 6}`);
+    const page = await visitor.open(address);
+    const press = (name: string) => page.getByRole('button', { name }).click();
     await page.getByText('Signed out').waitFor();
-    await page.getByRole('button', { name: 'Generate' }).click();
+    await press('Generate');
     await page.getByText('You are not signed in.').waitFor();
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await press('Sign in');
     await page.getByRole('textbox', { name: 'Name' }).fill('Ada');
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await press('Sign in');
     await page.getByText('Signed in as Ada').waitFor();
-    expect(page.url()).toBe(`http://localhost:${port + 6}/`);
-    await page.getByRole('button', { name: 'Generate' }).click();
+    expect(page.url()).toBe(`${address}/`);
+    await press('Generate');
     await page.getByText('Playing').waitFor();
-    await page.waitForFunction((seconds) => {
+    await page.waitForFunction(() => {
       const audio = document.querySelector('audio');
-      return audio?.duration === seconds && audio.currentTime > 0.5;
-    }, SECONDS);
+      return audio?.duration === 10 && audio.currentTime > 0;
+    });
   }, 120_000);
 });

@@ -4,7 +4,7 @@ import type { LiveMessage } from '../../src/client/live-audio/live-audio.ts';
 import { composeTrack } from '../../src/demo/sandbox/audio/composition.ts';
 import { renderWav, wavSize } from '../../src/demo/sandbox/audio/wav.ts';
 
-const SECONDS = 24;
+const SECONDS = 14;
 
 export const ORDER = {
   prompt: 'Waves under a pier',

@@ -5,21 +5,13 @@ import { tmpdir } from 'node:os';
 import { eventually } from '../../support/eventually.ts';
 import type { Requirement } from '../../support/requirements.ts';
 
-/** One source of input and what it does, as both WebDriver protocols describe it. @see https://www.w3.org/TR/webdriver2/#actions */
-export type InputSource =
-  | { readonly type: 'pointer'; readonly id: string; readonly actions: readonly PointerAction[] }
-  | { readonly type: 'key'; readonly id: string; readonly actions: readonly KeyAction[] };
-type PointerAction =
-  | { readonly type: 'pointerMove'; readonly x: number; readonly y: number }
-  | { readonly type: 'pointerDown' | 'pointerUp'; readonly button: number };
-type KeyAction = { readonly type: 'keyDown' | 'keyUp'; readonly value: string };
-
 /** A browser of one person, with one tab and a profile of its own. Its disposal ends it. */
 export interface EngineBrowser extends AsyncDisposable {
   open(address: string): Promise<void>;
   /** Evaluates an expression in the page, waits if it is a promise, and returns the text that it results in. */
   evaluate(expression: string): Promise<string>;
-  perform(input: InputSource): Promise<void>;
+  /** Takes actions of input, as both WebDriver protocols describe them. @see https://www.w3.org/TR/webdriver2/#actions */
+  perform(input: object): Promise<void>;
 }
 
 export interface Engine {

@@ -1,17 +1,13 @@
-/** A person with a browser of any engine: finds things by their names, clicks, and types. */
+/** A person with a keyboard and a browser of any engine: finds things by their names, presses them, and types. */
 
 import { eventually } from '../../support/eventually.ts';
-import type { EngineBrowser, InputSource } from './browser-engine.ts';
+import type { EngineBrowser } from './browser-engine.ts';
 
 /** Everything takes long while a machine has many other things to do. */
 const PATIENCE_MS = 40_000;
 /** Each look at the page takes time from the page. */
 const LOOK_EVERY_MS = 30;
-
-interface Place {
-  readonly x: number;
-  readonly y: number;
-}
+const ENTER = '\uE007';
 
 export class Person implements AsyncDisposable {
   readonly #browser: EngineBrowser;
@@ -62,35 +58,16 @@ export class Person implements AsyncDisposable {
     await this.until(`“${text}”`, isShown, text);
   }
 
-  /** Clicks a button or field with this name, in the middle, as soon as it rests and nothing covers it. */
-  async clicks(name: string): Promise<void> {
-    let before: Place | undefined;
-    const rest = async () => {
-      const place = await this.until(`“${name}” to click on`, middleOf, name);
-      const hasMoved = place.x !== before?.x || place.y !== before.y;
-      before = place;
-      return hasMoved ? undefined : place;
-    };
-    const { x, y } = await eventually(rest, `“${name}” to rest`, PATIENCE_MS);
-    await this.#browser.perform({
-      type: 'pointer',
-      id: 'mouse',
-      actions: [
-        { type: 'pointerMove', x, y },
-        { type: 'pointerDown', button: 0 },
-        { type: 'pointerUp', button: 0 },
-      ],
-    });
+  /** Presses Enter on the button with this name. */
+  presses(name: string): Promise<void> {
+    return this.types(name, ENTER);
   }
 
-  /** Replaces what stands in a field. */
+  /** Types into the field with this name, in place of what stands in it. */
   async types(name: string, text: string): Promise<void> {
-    await this.clicks(name);
-    await this.call(() => {
-      const field = document.activeElement;
-      if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) field.select();
-    });
-    await this.#browser.perform(keysOf(text));
+    await this.until(`the focus on “${name}”`, focus, name);
+    const press = (value: string) => ['keyDown', 'keyUp'].map((type) => ({ type, value }));
+    await this.#browser.perform({ type: 'key', id: 'keyboard', actions: [...text].flatMap(press) });
   }
 
   [Symbol.asyncDispose](): PromiseLike<void> {
@@ -102,22 +79,15 @@ function callOf(run: (...args: never) => unknown, args: readonly unknown[]): str
   return `(${run})(...${JSON.stringify(args)})`;
 }
 
-function keysOf(text: string): InputSource {
-  const press = (value: string) => [{ type: 'keyDown', value } as const, { type: 'keyUp', value } as const];
-  return { type: 'key', id: 'keyboard', actions: [...text].flatMap(press) };
-}
-
-/** Where to click; runs in the page. */
-function middleOf(name: string): Place | undefined {
+/** Whether the focus could be given to the button or field with this name; runs in the page. */
+function focus(name: string): boolean {
   const elements = document.querySelectorAll<HTMLButtonElement | HTMLInputElement | HTMLTextAreaElement>(
     'button, input, textarea',
   );
   const nameOf = (element: (typeof elements)[number]) =>
     (element.ariaLabel ?? element.labels?.[0]?.textContent ?? element.textContent).trim();
   const element = [...elements].find((element) => nameOf(element) === name && element.checkVisibility());
-  if (!element || element.disabled) return undefined;
-  element.scrollIntoView({ block: 'center', behavior: 'instant' });
-  const { left, top, width, height } = element.getBoundingClientRect();
-  const place = { x: Math.round(left + width / 2), y: Math.round(top + height / 2) };
-  return element.contains(document.elementFromPoint(place.x, place.y)) ? place : undefined;
+  element?.focus();
+  if (element && 'select' in element) element.select();
+  return element !== undefined && document.activeElement === element;
 }

@@ -71,7 +71,7 @@ describeInChromium('a track that arrives', (visit) => {
     await studio.playsToEnd();
     expect(await page.evaluate(() => watched.hash())).toBe(undisturbedHash());
     expect(await sources()).toEqual([false]);
-    await studio.accountShows('4,952');
+    await studio.accountShows('4,972');
     expect(studio.upstream.counts().generations).toBe(1);
     expect(await studio.tracks.count()).toBe(1);
   });

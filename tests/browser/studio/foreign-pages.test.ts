@@ -1,5 +1,6 @@
 import { expect, it } from 'bun:test';
 import type { Page } from 'playwright-core';
+import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../chromium.ts';
 import { openForeignSite } from '../foreign-site.ts';
 import { openStudio } from './page.ts';
@@ -54,11 +55,9 @@ describeInChromium('a page on a foreign origin of the host', (visit) => {
       const { gatewayUrl } = world;
       visitor.tolerateProblem(REFUSALS);
       await studio.generate({ isPublic: false });
-      const file = await studio.page.evaluate(async (url) => {
-        const list = await fetch(`${url}/api/upstream/v1/music/creations`, { credentials: 'include' });
-        const [{ id }] = (await list.json()).data;
-        return `${url}/api/upstream/v1/music/creations/${id}/content`;
-      }, gatewayUrl);
+      await studio.reload();
+      await studio.press(english.play, studio.tracks.first());
+      const file = (await studio.audio.getAttribute('src')) ?? '';
       // Whatever arrives upstream from now on was sent by a foreign page.
       await studio.page.close();
       const before = world.gate.calls.length;
@@ -82,16 +81,15 @@ describeInChromium('a page on a foreign origin of the host', (visit) => {
       expect(outcomes).toEqual(CALLS.map(() => 'rejected'));
 
       const elements = await page.evaluate((url) => {
-        const outcome = (element: HTMLImageElement | HTMLAudioElement) => {
-          const { promise, resolve } = Promise.withResolvers<string>();
-          for (const event of ['error', 'load', 'loadeddata'])
-            element.addEventListener(event, () => resolve(event));
-          element.src = url;
-          document.body.append(element);
-          return promise;
-        };
         const withCookies = Object.assign(new Audio(), { crossOrigin: 'use-credentials' });
-        return Promise.all([withCookies, new Audio(), new Image()].map(outcome));
+        const outcomes = [withCookies, new Audio(), new Image()].map((element) => {
+          const { promise, resolve } = Promise.withResolvers<string>();
+          for (const type of ['error', 'load', 'loadeddata'])
+            element.addEventListener(type, () => resolve(type));
+          element.src = url;
+          return promise;
+        });
+        return Promise.all(outcomes);
       }, file);
       expect(elements).toEqual(['error', 'error', 'error']);
 
