@@ -1,9 +1,9 @@
 import { expect, it } from 'bun:test';
-import { rawRequest } from '../support/raw-http.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { ACCESS_ONLY, ORIGIN, startWorld } from '../support/world.ts';
+import { PROXIED_PATH } from '../support/routes.ts';
+import { rawCall } from '../support/shared-world.ts';
+import { startWorld } from '../support/world.ts';
 
-const LINES = `Host: x\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}\r\nConnection: close\r\n\r\n`;
 const RANGE = 'Content-Range: bytes 65536-77823/1440044\r\n';
 
 it.each([
@@ -21,7 +21,7 @@ it.each([
   });
   await using world = startWorld({ UPSTREAM_URL: upstream.url });
   // By raw socket, because fetch does not show how a body was framed.
-  const response = await rawRequest(world.port, `${method} /api/upstream/v1/x HTTP/1.1\r\n${LINES}`);
+  const response = await rawCall(world, `${method} ${PROXIED_PATH}`);
   expect(response.status).toBe(Number(status));
   expect(response.headers.get('content-length')).toBe(length === null ? null : String(length));
   expect(response.body).toBe(body);

@@ -1,70 +1,46 @@
 import { describe, expect, it } from 'bun:test';
 import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  endless,
-  expectRefused,
-  fill,
-  GENERATE,
-  PLAYBACK,
-  PROXY,
-  TRACK,
-  waiting,
-} from '../support/long-calls.ts';
+import { expectRefused, fill, send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { startTrackUpstream } from '../support/track-upstream.ts';
-import { ACCESS_ONLY, envelopeMessage, startWorld, type World } from '../support/world.ts';
+import { BUFFERED, GENERATE, PUBLIC, proxied } from '../support/routes.ts';
+import { FIRST_PIECE, startTrackUpstream } from '../support/track-upstream.ts';
+import { envelopeMessage, startWorld, type World } from '../support/world.ts';
 
 type TrackUpstream = Awaited<ReturnType<typeof startTrackUpstream>>;
 
-const MiB = 1024 ** 2;
+const GET = proxied('GET');
+const LIBRARY = 'GET /v1/library';
 const LARGE = 'x'.repeat(100_000);
+const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n4e20\r\nsome';
 
 /** A gateway in 256 MB, whose ledger has 192. */
 function startSmall(environment: Record<string, string> = {}): World {
-  return startWorld(environment, undefined, 256 * MiB);
+  return startWorld(environment, undefined, 256 * 1024 ** 2);
 }
 
-async function expectReleased({ admission }: World): Promise<void> {
-  await eventually(() => admission.ledger.inUse === 0, 'everything to be released');
-  expect(admission.streams.inUse).toBe(0);
+/** A body that continues for as long as someone reads it. */
+function endless(onCancel = () => {}): Response {
+  const pull = (controller: ReadableStreamDefaultController) => controller.enqueue(new Uint8Array(64 * 1024));
+  return new Response(new ReadableStream({ pull, cancel: onCancel }));
+}
+
+async function expectReleased({ admission: { ledger, streams } }: World, rest = 0): Promise<void> {
+  await eventually(() => ledger.inUse === rest && !streams.inUse, 'everything to be released');
 }
 
 describe('memory is reserved', () => {
   it.each([
-    ['a proxied GET', PROXY, 'GET', READ_AHEAD_BYTES],
-    ['a proxied HEAD', PROXY, 'HEAD', 0],
-    // The body of a request is kept for a refresh.
-    ['a proxied POST', PROXY, 'POST', STREAMED_BODY_BYTES + 16 * 1024],
-    ['public playback', PLAYBACK, 'GET', READ_AHEAD_BYTES],
-    ['a generation', GENERATE, 'POST', 0],
-  ])('for %s before it is sent', async (_, { call, send }, method, bytes) => {
-    await using world = startWorld();
-    const sent = call.replace(/^\w+/, method);
-    const released = waiting(world, sent);
-    const response = send(world, { method });
-    await world.upstream.arrived(sent);
-    expect(world.admission.ledger.inUse).toBe(CALL_BYTES + bytes);
-    released.resolve();
-    await (await response).text();
-    await expectReleased(world);
-  });
-
-  it.each([
-    ['of unknown length', 'Transfer-Encoding: chunked\r\n\r\n4e20\r\nsome', STREAMED_BODY_BYTES],
+    ['of unknown length', CHUNKED, STREAMED_BODY_BYTES],
     ['of 50,000 bytes', 'Content-Length: 50000\r\n\r\nsome', 100_000],
     ['of 10 MB', 'Content-Length: 10000000\r\n\r\nsome', STREAMED_BODY_BYTES],
     // Neither says anything of the size.
-    ['with two lengths', 'Content-Length: 20000\r\nContent-Length: 20000\r\n\r\nsome', STREAMED_BODY_BYTES],
-    [
-      'with a length beside chunks',
-      'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\nsome',
-      STREAMED_BODY_BYTES,
-    ],
+    ['with two lengths', `${'Content-Length: 20000\r\n'.repeat(2)}\r\nsome`, STREAMED_BODY_BYTES],
+    ['with a length beside chunks', `Content-Length: 5\r\n${CHUNKED}`, STREAMED_BODY_BYTES],
   ])('for a body %s when its head has arrived', async (_, head, bytes) => {
     await using upstream = await startRawUpstream((socket) => socket.write(`HTTP/1.1 200 OK\r\n${head}`));
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
-    const response = await PROXY.send(world);
+    const response = await send(world, GET);
     expect(world.admission.ledger.inUse).toBe(CALL_BYTES + bytes);
     await response.body?.cancel();
     await expectReleased(world);
@@ -73,19 +49,22 @@ describe('memory is reserved', () => {
   it.each([
     ['whose length is declared', () => new Response(LARGE)],
     ['in chunks', () => new Response(new Blob([LARGE]).stream())],
-  ])('twice for a large body of models %s, which is otherwise refused', async (_, respond) => {
+  ])('twice for a large body of a read %s, which is otherwise refused', async (_, respond) => {
     await using world = startSmall();
     const { ledger, reads } = world.admission;
-    world.upstream.on('GET /v1/models', respond).on('GET /v1/me', () => Response.json({}));
-    const get = (path: string) => world.request(path, { cookie: ACCESS_ONLY });
     const most = ledger.limit * (3 / 4) - CALL_BYTES - 2 * LARGE.length;
     ledger.take(most);
-    expect(await (await get('/api/music/models')).text()).toBe(LARGE);
-    await eventually(() => ledger.inUse === most, 'the body to be sent');
-    ledger.take(1);
-    await expectRefused(await get('/api/music/models'));
-    expect((await get('/api/auth/session')).status).toBe(200);
-    expect(reads.inUse).toBe(0);
+    for (const { calls, ...route } of BUFFERED) {
+      world.upstream.on(calls.join(), respond);
+      expect(await (await send(world, route)).text()).toBe(LARGE);
+      await expectReleased(world, most);
+      ledger.take(1);
+      await expectRefused(await send(world, route));
+      world.upstream.on(calls.join(), () => new Response('small'));
+      expect((await send(world, route)).status).toBe(200);
+      ledger.release(1);
+      expect(reads.inUse).toBe(0);
+    }
   });
 });
 
@@ -96,110 +75,70 @@ describe('a ledger without room', () => {
     const inUse = ledger.limit * (3 / 4) - CALL_BYTES - READ_AHEAD_BYTES;
     ledger.take(inUse);
     const cancelled = Promise.withResolvers<void>();
-    world.upstream.on(PROXY.call, () => endless(cancelled.resolve));
-    await expectRefused(await PROXY.send(world));
+    world.upstream.on(LIBRARY, () => endless(cancelled.resolve));
+    await expectRefused(await send(world, GET));
     await cancelled.promise;
-    ledger.release(inUse);
-    await expectReleased(world);
+    await expectReleased(world, inUse);
   });
 
-  it('does not refuse the response to a call that has changed something', async () => {
+  it('refuses nothing that has changed something at the upstream', async () => {
     await using world = startSmall();
-    world.upstream.on('POST /v1/slow', () => {
-      fill(world.admission.ledger);
+    const { ledger } = world.admission;
+    world.upstream.on('POST /v1/library', () => {
+      // The body of the request is kept for a refresh.
+      expect(ledger.inUse).toBe(CALL_BYTES + STREAMED_BODY_BYTES + 16 * 1024);
+      fill(ledger);
       return endless();
     });
-    const changed = await PROXY.send(world, { method: 'POST' });
+    const changed = await send(world, proxied('POST'));
     expect(changed.status).toBe(200);
     await changed.body?.cancel();
   });
 
-  it('lets calls of users wait for a moment, because heads of others free memory, but not those of strangers', async () => {
+  it('lets calls of users wait for a moment, because heads of others free memory, but not strangers', async () => {
     await using world = startSmall();
     const { ledger, streams } = world.admission;
-    for (const { call } of [PLAYBACK, PROXY]) world.upstream.on(call, () => new Response('done'));
+    world.upstream.on(LIBRARY, () => new Response('done'));
     ledger.take(ledger.limit * (3 / 4));
-    const waiting = [PROXY.send(world), PROXY.send(world)];
+    const waiting = [send(world, GET), send(world, GET)];
     await eventually(() => streams.inUse === 2, 'the calls to wait');
-    await expectRefused(await PLAYBACK.send(world));
+    await expectRefused(await send(world, PUBLIC));
     expect(world.upstream.calls).toEqual([]);
     // One release may have room for all of them.
     ledger.release(2 * (CALL_BYTES + STREAMED_BODY_BYTES));
     for (const response of await Promise.all(waiting)) expect(await response.text()).toBe('done');
   });
-
-  it('refuses an order that has arrived when no room is left for its audio', async () => {
-    await using world = startSmall();
-    const { ledger, requestBodies } = world.admission;
-    const arrived = Promise.withResolvers<void>();
-    const order = async function* () {
-      yield Buffer.from(JSON.stringify(TRACK).slice(0, 10));
-      await arrived.promise;
-      yield Buffer.from(JSON.stringify(TRACK).slice(10));
-    };
-    const headers = { 'content-type': 'application/json' };
-    const generating = GENERATE.send(world, { method: 'POST', headers, body: order() });
-    await eventually(() => requestBodies.usedBytes, 'the order to arrive');
-    fill(ledger, ledger.limit / 32 + STREAMED_BODY_BYTES / 2);
-    arrived.resolve();
-    await expectRefused(await generating);
-    expect(world.upstream.calls).toEqual([]);
-  });
 });
 
-describe('a generation at whose head the ledger is full', () => {
-  it('is read to its end for the library, and the client gets 503 with its ids', async () => {
-    await using world = startSmall();
-    const { ledger, streams } = world.admission;
-    const rest = Promise.withResolvers<void>();
-    let isRead = false;
-    const pieces = async function* () {
-      yield LARGE;
-      await rest.promise;
-      yield LARGE;
-      isRead = true;
-    };
-    world.upstream.on(GENERATE.call, () => {
-      fill(ledger);
-      return new Response(pieces(), { headers: { 'x-generation-id': 'g1', 'x-music-creation-id': 'c1' } });
-    });
-    const refused = await GENERATE.send(world);
-    expect(Object.fromEntries(refused.headers)).toMatchObject({
-      'retry-after': '5',
-      // The call was made, unlike one that was refused for want of a place.
-      'proxy-status': 'music-gateway; error=http_response_incomplete',
-      'x-generation-id': 'g1',
-      'x-music-creation-id': 'c1',
-    });
-    expect(await envelopeMessage(refused, 503)).toContain('in your library');
-    expect(streams.inUse).toBe(1);
-    expect(world.lines).toEqual([]);
-    rest.resolve();
-    await eventually(() => streams.inUse === 0, 'the generation to end');
-    expect(isRead).toBe(true);
-    expect(await world.line({ status: 503 })).toMatchObject({
-      reason: 'generationNotStreamed',
-      upstream: [{ call: 'music', outcome: 200 }],
-    });
-  });
+describe('a generation at whose head the ledger is full gets 503 with its ids, and is in flight', () => {
+  const IDS = { 'x-generation-id': 'g1', 'x-music-creation-id': 'c1' };
 
-  it.each([
-    ['its upstream breaks off', (upstream: TrackUpstream) => upstream.breakOff(), {}],
+  it.each<[until: string, end: (track: TrackUpstream) => unknown, environment: Record<string, string>]>([
+    ['it has been read to its end for the library', (track) => track.finish(), {}],
+    ['its upstream breaks off', (track) => track.breakOff(), {}],
     ['TIMEOUT_STREAM_MS is over', () => {}, { TIMEOUT_STREAM_MS: '1000' }],
-  ])('is in flight until %s', async (_, end, environment) => {
+  ])('until %s', async (_, end, environment) => {
     await using upstream = await startTrackUpstream();
     await using world = startSmall({ UPSTREAM_URL: upstream.url, ...environment });
     const { ledger, streams } = world.admission;
-    const ordered = GENERATE.send(world);
+    const ordered = send(world, GENERATE);
     await upstream.arrived;
     const free = ledger.limit - ledger.inUse;
     ledger.take(free);
-    upstream.sendHead();
-    await envelopeMessage(await ordered, 503);
-    expect(streams.inUse).toBe(1);
-    end(upstream);
+    upstream.sendHead('X-Generation-Id: g1\r\nX-Music-Creation-Id: c1\r\n');
+    const refused = await ordered;
+    // The call was made, unlike one that was refused for want of a place.
+    const proxyStatus = 'music-gateway; error=http_response_incomplete';
+    expect(Object.fromEntries(refused.headers)).toMatchObject({
+      ...{ ...IDS, 'retry-after': '5', 'proxy-status': proxyStatus },
+    });
+    expect(await envelopeMessage(refused, 503)).toContain('in your library');
+    expect([streams.inUse, world.lines]).toEqual([1, []]);
+    upstream.send(FIRST_PIECE);
+    expect(await end(upstream)).not.toBe(false);
     await upstream.closed;
-    await eventually(() => streams.inUse === 0, 'the generation to end');
-    expect(ledger.inUse).toBe(free);
+    await expectReleased(world, free);
+    const made = { reason: 'generationNotStreamed', upstream: [{ call: 'music', outcome: 200 }] };
+    expect(await world.line({ status: 503 })).toMatchObject(made);
   });
 });

@@ -1,37 +1,32 @@
 import { describe, expect, it, jest } from 'bun:test';
 import { TRACK } from '../support/long-calls.ts';
-import { RawConnection, rawRequest } from '../support/raw-http.ts';
-import { ACCESS_ONLY, ORIGIN, startWorld, type World } from '../support/world.ts';
-
-const GENERATION = JSON.stringify(TRACK);
-
-/** The request that asks for the connection to be closed, from an allowed origin. */
-function send({ port }: World, start: string, headers = '', body = '') {
-  const fixed = `Host: x\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}\r\nConnection: close\r\n`;
-  return rawRequest(port, `${start} HTTP/1.1\r\n${fixed}${headers}\r\n${body}`);
-}
+import { RawConnection } from '../support/raw-http.ts';
+import { GENERATE, PROXIED_PATH } from '../support/routes.ts';
+import { rawCall, sharedWorld } from '../support/shared-world.ts';
+import { ORIGIN, startWorld } from '../support/world.ts';
 
 describe('a request', () => {
-  const many = Array.from({ length: 5000 }, (_, index) => `X-${index}: y\r\n`).join('');
-  const length = `Content-Length: ${GENERATION.length}\r\nContent-Type: application/json\r\n`;
+  const world = sharedWorld();
+  const many = Array.from({ length: 5000 }, (_, index) => `X-${index}: y`);
+  const body = JSON.stringify(TRACK);
+  const order = [`Content-Length: ${body.length}`, 'Content-Type: application/json'];
   it.each([
-    ['is served with 8 KB in one header', 'GET /api/health', `X: ${'a'.repeat(8000)}\r\n`, '', [200]],
+    ['is served with 8 KB in one header', 'GET /api/health', [`X: ${'a'.repeat(8000)}`], '', [200]],
     ['is refused with far too many headers', 'GET /api/health', many, '', [400, 431]],
-    ['is refused with a control character', 'GET /api/upstream/v1/x', 'If-None-Match: a\x7fb\r\n', '', [400]],
+    ['is refused with a control character', `GET ${PROXIED_PATH}`, ['If-None-Match: a\x7fb'], '', [400]],
     [
       'is refused with a control character',
-      'POST /api/music/generate',
-      `Idempotency-Key: \x7f\r\n${length}`,
-      GENERATION,
+      `POST ${GENERATE.path}`,
+      ['Idempotency-Key: \x7f', ...order],
+      body,
       [400],
     ],
     // Bun takes what follows for a tunnel.
-    ['is refused with CONNECT', 'CONNECT x:443', '', '', [404, 405]],
-    ['is refused with CONNECT', 'CONNECT http://x/api/health', '', '', [404, 405]],
-    ['is refused with CONNECT', 'CONNECT /api/upstream/v1/x', '', '', [404, 405]],
-  ])('%s: %s', async (_, start, headers, body, statuses) => {
-    await using world = startWorld();
-    expect((await send(world, start, headers, body)).status).toBeOneOf(statuses);
+    ...['x:443', 'http://x/api/health', PROXIED_PATH].map(
+      (target) => ['is refused with CONNECT', `CONNECT ${target}`, [], '', [404, 405]] as const,
+    ),
+  ])('%s: %s', async (_, start, lines, sent, statuses) => {
+    expect((await rawCall(world, start, { lines, body: sent })).status).toBeOneOf([...statuses]);
     expect(world.upstream.received).toEqual([]);
     expect((await world.request('/api/health')).status).toBe(200);
   });

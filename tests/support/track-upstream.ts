@@ -22,9 +22,10 @@ export async function startTrackUpstream() {
     arrived: arrived.promise,
     /** Resolves when the connection is closed, by whichever side. */
     closed: closed.promise,
-    sendHead: () =>
+    /** @param lines further headers, each with its line break */
+    sendHead: (lines = '') =>
       void socket?.write(
-        `HTTP/1.1 200 OK\r\nContent-Type: audio/wav\r\nContent-Length: ${FIRST_PIECE.length + REST.length}\r\n\r\n`,
+        `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${FIRST_PIECE.length + REST.length}\r\n\r\n`,
       ),
     send: (piece: string) => void socket?.write(piece),
     /** Sends the rest; resolves to whether every byte of it was read. */
