@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, spyOn } from 'bun:test';
 import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectRefused, fill, send } from '../support/long-calls.ts';
@@ -75,6 +75,8 @@ describe('a ledger without room', () => {
     const inUse = ledger.limit * (3 / 4) - CALL_BYTES - READ_AHEAD_BYTES;
     ledger.take(inUse);
     const cancelled = Promise.withResolvers<void>();
+    // Keeps the response, because the garbage collector would close its connection as well.
+    using _fetch = spyOn(globalThis, 'fetch');
     world.upstream.on(LIBRARY, () => endless(cancelled.resolve));
     await expectRefused(await send(world, GET));
     await cancelled.promise;

@@ -11,22 +11,22 @@ describe('a request', () => {
   const body = JSON.stringify(TRACK);
   const order = [`Content-Length: ${body.length}`, 'Content-Type: application/json'];
   it.each([
-    ['is served with 8 KB in one header', 'GET /api/health', [`X: ${'a'.repeat(8000)}`], '', [200]],
-    ['is refused with far too many headers', 'GET /api/health', many, '', [400, 431]],
-    ['is refused with a control character', `GET ${PROXIED_PATH}`, ['If-None-Match: a\x7fb'], '', [400]],
+    ['is served with 8 KB in one header', 'GET /api/health', [`X: ${'a'.repeat(8000)}`], [200]],
+    ['is refused with far too many headers', 'GET /api/health', many, [400, 431]],
+    ['is refused with a control character', `GET ${PROXIED_PATH}`, ['If-None-Match: a\x7fb'], [400]],
     [
       'is refused with a control character',
       `POST ${GENERATE.path}`,
       ['Idempotency-Key: \x7f', ...order],
-      body,
       [400],
     ],
     // Bun takes what follows for a tunnel.
-    ...['x:443', 'http://x/api/health', PROXIED_PATH].map(
-      (target) => ['is refused with CONNECT', `CONNECT ${target}`, [], '', [404, 405]] as const,
-    ),
-  ])('%s: %s', async (_, start, lines, sent, statuses) => {
-    expect((await rawCall(world, start, { lines, body: sent })).status).toBeOneOf([...statuses]);
+    ['is refused with CONNECT', 'CONNECT x:443', [], [404, 405]],
+    ['is refused with CONNECT', 'CONNECT http://x/api/health', [], [404, 405]],
+    ['is refused with CONNECT', `CONNECT ${PROXIED_PATH}`, [], [404, 405]],
+  ])('%s: %s', async (_, start, lines, statuses) => {
+    const call = { lines, body: start.startsWith('POST') ? body : '' };
+    expect((await rawCall(world, start, call)).status).toBeOneOf(statuses);
     expect(world.upstream.received).toEqual([]);
     expect((await world.request('/api/health')).status).toBe(200);
   });

@@ -108,6 +108,8 @@ describe('a range that is longer than a slice', () => {
     const response = await play(world);
     expect(storedTokens(response)).toEqual({ svc_music_access: 'access-2', svc_music_refresh: 'refresh-2' });
     expect([await isBroken(response), refreshes(world)]).toEqual([false, 1]);
+    const tokens = world.upstream.received.map(({ headers }) => headers.get('authorization'));
+    expect(tokens.filter((token) => token === 'Bearer access-1')).toHaveLength(1);
   });
 });
 

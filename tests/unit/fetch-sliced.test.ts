@@ -31,7 +31,9 @@ const FAULTS = {
   'has no ETag': () => ({ etag: '' }),
   'has another total': ({ total }) => ({ total: `${Number(total) + 1}` }),
   'does not know the total': () => ({ total: '*' }),
-  'begins one byte later': ({ first, bytes }) => ({ first: first + 1, bytes: bytes.slice(1) }),
+  'begins one byte later': ({ first, last, bytes }) => ({
+    ...{ first: first + 1, last: last + 1, bytes: Uint8Array.of(...bytes.slice(1), 0) },
+  }),
   'ends one byte earlier': ({ last, bytes }) => ({ last: last - 1, bytes: bytes.slice(0, -1) }),
   'sends one byte less': ({ bytes }) => ({ bytes: bytes.slice(0, -1) }),
   'sends one byte more': ({ bytes }) => ({ bytes: Uint8Array.of(...bytes, 1) }),

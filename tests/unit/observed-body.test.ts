@@ -37,6 +37,7 @@ describe('ReaderAllowance', () => {
   });
 
   it('is full again after chunks that were read at once', async () => {
+    jest.clearAllTimers();
     const allowance = new ReaderAllowance();
     for (const ms of [50_000, 59_000]) {
       const slow = allowance.isTaken(KiB, Bun.sleep(ms));
@@ -44,6 +45,7 @@ describe('ReaderAllowance', () => {
       expect(await slow).toBeTrue();
       for (let chunk = 0; chunk < 2; chunk++) allowance.add(64 * KiB);
     }
+    expect(jest.getTimerCount()).toBe(0);
   });
 });
 
