@@ -13,13 +13,8 @@ import { cookies } from '../support/session-calls.ts';
 import { request } from '../support/world.ts';
 
 const SECRET = 'password-of-redis';
-
-/** A certificate for the same address, signed with its own key. */
-async function makeOther(certificate: string, key: string): Promise<void> {
-  const options = '-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=IP:127.0.0.1';
-  const files = ['-keyout', key, '-out', certificate];
-  expect((await runToEnd(['openssl', 'req', ...options.split(' '), ...files])).status).toBe(0);
-}
+/** For the same address as the trusted one, and signed with its own key. */
+const OTHER = '-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=IP:127.0.0.1';
 
 describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a certificate', () => {
   it('works alone, and with Redis from the moment when it has one that the instance trusts', async () => {
@@ -27,23 +22,17 @@ describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a 
     const port = await freePorts(1);
     const redis = stack.use(await startRedis());
     const admin = stack.use(new RedisAdmin(redis.url));
-    const show = async (name: string) => {
-      const [certificate, key] = ['certificate', 'key'].map((each) => `${redis.folder}/${name}/${each}.pem`);
-      const files = ['tls-cert-file', certificate, 'tls-key-file', key, 'tls-ca-cert-file', certificate];
-      await admin.send('CONFIG', [
-        'SET',
-        'tls-auth-clients',
-        'no',
-        ...files.map(String),
-        'tls-port',
-        String(port),
-      ]);
-    };
     const [trusted, other] = [`${redis.folder}/trusted`, `${redis.folder}/other`];
     await makeCertificate(trusted);
     await mkdir(other);
-    await makeOther(`${other}/certificate.pem`, `${other}/key.pem`);
-    await show('other');
+    const made = ['-keyout', `${other}/key.pem`, '-out', `${other}/certificate.pem`];
+    expect(await runToEnd(['openssl', 'req', ...OTHER.split(' '), ...made])).toMatchObject({ status: 0 });
+    const show = async (folder: string) => {
+      const [certificate, key] = [`${folder}/certificate.pem`, `${folder}/key.pem`];
+      const files = ['tls-cert-file', certificate, 'tls-key-file', key, 'tls-ca-cert-file', certificate];
+      await admin.send('CONFIG', ['SET', 'tls-auth-clients', 'no', ...files, 'tls-port', String(port)]);
+    };
+    await show(other);
     await admin.send('CONFIG', ['SET', 'requirepass', SECRET]);
     const upstream = stack.use(new SharedUpstream());
     new Rotation(upstream);
@@ -51,7 +40,7 @@ describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a 
     const settings = {
       UPSTREAM_URL: upstream.upstreamUrl,
       REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}`,
-      NODE_EXTRA_CA_CERTS: `${redis.folder}/trusted/certificate.pem`,
+      NODE_EXTRA_CA_CERTS: `${trusted}/certificate.pem`,
       BUN_OPTIONS: PATIENT_WITH_REDIS,
     };
     const gateway = stack.use(await startGatewayProcess(settings, (line) => lines.push(line)));
@@ -60,7 +49,7 @@ describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a 
     };
     await visit(cookies(1));
     await eventually(() => gateway.said('Redis cannot be used') === 1, 'Redis not to be trusted');
-    await show('trusted');
+    await show(trusted);
     await eventually(() => gateway.said('Redis can be used again') === 1, 'Redis to be trusted');
     expect(await admin.kept()).toEqual([]);
     await visit('svc_music_refresh=refresh-2');

@@ -9,14 +9,13 @@ import { makeCertificate } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
+import { PATIENT_WITH_REDIS } from '../support/patient-redis-option.ts';
 import { LINUX, program } from '../support/requirements.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 import { commandHaproxy, readStatistics } from './proxies/haproxy.ts';
 
 const HAPROXY = fileURLToPath(new URL('../../deploy/two-instances/haproxy.cfg', import.meta.url));
 const DEADLINE_MS = 60_000;
-/** The lines of the log that are kept. */
-const REMARKABLE = /"level":"(?:warn|error)"|"refreshTokenReused"/;
 export type Instance = 'a' | 'b';
 
 /** What a test needs that starts one. */
@@ -56,6 +55,7 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
     COOKIE_KEYS: randomBytes(32).toString('base64url'),
     REDIS_URL: `redis+unix://${root}/redis.sock`,
+    BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
 
   const ownRedis = ['redis-server', '--port', '0', '--unixsocket', `${root}/redis.sock`];
@@ -70,9 +70,12 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
   const running = new Map<Instance, GatewayProcess>();
   const logs = { a: '', b: '' };
   const start = async (name: Instance) => {
-    const own = { PORT: String(port + (name === 'a' ? 1 : 2)), METRICS_PORT: metricsPort(port, name) };
+    const own = {
+      PORT: String(port + (name === 'a' ? 1 : 2)),
+      METRICS_PORT: String(port + (name === 'a' ? 3 : 4)),
+    };
     const keep = (line: string) => {
-      if (REMARKABLE.test(line)) logs[name] += `${line}\n`;
+      if (/"level":"error"|"refreshTokenReused"/.test(line)) logs[name] += `${line}\n`;
     };
     running.set(name, await startGatewayProcess({ ...settings, ...own }, keep));
   };
@@ -92,10 +95,6 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
       );
     await eventually(isSeen, `${name} to be seen with ${expected}`, deadlineMs);
   };
-  const drain = async (name: Instance) => {
-    await commandHaproxy(`set server gateways/${name} state drain`, tools);
-    await untilSeen(name, 0, 600_000);
-  };
   await start('a');
   await untilSeen('a', 'UP');
   const started = stack.move();
@@ -105,16 +104,23 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     /** HAProxy's page about the two. */
     statistics,
     instances,
-    drain,
-    stop,
     /** Starts the second instance, which then gets half of the requests. */
     async startBoth() {
       await start('b');
       await untilSeen('b', 'UP');
     },
+    /** Ends an instance in the middle of everything; resolves with what starts it again. */
+    async kill(name: Instance) {
+      await stop(name, 'SIGKILL');
+      return async () => {
+        await start(name);
+        await untilSeen(name, 'UP');
+      };
+    },
     /** Upgrades one instance of two as `deploy/README.md` describes it: drains it, starts the new one, uses that. */
     async replace(name: Instance) {
-      await drain(name);
+      await commandHaproxy(`set server gateways/${name} state drain`, tools);
+      await untilSeen(name, 0, 600_000);
       await stop(name);
       await untilSeen(name, 'DOWN');
       await start(name);
@@ -129,27 +135,10 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     },
     /** The process id of an instance; undefined while it does not run. */
     processId: async (name: Instance) => running.get(name)?.pid,
-    /** What an instance has logged of warnings, errors and reused tokens. */
+    /** What an instance has logged of errors and reused tokens. */
     log: async (name: Instance) => logs[name],
-    /** How often an instance has taken Redis to be down; on a busy machine it may have been slow only. */
-    missedRedis: async () => (logs.a + logs.b).split('Redis cannot be used').length - 1,
-    /** The sum of what the instances count, such as `music_gateway_refreshes_total{outcome="renewed"}`. */
-    async counted(metric: string) {
-      const pages = [...running.keys()].map(async (name) =>
-        (await fetch(`http://127.0.0.1:${metricsPort(port, name)}/metrics`)).text(),
-      );
-      const lines = (await Promise.all(pages)).flatMap((page) => page.split('\n'));
-      const values = lines
-        .filter((line) => line.startsWith(`${metric} `))
-        .map((line) => line.split(' ').at(-1));
-      return values.reduce((sum, value) => sum + Number(value), 0);
-    },
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
-}
-
-function metricsPort(port: number, name: Instance): string {
-  return String(port + (name === 'a' ? 3 : 4));
 }
 
 /** Where HAProxy listens with the first of six ports, and finds the instances. */

@@ -15,9 +15,7 @@ export class Podman implements AsyncDisposable {
     'podman',
     // crun, the usual one, does not start on every kernel.
     ...['--runtime', 'runc', '--events-backend', 'none'],
-    ...['--root', `${this.folder}/root`],
-    ...['--runroot', `${this.folder}/runroot`],
-    ...['--tmpdir', `${this.folder}/tmp`],
+    ...['root', 'runroot', 'tmpdir'].flatMap((name) => [`--${name}`, `${this.folder}/${name}`]),
   ];
   /** An interrupted run skips the disposal, and would leave a machine that runs with all rights. */
   readonly #onSignal = (signal: NodeJS.Signals) => {
@@ -53,16 +51,16 @@ export class Podman implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.try(...REMOVE_ALL);
     // What cleans up after a container goes on when podman has ended, and would mount the storage again.
-    await eventually(async () => !(await isAtWork(this.folder)), 'podman to clean up');
+    const isAtRest = async () => !(await commandLines()).some((command) => command.includes(this.folder));
+    await eventually(isAtRest, 'podman to clean up');
     await Bun.spawn(['umount', `${this.folder}/root/overlay`], { stderr: 'ignore' }).exited;
     await rm(this.folder, { recursive: true });
     this.#ignoreSignals();
   }
 }
 
-/** Whether a process has the folder in its command line. */
-async function isAtWork(folder: string): Promise<boolean> {
+/** Of every process. */
+async function commandLines(): Promise<string[]> {
   const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const commands = processes.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => ''));
-  return (await Promise.all(commands)).some((command) => command.includes(folder));
+  return Promise.all(processes.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '')));
 }

@@ -14,6 +14,7 @@ const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
 const UNITS = '/etc/systemd/system';
 const INSTALLED = '/opt/music-gateway';
 const RELEASE = `${INSTALLED}/0.1.0`;
+const PATIENT_WITH_REDIS = `--preload=${RELEASE}/tests/support/patient-redis.ts`;
 /** Podman would copy what this machine has there. */
 const IN_MEMORY = ['/run', '/run/lock', '/tmp', '/var/log/journal'];
 /** What this machine starts there for its kernel, its disks and its network must not start a second time. */
@@ -38,7 +39,7 @@ export async function startSystemdMachine(podman: Podman, settings: Readonly<Rec
     REQUESTS_PER_10_SECONDS: '1000000',
   };
   const files = {
-    'settings.env': variables({ HOST: '127.0.0.1', ...settings }),
+    'settings.env': variables({ HOST: '127.0.0.1', BUN_OPTIONS: PATIENT_WITH_REDIS, ...settings }),
     'a.env': variables({ PORT: port + 1, METRICS_PORT: port + 3 }),
     'b.env': variables({ PORT: port + 2, METRICS_PORT: port + 4 }),
     'music-gateway@.service': unit.replaceAll(/^#(LoadCredential|Environment)=/gm, '$1='),

@@ -12,19 +12,16 @@ export class ProxyClient implements Disposable {
   #requests = 0;
 
   constructor(proxy: TlsProxy, localAddress: string, { connections = 1 } = {}) {
+    const createConnection = () => connect(proxy, localAddress, { ALPNProtocols: ['h2'] });
     this.#sessions = Array.from({ length: connections }, () =>
-      http2.connect(`https://127.0.0.1:${proxy.port}`, {
-        createConnection: () => connect(proxy, localAddress, 'h2'),
-      }),
+      http2.connect(`https://127.0.0.1:${proxy.port}`, { createConnection }),
     );
   }
 
   /** Sends a request without a body on each connection in turn; resolves when the response has ended. */
   request(method: string, path: string, headers: Record<string, string> = {}) {
-    const { promise, resolve, reject } = Promise.withResolvers<{
-      status: number;
-      headers: http2.IncomingHttpHeaders;
-    }>();
+    type Ended = { readonly status: number; readonly headers: http2.IncomingHttpHeaders };
+    const { promise, resolve, reject } = Promise.withResolvers<Ended>();
     const session = this.#sessions[this.#requests++ % this.#sessions.length];
     const stream = session?.request({ ':method': method, ':path': path, origin: ORIGIN, ...headers });
     stream?.on('error', reject).on('response', (head) => {
@@ -40,20 +37,15 @@ export class ProxyClient implements Disposable {
 }
 
 /** A connection on which a test writes and reads what it likes. */
-export function connect(proxy: TlsProxy, localAddress: string, protocol: 'h2' | 'http/1.1'): tls.TLSSocket {
+export function connect(proxy: TlsProxy, localAddress: string, options: tls.ConnectionOptions = {}) {
   const socket = net.connect({ host: '127.0.0.1', port: proxy.port, localAddress });
-  return tls.connect({ socket, ca: proxy.certificate, ALPNProtocols: [protocol] });
+  return tls.connect({ socket, ca: proxy.certificate, ...options });
 }
 
-/** Writes the head of a request on a connection from that address; an error of the connection only closes it. */
-export function openRequest(
-  proxy: TlsProxy,
-  localAddress: string,
-  requestLine: string,
-  headerLines: string,
-): tls.TLSSocket {
-  const socket = connect(proxy, localAddress, 'http/1.1').on('error', () => {});
-  const head = `${requestLine} HTTP/1.1\r\nHost: test\r\nOrigin: ${ORIGIN}\r\nCookie: ${SIGNED_IN}\r\n`;
-  socket.write(`${head}${headerLines}\r\n\r\n`);
-  return socket;
+/** Writes the head of an HTTP/1.1 request; an error of the connection only closes it. */
+export function writeHead(connection: tls.TLSSocket, requestLine: string, ...headers: string[]) {
+  const own = ['Host: test', `Origin: ${ORIGIN}`, `Cookie: ${SIGNED_IN}`];
+  connection.on('error', () => {});
+  connection.write([`${requestLine} HTTP/1.1`, ...own, ...headers, '\r\n'].join('\r\n'));
+  return connection;
 }

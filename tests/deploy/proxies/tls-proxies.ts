@@ -11,16 +11,16 @@ import { freePorts } from '../../support/free-ports.ts';
 export const CLIENT_ADDRESS_HEADER = 'x-test-address';
 
 const DEPLOY = fileURLToPath(new URL('../../../deploy', import.meta.url));
+const [NGINX, HAPROXY] = [`${DEPLOY}/nginx.conf`, `${DEPLOY}/two-instances/haproxy.cfg`];
 
 export type TlsProxy = Awaited<ReturnType<typeof startTlsProxy>>;
 
-/** How a proxy is run in a folder of its own. */
-interface Start {
-  readonly command: string[];
-  readonly environment: Record<string, string>;
-}
-
-type Prepare = (folder: string, port: number, gatewayPort: number) => Promise<Start>;
+/** Writes the configuration into a folder of its own. Returns how the proxy is started with it. */
+type Prepare = (
+  folder: string,
+  port: number,
+  gatewayPort: number,
+) => Promise<{ readonly command: string[]; readonly environment: Record<string, string> }>;
 /** Texts of a configuration file, and what a test needs instead. */
 type Changes = Readonly<Record<string, string>>;
 
@@ -28,13 +28,13 @@ type Changes = Readonly<Record<string, string>>;
 export const TLS_PROXIES = [
   {
     program: 'nginx',
-    file: `${DEPLOY}/nginx.conf`,
+    file: NGINX,
     prepare: nginxWith({}),
     prepareHasty: nginxWith({ 'client_body_timeout 10s': 'client_body_timeout 1s' }),
   },
   {
     program: 'haproxy',
-    file: `${DEPLOY}/two-instances/haproxy.cfg`,
+    file: HAPROXY,
     prepare: haproxyWith({}),
     prepareHasty: haproxyWith({
       'wait-for-body time 10s': 'wait-for-body time 1s',
@@ -51,18 +51,12 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
   const certificate = await makeCertificate(folder);
   const port = await freePorts(2);
   const { command, environment } = await prepare(folder, port, gatewayPort);
-  const proxy = Bun.spawn(command, {
-    env: { PATH: process.env['PATH'], ...environment },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const errors: string[] = [];
-  // Read all the time, because a proxy stalls when nothing reads its log.
-  void (async () => {
-    for await (const text of proxy.stderr.pipeThrough(new TextDecoderStream())) errors[0] ??= text;
-  })();
+  const errors = Bun.file(`${folder}/errors.log`);
+  const env = { PATH: process.env['PATH'], ...environment };
+  const proxy = Bun.spawn(command, { env, stdio: ['ignore', 'ignore', errors] });
   const health = `https://127.0.0.1:${port}/api/health`;
   const isUp = async () => {
-    if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${errors[0]}`);
+    if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${await errors.text()}`);
     return (await fetch(health, { tls: { ca: certificate } }).catch(() => undefined))?.ok;
   };
   await eventually(isUp, `${command[0]} to pass requests on`);
@@ -90,7 +84,7 @@ async function changed(file: string, changes: Changes): Promise<string> {
 /** The file is for nginx's `conf.d`: only the names of the machine that it was written for are changed. */
 function nginxWith(changes: Changes): Prepare {
   return async (folder, port, gatewayPort) => {
-    const site = await changed(`${DEPLOY}/nginx.conf`, {
+    const site = await changed(NGINX, {
       'listen 443 ': `listen 127.0.0.1:${port} `,
       'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
       '/etc/letsencrypt/live/api.studio.example/fullchain.pem': `${folder}/certificate.pem`,
@@ -99,11 +93,10 @@ function nginxWith(changes: Changes): Prepare {
       ...changes,
     });
     await Bun.write(`${folder}/site.conf`, site);
-    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (kind) => `${kind}_temp_path ${folder}/${kind};`,
-    );
+    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+    const paths = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};`).join(' ');
     const address = `set_real_ip_from 127.0.0.0/8; real_ip_header ${CLIENT_ADDRESS_HEADER};`;
-    const http = `http { access_log off; ${address} ${paths.join(' ')} include ${folder}/site.conf; }`;
+    const http = `http { access_log off; ${address} ${paths} include ${folder}/site.conf; }`;
     const main = `user root; daemon off; pid ${folder}/pid; error_log stderr; events { worker_connections 16384; } ${http}`;
     await Bun.write(`${folder}/nginx.conf`, main);
     return { command: ['nginx', '-c', `${folder}/nginx.conf`], environment: {} };
@@ -113,7 +106,7 @@ function nginxWith(changes: Changes): Prepare {
 function haproxyWith(changes: Changes): Prepare {
   return async (folder, port, gatewayPort) => {
     const file = `${folder}/haproxy.cfg`;
-    await Bun.write(file, await changed(`${DEPLOY}/two-instances/haproxy.cfg`, changes));
+    await Bun.write(file, await changed(HAPROXY, changes));
     const environment = {
       CERTIFICATE: `${folder}/both.pem`,
       LISTEN: `127.0.0.1:${port}`,

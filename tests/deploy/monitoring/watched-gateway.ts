@@ -1,0 +1,83 @@
+/** A gateway that Prometheus watches, with the traffic that gives each of its metrics something to count. */
+
+import { freePorts } from '../../support/free-ports.ts';
+import { startGatewayProcess } from '../../support/gateway-process.ts';
+import { startRedis } from '../../support/redis.ts';
+import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { request } from '../../support/world.ts';
+
+const TRACK = new Uint8Array(300_000);
+
+/** Returns the address of its metrics, which change until it is disposed. */
+export async function startWatchedGateway() {
+  await using stack = new AsyncDisposableStack();
+  const redis = stack.use(await startRedis());
+  const upstream = startUpstream();
+  stack.defer(() => upstream.stop());
+  const port = await freePorts(1);
+  const gateway = stack.use(
+    await startGatewayProcess({
+      TIMEOUT_SIGN_IN_MS: '1000',
+      UPSTREAM_URL: upstream.upstreamUrl,
+      IDP_URL: upstream.identityProviderUrl,
+      METRICS_PORT: String(port),
+      REDIS_URL: redis.url,
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+    }),
+  );
+  let isOver = false;
+  const traffic = (async () => {
+    for (let round = 0; !isOver; round++) await everythingOnce(gateway.url, round);
+  })();
+  stack.defer(() => {
+    isOver = true;
+    return traffic;
+  });
+  const started = stack.move();
+  return { metrics: `127.0.0.1:${port}`, [Symbol.asyncDispose]: () => started.disposeAsync() };
+}
+
+/** The token, the code or the path of a call decides what the upstream does with it. */
+function startUpstream(): ScriptedUpstream {
+  const pair = () => Response.json({ access_token: 'access', refresh_token: crypto.randomUUID() });
+  const refreshed: Readonly<Record<string, () => Response | Promise<Response>>> = {
+    late: () => new Promise(() => {}),
+    failing: () => new Response('', { status: 503 }),
+    ended: () => new Response('', { status: 401 }),
+  };
+  const endless = () => new ReadableStream({ start: (body) => body.enqueue(TRACK) });
+  async function* broken() {
+    yield TRACK;
+    // Bun would print a reason.
+    await Promise.reject();
+  }
+  return new ScriptedUpstream()
+    .on('POST /oauth/token', ({ body }) =>
+      body.includes('refused')
+        ? new Response('', { status: 400 })
+        : Response.json({ access_token: 'identity' }),
+    )
+    .on('POST /v1/auth/idp', pair)
+    .on('POST /v1/auth/refresh', ({ body }) => (refreshed[/"(\w+)-\d+"/.exec(body)?.[1] ?? ''] ?? pair)())
+    .on('GET /v1/me', ({ headers }) =>
+      Response.json({}, { status: headers.get('authorization') === 'Bearer expired' ? 401 : 503 }),
+    )
+    .on('GET /v1/library/endless', () => new Response(endless()))
+    .on('GET /v1/library/broken', () => new Response(broken()));
+}
+
+/** Makes one request of each kind, one after the other. */
+async function everythingOnce(url: string, round: number): Promise<void> {
+  for (const code of ['good', 'refused'])
+    await request(`${url}/api/auth/idp`, { json: { code, code_verifier: 'v'.repeat(43) } });
+  for (const outcome of ['renewed', 'ended', 'failing', 'late']) {
+    const cookie = `svc_music_access=expired; svc_music_refresh=${outcome}-${round}`;
+    await request(`${url}/api/auth/session`, { cookie });
+  }
+  const relay = (name: string) =>
+    request(`${url}/api/upstream/v1/library/${name}`, { cookie: 'svc_music_access=access' });
+  await relay('broken')
+    .then((response) => response.bytes())
+    .catch(() => {});
+  await (await relay('endless')).body?.cancel();
+}
