@@ -5,16 +5,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Sandbox, SandboxOptions } from '../../src/demo/sandbox/sandbox.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { PATIENT_WITH_REDIS } from '../support/patient-redis-option.ts';
 import { LINUX, program } from '../support/requirements.ts';
+import { runToEnd } from '../support/run-to-end.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
-import { commandHaproxy, readStatistics } from './proxies/haproxy.ts';
 
-const HAPROXY = fileURLToPath(new URL('../../deploy/two-instances/haproxy.cfg', import.meta.url));
+const EXAMPLE = fileURLToPath(new URL('../../deploy/two-instances', import.meta.url));
 const DEADLINE_MS = 60_000;
 export type Instance = 'a' | 'b';
 
@@ -23,61 +24,57 @@ export const VIRTUAL_MACHINE = [program('redis-server'), program('haproxy'), pro
 
 export type VirtualMachine = Awaited<ReturnType<typeof startVirtualMachine>>;
 
-interface VirtualMachineOptions {
-  /** The lifetime of the upstream's access tokens. */
-  readonly accessTokenSeconds?: number;
-  /** The speed of a generation; by default 2, slow enough that some are under way whenever an instance stops. */
-  readonly pace?: number;
-  /** Returns the address by which the gateways reach the sandbox's upstream. */
-  readonly upstreamVia?: (address: string) => string;
-}
-
-/** HAProxy and `a` run at first. */
-export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
-  const { upstreamVia = (address) => address, ...sandboxOptions } = options;
+/**
+ * HAProxy and `a` run at first. Generations are slow enough that some are under way whenever an instance stops.
+ *
+ * @param upstreamVia returns the address by which the gateways reach the sandbox's upstream
+ */
+export async function startVirtualMachine(
+  options: Partial<SandboxOptions> = {},
+  upstreamVia = (address: string) => address,
+) {
   await using stack = new AsyncDisposableStack();
   const root = await mkdtemp(`${tmpdir()}/virtual-machine-`);
   stack.defer(() => rm(root, { recursive: true }));
   await makeCertificate(root);
-  const sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000, ...sandboxOptions });
+  const sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000, ...options });
   stack.defer(() => sandbox.stop());
   const port = await freePorts(6);
-  const addresses = haproxyAddresses(port);
+  const addresses = haproxySettings(port);
   const statistics = `http://${addresses.STATISTICS}/`;
   const tools = {
     PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
     ADMIN_SOCKET: `${root}/admin.sock`,
   };
   const settings = {
+    ...sandboxSettings(sandbox),
     UPSTREAM_URL: upstreamVia(sandbox.upstream.url),
-    IDP_URL: sandbox.identityProviderUrl,
-    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
-    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
     COOKIE_KEYS: randomBytes(32).toString('base64url'),
     REDIS_URL: `redis+unix://${root}/redis.sock`,
     BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
 
-  const ownRedis = ['redis-server', '--port', '0', '--unixsocket', `${root}/redis.sock`];
-  const startRedis = () => run([...ownRedis, '--save', '', '--dir', root], {});
+  const ownRedis = ['--port', '0', '--unixsocket', `${root}/redis.sock`, '--save', '', '--dir', root];
+  const startRedis = () => run(['redis-server', ...ownRedis], {});
   let redis = startRedis();
   stack.defer(() => redis[Symbol.asyncDispose]());
-  // All visitors have one address, and ask without a pause.
-  const limit = { REQUESTS_PER_10_SECONDS: '1000000' };
-  const certificate = { CERTIFICATE: `${root}/both.pem` };
-  stack.use(run(['haproxy', '-f', HAPROXY], { ...tools, ...addresses, ...certificate, ...limit }));
+  stack.use(
+    run(['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`], {
+      ...tools,
+      ...addresses,
+      CERTIFICATE: `${root}/both.pem`,
+    }),
+  );
 
   const running = new Map<Instance, GatewayProcess>();
   const logs = { a: '', b: '' };
   const start = async (name: Instance) => {
-    const own = {
-      PORT: String(port + (name === 'a' ? 1 : 2)),
-      METRICS_PORT: String(port + (name === 'a' ? 3 : 4)),
-    };
+    const own = port + (name === 'a' ? 1 : 2);
     const keep = (line: string) => {
       if (/"level":"error"|"refreshTokenReused"/.test(line)) logs[name] += `${line}\n`;
     };
-    running.set(name, await startGatewayProcess({ ...settings, ...own }, keep));
+    const ports = { PORT: String(own), METRICS_PORT: String(own + 2) };
+    running.set(name, await startGatewayProcess({ ...settings, ...ports }, keep));
   };
   const stop = async (name: Instance, signal: NodeJS.Signals = 'SIGTERM') => {
     const gateway = running.get(name);
@@ -86,6 +83,10 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     await gateway?.exited;
   };
   stack.defer(async () => void (await Promise.all([stop('a', 'SIGKILL'), stop('b', 'SIGKILL')])));
+  const command = async (line: string) => {
+    const { output, errors } = await runToEnd(['sh', `${EXAMPLE}/admin.sh`, line], { environment: tools });
+    if (output.trim() || errors) throw new Error(`HAProxy refused: ${output}${errors}`);
+  };
   const instances = () => readStatistics(statistics);
   /** Waits until HAProxy sees an instance with this status, or with so many requests in flight. */
   const untilSeen = async (name: Instance, expected: string | number, deadlineMs = DEADLINE_MS) => {
@@ -95,8 +96,11 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
       );
     await eventually(isSeen, `${name} to be seen with ${expected}`, deadlineMs);
   };
-  await start('a');
-  await untilSeen('a', 'UP');
+  const startUp = async (name: Instance) => {
+    await start(name);
+    await untilSeen(name, 'UP');
+  };
+  await startUp('a');
   const started = stack.move();
   return {
     base: new URL(`https://127.0.0.1:${port}`),
@@ -105,27 +109,18 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
     statistics,
     instances,
     /** Starts the second instance, which then gets half of the requests. */
-    async startBoth() {
-      await start('b');
-      await untilSeen('b', 'UP');
-    },
-    /** Ends an instance in the middle of everything; resolves with what starts it again. */
-    async kill(name: Instance) {
-      await stop(name, 'SIGKILL');
-      return async () => {
-        await start(name);
-        await untilSeen(name, 'UP');
-      };
-    },
+    startBoth: () => startUp('b'),
+    start: startUp,
+    kill: (name: Instance) => stop(name, 'SIGKILL'),
     /** Upgrades one instance of two as `deploy/README.md` describes it: drains it, starts the new one, uses that. */
     async replace(name: Instance) {
-      await commandHaproxy(`set server gateways/${name} state drain`, tools);
+      await command(`set server gateways/${name} state drain`);
       await untilSeen(name, 0, 600_000);
       await stop(name);
       await untilSeen(name, 'DOWN');
       await start(name);
       await untilSeen(name, 'DRAIN');
-      await commandHaproxy(`set server gateways/${name} state ready`, tools);
+      await command(`set server gateways/${name} state ready`);
     },
     /** Stops Redis and starts an empty one after so many milliseconds. */
     async restartRedis(awayMs: number) {
@@ -141,13 +136,40 @@ export async function startVirtualMachine(options: VirtualMachineOptions = {}) {
   };
 }
 
-/** Where HAProxy listens with the first of six ports, and finds the instances. */
-export function haproxyAddresses(port: number) {
+/** What HAProxy's statistics say of each gateway. */
+export async function readStatistics(address: string) {
+  const [head = '', ...rows] = (await (await fetch(`${address};csv`)).text()).split('\n');
+  const columns = head.replace('# ', '').split(',');
+  return rows
+    .map((row) => row.split(','))
+    .filter((row) => row[0] === 'gateways' && row[1] !== 'BACKEND')
+    .map((row) => {
+      const value = (column: string) => row[columns.indexOf(column)] ?? '';
+      // UP; DRAIN: healthy, but gets no new requests; DOWN or MAINT. Requests in flight. Responses of 200 to 299.
+      const [status, underWay, served] = [value('status'), Number(value('scur')), Number(value('hrsp_2xx'))];
+      return { name: value('svname'), status, underWay, served };
+    });
+}
+
+/** Where HAProxy listens with the first of six ports, and finds the instances; how much it takes from one address. */
+export function haproxySettings(port: number) {
   return {
     LISTEN: `127.0.0.1:${port}`,
     GATEWAY_A: `127.0.0.1:${port + 1}`,
     GATEWAY_B: `127.0.0.1:${port + 2}`,
     STATISTICS: `127.0.0.1:${port + 5}`,
+    // All visitors have one address, and ask without a pause.
+    REQUESTS_PER_10_SECONDS: '1000000',
+  };
+}
+
+/** What a gateway has to know of the sandbox. */
+export function sandboxSettings({ upstream, identityProviderUrl }: Sandbox) {
+  return {
+    UPSTREAM_URL: upstream.url,
+    IDP_URL: identityProviderUrl,
+    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
+    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
   };
 }
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
+import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
 import { Crowd, User } from '../../load/simulated-users.ts';
 import { eventually } from '../../support/eventually.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../../support/redis.ts';
 import { describeWith, program, ROOT } from '../../support/requirements.ts';
-import { ORDER, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
-import { ORIGIN } from '../../support/world.ts';
+import { ORDER, startTestSandbox } from '../../support/sandbox-account.ts';
 import { Podman } from '../container/podman.ts';
 import { type SystemdMachine, startSystemdMachine } from './systemd-machine.ts';
 
@@ -21,20 +21,14 @@ describeWith([...PROGRAMS, REDIS_SERVER, ROOT], 'a machine under systemd', () =>
   const key = randomBytes(32).toString('base64url');
   let podman: Podman;
   let redis: Redis;
-  let sandbox: Awaited<ReturnType<typeof startTestSandbox>>;
+  let sandbox: Sandbox;
   let host: SystemdMachine;
 
   beforeAll(async () => {
     podman = new Podman();
     redis = await startRedis('--requirepass', 'hush-redis');
     sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000 });
-    host = await startSystemdMachine(podman, {
-      UPSTREAM_URL: sandbox.upstream.url,
-      IDP_URL: sandbox.identityProviderUrl,
-      IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
-      IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
-      ALLOWED_ORIGINS: ORIGIN,
-    });
+    host = await startSystemdMachine(podman, sandbox);
     await host.keepSecret('cookie-keys', key);
     await keepRedisUrl(':hush-redis@');
     // By Debian's own unit, as the operating page says; it gives up root's rights.

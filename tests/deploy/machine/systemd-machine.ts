@@ -4,11 +4,13 @@
  */
 
 import { fileURLToPath } from 'node:url';
+import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { ORIGIN } from '../../support/world.ts';
 import type { Podman } from '../container/podman.ts';
-import { haproxyAddresses } from '../virtual-machine.ts';
+import { haproxySettings, sandboxSettings } from '../virtual-machine.ts';
 
 const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
 const UNITS = '/etc/systemd/system';
@@ -24,29 +26,28 @@ const EMPTY = ['sysinit', 'local-fs', 'network-online'].flatMap((target) =>
 
 export type SystemdMachine = Awaited<ReturnType<typeof startSystemdMachine>>;
 
-/** @param settings without the port and the secrets */
-export async function startSystemdMachine(podman: Podman, settings: Readonly<Record<string, string>>) {
+export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
   const port = await freePorts(6);
   const folder = `${podman.folder}/machine`;
   const unit = await Bun.file(`${PROJECT}/deploy/music-gateway@.service`).text();
   const haproxy = await Bun.file(`${PROJECT}/deploy/two-instances/haproxy.cfg`).text();
-  const proxyEnvironment = {
-    ...haproxyAddresses(port),
-    CONFIG: '/etc/music-gateway/haproxy.cfg',
-    CERTIFICATE: '/etc/music-gateway/both.pem',
-    ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
-    // All visitors have one address, and ask without a pause.
-    REQUESTS_PER_10_SECONDS: '1000000',
-  };
   const files = {
-    'settings.env': variables({ HOST: '127.0.0.1', BUN_OPTIONS: PATIENT_WITH_REDIS, ...settings }),
+    'settings.env': variables({
+      ...{ HOST: '127.0.0.1', BUN_OPTIONS: PATIENT_WITH_REDIS, ALLOWED_ORIGINS: ORIGIN },
+      ...sandboxSettings(sandbox),
+    }),
     'a.env': variables({ PORT: port + 1, METRICS_PORT: port + 3 }),
     'b.env': variables({ PORT: port + 2, METRICS_PORT: port + 4 }),
     'music-gateway@.service': unit.replaceAll(/^#(LoadCredential|Environment)=/gm, '$1='),
     // Not every machine lets a container have more.
     'limits.conf': '[Service]\nLimitNOFILE=1024\n',
     'haproxy.cfg': haproxy.replaceAll(/#(user|group|chroot) /g, '$1 '),
-    'haproxy.env': variables(proxyEnvironment),
+    'haproxy.env': variables({
+      ...haproxySettings(port),
+      CONFIG: '/etc/music-gateway/haproxy.cfg',
+      CERTIFICATE: '/etc/music-gateway/both.pem',
+      ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
+    }),
   };
   for (const [name, text] of Object.entries(files)) await Bun.write(`${folder}/${name}`, text);
   await makeCertificate(folder);
@@ -104,7 +105,6 @@ export async function startSystemdMachine(podman: Podman, settings: Readonly<Rec
 
 /** The text of an environment file. */
 function variables(values: Readonly<Record<string, string | number>>): string {
-  return Object.entries(values)
-    .map(([name, value]) => `${name}=${value}\n`)
-    .join('');
+  const lines = Object.entries(values).map(([name, value]) => `${name}=${value}\n`);
+  return lines.join('');
 }

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { eventually } from '../../support/eventually.ts';
-import { REDIS_SERVER } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { readAlerts, readDashboard } from './alerts-and-dashboard.ts';
 import { PROMETHEUS, type Prometheus, startPrometheus } from './prometheus.ts';
@@ -45,7 +44,7 @@ function probe({ url }: Request): Response {
   return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4' } });
 }
 
-describeWith([PROMETHEUS, REDIS_SERVER], 'a Prometheus that watches a gateway', () => {
+describeWith([PROMETHEUS], 'a Prometheus that watches a gateway', () => {
   const stack = new AsyncDisposableStack();
   let prometheus: Prometheus;
 

@@ -1,30 +1,21 @@
 /** A gateway that Prometheus watches, with the traffic that gives each of its metrics something to count. */
 
-import { freePorts } from '../../support/free-ports.ts';
-import { startGatewayProcess } from '../../support/gateway-process.ts';
-import { startRedis } from '../../support/redis.ts';
-import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
-import { request } from '../../support/world.ts';
+import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
+import type { ScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { request, startWorld } from '../../support/world.ts';
 
 const TRACK = new Uint8Array(300_000);
 
 /** Returns the address of its metrics, which change until it is disposed. */
 export async function startWatchedGateway() {
   await using stack = new AsyncDisposableStack();
-  const redis = stack.use(await startRedis());
-  const upstream = startUpstream();
-  stack.defer(() => upstream.stop());
-  const port = await freePorts(1);
+  const metrics = new Metrics();
+  metrics.droppedSpans();
+  const { url } = stack.use(metrics.serve({ port: 0, hostname: '127.0.0.1' }));
   const gateway = stack.use(
-    await startGatewayProcess({
-      TIMEOUT_SIGN_IN_MS: '1000',
-      UPSTREAM_URL: upstream.upstreamUrl,
-      IDP_URL: upstream.identityProviderUrl,
-      METRICS_PORT: String(port),
-      REDIS_URL: redis.url,
-      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
-    }),
+    startWorld({ TIMEOUT_SIGN_IN_MS: '1000', REDIS_URL: 'redis://127.0.0.1:1' }, metrics),
   );
+  script(gateway.upstream);
   let isOver = false;
   const traffic = (async () => {
     for (let round = 0; !isOver; round++) await everythingOnce(gateway.url, round);
@@ -34,11 +25,11 @@ export async function startWatchedGateway() {
     return traffic;
   });
   const started = stack.move();
-  return { metrics: `127.0.0.1:${port}`, [Symbol.asyncDispose]: () => started.disposeAsync() };
+  return { metrics: url.host, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 /** The token, the code or the path of a call decides what the upstream does with it. */
-function startUpstream(): ScriptedUpstream {
+function script(upstream: ScriptedUpstream): void {
   const pair = () => Response.json({ access_token: 'access', refresh_token: crypto.randomUUID() });
   const refreshed: Readonly<Record<string, () => Response | Promise<Response>>> = {
     late: () => new Promise(() => {}),
@@ -51,7 +42,7 @@ function startUpstream(): ScriptedUpstream {
     // Bun would print a reason.
     await Promise.reject();
   }
-  return new ScriptedUpstream()
+  upstream
     .on('POST /oauth/token', ({ body }) =>
       body.includes('refused')
         ? new Response('', { status: 400 })

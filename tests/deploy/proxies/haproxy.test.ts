@@ -7,7 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
 import { connect, ProxyClient, writeHead } from './proxy-client.ts';
-import { prepareHaproxyOfOne, startTlsProxy, type TlsProxy } from './tls-proxies.ts';
+import { prepareHaproxy, startTlsProxy, type TlsProxy } from './tls-proxies.ts';
 
 const CLIENT = '127.0.0.2';
 const ADMIN = new URL('../../../deploy/two-instances/admin.sh', import.meta.url).pathname;
@@ -37,7 +37,9 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
   beforeAll(async () => {
     port = await freePorts(1);
     await listen();
-    proxy = await startTlsProxy(prepareHaproxyOfOne, port);
+    // The other server would be the same gateway.
+    const one = { 'server b "${GATEWAY_B}" weight 100 check inter 1s': '' };
+    proxy = await startTlsProxy(prepareHaproxy, port, one);
   });
 
   afterAll(async () => {

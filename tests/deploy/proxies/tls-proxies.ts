@@ -15,45 +15,37 @@ const [NGINX, HAPROXY] = [`${DEPLOY}/nginx.conf`, `${DEPLOY}/two-instances/hapro
 
 export type TlsProxy = Awaited<ReturnType<typeof startTlsProxy>>;
 
-/** Writes the configuration into a folder of its own. Returns how the proxy is started with it. */
-type Prepare = (
-  folder: string,
-  port: number,
-  gatewayPort: number,
-) => Promise<{ readonly command: string[]; readonly environment: Record<string, string> }>;
 /** Texts of a configuration file, and what a test needs instead. */
 type Changes = Readonly<Record<string, string>>;
+/** Writes the configuration into a folder of its own. Returns the command that starts the proxy with it. */
+type Prepare = (folder: string, port: number, gatewayPort: number, changes: Changes) => Promise<string[]>;
 
-/** `prepareHasty`: the same with a second for clients that stall, so that a test can wait for it. */
+/** `hasty`: a second for clients that stall, so that a test can wait for it. */
 export const TLS_PROXIES = [
   {
     program: 'nginx',
     file: NGINX,
-    prepare: nginxWith({}),
-    prepareHasty: nginxWith({ 'client_body_timeout 10s': 'client_body_timeout 1s' }),
+    prepare: prepareNginx,
+    hasty: { 'client_body_timeout 10s': 'client_body_timeout 1s' },
   },
   {
     program: 'haproxy',
     file: HAPROXY,
-    prepare: haproxyWith({}),
-    prepareHasty: haproxyWith({
+    prepare: prepareHaproxy,
+    hasty: {
       'wait-for-body time 10s': 'wait-for-body time 1s',
       'timeout client 60s': 'timeout client 1s',
-    }),
+    },
   },
 ] as const;
 
-/** HAProxy with one gateway. */
-export const prepareHaproxyOfOne = haproxyWith({ 'server b "${GATEWAY_B}" weight 100 check inter 1s': '' });
-
-export async function startTlsProxy(prepare: Prepare, gatewayPort: number) {
+export async function startTlsProxy(prepare: Prepare, gatewayPort: number, changes: Changes = {}) {
   const folder = await mkdtemp(`${tmpdir()}/tls-proxy-`);
   const certificate = await makeCertificate(folder);
   const port = await freePorts(2);
-  const { command, environment } = await prepare(folder, port, gatewayPort);
+  const command = await prepare(folder, port, gatewayPort, changes);
   const errors = Bun.file(`${folder}/errors.log`);
-  const env = { PATH: process.env['PATH'], ...environment };
-  const proxy = Bun.spawn(command, { env, stdio: ['ignore', 'ignore', errors] });
+  const proxy = Bun.spawn(command, { stdio: ['ignore', 'ignore', errors] });
   const health = `https://127.0.0.1:${port}/api/health`;
   const isUp = async () => {
     if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${await errors.text()}`);
@@ -82,39 +74,35 @@ async function changed(file: string, changes: Changes): Promise<string> {
 }
 
 /** The file is for nginx's `conf.d`: only the names of the machine that it was written for are changed. */
-function nginxWith(changes: Changes): Prepare {
-  return async (folder, port, gatewayPort) => {
-    const site = await changed(NGINX, {
-      'listen 443 ': `listen 127.0.0.1:${port} `,
-      'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
-      '/etc/letsencrypt/live/api.studio.example/fullchain.pem': `${folder}/certificate.pem`,
-      '/etc/letsencrypt/live/api.studio.example/privkey.pem': `${folder}/key.pem`,
-      'server 127.0.0.1:4175 ': `server 127.0.0.1:${gatewayPort} `,
-      ...changes,
-    });
-    await Bun.write(`${folder}/site.conf`, site);
-    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-    const paths = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};`).join(' ');
-    const address = `set_real_ip_from 127.0.0.0/8; real_ip_header ${CLIENT_ADDRESS_HEADER};`;
-    const http = `http { access_log off; ${address} ${paths} include ${folder}/site.conf; }`;
-    const main = `user root; daemon off; pid ${folder}/pid; error_log stderr; events { worker_connections 16384; } ${http}`;
-    await Bun.write(`${folder}/nginx.conf`, main);
-    return { command: ['nginx', '-c', `${folder}/nginx.conf`], environment: {} };
-  };
+async function prepareNginx(folder: string, port: number, gatewayPort: number, changes: Changes) {
+  const site = await changed(NGINX, {
+    'listen 443 ': `listen 127.0.0.1:${port} `,
+    'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
+    '/etc/letsencrypt/live/api.studio.example/fullchain.pem': `${folder}/certificate.pem`,
+    '/etc/letsencrypt/live/api.studio.example/privkey.pem': `${folder}/key.pem`,
+    'server 127.0.0.1:4175 ': `server 127.0.0.1:${gatewayPort} `,
+    ...changes,
+  });
+  await Bun.write(`${folder}/site.conf`, site);
+  const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  const paths = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};`).join(' ');
+  const address = `set_real_ip_from 127.0.0.0/8; real_ip_header ${CLIENT_ADDRESS_HEADER};`;
+  const http = `http { access_log off; ${address} ${paths} include ${folder}/site.conf; }`;
+  const main = `user root; daemon off; pid ${folder}/pid; error_log stderr; events { worker_connections 16384; } ${http}`;
+  await Bun.write(`${folder}/nginx.conf`, main);
+  return ['nginx', '-c', `${folder}/nginx.conf`];
 }
 
-function haproxyWith(changes: Changes): Prepare {
-  return async (folder, port, gatewayPort) => {
-    const file = `${folder}/haproxy.cfg`;
-    await Bun.write(file, await changed(HAPROXY, changes));
-    const environment = {
-      CERTIFICATE: `${folder}/both.pem`,
-      LISTEN: `127.0.0.1:${port}`,
-      GATEWAY_A: `127.0.0.1:${gatewayPort}`,
-      GATEWAY_B: `127.0.0.1:${gatewayPort}`,
-      STATISTICS: `127.0.0.1:${port + 1}`,
-      ADMIN_SOCKET: `${folder}/admin.sock`,
-    };
-    return { command: ['haproxy', '-f', file], environment };
+export async function prepareHaproxy(folder: string, port: number, gatewayPort: number, changes: Changes) {
+  await Bun.write(`${folder}/haproxy.cfg`, await changed(HAPROXY, changes));
+  const environment = {
+    CERTIFICATE: `${folder}/both.pem`,
+    LISTEN: `127.0.0.1:${port}`,
+    GATEWAY_A: `127.0.0.1:${gatewayPort}`,
+    GATEWAY_B: `127.0.0.1:${gatewayPort}`,
+    STATISTICS: `127.0.0.1:${port + 1}`,
+    ADMIN_SOCKET: `${folder}/admin.sock`,
   };
+  const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  return ['env', ...variables, 'haproxy', '-f', `${folder}/haproxy.cfg`];
 }

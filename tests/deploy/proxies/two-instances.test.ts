@@ -5,10 +5,14 @@ import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { isUp } from '../../support/is-up.ts';
 import { describeWith } from '../../support/requirements.ts';
-import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
 import { ORIGIN } from '../../support/world.ts';
-import { startVirtualMachine, VIRTUAL_MACHINE, type VirtualMachine } from '../virtual-machine.ts';
-import { readStatistics } from './haproxy.ts';
+import {
+  readStatistics,
+  sandboxSettings,
+  startVirtualMachine,
+  VIRTUAL_MACHINE,
+  type VirtualMachine,
+} from '../virtual-machine.ts';
 import { openUpstreamGate, type UpstreamGate } from './upstream-gate.ts';
 
 const RUN = new URL('../../../deploy/two-instances/run.sh', import.meta.url).pathname;
@@ -19,11 +23,10 @@ describeWith(VIRTUAL_MACHINE, 'deploy/two-instances', () => {
   let gate: UpstreamGate;
 
   beforeAll(async () => {
-    const upstreamVia = (address: string) => {
+    machine = await startVirtualMachine({}, (address) => {
       gate = openUpstreamGate(address);
       return `http://127.0.0.1:${gate.port}`;
-    };
-    machine = await startVirtualMachine({ upstreamVia });
+    });
     await machine.startBoth();
   }, 60_000);
 
@@ -80,13 +83,13 @@ describeWith(VIRTUAL_MACHINE, 'deploy/two-instances', () => {
     upstream.expireAccessTokens();
     const renewed = () => upstream.counts().refreshes - before;
     await crowd.until(() => waiting === USERS && renewed() === USERS, 'every refresh');
-    const startAgain = await machine.kill('a');
+    await machine.kill('a');
     profiles.giveBack();
     released.resolve();
 
     await crowd.goesOn(3);
     await crowd.renews(3);
-    await startAgain();
+    await machine.start('a');
     await crowd.renews(3);
     await crowd.leave();
     expect(new Set(crowd.outcomes)).toEqual(new Set([200]));
@@ -103,8 +106,7 @@ describeWith(VIRTUAL_MACHINE, 'deploy/two-instances', () => {
         ...{ LISTEN: `127.0.0.1:${port}`, PORT_A: String(port + 1), PORT_B: String(port + 2) },
         ...{ METRICS_A: String(port + 3), METRICS_B: String(port + 4), REDIS_PORT: String(port + 5) },
         ...{ STATISTICS: statistics, ADMIN_SOCKET: `/tmp/run-${port}.sock`, ALLOWED_ORIGINS: ORIGIN },
-        ...{ UPSTREAM_URL: sandbox.upstream.url, IDP_URL: sandbox.identityProviderUrl },
-        ...{ IDP_CLIENT_ID: SANDBOX_CLIENT.clientId, IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri },
+        ...sandboxSettings(sandbox),
       },
       stdio: ['ignore', 'ignore', 'ignore'],
     });
