@@ -10,14 +10,17 @@ import { ORDER, startTestSandbox } from '../../support/sandbox-account.ts';
 import { Podman } from '../container/podman.ts';
 import { type SystemdMachine, startSystemdMachine } from './systemd-machine.ts';
 
-const PROGRAMS = ['podman', 'runc', 'systemctl', 'setpriv', 'haproxy', 'openssl', 'flock'].map(program);
+const REQUIREMENTS = [
+  ...[program('podman'), program('runc'), program('systemctl'), program('setpriv')],
+  ...[program('haproxy'), program('flock'), REDIS_SERVER, ROOT],
+];
 const [VISITORS, AUTHORS] = [8, 4];
 const WITHOUT_REDIS = `
   delete process.env.REDIS_URL_FILE;
   process.env.REDIS_URL = 'redis://127.0.0.1:1';
   await import('/opt/music-gateway/0.1.0/src/index.ts');`;
 
-describeWith([...PROGRAMS, REDIS_SERVER, ROOT], 'a machine under systemd', () => {
+describeWith(REQUIREMENTS, 'a machine under systemd', () => {
   const key = randomBytes(32).toString('base64url');
   let podman: Podman;
   let redis: Redis;

@@ -56,6 +56,7 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
     port,
     /** Clients must trust it. */
     certificate,
+    adminSocket: `${folder}/admin.sock`,
     async [Symbol.asyncDispose]() {
       proxy.kill('SIGTERM');
       await proxy.exited;
