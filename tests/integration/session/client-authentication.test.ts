@@ -1,4 +1,4 @@
-/** The gateway as a confidential client. Before a certified identity provider: hardened.test.ts and check-config. */
+/** The gateway as a confidential client. Before a certified identity provider: process/check-config. */
 
 import { expect, it } from 'bun:test';
 import { importJWK, jwtVerify } from 'jose';

@@ -61,25 +61,12 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     ['is full', ['CONFIG SET maxmemory 1'], 'CONFIG SET maxmemory 0', /^RedisError OOM$/],
     ['has become a replica', ['REPLICAOF 127.0.0.1 1'], 'REPLICAOF NO ONE', /^RedisError READONLY$/],
     [
-      'misses its replicas',
-      ['CONFIG SET min-replicas-to-write 1'],
-      'CONFIG SET min-replicas-to-write 0',
-      /^RedisError NOREPLICAS$/,
-    ],
-    [
       'has another password',
       [`${SET_USER} resetpass >other`, END_CONNECTIONS],
       `${SET_USER} >${PASSWORD}`,
       CLOSED,
     ],
-    ['does not know the user', [`ACL DELUSER ${USER}`], `${SET_USER} ${RULES} >${PASSWORD}`, CLOSED],
     ['allows the user no scripts', [`${SET_USER} -eval`], `${SET_USER} +eval`, NOT_ALLOWED],
-    [
-      'allows the user other keys only',
-      [`${SET_USER} resetkeys ~other:*`],
-      `${SET_USER} ~music-gateway:*`,
-      NOT_ALLOWED,
-    ],
   ])('%s goes on alone, says why, and is back', async (_, begin, end, cause) => {
     await using world = await startWithUser();
     const running = world.instance();

@@ -39,12 +39,9 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
       [400, { ...QUOTE, error: 'invalid_grant' }, 'signInRefused', 400, 'invalid_grant'],
       [403, { error: 'unauthorized_client' }, 'signInRefused', 403, 'unauthorized_client'],
       [429, { error: SECRET }, 'signInRefused', 429, 'other'],
-      [400, { error: { message: SECRET } }, 'signInRefused', 400, undefined],
       [401, 'invalid_client', 'signInRefused', 401, undefined],
       [307, { access_token: 'identity-1' }, 'signInRefused', 401, undefined],
       [599, QUOTE, 'identityProviderFailed', 599, undefined],
-      [500, { error: 'server_error' }, 'identityProviderFailed', 500, 'other'],
-      [400, { ...QUOTE, error: 'invalid_client' }, 'clientRefused', 400, 'invalid_client'],
       [500, { error: 'invalid_client' }, 'clientRefused', 500, 'invalid_client'],
       [200, { error: 'invalid_client' }, 'clientRefused', 401, 'invalid_client'],
     ],
@@ -56,8 +53,7 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
   });
 
   it.each([
-    ...['', 'not JSON', 'null', '[]', '{"id_token":"t"}', '{"data":{"access_token":"t"}}'],
-    ...['access_token=t&token_type=bearer', '{"access_token":""}', '{"access_token":"identity 1"}'],
+    ...['', 'access_token=t', '[]', '{"data":{"access_token":"t"}}', '{"access_token":"identity 1"}'],
   ])('responds 401 when its success has no identity token: %s', async (body) => {
     world.upstream.on(TOKEN, respond(200, body));
     await expectFailure([TOKEN], 401, 'signInRefused', 'info');
@@ -67,7 +63,6 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
 describe('POST /api/auth/idp when the upstream', () => {
   it.each([
     [400, 400],
-    [429, 429],
     [500, 500],
     [204, 502],
     [307, 502],
