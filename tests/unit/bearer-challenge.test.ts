@@ -25,7 +25,6 @@ describe('a challenge that names another error than invalid_token', () => {
     [[`${STEP_UP}, Digest realm="r", qop="auth, auth-int", nonce=abc`], STEP_UP],
     [[`Negotiate, NTLM TlRMTVNTUAAC==, ${STEP_UP} ,, `], STEP_UP],
     [[`Bearer, Bearer realm="r", Bearer abc=, ${STEP_UP}`], STEP_UP],
-    [['Basic realm="r"', STEP_UP], STEP_UP],
     [[STEP_UP, 'Bearer error="e"'], `${STEP_UP}, ${E}`],
   ])('is relayed as a Bearer challenge, and needs no new token: %j', (lines, expected) => {
     expect(read(...lines)).toEqual([expected, false]);
@@ -40,14 +39,11 @@ describe('a challenge that names another error than invalid_token', () => {
 
 describe('a new token may help, and nothing is relayed', () => {
   it.each([
-    ...['Bearer', 'Bearer realm="r"', 'Bearer error="invalid_token"', 'Bearer error=""'],
-    ...['Bearer error=invalid_token, error_description="e"', `Bearer error="invalid_token", ${STEP_UP}`],
+    ...['Bearer realm="r"', 'Bearer error=""', `Bearer error="invalid_token", ${STEP_UP}`],
     ...['Bearer realm="error=insufficient_scope"', 'Basic realm="r", error="e"', 'Bearer-X error="e"'],
     // Malformed:
-    ...['', ',', 'error="e"', 'Bearer error="e', 'Bearer error="e\\"', 'Bearer error="e" x'],
-    ...['Bearer error="a", error="b"', 'Bearer error="a" Basic realm="b"', 'Bearer error="a\tb"'],
-    ...['Bearer error="é"', 'Bearer error=a b', 'Bearer error=="a"', 'Bearer "error"="a"', 'Bearer error='],
-    ...[`${STEP_UP}, =`, `${STEP_UP}; Bearer`],
+    ...['', 'error="e"', 'Bearer error="e\\"', 'Bearer error="e" x', 'Bearer error="a", error="b"'],
+    ...['Bearer error="a\tb"', 'Bearer error="é"', 'Bearer error=a b', `${STEP_UP}; Bearer`],
   ])('%s', (header) => {
     expect(read(header)).toEqual([undefined, true]);
   });

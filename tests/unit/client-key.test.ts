@@ -49,25 +49,16 @@ describe('IDP_CLIENT_KEY', () => {
     expect(await algorithmOf(jwk)).toEqual({ name: 'Ed25519' });
   });
 
-  it('is imported once', async () => {
-    const read = clientKey(PAIR.privateJwk);
-    expect((await read.imported()).key).toBe((await read.imported()).key);
-  });
-
   const shortKey = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
   it.each([
     ['is no key at all', 'secret'],
     ['is cut off', PAIR.pem.slice(0, -40)],
-    ['is broken JSON', PAIR.privateJwk.slice(0, -1)],
     ['is public', JSON.stringify(PAIR.publicJwk)],
-    ['is symmetric', '{"kty":"oct","k":"secret"}'],
     ['is symmetric and claims not to be', '{"kty":"oct","k":"secret","alg":"ES256"}'],
-    ['has another algorithm', jwkWith({ alg: 'RS256' })],
     ['has an algorithm for another curve', jwkWith({ alg: 'ES384' })],
     ['has an unknown algorithm', jwkWith({ alg: 'toString' })],
     ['must not sign', jwkWith({ key_ops: ['verify'] })],
     ['is too short', pemOf(shortKey)],
-    ['is too short as a JWK', JSON.stringify(shortKey.export({ format: 'jwk' }))],
     ['is for key agreement', pemOf(generateKeyPairSync('x25519').privateKey)],
   ])('is refused without being quoted when it %s', async (_, IDP_CLIENT_KEY) => {
     const outcome = await loadSettings({ ...REQUIRED, IDP_CLIENT_KEY });

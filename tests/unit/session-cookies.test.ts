@@ -67,7 +67,6 @@ describe('session cookies', () => {
   it.each<[what: string, environment: Environment, name: keyof typeof TOKENS, token: string]>([
     ['access, escaped', {}, 'accessToken', '%'.repeat((4096 - 16) / 3)],
     ['refresh', {}, 'refreshToken', 'r'.repeat(4096 - 17)],
-    ['refresh, prefixed', PREFIXED, 'refreshToken', 'r'.repeat(4096 - 17 - 12)],
     ['access, sealed', SEALED, 'accessToken', 'a'.repeat(2900)],
   ])('are stored up to the 4096 bytes that browsers keep: %s', async (_, environment, name, token) => {
     const [access = '', refresh = ''] = await written(environment, { ...PAIR, [name]: token });
@@ -99,24 +98,22 @@ describe('a token in a plain cookie', () => {
     [
       'among others',
       'a1',
-      `;;; ;@access=a1;; | =; =x; @access=a1 | $Version=1; @access=a1; $Path=/ | ${'o=x; '.repeat(1500)}@access=a1 |
-       __proto__=x; constructor=y; @access=a1; toString=z | o=\x80\xff; @access=a1 | o=%0d%0aX:%201; @access=a1 |
-       x@access=x; @access=a1; @access2=y | @ACCESS=x; @access=a1 | %73@access=x; @access=a1 | @access; @access=a1 |
-       @access=a1; o=@access=x | o="@access=x"; @access=a1`,
+      `;;; ;@access=a1;; | =; =x; @access=a1 | ${'o=x; '.repeat(1500)}@access=a1 | __proto__=x; @access=a1 |
+       o=\x80\xff; @access=a1 | x@access=x; @access=a1; @access2=y | @ACCESS=x; @access=a1 | @access; @access=a1 |
+       o="@access=x"; @access=a1`,
     ],
     [
       'as absent when it is no token, or has another name',
       undefined,
-      `x@access=x | @access2=y | @access | o=@access=x | @Access=x | @%61ccess=x | @access= | @access=; |
-       @access=a%20b | @access=a b | @access="a b" | @access=a\tb | @access=a%0d%0aX:%201 | @access=%0a |
-       @access=a%00 | @access=a%09b | @access=a%7fb | @access=a\x7fb | @access=\xe9 | @access=\xc3\xa9 |
-       @access=%C3%A9 | @access=%E2%80%A8 | @access=%c0%af | @access=%ff`,
+      `x@access=x | @access | @Access=x | @%61ccess=x | @access=; | @access=a%20b | @access=a b | @access="a b" |
+       @access=a%0d%0aX:%201 | @access=a%00 | @access=a%7fb | @access=a\x7fb | @access=\xe9 | @access=%C3%A9 |
+       @access=%c0%af`,
     ],
     [
       'as absent when there are two, as another host may have set one',
       undefined,
-      `@access=one; @access=two | @access=one; @access=one | @access=one;\t @access =two | @access=; @access=two |
-       @access=%00; @access=two | @access=one; @refresh=r2 | @access=one; ${'o=x; '.repeat(1500)}@access=two`,
+      `@access=one; @access=one | @access=one;\t @access =two | @access=; @access=two | @access=one; @refresh=r2 |
+       @access=one; ${'o=x; '.repeat(1500)}@access=two`,
     ],
   ])('is read %s', async (how, accessToken, headers) => {
     const isAmbiguous = how.includes('two');
@@ -166,11 +163,7 @@ describe('sealed cookies', () => {
     ['sealed so, where plain ones are accepted', PLAIN_TOO, () => stored(OF_OLDER)],
     ['plain', SEALED, () => stored({})],
     ['sealed for another name', SEALED_WITH_PREFIX, (jar) => jar.replaceAll('svc', '__Host-Http-svc')],
-    ['changed to another algorithm', SEALED, (jar) => forge(jar, { alg: 'A256KW' })],
     ['changed to no algorithm', SEALED, (jar) => forge(jar, { alg: 'none' })],
-    ['changed to another encryption', SEALED, (jar) => forge(jar, { enc: 'A128GCM' })],
-    ['changed to be compressed', SEALED, (jar) => forge(jar, { zip: 'DEF' })],
-    ['changed to have critical extensions', SEALED, (jar) => forge(jar, { crit: ['x'], x: 1 })],
     ['changed to last longer', SEALED, (jar) => forge(jar, { exp: 9e9 })],
   ])('count as absent when they are %s', async (_, environment, change) => {
     const found = await read(await change(await stored(SEALED)), environment);
@@ -181,8 +174,6 @@ describe('sealed cookies', () => {
     ['a token', 'token', {}, true],
     ['an empty token', '', {}, false],
     ['a line break', 'a\r\nb', {}, false],
-    ['text that is not ASCII', 'töken', {}, false],
-    ['a time ahead', 'token', { exp: 9_999_999_999 }, true],
     ['a time that is past', 'token', { exp: 1 }, false],
     ['a text instead of a time', 'token', { exp: '9999999999' }, false],
     ['no time', 'token', { exp: undefined }, false],

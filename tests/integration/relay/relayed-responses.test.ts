@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { brotliCompressSync, deflateSync } from 'node:zlib';
+import { brotliCompressSync } from 'node:zlib';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { BUFFERED, PROXIED_PATH, PUBLIC, proxied } from '../../support/routes.ts';
 import { pair, REFRESH } from '../../support/session-calls.ts';
@@ -67,14 +67,12 @@ describe.each(routes)('the response of $name', ({ name, path, options, calls, is
 describe.each(BUFFERED)('the encoded response of $name', ({ path, options, calls }) => {
   it.each<[coding: string, body: Uint8Array, isDecoded: boolean]>([
     ['X-GZIP', Bun.gzipSync(TEXT), true],
-    ['deflate', deflateSync(TEXT), true],
     ['br', brotliCompressSync(TEXT), true],
-    ['zstd', Bun.zstdCompressSync(TEXT), true],
     ['identity', TEXT, true],
+    ['gzip', TEXT, false],
     // Bun does not decode the last ones.
-    ...['gzip', 'deflate', 'br', 'zstd', 'compress', 'gzip, br', 'x'].map(
-      (coding): [string, Uint8Array, boolean] => [coding, TEXT, false],
-    ),
+    ['gzip, br', TEXT, false],
+    ['x', TEXT, false],
   ])('in %s is decoded, or is a 502', async (coding, body, isDecoded) => {
     const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\nContent-Encoding: ${coding}\r\n\r\n`;
     await using raw = await startRawWorld(Buffer.concat([Buffer.from(head), body]));

@@ -1,32 +1,20 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
-import {
-  GENERATE,
-  PROXIED_PATH,
-  PUBLIC,
-  proxied,
-  SIGN_IN_ROUTE,
-  scriptRoutes,
-} from '../../support/routes.ts';
+import * as ROUTES from '../../support/routes.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
-import {
-  ACCESS_ONLY,
-  envelopeMessage,
-  type RequestOptions,
-  SIGNED_IN,
-  startWorld,
-} from '../../support/world.ts';
+import { envelopeMessage, type RequestOptions, SIGNED_IN, startWorld } from '../../support/world.ts';
 
-const { bodyMalformed, bodyTooComplex, bodyNotAnObject, bodyTooLarge, notSignedIn } = messages.en;
+const { GENERATE, PROXIED_PATH, PUBLIC, proxied, SIGN_IN_ROUTE } = ROUTES;
+
+const { bodyMalformed, bodyNotAnObject, bodyTooLarge, notSignedIn } = messages.en;
 const LIMIT_BYTES = 2 * 1024 * 1024;
 const FORM = 'application/x-www-form-urlencoded';
 /** Every byte there is, more than once. */
 const ALL_BYTES = Uint8Array.from({ length: 1024 }, (_, index) => index % 256);
-const ROUTES = [SIGN_IN_ROUTE, GENERATE, proxied('POST')];
 
 const world = sharedWorld();
-scriptRoutes(world);
+ROUTES.scriptRoutes(world);
 
 /** A body whose length fetch does not know beforehand. */
 async function* inChunks(body: string | Uint8Array): AsyncGenerator<Uint8Array> {
@@ -45,7 +33,7 @@ async function expectRefused(response: Response, status: number, message: string
 }
 
 // How a body is bounded and parsed: unit/request-body.test.ts and unit/request-fields.test.ts.
-describe.each(ROUTES)('a body for $name', ({ path, calls, options }) => {
+describe.each([SIGN_IN_ROUTE, GENERATE, proxied('POST')])('a body for $name', ({ path, calls, options }) => {
   const body = JSON.stringify(options.json ?? {});
 
   it('is accepted with 2 MB, and refused with more', async () => {
@@ -64,10 +52,8 @@ describe.each(ROUTES)('a body for $name', ({ path, calls, options }) => {
   if (path === PROXIED_PATH) return;
   it('is refused when it is not JSON with fields, and when there is none', async () => {
     await expectRefused(await post(path, '{'), 400, bodyMalformed);
-    await expectRefused(await post(path, '['.repeat(65)), 400, bodyTooComplex);
-    await expectRefused(await post(path, `[${body}]`), 400, bodyNotAnObject);
-    for (const sent of [new Blob([body]), null])
-      await expectRefused(await post(path, sent, ''), 400, bodyNotAnObject);
+    for (const [sent, type] of [[`[${body}]`], [new Blob([body]), ''], [null, '']] as const)
+      await expectRefused(await post(path, sent, type), 400, bodyNotAnObject);
   });
 });
 
@@ -88,9 +74,7 @@ it('the body of a sign-in may be a form', async () => {
 it.each([
   ['POST', 'application/json', ALL_BYTES],
   ['PUT', 'multipart/form-data; boundary=x', ALL_BYTES],
-  ['PATCH', FORM, ALL_BYTES],
-  ['DELETE', 'text/plain', ALL_BYTES],
-  ['POST', 'application/json', new Uint8Array()],
+  ['DELETE', FORM, new Uint8Array()],
 ])('the body of a proxied %s of %s keeps its bytes, also after a refresh', async (method, type, bytes) => {
   const received: [body: Uint8Array, type: string | null, coding: string | null][] = [];
   await using upstream = Bun.serve({
@@ -113,19 +97,12 @@ it.each([
 });
 
 it.each([
-  ...[`GET ${PROXIED_PATH}`, `HEAD ${PROXIED_PATH}`, `GET ${PUBLIC.path}`].flatMap((start) => [
-    [start, 'Content-Length: 5', SIGNED_IN, 400] as const,
-    [start, 'Transfer-Encoding: chunked', SIGNED_IN, 400] as const,
-  ]),
-  [`GET ${PROXIED_PATH}`, 'Content-Length: 5', '', 401] as const,
-  [`GET ${PROXIED_PATH}`, 'Content-Length: 0', SIGNED_IN, 200] as const,
-])('a GET or HEAD must not have a body: %s with %s', async (start, line, cookie, expected) => {
-  const call = { cookie, lines: [line], body: expected === 200 ? '' : '0\r\n\r\n' };
-  const { status, headers, body } = await rawCall(world, start, call);
-  expect(status).toBe(expected);
-  expect(world.upstream.calls).toEqual(expected === 200 ? ['GET /v1/library'] : []);
-  if (status !== 400) return;
-  expect(headers.get('connection')).toBe('close');
+  [`GET ${PROXIED_PATH}`, 'Content-Length: 5'],
+  [`HEAD ${PROXIED_PATH}`, 'Transfer-Encoding: chunked'],
+  [`GET ${PUBLIC.path}`, 'Content-Length: 5'],
+])('a GET or HEAD must not have a body: %s with %s', async (start, line) => {
+  const { status, headers, body } = await rawCall(world, start, { lines: [line], body: '0\r\n\r\n' });
+  expect([status, headers.get('connection'), world.upstream.calls]).toEqual([400, 'close', []]);
   if (!start.startsWith('HEAD')) expect(body).toContain(messages.en.bodyNotAllowed);
   expect(world.admission.streams.inUse).toBe(0);
 });
@@ -139,7 +116,7 @@ it.each([GENERATE, proxied('POST'), proxied('PATCH')])(
     await using upstream = await startRawUpstream((socket) => socket.write(ok));
     await using own = startWorld({ UPSTREAM_URL: upstream.url });
     for (const connections of [1, 2]) {
-      const response = await own.request(path, { ...options, cookie: ACCESS_ONLY });
+      const response = await own.request(path, options);
       expect([await response.text(), upstream.connections]).toEqual(['ok', connections]);
     }
   },

@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
-import { GENERATE, PROXIED_METHODS, PROXIED_PATH, scriptRoutes } from '../../support/routes.ts';
+import { PROXIED_METHODS, PROXIED_PATH, scriptRoutes } from '../../support/routes.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
 import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 
@@ -31,51 +31,33 @@ it.each([
   ['/api/music/models', 'GET, HEAD'],
   ['/api/music/generate', 'POST'],
   [PROXIED_PATH, PROXIED_METHODS.join(', ')],
-])('%s refuses other methods than %s, and is not found under another spelling', async (path, allow) => {
+])('%s refuses other methods than %s, and has no other spelling', async (path, allow) => {
   const refused = [...PROXIED_METHODS, ...ODD_METHODS].filter(
     (method) => !allow.split(', ').includes(method),
   );
   for (const method of refused) await expectRefusal(method, path, allow);
-  const spellings = [`/${path}`, path.toUpperCase(), path.replace('/api', ''), path.replace('a', '%61')];
-  if (path !== PROXIED_PATH) spellings.push(...['/', 'x', '%20', ';x=1'].map((end) => path + end));
-  for (const other of spellings)
-    for (const method of ['GET', 'POST']) await expectRefusal(method, other, null);
+  for (const other of [`/${path}`, path.toUpperCase(), path.replace('a', '%61')])
+    await expectRefusal('POST', other, null);
 });
 
 it('a route that does not exist is a 404 with the envelope, before session and method are checked', async () => {
   for (const path of UNKNOWN.split(/\s+/))
-    for (const method of [...PROXIED_METHODS, 'PROPFIND'])
-      for (const cookie of ['', SIGNED_IN]) await expectRefusal(method, path, null, cookie);
+    for (const method of ['GET', 'POST', 'PROPFIND']) await expectRefusal(method, path, null, '');
 });
 
 it('GET /api/health names the configured service to every load balancer and origin', async () => {
-  for (const query of ['', '?probe=1', '?', '?x=/../../y', '?/']) {
-    for (const origin of ['', 'Origin: http://evil.test\r\n', `Origin: ${ORIGIN}\r\n`]) {
-      const start = `GET ${HEALTH}${query}`;
-      const { status, headers, body } = await rawCall(world, start, { origin, cookie: '' });
-      expect([start, status, body]).toEqual([start, 200, '{"service":"my-gateway","status":"ok"}']);
-      expect(headers.get('content-type')).toStartWith('application/json');
-      const readable = headers.get('access-control-allow-origin');
-      expect(readable).toBe(origin.includes(ORIGIN) ? ORIGIN : null);
-    }
+  for (const origin of ['', 'Origin: http://evil.test\r\n', `Origin: ${ORIGIN}\r\n`]) {
+    const { status, headers, body } = await rawCall(world, `GET ${HEALTH}?probe=/`, { origin, cookie: '' });
+    expect([status, body]).toEqual([200, '{"service":"my-gateway","status":"ok"}']);
+    expect(headers.get('content-type')).toStartWith('application/json');
+    expect(headers.get('access-control-allow-origin')).toBe(origin.includes(ORIGIN) ? ORIGIN : null);
   }
   for (const call of [{ host: '', version: 'HTTP/1.0' }, { host: 'Host: \r\n' }])
     expect((await rawCall(world, `GET ${HEALTH}`, { ...call, origin: '', cookie: '' })).status).toBe(200);
 });
 
+// What an odd Host makes of it: faults/fuzz.
 it('GET /api/health is the only request without an origin rule', async () => {
   for (const path of ['/api/health/', '/API/HEALTH', '/api/health%2f', '/api/healthy'])
     expect((await world.request(path, { origin: null })).status).toBe(403);
-});
-
-// A Host that makes no address makes request.url relative, and Elysia would find another path in that.
-it('/api/health does not open the path in its query, whatever the Host', async () => {
-  const body = JSON.stringify(GENERATE.options.json);
-  const lines = ['Content-Type: application/json', `Content-Length: ${body.length}`];
-  for (const name of ['gateway.test', '[::1]', 'gateway.test:80', '', 'a b', 'user@host', 'x/y']) {
-    const call = { host: `Host: ${name}\r\n`, origin: '', lines, body };
-    const { status } = await rawCall(world, `POST ${HEALTH}?${GENERATE.path}`, call);
-    expect([name, status]).toEqual([name, /^[^ @/]+$/.test(name) ? 405 : 400]);
-    expect(world.upstream.calls).toEqual([]);
-  }
 });
