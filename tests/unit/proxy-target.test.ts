@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'bun:test';
-import fc from 'fast-check';
 import { parseTarget } from '../../src/gateway/routes/proxy-target.ts';
 import * as PATHS from '../support/proxied-paths.ts';
 
@@ -9,7 +8,7 @@ function parse(path: string, upstreamUrl = UPSTREAM, method = 'GET') {
   return parseTarget({ method, url: `http://gateway.test/api/upstream${path}` }, upstreamUrl);
 }
 
-// What the server makes of a target before it arrives here: integration/relay/proxied-paths.test.ts.
+// What the server makes of a target before it arrives here: relay/proxied-paths.test.ts; random ones: faults/fuzz.
 describe('parseTarget()', () => {
   it.each(Object.entries(PATHS.REFUSED_PATHS))('refuses %s', (_, paths) => {
     for (const path of paths) expect([path, parse(path)]).toEqual([path, undefined]);
@@ -47,48 +46,4 @@ describe('parseTarget()', () => {
     for (const piece of ['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])
       parse(`/v1/${piece.repeat(400_000 / piece.length)}x`);
   }, 20_000);
-});
-
-const FRAGMENTS = [
-  ...String.raw`/ / / // \ %2f %252F %25252f %5c %255C %25255c . .. .. ... %2e %2E%2e .%2e %252e %252e%252e %25252e
-    %2525252e %25%32%65 %%32%65 %252%65 %2%35%32e %u002e ..; ..;x=1 .; ; %3b %253B ..%3b ..%253bx %00 %2500 %09
-    %0a %0d%0a %250a %7f %20 ..%3f ..%23x ..%253f # %23 ? %3f %253f & = % %25 %2525 %zz %2 %c0%af %e0%80%af %ff
-    @ @evil.test : :80 //evil.test http://evil.test/ ~ * | " < auth auth/ /auth/refresh ;/auth/x %61uth
-    v1 v1 v2 admin music public content abc a 100%25 é %C3%A9 🎵`.split(/\s+/),
-  ...[' ', '\t', '\n', '\r', '\0'],
-];
-
-/** Whether a server that decodes the path again and again would leave `/v1/`, or serve its tokens. */
-function leadsAstray(url: string): boolean {
-  const { href, pathname, hash } = new URL(url);
-  if (href !== url || hash || !url.startsWith(`${UPSTREAM}/v1/`)) return true;
-  let path = pathname.slice('/base/'.length);
-  for (let round = 0; round <= 4; round++) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-    if (/[\x00-\x1f\x7f\\]/.test(path)) return true;
-    for (const read of [path, path.split(/[?#]/, 1).join()]) {
-      const names = read.split('/').map((segment) => segment.replace(/;.*/s, '').trim());
-      if (names.includes('.') || names.includes('..')) return true;
-      if (names.filter((name) => name.replaceAll('.', ''))[1] === 'auth') return true;
-    }
-    path = path.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
-  }
-  return false;
-}
-
-it('a random target never leaves the base and /v1/', () => {
-  let taken = 0;
-  const start = fc.constantFrom(...Array.from({ length: 9 }, () => '/v1/'), '');
-  const rest = fc.array(fc.constantFrom(...FRAGMENTS), { minLength: 1, maxLength: 6, size: 'max' });
-  fc.assert(
-    fc.property(start, rest, (prefix, fragments) => {
-      const target = parse(prefix + fragments.join(''));
-      if (!target) return;
-      taken++;
-      expect([target.url, leadsAstray(target.url)]).toEqual([target.url, false]);
-    }),
-    { numRuns: 20_000, seed: 24 },
-  );
-  // Refusing everything would pass as well.
-  expect(taken).toBeGreaterThan(1000);
 });

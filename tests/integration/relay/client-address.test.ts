@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import { ROUTES, scriptRoutes } from '../../support/routes.ts';
-import { accept, cookies, LOGOUT, ME, pair, REFRESH, reply, TOKEN } from '../../support/session-calls.ts';
-import { SIGNED_IN, startWorld, type World } from '../../support/world.ts';
+import { TOKEN } from '../../support/session-calls.ts';
+import { startWorld, type World } from '../../support/world.ts';
 
 const CLIENT = '203.0.113.7';
 const FORGED = '198.51.100.9';
@@ -41,16 +41,4 @@ it.each([
     expect(received(world)).toEqual(calls.map((call) => [call, named(call)]));
     world.upstream.received.length = 0;
   }
-});
-
-it('the address of the client is named in every call of a refresh, and of a sign-out that refreshes', async () => {
-  await using world = startWorld({ ...BEHIND_PROXY, SIGN_OUT_REVOKES: 'true' });
-  world.upstream
-    .on(ME, accept('access-2'))
-    .on(LOGOUT, accept('access-2'))
-    .on(REFRESH, reply(200, pair(2)));
-  await world.request('/api/auth/session', { cookie: SIGNED_IN, headers: PROXIED });
-  await world.request('/api/auth/logout', { method: 'POST', cookie: cookies(7), headers: PROXIED });
-  const calls = [ME, REFRESH, ME, LOGOUT, REFRESH, LOGOUT];
-  expect(received(world)).toEqual(calls.map((call) => [call, naming(CLIENT)]));
 });

@@ -20,9 +20,8 @@ const REQUEST_PASSES = {
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
 };
 const REQUEST_DROPPED = linesOf({
-  ...named(`authorization referer user-agent forwarded x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip
-    x-original-url x-http-method-override x-random sec-fetch-site keep-alive proxy-authorization proxy-connection te
-    trailer max-forwards http2-settings x-hop`),
+  ...named(`authorization referer user-agent forwarded x-forwarded-for x-forwarded-host x-real-ip x-original-url
+    x-http-method-override x-random keep-alive proxy-authorization te trailer x-hop`),
   ...{ upgrade: 'h2c', connection: 'upgrade, x-hop' },
 });
 const RESPONSE_PASSES = {
@@ -36,11 +35,9 @@ const RESPONSE_PASSES = {
   },
 };
 const RESPONSE_DROPPED = linesOf({
-  ...named(`set-cookie clear-site-data access-control-allow-origin access-control-allow-methods
-    access-control-expose-headers access-control-allow-private-network cross-origin-resource-policy
-    content-security-policy content-security-policy-report-only nel keep-alive proxy-authenticate refresh server
-    service-worker-allowed sourcemap strict-transport-security trailer via x-content-type-options www-authenticate
-    x-powered-by x-random x-rate-limit x-request-id x-hop`),
+  ...named(`set-cookie clear-site-data access-control-allow-origin access-control-expose-headers via x-random
+    content-security-policy keep-alive proxy-authenticate refresh service-worker-allowed strict-transport-security
+    trailer x-content-type-options www-authenticate x-rate-limit x-request-id x-hop`),
   connection: 'close, X-Hop',
 });
 /** What the gateway itself puts on every relayed response. */

@@ -4,7 +4,6 @@ import type { Environment } from '../../../src/gateway/settings/environment-read
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { BUFFERED, GENERATE, proxied, type RouteCase } from '../../support/routes.ts';
 import { accept, ME, pair, REFRESH, refreshes, reply, silence } from '../../support/session-calls.ts';
-import { sharedWorld } from '../../support/shared-world.ts';
 import {
   ACCESS_ONLY,
   REFRESH_ONLY,
@@ -77,7 +76,7 @@ const KEEP = { environment: { REFRESH_OUTAGE: 'keep' } };
 const INVALID = 'Bearer error="invalid_token"';
 const NO_TOKEN = `${ACCESS_ONLY}; svc_music_refresh=a%0d%0ab`;
 const NOTHING = { cookies: {}, timing: null, challenge: null, proxyStatus: null };
-const UNTOUCHED = { ...NOTHING, calls: [CALL], refresh: undefined };
+const UNTOUCHED = { ...NOTHING, status: 401, calls: [CALL], refresh: undefined };
 const STORED = { cookies: NEW_TOKENS, timing: 'refresh', calls: [CALL, REFRESH, CALL], refresh: 'renewed' };
 const REFUSED = { ...NOTHING, status: 401, calls: [CALL, REFRESH] };
 const ENDED = {
@@ -150,12 +149,16 @@ describe('after a 401', () => {
     ],
     ['is refused', { ...KEEP, refresh: reply(401) }, ENDED],
     ['redirects', { ...KEEP, refresh: () => Response.redirect('/v1/elsewhere', 307) }, ENDED],
-    ['gives no JSON', { ...KEEP, refresh: () => new Response('welcome') }, ENDED],
     ['gives half a pair', { ...KEEP, refresh: reply(200, { access_token: 'access-2' }) }, ENDED],
     ['finds an outage', { refresh: reply(503, 'oops') }, { ...ENDED, level: 'warn' }],
     ['finds an outage, and keeps the session', { ...KEEP, refresh: reply(503) }, AWAY],
     ['comes too often, and keeps the session', { ...KEEP, refresh: reply(429) }, AWAY],
     ['gets no response, and keeps the session', { refresh: silence }, LATE],
+    [
+      'is not made for what a token cannot repair',
+      { first: refuse(STEP_UP) },
+      { ...UNTOUCHED, challenge: STEP_UP },
+    ],
     ['is not made with one that is no token', { cookie: NO_TOKEN, first: refuse(INVALID) }, UNTOUCHED],
     ...[200, 403, 429, 503].map((status): [string, Case, Partial<Outcome>] => [
       `is not made after a ${status}, nor may the upstream claim one`,
@@ -164,22 +167,6 @@ describe('after a 401', () => {
     ]),
   ])('a refresh that %s', async (_, change, expected) => {
     expect(await outcomeOf(change)).toMatchObject(expected);
-  });
-});
-
-describe('a 401 that no new token can repair', () => {
-  const world = sharedWorld();
-
-  it.each(ROUTES)('is relayed by $name, without a refresh', async (route) => {
-    const header = `Basic realm="upstream", ${STEP_UP}, error_uri="http://upstream.test/"`;
-    world.upstream.on(callOf(route), refuse(header));
-    const response = await send(world, route);
-    expect(response.status).toBe(401);
-    expect(headerOf(response, 'www-authenticate')).toBe(STEP_UP);
-    expect(headerOf(response, 'access-control-expose-headers')).toContain('WWW-Authenticate');
-    expect(response.headers.getSetCookie()).toEqual([]);
-    expect(await response.text()).toBe(route.options.method === 'HEAD' ? '' : '{"error":{"message":"no"}}');
-    expect(world.upstream.calls).toEqual([callOf(route)]);
   });
 });
 

@@ -148,13 +148,6 @@ describe('a sign-in with the cookies of another session', () => {
     expect(refreshes(world)).toBe(1);
   });
 
-  it('leaves that session as it is when a token is too large', async () => {
-    await using world = startRotating();
-    scriptSignIn(world, TOO_LARGE);
-    expect((await signIn(world, undefined, { cookie: cookies(1) })).status).toBe(502);
-    expect((await session(world, 1)).status).toBe(200);
-  });
-
   it.each<[what: string, end: (world: World) => Promise<unknown>, cookie: string]>([
     ['the refusal of that token', (world) => session(world, 1), ''],
     ['the end of the session whose cookies it came with', async () => {}, cookies(1)],
