@@ -16,15 +16,13 @@ describe('a challenge that names another error than invalid_token', () => {
   it.each([
     [['bEARER  ERROR = e ,scope="a b"'], `${E}, scope="a b"`],
     [
-      ['Bearer realm="music", error="e", error_description="Too old", acr_values="a b", max_age=5'],
-      `${E}, acr_values="a b", max_age="5", realm="music", error_description="Too old"`,
+      ['Bearer realm="r", error="e", error_uri="http://upstream/", max_age=5'],
+      `${E}, max_age="5", realm="r"`,
     ],
-    [['Bearer error="e", error_uri="http://upstream/", resource_metadata="http://upstream/"'], E],
     [['Bearer error="e", realm="a \\"b\\" \\\\ \\c"'], `${E}, realm="a \\"b\\" \\\\ c"`],
     [[`Basic realm="a, Bearer error=\\"invalid_token\\"", ${STEP_UP}`], STEP_UP],
     [[`${STEP_UP}, Digest realm="r", qop="auth, auth-int", nonce=abc`], STEP_UP],
     [[`Negotiate, NTLM TlRMTVNTUAAC==, ${STEP_UP} ,, `], STEP_UP],
-    [[`Bearer, Bearer realm="r", Bearer abc=, ${STEP_UP}`], STEP_UP],
     [[STEP_UP, 'Bearer error="e"'], `${STEP_UP}, ${E}`],
   ])('is relayed as a Bearer challenge, and needs no new token: %j', (lines, expected) => {
     expect(read(...lines)).toEqual([expected, false]);

@@ -49,7 +49,6 @@ describe('session cookies', () => {
     [{}, '', 'HttpOnly; SameSite=Lax'],
     [{ COOKIE_SAME_SITE: 'strict' }, '', 'HttpOnly; SameSite=Strict'],
     [{ COOKIE_SECURE: 'false', NODE_ENV: 'production' }, '', 'Secure; HttpOnly; SameSite=Lax'],
-    [{ COOKIE_PREFIX: '__Host-', COOKIE_SECURE: 'true' }, '__Host-', 'Secure; HttpOnly; SameSite=Lax'],
     [SEALED_WITH_PREFIX, '__Host-Http-', 'Secure; HttpOnly; SameSite=Lax'],
   ])('have these attributes with %j', async (environment, prefix, attributes) => {
     const lines = (values: string[], accessSeconds: number, refreshSeconds: number) => [
@@ -92,7 +91,6 @@ describe('a token in a plain cookie', () => {
   /** In these headers `@` stands for the prefix, and ` | ` separates one from the next. */
   it.each<[how: string, accessToken: string | undefined, headers: string]>([
     ['with quotes', '"half', '@access="half'],
-    ['escaped JSON', '{"a":1}', '@access=%7B%22a%22%3A1%7D | @access={"a":1}'],
     ['with signs of cookies', 'a=b==,x=y', '@access=a=b==,x=y'],
     [
       'among others',

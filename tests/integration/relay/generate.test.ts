@@ -169,10 +169,10 @@ describe('a refused generation', () => {
     async (status) => {
       const challenge = status === 401 && { 'www-authenticate': 'Bearer error="insufficient_scope"' };
       const limits = {
-        ...challenge,
         'retry-after': '17',
-        ratelimit: '"default";r=0;t=17',
+        ratelimit: '"d";r=0;t=17',
         'x-ratelimit-used': '10',
+        ...challenge,
       };
       const refusal = { status, headers: { ...limits, ...DROPPED } };
       const logged = world.log.length;

@@ -99,14 +99,4 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
       expect(RULES.split(' ')).toContain(`+${command}`);
     },
   );
-
-  it('listens on a socket and has a password is reached by both', async () => {
-    await using world = await start('--unixsocket', 'redis.sock', '--requirepass', PASSWORD);
-    const url = `redis+unix://:${encodeURIComponent(PASSWORD)}@localhost${world.redis.folder}/redis.sock`;
-    const { add, hears } = world.instance(url);
-    await hears('up');
-    await add(RENEWAL);
-    using admin = new RedisAdmin(url);
-    expect(await admin.get('music-gateway:k')).toEndWith(' renewed:x');
-  });
 });

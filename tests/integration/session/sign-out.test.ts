@@ -141,7 +141,6 @@ describe('a sign-out with SIGN_OUT_REVOKES', () => {
   });
 
   it.each<[what: string, cookie: string, refused: number, sent: string[]]>([
-    ['works', REFRESH_ONLY, 0, [ending(2)]],
     ['works, beside a refused one', SIGNED_IN, 1, [ending(1), ending(2)]],
     ['is refused', REFRESH_ONLY, 2, [ending(2), renewing(2), ending(3)]],
   ])('signs out the newest pair of a spent token, which %s', async (_, cookie, refused, sent) => {
