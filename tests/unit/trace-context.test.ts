@@ -7,30 +7,30 @@ const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 const read = (headers: Record<string, string>) => traceHeaders(new Headers(headers));
 
-it.each(['a', '~._-', crypto.randomUUID(), 'i'.repeat(64)])('the X-Request-Id %s is kept', (id) => {
+it.each(['a', '~._-', 'i'.repeat(64)])('the X-Request-Id %s is kept', (id) => {
   expect(read({ 'x-request-id': id })['x-request-id']).toBe(id);
 });
 
 it.each(['', 'a b', 'a,b', 'é', '"', '{}', '/', 'a=b', 'i'.repeat(65)])(
   'the X-Request-Id %j is replaced',
   (id) => {
-    const made = [read({ 'x-request-id': id }), read({})].map((headers) => headers['x-request-id']);
-    expect(made).toEqual([expect.stringMatching(UUID), expect.stringMatching(UUID)]);
-    expect(made[0]).not.toBe(made[1]);
-  },
-);
-
-it.each(['vendor=opaque,other=1', 'é=1', `v=${'x'.repeat(511)}`])(
-  'traceparent is kept with tracestate %j',
-  (tracestate) => {
-    const kept = read({ traceparent: TRACEPARENT, tracestate });
-    const isValid = tracestate.startsWith('vendor');
-    expect([kept.traceparent, kept.tracestate]).toEqual([TRACEPARENT, isValid ? tracestate : undefined]);
+    const [made, other] = [read({ 'x-request-id': id }), read({})].map((headers) => headers['x-request-id']);
+    expect(made).toMatch(UUID);
+    expect(made).not.toBe(other);
   },
 );
 
 it.each([
-  ...['', 'no', TRACEPARENT.toUpperCase(), TRACEPARENT.replace('00-', 'ff-'), `${TRACEPARENT}-extra`],
+  ['vendor=opaque,other=1', 'vendor=opaque,other=1'],
+  ['é=1', undefined],
+  [`v=${'x'.repeat(511)}`, undefined],
+])('traceparent is kept with tracestate %j, which becomes %j', (tracestate, kept) => {
+  const { 'x-request-id': _, ...context } = read({ traceparent: TRACEPARENT, tracestate });
+  expect<object>(context).toEqual({ traceparent: TRACEPARENT, tracestate: kept });
+});
+
+it.each([
+  ...['', TRACEPARENT.toUpperCase(), TRACEPARENT.replace('00-', 'ff-'), `${TRACEPARENT}-extra`],
   ...[TRACEPARENT.slice(0, -1), '00-00000000000000000000000000000000-b7ad6b7169203331-01'],
   '00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01',
 ])('the traceparent %j is replaced, and tracestate is dropped', (traceparent) => {

@@ -9,30 +9,22 @@ import { EXPOSED_HEADERS, REQUEST_HEADERS } from '../../../src/gateway/http/forw
 import { GenerationRequest, SessionState, SignInRequest } from '../../../src/gateway/routes/schemas.ts';
 import { ROOT } from '../../support/documents.ts';
 import { recordLog } from '../../support/recorded-log.ts';
-import { GENERATE, SIGN_IN_ROUTE, scriptRoutes } from '../../support/routes.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
 import { envelopeMessage, SIGNED_IN, startWorld, testSettings } from '../../support/world.ts';
 import { rowsOf } from './situations.ts';
 
 const Json = Type.Record(Type.String(), Type.Unknown());
 const Content = Type.Record(Type.String(), Type.Object({ schema: Json }));
-const Header = Type.Object({ required: Type.Optional(Type.Boolean()) });
-const Parameters = Type.Array(Type.Object({ ...Header.properties, name: Type.String(), in: Type.String() }));
-const DocumentedResponse = Type.Object({
-  headers: Type.Record(Type.String(), Header),
-  content: Type.Optional(Content),
-});
+const Headers = Type.Record(Type.String(), Type.Object({ required: Type.Optional(Type.Boolean()) }));
+const Responses = Type.Object({ headers: Headers, content: Type.Optional(Content) });
 const Operation = Type.Object({
-  operationId: Type.String(),
-  parameters: Type.Optional(Parameters),
-  requestBody: Type.Optional(Type.Object({ content: Content })),
-  responses: Type.Record(Type.String(), DocumentedResponse),
+  parameters: Type.Optional(Type.Array(Type.Object({ name: Type.String(), in: Type.String() }))),
+  responses: Type.Record(Type.String(), Responses),
 });
 const Document = Type.Object({
   paths: Type.Record(Type.String(), Json),
   components: Type.Object({
     schemas: Type.Object({ Error: Json, SignInRequest: Json, GenerationRequest: Json, SessionState: Json }),
-    securitySchemes: Type.Record(Type.String(), Type.Object({ name: Type.String() })),
   }),
 });
 
@@ -48,14 +40,11 @@ const validator = new Validator();
 const validity = await validator.validate(structuredClone(document));
 /** With its references followed. */
 const { paths, components } = Value.Parse(Document, validator.resolveRefs());
-/** By names such as `GET /api/health`, each with the parameters of its path. */
+/** By names such as `GET /api/health`. */
 const operations: ReadonlyMap<string, Static<typeof Operation>> = new Map(
-  Object.entries(paths).flatMap(([path, { parameters: shared = [], ...methods }]) =>
-    Object.entries(methods).map(([method, value]) => {
-      const operation = Value.Parse(Operation, value);
-      const ofPath = Value.Parse(Parameters, shared);
-      const parameters = [...ofPath, ...(operation.parameters ?? [])];
-      return [`${method.toUpperCase()} ${path}`, { ...operation, parameters }] as const;
+  Object.entries(paths).flatMap(([path, { parameters: _, ...methods }]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      return [`${method.toUpperCase()} ${path}`, Value.Parse(Operation, operation)] as const;
     }),
   ),
 );
@@ -90,48 +79,12 @@ describe('the OpenAPI document', () => {
     expect(described).toEqual(JSON.parse(checked));
   });
 
-  it.each([SIGN_IN_ROUTE, GENERATE])(
-    'has the content types that $name accepts',
-    async ({ path, options }) => {
-      scriptRoutes(world);
-      const json = JSON.stringify(options.json);
-      const bodies = {
-        'application/json': json,
-        'application/x-www-form-urlencoded': new URLSearchParams(Object(options.json)).toString(),
-        'text/plain': json,
-      };
-      const described = operations.get(`POST ${path}`)?.requestBody?.content ?? {};
-      for (const [type, body] of Object.entries(bodies)) {
-        const call = { ...options, json: undefined, method: 'POST', headers: { 'content-type': type }, body };
-        expect([type, (await world.request(path, call)).ok]).toEqual([type, type in described]);
-      }
-    },
-  );
-
-  it('describes each part of a path, and asks the callers of a generated client for nothing else', () => {
-    for (const [operation, { parameters = [] }] of operations) {
-      const parts = Array.from(operation.matchAll(/\{(\w+)\}/g), ([, part = '']) => part);
-      const namesOf = (found: typeof parameters) => [operation, ...found.map((each) => each.name)];
-      expect(namesOf(parameters.filter((each) => each.in === 'path'))).toEqual([operation, ...parts]);
-      expect(namesOf(parameters.filter(({ required }) => required))).toEqual([operation, ...parts]);
-    }
-  });
-
   it('names the headers that a script may send through the proxy, and no others', () => {
     const parameters = operations.get('POST /api/upstream/v1/{rest}')?.parameters ?? [];
     const headers = parameters.filter((parameter) => parameter.in === 'header');
     // OpenAPI has places of its own for these two.
     const named = REQUEST_HEADERS.filter((name) => name !== 'accept' && name !== 'content-type');
     expect(headers.map(({ name }) => name.toLowerCase()).toSorted()).toEqual(named.toSorted());
-  });
-
-  it('has what it refers to, and refers to all that it has', () => {
-    const references = JSON.stringify(document).matchAll(/"\$ref":"#\/components\/([^"]+)"/g);
-    const used = new Set(Array.from(references, ([, name]) => String(name)));
-    const kept = ['schemas', 'headers', 'parameters', 'responses'].flatMap((kind) =>
-      Object.keys(Object(Object(document['components'])[kind])).map((name) => `${kind}/${name}`),
-    );
-    expect(kept.toSorted()).toEqual([...used].toSorted());
   });
 
   it('has the routes of the gateway, and no others', () => {
@@ -154,13 +107,6 @@ describe('the OpenAPI document', () => {
       expect(allowed.map((method) => `${method} ${path}`).toSorted()).toEqual(methods.toSorted());
     },
   );
-
-  it('calls the session cookies what sign-in calls them', async () => {
-    scriptRoutes(world);
-    const response = await world.request(SIGN_IN_ROUTE.path, SIGN_IN_ROUTE.options);
-    const cookies = response.headers.getSetCookie().map((cookie) => Bun.Cookie.parse(cookie).name);
-    expect(Object.values(components.securitySchemes).map(({ name }) => name)).toEqual(cookies);
-  });
 });
 
 describe('the responses of the OpenAPI document', () => {
@@ -186,15 +132,16 @@ describe('the responses of the OpenAPI document', () => {
 
   it('are those that can be brought about, and no others', () => {
     const documented = [...operations].flatMap(([operation, { responses }]) =>
-      Object.keys(responses).map((status) => `${operation} ${status}`),
+      // A body that stops arriving: faults/request-limits.test.ts.
+      Object.keys(responses).flatMap((status) => (status === '408' ? [] : `${operation} ${status}`)),
     );
     const seen = new Set(rows.map(({ operation, status }) => `${operation} ${status}`));
-    expect(documented.length).toBeGreaterThan(200);
+    expect(documented.length).toBeGreaterThan(150);
     expect([...seen].toSorted()).toEqual(documented.toSorted());
   });
 
   it.each(rows)('include that of $operation, $status $what', async (row) => {
-    const response = await row.send(row.isLonely ? lonely : world);
+    const response = await row.send(world, lonely);
     const { key, headers, content } = documentedResponse(row.operation, response.status);
     expect(key).toBe(row.status);
 

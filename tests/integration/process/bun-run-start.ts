@@ -1,13 +1,12 @@
 /** `bun run start` and `bun run check-config` as an operator would run them: with these settings and no others. */
 
 import { settingNames } from '../../static/setting-names.ts';
+import { ROOT } from '../../support/documents.ts';
 import { linesOf } from '../../support/lines-of.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { ORIGIN } from '../../support/world.ts';
 
 const SCRIPT = [process.execPath, 'run', '--silent'];
-const COMMAND = [...SCRIPT, 'start'];
-const PROJECT = new URL('../../..', import.meta.url).pathname;
 /** Empty counts as not set, so that a developer's own .env has no effect. */
 const NO_SETTINGS = Object.fromEntries(settingNames().map((name) => [name, '']));
 
@@ -25,8 +24,8 @@ export type Started = Awaited<ReturnType<typeof start>>;
 
 /** Resolves when the gateway listens. The child leads a process group of its own. */
 export async function start(settings: Record<string, string> = {}) {
-  const child = Bun.spawn(COMMAND, {
-    cwd: PROJECT,
+  const child = Bun.spawn([...SCRIPT, 'start'], {
+    cwd: ROOT,
     env: { ...NO_SETTINGS, PATH: process.env['PATH'], ...SETTINGS, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -57,11 +56,12 @@ export async function start(settings: Record<string, string> = {}) {
 }
 
 /** For settings with which the gateway does not start. */
-export function startInVain(settings: Record<string, string>) {
-  return runToEnd(COMMAND, { cwd: PROJECT, environment: { ...NO_SETTINGS, ...settings } });
-}
+export const startInVain = (settings: Record<string, string>) => runScript(['start'], settings);
 
-export function checkConfig(settings: Record<string, string>, ...options: string[]) {
-  const command = [...SCRIPT, 'check-config', ...options];
-  return runToEnd(command, { cwd: PROJECT, environment: { ...NO_SETTINGS, ...SETTINGS, ...settings } });
+export const checkConfig = (settings: Record<string, string>, ...options: string[]) =>
+  runScript(['check-config', ...options], settings);
+
+function runScript(script: readonly string[], settings: Record<string, string>) {
+  const environment = { ...NO_SETTINGS, ...SETTINGS, ...settings };
+  return runToEnd([...SCRIPT, ...script], { cwd: ROOT, environment });
 }

@@ -8,8 +8,6 @@ import { type Started, start } from './bun-run-start.ts';
 
 const HEADERS = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
 const GENERATION = { method: 'POST', body: JSON.stringify(TRACK) };
-/** Far more than a process takes to exit that does not wait for its calls. */
-const EXIT_MS = 500;
 
 /** A gateway, and its upstream, which is stopped with it. */
 async function startBehind(settings: Record<string, string> = {}) {
@@ -36,8 +34,6 @@ describe('a gateway that is stopped', () => {
   // systemd and a terminal signal the whole group, `bun run` and the gateway; others signal the first process alone.
   it.each([
     ['SIGTERM', 'the process', 1],
-    ['SIGINT', 'the process', 1],
-    ['SIGTERM', 'its group', -1],
     ['SIGINT', 'its group', -1],
   ] as const)(
     'by %s to %s refuses connections, finishes its requests and exits with 0',
@@ -76,8 +72,8 @@ describe('a gateway that is stopped', () => {
     await expect(gone).rejects.toThrow();
     await stop(gateway);
     const { signal } = upstream.last(call);
-    const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve));
-    await Promise.race([aborted, Bun.sleep(EXIT_MS)]);
+    // Far more than a process takes to exit that does not wait for its calls.
+    await Bun.sleep(500);
     expect(signal.aborted).toBe(false);
     response.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
     expect(await gateway.child.exited).toBe(0);

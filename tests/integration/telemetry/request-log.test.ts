@@ -46,18 +46,17 @@ describe('the log line of a request', () => {
     ]);
   });
 
-  it('has the route of a load balancer’s request without a host', async () => {
-    await rawRequest(world.port, 'GET /api/health HTTP/1.0\r\nConnection: close\r\n\r\n');
-    expect(world.lines).toMatchObject([{ route: '/api/health', status: 200 }]);
-  });
-
-  it('says why the gateway has refused, and counts no bytes of a response to HEAD', async () => {
+  it('has the route without a host, the reason of a refusal, and no bytes of a response to HEAD', async () => {
     world.upstream.on('GET /v1/models', () => new Response('x'.repeat(50_000)));
+    await rawRequest(world.port, 'GET /api/health HTTP/1.0\r\nConnection: close\r\n\r\n');
     await world.request(GENERATE.path, { cookie: ACCESS_ONLY, json: { model: 'm', prompt: '' } });
     await world.request(MODELS, { cookie: ACCESS_ONLY, method: 'HEAD' });
-    const refused = { route: GENERATE.path, status: 400, reason: 'promptInvalid' };
-    expect(world.lines).toMatchObject([refused, { method: 'HEAD', status: 200 }]);
-    expect(world.lines[1]).not.toContainKey('bytes');
+    expect(world.lines).toMatchObject([
+      { route: '/api/health', status: 200 },
+      { route: GENERATE.path, status: 400, reason: 'promptInvalid' },
+      { method: 'HEAD', status: 200 },
+    ]);
+    expect(world.lines[2]).not.toContainKey('bytes');
   });
 
   it('is a warning when no server is there, and names the innermost error', async () => {
@@ -81,44 +80,27 @@ describe('the log line of a request', () => {
     expect(lines).toMatchObject([{ level: 'error', route: '/api/faulty', reason: 'internalError', cause }]);
   });
 
-  it('is written at the end of a stream, with the size of its body', async () => {
-    const rest = Promise.withResolvers<Buffer>();
-    const track = async function* () {
-      yield Buffer.alloc(5);
-      yield await rest.promise;
-    };
-    world.upstream.on('POST /v1/music', () => new Response(track()));
-    const response = await world.request(GENERATE.path, GENERATE.options);
-    expect(world.lines).toEqual([]);
-    rest.resolve(Buffer.alloc(200_000));
-    await response.arrayBuffer();
-    const line = await world.line({ route: GENERATE.path });
-    expect(line).toMatchObject({ level: 'info', status: 200, bytes: 200_005 });
-    expect(line).not.toContainAnyKeys(['clientGone', 'brokenBody']);
-  });
-
-  it('is written at the end of a large body that the upstream sent at once', async () => {
-    world.upstream.on('GET /v1/models', () => new Response(new Uint8Array(7_500_000)));
-    const socket = connect(`GET ${MODELS}`);
-    await once(socket, 'readable');
-    expect(world.lines).toEqual([]);
-    socket.destroy();
-    expect(await world.line({ route: MODELS })).toMatchObject({ clientGone: 'streaming' });
-  });
-
-  it('is no warning when the client disconnects before the upstream has responded', async () => {
-    world.upstream.on('GET /v1/slow', () => new Promise(() => {}));
-    const socket = connect('GET /api/upstream/v1/slow');
-    await world.upstream.arrived('GET /v1/slow');
-    socket.destroy();
-    const upstream = [{ call: 'proxy', outcome: 'client_gone' }];
-    expect(await world.line({ clientGone: 'waiting' })).toMatchObject({ level: 'info', upstream });
-  });
-
-  it('says so when the client disconnects while it sends its body', async () => {
-    const socket = connect('PUT /api/upstream/v1/x', 'Content-Length: 100\r\n\r\nabc');
+  it('says when the client disconnects: while it sends its body, before the response, or in its midst', async () => {
+    world.upstream
+      .on('GET /v1/slow', () => new Promise(() => {}))
+      // All of it at once.
+      .on('GET /v1/models', () => new Response(new Uint8Array(7_500_000)));
+    const sending = connect('PUT /api/upstream/v1/x', 'Content-Length: 100\r\n\r\nabc');
     await world.roundTrip();
-    socket.destroy();
+    sending.destroy();
     expect(await world.line({ method: 'PUT' })).toMatchObject({ status: 400, clientGone: 'waiting' });
+
+    const waiting = connect('GET /api/upstream/v1/slow');
+    await world.upstream.arrived('GET /v1/slow');
+    waiting.destroy();
+    const upstream = [{ call: 'proxy', outcome: 'client_gone' }];
+    const line = await world.line({ clientGone: 'waiting', method: 'GET' });
+    expect(line).toMatchObject({ level: 'info', upstream });
+
+    const reading = connect(`GET ${MODELS}`);
+    await once(reading, 'readable');
+    expect(world.lines.filter(({ route }) => route === MODELS)).toEqual([]);
+    reading.destroy();
+    expect(await world.line({ route: MODELS })).toMatchObject({ clientGone: 'streaming' });
   });
 });

@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import otlp from 'otlp-definitions/build/src/generated/root.js';
 
 const { ExportTraceServiceRequest } = otlp.opentelemetry.proto.collector.trace.v1;
+const AS_TEXT = { longs: String, bytes: String, enums: String, defaults: true, oneofs: false };
 
 /** @param respond decides the response to each export */
 export function startTraceReceiver(respond: () => Response | Promise<Response> = () => new Response(null)) {
@@ -13,15 +14,15 @@ export function startTraceReceiver(respond: () => Response | Promise<Response> =
     hostname: '127.0.0.1',
     idleTimeout: 0,
     async fetch(request) {
+      const { url, headers } = request;
       const body = await request.bytes();
-      const { headers } = request;
       const bytes = Buffer.from(headers.get('content-encoding') === 'gzip' ? gunzipSync(body) : body);
-      received.push({ path: new URL(request.url).pathname, headers, bytes });
+      received.push({ path: new URL(url).pathname, headers, bytes });
       return respond();
     },
   });
   return {
-    url: `http://127.0.0.1:${server.port}`,
+    url: server.url.origin,
     received,
     /** All spans so far, in the order in which they ended. */
     get spans() {
@@ -32,20 +33,16 @@ export function startTraceReceiver(respond: () => Response | Promise<Response> =
 }
 
 function spansOf(bytes: Uint8Array) {
-  const options = { longs: String, bytes: String, enums: String, defaults: true, oneofs: false };
-  const message = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(bytes), options);
+  const message = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(bytes), AS_TEXT);
   return message.resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
-      spans.map(({ name, kind, traceId, spanId, parentSpanId, traceState, attributes, status }) => ({
-        name,
-        kind: kind.replace('SPAN_KIND_', ''),
-        traceId: hex(traceId),
-        spanId: hex(spanId),
+      spans.map((span) => ({
+        ...{ name: span.name, kind: span.kind.replace('SPAN_KIND_', ''), traceState: span.traceState },
+        ...{ traceId: hex(span.traceId), spanId: hex(span.spanId) },
         /** Empty without a parent. */
-        parentSpanId: hex(parentSpanId),
-        traceState,
-        attributes: record(attributes),
-        isError: status?.code === 'STATUS_CODE_ERROR',
+        parentSpanId: hex(span.parentSpanId),
+        attributes: record(span.attributes),
+        isError: span.status?.code === 'STATUS_CODE_ERROR',
         resource: record(resource.attributes),
       })),
     ),
@@ -60,6 +57,4 @@ function record(attributes: Attributes): Record<string, unknown> {
   );
 }
 
-function hex(base64: string): string {
-  return Buffer.from(base64, 'base64').toString('hex');
-}
+const hex = (base64: string) => Buffer.from(base64, 'base64').toString('hex');
