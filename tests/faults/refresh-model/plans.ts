@@ -1,4 +1,4 @@
-/** What may happen in a schedule: as fast-check generates it, and the small plans whose every order is tried. */
+/** What may happen in a schedule, as fast-check generates it. */
 
 import fc from 'fast-check';
 import type { Fate } from './upstream-model.ts';
@@ -78,47 +78,3 @@ export const plans: fc.Arbitrary<Plan> = fc.record({
   fates: fc.array(fc.record({ beforeMs: delay, afterMs: delay, lost }), { maxLength: 6 }),
   expiresInSeconds: oneOf(900, 900, 8),
 });
-
-/** Of a small plan: each request carries the same refresh token. */
-function a(kind: Kind, instance: Instance): Command {
-  return { kind, instance, afterMs: 0, token: 0, asksAfterMs: 0, callMs: 0 };
-}
-
-/** Plans with every order of the groups, whose own commands keep theirs. */
-function everyPlan(...groups: (readonly Command[])[]): Plan[] {
-  // The clocks are so far apart that a comparison of two machines' times would matter everywhere.
-  const others = { clocksAheadMs: [12_000, -60_000, 45_000], fates: [], expiresInSeconds: 900 } as const;
-  return [...ordersOf(groups)].map((commands) => ({ ...others, commands }));
-}
-
-function* ordersOf(groups: readonly (readonly Command[])[]): Generator<Command[]> {
-  if (groups.every(({ length }) => length === 0)) yield [];
-  for (const group of groups) {
-    const others = groups.map((other) => (other === group ? other.slice(1) : other));
-    for (const first of group.slice(0, 1)) for (const rest of ordersOf(others)) yield [first, ...rest];
-  }
-}
-
-const INSTANCES: readonly Instance[] = [0, 1];
-const OUTAGE = [a('Redis restarts', 0), a('Redis is back', 0)];
-const EVENTS = [...INSTANCES.flatMap((each) => [[a('sign-out', each)], [a('crash', each)]]), ...[OUTAGE, []]];
-/** Both at one instance, or one at each. */
-const TWO_REQUESTS = INSTANCES.map((second) => [a('request', 0), a('request', second)]);
-
-/** With the number of preemptions for which there is time in the suite. */
-export const SMALL_PLANS: readonly [what: string, plans: readonly Plan[], preemptions: number][] = [
-  [
-    'two requests, and with one event',
-    TWO_REQUESTS.flatMap((both) => EVENTS.flatMap((event) => everyPlan(both, event))),
-    1,
-  ],
-  [
-    'two requests with a sign-out, a crash and an outage of Redis',
-    TWO_REQUESTS.flatMap((both) =>
-      INSTANCES.flatMap((one) =>
-        INSTANCES.flatMap((other) => everyPlan(both, [a('sign-out', one)], [a('crash', other)], OUTAGE)),
-      ),
-    ),
-    0,
-  ],
-];

@@ -3,6 +3,7 @@
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
+import type { UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { newLedger, newRequestRecord } from '../../support/refresh-coordinator.ts';
 import { settings } from './facts.ts';
 import { History, type Outage, type Token } from './history.ts';
@@ -14,14 +15,19 @@ import { ProcessClock, type Scheduler, Stuck, VirtualTime } from './virtual-time
 /** Long enough for whatever goes on when every request has ended. */
 const QUIET_MS = 30_000;
 
-export async function runSchedule(scheduler: Scheduler, plan: Plan): Promise<History> {
+/** @param change applied to each process when it starts, so that the checks have something to object to */
+export async function runSchedule(
+  scheduler: Scheduler,
+  plan: Plan,
+  change: (process: Process) => void = () => {},
+): Promise<History> {
   const { clocksAheadMs, fates, expiresInSeconds, commands } = plan;
   const time = new VirtualTime(scheduler);
   const history = new History(time, expiresInSeconds * 1000);
   const redis = new RedisModel(() => time.now + clocksAheadMs[2]);
   const upstream = upstreamModel(time, history, fates, expiresInSeconds);
   try {
-    await new Schedule({ time, history, redis, upstream }, clocksAheadMs).run(commands);
+    await new Schedule({ time, history, redis, upstream, change }, clocksAheadMs).run(commands);
   } catch (cause) {
     if (!(cause instanceof Stuck)) throw cause;
     history.stuck = cause.message;
@@ -34,6 +40,7 @@ interface World {
   readonly history: History;
   readonly redis: RedisModel;
   readonly upstream: ReturnType<typeof upstreamModel>;
+  readonly change: (process: Process) => void;
 }
 
 class Schedule {
@@ -147,11 +154,22 @@ class Schedule {
 }
 
 /** What runs until it crashes. */
-type Process = Instance['process'];
+export interface Process {
+  /** Such as `B2` after a crash of `B1`. */
+  readonly name: string;
+  readonly clock: ProcessClock;
+  readonly connection: RedisConnection;
+  readonly upstream: UpstreamApi;
+  readonly shared: RefreshCoordinator;
+}
 type Instance = ReturnType<typeof startInstance>;
 
 /** One instance of the gateway, as far as it coordinates refreshes: the real code on a virtual clock and network. */
-function startInstance({ time, history, redis, upstream: model }: World, letter: string, aheadMs: number) {
+function startInstance(
+  { time, history, redis, upstream: model, change }: World,
+  letter: string,
+  aheadMs: number,
+) {
   const network = redisNetwork(time, redis);
   let starts = 0;
   let outage: Outage | undefined;
@@ -173,7 +191,9 @@ function startInstance({ time, history, redis, upstream: model }: World, letter:
     const store = new RedisReplayStore(connection, newLedger(), clock.now);
     const upstream = model.endpoints(clock, name);
     const shared = new RefreshCoordinator(settings, store, upstream, clock);
-    return { name, clock, connection, upstream, shared };
+    const process: Process = { name, clock, connection, upstream, shared };
+    change(process);
+    return process;
   };
   const instance = {
     process: start(),

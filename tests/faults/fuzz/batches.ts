@@ -1,4 +1,4 @@
-/** Sends one batch of requests and judges all responses, and all calls that they cause. */
+/** Sends batches of requests, and judges all responses and all calls that they cause. */
 
 import { RawConnection } from '../../support/raw-http.ts';
 import { ORIGIN } from '../../support/world.ts';
@@ -14,41 +14,29 @@ import { responseTo, type UpstreamResponse } from './responses.ts';
 const CONTROL_TOKEN = 'acc.control.ok';
 let sentSoFar = 0;
 
-interface Sent {
-  readonly request: SentRequest;
-  /** The index of its connection. */
-  readonly connection: number;
-}
-
-export class Batch {
-  readonly sent = new Map<string, Sent>();
-  readonly findings: string[] = [];
-  /** The indexes of the connections with which something was wrong. */
-  readonly suspects = new Set<number>();
-  readonly #isForbidden: boolean;
+export class Batches {
   readonly #gatewayUrl: string;
   readonly #upstreamHost: string;
-  readonly #before: ReadonlyMap<string, Sent>;
+  /** By marker, the requests of this batch and of the one before, whose calls may still arrive. */
+  #sent = new Map<string, SentRequest>();
+  #before = this.#sent;
+  #findings: string[] = [];
 
-  /**
-   * @param isForbidden whether no request has the allowed origin, so that not one call may reach the upstream
-   * @param before the requests of the batch before, whose calls may still arrive
-   */
-  constructor(
-    isForbidden: boolean,
-    gatewayUrl: string,
-    upstreamHost: string,
-    before: ReadonlyMap<string, Sent> = new Map(),
-  ) {
-    this.#isForbidden = isForbidden;
+  constructor(gatewayUrl: string, upstreamHost: string) {
     this.#gatewayUrl = gatewayUrl;
     this.#upstreamHost = upstreamHost;
-    this.#before = before;
   }
 
-  /** The requests of a connection are sent one after another, those of different connections at the same time. */
-  async send(connections: readonly (readonly FuzzRequest[])[]): Promise<void> {
-    await Promise.all(connections.map((requests, index) => this.#sendAll(requests, index)));
+  /**
+   * Sends the requests of a connection one after another, and those of different connections at the same time.
+   *
+   * @returns what is wrong with them
+   */
+  async send(connections: readonly (readonly FuzzRequest[])[]): Promise<string[]> {
+    this.#findings = [];
+    this.#before = this.#sent;
+    this.#sent = new Map();
+    await Promise.all(connections.map((requests) => this.#sendAll(requests)));
     // What a signed-in user sees. Also waits for the calls that the batch may have left in flight.
     const headers = { origin: ORIGIN, cookie: `svc_music_access=${CONTROL_TOKEN}` };
     for (let round = 0; round < 2; round++) {
@@ -58,17 +46,17 @@ export class Batch {
       if (!text.startsWith('200 {"upstream"')) this.add(`a session check fails: ${text}`);
       await Bun.sleep(10);
     }
+    return this.#findings;
   }
 
-  add(problem: string, sent?: Sent, evidence = ''): void {
-    const about = sent ? [`${sent.request.kind} request: ${printable(sent.request.bytes)}`] : [];
-    if (sent) this.suspects.add(sent.connection);
-    this.findings.push([problem, ...about, `evidence: ${printable(evidence)}`].join('\n  '));
+  add(problem: string, sent?: SentRequest, evidence = ''): void {
+    const about = sent ? [`request: ${printable(sent.bytes)}`] : [];
+    this.#findings.push([problem, ...about, `evidence: ${printable(evidence)}`].join('\n  '));
   }
 
   /** Judges a call that has reached the upstream, and responds to it. */
   call(call: Call): UpstreamResponse {
-    const said = responseTo(call, (marker) => this.#sentWith(marker)?.request.response);
+    const said = responseTo(call, (marker) => this.#sentWith(marker)?.response);
     if (call.headers.get('authorization') === `Bearer ${CONTROL_TOKEN}`) return said;
     const [marker, ...others] = markersIn([call.target, ...call.headers.values(), call.body].join('\n'));
     const owner = marker === undefined ? undefined : this.#sentWith(marker);
@@ -76,25 +64,23 @@ export class Batch {
       problemWithCall(call) ??
       (marker !== undefined && !owner ? 'the call belongs to no request in flight' : undefined) ??
       (others.length ? `the call mixes requests: ${[marker, ...others].join(', ')}` : undefined) ??
-      (owner && !owner.request.mayPass ? 'a request without an allowed Origin caused a call' : undefined) ??
-      (this.#isForbidden && !owner ? 'a call, although no request has an allowed Origin' : undefined);
+      (owner && !owner.mayPass ? 'a request without an allowed Origin caused a call' : undefined);
     const lines = [...call.headers].map(([name, value]) => `${name}: ${value}`);
     const written = [`${call.method} ${call.target}`, ...lines, '', call.body].join('\n');
     if (problem !== undefined) this.add(problem, owner, written);
     return said;
   }
 
-  #sentWith(marker: string): Sent | undefined {
-    return this.sent.get(marker) ?? this.#before.get(marker);
+  #sentWith(marker: string): SentRequest | undefined {
+    return this.#sent.get(marker) ?? this.#before.get(marker);
   }
 
-  async #sendAll(requests: readonly FuzzRequest[], index: number): Promise<void> {
+  async #sendAll(requests: readonly FuzzRequest[]): Promise<void> {
     const port = Number(new URL(this.#gatewayUrl).port);
     let connection: RawConnection | undefined;
     for (const each of requests) {
       const request = marked(each, markerOf(sentSoFar++));
-      const sent: Sent = { request, connection: index };
-      this.sent.set(request.marker, sent);
+      this.#sent.set(request.marker, request);
       const used = connection;
       connection ??= new RawConnection(port);
       let done = await exchange(connection, request);
@@ -105,7 +91,7 @@ export class Batch {
       }
       const problem = problemWithExchange(request, done, this.#upstreamHost);
       const received = done.responses.map(({ bytes }) => bytes).join('') + done.rest;
-      if (problem !== undefined) this.add(problem, sent, received);
+      if (problem !== undefined) this.add(problem, request, received);
       if (isReusable(connection, request, done)) continue;
       connection.reset();
       connection = undefined;
