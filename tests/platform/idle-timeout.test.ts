@@ -6,17 +6,13 @@ import net from 'node:net';
 const IDLE_SECONDS = 2;
 const LOCAL = { port: 0, hostname: '127.0.0.1' };
 const BLOCK = new Uint8Array(64 * 1024);
+const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
 /** An upstream with this body, and a relay that sets the timeout of a request as the gateway does. */
-function startRelayed(
-  pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>,
-) {
-  const cancelled = Promise.withResolvers<void>();
-  const upstream = Bun.serve({
-    ...LOCAL,
-    idleTimeout: 0,
-    fetch: () => new Response(new ReadableStream({ pull, cancel: () => cancelled.resolve() })),
-  });
+function startRelay(pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>) {
+  const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
+  const body = () => new Response(new ReadableStream({ pull, cancel: () => cancel() }));
+  const upstream = Bun.serve({ ...LOCAL, idleTimeout: 0, fetch: body });
   const relay = Bun.serve({
     ...LOCAL,
     idleTimeout: IDLE_SECONDS,
@@ -27,51 +23,38 @@ function startRelayed(
       return new Response(body);
     },
   });
-  return {
-    port: relay.port ?? 0,
-    cancelled: cancelled.promise,
-    async [Symbol.asyncDispose]() {
-      await Promise.all([relay.stop(true), upstream.stop(true)]);
-    },
-  };
+  const stop = () => Promise.all([relay.stop(true), upstream.stop(true)]).then(() => {});
+  return { port: relay.port ?? 0, cancelled, [Symbol.asyncDispose]: stop };
 }
 
-function connect(port: number, head: string, onData: (socket: net.Socket) => void = () => {}) {
-  const closed = Promise.withResolvers<void>();
+function connect(port: number, head = REQUEST, onData: (socket: net.Socket) => void = () => {}) {
   const socket = net.connect(port, '127.0.0.1', () => socket.write(head));
   socket.on('data', () => onData(socket)).on('error', () => {});
-  socket.on('close', () => closed.resolve());
-  return { socket, closed: closed.promise };
+  return { socket, closed: new Promise((resolve) => socket.on('close', resolve)) };
 }
 
-const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
-
 it('cuts off a silent body and a reader that has stopped, but not a slow one', async () => {
-  await using silent = startRelayed(async (controller) => {
+  await using silent = startRelay(async (controller) => {
     controller.enqueue(BLOCK);
     await new Promise(() => {});
   });
-  await using endless = startRelayed((controller) => controller.enqueue(BLOCK));
-  let isOpen = true;
-  const slow = connect(endless.port, GET, (socket) => {
+  await using endless = startRelay((controller) => controller.enqueue(BLOCK));
+  const slow = connect(endless.port, REQUEST, (socket) => {
     socket.pause();
     setTimeout(() => socket.resume(), 300);
   });
-  void slow.closed.then(() => {
-    isOpen = false;
-  });
-  const stopped = connect(endless.port, GET, (socket) => socket.pause());
+  const stopped = connect(endless.port, REQUEST, (socket) => socket.pause());
   // A paused socket does not notice that it was closed; the server does.
-  await Promise.all([connect(silent.port, GET).closed, endless.cancelled]);
-  expect(isOpen).toBe(true);
+  await Promise.all([connect(silent.port).closed, endless.cancelled]);
+  expect(slow.socket.closed).toBe(false);
   slow.socket.destroy();
   stopped.socket.destroy();
 });
 
 it('cuts off a head that drips', async () => {
-  await using server = startRelayed(() => {});
-  const dripping = connect(server.port, GET.slice(0, -2));
-  const drip = setInterval(() => dripping.socket.write('x'), 100);
-  await dripping.closed;
+  await using server = startRelay(() => {});
+  const { socket, closed } = connect(server.port, REQUEST.slice(0, -2));
+  const drip = setInterval(() => socket.write('x'), 100);
+  await closed;
   clearInterval(drip);
 });

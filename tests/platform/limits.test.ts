@@ -3,171 +3,145 @@
  * test, its row in src/README.md, and what the gateway does instead.
  */
 
-import { describe, expect, it } from 'bun:test';
+import { afterAll, expect, it } from 'bun:test';
 import type net from 'node:net';
 import { RawConnection, rawRequest } from '../support/raw-http.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { ACCESS_ONLY, ORIGIN, startWorld, type World } from '../support/world.ts';
+import { ACCESS_ONLY, ORIGIN, startWorld } from '../support/world.ts';
 
 const HEAD = `Host: x\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}\r\n`;
 const CLOSE = 'Connection: close\r\n';
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
-const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const KEPT = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const OK = KEPT.replace('\r\n', `\r\n${CLOSE}`);
 /** Larger than what the gateway reads first, so that it is streamed. */
 const LONG = 'a'.repeat(64 * 1024);
+const LONG_HEAD = `HTTP/1.1 200 OK\r\n${CLOSE}Content-Length: ${LONG.length}\r\n\r\n`;
+const TRAILERS = `HTTP/1.1 200 OK\r\n${CLOSE}Trailer: X-Sum\r\n${CHUNKED}\r\n10000\r\n${LONG}\r\n0\r\nX-Sum: 7\r\n\r\n`;
+
+let respond: (socket: net.Socket) => void;
+/** The method and path of each request. */
+const seen: string[] = [];
+const upstream = await startRawUpstream((socket, request) => {
+  seen.push(request.split(' HTTP', 1).join());
+  socket.on('data', (data) => seen.push(data.toString().split(' HTTP', 1).join()));
+  respond(socket);
+});
+const world = startWorld({ UPSTREAM_URL: upstream.url });
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
 
 function call(path: string, lines = CLOSE, method = 'GET', version = 'HTTP/1.1'): string {
   return `${method} /api/upstream/v1/${path} ${version}\r\n${HEAD}${lines}\r\n`;
 }
 
-/** A gateway before an upstream that is called with the socket of each connection. */
-async function startBefore(respond: (socket: net.Socket, request: string) => void) {
-  const upstream = await startRawUpstream(respond);
-  const world = startWorld({ UPSTREAM_URL: upstream.url });
-  const dispose = async () => {
-    await world[Symbol.asyncDispose]();
-    await upstream[Symbol.asyncDispose]();
+/** Sends the bytes to the gateway, and responds at the upstream. */
+function send(bytes: string, response: string) {
+  respond = (socket) => socket.end(response);
+  return rawRequest(world.port, bytes);
+}
+
+/** Sends the bytes to the gateway, and returns both connections once the call has reached the upstream. */
+async function open(bytes: string) {
+  const { promise, resolve } = Promise.withResolvers<net.Socket>();
+  respond = resolve;
+  const client = new RawConnection(world.port);
+  await client.send(bytes);
+  return { client, called: promise };
+}
+
+it.each([
+  ['two lengths', 400, call('x', 'Content-Length: 1\r\nContent-Length: 2\r\n')],
+  ['a head of more than 16 KiB', 431, call('x', `X: ${'a'.repeat(20_000)}\r\n`)],
+  ['another version of HTTP', 505, call('x', CLOSE, 'GET', 'HTTP/1.2')],
+  ['trailers', 400, `${call('x', CLOSE + CHUNKED, 'POST')}2\r\nhi\r\n0\r\nX-Sum: 7\r\n\r\n`],
+  ['the method GETT', 0, call('x', CLOSE, 'GETT')],
+  ['the method get', 0, call('x', CLOSE, 'get')],
+])('Bun itself refuses %s with a bare %i, or without a response', async (_, expected, bytes) => {
+  const { status, headers, body } = await send(bytes, OK);
+  const names = expected ? ['connection'] : [];
+  expect({ status, body, names: [...headers.keys()] }).toEqual({ status: expected, body: '', names });
+});
+
+it('an interim response of the upstream does not reach the client', async () => {
+  const early = 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n';
+  const { status, headers, body } = await send(call('x'), early + OK);
+  expect([status, headers.get('link'), body]).toEqual([200, null, 'ok']);
+});
+
+it('100 is sent for an Expect header before the gateway has judged the request', async () => {
+  const bytes = `${call('x', `${CLOSE}Expect: 100-continue\r\nContent-Length: 2\r\n`, 'POST')}hi`;
+  const { status, body } = await send(bytes.replace(ORIGIN, 'http://evil.test'), OK);
+  expect([status, body.slice(0, 13)]).toEqual([100, 'HTTP/1.1 403 ']);
+});
+
+it.each([['its trailers', TRAILERS] as const, ['its length', LONG_HEAD + LONG] as const])(
+  'a streamed response loses %s',
+  async (_, response) => {
+    const { status, headers, body } = await send(call('x'), response);
+    const framing = ['transfer-encoding', 'trailer', 'content-length'].map((name) => headers.get(name));
+    expect([status, ...framing]).toEqual([200, 'chunked', null, null]);
+    expect(body).toEndWith('a\r\n0\r\n\r\n');
+  },
+);
+
+it('a streamed response sends its head only with the first byte of its body', async () => {
+  const { client, called } = await open(call('x'));
+  const socket = await called;
+  socket.write(LONG_HEAD);
+  for (let round = 0; round < 3; round++) await world.request('/api/health');
+  expect(client.received).not.toContain('\r\n\r\n');
+  socket.write(LONG);
+  await client.closed;
+  expect(client.received).toStartWith('HTTP/1.1 200 ');
+});
+
+it('a connection with a pipeline ends without a response, unless each is ready at once', async () => {
+  const waiting = await open(call('a', '') + call('b'));
+  await waiting.client.closed;
+  expect(waiting.client.received).toBe('');
+  expect(seen).not.toContain('GET /v1/b');
+  const health = (lines: string) => `GET /api/health HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
+  const ready = await open(health('') + health(CLOSE));
+  await ready.client.closed;
+  expect(ready.client.received.match(/HTTP\/1\.1 200 /g)).toHaveLength(2);
+});
+
+it('a client that has closed its half counts as gone: it gets no response, and its call is aborted', async () => {
+  const { client, called } = await open(call('x'));
+  const socket = await called;
+  const dropped = new Promise((done) => socket.on('close', done));
+  client.hangUp();
+  await dropped;
+  await client.closed;
+  expect(client.received).toBe('');
+});
+
+it.each(['GET', 'PUT', 'DELETE'])('a kept connection that is reset gets a %s once more', async (method) => {
+  const path = `/v1/kept-for-${method}`;
+  const request = (verb: string) =>
+    world.request(`/api/upstream${path}`, { method: verb, cookie: ACCESS_ONLY });
+  respond = (socket) => {
+    socket.write(KEPT);
+    socket.on('data', () => socket.resetAndDestroy());
+    respond = (other) => other.end(OK);
   };
-  return { upstream, world, [Symbol.asyncDispose]: dispose };
-}
-
-async function open({ port }: World, bytes: string): Promise<RawConnection> {
-  const connection = new RawConnection(port);
-  await connection.send(bytes);
-  return connection;
-}
-
-describe('Bun itself refuses', () => {
-  it.each([
-    ['two lengths', 400, call('x', 'Content-Length: 1\r\nContent-Length: 2\r\n')],
-    ['a head of more than 16 KiB', 431, call('x', `X: ${'a'.repeat(20_000)}\r\n`)],
-    ['another version of HTTP', 505, call('x', CLOSE, 'GET', 'HTTP/1.2')],
-    ['trailers', 400, `${call('x', CLOSE + CHUNKED, 'POST')}2\r\nhi\r\n0\r\nX-Sum: 7\r\n\r\n`],
-    ['the method GETT', 0, call('x', CLOSE, 'GETT')],
-    ['the method get', 0, call('x', CLOSE, 'get')],
-  ])('%s with a bare %i, or without a response', async (_, expected, bytes) => {
-    await using world = startWorld();
-    world.upstream.on('POST /v1/x', () => new Response('ok'));
-    const { status, headers, body } = await rawRequest(world.port, bytes);
-    expect({ status, body, names: [...headers.keys()] }).toEqual({
-      status: expected,
-      body: '',
-      names: expected ? ['connection'] : [],
-    });
-  });
-});
-
-describe('an interim response', () => {
-  it('of the upstream does not reach the client', async () => {
-    const early = 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n';
-    await using started = await startBefore((socket) => socket.end(early + OK));
-    const { status, headers, body } = await rawRequest(started.world.port, call('x'));
-    expect([status, headers.get('link'), body]).toEqual([200, null, 'ok']);
-  });
-
-  it.each([
-    ['before the gateway has judged the request', ORIGIN.replace('studio', 'evil'), 403],
-    ['although Expect is not forwarded', ORIGIN, 200],
-  ])('is sent for an Expect header %s', async (_, origin, status) => {
-    await using world = startWorld();
-    world.upstream.on('POST /v1/x', ({ headers, body }) => new Response(headers.get('expect') ?? body));
-    const bytes = call('x', `${CLOSE}Expect: 100-continue\r\nContent-Length: 2\r\n`, 'POST');
-    const response = await rawRequest(world.port, `${bytes.replace(ORIGIN, origin)}hi`);
-    expect(response.status).toBe(100);
-    expect(response.body).toStartWith(`HTTP/1.1 ${status} `);
-    expect(response.body.endsWith('hi')).toBe(status === 200);
-  });
-});
-
-describe('a streamed response', () => {
-  it('has no trailers, and its length is dropped', async () => {
-    const lines = `HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\n${CHUNKED}\r\n10000\r\n${LONG}\r\n0\r\nX-Sum: 7\r\n\r\n`;
-    await using trailing = await startBefore((socket) => socket.end(lines));
-    await using declared = await startBefore((socket) =>
-      socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${LONG.length}\r\n\r\n${LONG}`),
-    );
-    for (const { world } of [trailing, declared]) {
-      const { status, headers, body } = await rawRequest(world.port, call('x'));
-      expect(status).toBe(200);
-      expect(headers.get('transfer-encoding')).toBe('chunked');
-      expect([headers.get('trailer'), headers.get('content-length')]).toEqual([null, null]);
-      expect(body).toEndWith('a\r\n0\r\n\r\n');
-    }
-  });
-
-  it('sends its head only with the first byte of its body', async () => {
-    const { promise: called, resolve } = Promise.withResolvers<net.Socket>();
-    await using started = await startBefore((socket) => {
-      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${LONG.length}\r\n\r\n`);
-      resolve(socket);
-    });
-    const client = await open(started.world, call('x'));
-    const socket = await called;
-    for (let round = 0; round < 3; round++) await started.world.request('/api/health');
-    expect(client.received).not.toContain('\r\n\r\n');
-    socket.write(LONG);
-    await client.closed;
-    expect(client.received).toStartWith('HTTP/1.1 200 ');
-  });
-});
-
-describe('a connection', () => {
-  it('with a pipeline ends without a response, unless each is ready at once', async () => {
-    await using world = startWorld();
-    world.upstream.on('GET /v1/a', () => new Response('ok')).on('GET /v1/b', () => new Response('ok'));
-    const waiting = await open(world, call('a', '') + call('b'));
-    await waiting.closed;
-    expect(waiting.received).toBe('');
-    expect(world.upstream.calls).not.toContain('GET /v1/b');
-    const health = (lines: string) => `GET /api/health HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
-    const ready = await open(world, health('') + health(CLOSE));
-    await ready.closed;
-    expect(ready.received.match(/HTTP\/1\.1 200 /g)).toHaveLength(2);
-  });
-
-  it('whose client has closed its half counts as gone: it gets no response, and the call is aborted', async () => {
-    const { promise: called, resolve } = Promise.withResolvers<net.Socket>();
-    await using started = await startBefore(resolve);
-    const client = await open(started.world, call('x'));
-    const socket = await called;
-    const dropped = new Promise((done) => socket.on('close', done));
-    client.hangUp();
-    await dropped;
-    await client.closed;
-    expect(client.received).toBe('');
-  });
-
-  it.each(['GET', 'HEAD', 'PUT', 'DELETE'])(
-    'that was kept and is reset gets a %s once more',
-    async (method) => {
-      const methods: string[] = [];
-      const note = (request: string) => methods.push(request.split(' ', 1).join());
-      await using started = await startBefore((socket, request) => {
-        note(request);
-        socket.write(request.startsWith('HEAD') ? OK.slice(0, -2) : OK);
-        socket.on('data', (data) => {
-          note(data.toString());
-          socket.resetAndDestroy();
-        });
-      });
-      const send = (verb: string) =>
-        started.world.request('/api/upstream/v1/x', { method: verb, cookie: ACCESS_ONLY });
-      await (await send('GET')).text();
-      expect((await send(method)).status).toBe(200);
-      expect(methods).toEqual(['GET', method, method]);
-      expect(started.upstream.connections).toBe(2);
-    },
+  await (await request('GET')).text();
+  expect((await request(method)).status).toBe(200);
+  expect(seen.filter((each) => each.endsWith(path))).toEqual(
+    ['GET', method, method].map((verb) => `${verb} ${path}`),
   );
 });
 
-it('a response to HEAD has no Date', async () => {
-  await using world = startWorld();
-  const dates = ['GET', 'HEAD'].map(async (method) => {
-    const { headers } = await rawRequest(
-      world.port,
-      `${method} /api/health HTTP/1.1\r\nHost: x\r\n${CLOSE}\r\n`,
-    );
-    return headers.has('date');
-  });
-  expect(await Promise.all(dates)).toEqual([true, false]);
+it.each([
+  ['GET', true],
+  ['HEAD', false],
+])('a response to %s has a Date: %p', async (method, hasDate) => {
+  const { headers } = await rawRequest(
+    world.port,
+    `${method} /api/health HTTP/1.1\r\nHost: x\r\n${CLOSE}\r\n`,
+  );
+  expect(headers.has('date')).toBe(hasDate);
 });
