@@ -1,18 +1,22 @@
 /** Sends batches of requests, and judges all responses and all calls that they cause. */
 
-import { RawConnection } from '../../support/raw-http.ts';
+import { parseResponses, RawConnection } from '../../support/raw-http.ts';
 import { ORIGIN } from '../../support/world.ts';
-import { markerOf, markersIn } from './choices.ts';
-import { exchange, isReusable, marked, type SentRequest } from './exchange.ts';
+import { markerOf, markersIn, PLACEHOLDER } from './choices.ts';
 import type { FuzzRequest } from './grammar.ts';
 import { problemWithCall } from './judge-call.ts';
-import { problemWithExchange } from './judge-response.ts';
+import { type Exchange, problemWithExchange, type SentRequest } from './judge-response.ts';
 import type { Call } from './recording-upstream.ts';
 import { responseTo, type UpstreamResponse } from './responses.ts';
 
 /** The token of the control, a session check that has to succeed after each batch. */
 const CONTROL_TOKEN = 'acc.control.ok';
-let sentSoFar = 0;
+/** A complete request must get its response within this. */
+const RESPONSE_MS = 20_000;
+/** Nobody knows whether the gateway waits for the rest of an incomplete one. */
+const SILENCE_MS = 60;
+/** For a second response, to what may have become two requests. */
+const AFTERMATH_MS = 3;
 
 export class Batches {
   readonly #gatewayUrl: string;
@@ -21,6 +25,7 @@ export class Batches {
   #sent = new Map<string, SentRequest>();
   #before = this.#sent;
   #findings: string[] = [];
+  #sentSoFar = 0;
 
   constructor(gatewayUrl: string, upstreamHost: string) {
     this.#gatewayUrl = gatewayUrl;
@@ -79,8 +84,9 @@ export class Batches {
     const port = Number(new URL(this.#gatewayUrl).port);
     let connection: RawConnection | undefined;
     for (const each of requests) {
-      const request = marked(each, markerOf(sentSoFar++));
-      this.#sent.set(request.marker, request);
+      const marker = markerOf(this.#sentSoFar++);
+      const request = { ...each, marker, bytes: each.bytes.replaceAll(PLACEHOLDER, marker) };
+      this.#sent.set(marker, request);
       const used = connection;
       connection ??= new RawConnection(port);
       let done = await exchange(connection, request);
@@ -92,12 +98,28 @@ export class Batches {
       const problem = problemWithExchange(request, done, this.#upstreamHost);
       const received = done.responses.map(({ bytes }) => bytes).join('') + done.rest;
       if (problem !== undefined) this.add(problem, request, received);
-      if (isReusable(connection, request, done)) continue;
+      const headers = new Map(done.responses[0]?.headers);
+      // A response of Bun's own has no other header than `Connection`, and ends the connection.
+      const isKept = headers.size > 1 && !/close/i.test(headers.get('connection') ?? '');
+      if (request.isFramed && !connection.isClosed && done.rest === '' && isKept) continue;
       connection.reset();
       connection = undefined;
     }
     connection?.reset();
   }
+}
+
+async function exchange(connection: RawConnection, { bytes, isFramed }: SentRequest): Promise<Exchange> {
+  connection.received = '';
+  await connection.send(bytes);
+  const parse = () => parseResponses(connection.received, bytes.startsWith('HEAD '));
+  const deadline = performance.now() + (isFramed ? RESPONSE_MS : SILENCE_MS);
+  while (!connection.isClosed && !parse().responses.length && performance.now() < deadline)
+    await connection.changed(deadline - performance.now());
+  if (!isFramed && !connection.isClosed) await Bun.sleep(AFTERMATH_MS);
+  const parsed = parse();
+  const end = parsed.responses.length ? 'responded' : connection.isClosed ? 'closed' : 'silent';
+  return { ...parsed, end };
 }
 
 /** The bytes in a form that can be pasted into a test: a JSON string, one character per byte. */

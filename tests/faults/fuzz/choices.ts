@@ -5,12 +5,12 @@ import fc, { type Arbitrary } from 'fast-check';
 /** Stands for the marker in what is generated: a request gets a new marker each time it is sent. */
 export const PLACEHOLDER = 'mTHE0REQUEST0m';
 
-/** As long as the placeholder, so that lengths and cuts stay right. */
+/** As long as the placeholder, so that lengths stay right. */
 export function markerOf(index: number): string {
   return `m${String(index).padStart(12, '0')}m`;
 }
 
-/** Each marker once. They trace a call or a response to its request. A mutated placeholder is none. */
+/** Each marker once. They trace a call or a response to its request. */
 export function markersIn(text: string): string[] {
   return [...new Set(text.match(/m\d{12}m/g))];
 }
@@ -29,18 +29,13 @@ export function rarely<Item>(probability: number, odd: Arbitrary<Item>, usual: A
   return fc.oneof({ withCrossShrink: true }, ...choices);
 }
 
-/** Up to three items; each further one needs the same luck again. */
+/** Up to so many items; each further one needs the same luck again. */
 export function few<Item>(probability: number, item: Arbitrary<Item>, most = 3): Arbitrary<readonly Item[]> {
   const one = item.map((each): readonly Item[] => [each]);
-  const lists = Array.from({ length: most }, (_, index) => {
-    return rarely<readonly Item[]>(probability ** (index + 1), one, fc.constant([]));
-  });
+  const lists = Array.from({ length: most }, (_, index) =>
+    rarely<readonly Item[]>(probability ** (index + 1), one, fc.constant([])),
+  );
   return fc.tuple(...lists).map((each) => each.flat());
-}
-
-/** A list of one with this probability, else an empty list. */
-export function maybe<Item>(probability: number, item: Arbitrary<Item>): Arbitrary<readonly Item[]> {
-  return few(probability, item, 1);
 }
 
 /** The items of a text, separated by spaces or line ends. */

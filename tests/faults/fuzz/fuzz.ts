@@ -46,7 +46,7 @@ export async function fuzz(seed: number, requests: number, path = ''): Promise<s
   const details = await fc.check(property, { seed, path, numRuns, unbiased: true });
   if (!details.counterexample) return undefined;
   const sent = details.counterexample[0].map((connection) =>
-    connection.map(({ bytes, cuts }) => `  ${printable(bytes)}, cut at [${cuts}]`).join('\n'),
+    connection.map(({ bytes }) => `  ${printable(bytes)}`).join('\n'),
   );
   const again = `FUZZ_SEED=${seed} FUZZ_PATH=${details.counterexamplePath} bun run fuzz`;
   return [details.errorInstance, 'shrunk to these connections:', ...sent, again].join('\n');

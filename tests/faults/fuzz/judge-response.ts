@@ -5,8 +5,20 @@ import { Value } from '@sinclair/typebox/value';
 import type { HeaderLine, ParsedResponse } from '../../support/raw-http.ts';
 import { ORIGIN } from '../../support/world.ts';
 import { markersIn } from './choices.ts';
-import type { Exchange, SentRequest } from './exchange.ts';
+import type { FuzzRequest } from './grammar.ts';
 import { NEVER_PASSED, TOKEN_PREFIXES, UPSTREAM_BODY } from './responses.ts';
+
+/** With a marker in the place of the placeholder. */
+export interface SentRequest extends FuzzRequest {
+  readonly marker: string;
+}
+
+export interface Exchange {
+  readonly responses: readonly ParsedResponse[];
+  /** What followed the last complete response. */
+  readonly rest: string;
+  readonly end: 'responded' | 'closed' | 'silent';
+}
 
 const Envelope = Type.Object(
   { error: Type.Object({ message: Type.String({ minLength: 1 }) }, { additionalProperties: false }) },
@@ -22,8 +34,8 @@ export function problemWithExchange(
   { responses, rest, end }: Exchange,
   upstreamHost: string,
 ): string | undefined {
-  // A response is lost when the upstream dies within its own, or to a reset while more was being sent.
-  const mayBeLost = request.bytes.includes('.dies') || (end === 'closed' && request.cuts.length > 0);
+  // A response is lost when the upstream dies within its own.
+  const mayBeLost = request.bytes.includes('.dies');
   if (request.isFramed && end !== 'responded' && !mayBeLost)
     return `a complete request got no response (${end})`;
   if (rest !== '' && !rest.startsWith('HTTP/1.1 ') && end === 'responded')

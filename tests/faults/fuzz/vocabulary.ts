@@ -20,17 +20,10 @@ export const ROUTES = items(`GET /api/auth/session | GET /api/music/models | POS
   POST /api/music/generate | GET /api/health`);
 export const ODD_TARGETS = [
   ...words('* / // ? /api /api/health/ /api/health? /api/health# /API/health /x/api/health //api/health'),
-  ...words('/api/auth/idp/ /api/auth/session? /api/auth//session /api/music/..;/auth/session'),
-  ...words('/api/auth/session%00 /__proto__ /api/upstream/v1/me?/api/health /a://b/api/health'),
-  ...words('/api/health?/api/auth/session api/health studio.test:443 /api/auth/session;x'),
-  // These resemble the one path without an origin rule, in case only a part of it is compared.
-  ...['', `${PROXY}/v1`, '/api/auth'].flatMap((path) =>
-    words('? ?x ?/x/y/z').flatMap((start) =>
-      words('/api/auth/session /api/music/models /api/upstream/v1/me').map(
-        (hidden) => `${path}/${PLACEHOLDER}/api/health${start}${hidden}`,
-      ),
-    ),
-  ),
+  ...words('/api/auth/idp/ /api/auth//session /api/music/..;/auth/session /api/auth/session%00 /__proto__'),
+  ...words('/a://b/api/health /api/health?/api/auth/session api/health studio.test:443 /api/auth/session;x'),
+  // This resembles the one path without an origin rule, in case only a part of it is compared.
+  ...['', `${PROXY}/v1`].map((path) => `${path}/${PLACEHOLDER}/api/health?/api/upstream/v1/me`),
 ];
 export const ODD_STARTS = words(
   'http://gateway.test https://evil.test HTTP://a@b file:///x ftp://x/api/health? ://',
@@ -44,14 +37,12 @@ export const PATHS = [
   ...words(`/v1/me/${PLACEHOLDER} /v1/music/public/${PLACEHOLDER} /v1/music/creations/${PLACEHOLDER}`),
   ...[...FORWARDED_PATHS, ...PUBLIC_PATHS, ...NEARLY_PUBLIC_PATHS].filter((_, index) => index % 4 === 0),
 ];
-/** Of the token endpoints, for a server that folds letters, drops whitespace, dots and empty segments, or decodes. */
-const SPELLINGS =
-  words(`/v1/AUTH /v1/Auth/idp /v1/%20auth /v1/auth%20/idp /v1/auth./refresh /v1//auth /v1/%61uth
-  /v1/auth;x/idp /v1/%f0%9d%90%9auth /v1/%c2%aauth/idp /v1/\xef\xbd\x81uth /v1/%E1%B5%83uth /v1/auth%e2%80%a4`);
 /** By the rule that each of them tests. */
 export const ODD_PATHS: readonly (readonly string[])[] = [
   ...Object.values(REFUSED_PATHS),
-  ...[SPELLINGS, SPELLINGS, SPELLINGS, SPELLINGS],
+  // The token endpoints, for a server that folds letters, drops whitespace, dots and empty segments, or decodes.
+  words(`/v1/AUTH /v1/Auth/idp /v1/%20auth /v1/auth%20/idp /v1/auth./refresh /v1//auth /v1/%61uth /v1/auth;x/idp
+    /v1/%f0%9d%90%9auth /v1/%c2%aauth/idp /v1/\xef\xbd\x81uth /v1/%E1%B5%83uth /v1/auth%e2%80%a4`),
 ];
 /** Appended to a path, so that what is odd also stands in the middle. */
 export const ENDS = [
@@ -80,7 +71,7 @@ const token = (kind: string) => (flavour: string) => `${kind}.${PLACEHOLDER}.${f
 export const ACCESS = words(
   'ok ok ok rich rich rich rich 401 401 404 409 503 204 304 long gzip odd reset dies',
 ).map(token('acc'));
-export const REFRESH = words('ok data no bad list crlf semi big late reset again').map(token('ref'));
+export const REFRESH = words('ok ok no list crlf semi big reset again').map(token('ref'));
 export const ODD_TOKENS = [
   ...words(
     '" = == a=b % %zz %00 %0d%0aSet-Cookie:%20x=y a%20b \x7f \xff\xfe \xc3\xa9 {"a":1} [1] null 1e999',
@@ -116,29 +107,31 @@ export const ODD_LINES = [
   ...[8000, 17_000, 70_000].map((length) => `X-Long: ${'x'.repeat(length)}`),
   ...[60, 300, 2000].map((count) => Array.from({ length: count }, (_, at) => `X-${at}: y`).join('\r\n')),
 ];
-const FORM_TYPE = 'application/x-www-form-urlencoded';
 export const ODD_TYPES = [
-  ...words(`text/plain ${FORM_TYPE} ${FORM_TYPE} application/jsonx ; \xff __proto__ APPLICATION/JSON`),
-  ...[
-    '',
-    'multipart/form-data; boundary=b',
-    'application/json, text/plain',
-    'application/json; charset=utf-16',
-  ],
+  ...words('text/plain application/x-www-form-urlencoded application/jsonx ; \xff APPLICATION/JSON'),
+  ...['', 'multipart/form-data; boundary=b', 'application/json; charset=utf-16'],
 ];
 /** By the end of its code the recording identity provider and upstream know how to respond. */
-export const SIGN_INS = words('ok ok ok no bad list crlf semi big data reset refused 503').map(
+export const SIGN_INS = words('ok ok ok no bad list crlf semi big reset refused').map(
   (end) => `{"code":"${token('code')(end)}","code_verifier":"${'v'.repeat(43)}"}`,
 );
 export const GENERATIONS = words(
   '30000 30000 30000 3000 600000 2999 600001 30000.0 3e400 -0 "30000" 30000.5',
 ).map((length) => `{"model":"sandbox-music-1","prompt":"Rain ${PLACEHOLDER}","music_length_ms":${length}}`);
-/** JSON, forms, and what is neither: unit/request-fields has them with their statuses. */
+/** unit/request-fields has them with their statuses. */
 export const ODD_BODIES = [
-  ...words(
-    `null [] "x" 0 true { {"a" {"a":1,} NaN {}{} \x00 \xef\xbb\xbf{} \xff\xfe{\x00}\x00 \xc0\xaf {"code":1}`,
-  ),
-  ...words('{"__proto__":[]} & %zz=%zz __proto__[is_public]=true code=a&code=b \xff=\xff {"code":"\\ud800"}'),
-  ...['', '['.repeat(20_000), '{"a":'.repeat(500), `[${'0,'.repeat(20_000)}0]`, 'f=1&'.repeat(1001)],
-  ...['--b\r\nContent-Disposition: form-data; name="code"\r\n\r\nx\r\n--b--', 'p'.repeat(2 * 1024 ** 2 + 1)],
+  ...words('null [] "x" {"a" {}{} \x00 \xef\xbb\xbf{} \xff\xfe{\x00}\x00 {"__proto__":[]} code=a&code=b'),
+  ...[
+    '',
+    '['.repeat(20_000),
+    `[${'0,'.repeat(20_000)}0]`,
+    'f=1&'.repeat(1001),
+    'p'.repeat(2 * 1024 ** 2 + 1),
+  ],
 ];
+/** What request smuggling relies on, in the place of the right length. */
+export const ODD_LENGTHS =
+  items(`Content-Length: -1 | Content-Length: +1 | Content-Length: 0x1 | Content-Length:
+  Content-Length: 99999999999999999999 | Content-Length: 4294967296 | Content-Length: 007 | Content-Length: 1 1
+  Transfer-Encoding: identity | Transfer-Encoding: chunked, chunked | Transfer-Encoding: gzip, chunked
+  Transfer-Encoding: \x0bchunked | Transfer-Encoding:\r\n chunked | Content-Length: 5\r\nTransfer-Encoding: chunked`);
