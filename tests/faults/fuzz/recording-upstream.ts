@@ -49,15 +49,10 @@ export async function startRecordingUpstream(listener: Listener) {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
-  const dropConnections = () => {
-    for (const socket of sockets) socket.destroy();
-  };
   return {
     host: `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`,
-    /** Closes the connections that the gateway keeps open. */
-    dropConnections,
     async [Symbol.asyncDispose]() {
-      dropConnections();
+      for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   };

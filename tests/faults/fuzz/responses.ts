@@ -72,9 +72,9 @@ export function responseTo(
   if (path === '/v1/auth/idp' || path === '/v1/auth/refresh') return tokenPair(marker, flavour);
   const authorization = call.headers.get('authorization');
   // Without a token only the path says which response is wanted.
-  const named = /m\d{12}m/.exec(path)?.[0] ?? '';
-  const [, owner = '', wanted = 'ok'] =
-    authorization === undefined ? ['', named, 'rich'] : (TOKEN.exec(authorization) ?? []);
+  const [, owner = '', wanted = 'rich'] = (authorization === undefined
+    ? /(m\d{12}m)/.exec(path)
+    : TOKEN.exec(authorization)) ?? ['', '', 'ok'];
   return resource(call, owner, wanted, richOf(owner));
 }
 
