@@ -2,6 +2,7 @@ import { expect, it } from 'bun:test';
 import {
   EXPOSED_HEADERS,
   forwardedRequestHeaders,
+  generationHeaders,
   relayedHeaders,
   VARY,
 } from '../../src/gateway/http/forwarded-headers.ts';
@@ -42,6 +43,12 @@ it('headers that Connection names do not pass', () => {
   const passed = relayed({ ...response, connection: 'Close, ETAG, x-ratelimit-used , link' });
   // Nor does an address that the gateway does not serve.
   expect(Object.keys(passed)).toEqual(['expires', 'content-security-policy', 'vary']);
+  const audio = { 'x-generation-id': '1', 'content-type': 'audio/wav', 'x-music-creation-id': '2' };
+  expect(generationHeaders(new Headers({ ...audio, connection: 'X-Generation-Id, content-type' }))).toEqual({
+    'content-type': 'audio/mpeg',
+    'cache-control': 'no-store',
+    'x-music-creation-id': '2',
+  });
 });
 
 it.each([

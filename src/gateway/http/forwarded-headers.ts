@@ -24,6 +24,10 @@ const SANE_VIA = /^[\t\x20-\x7e]{1,1024}$/;
 const CONTROL_CHARACTER = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-Creation-Id'];
+/** The response headers that the audio of a generation has. */
+const AUDIO_HEADERS = names(
+  'content-type content-encoding content-disposition x-generation-id x-music-creation-id',
+);
 /** Matches `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and similar names. */
 const RATE_LIMIT = /^(x-)?ratelimit/;
 /** The headers that tell a client when it may send the next request, besides the rate limits. */
@@ -113,14 +117,13 @@ export function relayedHeaders(
 }
 
 export function generationHeaders(upstream: Headers): Record<string, string> {
-  const headers: Record<string, string> = {
-    'content-type': upstream.get('content-type') ?? 'audio/mpeg',
-    'cache-control': 'no-store',
-  };
-  for (const name of [...GENERATION_HEADERS, 'Content-Encoding']) {
+  const headers: Record<string, string> = { 'cache-control': 'no-store' };
+  for (const name of AUDIO_HEADERS) {
     const value = upstream.get(name);
     if (value !== null) headers[name] = value;
   }
+  dropNamed(upstream.get('connection'), headers);
+  headers['content-type'] ??= 'audio/mpeg';
   return headers;
 }
 

@@ -59,7 +59,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
  * `Proxy-Status` says that the call was made, unlike that of other refusals.
  */
 function notStreamed(headers: Headers): GatewayError {
-  const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('X-'));
+  const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('x-'));
   return new GatewayError(503, 'generationNotStreamed', {
     headers: { ...RETRY_LATER, ...proxyStatus('http_response_incomplete'), ...Object.fromEntries(ids) },
   });

@@ -39,7 +39,7 @@ const LINES =
   Access-Control-Allow-Origin: * | Set-Cookie: a=\x80b | Connection: X-Absent,, ETag | ETag: W/"a"
   Keep-Alive: ${NEVER_PASSED} | Proxy-Authenticate: ${NEVER_PASSED} | Proxy-Connection: ${NEVER_PASSED}
   TE: ${NEVER_PASSED} | Trailer: ${NEVER_PASSED} | Upgrade: ${NEVER_PASSED} | Set-Cookie: ${NEVER_PASSED}=1
-  Connection: Content-Language\r\nContent-Language: ${NEVER_PASSED} | Server: ${NEVER_PASSED}
+  Connection: X-Generation-Id\r\nX-Generation-Id: ${NEVER_PASSED} | Server: ${NEVER_PASSED}
   Via: 1.1 ${NEVER_PASSED} | Refresh: 5; url=http://${NEVER_PASSED} | Alt-Svc: ${NEVER_PASSED}=":443"
   Clear-Site-Data: "${NEVER_PASSED}" | X-Internal: ${NEVER_PASSED} | X-Content-Type-Options: ${NEVER_PASSED}
   Access-Control-Allow-Origin: http://${NEVER_PASSED} | Content-Security-Policy: ${NEVER_PASSED}`);
