@@ -46,7 +46,7 @@ async function whatCatches({ room, file, before, after }: Mutant): Promise<strin
   const changed = `\n${text}`.replace(`\n${before}\n`, () => (after === '' ? '\n' : `\n${after}\n`)).slice(1);
   if (changed === text) return 'no such line';
   await Bun.write(path, changed);
-  const near = ROOMS[room]?.tests ?? SUITE;
+  const near = ROOMS[room]?.[2].split(' ') ?? SUITE;
   const caughtBy =
     (await failure(near, [])) ?? (values.all ? await failure(SUITE, ['--parallel=2']) : undefined);
   await Bun.write(path, text);

@@ -1,21 +1,13 @@
 /** Finds links that lead nowhere, names of files that do not exist, and source files that the file map does not name. */
 
-import {
-  allDocuments,
-  anchorsIn,
-  type Document,
-  linksIn,
-  linkTarget,
-  projectFiles,
-  ROOT,
-  readDocument,
-  section,
-} from '../support/documents.ts';
+import { dirname, resolve } from 'node:path';
+import { type Document, projectFiles, ROOT, readDocument, section } from '../support/documents.ts';
 
 const MAX_LINES = 300;
 const NAMED_FILE = /`((?:src|tests|deploy)\/[\w./-]+)`/g;
 /** A test, as tables name it: without `tests/`, and mostly without its ending. */
 const NAMED_TEST = /`((?:unit|integration|faults|page|browser|deploy|load|platform)\/[\w./-]+)`/g;
+const CODE_BLOCK = /^```[\s\S]*?^```$/gm;
 
 const files = new Set(await projectFiles());
 
@@ -25,30 +17,44 @@ function exists(path: string): boolean {
 }
 
 export async function documentProblems(): Promise<string[]> {
-  const documents = await allDocuments();
-  const perDocument = await Promise.all(documents.map(problemsIn));
-  return [...perDocument.flat(), ...(await fileMapProblems()), ...(await sourceProblems())];
-}
-
-async function problemsIn(document: Document): Promise<string[]> {
-  const named = (pattern: RegExp) => Array.from(document.text.matchAll(pattern), ([, name = '']) => name);
-  const links = linksIn(document).filter((link) => !/^[a-z]+:/.test(link));
-  const isBroken = await Promise.all(links.map((link) => leadsNowhere(document, link)));
+  const documents = await Promise.all([...files].filter((path) => path.endsWith('.md')).map(readDocument));
   return [
-    ...links.filter((_, index) => isBroken[index]).map((link) => `a link to ${link}, which leads nowhere`),
-    ...named(NAMED_FILE)
-      .filter((path) => !exists(path))
-      .map((path) => `${path}, which does not exist`),
-    ...named(NAMED_TEST)
-      .filter((name) => !['', '.test.ts'].some((end) => exists(`tests/${name}${end}`) || exists(name + end)))
-      .map((name) => `the test ${name}, which does not exist`),
-  ].map((problem) => `${document.path} has ${problem}`);
+    ...documents.flatMap((document) => problemsIn(document, documents)),
+    ...(await fileMapProblems()),
+    ...(await sourceProblems()),
+  ];
 }
 
-async function leadsNowhere(document: Document, link: string): Promise<boolean> {
-  const { path, anchor } = linkTarget(document, link);
-  if (!exists(path)) return true;
-  return anchor !== '' && !anchorsIn(await readDocument(path)).includes(anchor);
+function problemsIn({ path, text }: Document, documents: readonly Document[]): string[] {
+  const all = (pattern: RegExp, searched = text) =>
+    Array.from(searched.matchAll(pattern), ([, name = '']) => name);
+  const leadsNowhere = (link: string) => {
+    const [file = '', anchor = ''] = link.split('#');
+    const target = file === '' ? path : resolve('/', dirname(path), file).slice(1);
+    const document = documents.find((each) => each.path === target);
+    return !exists(target) || (anchor !== '' && !(document && anchorsIn(document).includes(anchor)));
+  };
+  const links = all(/\]\(([^)\s]+)\)/g, text.replace(CODE_BLOCK, '').replace(/`[^`\n]+`/g, ''));
+  const isTest = (name: string) =>
+    ['', '.test.ts'].some((end) => exists(`tests/${name}${end}`) || exists(name + end));
+  return [
+    ...links
+      .filter((link) => !/^[a-z]+:/.test(link) && leadsNowhere(link))
+      .map((link) => `a link to ${link}`),
+    ...all(NAMED_FILE).filter((name) => !exists(name)),
+    ...all(NAMED_TEST).filter((name) => !isTest(name)),
+  ].map((problem) => `${path} has ${problem}, which does not exist`);
+}
+
+/** The anchors that GitHub gives to the headings. */
+function anchorsIn({ text }: Document): string[] {
+  const headings = text.replace(CODE_BLOCK, '').matchAll(/^#+ (.+)$/gm);
+  return Array.from(headings, ([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
 }
 
 async function fileMapProblems(): Promise<string[]> {
@@ -81,10 +87,10 @@ function pathsIn(map: string): string[] {
 
 async function sourceProblems(): Promise<string[]> {
   const sources = [...files].filter((path) => /^src\/.*\.ts$/.test(path));
-  const texts = await Promise.all(sources.map((path) => Bun.file(ROOT + path).text()));
-  return sources.flatMap((path, index) => {
-    const text = texts[index] ?? '';
+  const problems = sources.map(async (path) => {
+    const text = await Bun.file(ROOT + path).text();
     if (!text.startsWith('/**')) return `${path} does not begin with its job`;
     return text.split('\n').length > MAX_LINES ? `${path} has more than ${MAX_LINES} lines` : [];
   });
+  return (await Promise.all(problems)).flat();
 }
