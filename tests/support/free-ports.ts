@@ -19,11 +19,9 @@ export async function freePorts(count: number): Promise<number> {
     if (used + count >= RANGE) used = 0;
     const first = range + 1 + used;
     used += count;
-    const ports = Array.from({ length: count }, (_, index) => first + index);
-    const servers = await Promise.all(ports.map(listen));
-    const areFree = servers.every((server) => server !== undefined);
+    const servers = await Promise.all(Array.from({ length: count }, (_, index) => listen(first + index)));
     await Promise.all(servers.map((server) => server && new Promise((closed) => server.close(closed))));
-    if (areFree) return first;
+    if (!servers.includes(undefined)) return first;
   }
   throw new Error(`no ${count} free ports in a row`);
 }
@@ -33,18 +31,16 @@ async function ownRange(): Promise<number> {
   for (let index = 0; index < RANGES; index++) {
     const first = LOWEST + ((process.pid + index) % RANGES) * RANGE;
     const server = await listen(first);
-    if (!server) continue;
-    server.unref();
-    return first;
+    server?.unref();
+    if (server) return first;
   }
   throw new Error('no range of ports is free');
 }
 
 /** Undefined when the port is taken. */
 function listen(port: number): Promise<net.Server | undefined> {
-  const { promise, resolve } = Promise.withResolvers<net.Server | undefined>();
-  const server = net.createServer();
-  server.once('error', () => resolve(undefined));
-  server.listen({ port, host: '127.0.0.1', exclusive: true }, () => resolve(server));
-  return promise;
+  return new Promise((resolve) => {
+    const server = net.createServer().once('error', () => resolve(undefined));
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => resolve(server));
+  });
 }

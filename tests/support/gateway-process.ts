@@ -7,6 +7,16 @@ export type GatewayProcess = Awaited<ReturnType<typeof startGatewayProcess>>;
 
 const ROUTINE = /^\{"level":"info".*"msg":"request"\}$/;
 const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
+const DEFAULTS = {
+  BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',
+  NODE_ENV: 'production',
+  PORT: '0',
+  HOST: '127.0.0.1',
+  IDP_URL: 'http://127.0.0.1:1',
+  IDP_CLIENT_ID: 'studio',
+  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
+  ALLOWED_ORIGINS: ORIGIN,
+};
 
 /**
  * Starts what `bun run start` ends in, so that a signal reaches the gateway itself, and waits until it listens.
@@ -21,20 +31,8 @@ export async function startGatewayProcess(
 ) {
   const child = Bun.spawn([...prefix, process.execPath, 'src/index.ts'], {
     cwd: new URL('../..', import.meta.url).pathname,
-    env: {
-      BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',
-      NODE_ENV: 'production',
-      PORT: '0',
-      HOST: '127.0.0.1',
-      IDP_URL: 'http://127.0.0.1:1',
-      IDP_CLIENT_ID: 'studio',
-      IDP_REDIRECT_URI: `${ORIGIN}/callback`,
-      ALLOWED_ORIGINS: ORIGIN,
-      ...settings,
-    },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    env: { ...DEFAULTS, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   let errors = '';
   const errorsRead = (async () => {

@@ -8,36 +8,26 @@ import { program } from './requirements.ts';
 
 export const REDIS_SERVER = program('redis-server');
 
-export interface Redis extends AsyncDisposable {
-  readonly url: string;
-  readonly port: number;
-  /** Its working directory, which is removed with it. */
-  readonly folder: string;
-  /** Ends the server; its data is lost. */
-  stop(): Promise<void>;
-  /** @param options for this start, beside its usual ones */
-  start(...options: string[]): Promise<void>;
-  /** SIGSTOP and SIGCONT: it runs, and does not respond. */
-  stall(): void;
-  resume(): void;
-}
+export type Redis = Awaited<ReturnType<typeof startRedis>>;
 
 /** @param ownOptions for every start, such as `--tls-port` with a number */
-export async function startRedis(...ownOptions: string[]): Promise<Redis> {
+export async function startRedis(...ownOptions: string[]) {
   const port = await freePorts(1);
   const folder = await mkdtemp(`${tmpdir()}/redis-`);
-  let server: Bun.Subprocess<'ignore', 'pipe', 'inherit'> | undefined;
-  const redis: Redis = {
+  const usual = `--port ${port} --bind 127.0.0.1 --appendonly no --save`.split(' ');
+  const launch = (options: string[]) => {
+    const command = [REDIS_SERVER.name, ...usual, '', '--dir', folder, ...ownOptions, ...options];
+    return Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
+  };
+  let server: ReturnType<typeof launch> | undefined;
+  const redis = {
     url: `redis://127.0.0.1:${port}`,
     port,
+    /** Its working directory, which is removed with it. */
     folder,
-    async start(...options) {
-      const usual = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-      server = Bun.spawn([REDIS_SERVER.name, ...usual, '--dir', folder, ...ownOptions, ...options], {
-        stdin: 'ignore',
-        stdout: 'pipe',
-        stderr: 'inherit',
-      });
+    /** @param options for this start, beside its usual ones */
+    async start(...options: string[]) {
+      server = launch(options);
       let output = '';
       for await (const chunk of server.stdout) {
         output += Buffer.from(chunk).toString();
@@ -45,10 +35,12 @@ export async function startRedis(...ownOptions: string[]): Promise<Redis> {
       }
       throw new Error(`redis-server did not start:\n${output}`);
     },
+    /** Ends the server; its data is lost. */
     async stop() {
       server?.kill('SIGKILL');
       await server?.exited;
     },
+    /** SIGSTOP and SIGCONT: it runs, and does not respond. */
     stall: () => server?.kill('SIGSTOP'),
     resume: () => server?.kill('SIGCONT'),
     async [Symbol.asyncDispose]() {

@@ -23,17 +23,15 @@ export function machine(name: string, isMet: boolean): Requirement {
 export const LINUX = machine('Linux', process.platform === 'linux');
 export const ROOT = machine('the rights of root', process.getuid?.() === 0);
 
+const IN_CI = Bun.env['CI'] === 'true';
 const skipped: string[] = [];
 
 /** `describe`, for tests that have these requirements. */
 export function describeWith(requirements: readonly Requirement[], name: string, tests: () => void): void {
-  const missing = missingOf(requirements);
+  const missing = missingFor(requirements, name);
   if (!missing) describe(name, tests);
-  else if (Bun.env['CI'] === 'true') describe(name, () => it('has what it needs', () => fail(missing)));
-  else {
-    skipped.push(`${name} (${missing})`);
-    describe.skip(name, tests);
-  }
+  else if (IN_CI) describe(name, () => it('has what it needs', () => fail(missing)));
+  else describe.skip(name, tests);
 }
 
 /** `it`, for a test that has these requirements. */
@@ -43,13 +41,10 @@ export function itWith(
   test: () => Promise<void>,
   timeoutMs?: number,
 ): void {
-  const missing = missingOf(requirements);
+  const missing = missingFor(requirements, name);
   if (!missing) it(name, test, timeoutMs);
-  else if (Bun.env['CI'] === 'true') it(name, () => fail(missing));
-  else {
-    skipped.push(`${name} (${missing})`);
-    it.skip(name, test);
-  }
+  else if (IN_CI) it(name, () => fail(missing));
+  else it.skip(name, test);
 }
 
 /** Prints what this process has skipped, in one line. */
@@ -57,9 +52,11 @@ export function reportSkipped(): void {
   if (skipped.length > 0) console.log(`skipped, for what is missing here: ${skipped.join('; ')}`);
 }
 
-function missingOf(requirements: readonly Requirement[]): string {
+function missingFor(requirements: readonly Requirement[], test: string): string {
   const missing = requirements.filter(({ isMet }) => !isMet);
-  return missing.map(({ name }) => name).join(', ');
+  const names = missing.map(({ name }) => name).join(', ');
+  if (names && !IN_CI) skipped.push(`${test} (${names})`);
+  return names;
 }
 
 function fail(missing: string): never {

@@ -12,6 +12,7 @@ const TOKENS = Type.Object({
   refresh_token: Type.String(),
   expires_in: Type.Number(),
 });
+const Balance = Type.Object({ balance: Type.Number() });
 export type Tokens = Static<typeof TOKENS>;
 
 /** Both servers on free ports; generation is as fast as it can be unless a pace is given. */
@@ -22,16 +23,10 @@ export async function startTestSandbox(options: Partial<SandboxOptions> = {}): P
 
 /** Exchanges a code at the identity provider's token endpoint. */
 export async function exchangeCode(sandbox: Sandbox, code: string, codeVerifier: string): Promise<Response> {
-  return fetch(`${sandbox.identityProviderUrl}/oauth/token`, {
-    method: 'POST',
-    body: new URLSearchParams({
-      grant_type: 'authorization_code',
-      code,
-      code_verifier: codeVerifier,
-      client_id: SANDBOX_CLIENT.clientId,
-      redirect_uri: SANDBOX_CLIENT.redirectUri,
-    }),
-  });
+  const client = { client_id: SANDBOX_CLIENT.clientId, redirect_uri: SANDBOX_CLIENT.redirectUri };
+  const grant = { grant_type: 'authorization_code', code, code_verifier: codeVerifier };
+  const body = new URLSearchParams({ ...grant, ...client });
+  return fetch(`${sandbox.identityProviderUrl}/oauth/token`, { method: 'POST', body });
 }
 
 /** Goes through the login form, and from its code to a token pair of the upstream. */
@@ -48,10 +43,7 @@ export function readTokens(response: Response): Promise<Tokens> {
 }
 
 /** The JSON of a successful response, which may have further properties. */
-export async function readJson<Schema extends TSchema>(
-  response: Response,
-  schema: Schema,
-): Promise<Static<Schema>> {
+async function readJson<Schema extends TSchema>(response: Response, schema: Schema): Promise<Static<Schema>> {
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${await response.text()}`);
   const body: unknown = await response.json();
   if (!Value.Check(schema, body)) throw new Error(`${response.url}: unexpected ${JSON.stringify(body)}`);
@@ -81,27 +73,15 @@ export async function openAccount(sandbox: Sandbox, name: string) {
   return {
     request,
     read,
-    generate: (body: unknown, idempotencyKey?: string): Promise<Response> =>
-      request('/v1/music', {
-        method: 'POST',
-        headers: idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey },
-        body: JSON.stringify(body),
-      }),
-    credits: async (): Promise<number> => {
-      const body = Type.Object({ data: Type.Object({ balance: Type.Number() }) });
-      return (await readJson(await request('/v1/billing/balance'), body)).data.balance;
+    generate: (order: unknown, idempotencyKey?: string): Promise<Response> => {
+      const headers = idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey };
+      return request('/v1/music', { method: 'POST', headers, body: JSON.stringify(order) });
     },
+    credits: async () => Value.Parse(Balance, await read('/v1/billing/balance')).balance,
   };
 }
 
-export function postJson(
-  url: string,
-  body: unknown,
-  headers: Record<string, string> = {},
-): Promise<Response> {
-  return fetch(url, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
+export function postJson(url: string, body: unknown, own: Record<string, string> = {}): Promise<Response> {
+  const headers = { 'Content-Type': 'application/json', ...own };
+  return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
 }
