@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 import { type Attendance, Crowd, type Service } from './crowd.ts';
 import { memoryOf, openFilesOf, openSocketsOf } from './process-status.ts';
-import { type Figures, growth, percentile, type Report } from './report.ts';
+import { percentile, type Report } from './report.ts';
 import { startLimitedGateway } from './rig.ts';
 
 interface Run {
@@ -15,19 +15,14 @@ interface Run {
   readonly trackMs: number;
 }
 
-/** Something that happens every so many seconds. */
-interface Disturbance {
-  readonly everySeconds: number;
-  readonly happen: (crowd: Crowd) => Promise<unknown>;
-}
-
 interface Place {
   readonly service: Service;
   /** The ids of the instances that run at the moment. */
-  readonly processes: () => Promise<readonly number[]>;
-  readonly disturbances: readonly Disturbance[];
+  readonly processes: () => Promise<readonly (number | undefined)[]>;
+  /** What happens every so many seconds. */
+  readonly disturbances: readonly (readonly [seconds: number, happen: (crowd: Crowd) => Promise<unknown>])[];
   /** What an instance has logged that it should not have. */
-  readonly complaints: () => Promise<string[]>;
+  readonly complaints: () => Promise<readonly string[]>;
 }
 
 const INSTANCES = ['a', 'b'] as const;
@@ -55,7 +50,7 @@ export async function runOne(run: Run & { readonly memoryMb?: number }): Promise
   const report = await observe(run, {
     service: { base: new URL(gateway.url), sandbox },
     processes: async () => [gateway.pid],
-    disturbances: [expiry(sandbox, run.seconds / 3)],
+    disturbances: [[run.seconds / 3, expiryAt(sandbox)]],
     complaints: async () => gateway.errors().split('\n').filter(Boolean),
   });
   // Its connections to the upstream end, and all others have ended.
@@ -66,7 +61,7 @@ export async function runOne(run: Run & { readonly memoryMb?: number }): Promise
 }
 
 /** How often Redis and the upstream restart, and the instances are replaced. */
-export interface Intervals {
+interface Intervals {
   readonly redisSeconds: number;
   readonly upstreamSeconds: number;
   readonly upgradeSeconds: number;
@@ -85,15 +80,12 @@ export async function runTwo({ redisSeconds, upstreamSeconds, upgradeSeconds, ..
   };
   return await observe(run, {
     service: machine,
-    processes: async () => {
-      const pids = await Promise.all(INSTANCES.map((name) => machine.processId(name)));
-      return pids.filter((pid) => pid !== undefined);
-    },
+    processes: () => Promise.all(INSTANCES.map((name) => machine.processId(name))),
     disturbances: [
-      { everySeconds: redisSeconds, happen: () => machine.restartRedis(REDIS_AWAY_MS) },
-      { everySeconds: upstreamSeconds, happen: (crowd) => crowd.excuse(restartUpstream) },
-      { everySeconds: upgradeSeconds, happen: upgrade },
-      expiry(sandbox, Math.min(40, run.seconds / 6)),
+      [redisSeconds, () => machine.restartRedis(REDIS_AWAY_MS)],
+      [upstreamSeconds, (crowd) => crowd.excuse(restartUpstream)],
+      [upgradeSeconds, upgrade],
+      [Math.min(40, run.seconds / 6), expiryAt(sandbox)],
     ],
     complaints: async () => {
       const logs = await Promise.all(INSTANCES.map((name) => machine.log(name)));
@@ -102,19 +94,19 @@ export async function runTwo({ redisSeconds, upstreamSeconds, upgradeSeconds, ..
   });
 }
 
-function expiry({ upstream }: Service['sandbox'], everySeconds: number): Disturbance {
+function expiryAt({ upstream }: Service['sandbox']) {
   const expire = async () => {
     upstream.expireAccessTokens();
     await Bun.sleep(EXPIRY_MS);
   };
-  return { everySeconds, happen: (crowd) => crowd.excuse(expire) };
+  return (crowd: Crowd) => crowd.excuse(expire);
 }
 
 async function observe({ seconds, attendance, trackMs }: Run, place: Place): Promise<Report> {
-  const { service, disturbances } = place;
-  await using crowd = await Crowd.arrive(service, attendance, trackMs);
+  const crowd = await Crowd.arrive(place.service, attendance, trackMs);
   const { problems } = crowd;
-  const samples = new Map<string, number[]>();
+  const memory = new Map<number, number[]>();
+  const files = new Map<number, number[]>();
   const begunAt = performance.now();
   const endsAt = begunAt + seconds * 1000;
   /** Does the work at each multiple of the interval. An interval that passes meanwhile is left out. */
@@ -128,39 +120,37 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
   };
   const sample = async () => {
     for (const pid of await place.processes()) {
+      if (pid === undefined) continue;
       // A process may end meanwhile.
-      const { rssMb } = await memoryOf(pid).catch(() => ({ rssMb: Number.NaN }));
-      const files = await openFilesOf(pid).catch(() => Number.NaN);
-      for (const [what, value] of Object.entries({ MB: rssMb, files })) {
-        const name = `${what} ${pid}`;
-        if (!Number.isNaN(value)) samples.set(name, [...(samples.get(name) ?? []), value]);
-      }
+      const sampled = await Promise.all([memoryOf(pid), openFilesOf(pid)]).catch(() => undefined);
+      if (!sampled) continue;
+      memory.set(pid, [...(memory.get(pid) ?? []), sampled[0].rssMb]);
+      files.set(pid, [...(files.get(pid) ?? []), sampled[1]]);
     }
   };
-  const disturb = ({ everySeconds, happen }: Disturbance) => every(everySeconds * 1000, () => happen(crowd));
-  await Promise.all([every((seconds * 1000) / SAMPLES, sample), ...disturbances.map(disturb)]);
-  await crowd.leave();
+  await Promise.all([
+    every((seconds * 1000) / SAMPLES, sample),
+    ...place.disturbances.map(([interval, happen]) => every(interval * 1000, () => happen(crowd))),
+  ]);
+  await crowd[Symbol.asyncDispose]();
 
-  const { refreshes, refusedRefreshes, signIns, generations } = service.sandbox.upstream.counts();
+  const { refreshes, refusedRefreshes, signIns, generations } = place.service.sandbox.upstream.counts();
   if (refusedRefreshes) problems.add(`the upstream refused ${refusedRefreshes} refresh tokens`);
   if (generations > crowd.orders) problems.add(`${crowd.orders} orders became ${generations} creations`);
-  const complaints = await place.complaints();
-  if (complaints.length)
-    problems.add(`${complaints.length} lines in the log: ${complaints[0]?.slice(0, 300)}`);
-  const gained = (what: string) =>
-    Math.max(...[...samples].filter(([name]) => name.startsWith(what)).map(([, values]) => growth(values)));
-  const figures: Figures = {
-    'rounds by kind': list(crowd.served),
-    'excused while the upstream restarted': list(crowd.excused),
+  for (const complaint of await place.complaints()) problems.add(complaint.slice(0, 300));
+  const figures = {
+    'rounds by kind': [...crowd.served].flat().join(' '),
     'signed out': crowd.signedOut,
     'refreshes, sign-ins, creations upstream': `${refreshes}, ${signIns}, ${generations}`,
-    'most MB that an instance gained': gained('MB'),
-    'most files that an instance gained': gained('files'),
-    'p99 ms of session checks': percentile(crowd.checkMs, 0.99),
+    'most MB that an instance gained': Math.max(...memory.values().map(growth)),
+    'most files that an instance gained': Math.max(...files.values().map(growth)),
   };
   return { figures, problems: problems.list() };
 }
 
-function list(counts: ReadonlyMap<string, number>): string {
-  return [...counts].map(([name, count]) => `${name} ${count}`).join(', ') || 'none';
+/** How much a value of one process has grown, from the second quarter of its samples to the last. */
+function growth(values: readonly number[]): number {
+  const quarter = Math.floor(values.length / 4);
+  const [early, late] = [values.slice(quarter, 2 * quarter), values.slice(-quarter)];
+  return quarter > 0 ? Math.round(percentile(late, 0.5) - percentile(early, 0.5)) : 0;
 }

@@ -1,4 +1,4 @@
-/** What a load has measured and what was wrong, for a test and as text. */
+/** What a load has measured, and what was wrong. */
 
 export type Figures = Readonly<Record<string, number | string>>;
 
@@ -29,22 +29,9 @@ export class Problems {
   }
 }
 
-/** The value that the share of all values does not exceed, with two decimals; NaN when there are none. */
+/** The value that the share of all values does not exceed, with one decimal; NaN when there are none. */
 export function percentile(values: readonly number[], share: number): number {
-  const sorted = Float64Array.from(values).sort();
+  const sorted = values.toSorted((a, b) => a - b);
   const value = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-  return Math.round(value * 100) / 100;
-}
-
-/** How much a value of one process has grown, from the second quarter of its samples to the last. */
-export function growth(values: readonly number[]): number {
-  const quarter = Math.floor(values.length / 4);
-  const [early, late] = [values.slice(quarter, 2 * quarter), values.slice(-quarter)];
-  return quarter > 0 ? Math.round((percentile(late, 0.5) - percentile(early, 0.5)) * 10) / 10 : 0;
-}
-
-export function table({ figures, problems }: Report): string {
-  const width = Math.max(...Object.keys(figures).map((name) => name.length));
-  const rows = Object.entries(figures).map(([name, value]) => `  ${name.padEnd(width)}  ${value}`);
-  return [...rows, ...problems.map((problem) => `  WRONG: ${problem}`)].join('\n');
+  return Math.round(value * 10) / 10;
 }

@@ -4,7 +4,7 @@ import type net from 'node:net';
 import { tmpdir } from 'node:os';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { describeWith, program, type Requirement } from '../support/requirements.ts';
+import { describeWith, machine, program } from '../support/requirements.ts';
 import { ORIGIN, request, SIGNED_IN } from '../support/world.ts';
 
 /**
@@ -45,51 +45,50 @@ const WARM_UP = 30;
 
 const TRACE = ['strace', '-f', '-qq', '-e', 'signal=none', '-e', 'trace=sendto,sendmsg,writev'];
 const STRACE = program('strace');
-/** No program, but CI must have it all the same: a container without it would guard nothing. */
-const TRACING: Requirement = {
-  name: 'the permission to trace a process (ptrace)',
-  isMet: STRACE.isMet && Bun.spawnSync([...TRACE, '-o', '/dev/null', 'true']).success,
-};
+const TRACING = machine(
+  'the permission to trace a process (ptrace)',
+  STRACE.isMet && Bun.spawnSync([...TRACE, '-o', '/dev/null', 'true']).success,
+);
 
-/** 1.8 KB, as a catalogue of models. */
-const CATALOGUE = JSON.stringify({
-  data: Array.from({ length: 18 }, (_, at) => ({ id: `model-${at}`, name: 'x'.repeat(60) })),
-});
+/** Of each path; a track has only its first piece. */
 const PIECE = 'a'.repeat(16 * 1024);
+const RESPONSES: Readonly<Record<string, string>> = {
+  '/v1/range': responseOf('206 Partial Content', PIECE.repeat(3)),
+  '/v1/track': responseOf('200 OK', PIECE, TRACK_PIECES * PIECE.length),
+};
+/** 1.8 KB, as a catalogue of models. */
+const CATALOGUE = responseOf('200 OK', JSON.stringify({ data: 'x'.repeat(1800) }));
 
-/** Sends the next piece of a track when the last one has arrived, so that no piece is split or joined. */
+function responseOf(status: string, body: string, length = body.length): string {
+  const type = body.startsWith('{') ? 'application/json' : 'audio/wav';
+  return `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n${body}`;
+}
+
+/** The next piece of a track is sent when the last one has arrived, so that no piece is split or joined. */
 async function startUpstream() {
-  let sendPiece: () => unknown = () => {};
-  let unsent = 0;
-  const head = (status: string, type: string, length: number) =>
-    `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`;
-  const responseTo = (call: string) => {
-    if (call.startsWith('GET /v1/range'))
-      return head('206 Partial Content', 'audio/wav', 3 * PIECE.length) + PIECE.repeat(3);
-    if (call.startsWith('GET /v1/track'))
-      return head('200 OK', 'audio/wav', TRACK_PIECES * PIECE.length) + PIECE;
-    return head('200 OK', 'application/json', CATALOGUE.length) + CATALOGUE;
-  };
+  let sendPiece = () => {};
   const respond = (socket: net.Socket, call: string) => {
-    unsent = call.startsWith('GET /v1/track') ? TRACK_PIECES - 1 : 0;
-    sendPiece = () => socket.write(PIECE);
-    socket.write(responseTo(call));
+    const path = call.split(' ', 2)[1] ?? '';
+    let unsent = path === '/v1/track' ? TRACK_PIECES - 1 : 0;
+    sendPiece = () => void (unsent-- > 0 && socket.write(PIECE));
+    socket.write(RESPONSES[path] ?? CATALOGUE);
   };
   const upstream = await startRawUpstream((socket, call) => {
     respond(socket, call);
     socket.on('data', (data) => respond(socket, data.toString()));
   });
-  /** @param bytes of a track that have been received */
-  const onReceived = (bytes: number) => {
-    if (unsent === 0 || bytes < (TRACK_PIECES - unsent) * PIECE.length) return;
-    unsent--;
-    sendPiece();
+  const sendWhatIsRead = async ({ body }: Response) => {
+    let received = 0;
+    for await (const piece of body ?? []) {
+      received += piece.byteLength;
+      if (received % PIECE.length === 0) sendPiece();
+    }
   };
-  return { ...upstream, onReceived };
+  return { ...upstream, sendWhatIsRead };
 }
 
 async function startCountedGateway(upstreamUrl: string, sendsFile: string) {
-  let line = Promise.withResolvers<RegExpExecArray>();
+  let report = Promise.withResolvers<readonly string[]>();
   const settings = {
     UPSTREAM_URL: upstreamUrl,
     // Without garbage collection every object stays and can be counted, and without compilation none is optimized away
@@ -99,17 +98,16 @@ async function startCountedGateway(upstreamUrl: string, sendsFile: string) {
     BUN_OPTIONS: `--preload ${import.meta.dir}/heap-report.ts`,
   };
   const onLine = (written: string) => {
-    const report = /^heap: (\d+) objects, (\d+) bytes$/.exec(written);
-    if (report) line.resolve(report);
+    if (written.startsWith('heap: ')) report.resolve(written.split(' '));
   };
   // With -D the gateway keeps the pid of its process, and strace becomes a child of it.
   const gateway = await startGatewayProcess(settings, onLine, [...TRACE, '-D', '-o', sendsFile]);
   return {
     ...gateway,
     async counts(): Promise<Counts> {
-      line = Promise.withResolvers();
+      report = Promise.withResolvers();
       gateway.kill('SIGUSR2');
-      const [, objects, bytes] = await line.promise;
+      const [, objects, bytes] = await report.promise;
       const sends = (await readFile(sendsFile, 'utf8')).match(/^\d+ +send/gm)?.length ?? 0;
       return { objects: Number(objects), bytes: Number(bytes), sends };
     },
@@ -129,21 +127,15 @@ describeWith([STRACE, TRACING], 'what a request costs', () => {
   afterAll(() => stack.disposeAsync());
 
   it.each(ROWS)('is what is written down: %s', async (name, path, times, cost) => {
-    const isRefused = name === 'refused origin';
-    const call = async () => {
-      const origin = isRefused ? 'http://evil.test' : ORIGIN;
-      const response = await request(gateway.url + path, { cookie: SIGNED_IN, origin });
-      expect(response.ok).toBe(!isRefused);
-      let received = 0;
-      for await (const piece of response.body ?? []) {
-        received += piece.byteLength;
-        upstream.onReceived(received);
-      }
-    };
+    const origin = name === 'refused origin' ? 'http://evil.test' : ORIGIN;
     const send = async (requests: number) => {
       let left = requests;
       const lane = async () => {
-        while (left-- > 0) await call();
+        while (left-- > 0) {
+          const response = await request(gateway.url + path, { cookie: SIGNED_IN, origin });
+          expect(response.ok).toBe(origin === ORIGIN);
+          await upstream.sendWhatIsRead(response);
+        }
       };
       // Only one track at a time can be sent piece by piece.
       await Promise.all(Array.from({ length: name === 'track' ? 1 : LANES }, lane));

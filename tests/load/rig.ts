@@ -3,65 +3,44 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { eventually } from '../support/eventually.ts';
-import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
+import { startGatewayProcess } from '../support/gateway-process.ts';
 import { request } from '../support/world.ts';
 import { openMemoryCgroup } from './memory-cgroup.ts';
 import { cookieOf } from './raw-client.ts';
-import { sha256, tracksOf } from './upstream.ts';
 
-export interface RigOptions {
-  readonly trackBytes?: number | undefined;
+interface RigOptions {
+  readonly trackBytes?: number;
   /** The memory of the gateway's container; without a limit by default. */
-  readonly memoryMb?: number | undefined;
+  readonly memoryMb?: number;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export interface Rig extends AsyncDisposable {
-  readonly gateway: GatewayProcess;
-  readonly upstream: Upstream;
-  /** SHA-256 of each track. */
-  readonly checksums: readonly string[];
-}
-
-/** Where users send, and what they must trust. */
-export interface Way {
-  readonly url: string;
-  readonly certificate?: string;
-}
+export type Rig = Awaited<ReturnType<typeof startRig>>;
 
 const WARM_UP_CHECKS = 10;
-
-export async function startRig({ trackBytes = 0, memoryMb, settings = {} }: RigOptions): Promise<Rig> {
-  await using stack = new AsyncDisposableStack();
-  const upstream = stack.use(await startUpstream(trackBytes));
-  const addresses = { UPSTREAM_URL: upstream.url, IDP_URL: upstream.url, ...settings };
-  const gateway = stack.use(await startLimitedGateway(addresses, memoryMb));
-  await checkSessions({ url: gateway.url }, WARM_UP_CHECKS);
-  const running = stack.move();
-  const checksums = tracksOf(trackBytes).map((track) => sha256(track));
-  return { gateway, upstream, checksums, [Symbol.asyncDispose]: () => running.disposeAsync() };
-}
-
-type Upstream = Awaited<ReturnType<typeof startUpstream>>;
-
 const State = Type.Object({
   held: Type.Number(),
   refreshes: Type.Number(),
   signedOut: Type.Array(Type.String()),
 });
 
-async function startUpstream(trackBytes: number) {
-  const { line: url, ...program } = await startProgram('upstream.ts', String(trackBytes));
-  /** How many calls have had to wait, how many refreshes there were, and the refresh tokens that were signed out. */
+export async function startRig({ trackBytes = 0, memoryMb, settings }: RigOptions) {
+  await using stack = new AsyncDisposableStack();
+  const { line: url } = stack.use(await startProgram('upstream.ts', String(trackBytes)));
+  const addresses = { UPSTREAM_URL: url, IDP_URL: url, ...settings };
+  const gateway = stack.use(await startLimitedGateway(addresses, memoryMb));
+  await checkSessions(gateway.url, WARM_UP_CHECKS);
+  /** How many orders have had to wait, how many refreshes there were, and the refresh tokens that were signed out. */
   const state = async () => Value.Parse(State, await (await fetch(`${url}/state`)).json());
+  const running = stack.move();
   return {
-    ...program,
-    url,
+    gateway,
     state,
     holds: (count: number) =>
-      eventually(async () => (await state()).held >= count, `${count} waiting calls`, 120_000),
-    /** Responds to all calls that wait, now and later. */
+      eventually(async () => (await state()).held >= count, `${count} waiting orders`, 120_000),
+    /** Responds to all orders that wait, now and later. */
     release: () => fetch(`${url}/release`),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
 
@@ -95,21 +74,21 @@ export async function startLimitedGateway(settings: Record<string, string>, memo
   return { ...gateway, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
-/** @throws Error when a response is wrong */
-export async function checkSession({ url, certificate }: Way): Promise<void> {
-  const tls = certificate === undefined ? {} : { tls: { ca: certificate } };
-  const response = await request(`${url}/api/auth/session`, { ...cookieOf('ada'), ...tls });
+/** @throws Error when the response is wrong */
+export async function checkSession(url: string): Promise<void> {
+  const tls = { rejectUnauthorized: false };
+  const response = await request(`${url}/api/auth/session`, { ...cookieOf('ada'), tls });
   const text = await response.text();
   if (response.status !== 200 || text !== '{"token":"Bearer ada"}')
     throw new Error(`a session check: ${response.status} ${text.slice(0, 80)}`);
 }
 
 /** @returns how long each of so many checks took, in milliseconds */
-export async function checkSessions(way: Way, count: number): Promise<number[]> {
+export async function checkSessions(url: string, count: number): Promise<number[]> {
   const durations: number[] = [];
   for (let index = 0; index < count; index++) {
     const before = performance.now();
-    await checkSession(way);
+    await checkSession(url);
     durations.push(performance.now() - before);
   }
   return durations;

@@ -38,16 +38,10 @@ export class User {
 
   /** Goes through the login form; rejects unless that ends in a session whose cookies are Secure. */
   async signIn(): Promise<void> {
-    const grant = await signInThroughForm({
-      ...SANDBOX_CLIENT,
-      identityProviderUrl: this.#identityProviderUrl,
-      name: this.name,
-      jar: this.#jar,
-    });
-    const response = await this.#post('/api/auth/idp', {
-      code: grant.code,
-      code_verifier: grant.codeVerifier,
-    });
+    const form = { ...SANDBOX_CLIENT, name: this.name, jar: this.#jar };
+    const identityProviderUrl = this.#identityProviderUrl;
+    const { code, codeVerifier } = await signInThroughForm({ ...form, identityProviderUrl });
+    const response = await this.#post('/api/auth/idp', { code, code_verifier: codeVerifier });
     const cookies = response.headers.getSetCookie();
     if (cookies.length !== 2 || !cookies.every((cookie) => cookie.includes('; Secure')))
       throw new Error(`sign-in: ${response.status} with the cookies ${cookies}`);
@@ -71,10 +65,6 @@ export class User {
     return this.request(`/api/upstream/v1/music/creations/${creationId}/content`);
   }
 
-  signOut(): Promise<Response> {
-    return this.#post('/api/auth/logout', {});
-  }
-
   /** Whether the browser has a refresh cookie. */
   get isSignedIn(): boolean {
     return this.#jar.names(this.#base).includes('svc_music_refresh');
@@ -85,15 +75,10 @@ export class User {
   }
 
   request(path: string, init: RequestInit = {}): Promise<Response> {
-    const options: BunFetchRequestInit = {
-      ...init,
-      headers: { origin: ORIGIN, 'content-type': 'application/json' },
-      // On a reused connection Bun repeats a GET that had no response, which would hide the failure.
-      keepalive: false,
-      // The example makes its own certificate.
-      tls: { rejectUnauthorized: false },
-    };
-    return this.#jar.fetch(new URL(path, this.#base), options);
+    const headers = { origin: ORIGIN, 'content-type': 'application/json' };
+    // On a reused connection Bun repeats a GET that had no response, which would hide the failure.
+    const options: BunFetchRequestInit = { keepalive: false, tls: { rejectUnauthorized: false } };
+    return this.#jar.fetch(new URL(path, this.#base), { ...init, ...options, headers });
   }
 }
 

@@ -3,12 +3,10 @@
  * prints its address, and ends with its stdin.
  */
 
-import { createCipheriv } from 'node:crypto';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 
 export const TRACKS = 4;
-const BLOCK_BYTES = 1024 * 1024;
 /** How long it takes to sign a session out. */
 const LOGOUT_MS = 250;
 /** Longer than 150 orders need to arrive. */
@@ -18,50 +16,34 @@ const PIECE_MS = 25;
 const Order = Type.Object({ prompt: Type.String() });
 const SignOut = Type.Object({ refresh_token: Type.String() });
 
-/** The parts of a body that waits in the middle. */
-export function halvesFor(id: string): Buffer[] {
-  return ['first', 'second'].map((half) => Buffer.alloc(200_000, `${half} of ${id}; `));
-}
-
-/** What is sent of a generation that takes a second. */
+/** What is sent of a generation. */
 export function piecesFor(key: string): Buffer[] {
   return Array.from({ length: 40 }, (_, piece) => Buffer.alloc(10_000, `${key}, piece ${piece}; `));
 }
 
-export function sha256(...pieces: readonly Uint8Array[]): string {
-  const hash = new Bun.CryptoHasher('sha256');
-  for (const piece of pieces) hash.update(piece);
-  return hash.digest('hex');
-}
-
-/** Several different tracks, so that bytes that reach the wrong reader are noticed. */
-export function tracksOf(bytes: number): Buffer[] {
-  return Array.from({ length: TRACKS }, (_, index) => seeded(`track ${index}`, bytes));
+/** Several different tracks that never repeat, so that bytes that reach the wrong reader are noticed. */
+export function tracksOf(bytes: number): Uint8Array<ArrayBuffer>[] {
+  return Array.from({ length: TRACKS }, (_, index) => {
+    const words = new Uint32Array(bytes / 4);
+    for (let at = 0; at < words.length; at++) words[at] = at * TRACKS + index;
+    return new Uint8Array(words.buffer);
+  });
 }
 
 function serve(trackBytes: number) {
   const tracks = tracksOf(trackBytes).map((track) => new Blob([track]));
   const state = { held: 0, refreshes: 0, signedOut: [] as string[] };
   const released = Promise.withResolvers<void>();
-  const hold = () => {
-    state.held++;
-    return released.promise;
-  };
-  const track = (id = '0') => tracks[Number(id) % TRACKS];
-  const whole = () => new Response(track());
-  const inHalves = async function* (id: string) {
-    for (const half of halvesFor(id)) {
-      yield half;
-      await hold();
-    }
-  };
+  const whole = () => new Response(tracks[0]);
   const generate = async (request: Request): Promise<Response> => {
     const key = request.headers.get('idempotency-key') ?? '';
     const { prompt } = Value.Parse(Order, await request.json());
     if (prompt === 'never') return never();
     if (prompt === 'replayed') return Bun.sleep(REPLAY_MS).then(whole);
-    if (prompt === 'hold') await hold();
-    return new Response(slowly(key, prompt === 'paid' ? PIECE_MS : 0));
+    if (prompt === 'paid') return new Response(slowly(key));
+    state.held++;
+    await released.promise;
+    return new Response(Buffer.concat(piecesFor(key)));
   };
   return Bun.serve({
     port: 0,
@@ -88,9 +70,8 @@ function serve(trackBytes: number) {
         return new Response(null, { status: 204 });
       },
       '/v1/music': generate,
-      '/v1/music/creations/:id/content': ({ params }) => new Response(track(params.id)),
-      '/v1/music/ranged/:id/content': (request) => rangeOf(request, track(request.params.id)),
-      '/v1/music/held/:id/content': ({ params }) => new Response(inHalves(params.id)),
+      '/v1/music/creations/:id/content': ({ params }) => new Response(tracks[Number(params.id)]),
+      '/v1/music/ranged/:id/content': (request) => rangeOf(request, tracks[Number(request.params.id)]),
       '/v1/music/public/:id': whole,
       '/v1/music/public/:id/content': whole,
       '/v1/export': whole,
@@ -100,23 +81,13 @@ function serve(trackBytes: number) {
   });
 }
 
-/** Blocks of an AES key stream, which never repeat. */
-function seeded(seed: string, bytes: number): Buffer {
-  const key = new Bun.CryptoHasher('sha256').update(seed).digest();
-  const cipher = createCipheriv('aes-256-ctr', key, Buffer.alloc(16));
-  const blocks: Buffer[] = [];
-  for (let left = bytes; left > 0; left -= BLOCK_BYTES)
-    blocks.push(cipher.update(Buffer.alloc(Math.min(left, BLOCK_BYTES))));
-  return Buffer.concat(blocks);
-}
-
 function never(): Promise<Response> {
   return new Promise(() => {});
 }
 
-async function* slowly(key: string, pieceMs: number) {
+async function* slowly(key: string) {
   for (const piece of piecesFor(key)) {
-    if (pieceMs > 0) await Bun.sleep(pieceMs);
+    await Bun.sleep(PIECE_MS);
     yield piece;
   }
 }
