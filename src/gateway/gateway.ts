@@ -8,6 +8,7 @@ import { GatewayError, methodNotAllowed } from './http/errors.ts';
 import { Exchange, exchangeOf, requestPath } from './http/exchange.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
+import { OriginRule } from './http/origin-rule.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
 import { MemoryReplayStore } from './refresh/memory-store.ts';
 import { RedisConnection } from './refresh/redis-connection.ts';
@@ -39,7 +40,8 @@ export function createGateway({
   traces,
   admission = new Admission(settings),
 }: GatewayOptions) {
-  const { allowedOrigins, isTrustedProxy, production, redisUrl, serviceName, signOutRevokes } = settings;
+  const { forwardClientAddress, isTrustedProxy, production, redisUrl, serviceName, signOutRevokes } =
+    settings;
   const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
   const routes = (): readonly Route[] => gateway.routes;
   const telemetry = new Telemetry({ logger, metrics, traces, routes, quietRoute: HEALTH_PATH });
@@ -53,7 +55,7 @@ export function createGateway({
   const cookies = new SessionCookies(settings.cookies);
   const parts = { api, admission, cookies, refreshCoordinator, signOutRevokes };
   const session = createSessionPlugin(parts);
-  const isAllowed = ({ origin }: Exchange) => origin !== null && allowedOrigins.has(origin);
+  const originRule = new OriginRule(settings);
   const gateway = new Elysia({
     name: 'gateway',
     strictPath: true,
@@ -90,7 +92,7 @@ export function createGateway({
     // CORS comes before the origin rule, so that the 403 carries CORS headers and preflights get a response.
     .use(
       cors({
-        origin: (request) => isAllowed(exchangeOf(request)),
+        origin: (request) => originRule.names(exchangeOf(request)),
         // A string, because the plugin would join an array for every response.
         methods: PROXIED_METHODS.join(', '),
         allowedHeaders: REQUEST_HEADERS,
@@ -106,9 +108,9 @@ export function createGateway({
       if (request.url.startsWith('/')) throw new GatewayError(400, 'requestInvalid');
       const exchange = exchangeOf(request);
       // Returned, not thrown: a throw costs more, and any site can send such requests.
-      if (!isAllowed(exchange) && !openToAll.has(requestPath(request.url)))
-        return exchange.fail(new GatewayError(403, 'originNotAllowed'));
-      if (isTrustedProxy)
+      if (!originRule.allows(exchange) && !openToAll.has(requestPath(request.url)))
+        return exchange.fail(originRule.refusal(exchange));
+      if (forwardClientAddress)
         exchange.record.clientAddressHeaders = clientAddressHeaders(request, gateway.server, isTrustedProxy);
       return undefined;
     })

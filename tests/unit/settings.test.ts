@@ -84,7 +84,8 @@ const OPTIONAL: [name: string, path: string, fallback: unknown, taken: Taken][] 
   ['COOKIE_SAME_SITE', 'cookies.sameSite', 'lax', 'strict'],
   ['COOKIE_SECURE', 'cookies.secure', false, { true: true }],
   ['COOKIE_KEYS_ACCEPT_PLAIN', 'cookies.acceptPlain', false, { true: true }],
-  ['FORWARD_CLIENT_ADDRESS', 'isTrustedProxy', undefined, { true: expect.any(Function) }],
+  ['FORWARD_CLIENT_ADDRESS', 'forwardClientAddress', false, { true: true }],
+  ['SAME_ORIGIN', 'sameOrigin', false, { true: true }],
 ];
 
 const TOKEN_URL = ['IDP_TOKEN_URL', 'identityProvider.tokenUrl'] as const;
@@ -103,7 +104,7 @@ const TAKEN: [name: string, path: string, taken: Taken][] = [
   [...ORIGINS, { 'https://xn--caf-dma.test': new Set(['https://xn--caf-dma.test']) }],
 ];
 
-const FLAGS = 'COOKIE_KEYS_ACCEPT_PLAIN COOKIE_SECURE SIGN_OUT_REVOKES FORWARD_CLIENT_ADDRESS';
+const FLAGS = 'COOKIE_KEYS_ACCEPT_PLAIN COOKIE_SECURE SIGN_OUT_REVOKES FORWARD_CLIENT_ADDRESS SAME_ORIGIN';
 const BASES = 'UPSTREAM_URL IDP_URL OTEL_EXPORTER_OTLP_ENDPOINT';
 const URLS = `${BASES} IDP_TOKEN_URL`;
 const CREDENTIALS = ' must not contain credentials';
@@ -143,7 +144,7 @@ describe('parseSettings()', () => {
   it('reads the required settings, without the blanks around them', () => {
     const blanks = Object.entries(REQUIRED).map(([name, value]) => [name, `  ${value}\t`]);
     const read = settingsOf(Object.fromEntries(blanks));
-    expect(read).toEqual(settingsOf({}));
+    expect(read).toEqual({ ...settingsOf({}), isTrustedProxy: expect.any(Function) });
     expect(read).toMatchObject({ upstreamUrl: REQUIRED.UPSTREAM_URL, memoryLimitBytes: memoryLimitBytes() });
     const { issuer, tokenUrl, clientId, redirectUris } = read.identityProvider;
     expect([issuer, tokenUrl]).toEqual(['https://idp.test', 'https://idp.test/oauth/token']);
@@ -188,6 +189,14 @@ describe('parseSettings()', () => {
     )) {
       expect(problemsOf({ [name]: value })).toEqual([`${problem}"${value}"`]);
     }
+  });
+
+  it.each([
+    [{}, ['TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true']],
+    [{ FORWARD_CLIENT_ADDRESS: 'true' }, []],
+    [{ SAME_ORIGIN: 'true' }, []],
+  ])('warns of TRUSTED_PROXIES without effect: %j', (environment, warnings) => {
+    expect(warningsOf({ TRUSTED_PROXIES: '127.0.0.1', ...environment })).toEqual(warnings);
   });
 
   it('makes the cookies Secure in production, and refuses a COOKIE_PREFIX only where they are not Secure', () => {

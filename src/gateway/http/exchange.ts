@@ -1,5 +1,6 @@
 /** A request with the response to it: what handlers know of a request, and how they respond. */
 
+import type { Server } from 'bun';
 import type { Context } from 'elysia';
 import { RequestRecord } from '../record/request-record.ts';
 import type { Chunk } from './body-reader.ts';
@@ -41,7 +42,7 @@ export function exchangeOf(request: Request): Exchange {
 
 export class Exchange implements Connection {
   readonly request: Request;
-  readonly server: Connection['server'];
+  readonly server: Pick<Server<unknown>, 'requestIP' | 'timeout'> | null;
   readonly record: RequestRecord;
   /** @see RFC 6454 section 7 */
   readonly origin: string | null;
@@ -50,7 +51,7 @@ export class Exchange implements Connection {
   /** Resolves when the upstream's side of a body that is not in memory has ended; undefined for other bodies. */
   bodyEnd: Promise<void> | undefined;
 
-  constructor(request: Request, server: Connection['server']) {
+  constructor(request: Request, server: Exchange['server']) {
     this.request = request;
     this.server = server;
     this.record = new RequestRecord(request);

@@ -2,6 +2,8 @@
 
 const en = {
   originNotAllowed: 'Requests from this origin are not allowed.',
+  originMissing:
+    "The request has no Origin header. Send an allowed one, as in curl -H 'Origin: https://studio.example'; for a page on the gateway's own origin, set SAME_ORIGIN=true.",
   notFound: 'There is nothing at this address.',
   methodNotAllowed: 'This address does not support the request method.',
   notSignedIn: 'You are not signed in.',
@@ -49,6 +51,8 @@ export type MessageKey = keyof typeof en;
 
 const sw: Record<MessageKey, string> = {
   originNotAllowed: 'Maombi kutoka chanzo hiki hayaruhusiwi.',
+  originMissing:
+    "Ombi halina kichwa cha Origin. Tuma chanzo kinachoruhusiwa, kwa mfano curl -H 'Origin: https://studio.example'; kwa ukurasa ulio kwenye chanzo cha lango lenyewe, weka SAME_ORIGIN=true.",
   notFound: 'Hakuna kitu kwenye anwani hii.',
   methodNotAllowed: 'Anwani hii haikubali mbinu ya ombi hili.',
   notSignedIn: 'Hujaingia kwenye akaunti.',

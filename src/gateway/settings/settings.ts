@@ -55,6 +55,8 @@ function readSettings(read: EnvironmentReader) {
     upstreamUrl: normalized(read.checked('UPSTREAM_URL', baseAddressProblem)),
     identityProvider: readIdentityProviderSettings(read, allowedOrigins),
     allowedOrigins,
+    /** Whether a page on the gateway's own origin may use it, whose GETs have no `Origin`. */
+    sameOrigin: read.flag('SAME_ORIGIN'),
     serviceName: read.text('SERVICE_NAME', 'music-gateway'),
     /** Production mode: the cookies are Secure, and the OpenAPI document is not served. */
     production,
@@ -84,7 +86,9 @@ function readSettings(read: EnvironmentReader) {
     relaySliceBytes: read.integer('RELAY_SLICE_BYTES', 256 * 1024, 0, SLICE_BYTES_BOUND),
     /** The memory that the process may use. */
     memoryLimitBytes: memoryLimitBytes(),
-    /** Which proxies may name a client's address; undefined when the upstream does not get the addresses of clients. */
+    /** Whether the upstream gets the addresses of clients. */
+    forwardClientAddress: read.flag('FORWARD_CLIENT_ADDRESS'),
+    /** Which proxies may name a client's address and the host that it has asked for. */
     isTrustedProxy: readTrustedProxies(read),
     /** The port of the metrics; undefined disables them. */
     metricsPort: read.text('METRICS_PORT') ? read.integer('METRICS_PORT', 0, 0, 65535) : undefined,
@@ -107,6 +111,9 @@ function outcomeOf(settings: Settings, read: EnvironmentReader): SettingsOutcome
   const { problems, warnings } = read;
   if (settings.metricsPort && settings.metricsPort === settings.port) {
     problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is public`);
+  }
+  if (read.text('TRUSTED_PROXIES') && !settings.forwardClientAddress && !settings.sameOrigin) {
+    warnings.push('TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true');
   }
   const isHttps = [...settings.allowedOrigins].some((origin) => origin.startsWith('https:'));
   if (isHttps && !settings.cookies.secure) {

@@ -1,16 +1,13 @@
-/** Reads which proxies may name the address of a client, and writes addresses in their one canonical form. */
+/** Reads which proxies may name a client's address and host, and writes addresses in their one canonical form. */
 
 import type { EnvironmentReader } from './environment-reader.ts';
 
 /** Whether this is the address of a trusted proxy. It must have the form of {@link canonicalAddress}. */
 export type IsTrustedProxy = (address: string) => boolean;
 
-/** Undefined when the upstream does not get the addresses of clients. */
-export function readTrustedProxies(read: EnvironmentReader): IsTrustedProxy | undefined {
-  const isForwarded = read.flag('FORWARD_CLIENT_ADDRESS');
+export function readTrustedProxies(read: EnvironmentReader): IsTrustedProxy {
   const entries = read.list('TRUSTED_PROXIES');
-  if (!isForwarded && !entries.length) return undefined;
-  if (!isForwarded) read.warnings.push('TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true');
+  if (!entries.length) return () => false;
   const networks = new (loadNet().BlockList)();
   for (const entry of entries) {
     const network = parseNetwork(entry);
@@ -20,7 +17,7 @@ export function readTrustedProxies(read: EnvironmentReader): IsTrustedProxy | un
       read.problems.push(`TRUSTED_PROXIES: "${entry}" would trust every client`);
     } else networks.addSubnet(network.address, network.prefix, familyOf(network.address));
   }
-  return isForwarded ? (address) => networks.check(address, familyOf(address)) : undefined;
+  return (address) => networks.check(address, familyOf(address));
 }
 
 /**

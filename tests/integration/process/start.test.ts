@@ -19,7 +19,7 @@ describe('bun run start', () => {
 
   it('logs the warnings of check-config, and in one line where it listens and for which origins', async () => {
     const warnings = [
-      'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true',
+      'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true',
       'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked',
     ];
     // Nor a warning that Bun’s default allows only 256 calls: the script sets BUN_CONFIG_MAX_HTTP_REQUESTS.

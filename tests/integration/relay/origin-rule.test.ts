@@ -56,7 +56,8 @@ describe('the origin rule', () => {
       expect([headers.get('access-control-allow-origin'), headers.getSetCookie()]).toEqual([null, []]);
       expect([refused.status, world.upstream.calls]).toEqual([403, []]);
       const message = options.method !== 'HEAD' && (await envelopeMessage(refused, 403));
-      expect(message).toBeOneOf([false, messages.en.originNotAllowed]);
+      const key = origin === null ? 'originMissing' : 'originNotAllowed';
+      expect(message).toBeOneOf([false, messages.en[key]]);
     }
   });
 

@@ -1,0 +1,49 @@
+/** Decides whether the page that a request comes from may use the gateway. */
+
+import type { Settings } from '../settings/settings.ts';
+import { canonicalAddress } from '../settings/trusted-proxies.ts';
+import { GatewayError } from './errors.ts';
+import type { Exchange } from './exchange.ts';
+
+type OriginSettings = Pick<Settings, 'allowedOrigins' | 'isTrustedProxy' | 'production' | 'sameOrigin'>;
+
+export class OriginRule {
+  readonly #settings: OriginSettings;
+  /** Of the allowed origins; none unless the page may have the gateway's own origin. */
+  readonly #hosts: ReadonlySet<string | null>;
+
+  constructor(settings: OriginSettings) {
+    const { allowedOrigins, sameOrigin } = settings;
+    this.#settings = settings;
+    this.#hosts = new Set(sameOrigin ? [...allowedOrigins].map((origin) => new URL(origin).host) : []);
+  }
+
+  /** Whether the request names an allowed origin, which the response has to name as well. */
+  names({ origin }: Exchange): boolean {
+    return origin !== null && this.#settings.allowedOrigins.has(origin);
+  }
+
+  /**
+   * With a GET to the page's own origin a browser sends no `Origin`. It says in `Sec-Fetch-Site`, which no script can
+   * set, that this is its own origin, and `Host` says which one: a page whose domain leads here is on another host.
+   *
+   * @see W3C Fetch Metadata Request Headers, section 2.3
+   */
+  allows(exchange: Exchange): boolean {
+    const { origin, request } = exchange;
+    if (origin !== null || !this.#hosts.size) return this.names(exchange);
+    return request.headers.get('sec-fetch-site') === 'same-origin' && this.#hosts.has(this.#hostOf(exchange));
+  }
+
+  /** In production nobody is told how to write such a request. */
+  refusal({ origin }: Exchange): GatewayError {
+    const isExplained = origin === null && !this.#settings.production;
+    return new GatewayError(403, isExplained ? 'originMissing' : 'originNotAllowed');
+  }
+
+  #hostOf({ request, server }: Exchange): string | null {
+    const peer = canonicalAddress(server?.requestIP(request)?.address ?? '');
+    const isForwarded = peer !== undefined && this.#settings.isTrustedProxy(peer);
+    return (isForwarded && request.headers.get('x-forwarded-host')) || request.headers.get('host');
+  }
+}
