@@ -14,6 +14,7 @@ import { createPageSignIn, loadCodeFlow } from './page-sign-in.ts';
 import { generate } from './recovering-generation.ts';
 import { repeatWhileTemporary } from './repetition.ts';
 import type { IdentityProvider, SignInStorage } from './sign-in.ts';
+import type { SandboxData, UpstreamData } from './upstream-data.ts';
 
 /** Exists in a page, but not in a worker or on a server. */
 declare const sessionStorage: SignInStorage | undefined;
@@ -32,19 +33,20 @@ export interface GatewayClientOptions {
 }
 
 /** Whether there is a session, and the upstream's profile of its user, if it has one. */
-export type SessionCheck =
-  | { readonly authenticated: false }
-  | { readonly authenticated: true; readonly profile?: unknown };
+export type SessionCheck<Profile = SandboxData['profile']> =
+  | { readonly authenticated: false; readonly profile?: undefined }
+  | { readonly authenticated: true; readonly profile?: Profile };
 
 /**
- * The upstream's data are `unknown`, because only the upstream knows their shape. An object that wraps them in `data` is
- * removed, and an empty response is undefined. Every method that calls the gateway throws {@link GatewayRequestError}.
+ * The app says which forms the data of its upstream have: `createGatewayClient<MyData>(...)`. An object that wraps them in
+ * `data` is removed, and an empty response is undefined. Every method that calls the gateway throws
+ * {@link GatewayRequestError}.
  *
  * Signing in and generating need a secure context, such as `https:` or `localhost`.
  */
-export interface GatewayClient {
+export interface GatewayClient<Data extends UpstreamData = SandboxData> {
   /** Returns the identity provider's address for the user; verifier and state stay in the tab's storage. */
-  beginSignIn(provider: IdentityProvider): Promise<URL>;
+  beginSignIn(provider: IdentityProvider): Promise<string>;
   /**
    * Completes a sign-in when this address, by default the page's own, is a response of the identity provider. Removes
    * the response from the page's own address, and thereby from the history. After a failure, begin a new sign-in. Called
@@ -56,8 +58,8 @@ export interface GatewayClient {
    */
   completeSignIn(address?: string): Promise<boolean>;
   /** After a sign-in that is being completed. Never from a cache. A session that the upstream has ended counts as none. */
-  session(): Promise<SessionCheck>;
-  models(): Promise<unknown>;
+  session(): Promise<SessionCheck<Data['profile']>>;
+  models(): Promise<readonly Data['model'][]>;
   /**
    * Orders a track, and returns as soon as its audio begins. While no audio has arrived, a break repeats the order under
    * the same key; afterwards, the rest is read from the creation. The upstream has to honour the key, and to serve ranges.
@@ -67,14 +69,17 @@ export interface GatewayClient {
    * @throws the signal's reason, by default an `AbortError`, when aborted
    */
   generate(order: GenerationOrder, options?: GenerationOptions): Promise<Generation>;
-  creations(): Promise<unknown>;
-  creation(creationId: string): Promise<unknown>;
+  creations(): Promise<readonly Data['creation'][]>;
+  creation(creationId: string): Promise<Data['creation']>;
   /**
    * Waits until the audio of a creation can be read, and returns the creation. Asks again while the upstream responds
    * with 409, and after failures that may pass, for at most ten minutes.
    */
-  awaitCreation(creationId: string, options?: { readonly signal?: AbortSignal }): Promise<unknown>;
-  setVisibility(creationId: string, isPublic: boolean): Promise<unknown>;
+  awaitCreation(creationId: string, options?: { readonly signal?: AbortSignal }): Promise<Data['creation']>;
+  setVisibility(creationId: string, isPublic: boolean): Promise<Data['creation']>;
+  rename(creationId: string, title: string): Promise<Data['creation']>;
+  /** Not before its audio is complete. */
+  delete(creationId: string): Promise<void>;
   /** For an `audio` element with `crossorigin="use-credentials"`. */
   contentUrl(creationId: string): string;
   /** For an `audio` element with `crossorigin="anonymous"`; plays without a session. */
@@ -82,11 +87,13 @@ export interface GatewayClient {
   /** Requests any other path below the upstream's `/v1/`, in which ids must be encoded. The status is 2xx. */
   upstream(path: `/v1/${string}`, init?: RequestInit): Promise<Response>;
   /** Requests such a path with GET, and parses the JSON of its response. */
-  upstreamData(path: `/v1/${string}`): Promise<unknown>;
+  upstreamData<Result = unknown>(path: `/v1/${string}`): Promise<Result>;
   signOut(): Promise<void>;
 }
 
-export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
+export function createGatewayClient<Data extends UpstreamData = SandboxData>(
+  options: GatewayClientOptions,
+): GatewayClient<Data> {
   const connection: GatewayConnection = {
     baseUrl: options.baseUrl.replace(/\/+$/, ''),
     language: options.language ?? (() => undefined),
@@ -94,8 +101,14 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     // A browser's `fetch` refuses to be called as the method of another object.
     fetch: (url, init) => (options.fetch ?? fetch)(url, init),
   };
-  const upstreamData = (path: string, init?: RequestInit) =>
-    requestData(connection, `/api/upstream${path}`, init);
+  const upstreamData = <Result>(path: string, init?: RequestInit) =>
+    requestData<Result>(connection, `/api/upstream${path}`, init);
+  const change = async (creationId: string, fields: object) =>
+    upstreamData<Data['creation']>(creationPath(creationId), {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(fields),
+    });
   const playbackUrl = (path: string) => `${connection.baseUrl}/api/upstream${path}`;
   const signIn = createPageSignIn(connection, () => storageOf(options));
 
@@ -104,7 +117,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     completeSignIn: signIn.complete,
     async session() {
       await signIn.whenOver();
-      const check = await checkSession(connection);
+      const check = await checkSession<Data['profile']>(connection);
       // So that nobody waits for it after pressing the button. A failure shows then.
       if (!check.authenticated) loadCodeFlow().catch(() => {});
       return check;
@@ -120,12 +133,11 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
         await sendRequest(connection, content, { ...init, method: 'HEAD' });
         return upstreamData(creationPath(creationId), init);
       }, init),
-    setVisibility: async (creationId, isPublic) =>
-      upstreamData(creationPath(creationId), {
-        method: 'PATCH',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ is_public: isPublic }),
-      }),
+    setVisibility: (creationId, isPublic) => change(creationId, { is_public: isPublic }),
+    rename: (creationId, title) => change(creationId, { title }),
+    async delete(creationId) {
+      await sendRequest(connection, `/api/upstream${creationPath(creationId)}`, { method: 'DELETE' });
+    },
     contentUrl: (creationId) => playbackUrl(contentPath(creationId)),
     publicContentUrl: (creationId) => playbackUrl(publicContentPath(creationId)),
     upstream: (path, init) => sendRequest(connection, `/api/upstream${path}`, init),
@@ -136,9 +148,9 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   };
 }
 
-async function checkSession(connection: GatewayConnection): Promise<SessionCheck> {
+async function checkSession<Profile>(connection: GatewayConnection): Promise<SessionCheck<Profile>> {
   try {
-    const body = await requestData(connection, '/api/auth/session', { cache: 'no-store' });
+    const body = await requestData<Profile>(connection, '/api/auth/session', { cache: 'no-store' });
     if (isRecord(body) && body['authenticated'] === false) return { authenticated: false };
     return { authenticated: true, ...(!isBareState(body) && { profile: body }) };
   } catch (error) {

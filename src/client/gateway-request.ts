@@ -104,20 +104,20 @@ export async function sendRequest(
  *
  * @throws GatewayRequestError as {@link sendRequest} does, and when the response breaks off or is not JSON
  */
-export async function requestData(
+export async function requestData<Data>(
   connection: GatewayConnection,
   path: string,
   init: RequestInit = {},
-): Promise<unknown> {
+): Promise<Data> {
   const response = await sendRequest(connection, path, init);
   const retryIsSafe = isReading(init);
   const text = await response.text().catch((cause: unknown) => {
     throw networkError(cause, init.signal, retryIsSafe);
   });
-  if (text === '') return undefined;
   try {
-    const body: unknown = JSON.parse(text);
-    return isRecord(body) && 'data' in body ? body['data'] : body;
+    // It has the type that the app gives to the data of its upstream.
+    const body = text === '' ? undefined : JSON.parse(text);
+    return isRecord(body) && 'data' in body ? Object(body).data : body;
   } catch {
     // The parser's error would quote the response.
     const { status } = response;

@@ -13,3 +13,4 @@ export type { GenerationOrder } from './generation-order.ts';
 export { RecoveryError } from './recovery-error.ts';
 export { type IdentityProvider, SignInError, type SignInStorage } from './sign-in.ts';
 export { type UnfinishedGeneration, UnfinishedGenerations } from './unfinished-generations.ts';
+export type { SandboxData, UpstreamData } from './upstream-data.ts';

@@ -10,7 +10,7 @@ declare const history:
   | undefined;
 
 export interface PageSignIn {
-  begin(provider: IdentityProvider): Promise<URL>;
+  begin(provider: IdentityProvider): Promise<string>;
   /** Exchanges the code once for all calls at the same time. */
   complete(address?: string): Promise<boolean>;
   /** Resolves when no exchange is in flight, whatever its outcome. */
@@ -26,7 +26,8 @@ export function createPageSignIn(connection: GatewayConnection, storage: () => S
   return {
     async begin(provider) {
       const { beginSignIn } = await loadCodeFlow();
-      return beginSignIn(storage(), provider);
+      const { href } = await beginSignIn(storage(), provider);
+      return href;
     },
     async complete(address = typeof location === 'undefined' ? '' : location.href) {
       if (!inFlight) {

@@ -76,6 +76,8 @@ async function startGateway(sandbox: Sandbox, port: number, webApps: readonly We
     IDP_CLIENT_ID: DEMO_CLIENT_ID,
     IDP_REDIRECT_URI: webApps.map(({ redirectUri }) => redirectUri).join(','),
     ALLOWED_ORIGINS: webApps.map(({ origin }) => origin).join(','),
+    // For a page of one's own behind a development server that passes /api on.
+    SAME_ORIGIN: 'true',
     LOG_LEVEL: 'warn',
   });
   if (!outcome.ok) throw new Error(outcome.problems.join('; '));

@@ -1,5 +1,6 @@
 /** Serves the Studio, the demonstration web app, from its own origin, as a web app in production would be. */
 
+import { sharePreview } from './share-preview.ts';
 import type { StudioConfig } from './studio/config.ts';
 
 export interface StudioServerOptions {
@@ -32,18 +33,24 @@ export async function startStudio({ port, config }: StudioServerOptions): Promis
     hostname: 'localhost',
     development: false,
     reusePort: false,
-    fetch(request) {
-      const { pathname } = new URL(request.url);
+    async fetch(request) {
+      const address = new URL(request.url);
+      const { pathname } = address;
       const nonce = crypto.randomUUID();
       const headers = securityHeaders(config, nonce);
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         return new Response(null, { status: 405, headers: { ...headers, allow: 'GET, HEAD' } });
       }
-      const sendPage = (status: number) =>
-        new Response(page.replaceAll('<script ', `<script nonce="${nonce}" `), {
+      const sendPage = async (status: number) => {
+        const preview = await sharePreview(address, config.gatewayUrl);
+        const sent = page
+          .replaceAll('<script ', `<script nonce="${nonce}" `)
+          .replace('</head>', () => `${preview}</head>`);
+        return new Response(sent, {
           status,
           headers: { ...headers, 'content-type': 'text/html; charset=utf-8' },
         });
+      };
       if (PAGE_PATHS.includes(pathname)) return sendPage(200);
       if (pathname === '/config.json') return Response.json(config, { headers });
       const file = files.get(pathname);

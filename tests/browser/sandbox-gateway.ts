@@ -5,7 +5,10 @@ import { ORIGIN, startWorld } from '../support/world.ts';
 
 export type SandboxGateway = Awaited<ReturnType<typeof startSandboxGateway>>;
 
-export async function startSandboxGateway(origin = ORIGIN) {
+export async function startSandboxGateway(
+  origin = ORIGIN,
+  environment: Readonly<Record<string, string>> = {},
+) {
   const redirectUri = `${origin}/callback`;
   const sandbox = await startTestSandbox({ redirectUris: [redirectUri] });
   const world = startWorld({
@@ -14,6 +17,7 @@ export async function startSandboxGateway(origin = ORIGIN) {
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
     IDP_REDIRECT_URI: redirectUri,
     ALLOWED_ORIGINS: origin,
+    ...environment,
   });
   return {
     url: world.url,

@@ -43,7 +43,10 @@ export function readTokens(response: Response): Promise<Tokens> {
 }
 
 /** The JSON of a successful response, which may have further properties. */
-async function readJson<Schema extends TSchema>(response: Response, schema: Schema): Promise<Static<Schema>> {
+export async function readJson<Schema extends TSchema>(
+  response: Response,
+  schema: Schema,
+): Promise<Static<Schema>> {
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${await response.text()}`);
   const body: unknown = await response.json();
   if (!Value.Check(schema, body)) throw new Error(`${response.url}: unexpected ${JSON.stringify(body)}`);

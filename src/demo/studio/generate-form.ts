@@ -1,6 +1,8 @@
 /** The form that orders a track. It reuses the Idempotency-Key when a failed order is sent again unchanged. */
 
 import type { GenerationOrder } from '../../client/generation-order.ts';
+import type { Memory } from './browser-memory.ts';
+import { keepDraft } from './draft.ts';
 import type { TextKey } from './english.ts';
 import { createLengthField, createPromptField } from './order-fields.ts';
 import { connectSuggestions } from './order-suggestions.ts';
@@ -28,11 +30,15 @@ export interface GenerateFormOptions {
     idempotencyKey: string,
     onAccepted: () => void,
   ) => Promise<Outcome>;
+  /** Whether an order is to be sent although one of the same text is being sent again. */
+  readonly isMeant: (prompt: string) => Promise<boolean>;
+  /** Of this tab. */
+  readonly tab: Memory;
 }
 
 export function createGenerateForm(
   root: HTMLElement,
-  { text, onGenerate }: GenerateFormOptions,
+  { text, onGenerate, isMeant, tab }: GenerateFormOptions,
 ): GenerateForm {
   const form = part<HTMLFormElement>(root, 'form');
   const model = part<HTMLSelectElement>(root, 'model');
@@ -40,9 +46,10 @@ export function createGenerateForm(
   const prompt = createPromptField(root, text);
   const length = createLengthField(root, text);
   connectSuggestions(root, { prompt: part(root, 'prompt'), length: part(root, 'length') });
+  const instrumental = part<HTMLInputElement>(root, 'instrumental');
   const isChecked = (name: string) => part<HTMLInputElement>(root, name).checked;
   let balance: number | undefined;
-  let prices = new Map<string, number | undefined>();
+  let models = new Map<string, Model>();
   let failed: { readonly order: string; readonly key: string; readonly outcome: Outcome } | undefined;
   /** The orders that are not accepted yet: a double click would pay for a second track. Empty for another account. */
   let pending = new Set<string>();
@@ -69,15 +76,18 @@ export function createGenerateForm(
     const fingerprint = JSON.stringify(order);
     const own = pending;
     if (own.has(fingerprint) || order.model === '' || !areFieldsRight()) return;
-    const earlier = failed?.order === fingerprint ? failed : undefined;
-    const key = earlier?.key ?? crypto.randomUUID();
-    failed = undefined;
     own.add(fingerprint);
     showState();
     const settle = () => {
       own.delete(fingerprint);
       showState();
     };
+    // Another account may have signed in before the answer.
+    if (!(await isMeant(order.prompt)) || own !== pending) return settle();
+    const earlier = failed?.order === fingerprint ? failed : undefined;
+    const key = earlier?.key ?? crypto.randomUUID();
+    failed = undefined;
+    showState();
     const outcome = await onGenerate(order, key, settle);
     // A refusal says nothing about the first attempt.
     const isLost = own === pending && outcome !== 'done';
@@ -92,10 +102,14 @@ export function createGenerateForm(
     generate.setAttribute('aria-disabled', String(isPending || model.value === ''));
     text.write(part(root, 'attempt'), failed?.outcome === 'uncertain' ? 'sameAttempt' : undefined);
     showPrice();
+    const canBeInstrumental = models.get(model.value)?.canBeInstrumental !== false;
+    instrumental.disabled = !canBeInstrumental;
+    if (!canBeInstrumental) instrumental.checked = false;
+    text.write(part(root, 'not-instrumental'), canBeInstrumental ? undefined : 'notInstrumental');
   }
 
   function showPrice(): void {
-    const perSecond = prices.get(model.value);
+    const perSecond = models.get(model.value)?.creditsPerSecond;
     const isKnown = perSecond !== undefined && length.isRight();
     const credits = isKnown ? Math.ceil((perSecond * length.milliseconds()) / 1_000) : 0;
     const isAffordable = balance === undefined || credits <= balance;
@@ -115,23 +129,28 @@ export function createGenerateForm(
     if (event.detail > 1) event.preventDefault();
   });
   form.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.repeat) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
     const isTyped = event.target === part(root, 'prompt');
     if (event.key === 'Enter' && event.repeat && !isTyped) event.preventDefault();
   });
+  keepDraft(form, tab);
   showState();
 
   return {
-    showModels(models) {
+    showModels(known) {
       const chosen = model.value;
-      prices = new Map(models?.map(({ id, creditsPerSecond }) => [id, creditsPerSecond]));
-      const options = (models ?? []).map(({ id, name }) => option(id, name));
+      models = new Map(known?.map((each) => [each.id, each]));
+      const options = (known ?? []).map(({ id, name }) => option(id, name));
       if (options.length === 0) {
         const empty = option('', '');
-        text.write(empty, models ? 'noModels' : 'modelsLoading');
+        text.write(empty, known ? 'noModels' : 'modelsLoading');
         options.push(empty);
       }
       model.replaceChildren(...options);
-      if (prices.has(chosen)) model.value = chosen;
+      if (models.has(chosen)) model.value = chosen;
       showState();
     },
     showBalance(credits) {

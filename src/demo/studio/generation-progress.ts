@@ -15,15 +15,21 @@ export interface ProgressLine {
   update(progress: Progress): void;
   /** How much of the track has arrived, from 0 to 1. Undefined means that it is not known. */
   showShare(share: number | undefined): void;
+  /** Shows that the track waits for others to arrive. */
+  queue(): void;
+  /** Shows that the upstream has begun to make the track, which is paid for from now on. */
+  pay(): void;
   /** Shows that the track is made without arriving here. */
   await(): void;
-  end(outcome: 'complete' | 'cancelled' | 'broken'): void;
+  end(outcome: 'complete' | 'cancelled' | 'withdrawn' | 'broken'): void;
   remove(): void;
 }
 
-const TICK_MS = 100;
-
-export function createGenerationProgress(root: HTMLElement, { text }: { text: Text }): GenerationProgress {
+/** @param figures where the figures of the latest track are shown */
+export function createGenerationProgress(
+  root: HTMLElement,
+  { text, figures }: { readonly text: Text; readonly figures: ParentNode },
+): GenerationProgress {
   const status = part(root, 'status');
   const list = part(root, 'lines');
 
@@ -46,10 +52,6 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
     const element = fromTemplate(root.ownerDocument, 'generation-line');
     const said = part(element, 'said');
     const cancel = part(element, 'cancel');
-    const begunAt = performance.now();
-    const showElapsed = () =>
-      text.write(part(element, 'elapsed'), 'duration', { ms: performance.now() - begunAt });
-    const clock = setInterval(showElapsed, TICK_MS);
 
     /** Writes only when the text changes, because screen readers announce each write to the live region. */
     function say(key: TextKey): void {
@@ -70,9 +72,7 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
     text.fill(element);
     element.dataset['state'] = 'running';
     part(element, 'title').textContent = title;
-    text.write(part(element, 'received'), 'none');
-    text.write(part(element, 'first-byte'), 'none');
-    showElapsed();
+    for (const name of ['elapsed', 'received', 'first-byte']) text.write(part(figures, name), 'none');
     cancel.addEventListener('click', onCancel);
     removeOver();
     list.append(element);
@@ -80,26 +80,30 @@ export function createGenerationProgress(root: HTMLElement, { text }: { text: Te
     say('asking');
 
     return {
-      update({ state, bytes, firstByteMs }) {
+      update({ state, bytes, elapsedMs, firstByteMs }) {
         if (state === 'recovering') say(bytes > 0 ? 'recovering' : 'orderingAgain');
         if (firstByteMs === undefined) return;
         if (state === 'arriving') say('arriving');
-        text.write(part(element, 'received'), 'size', { bytes });
-        text.write(part(element, 'first-byte'), 'delay', { ms: firstByteMs });
+        text.write(part(figures, 'elapsed'), 'duration', { ms: elapsedMs });
+        text.write(part(figures, 'received'), 'size', { bytes });
+        text.write(part(figures, 'first-byte'), 'delay', { ms: firstByteMs });
       },
       showShare,
+      queue: () => say('queued'),
+      pay() {
+        text.write(cancel, 'stopListening');
+        text.write(part(element, 'paid'), 'paidFor');
+      },
       await: () => say('beingMade'),
       end(outcome) {
-        clearInterval(clock);
         if (root.ownerDocument.activeElement === cancel) element.focus();
         element.dataset['state'] = 'over';
         cancel.hidden = true;
+        text.write(part(element, 'paid'), undefined);
         showShare(undefined);
-        showElapsed();
         say(outcome);
       },
       remove() {
-        clearInterval(clock);
         element.remove();
         showState();
         announce(title, undefined);

@@ -32,13 +32,15 @@ export interface Reception {
   readonly line: ProgressLine;
   /** Called when the upstream has begun to make the track. Without an id, it cannot be opened here. */
   readonly onFound: (found: UnfinishedTrack | undefined) => void;
+  /** Called when an order is sent again, because nobody knows what has become of the one before. */
+  readonly onLost: () => void;
 }
 
 /** @throws what the client's `generate` does, and what its body fails with */
 export async function receiveArriving(
   { client, liveAudio, player, peaks }: GenerationParts,
   order: GenerationOrder,
-  { signal, line, onFound }: Reception,
+  { signal, line, onFound, onLost }: Reception,
   options: Pick<GenerationOptions, 'idempotencyKey' | 'unfinished' | 'beforeRepeat'>,
 ): Promise<void> {
   let arriving: ArrivingTrack | undefined;
@@ -47,12 +49,13 @@ export async function receiveArriving(
     signal,
     onProgress(progress) {
       line.update(progress);
+      if (progress.state === 'recovering') onLost();
       line.showShare(arriving?.share);
       if (arriving) player.showRecovery(arriving.track.id, progress.state === 'recovering');
     },
   });
   if (creationId !== null) {
-    const creation = { id: creationId, prompt: order.prompt, seconds: order.music_length_ms / 1_000 };
+    const creation = { id: creationId, title: order.prompt, seconds: order.music_length_ms / 1_000 };
     const track = ownTrack(client, creation);
     const draw = (peaks: Peaks) => {
       player.drawPeaks(creationId, peaks);

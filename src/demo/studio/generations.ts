@@ -14,6 +14,7 @@ import {
   type UnfinishedTrack,
 } from './generation.ts';
 import type { GenerationProgress, ProgressLine } from './generation-progress.ts';
+import { createPlaces } from './places.ts';
 import type { Player } from './player.ts';
 import type { Creation } from './records.ts';
 import { ownTrack } from './tracks.ts';
@@ -25,6 +26,8 @@ export interface Generations {
    * @param onBegun called when the upstream has begun to make it
    */
   order(order: GenerationOrder, idempotencyKey: string, onBegun: () => void): Promise<Outcome>;
+  /** Whether an order of the same text is being sent again, after it was lost: it may become a track all the same. */
+  isSentAgain(prompt: string): boolean;
   /** Opens a track in the player that is being made. False if it is complete. */
   open(creation: Creation): boolean;
   /** Goes on with what this tab has ordered for the account before a reload. */
@@ -47,6 +50,8 @@ export interface GenerationsParts extends GenerationParts {
   readonly onFailure: (error: unknown, doing: Doing) => void;
 }
 
+/** Two connections are left for the rest of the page. */
+const ARRIVING_AT_ONCE = 4;
 /** The reason of the signal of a generation whose account is not signed in any more. */
 const ACCOUNT_GONE = Symbol('account gone');
 
@@ -62,13 +67,17 @@ interface UnderWay extends Pick<Task, 'idempotencyKey'> {
   readonly account: string | undefined;
   readonly abort: AbortController;
   readonly line: ProgressLine;
+  readonly title: string;
   doing: Doing;
+  /** Whether its first attempt was lost. */
+  isLost: boolean;
   found?: UnfinishedTrack | undefined;
 }
 
 export function createGenerations(parts: GenerationsParts): Generations {
   const { client, player, progress, storage, onChange, onFailure } = parts;
   const underWay = new Set<UnderWay>();
+  const places = createPlaces(ARRIVING_AT_ONCE);
   const unfinishedOf = (account: string) => new UnfinishedGenerations(account, storage);
   const openInPlayer = (found: UnfinishedTrack) => {
     player.openArriving(found.track, () => found.listen());
@@ -82,17 +91,26 @@ export function createGenerations(parts: GenerationsParts): Generations {
   ): Promise<Outcome> {
     const abort = new AbortController();
     const line = progress.begin(title, () => abort.abort());
-    const own: UnderWay = { account: parts.account(), idempotencyKey, doing: 'ordering', abort, line };
+    const account = parts.account();
+    const own: UnderWay = { account, idempotencyKey, title, doing: 'ordering', isLost: false, abort, line };
     const onFound = (found: UnfinishedTrack | undefined) => {
       own.doing = doing;
       own.found = found;
+      line.pay();
       onBegun();
       if (found && !player.isListening) openInPlayer(found);
       onChange();
     };
     underWay.add(own);
     try {
-      await receive({ signal: abort.signal, line, onFound });
+      await receive({
+        signal: abort.signal,
+        line,
+        onFound,
+        onLost: () => {
+          own.isLost = true;
+        },
+      });
       line.end('complete');
       forget(own);
       return 'done';
@@ -107,7 +125,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
   function fail(own: UnderWay, error: unknown): Outcome {
     const { doing, line, abort } = own;
     if (abort.signal.aborted) {
-      if (abort.signal.reason !== ACCOUNT_GONE) line.end('cancelled');
+      if (abort.signal.reason !== ACCOUNT_GONE) line.end(doing === 'ordering' ? 'withdrawn' : 'cancelled');
       forget(own);
       return 'done';
     }
@@ -129,17 +147,19 @@ export function createGenerations(parts: GenerationsParts): Generations {
     return run(
       { title: order.prompt, doing: 'receiving', idempotencyKey },
       (reception) =>
-        receiveArriving(parts, order, reception, {
-          ...options,
-          // If somebody else is signed in, the page notices it now and aborts this generation.
-          beforeRepeat: async () => void (await parts.confirmAccount()),
-        }),
+        places.during(reception.signal, reception.line.queue, () =>
+          receiveArriving(parts, order, reception, {
+            ...options,
+            // If somebody else is signed in, the page notices it now and aborts this generation.
+            beforeRepeat: async () => void (await parts.confirmAccount()),
+          }),
+        ),
       onBegun,
     );
   }
 
-  function receiveMade(creation: Pick<Creation, 'id' | 'prompt' | 'seconds'>, idempotencyKey?: string) {
-    return run({ title: creation.prompt, doing: 'changing', idempotencyKey }, (reception) =>
+  function receiveMade(creation: Pick<Creation, 'id' | 'title' | 'seconds'>, idempotencyKey?: string) {
+    return run({ title: creation.title, doing: 'changing', idempotencyKey }, (reception) =>
       receiveWhole(parts, ownTrack(client, creation), reception),
     );
   }
@@ -155,6 +175,8 @@ export function createGenerations(parts: GenerationsParts): Generations {
       }
       return receiveOrdered(order, idempotencyKey, onBegun);
     },
+    isSentAgain: (prompt) =>
+      [...underWay].some(({ title, doing, isLost }) => title === prompt && doing === 'ordering' && isLost),
     open(creation) {
       if (player.has(creation.id)) return true;
       const known = [...underWay].find(({ found }) => found?.track.id === creation.id);
@@ -169,7 +191,11 @@ export function createGenerations(parts: GenerationsParts): Generations {
         if (isUnderWay(idempotencyKey)) continue;
         const { prompt, music_length_ms } = order;
         if (creationId === null) void receiveOrdered(order, idempotencyKey);
-        else void receiveMade({ id: creationId, prompt, seconds: music_length_ms / 1_000 }, idempotencyKey);
+        else
+          void receiveMade(
+            { id: creationId, title: prompt, seconds: music_length_ms / 1_000 },
+            idempotencyKey,
+          );
       }
     },
     abandonOthers(account) {

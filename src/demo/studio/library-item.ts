@@ -20,6 +20,9 @@ export interface LibraryItemOptions {
   readonly onSetVisibility: (creation: Creation, isPublic: boolean) => Promise<void>;
   /** Resolves when the file is there or its failure is shown. Must not reject. */
   readonly onDownload: (creation: Creation) => Promise<void>;
+  /** As {@link onSetVisibility}: asks for the new name, or whether it is meant. */
+  readonly onRename: (creation: Creation) => Promise<void>;
+  readonly onDelete: (creation: Creation) => Promise<void>;
   /** Called when the person wants to order a track like this one. */
   readonly onAgain: (creation: Creation) => void;
   readonly shareUrl: (creation: Creation) => string;
@@ -31,23 +34,26 @@ export function createLibraryItem(
   first: Creation,
   options: LibraryItemOptions,
 ): LibraryItem {
-  const { text, onPlay, onPause, onSetVisibility, onDownload, onAgain, shareUrl, copy } = options;
+  const { text, onPlay, onPause, onSetVisibility, onDownload, onRename, onDelete, onAgain, shareUrl, copy } =
+    options;
   const element = fromTemplate(document, 'library-item');
   text.fill(element);
   const title = part(element, 'title');
   const [play, publish, share] = [part(element, 'play'), part(element, 'publish'), part(element, 'share')];
   const [again, download] = [part(element, 'again'), part(element, 'download')];
+  const [rename, remove] = [part(element, 'rename'), part(element, 'delete')];
   const [link, linkNote] = [part<HTMLAnchorElement>(element, 'link'), part(element, 'link-note')];
   let creation = first;
 
   // All items have the same buttons, so the title says which track a button is for.
   title.id = `track-${crypto.randomUUID()}`;
-  for (const button of [play, again, download, publish, share])
+  for (const button of [play, again, download, publish, share, rename, remove])
     button.setAttribute('aria-describedby', title.id);
 
   function update(next: Creation): void {
     creation = next;
-    title.textContent = creation.prompt;
+    title.textContent = creation.title;
+    title.title = creation.prompt;
     text.write(part(element, 'duration'), 'trackLength', { seconds: creation.seconds });
     text.write(part(element, 'date'), creation.createdAt && 'on', { at: creation.createdAt ?? 0 });
     text.write(
@@ -55,7 +61,7 @@ export function createLibraryItem(
       creation.isGenerating ? 'generating' : creation.isPublic ? 'public' : 'private',
     );
     element.dataset['state'] = creation.isGenerating ? 'generating' : 'ready';
-    download.hidden = creation.isGenerating;
+    for (const button of [download, remove]) button.hidden = creation.isGenerating;
     text.write(part(publish, 'label'), creation.isPublic ? 'unpublish' : 'publish');
     share.hidden = !creation.isPublic;
     if (!creation.isPublic) part(element, 'link-row').hidden = true;
@@ -95,6 +101,8 @@ export function createLibraryItem(
     void runOnce(publish, () => onSetVisibility(creation, !creation.isPublic));
   });
   download.addEventListener('click', () => void runOnce(download, () => onDownload(creation)));
+  rename.addEventListener('click', () => void runOnce(rename, () => onRename(creation)));
+  remove.addEventListener('click', () => void runOnce(remove, () => onDelete(creation)));
   again.addEventListener('click', () => onAgain(creation));
   share.addEventListener('click', () => void showLink());
   return { element, update, mark };

@@ -1,11 +1,11 @@
-/** The field that filters a long library by prompt as the person types. */
+/** The field that filters a long library as the person types. */
 
 import { part } from './parts.ts';
 import type { Creation } from './records.ts';
 import type { Text } from './text.ts';
 
 export interface LibrarySearch {
-  /** The tracks that have every word of the field in their prompts: all of them while it is empty. */
+  /** The tracks that have every word of the field in their titles or prompts: all of them while it is empty. */
   filter(creations: readonly Creation[]): readonly Creation[];
 }
 
@@ -39,8 +39,8 @@ export function createLibrarySearch(
         text.write(found, undefined);
         return creations;
       }
-      const matching = creations.filter(({ prompt }) => {
-        const compared = comparable(prompt);
+      const matching = creations.filter(({ title, prompt }) => {
+        const compared = comparable(`${title} ${prompt}`);
         return words.every((word) => compared.includes(word));
       });
       text.write(found, matching.length > 0 ? 'found' : 'notFound', {

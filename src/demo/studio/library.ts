@@ -15,6 +15,8 @@ export interface Library {
   markPlaying(id: string | undefined, isPlaying: boolean): void;
   /** The track before (-1) or after (1) this one, among those that are shown and can be played; at an end, the other one. */
   neighbour(id: string, by: Step): Creation | undefined;
+  /** The track after this one, as they are shown. None after the last, and after one that is not shown. */
+  following(id: string): Creation | undefined;
 }
 
 export function createLibrary(root: HTMLElement, options: LibraryItemOptions): Library {
@@ -27,6 +29,8 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
     id: undefined,
     isPlaying: false,
   };
+
+  const playable = () => shown.filter(({ isGenerating }) => !isGenerating);
 
   function mark(): void {
     for (const [id, item] of items) item.mark(id === open.id, id === open.id && open.isPlaying);
@@ -72,9 +76,14 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
       mark();
     },
     neighbour(id, by) {
-      const playable = shown.filter(({ isGenerating }) => !isGenerating);
-      const index = playable.findIndex((creation) => creation.id === id);
-      return index < 0 ? playable[0] : playable.at((index + by) % playable.length);
+      const tracks = playable();
+      const index = tracks.findIndex((creation) => creation.id === id);
+      return index < 0 ? tracks[0] : tracks.at((index + by) % tracks.length);
+    },
+    following(id) {
+      const tracks = playable();
+      const index = tracks.findIndex((creation) => creation.id === id);
+      return index < 0 ? undefined : tracks[index + 1];
     },
   };
 }

@@ -20,12 +20,15 @@ export interface Music {
   open(track: Track): void;
 }
 
-export interface MusicOptions extends Pick<PlayerOptions, 'onChange' | 'onStep'> {
+export interface MusicOptions extends Pick<PlayerOptions, 'onChange' | 'onStep' | 'onEnd'> {
   readonly text: Text;
   readonly memory: Memory;
 }
 
-export function createMusic(document: Document, { text, memory, onChange, onStep }: MusicOptions): Music {
+export function createMusic(
+  document: Document,
+  { text, memory, onChange, onStep, onEnd }: MusicOptions,
+): Music {
   const root = part(document, 'player');
   const nonce = document.querySelector('script')?.nonce ?? '';
   const player = createPlayer(root, {
@@ -36,6 +39,7 @@ export function createMusic(document: Document, { text, memory, onChange, onStep
       onChange(track, isPlaying);
     },
     onStep,
+    onEnd,
   });
   const nowPlaying = createNowPlaying({
     title: document.querySelector('title'),

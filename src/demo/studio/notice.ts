@@ -18,15 +18,18 @@ export interface Notice {
   /** Shows a problem that may resolve itself. It does not replace a message from `show`. */
   showPassing(message: Message): void;
   clear(): void;
-  clearPassing(): void;
+  /** @param only clears this message alone */
+  clearPassing(only?: TextKey): void;
 }
 
 export function createNotice(root: HTMLElement, { text }: { text: Text }): Notice {
   const alert = part(root, 'alert');
   let shown: 'nothing' | 'passing' | 'lasting' = 'nothing';
+  let shownAdvice: TextKey | undefined;
 
   function put(next: typeof shown, { said = '', advice, values }: Partial<Message>): void {
     shown = next;
+    shownAdvice = advice;
     root.hidden = next === 'nothing';
     part(alert, 'said').textContent = said;
     text.write(part(alert, 'advice'), advice, values);
@@ -40,8 +43,8 @@ export function createNotice(root: HTMLElement, { text }: { text: Text }): Notic
       if (shown !== 'lasting') put('passing', message);
     },
     clear,
-    clearPassing() {
-      if (shown === 'passing') clear();
+    clearPassing(only = shownAdvice) {
+      if (shown === 'passing' && shownAdvice === only) clear();
     },
   };
 }

@@ -1,7 +1,10 @@
 /** Tells the Studio's other tabs in this browser what they cannot see: they share its session and its account. */
 
-/** `session`: somebody has signed in or out. `account`: tracks, credits or activity may have changed. */
-export type TabMessage = 'session' | 'account';
+/**
+ * `session`: somebody has signed in or out. `account`: tracks, credits or activity may have changed. `sound`: a track
+ * begins to play.
+ */
+export type TabMessage = 'session' | 'account' | 'sound';
 
 export interface OtherTabs {
   tell(message: TabMessage): void;

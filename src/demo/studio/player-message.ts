@@ -6,6 +6,8 @@ import type { Text } from './text.ts';
 export interface PlayerMessage {
   /** Undefined means that there is none. */
   showProblem(problem: TextKey | undefined): void;
+  /** This is no problem any more; another one stays. */
+  endProblem(over: TextKey): void;
   /** Shows whether the connection that brings the rest of the track has to come back first. */
   showRecovery(isRecovering: boolean): void;
 }
@@ -24,6 +26,10 @@ export function createPlayerMessage(element: Element, { text }: { text: Text }):
   return {
     showProblem(next) {
       problem = next;
+      show();
+    },
+    endProblem(over) {
+      if (problem === over) problem = undefined;
       show();
     },
     showRecovery(next) {

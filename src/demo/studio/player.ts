@@ -40,6 +40,8 @@ export interface PlayerOptions {
   readonly onChange: (track: Track | undefined, isPlaying: boolean) => void;
   /** Called when another track should be opened. */
   readonly onStep: (from: Track, by: Step) => void;
+  /** Called when the open track has been played to its end. */
+  readonly onEnd: (track: Track) => void;
 }
 
 /** Later than this, a step back leads to the beginning of the same track. */
@@ -47,7 +49,7 @@ const BEGINNING_SECONDS = 3;
 const ARROW_SECONDS = 5;
 
 export function createPlayer(root: HTMLElement, options: PlayerOptions): Player {
-  const { text, waveform, onChange, onStep } = options;
+  const { text, waveform, onChange, onStep, onEnd } = options;
   const audio = part<HTMLAudioElement>(root, 'audio');
   const position = part<HTMLInputElement>(root, 'position');
   const toggle = part(root, 'toggle');
@@ -55,13 +57,15 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
   const message = createPlayerMessage(part(root, 'message'), { text });
   const playback = createPlayback(audio, {
     onProblem: message.showProblem,
-    onArriving(isArriving) {
-      position.disabled = isArriving;
-      part(root, 'live').hidden = !isArriving;
+    onArriving(arriving) {
+      isArriving = arriving;
+      position.setAttribute('aria-disabled', String(arriving));
+      part(root, 'live').hidden = !arriving;
     },
   });
   let track: Track | undefined;
   let isDragging = false;
+  let isArriving = false;
   let frame = 0;
 
   function showTrack(next: Track | undefined): void {
@@ -81,7 +85,8 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
       position.max = String(of);
       position.value = String(at);
     }
-    text.write(clock, 'clock', { at, of });
+    // A file of 30 seconds may last a few milliseconds less.
+    text.write(clock, 'clock', { at: audio.ended ? Math.round(of) : at, of: Math.round(of) });
     position.setAttribute('aria-valuetext', clock.textContent);
     showHeard(at);
   }
@@ -120,7 +125,11 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
   }
 
   function seek(seconds: number): void {
-    if (!track || position.disabled) return;
+    if (!track) return;
+    if (isArriving) {
+      message.showProblem('notYet');
+      return;
+    }
     const at = Math.min(Math.max(seconds, 0), playback.seconds);
     playback.seek(at);
     showTime(at);
@@ -128,7 +137,7 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
 
   function step(by: Step): void {
     if (!track) return;
-    if (by < 0 && !position.disabled && audio.currentTime > BEGINNING_SECONDS) seek(0);
+    if (by < 0 && !isArriving && audio.currentTime > BEGINNING_SECONDS) seek(0);
     else onStep(track, by);
   }
 
@@ -142,13 +151,14 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     seek(audio.currentTime + seconds);
   });
   position.addEventListener('input', () => {
-    isDragging = true;
-    showTime(position.valueAsNumber);
+    isDragging = !isArriving;
+    showTime(isArriving ? audio.currentTime : position.valueAsNumber);
   });
   position.addEventListener('change', () => {
     isDragging = false;
     seek(position.valueAsNumber);
   });
+  audio.addEventListener('ended', () => track && onEnd(track));
   for (const event of ['play', 'pause', 'ended', 'emptied']) audio.addEventListener(event, showPlaying);
   for (const event of ['timeupdate', 'durationchange', 'ended']) {
     audio.addEventListener(event, () => !isDragging && showTime(timeReached()));
@@ -175,7 +185,9 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
       showTrack(next);
     },
     complete(id) {
-      if (id === track?.id) playback.complete();
+      if (id !== track?.id) return;
+      message.endProblem('notYet');
+      playback.complete();
     },
     showRecovery(id, isRecovering) {
       if (id === track?.id) message.showRecovery(isRecovering);

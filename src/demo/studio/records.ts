@@ -4,11 +4,17 @@ export interface Model {
   readonly id: string;
   readonly name: string;
   readonly creditsPerSecond: number | undefined;
+  /** False if the upstream lists what the model can do, and this is not among it. */
+  readonly canBeInstrumental: boolean;
 }
 
 export interface Creation {
   readonly id: string;
+  /** The name that its owner has given it, by default the prompt. */
+  readonly title: string;
   readonly prompt: string;
+  /** Who has made it. Empty if the upstream does not say. */
+  readonly author: string;
   /** Empty if the upstream does not say. */
   readonly model: string;
   readonly seconds: number;
@@ -40,6 +46,7 @@ export function readMusicModels(value: unknown): Model[] {
       id: textIn(fields, 'id'),
       name: textIn(fields, 'name') || textIn(fields, 'id'),
       creditsPerSecond: numberIn(fields, 'credits_per_second'),
+      canBeInstrumental: mayDo(fields.get('capabilities'), 'instrumental'),
     }));
 }
 
@@ -60,7 +67,9 @@ export function readCreation(value: unknown): Creation {
   const fields = fieldsOf(value);
   return {
     id: textIn(fields, 'id'),
+    title: textIn(fields, 'title') || textIn(fields, 'prompt'),
     prompt: textIn(fields, 'prompt') || textIn(fields, 'title'),
+    author: textIn(fields, 'author'),
     model: textIn(fields, 'model'),
     seconds: (numberIn(fields, 'music_length_ms') ?? 0) / 1_000,
     isInstrumental: fields.get('force_instrumental') === true,
@@ -121,6 +130,10 @@ function fieldsOf(value: unknown): Fields {
 function listIn(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   return [...fieldsOf(value).values()].find(Array.isArray) ?? [];
+}
+
+function mayDo(capabilities: unknown, capability: string): boolean {
+  return !Array.isArray(capabilities) || capabilities.includes(capability);
 }
 
 function textIn(fields: Fields, name: string): string {

@@ -17,7 +17,7 @@ export interface ReportsOptions {
 export function createReports({ notice, onSessionEnd }: ReportsOptions): Reports {
   function report(error: unknown, doing: Doing): void {
     const message = describeFailure(error, doing, navigator.onLine);
-    const isPassing = doing === 'loading' || message.advice === 'offline';
+    const isPassing = doing === 'loading' || ['offline', 'unreachable'].includes(message.advice);
     if (isSessionEnd(error, doing)) onSessionEnd();
     else if (isPassing) notice.showPassing(message);
     else notice.show(message);

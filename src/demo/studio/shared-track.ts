@@ -39,11 +39,19 @@ export function showSharedTrack(root: HTMLElement, options: SharedTrackOptions):
     load: async () => readCreation(await client.upstreamData(`/v1/music/public/${encodeURIComponent(id)}`)),
     isUnsettled: ({ isGenerating }) => isGenerating,
     show(creation) {
-      const { isGenerating, createdAt } = creation;
-      text.write(heading, isGenerating ? 'sharedBeingMade' : 'sharedTrack');
-      if (isGenerating) text.write(detail, 'sharedBeingMadeText');
-      else text.write(detail, createdAt && 'sharedOn', { at: createdAt ?? 0 });
-      if (!isGenerating) onFound(creation);
+      const { isGenerating, createdAt, title, author } = creation;
+      if (isGenerating) {
+        text.write(heading, 'sharedBeingMade');
+        text.write(detail, 'sharedBeingMadeText');
+        return;
+      }
+      text.write(heading, title === '' ? 'sharedTrack' : undefined);
+      if (title !== '') heading.textContent = title;
+      text.write(detail, createdAt && (author === '' ? 'sharedOn' : 'sharedBy'), {
+        at: createdAt ?? 0,
+        author,
+      });
+      onFound(creation);
     },
     onFailure(error) {
       const isGone = error instanceof GatewayRequestError && error.status >= 400 && error.status < 500;

@@ -17,6 +17,7 @@ import { fillOrder } from './order-fields.ts';
 import { connectOtherTabs } from './other-tabs.ts';
 import { part } from './parts.ts';
 import type { Track } from './playback.ts';
+import { createQuestion } from './question.ts';
 import type { Creation } from './records.ts';
 import { createReports } from './reports.ts';
 import { createSessionPanel, type SessionStatus } from './session-panel.ts';
@@ -29,8 +30,12 @@ import { whenBack } from './when-back.ts';
 const memory = openMemory(() => localStorage);
 const text = createText({ document, languages: navigator.languages, storage: memory });
 connectLanguageSelect(part<HTMLSelectElement>(document, 'language'), text);
+const tab = openMemory(() => sessionStorage);
+const question = createQuestion(part<HTMLDialogElement>(document, 'question'), { text });
 const notice = createNotice(part(document, 'notice'), { text });
 
+/** Whose draft this tab has. */
+const DRAFT_OWNER = 'studio.draft-owner';
 /** The server sends this page for every path; the identity provider redirects to the second one. */
 const isUnknownPath = !['/', '/callback'].includes(location.pathname);
 
@@ -45,9 +50,16 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   const { player, peaks, open } = createMusic(document, {
     text,
     memory,
-    onChange: (track, isPlaying) => library.markPlaying(track?.id, isPlaying),
+    onChange(track, isPlaying) {
+      library.markPlaying(track?.id, isPlaying);
+      if (isPlaying) otherTabs.tell('sound');
+    },
     onStep(from, by) {
       const creation = library.neighbour(from.id, by);
+      if (creation) play(creation);
+    },
+    onEnd(track) {
+      const creation = library.following(track.id);
       if (creation) play(creation);
     },
   });
@@ -60,8 +72,22 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
         await client.setVisibility(id, isPublic);
         showChange();
       }),
-    onDownload: ({ id, prompt }) =>
-      attempt(async () => saveTrack(document, prompt, await client.upstream(contentPath(id)))),
+    onRename: ({ id, title }) =>
+      attempt(async () => {
+        const name = await question.text('newName', 'rename', title);
+        if (name === undefined) return;
+        await client.rename(id, name);
+        showChange();
+      }),
+    onDelete: ({ id, title }) =>
+      attempt(async () => {
+        if (!(await question.isMeant('deleteTrack', 'delete', { track: title }))) return;
+        await client.delete(id);
+        if (player.has(id)) player.close();
+        showChange();
+      }),
+    onDownload: ({ id, title }) =>
+      attempt(async () => saveTrack(document, title, await client.upstream(contentPath(id)))),
     onAgain: (creation) => fillOrder(part(document, 'order'), creation),
     shareUrl: ({ id }) => shareAddress(location.origin, id),
     copy: (address) => navigator.clipboard.writeText(address),
@@ -71,8 +97,11 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     liveAudio: createLiveAudio(navigator.serviceWorker),
     player,
     peaks,
-    progress: createGenerationProgress(part(document, 'progress'), { text }),
-    storage: openMemory(() => sessionStorage),
+    progress: createGenerationProgress(part(document, 'progress'), {
+      text,
+      figures: part(document, 'figures'),
+    }),
+    storage: tab,
     account: () => session.account,
     confirmAccount: () => session.confirm(),
     onChange: showChange,
@@ -80,6 +109,9 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   });
   const form = createGenerateForm(part(document, 'order'), {
     text,
+    tab,
+    isMeant: async (prompt) =>
+      !generations.isSentAgain(prompt) || (await question.isMeant('orderAgain', 'orderAnother')),
     onGenerate(order, idempotencyKey, onAccepted) {
       notice.clear();
       return generations.order(order, idempotencyKey, onAccepted);
@@ -96,7 +128,11 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   });
   const session = createSessionPanel(part(document, 'session'), {
     text,
-    readSession: () => client.session(),
+    async readSession() {
+      const check = await client.session();
+      notice.clearPassing('unreachable');
+      return check;
+    },
     signedInAt: signing.signedInAt,
     onSignIn: () => void attempt(signing.signIn, 'signing-in'),
     onSignOut: () => void attempt(signOut),
@@ -108,6 +144,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   });
   const otherTabs = connectOtherTabs((message) => {
     if (message === 'session') void session.check();
+    else if (message === 'sound') player.pause();
     else feeds.refreshAccount();
   });
   whenBack(window, () => {
@@ -126,6 +163,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     document.body.dataset['session'] = status;
     if (status === 'signed-in') {
       notice.clear();
+      keepOwnDraft(session.account ?? '');
       feeds.begin();
       if (session.account !== undefined) generations.takeUp(session.account);
     } else if (before === 'signed-in') {
@@ -143,6 +181,12 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     forgetAccount();
     otherTabs.tell('session');
     notice.clear();
+  }
+
+  /** Another person may sign in to a page that was left. */
+  function keepOwnDraft(owner: string): void {
+    if (tab.getItem(DRAFT_OWNER) !== owner) form.empty();
+    tab.setItem(DRAFT_OWNER, owner);
   }
 
   /** Forgets what outlasts the end of a session, for the sake of a person who signs in again. */
@@ -163,6 +207,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     address: location.href,
     onFound(creation) {
       shared = publicTrack(client, creation);
+      document.body.dataset['listens'] = 'shared';
       open(shared);
     },
   });

@@ -4,7 +4,7 @@ import type { GatewayClient } from '../../client/gateway-client.ts';
 import type { Track } from './playback.ts';
 import type { Creation } from './records.ts';
 
-type Described = Pick<Creation, 'id' | 'prompt' | 'seconds'>;
+type Described = Pick<Creation, 'id' | 'title' | 'seconds'>;
 
 export function ownTrack(client: Pick<GatewayClient, 'contentUrl'>, creation: Described): Track {
   return { ...described(creation), url: client.contentUrl(creation.id), crossOrigin: 'use-credentials' };
@@ -14,8 +14,8 @@ export function publicTrack(client: Pick<GatewayClient, 'publicContentUrl'>, cre
   return { ...described(creation), url: client.publicContentUrl(creation.id), crossOrigin: 'anonymous' };
 }
 
-function described({ id, prompt, seconds }: Described) {
-  return { id, title: prompt, seconds };
+function described({ id, title, seconds }: Described) {
+  return { id, title, seconds };
 }
 
 /** The path of a person's own track at the upstream. */

@@ -70,7 +70,10 @@ async function tour(): Promise<void> {
       clientId: DEMO_CLIENT_ID,
       redirectUri,
     });
-    const end = await submitForm(jar, await navigate(jar, address), { name: 'Tour', password: 'any' });
+    const end = await submitForm(jar, await navigate(jar, new URL(address)), {
+      name: 'Tour',
+      password: 'any',
+    });
     check(end.at === 'client', `the identity provider shows a page instead of redirecting`);
     return { outcome: `redirected to ${redirectUri} with a code`, result: end.redirect };
   });

@@ -1,10 +1,12 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeWith } from '../../support/requirements.ts';
+import { describeInChromium } from '../chromium.ts';
 import { startDemoWorld } from '../demo-world.ts';
 import { ORDER, undisturbedHash, watchPieces } from '../pieces.ts';
 import { firefox } from './firefox.ts';
-import { listenThroughEverything } from './listening.ts';
+import { listenerIn, listenThroughEverything } from './listening.ts';
+import { playsOnOneOrigin } from './one-origin.ts';
 import { Person } from './person.ts';
 import { webkit } from './webkit.ts';
 
@@ -29,8 +31,31 @@ async function playsBeyond(person: Person, seconds: number): Promise<void> {
   expect(path).toStartWith('/live/');
 }
 
+const ONE_ORIGIN = 'has a session and sound without Origin, where page and gateway have one origin';
+
+describeInChromium('a page in Chromium', (visit) => {
+  it(ONE_ORIGIN, async () => {
+    await using visitor = await visit();
+    const page = await visitor.open('about:blank');
+    await playsOnOneOrigin({
+      ...listenerIn(page),
+      open: (address) => page.goto(address),
+      presses: (name) => page.getByRole('button', { name }).click(),
+    });
+  });
+});
+
 for (const engine of [firefox, webkit])
   describeWith(engine.requirements, `the studio in ${engine.name}`, () => {
+    it(
+      ONE_ORIGIN,
+      async () => {
+        await using person = new Person(await engine.launch());
+        await playsOnOneOrigin(person);
+      },
+      { timeout: 120_000, retry: engine.playbackRetries },
+    );
+
     it(
       'signs in, plays a track while it arrives and a long file, whatever happens to them, and signs out',
       async () => {

@@ -1,6 +1,7 @@
 /** One long file through everything that may happen to a listener: the sound goes on, in every engine. */
 
 import { expect } from 'bun:test';
+import type { Page } from 'playwright-core';
 import type { DemoWorld } from '../demo-world.ts';
 
 /** So long that neither browser nor kernel keeps all of it, and how much is played after the token has expired. */
@@ -18,6 +19,15 @@ export interface Listener {
     run: (...args: Args) => Value,
     ...args: Args
   ): Promise<Awaited<Value>>;
+}
+
+export function listenerIn(page: Pick<Page, 'evaluate'>): Listener {
+  return {
+    async call(run, ...args) {
+      const expression = `(${run})(...${JSON.stringify(args)})`;
+      return JSON.parse(await page.evaluate(`(async () => JSON.stringify(await ${expression}) ?? 'null')()`));
+    },
+  };
 }
 
 declare const listening: {

@@ -100,6 +100,9 @@ describeInChromium('the studio has no accessibility problem', (visit) => {
     audio.release();
     await studio.says(english.complete);
     await studio.sharedLink();
+    await studio.press(english.rename, studio.tracks.first());
+    expect(await findings(page)).toEqual([]);
+    await page.keyboard.press('Escape');
     await studio.region(english.gatewayDid).getByRole('heading').click();
     visitor.expectProblem(/status of 402/);
     await studio.order({ seconds: 600 });

@@ -5,9 +5,9 @@ import { ORDER, undisturbedHash, watchPieces } from '../pieces.ts';
 import { isHeard, waveformIsDrawn } from './media.ts';
 import { openStudio, type Studio } from './page.ts';
 
-/** Collects what the live region of the form says from now on. */
+/** Collects what the live region says from now on. */
 async function listen(studio: Studio): Promise<() => Promise<readonly string[]>> {
-  const liveRegion = studio.region(english.newTrack).getByRole('status');
+  const liveRegion = studio.region(english.underWay).getByRole('status');
   const heard = await liveRegion.evaluateHandle((element) => {
     const texts: string[] = [];
     const observer = new MutationObserver(() => texts.push(element.textContent.trim()));
@@ -125,13 +125,14 @@ describeInChromium('a track that arrives', (visit) => {
     expect(await slider.isDisabled()).toBe(true);
     await studio.orderHeld({ prompt: 'Hail' });
     await studio.says(`Hail: ${english.arriving}`);
-    await studio.press(english.cancel, studio.lines.filter({ hasText: 'Hail' }));
+    await studio.press(english.stopListening, studio.lines.filter({ hasText: 'Hail' }));
     await studio.says(`Hail: ${english.cancelled}`);
     expect(await player.getByText('Snow').isVisible()).toBe(true);
     snow.release();
     await studio.says(`Snow: ${english.complete}`);
     expect(await slider.isEnabled()).toBe(true);
-    await studio.playsToEnd();
     expect(await sources()).toEqual([]);
+    await studio.playsAtRate(16);
+    await player.getByText('Rain').waitFor();
   });
 });

@@ -73,6 +73,14 @@ describeInChromium('the layout of the studio', (visit) => {
     for (const element of [studio.prompt, own, ...titles])
       expect(await element.evaluate((each) => getComputedStyle(each).direction)).toBe('rtl');
 
+    // Whoever follows a link wants to listen before anything else.
+    await page.setViewportSize(WIDE);
+    await page.goto(link);
+    await studio.isLoaded();
+    await studio.player.getByText('Public').waitFor();
+    const form = await boxOf(studio.region(english.newTrack));
+    expect((await boxOf(studio.player)).bottom).toBeLessThanOrEqual(form.y);
+
     // The page of a shared track is about nothing else, so it stays where it is on a phone.
     await using stranger = await visit({ viewport: PHONE });
     const phone = new Studio(await stranger.open(link));

@@ -10,15 +10,15 @@ describeInChromium('the library of the studio', (visit) => {
   it('shows a new track on top while it is made, marks the one that is open, and leaves the focus where it is', async () => {
     await using studio = await openStudio(visit);
     const { gate, page, tracks } = studio;
-    for (const prompt of ['Rain', 'Snow']) await studio.generate({ prompt });
-    await studio.playsToEnd();
+    for (const prompt of ['Rain', 'Snow']) await studio.generate({ prompt, seconds: 30 });
+    await studio.press(english.pause);
     const audio = gate.holdAudio(1_000);
     // The sandbox is done at once; the newest track comes first.
     const list = gate.replaceText(LIST, '"ready"', '"generating"');
     await studio.prompt.fill('Hail');
     await studio.button(english.publish, tracks.nth(1)).focus();
     // A press of Generate would take the focus.
-    await page.locator('form').evaluate((form: HTMLFormElement) => form.requestSubmit());
+    await page.locator('form[data-part=form]').evaluate((form: HTMLFormElement) => form.requestSubmit());
     const newest = tracks.first();
     await newest.filter({ hasText: english.generating }).waitFor();
     const titles = await tracks.locator('[data-part=title]').allTextContents();
@@ -32,7 +32,7 @@ describeInChromium('the library of the studio', (visit) => {
     audio.release();
     await studio.says(english.complete);
     await newest.filter({ hasText: english.private }).waitFor();
-    await studio.button(english.play, newest).waitFor();
+    await studio.button(english.pauseTrack, newest).waitFor();
     expect(await hasFocus()).toBe(true);
     await studio.press(english.play, tracks.nth(1));
     await isOpen(1);
@@ -46,7 +46,7 @@ describeInChromium('the library of the studio', (visit) => {
     await using studio = await openStudio(visit);
     const { page, gate, visitor } = studio;
     const prompt = 'Rain: "a/b"';
-    await page.getByRole('combobox', { name: english.model }).selectOption('Sandbox Music 1');
+    await page.getByRole('combobox', { name: english.model }).selectOption('Sandbox Music 2');
     await page.getByRole('checkbox', { name: english.instrumental }).check();
     await studio.generate({ prompt, seconds: 7, isPublic: true });
     const saving = page.waitForEvent('download');
@@ -68,10 +68,48 @@ describeInChromium('the library of the studio', (visit) => {
     const order = page.waitForRequest('**/api/music/generate');
     await studio.press(english.generate);
     expect((await order).postDataJSON()).toEqual({
-      ...{ model: 'sandbox-music-1', prompt, music_length_ms: 7_000 },
+      ...{ model: 'sandbox-music-2', prompt, music_length_ms: 7_000 },
       ...{ force_instrumental: true, is_public: true },
     });
     await studio.says(english.complete);
+  });
+});
+
+describeInChromium('a track in the library', (visit) => {
+  it('gets another name, and is deleted and closed, only when that is meant', async () => {
+    await using studio = await openStudio(visit);
+    const { page, gate } = studio;
+    await studio.generate({ prompt: 'Rain', seconds: 30 });
+    const track = studio.tracks.first();
+    const dialog = page.getByRole('dialog');
+    await studio.press(english.rename, track);
+    await dialog.getByRole('textbox', { name: english.newName }).fill(' Snow ');
+    await page.keyboard.press('Enter');
+    await track.getByText('Snow', { exact: true }).waitFor();
+    for (const answer of [english.cancel, english.delete]) {
+      await studio.press(english.delete, track);
+      await dialog.getByText('Delete “Snow”?').waitFor();
+      expect([await studio.tracks.count(), gate.calls.some((call) => call.startsWith('DELETE'))]).toEqual([
+        1,
+        false,
+      ]);
+      await studio.press(answer, dialog);
+    }
+    for (const text of [english.libraryEmpty, english.nothingToPlay, 'Deleted: Snow'])
+      await studio.shows(text);
+  });
+
+  it('cannot be changed without the gateway, which is not said any more as soon as that is back', async () => {
+    await using studio = await openStudio(visit);
+    const { world, visitor, page } = studio;
+    await studio.generate();
+    visitor.expectProblem(/ERR_/);
+    world.network.cut();
+    await studio.press(english.publish, studio.tracks.first());
+    await studio.warns(english.unreachable);
+    world.network.repair();
+    await page.evaluate(() => dispatchEvent(new Event('online')));
+    await studio.alert.waitFor({ state: 'detached' });
   });
 });
 
@@ -86,7 +124,7 @@ describeInChromium('a shared track', (visit) => {
         (each) => document.getElementById(each.getAttribute('aria-describedby') ?? '')?.textContent,
       ),
     );
-    expect(described).toEqual(Array(5).fill(PROMPT));
+    expect(described).toEqual(Array(7).fill(PROMPT));
     await owner.button(english.publish, track).evaluate((element: HTMLButtonElement) => {
       element.click();
       element.click();
@@ -117,6 +155,8 @@ describeInChromium('a shared track', (visit) => {
     await studio.press(english.listen);
     await studio.playsBeyond(0.1);
     expect(studio.page.url()).toBe(link);
+    expect(await studio.page.getByRole('heading', { level: 2 }).first().textContent()).toBe(PROMPT);
+    await studio.shows('By Ada, ');
     expect(await studio.audio.evaluate((audio: HTMLAudioElement) => audio.crossOrigin)).toBe('anonymous');
     expect(await stranger.context.cookies()).toEqual([]);
     expect(await studio.button(english.generate).isVisible()).toBe(false);

@@ -52,17 +52,25 @@ describeInChromium('an order in the studio', (visit) => {
     expect(studio.upstream.counts().generations).toBe(1);
   });
 
-  it('is not waited for after Cancel, and its track lands in the library; without an id it does not play', async () => {
+  it('is not waited for when it is stopped, and its track lands in the library; without an id it does not play', async () => {
     await using studio = await openStudio(visit);
-    const audio = await studio.orderHeld();
+    const order = studio.gate.hold('POST /v1/music');
+    const arrived = studio.gate.arrive('POST /v1/music', 1);
+    await studio.order();
+    await arrived;
+    await studio.press(english.stopWaiting);
+    await studio.says(english.withdrawn);
+    order.release();
+    const audio = await studio.orderHeld({ prompt: 'Snow' });
     await studio.playsBeyond(0.1);
-    await studio.press(english.cancel);
+    await studio.shows(english.paidFor);
+    await studio.press(english.stopListening);
     await studio.says(english.cancelled);
     await studio.shows(english.nothingToPlay);
-    expect(await studio.button(english.cancel).isVisible()).toBe(false);
+    expect(await studio.button(english.stopListening).isVisible()).toBe(false);
     expect(await studio.unfinished()).toBe(0);
     audio.release();
-    await studio.tracks.first().waitFor();
+    await studio.tracks.filter({ hasText: 'Snow' }).waitFor();
 
     studio.gate.replace('POST /v1/music', async (forward) => {
       const response = await forward();
@@ -72,7 +80,48 @@ describeInChromium('an order in the studio', (visit) => {
     await studio.generate({ seconds: 10 });
     expect(await studio.alert.count()).toBe(0);
     expect(await studio.page.getByText(english.nothingToPlay).isVisible()).toBe(true);
-    expect(new Set(studio.gate.idempotencyKeys).size).toBe(2);
+    expect(new Set(studio.gate.idempotencyKeys).size).toBe(3);
+  });
+
+  it('waits visibly while four others arrive', async () => {
+    await using studio = await openStudio(visit);
+    const { gate, lines } = studio;
+    const audio = gate.holdAudio(1_000);
+    for (const [index, prompt] of ['One', 'Two', 'Three', 'Four', 'Five'].entries()) {
+      await studio.order({ prompt });
+      await lines
+        .nth(index)
+        .getByText(index < 4 ? english.arriving : english.queued)
+        .waitFor();
+    }
+    expect(gate.idempotencyKeys).toHaveLength(4);
+    audio.release();
+    await studio.tracks.filter({ hasText: 'Five' }).waitFor();
+    expect(studio.upstream.counts().generations).toBe(5);
+  });
+
+  it('is asked about when an order of the same text is lost, and being sent again', async () => {
+    await using studio = await openStudio(visit);
+    const { page, gate, visitor } = studio;
+    visitor.expectProblem(/status of 503/);
+    const failing = gate.replace('POST /v1/music', () => new Response(null, { status: 503 }));
+    await studio.order();
+    await studio.says(english.orderingAgain);
+    const dialog = page.getByRole('dialog');
+    for (const [answer, orders] of [
+      [english.cancel, 1],
+      [english.orderAnother, 2],
+    ] as const) {
+      await studio.order({ seconds: 4 });
+      await dialog.getByText(english.orderAgain).waitFor();
+      expect(await studio.lines.count()).toBe(1);
+      await studio.press(answer, dialog);
+      await studio.lines.nth(orders - 1).waitFor();
+    }
+    failing.giveBack();
+    await studio.tracks.nth(1).waitFor();
+    expect(new Set(gate.idempotencyKeys).size).toBe(2);
+    expect(studio.upstream.counts().generations).toBe(2);
   });
 
   it('whose track breaks off and cannot be continued is paid for, and can be played from the library', async () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../chromium.ts';
-import { type Listener, listenThroughEverything } from '../engines/listening.ts';
+import { listenerIn, listenThroughEverything } from '../engines/listening.ts';
 import { isHeard, waveformIsDrawn } from './media.ts';
 import { openStudio, type Studio } from './page.ts';
 
@@ -87,13 +87,16 @@ describeInChromium('a complete track in the player', (visit) => {
     expect(await sources()).toEqual([true]);
 
     await studio.playsAtRate(1);
-    await studio.generate({ seconds: 10 });
+    await studio.generate({ prompt: 'Snow', seconds: 10 });
     await studio.playsBeyond(0.1);
     // The browser could not go on with its source.
     await audio.evaluate((element) => void element.dispatchEvent(new Event('error')));
     await page.waitForFunction(() => document.querySelector('audio')?.src.endsWith('/content'));
+    // After its end comes the next one, and after the last one none.
+    await studio.playsAtRate(16);
+    await studio.player.getByText('Rain on a tin roof').waitFor();
     await studio.playsToEnd();
-    expect(await sources()).toEqual([true, false, true]);
+    expect(await sources()).toEqual([true, false, true, true]);
     expect(await page.getByText(english.notPlayable).count()).toBe(0);
   });
 
@@ -102,11 +105,7 @@ describeInChromium('a complete track in the player', (visit) => {
     const { page, visitor, world } = studio;
     // Of slices without a valid token, and of the restart.
     visitor.tolerateProblem(/ERR_|status of 401/);
-    const call: Listener['call'] = async (run, ...args) => {
-      const expression = `(${run})(...${JSON.stringify(args)})`;
-      return JSON.parse(await page.evaluate(`(async () => JSON.stringify(await ${expression}) ?? 'null')()`));
-    };
-    await listenThroughEverything({ call }, world, true);
+    await listenThroughEverything(listenerIn(page), world, true);
   });
 });
 

@@ -99,7 +99,7 @@ describeInChromium('a session in the studio', (visit) => {
     expect(upstream.counts().signIns).toBe(2);
   });
 
-  it('is shared by two tabs: they refresh once, learn of each other’s changes, and end together', async () => {
+  it('is shared by two tabs: they refresh once, learn of each other’s changes, sound in turn, and end together', async () => {
     await using first = await openStudio(visit);
     const { world, visitor, upstream } = first;
     // Without checks by the clock, only what the other tab tells can lead to one.
@@ -120,10 +120,14 @@ describeInChromium('a session in the studio', (visit) => {
     expect(upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0 });
 
     upstream.expireAccessTokens();
-    await first.generate({ prompt: 'Rain' });
+    await first.generate({ prompt: 'Rain', seconds: 30 });
     expect(upstream.counts()).toMatchObject({ refreshes: 2, refusedRefreshes: 0, generations: 1 });
     await second.tracks.filter({ hasText: 'Rain' }).waitFor();
-    await second.accountShows('4,994');
+    await second.accountShows('4,940');
+    await first.button(english.pause).waitFor();
+    await second.press(english.play, second.tracks.first());
+    await first.button(english.listen).waitFor();
+    expect(await second.button(english.pause).isVisible()).toBe(true);
     await second.press(english.publish, second.tracks.first());
     await first.button(english.unpublish, first.tracks.first()).waitFor();
     await first.press(english.signOut);

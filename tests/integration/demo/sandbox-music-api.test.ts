@@ -97,6 +97,28 @@ describe('the sandbox’s generation', () => {
   });
 });
 
+describe('the sandbox’s creations', () => {
+  it('have a title and an author, and can be renamed, and deleted once they are complete', async () => {
+    const account = await openAccount(slow, 'Ada');
+    const response = await account.generate(ORDER);
+    await response.body?.cancel();
+    const path = `/v1/music/creations/${idOf(response)}`;
+    const change = async (changes: object) =>
+      (await account.request(path, { method: 'PATCH', body: JSON.stringify(changes) })).status;
+    const remove = async () => (await account.request(path, { method: 'DELETE' })).status;
+    expect(await account.read(path)).toMatchObject({ title: ORDER.prompt, author: 'Ada', is_public: false });
+    for (const wrong of [{}, { title: ' ' }, { title: 'x'.repeat(121) }, { author: 'Eve' }])
+      expect(await change(wrong)).toBe(422);
+    expect([await change({ title: ' Snow ' }), await change({ is_public: true })]).toEqual([200, 200]);
+    expect(await account.read(path)).toMatchObject({ title: 'Snow', prompt: ORDER.prompt, is_public: true });
+    expect(await remove()).toBe(409);
+    elapsedMs += HOUR_MS;
+    expect([await remove(), await remove(), await change({ title: 'Hail' })]).toEqual([204, 404, 404]);
+    const types = ['deletion', 'visibility', 'generation', 'sign_in'];
+    expect(await account.read('/v1/activity')).toMatchObject(types.map((type) => ({ type })));
+  });
+});
+
 describe('the sandbox’s audio file', () => {
   const SIZE = 480_044;
   let account: Awaited<ReturnType<typeof openAccount>>;

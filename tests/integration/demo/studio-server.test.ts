@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => studio.stop());
 
 // That the page's files are compressed, and nothing in it is inline: browser/studio/page-security.test.ts.
-const PATHS = ['/', '/callback?code=a', '/config.json', '/live-audio-worker.js'];
+const PATHS = ['/', '/?listen=nobody-answers', '/callback?code=a', '/config.json', '/live-audio-worker.js'];
 it.each([
   ['GET', 200, PATHS],
   ['HEAD', 200, PATHS],
@@ -49,4 +49,32 @@ it.each([
     for (const [, used] of text.matchAll(/<script [^>]*nonce="([^"]+)"/g)) expect(used).toBe(nonce);
   }
   expect(nonces.size).toBe(paths.length);
+});
+
+it('shows a messenger title and author of a shared track, whatever they contain', async () => {
+  const asked: unknown[] = [];
+  await using gateway = Bun.serve({
+    port: 0,
+    fetch({ url, headers }) {
+      asked.push([new URL(url).pathname, headers.get('origin')]);
+      return Response.json({ data: { title: `"Rain" & <b>$&`, author: `"/><script>` } });
+    },
+  });
+  const sharing = await startStudio({ port: 0, config: { ...CONFIG, gatewayUrl: gateway.url.origin } });
+  await using _ = { [Symbol.asyncDispose]: () => sharing.stop() };
+  const read = async (query: string) => {
+    const page = await (await fetch(sharing.url + query)).text();
+    return Array.from(page.matchAll(/<meta property="og:(.*)" content="(.*)" \/>/g), (found) =>
+      found.slice(1),
+    );
+  };
+  expect([await read('/'), asked]).toEqual([[], []]);
+  expect(await read('/?listen=a/b')).toEqual([
+    ['type', 'music.song'],
+    ['site_name', 'Music Studio'],
+    ['title', '&quot;Rain&quot; &amp; &lt;b&gt;$&amp;'],
+    ['description', 'By &quot;/&gt;&lt;script&gt;'],
+    ['url', `${sharing.url}/?listen=a/b`],
+  ]);
+  expect(asked).toEqual([['/api/upstream/v1/music/public/a%2Fb', sharing.url]]);
 });

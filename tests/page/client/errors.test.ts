@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'bun:test';
 import type { GatewayClient } from '../../../src/client/gateway-client.ts';
+import type { UpstreamData } from '../../../src/client/upstream-data.ts';
 import { fakeTime } from '../fake-time.ts';
 import { lost, ORDER, type Respond, rejection, respond, stubGateway } from './gateway-stub.ts';
 
-type Send = (client: GatewayClient) => Promise<unknown>;
+type Send = (client: GatewayClient<UpstreamData>) => Promise<unknown>;
 const models: Send = (client) => client.models();
 /** One attempt. */
 const order: Send = (client) => client.generate(ORDER, { giveUpAfterMs: 0 });

@@ -6,6 +6,7 @@ import {
   type GatewayClientOptions,
 } from '../../../src/client/gateway-client.ts';
 import type { GenerationOptions, GenerationProgress } from '../../../src/client/generation.ts';
+import type { UpstreamData } from '../../../src/client/upstream-data.ts';
 
 export type Respond = (init: RequestInit) => Response | Promise<Response>;
 
@@ -33,7 +34,7 @@ export function stubGateway(
 ) {
   const script = [responses].flat();
   const sent: Sent[] = [];
-  const client = createGatewayClient({
+  const client = createGatewayClient<UpstreamData>({
     baseUrl: BASE_URL,
     async fetch(url, init) {
       const next = script[Math.min(sent.length, script.length - 1)] ?? lost;
@@ -57,7 +58,11 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /** Generates a track, and returns it with the states of its progress, without repetitions. */
-export async function receive(client: GatewayClient, options: GenerationOptions = {}, order = ORDER) {
+export async function receive(
+  client: Pick<GatewayClient, 'generate'>,
+  options: GenerationOptions = {},
+  order = ORDER,
+) {
   const states: string[] = [];
   const onProgress = (progress: GenerationProgress) => {
     if (progress.state !== states.at(-1)) states.push(progress.state);

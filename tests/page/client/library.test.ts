@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'bun:test';
-import { createGatewayClient } from '../../../src/client/gateway-client.ts';
+import { createGatewayClient, type GatewayClient } from '../../../src/client/gateway-client.ts';
 import { fakeTime, fastForward } from '../fake-time.ts';
 import { BASE_URL, rejection, respond, stubGateway } from './gateway-stub.ts';
 
@@ -10,13 +10,16 @@ describe('the library', () => {
     ['with data that is null', '{"data":null}', null],
     ['with a list of its own', '{"items":[]}', { items: [] }],
     ['that are empty', '', undefined],
-  ])('gives models, creations and other data %s, and changes visibility', async (_, body, data) => {
+  ])('gives models, creations and other data %s, and changes a creation', async (_, body, data) => {
     const { client, sent } = stubGateway(respond(200, {}, body));
-    expect(await client.models()).toEqual(data);
-    expect(await client.creations()).toEqual(data);
-    expect(await client.creation('7')).toEqual(data);
-    expect(await client.upstreamData('/v1/activity?limit=5')).toEqual(data);
-    for (const isPublic of [true, false]) expect(await client.setVisibility('7', isPublic)).toEqual(data);
+    const calls: (() => Promise<unknown>)[] = [
+      ...[client.models, client.creations, () => client.creation('7')],
+      () => client.upstreamData('/v1/activity?limit=5'),
+      ...[true, false].map((isPublic) => () => client.setVisibility('7', isPublic)),
+      () => client.rename('7', 'Snow "2"'),
+    ];
+    for (const call of calls) expect(await call()).toEqual(data);
+    expect(await client.delete('../7').then(String)).toBe('undefined');
     const patch = 'PATCH /api/upstream/v1/music/creations/7';
     expect(sent.map(({ call, init, headers }) => [call, init.body, headers.get('content-type')])).toEqual([
       ['GET /api/music/models', undefined, null],
@@ -25,6 +28,8 @@ describe('the library', () => {
       ['GET /api/upstream/v1/activity?limit=5', undefined, null],
       [patch, '{"is_public":true}', 'application/json'],
       [patch, '{"is_public":false}', 'application/json'],
+      [patch, '{"title":"Snow \\"2\\""}', 'application/json'],
+      ['DELETE /api/upstream/v1/music/creations/..%2F7', undefined, null],
     ]);
   });
 });
@@ -72,14 +77,15 @@ describe('the fetch of a client', () => {
     function fetch(this: unknown): Promise<Response> {
       return Promise.resolve(Response.json(this === undefined));
     }
-    expect(await createGatewayClient({ baseUrl: BASE_URL, fetch }).models()).toBe(true);
+    const read = (client: Pick<GatewayClient, 'upstreamData'>) => client.upstreamData<boolean>('/v1/me');
+    expect(await read(createGatewayClient({ baseUrl: BASE_URL, fetch }))).toBe(true);
     const client = createGatewayClient({ baseUrl: BASE_URL });
     const own = globalThis.fetch;
     onTestFinished(() => {
       globalThis.fetch = own;
     });
     globalThis.fetch = Object.assign(fetch.bind(undefined), { preconnect: own.preconnect });
-    expect(await client.models()).toBe(true);
+    expect(await read(client)).toBe(true);
   });
 });
 

@@ -30,7 +30,7 @@ describe('the client before a real gateway', () => {
     upstream.on('GET /v1/me', ({ headers }) =>
       headers.get('authorization')?.endsWith('-2') ? Response.json('Ada') : new Response('', { status: 401 }),
     );
-    expect(await client.session()).toEqual({ authenticated: true, profile: 'Ada' });
+    expect<unknown>(await client.session()).toEqual({ authenticated: true, profile: 'Ada' });
     expect(refreshes).toBe(1);
 
     const ids = { 'x-music-creation-id': 'c-7', 'x-generation-id': 'g-9', 'content-type': 'audio/wav' };

@@ -5,7 +5,7 @@ import { rejection, respond, stubGateway } from './gateway-stub.ts';
 describe('the session', () => {
   const ADA = { name: 'Ada' };
   const ODD = { authenticated: true, ...ADA };
-  it.each<[string, Response, SessionCheck]>([
+  it.each<[string, Response, SessionCheck<unknown>]>([
     ['none', Response.json({ authenticated: false }), { authenticated: false }],
     ['a profile in data', Response.json({ data: ADA }), { authenticated: true, profile: ADA }],
     ['a profile with a field of that name', Response.json(ODD), { authenticated: true, profile: ODD }],
@@ -16,7 +16,10 @@ describe('the session', () => {
     ['a 401', new Response(null, { status: 401 }), { authenticated: false }],
   ])('is asked for with the cookies, never of a cache, and known after %s', async (_, response, session) => {
     const { client, sent } = stubGateway(() => response);
-    expect(await client.session()).toStrictEqual(session);
+    const check = await client.session();
+    expect(check).toStrictEqual(session);
+    const { authenticated, profile } = check;
+    expect([authenticated, profile]).toEqual([session.authenticated, session.profile]);
     const init = { cache: 'no-store', credentials: 'include' };
     expect(sent).toMatchObject([{ call: 'GET /api/auth/session', init }]);
   });

@@ -38,7 +38,7 @@ async function begin(responses: Respond | Respond[] = respond(200)) {
     onTestFinished(() => void Reflect.deleteProperty(globalThis, name));
   }
   const { client, sent } = stubGateway(responses);
-  const state = (await client.beginSignIn(PROVIDER)).searchParams.get('state') ?? '';
+  const state = new URL(await client.beginSignIn(PROVIDER)).searchParams.get('state') ?? '';
   const { codeVerifier } = JSON.parse(page.sessionStorage.getItem(STORAGE_KEY) ?? '{}');
   expect(codeVerifier).toMatch(/^[\w-]{43}$/);
   const secrets = [CODE, String(codeVerifier)];
@@ -73,7 +73,8 @@ describe('a sign-in', () => {
     const { sessionStorage: storage } = openPage();
     const { client, sent } = stubGateway(respond(200), { storage });
     const endpoint = `${PROVIDER.authorizationEndpoint}?tenant=a%26b&scope=all`;
-    const address = await client.beginSignIn({ ...PROVIDER, authorizationEndpoint: endpoint });
+    const begun = client.beginSignIn({ ...PROVIDER, authorizationEndpoint: endpoint });
+    const address = new URL(await begun);
     expect(`${address.origin}${address.pathname}`).toBe(PROVIDER.authorizationEndpoint);
     expect(address.searchParams.getAll('scope')).toEqual(['openid profile']);
     const { state, code_challenge: challenge, ...parameters } = Object.fromEntries(address.searchParams);
@@ -99,7 +100,8 @@ describe('a sign-in', () => {
     expect(challenge).toBe(createHash('sha256').update(verifier).digest('base64url'));
 
     const demands = { scope: 'openid', prompt: 'login', acrValues: 'mfa', maxAgeSeconds: 0 } as const;
-    const second = Object.fromEntries((await client.beginSignIn({ ...PROVIDER, ...demands })).searchParams);
+    const again = new URL(await client.beginSignIn({ ...PROVIDER, ...demands }));
+    const second = Object.fromEntries(again.searchParams);
     expect(second).toMatchObject({ scope: 'openid', prompt: 'login', acr_values: 'mfa', max_age: '0' });
     expect([state, challenge]).not.toContainAnyValues([second['state'], second['code_challenge']]);
   });

@@ -22,13 +22,14 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
       { type: 'generation', description: 'Rain', credits: 3, created_at },
       { type: 'sign_in', description: 'Signed in at 1', created_at },
       { type: 'visibility', credits: 0 },
-      ...['refund', 'fourth', 'fifth', 'seventh'].map((type) => ({ type })),
+      { type: 'deletion', description: 'Rain', credits: 0 },
+      ...['refund', 'fifth', 'seventh'].map((type) => ({ type })),
     ],
     [SUMMARY]: { generations: 2, music_length_ms: 90_000, credits_spent: 1_009 },
   };
-  const respond = async (name: string): Promise<unknown> => {
+  const respond = async (name: string) => {
     asked.push(name);
-    return responses[name];
+    return JSON.parse(JSON.stringify(responses[name]));
   };
   const takeAsked = () => asked.splice(0).sort();
   const [showModels, showBalance] = [mock((_models: unknown) => {}), mock((_credits: unknown) => {})];
@@ -54,7 +55,7 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
   // The month is the one in UTC.
   expect(figures()).toEqual(['12,345', '2', '1:30', '1,009', '']);
   const [rain, signedIn] = ['Rain Mar 4, 2026, 5:06 AM 3 credits', 'Signed in Mar 4, 2026, 5:06 AM'];
-  expect(activity()).toEqual([rain, signedIn, 'Visibility changed', 'refund', 'fourth', 'fifth']);
+  expect(activity()).toEqual([rain, signedIn, 'Visibility changed', 'Deleted: Rain', 'refund', 'fifth']);
 
   Object.assign(responses, { '/v1/billing/balance': { balance: 0 }, '/v1/activity': [], [SUMMARY]: {} });
   responses['creations'] = [{ id: 'c2', status: 'generating' }];

@@ -2,42 +2,53 @@ import { describe, expect, it, mock } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerationProgress } from '../../../src/demo/studio/generation-progress.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { fakeTime } from '../fake-time.ts';
 import { openPart, shownText } from './page.ts';
 
 const ARRIVING = { elapsedMs: 0, totalBytes: undefined, state: 'arriving', firstByteMs: 1_230.4 } as const;
 
 function openProgress() {
-  const advance = fakeTime();
   const { document, root, text } = openPart('progress');
   const lines = () => [...part(root, 'lines').children];
+  const facts = part(document, 'figures');
   const first = (name: string) => part(lines()[0] ?? root, name);
   return {
-    ...{ document, advance, root, lines, first, progress: createGenerationProgress(root, { text }) },
-    figures: () =>
-      ['title', 'said', 'elapsed', 'first-byte', 'received', 'share'].map((name) => shownText(first(name))),
+    ...{ document, root, lines, first, progress: createGenerationProgress(root, { text, figures: facts }) },
+    shown: (...names: string[]) => names.map((name) => shownText(first(name))),
+    figures: () => [
+      ...['title', 'said', 'share'].map((name) => shownText(first(name))),
+      ...['elapsed', 'first-byte', 'received'].map((name) => shownText(part(facts, name))),
+    ],
     /** What the live region says. */
     announced: () => part(root, 'status').parentElement?.textContent,
   };
 }
 
 describe('the progress of a generation', () => {
-  it('shows the time, the first byte, the bytes and the share, and stands still once it is over', async () => {
-    const { advance, figures, lines, progress } = openProgress();
+  it('shows the share, and among what the gateway did the time, the first byte and the bytes', () => {
+    const { figures, lines, progress } = openProgress();
     const line = progress.begin('Rain', () => {});
-    await advance(1_000);
     line.update({ ...ARRIVING, state: 'waiting', bytes: 0, firstByteMs: undefined });
-    expect(figures()).toEqual(['Rain', english.asking, '1.0s', '–', '–', '']);
-    await advance(61_300);
-    line.update({ ...ARRIVING, bytes: 1_440_044 });
+    expect(figures()).toEqual(['Rain', english.asking, '', '–', '–', '–']);
+    line.update({ ...ARRIVING, elapsedMs: 62_300, bytes: 1_440_044 });
     line.showShare(0.45);
-    expect(figures()).toEqual(['Rain', english.arriving, '62.3s', '1,230ms', '1.4 MB', '45%']);
+    expect(figures()).toEqual(['Rain', english.arriving, '45%', '62.3s', '1,230ms', '1.4 MB']);
     expect(lines()[0]?.querySelector('[data-known]')).not.toBeNull();
     line.end('broken');
-    await advance(10_000);
-    expect(figures()).toEqual(['Rain', english.broken, '62.3s', '1,230ms', '1.4 MB', '']);
+    expect(figures()).toEqual(['Rain', english.broken, '', '62.3s', '1,230ms', '1.4 MB']);
     progress.begin('Snow', () => {});
-    expect([figures(), lines().length]).toEqual([['Snow', english.asking, '0.0s', '–', '–', ''], 1]);
+    expect([figures(), lines().length]).toEqual([['Snow', english.asking, '', '–', '–', '–'], 1]);
+  });
+
+  it('claims nothing before the track is begun, and says afterwards that it is paid for', () => {
+    const { shown, progress } = openProgress();
+    const said = () => shown('cancel', 'said', 'paid');
+    const line = progress.begin('Rain', () => {});
+    line.queue();
+    expect(said()).toEqual([english.stopWaiting, english.queued, '']);
+    line.pay();
+    expect(said()).toEqual([english.stopListening, english.queued, english.paidFor]);
+    line.end('withdrawn');
+    expect(said()).toEqual(['', english.withdrawn, '']);
   });
 
   it('is announced, with its title beside another one, and is cancelled by itself', () => {

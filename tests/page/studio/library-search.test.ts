@@ -16,15 +16,23 @@ describe('the search in a library', () => {
     ['مطر', ['مَطَر'], '1 of 8 tracks'],
     ['sunshine', [], english.notFound.replace('{all:number}', '8')],
     ['  ', PROMPTS, ''],
-  ])('finds %j in the prompts, until Escape or the end of the library', (query, ...row) => {
+  ])('finds %j in the prompts and titles, until Escape or the end of the library', (query, ...row) => {
     const [expected, said] = row;
     const { document, root, text, shown } = openPart('library');
     const nothing = async () => {};
     const library = createLibrary(root, {
       ...{ text, onPlay() {}, onPause() {}, onAgain() {}, shareUrl: () => '' },
-      ...{ onSetVisibility: nothing, onDownload: nothing, copy: nothing },
+      ...{
+        onSetVisibility: nothing,
+        onDownload: nothing,
+        copy: nothing,
+        onRename: nothing,
+        onDelete: nothing,
+      },
     });
-    const show = (titles: string[]) => library.show(readCreations(titles.map((id) => ({ id, prompt: id }))));
+    // Titles are searched like prompts.
+    const show = (ids: string[]) =>
+      library.show(readCreations(ids.map((id, index) => ({ id, [index % 2 ? 'title' : 'prompt']: id }))));
     const field = part<HTMLInputElement>(root, 'search');
     const found = () => {
       const rows = [...root.querySelectorAll('li')].filter(({ hidden }) => !hidden);
@@ -36,7 +44,9 @@ describe('the search in a library', () => {
     for (const [index, id] of expected.entries()) {
       expect(library.neighbour(id, 1)?.id).toBe(expected[index + 1] ?? expected[0] ?? '');
       expect(library.neighbour(id, -1)?.id).toBe(expected.at(index - 1) ?? '');
+      expect(library.following(id)?.id).toBe(expected[index + 1]);
     }
+    expect(library.following('not shown')).toBeUndefined();
     field.dispatchEvent(new (viewOf(document).KeyboardEvent)('keydown', { key: 'Escape' }));
     expect([found(), field.value.trim()]).toEqual([[PROMPTS, ''], '']);
     enter(field, query);

@@ -1,41 +1,47 @@
 import { describe, expect, it, mock } from 'bun:test';
 import type { GenerationOrder } from '../../../src/client/generation-order.ts';
+import { type Memory, openMemory } from '../../../src/demo/studio/browser-memory.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
 import { enter, fillOrder } from '../../../src/demo/studio/order-fields.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { readCreation } from '../../../src/demo/studio/records.ts';
 import { settle } from '../fake-time.ts';
-import { openPart } from './page.ts';
+import { fire, openPart, viewOf } from './page.ts';
 
 const MODELS = [
-  { id: 'music-1', name: 'One', creditsPerSecond: 0.5 },
-  { id: 'music-2', name: 'Two', creditsPerSecond: undefined },
+  { id: 'music-1', name: 'One', creditsPerSecond: 0.5, canBeInstrumental: true },
+  { id: 'music-2', name: 'Two', creditsPerSecond: undefined, canBeInstrumental: true },
+  { id: 'music-3', name: 'Three', creditsPerSecond: undefined, canBeInstrumental: false },
 ];
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The form with models and a prompt. The test ends each attempt to generate. */
-function openForm() {
-  const { document, root, text, shown } = openPart('order');
+function openForm(tab?: Memory) {
+  const { document, storage, root, text, shown } = openPart('order');
+  const isMeant = mock(async (_prompt: string) => true);
   let outcome = Promise.withResolvers<Outcome>();
   const onGenerate = mock(
     (_order: GenerationOrder, _key: string, _onAccepted: () => void) => outcome.promise,
   );
-  const form = createGenerateForm(root, { text, onGenerate });
+  const form = createGenerateForm(root, { text, onGenerate, isMeant, tab: tab ?? storage });
   const generate = part(root, 'generate');
   const prompt = part<HTMLTextAreaElement>(root, 'prompt');
+  const length = part<HTMLInputElement>(root, 'length');
+  const checks = [part<HTMLInputElement>(root, 'instrumental'), part<HTMLInputElement>(root, 'public')];
+  const draft = [prompt.value, length.value, ...checks.map(({ checked }) => checked)];
   form.showModels(MODELS);
   enter(prompt, ' Rain ');
   return {
-    ...{ root, text, form, prompt, shown },
-    length: part<HTMLInputElement>(root, 'length'),
+    ...{ root, text, form, prompt, length, checks, draft, shown, isMeant },
     model: part<HTMLSelectElement>(root, 'model'),
     keys: () => onGenerate.mock.calls.map(([, key]) => key),
     isReady: () => generate.getAttribute('aria-disabled') === 'false',
     focused: () => document.activeElement?.getAttribute('data-part'),
-    press() {
+    async press(times = 1) {
       outcome = Promise.withResolvers();
-      generate.click();
+      for (let time = 0; time < times; time++) generate.click();
+      await settle();
       const [order, key, accept = () => {}] = onGenerate.mock.lastCall ?? [];
       return { order, key, accept };
     },
@@ -47,30 +53,57 @@ function openForm() {
 }
 
 describe('an order', () => {
-  it('is what the form holds, with the chosen model after the models are loaded again', () => {
+  it('is what the form holds, with the chosen model after the models are loaded again', async () => {
     const { root, form, length, model, press } = openForm();
     model.value = 'music-2';
-    form.showModels([{ id: 'music-0', name: 'New', creditsPerSecond: 1 }, ...MODELS]);
+    form.showModels([
+      { id: 'music-0', name: 'New', creditsPerSecond: 1, canBeInstrumental: true },
+      ...MODELS,
+    ]);
     enter(length, '45');
     part(root, 'instrumental').click();
     const fields = { model: 'music-2', prompt: 'Rain', music_length_ms: 45_000 };
     const order = { ...fields, force_instrumental: true, is_public: false };
-    expect(press()).toMatchObject({ order, key: expect.stringMatching(UUID) });
+    expect(await press()).toMatchObject({ order, key: expect.stringMatching(UUID) });
   });
 
-  it('is not sent while a field is wrong, whose first has the focus', () => {
+  it('is not instrumental where the model always sings', async () => {
+    const { model, checks, shown, press } = openForm();
+    checks[0]?.click();
+    for (const [name, isOff] of Object.entries({ 'music-3': true, 'music-2': false })) {
+      model.value = name;
+      fire(model, 'input');
+      expect([checks[0]?.disabled, checks[0]?.checked]).toEqual([isOff, false]);
+      expect(shown('not-instrumental')).toBe(isOff ? english.notInstrumental : '');
+    }
+    expect((await press()).order?.force_instrumental).toBe(false);
+  });
+
+  it('survives a reload as a draft, until the account leaves', () => {
+    const tab = openMemory(() => {
+      throw new Error('blocked');
+    });
+    const { draft: untouched, form, length, checks } = openForm(tab);
+    enter(length, '45');
+    checks[1]?.click();
+    expect(openForm(tab).draft).toEqual([' Rain ', '45', false, true]);
+    form.empty();
+    expect(openForm(tab).draft).toEqual(untouched);
+  });
+
+  it('is not sent while a field is wrong, whose first has the focus', async () => {
     const { prompt, length, press, focused } = openForm();
     enter(length, '601');
-    expect([press().order, focused()]).toEqual([undefined, 'length']);
+    expect([(await press()).order, focused()]).toEqual([undefined, 'length']);
     enter(prompt, ' ');
-    expect([press().order, focused()]).toEqual([undefined, 'prompt']);
+    expect([(await press()).order, focused()]).toEqual([undefined, 'prompt']);
   });
 
-  it('is not sent without a model', () => {
+  it('is not sent without a model', async () => {
     const { form, press, isReady, keys } = openForm();
     for (const models of [undefined, []]) {
       form.showModels(models);
-      press();
+      await press();
       expect([isReady(), keys()]).toEqual([false, []]);
     }
     form.showModels(MODELS);
@@ -81,10 +114,29 @@ describe('an order', () => {
 describe('the attempts to order', () => {
   /** Goes through steps: new prompts, what becomes of the latest attempt, and others. Names each key by a letter. */
   async function attempt(steps: string) {
-    const { root, form, prompt, press, end, keys, isReady, shown } = openForm();
+    const { root, form, prompt, isMeant, press, end, keys, isReady, shown } = openForm();
     let accept = () => {};
+    const answer = Promise.withResolvers<boolean>();
+    const strike = (init: KeyboardEventInit) => {
+      const { KeyboardEvent } = viewOf(prompt.ownerDocument);
+      prompt.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, ...init }));
+      return settle();
+    };
+    const resolve = (isMeant: boolean) => {
+      answer.resolve(isMeant);
+      return settle();
+    };
     const actions: Record<string, () => unknown> = {
-      press: () => ({ accept } = press()),
+      press: async () => {
+        ({ accept } = await press());
+      },
+      'double-click': () => press(2),
+      'ctrl-enter': () => strike({ ctrlKey: true }),
+      'command-enter': () => strike({ metaKey: true }),
+      'held-ctrl-enter': () => strike({ ctrlKey: true, repeat: true }),
+      ask: () => isMeant.mockReturnValueOnce(answer.promise),
+      yes: () => resolve(true),
+      no: () => resolve(false),
       accept: () => accept(),
       public: () => part(root, 'public').click(),
       done: () => end('done'),
@@ -103,7 +155,14 @@ describe('the attempts to order', () => {
   const SAME = english.sameAttempt;
 
   it.each([
-    ['a double click sends one', 'press press', 'A', false, ''],
+    ['a double click sends one', 'double-click', 'A', false, ''],
+    ['the keyboard does it too', 'ctrl-enter', 'A', false, ''],
+    ['that of a Mac as well', 'command-enter', 'A', false, ''],
+    ['a key that is held down does not', 'held-ctrl-enter', '', true, ''],
+    ['what has to be asked first is not sent meanwhile', 'ask press press', '', false, ''],
+    ['and then sent', 'ask press yes', 'A', false, ''],
+    ['or not', 'ask press no', '', true, ''],
+    ['and not for another account', 'ask press leave yes', '', true, ''],
     ['another order is sent at once', 'press Snow', 'A', true, ''],
     ['each order is sent once', 'press Snow press Rain press', 'A B', false, ''],
     ['it is sent again once it is accepted', 'press accept press', 'A B', false, ''],
@@ -128,18 +187,18 @@ describe('the fields of an order', () => {
     const { root, prompt, shown, press, end, focused } = openForm();
     root.querySelector<HTMLElement>('[data-seconds="120"]')?.click();
     enter(prompt, '');
-    press();
+    await press();
     root.querySelector<HTMLElement>('[data-example]')?.click();
     const state = () => [prompt.value, shown('prompt-problem'), shown('price'), focused()];
     expect(state()).toEqual([english.exampleRain, '', 'Costs 60 credits', 'prompt']);
     const order = { prompt: 'Snow', model: 'music-2', music_length_ms: 7_000, force_instrumental: true };
     fillOrder(root, readCreation({ ...order, is_public: true }));
     expect(state()).toEqual(['Snow', '', '', 'prompt']);
-    expect(press().order).toEqual({ ...order, is_public: true });
+    expect((await press()).order).toEqual({ ...order, is_public: true });
     await end('done');
     fillOrder(root, readCreation({ prompt: 'Hail', model: 'gone' }));
     const unset = { prompt: 'Hail', force_instrumental: false, is_public: false };
-    expect(press().order).toEqual({ ...order, ...unset });
+    expect((await press()).order).toEqual({ ...order, ...unset });
   });
 
   const LENGTH = 'Choose a whole number of seconds from 3 to 600.';
@@ -154,14 +213,14 @@ describe('the fields of an order', () => {
     ['length', '601', LENGTH, '4/4100'],
     ['length', '', LENGTH, '4/4100'],
     ['length', '3.5', LENGTH, '4/4100'],
-  ])('judge the %s as the gateway does, once it is sent (%#)', (name, value, problem, count) => {
+  ])('judge the %s as the gateway does, once it is sent (%#)', async (name, value, problem, count) => {
     const { root, shown, press } = openForm();
     const field = part<HTMLInputElement>(root, name);
     const judged = () => [shown(`${name}-problem`), field.getAttribute('aria-invalid') === 'true'];
     enter(field, value);
     expect([shown('prompt-count'), ...judged()]).toEqual([count, '', false]);
     expect(part(root, 'prompt-count').dataset['state']).toBe(count.startsWith('4101') ? 'over' : 'within');
-    const { prompt, music_length_ms } = press().order ?? {};
+    const { prompt, music_length_ms } = (await press()).order ?? {};
     const sent = name === 'prompt' ? prompt : music_length_ms && `${music_length_ms / 1_000}`;
     expect([sent, ...judged()]).toEqual([problem ? undefined : value.trim(), problem, problem !== '']);
     enter(field, '30');
@@ -179,7 +238,7 @@ describe('the price', () => {
     [ONE, '31', 0, 'Costs 16 credits, and you have none left.'],
     [ONE, '601', 15, ''],
     ['music-2', '30', 15, ''],
-  ])('of %s for %s seconds is shown to an account with %d credits, which may order: %j', (...row) => {
+  ])('of %s for %s seconds is shown to an account with %d credits, which may order: %j', async (...row) => {
     const [name, seconds, balance, price] = row;
     const { form, length, model, shown, press } = openForm();
     model.value = name;
@@ -187,6 +246,6 @@ describe('the price', () => {
     enter(length, seconds);
     expect(shown('price')).toEqual(typeof price === 'string' ? price : expect.stringMatching(price));
     // Only the upstream knows for sure whether it is enough.
-    expect(press().order === undefined).toBe(seconds === '601');
+    expect((await press()).order === undefined).toBe(seconds === '601');
   });
 });

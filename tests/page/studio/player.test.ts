@@ -2,6 +2,7 @@ import { describe, expect, it, mock } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import type { Peaks } from '../../../src/demo/studio/peaks.ts';
+import type { Track } from '../../../src/demo/studio/playback.ts';
 import { createPlayer } from '../../../src/demo/studio/player.ts';
 import { fire, openPart } from './page.ts';
 
@@ -14,10 +15,11 @@ function openPlayer() {
   const audio = part<HTMLAudioElement>(root, 'audio');
   const position = part<HTMLInputElement>(root, 'position');
   const waveform = { draw: mock((_peaks: Peaks | undefined) => {}), moveTo: mock((_share: number) => {}) };
-  const player = createPlayer(root, { text, waveform, onChange() {}, onStep() {} });
+  const onEnd = mock((_track: Track) => {});
+  const player = createPlayer(root, { text, waveform, onChange() {}, onStep() {}, onEnd });
   player.open(track('Rain', 30));
   return {
-    ...{ audio, waveform, player },
+    ...{ root, audio, waveform, player, onEnd },
     message: () => shown('message'),
     times: () => [shown('clock'), position.value, audio.currentTime, waveform.moveTo.mock.lastCall?.[0]],
     reach(seconds: number, file: object = {}) {
@@ -47,9 +49,29 @@ describe('the player', () => {
     expect(times()).toEqual(['0:22 / 0:25', '22', 22, 22 / 25]);
     reach(31, { duration: Number.POSITIVE_INFINITY });
     expect(times()).toEqual(['0:31 / 0:30', '30', 31, 1]);
-    // The sound may end a moment before its time.
+    // The sound may end a moment before its time, and the file may be a moment shorter.
     reach(29.9, { ended: true });
     expect(times()).toEqual(['0:30 / 0:30', '30', 29.9, 1]);
+    reach(29.98, { duration: 29.98 });
+    expect(times()[0]).toBe('0:30 / 0:30');
+  });
+
+  it('moves in a track only when it is complete, says so, and says when it has come to its end', () => {
+    const { root, audio, player, slide, message, times, onEnd } = openPlayer();
+    player.openArriving(track('Snow', 90), () => 'https://studio.test/live/1');
+    slide(20, 'input');
+    expect([times()[0], message()]).toEqual(['0:00 / 1:30', '']);
+    slide(20, 'change');
+    expect([audio.currentTime, message()]).toEqual([0, english.notYet]);
+    expect(part(root, 'position').getAttribute('aria-disabled')).toBe('true');
+    player.complete('Rain');
+    expect(message()).toBe(english.notYet);
+    player.complete('Snow');
+    expect(message()).toBe('');
+    slide(20, 'change');
+    expect(audio.currentTime).toBe(20);
+    fire(audio, 'ended');
+    expect(onEnd.mock.calls).toMatchObject([[{ id: 'Snow' }]]);
   });
 
   it('says that the track waits for the connection, until it does not, or another track is open', () => {

@@ -12,7 +12,7 @@ import { shareAddress, sharedId } from '../../../src/demo/studio/shared-track.ts
 
 const AT = '2026-03-04T05:06:07Z';
 const NO_TRACK = {
-  ...{ id: '', prompt: '', model: '', seconds: 0, createdAt: undefined },
+  ...{ id: '', title: '', prompt: '', author: '', model: '', seconds: 0, createdAt: undefined },
   ...{ isGenerating: false, isInstrumental: false, isPublic: false },
 };
 
@@ -27,25 +27,34 @@ describe('a record of the upstream', () => {
 
   it('of a model makes music when its name, id or one of its abilities says so', () => {
     const models = readMusicModels([
-      { id: '1', modalities: ['text', 'music'], name: 'One', credits_per_second: 0.5 },
+      {
+        id: '1',
+        modalities: ['text', 'music'],
+        name: 'One',
+        credits_per_second: 0.5,
+        capabilities: ['vocals'],
+      },
       { id: '2', capabilities: 'Music', credits_per_second: '1' },
+      { id: '3', name: 'Music 3', capabilities: ['vocals', 'instrumental'] },
       { id: 'acme-music-2' },
       { id: '3', name: 'Lyra Music' },
       { id: 'acme-voice', name: 'Voice', description: 'no music', capabilities: [7] },
       { name: 'Music without an id' },
     ]);
-    expect(models.map(({ name, creditsPerSecond }) => [name, creditsPerSecond])).toEqual([
-      ['One', 0.5],
-      ...['2', 'acme-music-2', 'Lyra Music'].map((name) => [name, undefined]),
+    expect(models.map((model) => [model.name, model.creditsPerSecond, model.canBeInstrumental])).toEqual([
+      ['One', 0.5, false],
+      ...['2', 'Music 3', 'acme-music-2', 'Lyra Music'].map((name) => [name, undefined, true]),
     ]);
   });
 
   it('of a creation or an account has what the studio shows of it', () => {
     const order = { title: 'Rain', model: 'm-1', music_length_ms: 30_000, force_instrumental: true };
-    const track = { id: '7', prompt: 'Rain', model: 'm-1', seconds: 30, createdAt: new Date(AT) };
-    const shown = { ...track, isGenerating: false, isInstrumental: true, isPublic: true };
-    expect(readCreation({ ...order, id: 7, is_public: true, created_at: AT })).toEqual(shown);
-    expect(readCreation({ prompt: 'Rain', title: 'Snow' }).prompt).toBe('Rain');
+    const texts = { id: '7', title: 'Rain', prompt: 'Rain', author: 'Ada', model: 'm-1' };
+    const shown = { ...texts, seconds: 30, createdAt: new Date(AT), isInstrumental: true, isPublic: true };
+    const sent = { ...order, id: 7, author: 'Ada', is_public: true, created_at: AT };
+    expect(readCreation(sent)).toEqual({ ...shown, isGenerating: false });
+    expect(readCreation({ prompt: 'Rain', title: 'Snow' })).toMatchObject({ prompt: 'Rain', title: 'Snow' });
+    expect(readCreation({ prompt: 'Rain' }).title).toBe('Rain');
     expect(readCreation({ force_instrumental: 1, is_public: 'true', created_at: '?' })).toEqual(NO_TRACK);
     const statuses = ['generating', 'processing', 'pending', 'queued', 'ready', 'failed'];
     const made = statuses.filter((status) => readCreation({ status }).isGenerating);

@@ -5,7 +5,11 @@ import { createSessionPanel } from '../../../src/demo/studio/session-panel.ts';
 import { fakeTime, NOW } from '../fake-time.ts';
 import { fire, openPart, shownText } from './page.ts';
 
-const ADA: SessionCheck = { authenticated: true, profile: { id: 1, name: 'Ada' } };
+const signedIn = (id: string, name: string): SessionCheck => ({
+  authenticated: true,
+  profile: { id, name, created_at: NOW.toISOString() },
+});
+const ADA = signedIn('1', 'Ada');
 const NOBODY: SessionCheck = { authenticated: false };
 
 function openPanel(since?: Date) {
@@ -80,9 +84,9 @@ describe('the session panel', () => {
     await panel.check();
     expect([await panel.confirm(), others()]).toEqual([true, 0]);
     // Another person may have the same name.
-    readSession.mockResolvedValue({ authenticated: true, profile: { id: 2, name: 'Ada' } });
+    readSession.mockResolvedValue(signedIn('2', 'Ada'));
     expect([await panel.confirm(), await panel.confirm(), others()]).toEqual([false, true, 1]);
-    readSession.mockResolvedValue({ authenticated: true, profile: { id: 3, name: 'Grace' } });
+    readSession.mockResolvedValue(signedIn('3', 'Grace'));
     expect([await panel.confirm(), others()]).toEqual([false, 2]);
     readSession.mockResolvedValue(NOBODY);
     expect([await panel.confirm(), others()]).toEqual([false, 2]);

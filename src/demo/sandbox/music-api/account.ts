@@ -1,12 +1,13 @@
 /** One account of the sandbox's upstream: its credits, its recent activity, and its totals for each month. */
 
 import { randomUUID } from 'node:crypto';
+import type { SandboxData } from '../../../client/upstream-data.ts';
 import { ApiError } from './api-error.ts';
 
 const MAX_ACTIVITY = 100;
 
 export interface Activity {
-  type: 'sign_in' | 'generation' | 'visibility';
+  type: 'sign_in' | 'generation' | 'visibility' | 'deletion';
   description: string;
   /** Milliseconds since the epoch. */
   at: number;
@@ -65,7 +66,7 @@ export class Account {
     this.#activity.splice(MAX_ACTIVITY);
   }
 
-  profile() {
+  profile(): SandboxData['profile'] {
     return { id: this.id, name: this.name, created_at: new Date(this.createdAt).toISOString() };
   }
 

@@ -2,12 +2,15 @@
 
 import { randomUUID } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
+import type { SandboxData } from '../../../client/upstream-data.ts';
 import { wavSize } from '../audio/wav.ts';
 import type { Account } from './account.ts';
 import { ApiError } from './api-error.ts';
 import { findMusicModel } from './model-catalog.ts';
 
 const MAX_CREATIONS_PER_ACCOUNT = 200;
+/** Of a title that nobody has chosen. */
+const TITLE_CHARACTERS = 80;
 
 /** The body of `POST /v1/music`. All five keys are required, and no others are allowed. */
 export const musicOrder = Type.Object(
@@ -22,10 +25,20 @@ export const musicOrder = Type.Object(
 );
 export type MusicOrder = Static<typeof musicOrder>;
 
+/** The body of a PATCH, which changes what it names. */
+export const creationChanges = Type.Object(
+  {
+    is_public: Type.Optional(Type.Boolean()),
+    title: Type.Optional(Type.String({ pattern: '\\S', maxLength: 120 })),
+  },
+  { additionalProperties: false, minProperties: 1 },
+);
+
 export interface Creation {
   readonly id: string;
   readonly generationId: string;
   readonly accountId: string;
+  readonly author: string;
   readonly order: MusicOrder;
   readonly credits: number;
   readonly idempotencyKey: string | null;
@@ -33,6 +46,7 @@ export interface Creation {
   /** The time at which the generation is complete, even if its client has disconnected. */
   readyAt: number;
   isPublic: boolean;
+  title: string;
 }
 
 export interface LibraryOptions {
@@ -81,19 +95,21 @@ export class Library {
       id: randomUUID(),
       generationId: randomUUID(),
       accountId: account.id,
+      author: account.name,
       order,
       credits,
       idempotencyKey,
       createdAt,
       readyAt: createdAt + order.music_length_ms / this.pace,
       isPublic: order.is_public,
+      title: order.prompt.slice(0, TITLE_CHARACTERS),
     };
     this.#creations.set(creation.id, creation);
     this.#accepted += 1;
     for (const { id } of earlier.slice(MAX_CREATIONS_PER_ACCOUNT - 1)) this.#creations.delete(id);
     account.record({
       type: 'generation',
-      description: order.prompt.slice(0, 80),
+      description: creation.title,
       at: createdAt,
       creationId: creation.id,
       credits,
@@ -120,14 +136,21 @@ export class Library {
     return creation;
   }
 
-  setPublic(account: Account, creation: Creation, isPublic: boolean): void {
+  change(account: Account, creation: Creation, changes: Static<typeof creationChanges>): void {
+    const { is_public: isPublic = creation.isPublic, title = creation.title } = changes;
+    if (isPublic !== creation.isPublic) {
+      const description = isPublic ? 'Made public' : 'Made private';
+      account.record({ type: 'visibility', description, at: this.#now(), creationId: creation.id });
+    }
     creation.isPublic = isPublic;
-    account.record({
-      type: 'visibility',
-      description: isPublic ? 'Made public' : 'Made private',
-      at: this.#now(),
-      creationId: creation.id,
-    });
+    creation.title = title.trim();
+  }
+
+  /** @throws ApiError 409 while its audio is being generated */
+  delete(account: Account, creation: Creation): void {
+    if (!this.isReady(creation)) throw new ApiError(409, 'This creation is still being generated');
+    this.#creations.delete(creation.id);
+    account.record({ type: 'deletion', description: creation.title, at: this.#now() });
   }
 
   isReady(creation: Creation): boolean {
@@ -140,12 +163,14 @@ export class Library {
   }
 
   /** The form in which the API sends a creation. */
-  describe(creation: Creation) {
+  describe(creation: Creation): SandboxData['creation'] {
     const { order } = creation;
     return {
       id: creation.id,
       generation_id: creation.generationId,
       status: this.isReady(creation) ? 'ready' : 'generating',
+      title: creation.title,
+      author: creation.author,
       model: order.model,
       prompt: order.prompt,
       music_length_ms: order.music_length_ms,

@@ -1,13 +1,8 @@
 /** The models the sandbox offers; only some of them make music. */
 
-export interface Model {
-  id: string;
-  name: string;
-  modalities: readonly string[];
-  capabilities: readonly string[];
-  /** The price of a second of output. */
-  credits_per_second: number;
-}
+import type { SandboxData } from '../../../client/upstream-data.ts';
+
+type Model = SandboxData['model'];
 
 export const MODELS: readonly Model[] = [
   {

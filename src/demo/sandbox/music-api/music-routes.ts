@@ -1,16 +1,13 @@
 /** The upstream's routes for models, generation, the library, and public creations. */
 
-import { Type } from '@sinclair/typebox';
 import { ApiError } from './api-error.ts';
 import { contentResponse, streamGeneration } from './creation-audio.ts';
 import { readJson } from './json-body.ts';
-import { type Creation, type Library, musicOrder } from './library.ts';
+import { type Creation, creationChanges, type Library, musicOrder } from './library.ts';
 import { MODELS } from './model-catalog.ts';
 import { dataResponse, methods, type RequireAccount } from './route.ts';
 
 type RequestWithId = Bun.BunRequest<'/:id'>;
-
-const visibilityBody = Type.Object({ is_public: Type.Boolean() }, { additionalProperties: false });
 
 export function musicRoutes(library: Library, requireAccount: RequireAccount) {
   const generate = async (request: Request) => {
@@ -22,12 +19,17 @@ export function musicRoutes(library: Library, requireAccount: RequireAccount) {
     return streamGeneration(creation, pace, () => library.finish(creation));
   };
 
-  const setVisibility = async (request: RequestWithId) => {
+  const change = async (request: RequestWithId) => {
     const account = requireAccount(request);
     const creation = library.find(account, request.params.id);
-    const { is_public: isPublic } = await readJson(request, visibilityBody);
-    library.setPublic(account, creation, isPublic);
+    library.change(account, creation, await readJson(request, creationChanges));
     return dataResponse(library.describe(creation));
+  };
+
+  const remove = (request: RequestWithId) => {
+    const account = requireAccount(request);
+    library.delete(account, library.find(account, request.params.id));
+    return new Response(null, { status: 204 });
   };
 
   const ownCreation = (request: RequestWithId) => library.find(requireAccount(request), request.params.id);
@@ -52,7 +54,8 @@ export function musicRoutes(library: Library, requireAccount: RequireAccount) {
     }),
     '/v1/music/creations/:id': methods({
       GET: (request: RequestWithId) => dataResponse(library.describe(ownCreation(request))),
-      PATCH: setVisibility,
+      PATCH: change,
+      DELETE: remove,
     }),
     '/v1/music/creations/:id/content': methods({
       GET: (request: RequestWithId) => content(request, ownCreation(request)),

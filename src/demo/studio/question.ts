@@ -1,0 +1,39 @@
+/** Asks the person, in the page's dialogue: whether something is meant, or for a text. */
+
+import type { TextKey } from './english.ts';
+import type { Values } from './formats.ts';
+import { part } from './parts.ts';
+import type { Text } from './text.ts';
+
+export interface Question {
+  /** @param action what the button that agrees says */
+  isMeant(key: TextKey, action: TextKey, values?: Values): Promise<boolean>;
+  /** The trimmed text. Undefined if the person gives none. */
+  text(key: TextKey, action: TextKey, before: string): Promise<string | undefined>;
+}
+
+export function createQuestion(dialog: HTMLDialogElement, { text }: { readonly text: Text }): Question {
+  const answer = part<HTMLInputElement>(dialog, 'answer');
+
+  async function ask(key: TextKey, action: TextKey, values?: Values): Promise<boolean> {
+    text.write(part(dialog, 'asked'), key, values);
+    text.write(part(dialog, 'agree'), action);
+    dialog.returnValue = '';
+    dialog.showModal();
+    await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
+    return dialog.returnValue === 'agree';
+  }
+
+  return {
+    isMeant(key, action, values) {
+      answer.hidden = true;
+      return ask(key, action, values);
+    },
+    async text(key, action, before) {
+      answer.hidden = false;
+      answer.value = before;
+      const isGiven = await ask(key, action);
+      return (isGiven && answer.value.trim()) || undefined;
+    },
+  };
+}
