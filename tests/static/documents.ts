@@ -1,7 +1,7 @@
-/** Finds links that lead nowhere, names of files that do not exist, and source files that the file map does not name. */
+/** Finds links that lead nowhere, names of files that do not exist, and source files that do not begin with their job. */
 
 import { dirname, resolve } from 'node:path';
-import { type Document, projectFiles, ROOT, readDocument, section } from '../support/documents.ts';
+import { type Document, projectFiles, ROOT, readDocument } from '../support/documents.ts';
 
 const MAX_LINES = 300;
 const NAMED_FILE = /`((?:src|tests|deploy)\/[\w./-]+)`/g;
@@ -18,11 +18,7 @@ function exists(path: string): boolean {
 
 export async function documentProblems(): Promise<string[]> {
   const documents = await Promise.all([...files].filter((path) => path.endsWith('.md')).map(readDocument));
-  return [
-    ...documents.flatMap((document) => problemsIn(document, documents)),
-    ...(await fileMapProblems()),
-    ...(await sourceProblems()),
-  ];
+  return [...documents.flatMap((document) => problemsIn(document, documents)), ...(await sourceProblems())];
 }
 
 function problemsIn({ path, text }: Document, documents: readonly Document[]): string[] {
@@ -55,34 +51,6 @@ function anchorsIn({ text }: Document): string[] {
       .replace(/[^\p{L}\p{N}\s_-]/gu, '')
       .replaceAll(' ', '-'),
   );
-}
-
-async function fileMapProblems(): Promise<string[]> {
-  const [, map = ''] = section(await readDocument('CONTRIBUTING.md'), '## File map').split('```\n');
-  const mapped = pathsIn(map);
-  // A folder without lines of its own stands for all that is in it.
-  const covers = (path: string) =>
-    path.endsWith('/') && !mapped.some((other) => other !== path && other.startsWith(path));
-  const isMapped = (file: string) =>
-    mapped.some((path) => path === file || (covers(path) && file.startsWith(path)));
-  const sources = [...files].filter((path) => path.startsWith('src/') && !path.endsWith('.md'));
-  return [
-    ...mapped.filter((path) => !exists(path)).map((path) => `has ${path}, which does not exist`),
-    ...sources.filter((path) => !isMapped(path)).map((path) => `lacks ${path}`),
-  ].map((problem) => `the file map ${problem}`);
-}
-
-/** The paths of the indented map: folders end with a slash. */
-function pathsIn(map: string): string[] {
-  const folders: string[] = [];
-  return map.split('\n').flatMap((line) => {
-    const [, indent = '', names] = /^( *)(\S+(?:, \S+)*)(?: {2}|$)/.exec(line) ?? [];
-    if (!names) return [];
-    folders.length = indent.length / 2;
-    const paths = names.split(', ').map((name) => folders.join('') + name);
-    if (names.endsWith('/')) folders.push(names);
-    return paths;
-  });
 }
 
 async function sourceProblems(): Promise<string[]> {

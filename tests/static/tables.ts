@@ -15,10 +15,11 @@ const SETTINGS = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: '
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 
 export async function tableProblems(): Promise<string[]> {
-  const readme = await readDocument('README.md');
+  const settings = await readDocument('deploy/settings.md');
+  const contributing = await readDocument('CONTRIBUTING.md');
+  const behaviour = await readDocument('src/README.md');
   const monitoring = await readDocument('deploy/monitoring/README.md');
   const runbook = await readDocument('deploy/monitoring/runbook.md');
-  const tableOf = (heading: string) => namesInTables(section(readme, heading));
   const example = await Bun.file(`${ROOT}.env.example`).text();
   const alerts = await Bun.file(`${ROOT}deploy/monitoring/alerts.yml`).text();
   const { fields, metrics } = await observeEverything();
@@ -27,17 +28,21 @@ export async function tableProblems(): Promise<string[]> {
   const explained = namesInTables(section(monitoring, '## The log'));
   const measured = namesInTables(section(monitoring, '## Metrics'));
   return [
-    ...differences("the README's settings", tableOf('## Settings'), settingNames()),
+    ...differences('deploy/settings.md', namesInTables(settings.text), settingNames()),
     ...differences('.env.example', matches(example, /^(?:# )?([A-Z_]+)=/gm), settingNames()),
-    ...differences("the README's dependencies", tableOf('## Dependencies, and why each'), packages),
+    ...differences(
+      'the dependencies',
+      namesInTables(section(contributing, '## Dependencies, and why each')),
+      packages,
+    ),
     ...lacks(
-      "the README's commands",
-      section(readme, '## Commands'),
+      'the commands',
+      section(contributing, '## Set up'),
       Object.keys(scripts).map((name) => `\`bun run ${name}\``),
     ),
     ...lacks(
-      "the README's routes",
-      section(readme, '## Routes'),
+      'the routes',
+      section(behaviour, '## Routes'),
       routes.map(({ path }) => path.replace(/\*$/, '')),
     ),
     ...differences(
@@ -55,6 +60,7 @@ export async function tableProblems(): Promise<string[]> {
       measured.filter((name) => name.startsWith('music_')),
       metrics,
     ),
+    ...(await figureProblems()),
   ];
 }
 
@@ -118,4 +124,19 @@ function metricsIn(scrape: string): string[] {
     return labelNames.length ? `${name}{${labelNames.join(',')}}` : name;
   });
   return [...new Set(names)];
+}
+
+/** The figures of the benchmark are shown in one more document. */
+async function figureProblems(): Promise<string[]> {
+  const results = await readDocument('tests/bench/results/table.md');
+  const { text } = await readDocument('deploy/sizing.md');
+  const row = /^\| this gateway \| (.+)/m.exec(results.text)?.[1]?.split(' | ') ?? [];
+  const [, , call, , , track] = row.map((figure) => figure.split(' ', 1)[0]);
+  const refresh = /^\| refresh and retry \| (\d+)/m.exec(results.text)?.[1];
+  const shown = [
+    `| a proxied call | ${call} µs |`,
+    `| a track of 10 MB | ${track} ms |`,
+    `| ${refresh} µs, `,
+  ];
+  return shown.filter((part) => !text.includes(part)).map((part) => `deploy/sizing.md does not say: ${part}`);
 }
