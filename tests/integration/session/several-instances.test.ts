@@ -28,8 +28,13 @@ function session(gateway: { readonly url: string }, cookie: string): Promise<Res
 describeWith([REDIS_SERVER], 'two processes with Redis', () => {
   it('share a refresh, and keep no token there', async () => {
     await using world = await start();
+    using admin = world.admin();
     await using first = await world.gateway();
     await using second = await world.gateway();
+    // One that has waited for Redis in vain refreshes apart at first.
+    const areConnected = async () =>
+      /connected_clients:3/.test(String(await admin.send('INFO', ['clients'])));
+    await eventually(areConnected, 'both to be connected with Redis');
     const both = Array.from({ length: 20 }, (_, index) => session(index % 2 ? first : second, cookies(1)));
     for (const response of await Promise.all(both)) {
       expect(response.status).toBe(200);
@@ -38,7 +43,6 @@ describeWith([REDIS_SERVER], 'two processes with Redis', () => {
     await session(second, 'svc_music_refresh=refresh-2');
     expect(refreshes(world)).toBe(2);
 
-    using admin = world.admin();
     const keys = await admin.kept();
     const values = await Promise.all(keys.map((key) => admin.get(key)));
     // What is sealed in a record, and who can open it: unit/token-record.
