@@ -6,11 +6,11 @@ const MAX_CHARACTERS = 16 * 1024;
 
 /** Passes a single line on at once, and those that follow it together. */
 export class CollectedLines {
-  readonly #pass: (lines: string) => void;
+  readonly #pass: (lines: string) => unknown;
   #lines = '';
   #window: Timer | undefined;
 
-  constructor(pass: (lines: string) => void) {
+  constructor(pass: (lines: string) => unknown) {
     this.#pass = pass;
   }
 

@@ -21,7 +21,9 @@ export function openLog({ logLevel }: Pick<Settings, 'logLevel'>, onFailure = ()
   // Without this listener, a full disk would end the process.
   output.on('error', onFailure);
   output.on('drop', onFailure);
-  const lines = new CollectedLines((text) => output.write(text));
+  let isClosed = false;
+  // A request may end while the process does: its line is lost, but a write after the end would throw.
+  const lines = new CollectedLines((text) => isClosed || output.write(text));
   // The last lines before a crash are those that explain it.
   const flushAtCrash = () => {
     output.flushSync();
@@ -41,6 +43,7 @@ export function openLog({ logLevel }: Pick<Settings, 'logLevel'>, onFailure = ()
     async close(): Promise<void> {
       process.off('exit', flushAtCrash);
       lines.flush();
+      isClosed = true;
       const written = new Promise((resolve) => output.once('close', resolve));
       output.end();
       await Promise.race([written, Bun.sleep(MAX_FLUSH_MS)]);

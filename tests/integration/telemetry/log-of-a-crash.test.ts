@@ -1,19 +1,25 @@
 import { expect, it } from 'bun:test';
 
-const CRASH = `
+const OPEN = `
   import { openLog } from './src/gateway/telemetry/logger.ts';
-  const { logger } = openLog({ logLevel: 'info' });
+  const { logger, close } = openLog({ logLevel: 'info' });
   logger.info('written at once');
   logger.info('collected');
-  queueMicrotask(() => { throw new Error('a fault of the gateway'); });
 `;
 
-it('an error that ends the process does not take the collected lines of the log with it', async () => {
-  const { stdout, exitCode } = Bun.spawnSync([process.execPath, '-e', CRASH], {
+it.each([
+  ['an error', "queueMicrotask(() => { throw new Error('a fault of the gateway'); });", 1],
+  [
+    'a line after the last one',
+    "await close(); for (let line = 0; line < 999; line++) logger.info('late'.repeat(99));",
+    0,
+  ],
+])('%s at the end of the process does not take the collected lines of the log with it', (_, end, status) => {
+  const { stdout, exitCode } = Bun.spawnSync([process.execPath, '-e', OPEN + end], {
     cwd: new URL('../../..', import.meta.url).pathname,
     stderr: 'ignore',
   });
-  expect(exitCode).toBe(1);
-  expect(stdout.toString()).toContain('written at once');
-  expect(stdout.toString()).toContain('collected');
+  expect(exitCode).toBe(status);
+  expect(stdout.toString()).toMatch(/written at once.*collected/s);
+  expect(stdout.toString()).not.toContain('late');
 });
