@@ -164,6 +164,16 @@ describe('a refused generation', () => {
     expect(await envelopeMessage(await generate(), 422)).toBe(text);
   });
 
+  it('has the message of the upstream, however its body arrives', async () => {
+    const inPieces = async function* () {
+      yield '{"message":"No ';
+      await world.roundTrip();
+      yield `credits."${' '.repeat(30_000)}}`;
+    };
+    world.upstream.on(MUSIC, () => new Response(inPieces(), { status: 402 }));
+    expect(await envelopeMessage(await generate(), 402)).toBe('No credits.');
+  });
+
   it.each([400, 401, 429, 500])(
     'keeps the status %i and its rate limits, is not tried again and logs no text of the upstream',
     async (status) => {
