@@ -6,11 +6,11 @@ const MAX_CHARACTERS = 16 * 1024;
 
 /** Passes a single line on at once, and those that follow it together. */
 export class CollectedLines {
-  readonly #pass: (lines: string) => unknown;
+  readonly #pass: (lines: string) => void;
   #lines = '';
   #window: Timer | undefined;
 
-  constructor(pass: (lines: string) => unknown) {
+  constructor(pass: (lines: string) => void) {
     this.#pass = pass;
   }
 

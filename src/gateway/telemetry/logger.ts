@@ -23,7 +23,9 @@ export function openLog({ logLevel }: Pick<Settings, 'logLevel'>, onFailure = ()
   output.on('drop', onFailure);
   let isClosed = false;
   // A request may end while the process does: its line is lost, but a write after the end would throw.
-  const lines = new CollectedLines((text) => isClosed || output.write(text));
+  const lines = new CollectedLines((text) => {
+    if (!isClosed) output.write(text);
+  });
   // The last lines before a crash are those that explain it.
   const flushAtCrash = () => {
     output.flushSync();
