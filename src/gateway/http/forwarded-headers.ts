@@ -25,9 +25,11 @@ const CONTROL_CHARACTER = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 const GENERATION_HEADERS = ['Content-Disposition', 'X-Generation-Id', 'X-Music-Creation-Id'];
 /** The response headers that the audio of a generation has. */
-const AUDIO_HEADERS = names(
-  'content-type content-encoding content-disposition x-generation-id x-music-creation-id',
-);
+const AUDIO_HEADERS = [
+  'content-type',
+  'content-encoding',
+  ...GENERATION_HEADERS.map((name) => name.toLowerCase()),
+];
 /** Matches `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and similar names. */
 const RATE_LIMIT = /^(x-)?ratelimit/;
 /** The headers that tell a client when it may send the next request, besides the rate limits. */
@@ -35,9 +37,9 @@ const CONDITION_HEADERS = new Set(['retry-after']);
 /** The response headers that the proxy relays, besides the rate limits. */
 const RELAYED_HEADERS = new Set([
   ...names(`
-    accept-ranges age allow cache-control content-encoding content-language content-length content-location
-    content-range content-type etag expires last-modified link location retry-after vary`),
-  ...GENERATION_HEADERS.map((name) => name.toLowerCase()),
+    accept-ranges age allow cache-control content-language content-length content-location content-range
+    etag expires last-modified link location retry-after vary`),
+  ...AUDIO_HEADERS,
 ]);
 /** The headers that a script on the studio's origin may read, besides those that are always readable. */
 export const EXPOSED_HEADERS = [
