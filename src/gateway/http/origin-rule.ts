@@ -35,15 +35,15 @@ export class OriginRule {
     return request.headers.get('sec-fetch-site') === 'same-origin' && this.#hosts.has(this.#hostOf(exchange));
   }
 
-  /** In production nobody is told how to write such a request. */
+  /** Outside production it says what the request lacks, and what to send. */
   refusal({ origin }: Exchange): GatewayError {
     const isExplained = origin === null && !this.#settings.production;
     return new GatewayError(403, isExplained ? 'originMissing' : 'originNotAllowed');
   }
 
   #hostOf({ request, server }: Exchange): string | null {
-    const peer = canonicalAddress(server?.requestIP(request)?.address ?? '');
-    const isForwarded = peer !== undefined && this.#settings.isTrustedProxy(peer);
-    return (isForwarded && request.headers.get('x-forwarded-host')) || request.headers.get('host');
+    const forwarded = request.headers.get('x-forwarded-host');
+    const peer = forwarded && canonicalAddress(server?.requestIP(request)?.address ?? '');
+    return peer && this.#settings.isTrustedProxy(peer) ? forwarded : request.headers.get('host');
   }
 }
