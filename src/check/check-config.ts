@@ -11,6 +11,7 @@ import { probe } from './http-probe.ts';
 import { checkPorts } from './port-check.ts';
 import { metadataFindings, probeMetadata } from './provider-metadata.ts';
 import { checkRedis } from './redis-check.ts';
+import { socketFindings } from './socket-check.ts';
 import { UPSTREAM_PROBE_PATH, upstreamFinding } from './upstream-check.ts';
 
 async function findings(options: readonly string[]): Promise<readonly Finding[]> {
@@ -24,6 +25,7 @@ async function findings(options: readonly string[]): Promise<readonly Finding[]>
   const { settings } = outcome;
   return [
     ...warnings,
+    ...socketFindings(settings.memoryLimitBytes),
     { level: 'ok', text: 'the gateway would start with these settings' },
     ...(options.length ? await connectionFindings(settings) : []),
   ];

@@ -34,6 +34,7 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
   let upstream: ScriptedUpstream;
   let url: string;
   let options: string[];
+  let onHost: string[];
 
   beforeAll(async () => {
     podman = new Podman();
@@ -58,10 +59,11 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
       COOKIE_KEYS_FILE: '/secrets/cookie-keys',
     };
     options = [
-      ...['--pull', 'never', '--network', 'host', '--log-driver', 'k8s-file', ...RESTRICTIONS],
+      ...['--pull', 'never', '--log-driver', 'k8s-file', ...RESTRICTIONS],
       ...['--secret', 'cookie-keys,target=/secrets/cookie-keys'],
       ...Object.entries(settings).flatMap(([name, value]) => ['--env', `${name}=${value}`]),
     ];
+    onHost = [...options, '--network', 'host'];
   }, 180_000);
 
   afterAll(async () => {
@@ -71,7 +73,7 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
 
   /** Starts a container, whose port the one before has to have left. */
   async function start() {
-    const id = await podman.run('run', '--detach', ...options, IMAGE);
+    const id = await podman.run('run', '--detach', ...onHost, IMAGE);
     await eventually(() => isUp(url), 'its start');
     return {
       id,
@@ -88,7 +90,7 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
   });
 
   it('holds nothing that does not run in it, and nothing that its user could change', async () => {
-    const inside = (command: string) => podman.run('run', '--rm', ...options, IMAGE, 'sh', '-c', command);
+    const inside = (command: string) => podman.run('run', '--rm', ...onHost, IMAGE, 'sh', '-c', command);
     const held = await inside('ls -d .* * src/* src/gateway/* node_modules/* node_modules/@*/*');
     const paths = held.split('\n');
     expect(paths).toEqual(expect.arrayContaining(['src/index.ts', 'node_modules/elysia']));
@@ -112,9 +114,29 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
       .on('GET /v1/models', () => new Response('', { status: 401 }))
       .on('POST /oauth/token', () => Response.json({ error: 'invalid_grant' }, { status: 400 }));
     const check = ['bun', 'run', 'check-config', '--connect'];
-    const { status, output } = await podman.try('run', '--rm', ...options, IMAGE, ...check);
+    const { status, output } = await podman.try('run', '--rm', ...onHost, IMAGE, ...check);
     expect(output).toContain('ok: IDP_CLIENT_ID: the token endpoint');
     expect([output.includes('error: '), status]).toEqual([false, 0]);
+  });
+
+  it('may have its connections bounded as the operating page says, which check-config asks for', async () => {
+    const page = await readFile(`${PROJECT}/deploy/README.md`, 'utf8');
+    const bounds = Array.from(
+      page.matchAll(/--sysctl (\S+)="(.+?)"/g),
+      ([, name, sizes]) => `${name} = ${sizes}`,
+    );
+    const warns = async (tcp: readonly string[]) => {
+      const sysctls = tcp.flatMap((line) => ['--sysctl', line.replaceAll(' = ', '=')]);
+      const run = ['run', '--rm', ...options, '--network', 'none', ...sysctls];
+      const { status, output } = await podman.try(...run, IMAGE, 'bun', 'run', 'check-config');
+      expect([status, output.includes('ok: the gateway would start')]).toEqual([0, true]);
+      return output.includes('warning: net.ipv4.tcp_wmem');
+    };
+    expect(await warns(['net.ipv4.tcp_wmem = 4096 16384 4194304'])).toBe(true);
+    expect(await warns(bounds)).toBe(false);
+    // A machine gets the same.
+    const drop = await readFile(`${PROJECT}/deploy/60-music-gateway.conf`, 'utf8');
+    expect(drop.split('\n').filter((line) => line && !line.startsWith('#'))).toEqual(bounds);
   });
 
   it('signs in under a key from a secret, and finishes a generation on SIGTERM', async () => {

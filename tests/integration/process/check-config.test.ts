@@ -7,6 +7,7 @@ import { probe } from '../../../src/check/http-probe.ts';
 import { checkPorts } from '../../../src/check/port-check.ts';
 import { metadataFindings, probeMetadata } from '../../../src/check/provider-metadata.ts';
 import { checkRedis } from '../../../src/check/redis-check.ts';
+import { socketFindings } from '../../../src/check/socket-check.ts';
 import { UPSTREAM_PROBE_PATH, upstreamFinding } from '../../../src/check/upstream-check.ts';
 import { loadSettings, type Settings } from '../../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
@@ -65,7 +66,7 @@ describe('bun run check-config', () => {
     const { status, output, errors } = await checkConfig(settings, ...options);
     for (const secret of SECRETS) expect(output + errors).not.toContain(secret);
     const lines = output.trimEnd().split('\n');
-    return { status, lines: lines.filter((line) => !line.includes('MAX_IN_FLIGHT_REQUESTS')) };
+    return { status, lines: lines.filter((line) => !/MAX_IN_FLIGHT_REQUESTS|tcp_wmem/.test(line)) };
   }
 
   it('accepts what would start, without a connection to any server, but no option that it does not know', async () => {
@@ -188,6 +189,23 @@ it.each([
     return { response, receivedAt: 100_000 + seconds * 1000 };
   });
   expectLine(clockFindings({ IDP_URL: responses }), line);
+});
+
+it.each([
+  ['4096\t16384\t4194304\n', 256, ['4096 KiB for a reader that stops, too much for the 256 MiB of memory']],
+  ['4096\t16384\t4194304\n', 4000, []],
+  ['4096\t16384\t131072\n', 125, []],
+  ['4096\t16384\t131072\n', 124, ['128 KiB for a reader that stops, too much for the 124 MiB of memory']],
+  ['', 0, []],
+])('the check of the sockets judges send buffers of %j in %d MiB', (sendBuffers, MiB, found) => {
+  const findings = socketFindings(MiB * 1024 ** 2, sendBuffers);
+  const advice = 'use deploy/60-music-gateway.conf, or --sysctl for a container';
+  expect(findings).toEqual(
+    found.map((text) => ({
+      level: 'warning',
+      text: `net.ipv4.tcp_wmem lets the kernel keep ${text}: ${advice}`,
+    })),
+  );
 });
 
 it('the check of the ports tells a gateway that listens already from a stranger', async () => {
