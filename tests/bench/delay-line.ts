@@ -10,7 +10,7 @@ import { OTHER_CORE, spawnOn } from './processes.ts';
 
 /** @see RFC 2544, appendix C.2.2: addresses for benchmarks */
 const NEAR_ADDRESS = '198.18.0.1';
-const FAR_ADDRESS = '198.18.0.2';
+export const FAR_ADDRESS = '198.18.0.2';
 /** @see linux/if_tun.h: TUNSETIFF, and IFF_TUN | IFF_NO_PI */
 const SET_INTERFACE = 0x400454ca;
 const PACKETS_ONLY = 0x1001;
@@ -38,13 +38,11 @@ export async function openDelayLine(oneWayMs: number) {
     [onFarSide, far.name, FAR_ADDRESS, NEAR_ADDRESS],
   ] as const) {
     ip(prefix, `address add ${own} peer ${other} dev ${name}`);
-    ip(prefix, `link set ${name} up`);
+    ip(prefix, `link set ${name} up txqueuelen 10000`);
+    // Debian's default. Another one of this machine, such as BBR, would send on an idle connection as if it were not.
+    const route = `scope link src ${own} proto kernel congctl cubic`;
+    ip(prefix, `route replace ${other} dev ${name} ${route}`);
   }
-  // Debian's default. Another one of this machine, such as BBR, would send on a connection that was idle as if it were not.
-  ip(
-    [],
-    `route replace ${FAR_ADDRESS} dev ${near.name} scope link src ${NEAR_ADDRESS} proto kernel congctl cubic`,
-  );
   const moves = [
     delayedMove(near.descriptor, far.descriptor, oneWayMs),
     delayedMove(far.descriptor, near.descriptor, oneWayMs),

@@ -59,6 +59,17 @@ export const GENERATE_ROW: Row = {
 export const SEEK_BYTES = 48 * 1024;
 export const SEEK_ROW = range('range', '48 KB', SEEK_BYTES);
 
+/** As players ask for a track. */
+export const PLAYED_ROW: Row = {
+  ...get,
+  ...track,
+  id: 'played',
+  title: 'played, 10 MB',
+  path: TRACK,
+  headers: PLAYER_HEADERS,
+  status: 206,
+};
+
 /** For every contender. */
 export const COMMON_ROWS: readonly Row[] = [
   MODELS_ROW,
@@ -68,16 +79,7 @@ export const COMMON_ROWS: readonly Row[] = [
   GENERATE_ROW,
   { ...get, ...track, id: 'stream', title: 'proxied, 10 MB', path: TRACK },
   { ...range('range-1m', '1 MB', 1_000_000), connections: 16 },
-  // As players ask for a track.
-  {
-    ...get,
-    ...track,
-    id: 'played',
-    title: 'played, 10 MB',
-    path: TRACK,
-    headers: PLAYER_HEADERS,
-    status: 206,
-  },
+  PLAYED_ROW,
 ];
 
 /** Also for every contender, each row beside the same one with a log. */

@@ -110,7 +110,7 @@ function peak(measurements: Measurements): string {
   return number(Math.max(...measurements.flatMap(({ rounds }) => rounds.map(({ peakMb }) => peakMb))));
 }
 
-export function markdown({ columns, lines }: Table): string {
+export function markdown({ columns, lines }: Omit<Table, 'title'>): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   const rule = columns.map((_, index) => (index === 0 ? '---' : '--:'));
   return [columns, rule, ...lines].map(line).join('\n');

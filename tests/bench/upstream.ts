@@ -23,7 +23,11 @@ const TRACKS = [
 /** As long as a small signed token is. */
 export const ACCESS_TOKEN = `fresh.${'eyJhbGciOiJFUzI1NiJ9'.repeat(20)}`;
 
-export async function startUpstream(folder: string): Promise<Running> {
+/** @param far where it runs, when that is another network namespace: its address, and the start of a command there */
+export async function startUpstream(
+  folder: string,
+  far?: { readonly host: string; readonly prefix: readonly string[] },
+): Promise<Running> {
   for (const { file, bytes } of [...TRACKS, ...BODIES]) {
     await Bun.write(`${folder}/files/${file}`, randomBytes(bytes));
   }
@@ -33,5 +37,7 @@ export async function startUpstream(folder: string): Promise<Running> {
     JSON.stringify({ data: { id: 'user-1', name: 'x'.repeat(266) } }),
   );
   const values = { accessToken: ACCESS_TOKEN, files: `${folder}/files` };
-  return start({ ...NGINX, template: 'upstream.conf', values }, { folder, upstreamHost: '' }, OTHER_CORE);
+  const [program = '', ...args] = [...(far?.prefix ?? []), NGINX.program, ...NGINX.args];
+  const place = { folder, upstreamHost: '', ...(far && { host: far.host }) };
+  return start({ program, args, template: 'upstream.conf', values }, place, OTHER_CORE);
 }
