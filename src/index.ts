@@ -1,6 +1,9 @@
 /** Starts the gateway: reads the settings, listens and handles signals. Nothing else in production acts on import. */
 
+import { totalmem } from 'node:os';
 import { createGateway } from './gateway/gateway.ts';
+import { Admission } from './gateway/http/admission/admission.ts';
+import { openChargedMemory } from './gateway/http/admission/charged-memory.ts';
 import { listenOrExplain } from './gateway/http/listen.ts';
 import { loadSettings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
@@ -30,7 +33,8 @@ async function main(): Promise<void> {
     traceShare === undefined
       ? undefined
       : new (await import('./gateway/telemetry/traces.ts')).Traces(traceShare, serviceName, logger, metrics);
-  const gateway = createGateway({ settings, logger, metrics, traces });
+  const admission = new Admission(settings, openChargedMemory(totalmem()));
+  const gateway = createGateway({ settings, logger, metrics, traces, admission });
   const problem =
     (await listenOrExplain('METRICS_', metricsPort, metricsHost, (address) => metrics?.serve(address))) ??
     (await listenOrExplain('', port, host, (address) => gateway.listen(address)));
@@ -55,6 +59,9 @@ async function main(): Promise<void> {
     const cut = server?.pendingRequests ?? 0;
     if (cut) logger.warn(`stopped; ${cut} requests took too long and are cut off`);
     else logger.info('stopped; every request is finished');
+    admission.bodies.endAll();
+    // The connections are reset at the end of this turn of the event loop.
+    await Bun.sleep(0);
     await traces?.close();
     await exit(0);
   };

@@ -6,6 +6,7 @@ import { Admission } from './http/admission/admission.ts';
 import { clientAddressHeaders } from './http/client-address.ts';
 import { GatewayError, methodNotAllowed } from './http/errors.ts';
 import { Exchange, exchangeOf, requestPath } from './http/exchange.ts';
+import { FairTurns } from './http/fair-turns.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
 import { OriginRule } from './http/origin-rule.ts';
@@ -56,6 +57,7 @@ export function createGateway({
   const parts = { api, admission, cookies, refreshCoordinator, signOutRevokes };
   const session = createSessionPlugin(parts);
   const originRule = new OriginRule(settings);
+  const turns = new FairTurns();
   const gateway = new Elysia({
     name: 'gateway',
     strictPath: true,
@@ -74,7 +76,7 @@ export function createGateway({
     // A hook that takes `server` from its context would make Elysia define that property for every request, which is slow.
     .wrap(
       (handle, request) => () =>
-        telemetry.observe(new Exchange(request, gateway.server), () => handle(request)),
+        telemetry.observe(new Exchange(request, gateway.server), () => turns.handle(() => handle(request))),
     )
     .headers({ 'x-content-type-options': 'nosniff' })
     .onRequest(({ request, set }) => {

@@ -34,9 +34,10 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
   ['reads', 1, READS],
   ['streams', 3 / 4, ['public playback']],
   ['streams', 1, STREAMS],
-  ['ledger', 1 / 2, ['public playback']],
-  ['ledger', 3 / 4, BODIES],
-  ['ledger', 31 / 32, [...BODIES, 'generate']],
+  ['ledger', 2 / 3, ['public playback']],
+  ['ledger', 4 / 5, BODIES],
+  ['ledger', 15 / 16, [...BODIES, 'generate']],
+  ['ledger', 31 / 32, [...BODIES, 'generate', 'sign-in']],
   ['ledger', 1, CALLS.map(({ name }) => name)],
 ])('a full pool refuses its own calls alone, before they are sent: %s (%d)', async (pool, share, refused) => {
   await using world = startWorld({ TIMEOUT_LOGOUT_MS: '1000' }, undefined, 256 * 1024 ** 2);
@@ -44,7 +45,7 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
   scriptRoutes(world);
   upstream.on(EXPIRED, accept('access-2')).on(REFRESH, reply(200, pair(2)));
   const budget = admission[pool];
-  const inUse = budget.limit * share;
+  const inUse = Math.ceil(budget.limit * share);
   budget.take(inUse);
   const outcomes = CALLS.map(async (call) => {
     const response = await send(world, call);

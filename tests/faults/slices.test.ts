@@ -149,7 +149,8 @@ describe('a later slice', () => {
     using _clock = spyOn(performance, 'now').mockImplementation(() => now);
     const response = await play(world);
     await world.upstream.arrived(CALL, 2);
-    expect(world.admission.ledger.inUse).toBe(CALL_BYTES + 40_000);
+    // What is on its way to the client, and the slice that is being fetched.
+    expect(world.admission.ledger.inUse).toBe(CALL_BYTES + 2.5 * 40_000);
     expect((await world.request('/api/auth/session', { cookie: SIGNED_IN })).status).toBe(200);
     released[0]?.resolve();
     await world.upstream.arrived(CALL, 3);

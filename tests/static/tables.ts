@@ -111,6 +111,7 @@ async function observeEverything() {
     slices: 2,
     clientGone: 'streaming',
     brokenBody: true,
+    cutOff: 'no memory',
   } satisfies Partial<typeof record>);
   telemetry.observe(exchange, () => new Response());
   return { fields: Object.keys(lines[0] ?? {}), metrics: metricsIn(await metrics.registry.metrics()) };

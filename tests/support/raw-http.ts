@@ -40,6 +40,8 @@ export async function rawRequest(port: number, bytes: string): Promise<RawAnswer
 export class RawConnection {
   readonly closed: Promise<void>;
   isClosed = false;
+  /** Whether the server has broken the connection, instead of closing it after a response. */
+  isBroken = false;
   /** What has been received since it was last set. */
   received = '';
   readonly #socket: net.Socket;
@@ -47,8 +49,10 @@ export class RawConnection {
 
   constructor(port: number) {
     this.#socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
-    // The server may reset the connection; the `close` event follows.
-    this.#socket.on('error', () => {});
+    // The `close` event follows.
+    this.#socket.on('error', (error) => {
+      this.isBroken = 'code' in error && error.code === 'ECONNRESET';
+    });
     this.#socket.on('data', (data) => {
       this.received += data.toString('latin1');
       this.#notify();

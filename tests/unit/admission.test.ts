@@ -1,32 +1,45 @@
-import { describe, expect, it } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import type { CallKind } from '../../src/gateway/http/admission/call-rules.ts';
 import { SessionLimit } from '../../src/gateway/http/admission/session-limit.ts';
-import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
+import {
+  CALL_BYTES,
+  READ_AHEAD_BYTES,
+  STREAM_BASE_BYTES,
+  STREAMED_BODY_BYTES,
+} from '../../src/gateway/settings/memory.ts';
+import { pass } from '../support/passing-time.ts';
 import { CLOSED } from '../support/session-calls.ts';
 import { testSettings } from '../support/world.ts';
 
 const refusal = (status: 429 | 503) => expect.objectContaining({ status });
 
 /** Of a gateway in 256 MB, whose ledger has 192. */
-function startAdmission(): Admission {
-  return new Admission(testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED }, 256 * 1024 ** 2));
+function startAdmission(readCharge?: () => number): Admission {
+  return new Admission(testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED }, 256 * 1024 ** 2), readCharge);
 }
 
+/** A refusal at once rejects as well as a later one. */
+const enter = async (admission: Admission, kind: CallKind, token?: string) => admission.enter(kind, token);
+
 describe('a call that is admitted', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
   it.each([
     // The kind; how much of its pool and of the ledger it may fill; of the ledger with its body, and for one session.
-    ['read', 'reads', 1, CALL_BYTES, 1, 3 / 4, 1 / 4, 0],
-    ['head', 'streams', 1, CALL_BYTES, 1, 3 / 4, 1 / 4, 0],
-    ['get', 'streams', 1, CALL_BYTES, 1, 3 / 4, 1 / 4, READ_AHEAD_BYTES],
-    ['change', 'streams', 1, CALL_BYTES, 1, 3 / 4, 1 / 4, STREAMED_BODY_BYTES],
-    // A thirty-second is left for other calls, such as a refresh.
-    ['generation', 'streams', 1, CALL_BYTES + STREAMED_BODY_BYTES, 31 / 32, 31 / 32, 1 / 16, 0],
+    ['read', 'reads', 1, CALL_BYTES, 1, 4 / 5, 1 / 4, 0],
+    ['head', 'streams', 1, CALL_BYTES, 1, 4 / 5, 1 / 4, 0],
+    ['get', 'streams', 1, CALL_BYTES, 1, 4 / 5, 1 / 4, READ_AHEAD_BYTES],
+    ['change', 'streams', 1, CALL_BYTES, 1, 4 / 5, 1 / 8, STREAMED_BODY_BYTES],
+    // The rest is for other calls, such as a refresh.
+    ['generation', 'streams', 1, CALL_BYTES + STREAM_BASE_BYTES, 15 / 16, 5 / 6, 1 / 16, 0],
     // Strangers are refused first.
-    ['public', 'streams', 3 / 4, CALL_BYTES, 1 / 2, 1 / 2, undefined, READ_AHEAD_BYTES],
+    ['public', 'streams', 3 / 4, CALL_BYTES, 1, 2 / 3, undefined, READ_AHEAD_BYTES],
   ] as const)(
     'as %s has its share of %s and of the ledger, and no more',
-    (kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, headBytes) => {
+    async (kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, headBytes) => {
       const admission = startAdmission();
       const { ledger } = admission;
       const token = kind === 'public' ? undefined : 'token';
@@ -38,23 +51,60 @@ describe('a call that is admitted', () => {
         budget.take(most);
         admission.refuseIfFull(kind, token);
         budget.take(1);
-        expect(() => admission.enter(kind, token)).toThrow(refusal(503));
+        const refused = enter(admission, kind, token).catch((error) => error);
+        await pass(2000);
+        expect(await refused).toEqual(refusal(503));
         budget.release(most + 1);
       }
-      const permit = admission.enter(kind, token);
+      const permit = await enter(admission, kind, token);
       void permit.reserveHead();
-      expect(ledger.inUse).toBe(CALL_BYTES + headBytes);
+      expect([ledger.inUse, ledger.expected]).toEqual([CALL_BYTES + headBytes, headBytes]);
       if (ofSession !== undefined) {
         permit.reserveBody(ledger.limit * ofSession);
         expect(() => permit.reserveBody(ledger.limit * ofSession + 1)).toThrow(refusal(429));
       }
       permit.reserveBody(0);
-      const free = ledger.limit * ofBodies - CALL_BYTES;
+      const free = Math.floor(ledger.limit * ofBodies) - CALL_BYTES;
       ledger.take(free - 100);
       permit.reserveBody(100);
-      expect(() => permit.reserveBody(101)).toThrow(refusal(503));
+      expect(() => permit.reserveBody(102)).toThrow(refusal(503));
     },
   );
+
+  it('as read waits 2 s for a place while half of the memory is free', async () => {
+    const admission = startAdmission();
+    const { ledger, reads } = admission;
+    reads.take(reads.limit);
+    const served = enter(admission, 'read', 'token');
+    await pass(1999);
+    reads.release(1);
+    await served;
+    const late = enter(admission, 'read', 'token').catch((error) => error);
+    await pass(2000);
+    expect(await late).toEqual(refusal(503));
+    ledger.take(ledger.limit / 2);
+    await expect(enter(admission, 'read', 'token')).rejects.toThrow(refusal(503));
+    expect([ledger.inUse, admission.perSession.size]).toEqual([ledger.limit / 2 + CALL_BYTES, 1]);
+  });
+
+  it('has no body while the kernel charges too much, unless it keeps a session alive', async () => {
+    const kernel = { charges: 0 };
+    const admission = startAdmission(() => kernel.charges);
+    const permits = await Promise.all(
+      (['read', 'get', 'public'] as const).map((kind) => enter(admission, kind, 'token')),
+    );
+    kernel.charges = 256 * 1024 ** 2;
+    await pass(10);
+    const outcomes = permits.map((permit) => {
+      try {
+        permit.reserveBody(1000);
+        return 'reserved';
+      } catch {
+        return 'refused';
+      }
+    });
+    expect(outcomes).toEqual(['reserved', 'refused', 'refused']);
+  });
 
   it('waits for memory and then for a place, together no longer than its patience', async () => {
     const admission = startAdmission();
@@ -69,8 +119,9 @@ describe('a call that is admitted', () => {
     expect(await waiting).toBe('done');
     expect([ledger.inUse, signOuts.inUse]).toEqual([ledger.limit - CALL_BYTES, signOuts.limit - 1]);
     signOuts.take(1);
-    const late = admission.during('signOuts', async () => 'done', 1000);
-    await expect(late).rejects.toMatchObject({ status: 503 });
+    const late = admission.during('signOuts', async () => 'done', 1000).catch((error) => error);
+    await pass(1000);
+    expect(await late).toEqual(refusal(503));
     expect(ledger.inUse).toBe(ledger.limit - CALL_BYTES);
   });
 });

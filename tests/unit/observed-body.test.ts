@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it, jest, mock } from 'bun:test';
-import { observe } from '../../src/gateway/http/observed-body.ts';
-import { ReaderAllowance } from '../../src/gateway/http/reader-allowance.ts';
+import { afterEach, beforeEach, describe, expect, it, jest, mock, spyOn } from 'bun:test';
+import { BodyWatch } from '../../src/gateway/http/admission/body-watch.ts';
+import { ObservedBody } from '../../src/gateway/http/observed-body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
@@ -9,100 +9,91 @@ const KiB = 1024;
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-describe('ReaderAllowance', () => {
-  /** A reader that takes each chunk after so many seconds; returns after how many the allowance is spent. */
-  async function spentAfter(chunkBytes: number, secondsForAChunk: number): Promise<number | undefined> {
-    const allowance = new ReaderAllowance();
-    for (let second = 0; second < 1800; ) {
-      let isTaken: boolean | undefined;
-      void allowance.isTaken(chunkBytes, Bun.sleep(secondsForAChunk * 1000)).then((result) => {
-        isTaken = result;
+/** A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. */
+function observed(kind: 'relayed' | 'paid') {
+  // Those of other files, which may still serve requests in this process.
+  jest.clearAllTimers();
+  let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
+  const seen = { isCancelled: false, hasEnded: false };
+  const reader = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start: (given) => {
+      controller = given;
+    },
+    cancel: () => {
+      seen.isCancelled = true;
+    },
+  }).getReader();
+  const record = new RequestRecord(new Request('http://gateway.test'));
+  const isPaid = kind === 'paid';
+  const memory = {
+    bodies: new BodyWatch(),
+    session: undefined,
+    isExpendable: true,
+    hasRoom: true,
+    isBehind: false,
+    isGivenUp: false,
+    mayRead: (isFast: boolean) => memory.hasRoom || !isFast,
+    hasRead: () => {},
+    hasArrived: () => {},
+    fallBehind: () => {
+      memory.isBehind = memory.hasRoom || memory.isBehind;
+      return memory.isBehind;
+    },
+    catchUp: () => {
+      memory.isBehind = false;
+    },
+    giveBodyUp: () => {
+      memory.isGivenUp = true;
+    },
+  };
+  const onComplete = mock();
+  const body = new ObservedBody(
+    isPaid ? { firstChunk: new Uint8Array(KiB), reader } : { reader },
+    record,
+    memory,
+    { key: undefined, onComplete },
+    isPaid ? 280_000 : undefined,
+  );
+  void body.end.then(() => {
+    seen.hasEnded = true;
+  });
+  /** The connection to a client that reads at once, until `isReading` is false. */
+  let onTaken = (_: number) => {};
+  const sink = {
+    written: [] as { size: number; chunk: Uint8Array }[],
+    isReading: true,
+    write: (chunk: Uint8Array) => {
+      sink.written.push({ size: chunk.byteLength, chunk });
+      if (sink.isReading) return chunk.byteLength;
+      return new Promise<number>((resolve) => {
+        onTaken = resolve;
       });
-      for (; isTaken === undefined; second++) await pass(1000);
-      if (!isTaken) return second;
-    }
-    return undefined;
-  }
+    },
+    end: mock(() => 0),
+    flush: () => 0,
+    start: () => {},
+    close: mock((_?: Error) => {}),
+  };
+  void body.source.pull(sink);
+  const settled = async (work?: unknown) => {
+    await work;
+    await settle();
+  };
+  return {
+    ...{ body, memory, onComplete, sink, record, seen },
+    push: (...sizes: number[]) => settled(sizes.map((bytes) => controller?.enqueue(new Uint8Array(bytes)))),
+    close: () => settled(controller?.close()),
+    breakOff: () => settled(controller?.error(new Error('reset'))),
+    /** The reader takes the chunk that waits for it. */
+    take: () => settled(onTaken(0)),
+    /** The client's connection closes. */
+    cancel: () => settled(settle().then(() => body.source.cancel?.())),
+  };
+}
 
-  it.each([
-    ['nothing', 64 * KiB, 9999, 60],
-    ['nothing of a large chunk', 512 * KiB, 9999, 256],
-    ['1 KiB every minute', KiB, 59, 61],
-    ['half of the least rate', 64 * KiB, 64, 60],
-    ['64 KiB in 31 s', 64 * KiB, 31, undefined],
-    ['512 KiB in 255 s', 512 * KiB, 255, undefined],
-    ['4 KiB in 2 s', 4 * KiB, 2, undefined],
-  ])('of a reader that takes %s lasts its time', async (_, chunkBytes, secondsForAChunk, seconds) => {
-    expect(await spentAfter(chunkBytes, secondsForAChunk)).toBe(seconds);
-  });
-
-  it('is full again after chunks that were read at once', async () => {
-    jest.clearAllTimers();
-    // Only what passes between the chunks counts, whatever the clock says.
-    await pass(200_000);
-    const allowance = new ReaderAllowance();
-    for (const ms of [50_000, 59_000]) {
-      const slow = allowance.isTaken(KiB, Bun.sleep(ms));
-      await pass(ms);
-      expect(await slow).toBeTrue();
-      for (let chunk = 0; chunk < 2; chunk++) allowance.add(64 * KiB);
-    }
-    expect(jest.getTimerCount()).toBe(0);
-  });
-});
-
-describe('observe()', () => {
-  /** A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. */
-  function observed(kind: 'relayed' | 'paid') {
-    // Those of other files, which may still serve requests in this process.
-    jest.clearAllTimers();
-    let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
-    const seen = { isCancelled: false, hasEnded: false };
-    const reader = new ReadableStream<Uint8Array<ArrayBuffer>>({
-      start: (given) => {
-        controller = given;
-      },
-      cancel: () => {
-        seen.isCancelled = true;
-      },
-    }).getReader();
-    const record = new RequestRecord(new Request('http://gateway.test'));
-    const isPaid = kind === 'paid';
-    const body = isPaid ? { firstChunk: new Uint8Array(KiB), reader } : { reader };
-    const { source, end } = observe(body, record, isPaid ? 280_000 : undefined);
-    void end.then(() => {
-      seen.hasEnded = true;
-    });
-    /** The connection to a client that reads at once, until `isReading` is false. */
-    const sink = {
-      written: [] as { size: number; chunk: Uint8Array }[],
-      isReading: true,
-      write: (chunk: Uint8Array) => {
-        sink.written.push({ size: chunk.byteLength, chunk });
-        return sink.isReading ? chunk.byteLength : new Promise<number>(() => {});
-      },
-      end: mock(() => 0),
-      flush: () => 0,
-      start: () => {},
-      close: mock((_?: Error) => {}),
-    };
-    void source.pull(sink);
-    const settled = async (work?: unknown) => {
-      await work;
-      await settle();
-    };
-    return {
-      ...{ sink, record, seen },
-      push: (...sizes: number[]) => settled(sizes.map((bytes) => controller?.enqueue(new Uint8Array(bytes)))),
-      close: () => settled(controller?.close()),
-      breakOff: () => settled(controller?.error(new Error('reset'))),
-      /** The client's connection closes. */
-      cancel: () => settled(settle().then(() => source.cancel?.())),
-    };
-  }
-
+describe('a body', () => {
   it('passes every chunk on but empty ones, and frees its memory', async () => {
-    const { sink, seen, record, push, close } = observed('paid');
+    const { sink, seen, record, onComplete, push, close } = observed('paid');
     await push(0, 2, 0, 0, 3, 0);
     await close();
     expect(sink.written.map(({ size, chunk }) => [size, chunk.byteLength])).toEqual([
@@ -112,39 +103,127 @@ describe('observe()', () => {
         [3, 0],
       ],
     ]);
-    expect(sink.end).toHaveBeenCalledTimes(1);
+    for (const called of [sink.end, onComplete]) expect(called).toHaveBeenCalledTimes(1);
     expect(sink.close).not.toHaveBeenCalled();
     expect(seen).toEqual({ hasEnded: true, isCancelled: false });
     expect(record).toMatchObject({ bytes: KiB + 5, clientGone: undefined, brokenBody: false });
+    expect(jest.getTimerCount()).toBe(0);
   });
 
-  it.each([
-    ['cancels the upstream of a relayed body', 'relayed'],
-    ['reads a paid body to its end', 'paid'],
-  ] as const)('%s when its reader stops, and closes the connection', async (_, kind) => {
-    const { sink, record, seen, push, close } = observed(kind);
-    await push(64 * KiB, 64 * KiB);
-    sink.isReading = false;
-    await push(64 * KiB);
-    await pass(59_000);
-    expect(sink.close).not.toHaveBeenCalled();
-    await pass(6000);
-    expect(sink.close.mock.calls).toEqual([[new Error()]]);
-    expect(record).toMatchObject({ clientGone: 'streaming', cause: 'slow reader' });
-    if (kind === 'paid') {
-      await push(64 * KiB);
-      expect(seen).toEqual({ hasEnded: false, isCancelled: false });
-      await close();
+  it('is broken when its upstream has been silent for 60 s, which is named', async () => {
+    const { sink, seen, record, push } = observed('relayed');
+    for (let chunk = 0; chunk < 3; chunk++) {
+      await pass(59_900);
+      await push(KiB);
     }
-    expect(seen).toEqual({ hasEnded: true, isCancelled: kind === 'relayed' });
-    expect(sink.end).not.toHaveBeenCalled();
+    await pass(59_900);
+    expect(sink.close).not.toHaveBeenCalled();
+    await pass(100);
+    expect(sink.close.mock.calls).toEqual([[new Error()]]);
+    const ending = { brokenBody: true, cause: 'stalled', cutOff: undefined, clientGone: undefined };
+    expect(record).toMatchObject(ending);
+    expect(seen).toEqual({ isCancelled: true, hasEnded: true });
     expect(jest.getTimerCount()).toBe(0);
   });
 
   it.each([
+    ['relayed', 'stopped reading', 299_900, true],
+    ['paid', 'stopped reading', 299_900, true],
+    ['relayed', 'no memory', 0, false],
+    ['paid', 'no memory', 0, false],
+  ] as const)('that is %s loses a client that does not read: %s', async (kind, cutOff, ms, hasRoom) => {
+    const { memory, onComplete, sink, record, seen, push, close } = observed(kind);
+    memory.hasRoom = hasRoom;
+    sink.isReading = false;
+    // Without memory, half a megabyte may pile up at the pace of the body.
+    await push(hasRoom ? KiB : 520 * KiB);
+    await pass(ms);
+    expect(sink.close).not.toHaveBeenCalled();
+    await pass(100);
+    expect(sink.close.mock.calls).toEqual([[new Error()]]);
+    expect(record).toMatchObject({ cutOff, brokenBody: false, cause: undefined, clientGone: undefined });
+    expect(memory.isGivenUp).toBeTrue();
+    if (kind === 'paid') {
+      await push(KiB);
+      expect(seen).toEqual({ hasEnded: false, isCancelled: false });
+      await close();
+    }
+    expect(seen).toEqual({ hasEnded: true, isCancelled: kind === 'relayed' });
+    for (const called of [sink.end, onComplete]) expect(called).not.toHaveBeenCalled();
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('is not cut off while its reader takes something from the kernel, however long a chunk waits', async () => {
+    const { body, memory, sink, record, push } = observed('relayed');
+    sink.isReading = false;
+    await push(KiB);
+    body.noteQueue(1_000_001, memory.bodies.now);
+    for (let minute = 0; minute < 20; minute++) {
+      await pass(299_900);
+      body.noteQueue(1_000_000 - minute, memory.bodies.now);
+    }
+    expect(record.cutOff).toBeUndefined();
+    await pass(300_000);
+    expect(record.cutOff).toBe('stopped reading');
+  });
+
+  it('borrows when a chunk has waited for 100 ms, and gives back when it waits for the upstream', async () => {
+    const { memory, sink, push, take } = observed('relayed');
+    sink.isReading = false;
+    await push(KiB);
+    await pass(99);
+    expect(memory.isBehind).toBeFalse();
+    await pass(1);
+    expect(memory.isBehind).toBeTrue();
+    await pass(10_000);
+    expect(memory.isBehind).toBeTrue();
+    await take();
+    await pass(100);
+    expect(memory.isBehind).toBeFalse();
+  });
+
+  it('does not stand still any more when its reader has taken a chunk, so that it makes no room for itself', async () => {
+    const { body, memory, sink, push, take } = observed('relayed');
+    await push(KiB);
+    sink.isReading = false;
+    await push(KiB);
+    await pass(20_000);
+    const mayRead = spyOn(memory, 'mayRead').mockImplementation(() => body.readAt === memory.bodies.now);
+    await take();
+    expect(mayRead.mock.results).toEqual([{ type: 'return', value: true }]);
+  });
+
+  it('that is faster than music waits for memory, and continues when there is some', async () => {
+    const { memory, sink, record, push } = observed('relayed');
+    memory.isBehind = true;
+    memory.hasRoom = false;
+    await push(65 * KiB, KiB);
+    await pass(1000);
+    expect(sink.written).toHaveLength(1);
+    memory.hasRoom = true;
+    await pass(100);
+    expect([sink.written.length, record.cutOff]).toEqual([2, undefined]);
+  });
+
+  it('blames nobody when the process has stood still', async () => {
+    const bodies = [observed('relayed'), observed('relayed')];
+    for (const { sink, push } of bodies.slice(1)) {
+      sink.isReading = false;
+      await push(KiB);
+    }
+    const later = performance.now() + 600_000;
+    using _clock = spyOn(performance, 'now').mockReturnValue(later);
+    jest.setSystemTime(Date.now() + 600_000);
+    await pass(100);
+    for (const { record } of bodies) expect(record).toMatchObject({ brokenBody: false, cutOff: undefined });
+  });
+});
+
+describe('a paid body whose client has disconnected', () => {
+  it.each([
     ['60 s of silence', 60_000, 0],
     ['paidMs, although it flows', 280_000, 30_000],
-  ])('cancels a paid body whose client has disconnected after %s', async (_, endsAfterMs, chunkEveryMs) => {
+  ])('is cancelled after %s', async (_, endsAfterMs, chunkEveryMs) => {
     const { cancel, record, seen, push } = observed('paid');
     await cancel();
     for (let now = 0; now < endsAfterMs - 1000; now += 1000) {
@@ -158,24 +237,11 @@ describe('observe()', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('does not call a paid body broken that breaks off after its client has disconnected', async () => {
+  it('is not called broken when it breaks off', async () => {
     const { cancel, record, seen, breakOff } = observed('paid');
     await cancel();
     await breakOff();
     expect(seen).toEqual({ isCancelled: false, hasEnded: true });
     expect(record).toMatchObject({ clientGone: 'streaming', brokenBody: false, cause: undefined });
-  });
-
-  it.each([
-    ['the upstream that was silent', true, { brokenBody: true, cause: 'stalled', clientGone: undefined }],
-    ['the client that read nothing', false, { brokenBody: false, cause: undefined, clientGone: 'streaming' }],
-  ])('blames %s when Bun has cut the connection', async (_, isReading, ending) => {
-    const { cancel, sink, record, seen, push } = observed('relayed');
-    sink.isReading = isReading;
-    await push(64 * KiB);
-    jest.setSystemTime(Date.now() + 60_000);
-    await cancel();
-    expect(seen).toEqual({ isCancelled: true, hasEnded: true });
-    expect(record).toMatchObject(ending);
   });
 });

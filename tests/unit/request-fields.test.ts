@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { Ledger } from '../../src/gateway/http/admission/ledger.ts';
 import { RequestBodies } from '../../src/gateway/http/admission/request-bodies.ts';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { parseFields, readFields } from '../../src/gateway/http/request-fields.ts';
@@ -75,7 +75,7 @@ describe('readFields()', () => {
   const read = (body: string, type = JSON_TYPE) => {
     const headers = { 'content-type': type };
     const request = new Request('http://gateway.test', { method: 'POST', body, headers });
-    return readFields(request, new RequestBodies(new Budget(MB)), GenerationRequest);
+    return readFields(request, new RequestBodies(new Ledger(MB)), GenerationRequest);
   };
 
   it('reads JSON and forms, whatever the parameters of their type', async () => {

@@ -2,9 +2,6 @@
 
 import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 
-/** Each chunk also costs memory of its own. No normal client sends so many. */
-const MAX_CHUNKS = 16_384;
-
 export type Chunk = Uint8Array<ArrayBuffer>;
 /** The part of a stream's reader that the gateway uses. */
 export interface BodyReader {
@@ -15,20 +12,41 @@ export interface BodyReader {
   cancel(): Promise<void>;
 }
 
-/** Returns all bytes; undefined, after cancelling the rest, for more than `limitBytes` or {@link MAX_CHUNKS} chunks. */
+/** The least that is allocated for a body. */
+const FIRST_BYTES = 1024;
+
+/**
+ * Returns all bytes; undefined, after cancelling the rest, for more than `limitBytes`. The chunks are copied together as
+ * they arrive, because each one costs memory of its own, which only the garbage collector would free.
+ */
 export async function readBounded(
-  body: AsyncIterable<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array<ArrayBuffer>> | null,
   limitBytes: number,
   onChunk?: (bytes: number) => void,
 ): Promise<Buffer<ArrayBuffer> | undefined> {
-  const chunks: Uint8Array[] = [];
+  let bytes = new Uint8Array(FIRST_BYTES);
   let size = 0;
-  for await (const chunk of body ?? []) {
-    onChunk?.(chunk.byteLength);
-    size += chunk.byteLength;
-    if (size > limitBytes || chunks.push(chunk) > MAX_CHUNKS) return undefined;
+  let isComplete = false;
+  try {
+    for await (const chunk of body ?? []) {
+      onChunk?.(chunk.byteLength);
+      const whole = size + chunk.byteLength;
+      if (whole > limitBytes) return undefined;
+      if (whole > bytes.byteLength) bytes = resized(bytes, Math.min(limitBytes, Math.max(whole, 2 * size)));
+      bytes.set(chunk, size);
+      chunk.buffer.transfer(0);
+      size = whole;
+    }
+    isComplete = true;
+    return Buffer.from(resized(bytes, size).buffer);
+  } finally {
+    if (!isComplete) bytes.buffer.transfer(0);
   }
-  return Buffer.concat(chunks);
+}
+
+/** Keeps the bytes, and frees the memory that they had. */
+function resized(bytes: Chunk, length: number): Chunk {
+  return new Uint8Array(bytes.buffer.transfer(length));
 }
 
 /** Cancels a body that nobody will read, because it would keep its connection open. */

@@ -3,11 +3,13 @@
 import type { Server } from 'bun';
 import type { Context } from 'elysia';
 import { RequestRecord } from '../record/request-record.ts';
+import type { BodyMemory } from './admission/body-watch.ts';
+import { connectionKey } from './admission/send-queues.ts';
 import type { Chunk } from './body-reader.ts';
 import { describeCause, stackFrame } from './error-summary.ts';
 import { errorEnvelope, type GatewayError } from './errors.ts';
-import type { Connection } from './idle-timeout.ts';
-import { isStreamed, observe, type StreamedBody } from './observed-body.ts';
+import { type Connection, IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
+import { isStreamed, ObservedBody, type StreamedBody } from './observed-body.ts';
 
 type ByteStream = ReadableStream<Chunk>;
 type Body = StreamedBody | Chunk | null;
@@ -42,12 +44,14 @@ export function exchangeOf(request: Request): Exchange {
 
 export class Exchange implements Connection {
   readonly request: Request;
-  readonly server: Pick<Server<unknown>, 'requestIP' | 'timeout'> | null;
+  readonly server: Pick<Server<unknown>, 'requestIP' | 'timeout' | 'port'> | null;
   readonly record: RequestRecord;
   /** @see RFC 6454 section 7 */
   readonly origin: string | null;
   /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
   set: ResponseSettings = NOT_YET;
+  /** What the request has reserved; undefined before it is admitted. */
+  permit: BodyMemory | undefined;
   /** Resolves when the upstream's side of a body that is not in memory has ended; undefined for other bodies. */
   bodyEnd: Promise<void> | undefined;
 
@@ -59,10 +63,18 @@ export class Exchange implements Connection {
     exchanges.set(request, this);
   }
 
+  /** The size of the request's head, nearly: Bun keeps all of it as long as the request. */
+  headBytes(): number {
+    let bytes = this.request.url.length;
+    const headers = this.request.headers.toJSON();
+    for (const name in headers) bytes += name.length + (headers[name]?.length ?? 0);
+    return bytes;
+  }
+
   /**
    * Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the record.
    *
-   * @param paidMs see {@link observe}
+   * @param paidMs see {@link ObservedBody}
    */
   respond(body: Body, status: number, headers: Readonly<Record<string, string>>, paidMs?: number): Response {
     const isHead = this.request.method === 'HEAD';
@@ -102,11 +114,21 @@ export class Exchange implements Connection {
     this.record.bytes = bytes;
     // Bun would send a larger body with a system call for every part of every header, and then wait for delayed
     // acknowledgements of the client. It does neither for a stream.
-    return body && bytes > ONE_WRITE_BYTES ? this.#observed({ firstChunk: body, reader: null }) : body;
+    if (!body || bytes <= ONE_WRITE_BYTES) return body;
+    return this.#observed({ firstChunk: body, reader: null });
   }
 
   #observed(body: StreamedBody, paidMs?: number): ByteStream {
-    const { source, end } = observe(body, this.record, paidMs);
+    const { request, server, permit } = this;
+    if (!permit) throw new Error('a body is streamed only with a permit');
+    // The timer starts anew only with a write, and a steady listener's socket may be full for more than a minute.
+    server?.timeout(request, 0);
+    const address = server?.requestIP(request);
+    const client = {
+      key: address ? connectionKey(server?.port ?? 0, address.port) : undefined,
+      onComplete: () => server?.timeout(request, IDLE_TIMEOUT_SECONDS),
+    };
+    const { source, end } = new ObservedBody(body, this.record, permit, client, paidMs);
     this.bodyEnd = end;
     // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
     return Reflect.construct(ReadableStream, [source]);

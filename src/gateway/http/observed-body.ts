@@ -1,10 +1,10 @@
 /** Streams a body and observes how it ends: Bun's own streams report neither their size nor how they ended. */
 
-import type { RequestRecord } from '../record/request-record.ts';
+import type { CutOff, RequestRecord } from '../record/request-record.ts';
+import type { BodyMemory, WatchedBody } from './admission/body-watch.ts';
+import type { CountedSession } from './admission/session-limit.ts';
 import { type BodyReader, type Chunk, cancelQuietly, drain } from './body-reader.ts';
 import { describeCause } from './error-summary.ts';
-import { BEFORE_IDLE_TIMEOUT_MS } from './idle-timeout.ts';
-import { ReaderAllowance } from './reader-allowance.ts';
 
 export interface StreamedBody {
   /** The chunk that has already been read. */
@@ -13,106 +13,247 @@ export interface StreamedBody {
   readonly reader: BodyReader | null;
 }
 
-interface ObservedBody {
-  readonly source: Bun.DirectUnderlyingSource<Chunk>;
-  /** Resolves when the upstream's side has ended, for whatever reason. */
-  readonly end: Promise<void>;
-}
-
 export function isStreamed(body: StreamedBody | Chunk | null): body is StreamedBody {
   return body !== null && !(body instanceof Uint8Array);
 }
+
+/** The connection to the client. */
+interface ClientConnection {
+  readonly key: number | undefined;
+  /** Called when the response is complete and the connection may be used again. */
+  readonly onComplete: () => void;
+}
+
+/** How long the upstream may be silent in the middle of a body. */
+const SILENCE_MS = 60_000;
+/** How long a reader may take nothing. */
+const STOPPED_MS = 300_000;
+/** A reader for whom a chunk has waited so long is behind, and the upstream's bytes pile up. */
+const BEHIND_MS = 100;
+
+/** So much may pile up even when there is no memory for more, because many bodies are behind for a moment. */
+const PILE_BYTES = 512 * 1024;
+/** Faster than any music is made. */
+const FAST_BYTES_PER_MS = 640;
+
+/** How long a reader that has taken everything waits for memory at most. */
+const STARVED_MS = 500;
+/** A reader that has left less than this in the kernel needs more soon. */
+const DRAINED_BYTES = 128 * 1024;
 
 const EMPTY: Chunk = new Uint8Array();
 
 /**
  * Makes a source of the same bytes, and notes in the record how many are sent and how the body ends. Each chunk is sent
  * before the next one is read. A direct source copies less than any other, and its connection closes at once when it fails.
- *
- * @param paidMs how long a body that is paid for is still read after its client has disconnected; undefined for others
  */
-export function observe(
-  { firstChunk, reader }: StreamedBody,
-  record: RequestRecord,
-  paidMs?: number,
-): ObservedBody {
-  const allowance = new ReaderAllowance();
-  const { promise, resolve: end } = Promise.withResolvers<void>();
-  record.bytes = 0;
-  let isOver = false;
-  /** When the gateway last asked the upstream for more; infinite while it is not waiting. */
-  let waitingSince = Number.POSITIVE_INFINITY;
+export class ObservedBody implements WatchedBody {
+  readonly source: Bun.DirectUnderlyingSource<Chunk>;
+  /** Resolves when the upstream's side has ended, for whatever reason. */
+  readonly end: Promise<void>;
+  waitsFor: WatchedBody['waitsFor'] = 'upstream';
+  waitsSince: number;
+  readAt: number;
+  readonly #body: StreamedBody;
+  readonly #record: RequestRecord;
+  readonly memory: BodyMemory;
+  readonly #client: ClientConnection;
+  readonly #paidMs: number | undefined;
+  readonly #onEnd: () => void;
+  readonly #beganAt: number;
+  #sink: ReadableStreamDirectController | undefined;
+  /** Ends the wait for the reader or for memory. */
+  #onWaited: (() => void) | undefined;
+  /** What the kernel had not sent of it at the last look, and whether so little that the reader waits for more. */
+  #queuedBytes = 0;
+  #isDrained = false;
+  #isOver = false;
 
-  const onReaderLost = () => {
-    isOver = true;
-    record.clientGone ??= 'streaming';
-    if (reader && paidMs !== undefined) return void drain(reader, paidMs).then(end);
-    end();
-    void cancelQuietly(reader);
-  };
-  const noteBreak = (cause: string) => {
-    isOver = true;
-    record.brokenBody = true;
-    record.cause = cause;
-    end();
-  };
+  /** @param paidMs how long a body that is paid for is still read after its client has disconnected; undefined for others */
+  constructor(
+    body: StreamedBody,
+    record: RequestRecord,
+    memory: BodyMemory,
+    client: ClientConnection,
+    paidMs?: number,
+  ) {
+    this.#body = body;
+    this.#record = record;
+    this.memory = memory;
+    this.#client = client;
+    this.#paidMs = paidMs;
+    this.waitsSince = memory.bodies.now;
+    this.readAt = memory.bodies.now;
+    this.#beganAt = memory.bodies.now;
+    record.bytes = 0;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.end = promise;
+    this.#onEnd = resolve;
+    this.source = {
+      type: 'direct',
+      pull: (sink) => this.#pass(sink).catch((cause) => this.#onUpstreamLost(describeCause(cause))),
+      cancel: () => {
+        if (this.#isOver) return;
+        record.clientGone ??= 'streaming';
+        this.#onReaderLost();
+      },
+    };
+    memory.bodies.add(this);
+  }
+
+  get isPublic(): boolean {
+    return this.memory.session === undefined;
+  }
+
+  get session(): CountedSession | undefined {
+    return this.memory.session;
+  }
+
+  get isExpendable(): boolean {
+    return this.memory.isExpendable;
+  }
+
+  get connection(): number | undefined {
+    return this.#client.key;
+  }
+
+  check(now: number): void {
+    const waitedMs = now - this.waitsSince;
+    this.memory.hasArrived();
+    if (this.waitsFor === 'upstream') {
+      this.memory.catchUp();
+      if (waitedMs >= SILENCE_MS) this.#onUpstreamLost('stalled');
+    } else if (this.waitsFor === 'memory' && this.#mayRead(true)) this.#onWaited?.();
+    else if (waitedMs >= BEHIND_MS && this.#isTooFarBehind(waitedMs)) this.#cutOff('no memory');
+    else if (now - this.readAt >= STOPPED_MS)
+      this.#cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
+  }
+
+  noteQueue(bytes: number, now: number): void {
+    if (bytes === 0 || bytes < this.#queuedBytes) this.readAt = now;
+    this.#queuedBytes = bytes;
+    this.#isDrained = bytes < DRAINED_BYTES;
+  }
+
+  makeRoom(): void {
+    this.#cutOff('room for others');
+  }
+
+  endEarly(): void {
+    this.#cutOff('shutdown');
+  }
+
+  async #pass(sink: ReadableStreamDirectController): Promise<void> {
+    const { firstChunk, reader } = this.#body;
+    this.#sink = sink;
+    for (let chunk: Chunk | undefined = firstChunk ?? EMPTY; chunk; ) {
+      const taken = this.#write(chunk, sink);
+      if (taken) {
+        await taken;
+        this.readAt = this.memory.bodies.now;
+      }
+      const reserved = this.#reserveRead();
+      if (reserved) await reserved;
+      if (this.#isOver) return;
+      this.#setWaitsFor('upstream');
+      chunk = (await reader?.read())?.value;
+      this.memory.hasRead();
+      if (this.#isOver) return;
+    }
+    this.#finish();
+    this.#client.onComplete();
+    sink.end();
+    this.#onEnd();
+  }
+
   /** Returns a promise only when the reader has to be waited for, because every chunk would pay for it. */
-  const write = (chunk: Chunk, sink: ReadableStreamDirectController): Promise<void> | undefined => {
+  #write(chunk: Chunk, sink: ReadableStreamDirectController): Promise<void> | undefined {
     const bytes = chunk.byteLength;
     if (bytes === 0) return undefined;
-    record.bytes = (record.bytes ?? 0) + bytes;
+    this.#record.bytes = (this.#record.bytes ?? 0) + bytes;
     const written = sink.write(chunk);
     // Bun has sent or copied the chunk. This frees its memory without waiting for the garbage collector.
     chunk.buffer.transfer(0);
-    if (written instanceof Promise) return waitForReader(bytes, written, sink);
-    allowance.add(bytes);
-    return undefined;
-  };
-  const waitForReader = async (
-    bytes: number,
-    read: Promise<number>,
-    sink: ReadableStreamDirectController,
-  ) => {
-    if ((await allowance.isTaken(bytes, read)) || isOver) return;
-    record.cause = 'slow reader';
-    breakOff(sink);
-    onReaderLost();
-  };
-  const pass = async (sink: ReadableStreamDirectController) => {
-    let chunk: Chunk | undefined = firstChunk ?? EMPTY;
-    while (chunk && !isOver) {
-      const waiting = write(chunk, sink);
-      if (waiting) await waiting;
-      waitingSince = Date.now();
-      const read = await reader?.read();
-      waitingSince = Number.POSITIVE_INFINITY;
-      chunk = read?.value;
-    }
-    if (isOver) return;
-    isOver = true;
-    end();
-    sink.end();
-  };
-  const source: Bun.DirectUnderlyingSource<Chunk> = {
-    type: 'direct',
-    pull: (sink) =>
-      pass(sink).catch((cause) => {
-        if (isOver) return;
-        noteBreak(describeCause(cause));
-        breakOff(sink);
-      }),
-    cancel() {
-      if (isOver) return;
-      if (Date.now() - waitingSince < BEFORE_IDLE_TIMEOUT_MS) return onReaderLost();
-      // The upstream was silent for so long that Bun closed the client's connection, so the upstream is to blame.
-      noteBreak('stalled');
-      void cancelQuietly(reader);
-    },
-  };
-  return { source, end: promise };
-}
+    if (!(written instanceof Promise)) return undefined;
+    const taken = this.#waitFor('reader');
+    written.then(this.#onWaited);
+    return taken;
+  }
 
-/** Resets the connection, so that a partial body never looks complete. The error has no message, because Bun may print it. */
-function breakOff(sink: ReadableStreamDirectController): void {
-  sink.close(new Error());
+  /** Returns a promise only when there is no memory. */
+  #reserveRead(): Promise<void> | undefined {
+    if (this.#isOver || this.#mayRead(this.#pace() > FAST_BYTES_PER_MS)) return undefined;
+    if (!this.#isTooFarBehind(BEHIND_MS)) return this.#waitFor('memory');
+    this.#cutOff('no memory');
+    return undefined;
+  }
+
+  /** Whether there is no memory for what piles up while the body waits, at the pace at which it has come so far. */
+  #isTooFarBehind(waitedMs: number): boolean {
+    if (this.memory.fallBehind()) return false;
+    return this.#pace() * waitedMs > PILE_BYTES;
+  }
+
+  /** How fast it came until it began to wait, in bytes a millisecond. */
+  #pace(): number {
+    return (this.#record.bytes ?? 0) / (this.waitsSince - this.#beganAt + BEHIND_MS);
+  }
+
+  #mayRead(isFast: boolean): boolean {
+    const isStarved = this.#isDrained && this.memory.bodies.now - this.waitsSince >= STARVED_MS;
+    const mayRead = this.memory.mayRead(isFast, this.#isDrained, this.waitsFor === 'memory' && isStarved);
+    if (mayRead) this.#isDrained = false;
+    return mayRead;
+  }
+
+  #setWaitsFor(whom: WatchedBody['waitsFor']): void {
+    this.waitsFor = whom;
+    this.waitsSince = this.memory.bodies.now;
+    this.readAt = this.waitsSince;
+  }
+
+  #waitFor(whom: WatchedBody['waitsFor']): Promise<void> {
+    this.#setWaitsFor(whom);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onWaited = resolve;
+    return promise;
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    this.memory.bodies.remove(this);
+    this.#onWaited?.();
+  }
+
+  #cutOff(why: CutOff): void {
+    this.#record.cutOff = why;
+    this.#breakConnection();
+    this.#onReaderLost();
+  }
+
+  #onReaderLost(): void {
+    this.#finish();
+    this.memory.giveBodyUp();
+    const { reader } = this.#body;
+    if (reader && this.#paidMs !== undefined) void drain(reader, this.#paidMs).then(this.#onEnd);
+    else {
+      this.#onEnd();
+      void cancelQuietly(reader);
+    }
+  }
+
+  #onUpstreamLost(cause: string): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#record.brokenBody = true;
+    this.#record.cause = cause;
+    this.#breakConnection();
+    this.#onEnd();
+    void cancelQuietly(this.#body.reader);
+  }
+
+  /** Resets the connection, so that a partial body never looks complete. Bun prints the error of a `pull` that has not returned. */
+  #breakConnection(): void {
+    queueMicrotask(() => this.#sink?.close(new Error()));
+  }
 }

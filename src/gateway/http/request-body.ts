@@ -34,10 +34,11 @@ export async function readBody(request: Request, bodies: RequestBodies): Promise
   };
   checkDeadline(0);
   try {
-    const reading = readBounded(request.body, BODY_LIMIT_BYTES, (bytes) => {
+    const onChunk = (bytes: number) => {
       arrivedBytes += bytes;
       bodies.grow(share, bytes);
-    });
+    };
+    const reading = readBounded(request.body, BODY_LIMIT_BYTES, onChunk);
     const bytes = await Promise.race([reading, share.dropped]);
     if (!bytes) throw new GatewayError(413, 'bodyTooLarge');
     bodies.arrived(share);

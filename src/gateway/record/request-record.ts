@@ -53,6 +53,10 @@ export interface RequestSpan {
   end(record: RequestRecord): void;
 }
 
+/** Why the gateway has broken the connection of a client during a body. */
+export const CUT_OFFS = ['stopped reading', 'no memory', 'room for others', 'shutdown'] as const;
+export type CutOff = (typeof CUT_OFFS)[number];
+
 /** `shared`: with a request that began the refresh. `replayed`: from an earlier one. `ended`: by a sign-out. */
 export type RefreshResult = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
@@ -99,6 +103,7 @@ export class RequestRecord {
   clientGone: 'waiting' | 'streaming' | undefined;
   /** How many slices the upstream was asked for; undefined for a body that is not sliced. */
   slices: number | undefined;
+  cutOff: CutOff | undefined;
   /** Whether the upstream broke off in the middle of the body. */
   brokenBody = false;
 
@@ -126,6 +131,7 @@ export class RequestRecord {
       reason: this.reason,
       cause: this.cause,
       clientGone: this.clientGone,
+      cutOff: this.cutOff,
       brokenBody: this.brokenBody || undefined,
     };
   }

@@ -12,7 +12,9 @@ const STRANGERS = 1 / 8;
 const BY_STRANGERS = new Set<Fact['kind'] | undefined>(['unreachable', 'rejected']);
 
 /** What a fact takes besides a long detail: its key, its objects and its slot in the map. */
-export const FACT_BYTES = 700;
+export const FACT_BYTES = 800;
+/** What the allocator takes for each character of a long one. */
+const BYTES_PER_CHARACTER = 1.6;
 /** A detail of this length is part of that. */
 const SHORT_DETAIL = 64;
 
@@ -59,7 +61,7 @@ export class MemoryReplayStore implements ReplayStore {
     this.#strangers.delete(key);
     if (!fact) return;
     const { kind, detail } = fact;
-    const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? detail.length : 0);
+    const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? BYTES_PER_CHARACTER * detail.length : 0);
     const map = isByStranger ? this.#strangers : this.#known;
     map.set(key, { kind, detail, writtenAt: this.#now() }, bytes, lifetimeMs);
   }

@@ -8,7 +8,6 @@ import { proxyStatus } from '../http/proxy-status.ts';
 import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
-import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
 import { relayBuffered } from './relay-buffered.ts';
@@ -35,7 +34,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
           forwardedRequestHeader(request, 'idempotency-key'),
         );
         return session.during('generation', async (permit) => {
-          const admitBody = () => permit.tryReserveBody(STREAMED_BODY_BYTES);
+          const admitBody = (length: number) => permit.tryReservePaid(length);
           const upstream = await session.fetch({ ...call, admitBody });
           if (!isSuccess(upstream)) {
             const upstreamText = await readErrorMessage(upstream, api.timeouts.readMs);

@@ -46,7 +46,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
       ? fetchSliced(call, range, sliceBytes, caller, record)
       : caller.fetch(call));
     try {
-      permit.reserveBody(bodyBytes(upstream, sliceBytes));
+      reserveBody(permit, upstream, sliceBytes);
     } catch (refusal) {
       await discard(upstream);
       throw refusal;
@@ -56,8 +56,8 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
     return exchange.respond(upstream.body, upstream.status, relayedHeaders(upstream.headers, mapping, vary));
   };
 
-  const relayPublic = (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
-    const permit = admission.enter('public', undefined);
+  const relayPublic = async (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
+    const permit = await admission.enter('public', undefined, exchange.headBytes());
     const fetchMore = (call: UpstreamCall) => fetchUpstream(call, exchange.record);
     const caller = {
       fetch: (call: UpstreamCall) => withoutIdleTimeout(exchange, longestMs(call), () => fetchMore(call)),
@@ -93,8 +93,18 @@ function hasBody({ headers }: Request): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }
 
-/** How much memory the body needs when its reader is slow. A short one is in memory twice at most. */
-function bodyBytes({ body, headers, isSliced }: UpstreamResponse, sliceBytes: number): number {
-  if (!isStreamed(body)) return body?.byteLength ?? 0;
-  return isSliced ? sliceBytes : Math.min(STREAMED_BODY_BYTES, 2 * declaredLength(headers));
+/**
+ * Reserves what the body needs. A short one is in memory twice at most. While a slice is read, the one before it may still
+ * be on its way to the client.
+ *
+ * @throws GatewayError as {@link Permit.reserveBody} does
+ */
+function reserveBody(
+  permit: Permit,
+  { body, headers, isSliced }: UpstreamResponse,
+  sliceBytes: number,
+): void {
+  if (!isStreamed(body)) permit.reserveBody(body?.byteLength ?? 0);
+  else if (isSliced) permit.reserveBody(1.5 * sliceBytes, sliceBytes);
+  else permit.reserveBody(Math.min(STREAMED_BODY_BYTES, 2 * declaredLength(headers)));
 }

@@ -72,10 +72,13 @@ export class Session {
    * @throws GatewayError as {@link refuseIfFull} does
    */
   during<Result>(kind: CallKind, work: (permit: Permit) => Promise<Result>): Promise<Result> {
-    const admitted = (tokens: FoundTokens) => {
-      const permit = this.#parts.admission.enter(kind, tokenOf(tokens));
+    const run = (permit: Permit) => {
       this.#permit = permit;
       return permit.during(this.#exchange, () => work(permit));
+    };
+    const admitted = (tokens: FoundTokens) => {
+      const entering = this.#parts.admission.enter(kind, tokenOf(tokens), this.#exchange.headBytes());
+      return entering instanceof Promise ? entering.then(run) : run(entering);
     };
     // Not an async function, because that would slow down every request.
     const read = this.readTokens();

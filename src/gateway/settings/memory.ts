@@ -7,13 +7,20 @@ const MiB = 1024 * KiB;
 
 /** An idle process that has served some requests of every kind. */
 const GATEWAY_BYTES = 64 * MiB;
+/** How much of it is Bun's code: file cache, without which the process would be too slow to live. */
+export const CODE_BYTES = 40 * MiB;
 /** What traces add to that: the packages, the spans of requests in flight, and those that wait in the queue. */
 const TRACES_BYTES = 40 * MiB;
 /** A call that waits for another server: both of its connections, and the state of its request. */
 export const CALL_BYTES = 16 * KiB;
+/** A head of this size is part of that; each byte beyond it is in memory nearly twice. */
+const USUAL_HEAD_BYTES = 2 * KiB;
+export const callBytes = (headBytes: number) => CALL_BYTES + 2 * Math.max(0, headBytes - USUAL_HEAD_BYTES);
 /** What Bun reads of a response body before the gateway can refuse it. */
 export const READ_AHEAD_BYTES = 1 * MiB;
-/** A streamed body with a slow reader: what Bun's fetch has read ahead, and what waits to be sent. */
+/** A streamed body whose reader keeps up. */
+export const STREAM_BASE_BYTES = 64 * KiB;
+/** A streamed body whose reader does not: what Bun's fetch has read ahead, and what waits to be sent. */
 export const STREAMED_BODY_BYTES = 2400 * KiB;
 
 /** With less, even a few listeners would be refused. A start with so little memory logs a warning. */
@@ -43,6 +50,6 @@ export function memoryWarning(limits: MemoryLimits): string | undefined {
   return `the process may use ${inMiB(limits.memoryLimitBytes)} of memory, and needs ${inMiB(needed)}`;
 }
 
-function processBytes({ traceShare }: MemoryLimits): number {
+export function processBytes({ traceShare }: MemoryLimits): number {
   return GATEWAY_BYTES + (traceShare === undefined ? 0 : TRACES_BYTES);
 }

@@ -24,6 +24,7 @@ export class Metrics {
   readonly #slices = this.#counter('slices_total', 'Slices of bodies asked of the upstream.', 'route');
   readonly #aborts = this.#counter('client_aborts_total', 'Clients that disconnected.', 'route', 'phase');
   readonly #broken = this.#counter('broken_bodies_total', 'Bodies that the upstream broke off.', 'route');
+  readonly #cutOffs = this.#counter('cut_off_total', 'Clients cut off during a body.', 'call', 'why');
   readonly #logFailures = this.#counter('log_failures_total', 'Failed writes of the log.');
 
   constructor() {
@@ -74,6 +75,7 @@ export class Metrics {
     if (record.slices) this.#slices.inc({ route }, record.slices);
     if (clientGone) this.#aborts.inc({ route, phase: clientGone });
     if (record.brokenBody) this.#broken.inc({ route });
+    if (record.cutOff) this.#cutOffs.inc({ call: record.calls.at(-1)?.call ?? 'none', why: record.cutOff });
   }
 
   /** Lines of the log could not be written, or were dropped: the log cannot report this itself. */
@@ -113,6 +115,21 @@ export class Metrics {
       collect() {
         // What is not in the ledger is the process itself.
         this.set(memoryLimitBytes - ledger.limit + ledger.inUse);
+      },
+    });
+    new Gauge({
+      ...this.#named(
+        'memory_charged_bytes',
+        'What the kernel charges for the process, and what is about to arrive.',
+      ),
+      collect() {
+        this.set(memoryLimitBytes - ledger.limit + ledger.charged());
+      },
+    });
+    new Gauge({
+      ...this.#named('memory_borrowed_bytes', 'Reserved for streamed bodies whose readers do not keep up.'),
+      collect() {
+        this.set(ledger.borrowed);
       },
     });
     this.#gauge('memory_limit_bytes', 'What the process may use.').set(memoryLimitBytes);

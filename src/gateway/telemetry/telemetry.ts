@@ -90,13 +90,13 @@ export class Telemetry {
   }
 
   #levelOf(record: RequestRecord) {
-    const { route, method, status, reason, brokenBody, clientGone } = record;
+    const { route, method, status, reason, brokenBody, clientGone, cutOff } = record;
     if (reason === 'internalError') return 'error';
     if (record.refreshTokenReused || record.calls.some(isRefreshOutage)) return 'warn';
     // Nobody can sign in until an operator corrects the client's registration.
     if (reason === 'clientRefused') return 'warn';
     // What has failed after the client has disconnected says nothing about the upstream.
-    if ((status >= 500 && !clientGone) || brokenBody) return 'warn';
+    if ((status >= 500 && !clientGone) || brokenBody || cutOff === 'no memory') return 'warn';
     return route === this.#options.quietRoute || method === 'OPTIONS' ? 'debug' : 'info';
   }
 

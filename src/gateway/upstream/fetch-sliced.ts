@@ -1,7 +1,6 @@
 /** Fetches a long range slice by slice, so that a listener who stops reading costs one slice and no connection. */
 
 import type { BodyReader, Chunk } from '../http/body-reader.ts';
-import { BEFORE_IDLE_TIMEOUT_MS } from '../http/idle-timeout.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
 import { chunksOf, discard, type UpstreamResponse } from './upstream-response.ts';
@@ -77,8 +76,6 @@ export async function fetchSliced(
     headers: { ...Object.fromEntries(kept), 'if-range': etag },
     bodyMode: 'buffered',
     isLaterSlice: true,
-    // While a slice is awaited the client gets nothing.
-    timeoutMs: Math.min(call.timeoutMs, BEFORE_IDLE_TIMEOUT_MS),
     signal: left.signal,
     // An upstream that ignores the range is not read to its end.
     admitLarge: (bytes) => {

@@ -40,8 +40,8 @@ export interface UpstreamCall {
   readonly bodyMode: 'streamed' | 'begun' | 'buffered';
   /** Called with the size so far before more than 16 KB of a buffered body are read; throws if there is no room. */
   readonly admitLarge?: (bytes: number) => void;
-  /** Called before the body of a `begun` success is read. After false the upstream finishes it, but no client gets it. */
-  readonly admitBody?: () => boolean;
+  /** Called with the length of the body, perhaps infinite, before that of a `begun` success is read. After false the upstream finishes it, but no client gets it. */
+  readonly admitBody?: (length: number) => boolean;
   /** The client's signal, for a call that is useless once the client has disconnected. */
   readonly signal?: AbortSignal;
   /** The texts of failures for the client; by default those of the music service. */
@@ -121,7 +121,7 @@ export async function fetchUpstream(call: UpstreamCall, record: RequestRecord): 
       clearTimeout(deadline);
       deadline = setTimeout(onLate, SILENCE_MS);
     }
-    if (isTrack(call, response) && call.admitBody?.() === false) {
+    if (isTrack(call, response) && call.admitBody?.(declaredLength(headers)) === false) {
       const longest = setTimeout(onLate, timeoutMs);
       const end = () => clearTimeout(longest);
       // The body never becomes a JavaScript object, so that it takes little memory.

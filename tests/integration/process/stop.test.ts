@@ -100,6 +100,7 @@ describe('a gateway that is stopped', () => {
     await expect(streaming.arrayBuffer()).rejects.toThrow();
     await gateway.ended;
     const last = { level: 'warn', msg: 'stopped; 1 requests took too long and are cut off' };
-    expect(gateway.lines.slice(status - 2)).toMatchObject(status ? [first] : [first, last]);
+    const cutOff = { msg: 'request', cutOff: 'shutdown' };
+    expect(gateway.lines.slice(status ? -1 : -3)).toMatchObject(status ? [first] : [first, last, cutOff]);
   });
 });

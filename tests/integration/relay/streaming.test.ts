@@ -1,5 +1,5 @@
 import { expect, it } from 'bun:test';
-import { CALL_BYTES, STREAMED_BODY_BYTES } from '../../../src/gateway/settings/memory.ts';
+import { CALL_BYTES, STREAM_BASE_BYTES } from '../../../src/gateway/settings/memory.ts';
 import { eventually } from '../../support/eventually.ts';
 import { releasedBody } from '../../support/released-body.ts';
 import { BUFFERED, GENERATE, PUBLIC, proxied } from '../../support/routes.ts';
@@ -95,7 +95,7 @@ it.each([
     if (isStreaming) head.resolve(track.response);
     await leave(world, cookie, isStreaming);
     head.resolve(track.response);
-    await eventually(() => ledger.inUse >= CALL_BYTES + STREAMED_BODY_BYTES, 'the first byte');
+    await eventually(() => ledger.inUse >= CALL_BYTES + STREAM_BASE_BYTES, 'the first byte');
     expect([streams.inUse, perSession.size]).toEqual([1, 1]);
     expect(world.lines.filter(({ route }) => route === GENERATE.path)).toEqual([]);
 

@@ -1,13 +1,27 @@
 /** Bounds what the gateway admits: calls to other servers, and all the memory that others can make it take. */
 
-import { CALL_BYTES, ledgerBytes, STREAMED_BODY_BYTES } from '../../settings/memory.ts';
+import {
+  CALL_BYTES,
+  CODE_BYTES,
+  ledgerBytes,
+  processBytes,
+  STREAM_BASE_BYTES,
+} from '../../settings/memory.ts';
 import { SHORT_CALLS } from '../../settings/process-limits.ts';
 import type { Settings } from '../../settings/settings.ts';
+import { BodyWatch } from './body-watch.ts';
 import { Budget } from './budget.ts';
 import { CALLS, type CallKind } from './call-rules.ts';
+import { Ledger } from './ledger.ts';
 import { Permit } from './permit.ts';
 import { RequestBodies } from './request-bodies.ts';
 import { SessionLimit } from './session-limit.ts';
+
+/** How much of the ledger may be in use when a generation is ordered. It needs so little that bodies leave room for it. */
+const FOR_GENERATIONS = 15 / 16;
+
+/** A collection takes some 40 ms. */
+const COLLECT_EVERY_MS = 1000;
 
 type ShortCall = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
 
@@ -17,48 +31,64 @@ type ShortCall = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
  * finished or the gateway has given it up, even after its client has disconnected.
  */
 export class Admission {
-  readonly ledger: Budget;
+  readonly ledger: Ledger;
   readonly identityProvider = new Budget(SHORT_CALLS.identityProvider);
   readonly sessions = new Budget(SHORT_CALLS.sessions);
   /** Sign-outs have a pool of their own, because anybody can send them with made-up tokens. */
   readonly signOuts = new Budget(SHORT_CALLS.signOuts);
-  readonly reads = new Budget(SHORT_CALLS.reads);
+  /** The ledger bounds how many wait. */
+  readonly reads = new Budget(SHORT_CALLS.reads, Number.POSITIVE_INFINITY);
   readonly streams: Budget;
   readonly perSession: SessionLimit;
   readonly requestBodies: RequestBodies;
+  readonly bodies: BodyWatch;
   readonly memoryLimitBytes: number;
+  #collectedAt = 0;
 
-  constructor(settings: Settings) {
+  /** @param readCharge returns what the kernel charges the process, in bytes */
+  constructor(settings: Settings, readCharge: () => number = () => 0) {
+    const idleBytes = processBytes(settings) - CODE_BYTES;
     this.memoryLimitBytes = settings.memoryLimitBytes;
-    this.ledger = new Budget(ledgerBytes(settings));
+    this.ledger = new Ledger(ledgerBytes(settings), () => readCharge() - idleBytes);
     this.streams = new Budget(settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
     this.requestBodies = new RequestBodies(this.ledger);
+    this.bodies = new BodyWatch((isShort) => this.#relieve(isShort));
   }
 
   /**
    * Admits a call without its response body.
    *
    * @param token identifies the session; undefined for public playback
-   * @throws GatewayError as {@link refuseIfFull} does
+   * @param headBytes the size of the request's head
+   * @returns a promise only when it has to wait, because every call would pay for it
+   * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call or
+   *   for the audio of a generation
    */
-  enter(kind: CallKind, token: string | undefined): Permit {
-    this.refuseIfFull(kind, token);
-    return new Permit(this, CALLS[kind], token);
+  enter(kind: CallKind, token: string | undefined, headBytes = 0): Permit | Promise<Permit> {
+    this.#refuseUnlessRoom(kind, token);
+    return new Permit(this, CALLS[kind], token, headBytes).takePlace();
   }
 
   /**
    * Takes nothing, so that a request can be refused before its body is read.
    *
-   * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call or
-   *   for the audio of a generation
+   * @throws GatewayError as {@link enter} does
    */
   refuseIfFull(kind: CallKind, token: string | undefined): void {
-    const { pool, poolShare, callShare, share, isGeneration } = CALLS[kind];
-    if (token !== undefined) this.perSession.refuseIfFull(token, isGeneration);
+    const { pool, poolShare } = CALLS[kind];
     this[pool].refuseUnlessFits(1, poolShare);
-    if (isGeneration) this.ledger.refuseUnlessFits(CALL_BYTES + STREAMED_BODY_BYTES, share);
-    else this.ledger.refuseUnlessFits(CALL_BYTES, callShare);
+    this.#refuseUnlessRoom(kind, token);
+  }
+
+  /** Readers that stand still are cut off first. */
+  #refuseUnlessRoom(kind: CallKind, token: string | undefined): void {
+    const { isGeneration } = CALLS[kind];
+    if (token !== undefined) this.perSession.refuseIfFull(token, isGeneration);
+    this.ledger.refuseUnlessFits(CALL_BYTES);
+    if (!isGeneration) return;
+    const hasRoom = () => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, FOR_GENERATIONS);
+    if (!this.bodies.makeRoom(hasRoom, { isPublic: false })) throw this.ledger.refusal();
   }
 
   /**
@@ -77,5 +107,17 @@ export class Admission {
     } finally {
       this.ledger.release(CALL_BYTES);
     }
+  }
+
+  /** The kernel's charge may rise without a new call, and fall without a release. */
+  #relieve(isShort: boolean): void {
+    const { share } = CALLS.generation;
+    const hasRoom = this.bodies.makeRoom(() => this.ledger.hasRoom(0, share), { isPublic: false });
+    if ((isShort || !hasRoom) && performance.now() - this.#collectedAt >= COLLECT_EVERY_MS) {
+      // What floods leave behind is garbage, of which Bun collects little while the machine has memory.
+      Bun.gc(true);
+      this.#collectedAt = performance.now();
+    }
+    this.ledger.serveWaiting();
   }
 }

@@ -1,6 +1,7 @@
 /** A map whose entries expire, and whose memory is bounded and reserved in the ledger. */
 
 import type { Budget } from './budget.ts';
+import { BEFORE_CALLS } from './ledger.ts';
 
 interface Entry<Value> {
   readonly value: Value;
@@ -11,7 +12,7 @@ interface Entry<Value> {
 /** Called with an entry for which there was no room any more, before it expired. */
 export type OnEvicted<Value> = (key: string, value: Value) => void;
 
-/** Beyond its limit, the map evicts the entries that were written first. */
+/** Beyond its limit, or when the ledger is full, the map evicts the entries that were written first. */
 export class BoundedMap<Value> {
   readonly #entries = new Map<string, Entry<Value>>();
   readonly #limitBytes: number;
@@ -62,7 +63,8 @@ export class BoundedMap<Value> {
         continue;
       }
       const value = this.get(oldest);
-      if (value !== undefined && this.#bytes <= this.#limitBytes) return;
+      const fits = this.#bytes <= this.#limitBytes && this.#ledger.fits(0, BEFORE_CALLS);
+      if (value !== undefined && fits) return;
       if (value !== undefined) this.#onEvicted(oldest, value);
       this.delete(oldest);
     }

@@ -2,9 +2,9 @@
 
 import { GatewayError } from '../errors.ts';
 import { proxyStatus } from '../proxy-status.ts';
+import { type Attempt, WaitingLine } from './waiting-line.ts';
 
 const CHECK_EVERY_MS = 20;
-/** All of them are tried again after each release, and their calls keep their memory meanwhile. */
 const MAX_WAITING = 500;
 
 /** Nothing was changed at another server, so the client may repeat the request after a moment. */
@@ -18,18 +18,18 @@ export function overloaded(headers: Readonly<Record<string, string>> = {}): Gate
   return new GatewayError(503, 'overloaded', { headers: { ...RETRY_LATER, ...headers } });
 }
 
-/** Reserves what it needs and returns true, or returns false. */
-type Attempt = () => boolean;
-
 export class Budget {
   readonly limit: number;
   inUse = 0;
   refused = 0;
-  /** The attempts that wait, in order of arrival. */
-  readonly #waiting = new Map<Attempt, (succeeded: boolean) => void>();
+  readonly #maxWaiting: number;
+  /** One line for each share of the limit, so that those who may use less of it do not delay others. */
+  readonly #lines = new Map<number, WaitingLine>();
 
-  constructor(limit: number) {
+  /** @param maxWaiting how many may wait for the same share, because each keeps its request in memory */
+  constructor(limit: number, maxWaiting = MAX_WAITING) {
     this.limit = limit;
+    this.#maxWaiting = maxWaiting;
   }
 
   /** @param share how much of the limit may be in use afterwards */
@@ -42,14 +42,16 @@ export class Budget {
     this.inUse += amount;
   }
 
+  /** @returns whether it fits, and then is taken */
+  tryTake(amount: number, share = 1): boolean {
+    const fits = this.fits(amount, share);
+    if (fits) this.take(amount);
+    return fits;
+  }
+
   /** Takes the amount as soon as it fits. @throws GatewayError 503 when it does not fit in time */
   async reserve(amount: number, patienceMs: number): Promise<void> {
-    const attempt = () => {
-      const fits = this.fits(amount);
-      if (fits) this.take(amount);
-      return fits;
-    };
-    if (!(await this.succeeds(attempt, patienceMs))) throw this.refusal();
+    if (!(await this.succeeds(() => this.tryTake(amount), patienceMs))) throw this.refusal();
   }
 
   /** @throws GatewayError 503 when it does not fit */
@@ -65,24 +67,19 @@ export class Budget {
 
   release(amount: number): void {
     this.inUse -= amount;
-    for (const [attempt, resolve] of this.#waiting) {
-      if (!attempt()) continue;
-      this.#waiting.delete(attempt);
-      resolve(true);
-    }
+    this.serveWaiting();
   }
 
-  /** Makes the attempt now and after each release. Resolves to whether it has succeeded in time. */
-  async succeeds(attempt: Attempt, patienceMs: number): Promise<boolean> {
-    if (attempt()) return true;
-    if (patienceMs <= 0 || this.#waiting.size >= MAX_WAITING) return false;
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.#waiting.set(attempt, resolve);
-    const timer = setTimeout(() => {
-      this.#waiting.delete(attempt);
-      resolve(false);
-    }, patienceMs);
-    return promise.finally(() => clearTimeout(timer));
+  serveWaiting(): void {
+    for (const line of this.#lines.values()) line.serve();
+  }
+
+  /** Makes the attempt now, and then in its turn when something is released. Resolves to whether it has succeeded in time. */
+  succeeds(attempt: Attempt, patienceMs: number, share = 1): Promise<boolean> {
+    if (attempt()) return Promise.resolve(true);
+    const line = this.#lines.get(share) ?? new WaitingLine(this.#maxWaiting);
+    this.#lines.set(share, line);
+    return line.wait(attempt, patienceMs);
   }
 
   /** Resolves within {@link CHECK_EVERY_MS} after everything has been released. */

@@ -4,39 +4,33 @@ import { READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../settings/memory.ts'
 
 const SIGNED_IN = {
   pool: 'streams',
-  /** How much of the pool, and of the ledger, may be in use when a call is admitted. */
+  /** How much of the pool may be in use when a call is admitted. */
   poolShare: 1,
-  callShare: 1,
   /** How much of the ledger may be in use when a body is reserved, and how much of it by one session. */
-  share: 3 / 4,
+  share: 4 / 5,
   sessionShare: 1 / 4,
   isGeneration: false,
+  /** Whether sessions depend on it, so that it may use the ledger to its end, whatever the kernel charges. */
+  isVital: false,
   /** How much of the response can arrive before the gateway knows its head. */
   headBytes: 0,
 } as const;
 
 /**
- * The kinds of calls. A response of which Bun has read ahead can still be refused, but not one to a call that has changed
- * something. A generation reserves nothing for its head: it waits for minutes, and continues without its client when
- * there is no memory.
+ * The kinds of calls. Of a response that can still be refused, no more arrives than Bun reads ahead. The response to a
+ * change must not be refused, so its whole body is reserved before the call. A generation reserves nothing for its head:
+ * it waits for minutes, and continues without its client when there is no memory.
  */
 export const CALLS = {
-  read: { ...SIGNED_IN, pool: 'reads' },
-  // The last 32nd is left for calls, such as a refresh.
-  generation: { ...SIGNED_IN, share: 31 / 32, sessionShare: 1 / 16, isGeneration: true },
+  read: { ...SIGNED_IN, pool: 'reads', isVital: true },
+  // The rest of the ledger is for calls that keep sessions alive.
+  generation: { ...SIGNED_IN, share: 5 / 6, sessionShare: 1 / 16, isGeneration: true },
   head: SIGNED_IN,
   get: { ...SIGNED_IN, headBytes: READ_AHEAD_BYTES },
-  change: { ...SIGNED_IN, headBytes: STREAMED_BODY_BYTES },
+  // It is never cut off to make room, so one session may have fewer.
+  change: { ...SIGNED_IN, sessionShare: 1 / 8, headBytes: STREAMED_BODY_BYTES },
   // Strangers have no session, so they are refused first.
-  public: {
-    pool: 'streams',
-    poolShare: 3 / 4,
-    callShare: 1 / 2,
-    share: 1 / 2,
-    sessionShare: 1,
-    isGeneration: false,
-    headBytes: READ_AHEAD_BYTES,
-  },
+  public: { ...SIGNED_IN, poolShare: 3 / 4, share: 2 / 3, sessionShare: 1, headBytes: READ_AHEAD_BYTES },
 } as const;
 
 export type CallKind = keyof typeof CALLS;

@@ -1,62 +1,124 @@
 /** What one request has reserved. All of it is released together. */
 
-import { CALL_BYTES } from '../../settings/memory.ts';
+import { callBytes, STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../../settings/memory.ts';
 import type { GatewayError } from '../errors.ts';
+import type { BodyMemory, BodyWatch } from './body-watch.ts';
 import type { Budget } from './budget.ts';
-import type { CallRules } from './call-rules.ts';
+import { CALLS, type CallRules } from './call-rules.ts';
+import { BEFORE_CALLS, type Ledger } from './ledger.ts';
 import type { CountedCall, CountedSession, SessionLimit } from './session-limit.ts';
 
 /** What a call is counted in. */
-type Counters = Readonly<Record<'ledger' | CallRules['pool'], Budget> & { perSession: SessionLimit }>;
+type Counters = Readonly<
+  Record<CallRules['pool'], Budget> & { ledger: Ledger; bodies: BodyWatch; perSession: SessionLimit }
+>;
 
 /** The part of an exchange that a permit waits for. */
 interface StreamedExchange {
+  permit: BodyMemory | undefined;
   readonly bodyEnd: Promise<void> | undefined;
 }
 
+/** How long a session check waits for a place: after a restart every open tab sends one. */
+const PLACE_PATIENCE_MS = 2000;
+/** How much of its share a body may use whose reader leaves much of it in the kernel. */
+const UNDRAINED = 0.6;
+/** How much of the ledger may be in use for a body whose reader has taken everything and waits for more. */
+const FOR_STARVED = 5 / 6;
+/** How much of the ledger may be in use when it begins to wait. */
+const WAITING_SHARE = 1 / 2;
 /** How long a call waits for memory: the heads of other responses free most of it within milliseconds. */
 const PATIENCE_MS = 1000;
 
-export class Permit implements CountedCall {
+export class Permit implements CountedCall, BodyMemory {
+  readonly rules: CallRules;
   readonly isGeneration: boolean;
   bodyBytes = 0;
   readonly #admission: Counters;
-  readonly #rules: CallRules;
-  #session: CountedSession | undefined;
+  readonly #callBytes: number;
+  session: CountedSession | undefined;
+  #places = 0;
+  /** What the body needs while its reader keeps up, and while it does not; and what each read needs in addition. */
+  #baseBytes = 0;
+  #behindBytes = 0;
+  #readBytes = 0;
+  /** How much of the reservation is for bytes that have not arrived. */
+  #expectedBytes = 0;
+  #borrowedBytes = 0;
 
   /**
-   * Counts the call and takes its memory, even when there is none left.
+   * Counts the call for its session and takes its memory, even when there is none left.
    *
    * @param token identifies the session; undefined for public playback
+   * @param headBytes the size of the request's head
    */
-  constructor(admission: Counters, rules: CallRules, token: string | undefined) {
+  constructor(admission: Counters, rules: CallRules, token: string | undefined, headBytes: number) {
+    this.rules = rules;
+    this.#callBytes = callBytes(headBytes);
     this.isGeneration = rules.isGeneration;
     this.#admission = admission;
-    this.#rules = rules;
-    admission[rules.pool].take(1);
-    admission.ledger.take(CALL_BYTES);
-    if (token !== undefined) this.#session = admission.perSession.join(token, this);
+    admission.ledger.take(this.#callBytes);
+    if (token !== undefined) this.session = admission.perSession.join(token, this);
+  }
+
+  get bodies(): BodyWatch {
+    return this.#admission.bodies;
+  }
+
+  /** What has changed something at the upstream is not given up. A generation goes on without its client. */
+  get isExpendable(): boolean {
+    return this.rules !== CALLS.change;
+  }
+
+  /** Takes a place in its pool. A session check waits for one; other calls may last for minutes. */
+  takePlace(): Permit | Promise<Permit> {
+    const { pool, poolShare, isVital } = this.rules;
+    const budget = this.#admission[pool];
+    const attempt = () => {
+      const fits = budget.tryTake(1, poolShare);
+      if (fits) this.#places = 1;
+      return fits;
+    };
+    if (attempt()) return this;
+    const mayWait = isVital && this.#admission.ledger.fits(0, WAITING_SHARE);
+    return budget.succeeds(attempt, mayWait ? PLACE_PATIENCE_MS : 0).then((succeeded) => {
+      if (succeeded) return this;
+      this.#release();
+      throw budget.refusal();
+    });
   }
 
   /**
    * Reserves these bytes for the body of the response, instead of those before.
    *
+   * @param readBytes what each read of it needs in addition
    * @throws GatewayError 503 when there is no memory, 429 when the session has its share of it
    */
-  reserveBody(bytes: number): void {
-    if (!this.tryReserveBody(bytes)) throw this.#refusal(bytes);
+  reserveBody(bytes: number, readBytes = 0): void {
+    this.#baseBytes = bytes;
+    this.#behindBytes = bytes;
+    this.#readBytes = readBytes;
+    this.#expect(0);
+    // Nothing is refused for what its head has reserved.
+    if (bytes > this.bodyBytes && !this.#makeRoomFor(bytes)) throw this.#refusal(bytes);
+    this.#set(bytes);
+    if (readBytes === 0) this.#expect(bytes);
   }
 
-  /** @returns whether there is memory, which is then reserved */
-  tryReserveBody(bytes: number): boolean {
-    const { ledger } = this.#admission;
-    const more = bytes - this.bodyBytes;
-    if (more > 0 && !(ledger.fits(more, this.#rules.share) && this.#isWithinSession(more))) return false;
-    this.bodyBytes = bytes;
-    if (this.#session) this.#session.bytes += more;
-    if (more > 0) ledger.take(more);
-    if (more < 0) ledger.release(-more);
-    return true;
+  /**
+   * Reserves what a generation needs while its reader keeps up. It is paid for, so it may use the ledger nearly to its end.
+   * One of known length has been made already, so it may arrive at once, and more is reserved if there is room.
+   *
+   * @param length of the body, in bytes; infinite when it is not known
+   * @returns whether there was memory
+   */
+  tryReservePaid(length: number): boolean {
+    this.#baseBytes = STREAM_BASE_BYTES;
+    this.#behindBytes = STREAMED_BODY_BYTES;
+    if (Number.isFinite(length) && this.fallBehind()) return this.#expect(this.bodyBytes);
+    const fits = this.#admission.ledger.fits(STREAM_BASE_BYTES, BEFORE_CALLS);
+    if (fits) this.#set(STREAM_BASE_BYTES);
+    return fits;
   }
 
   /**
@@ -66,21 +128,81 @@ export class Permit implements CountedCall {
    * @throws GatewayError as {@link reserveBody} does
    */
   reserveHead(): Promise<void> | undefined {
-    const { headBytes } = this.#rules;
-    const attempt = () => this.tryReserveBody(headBytes);
-    if (attempt()) return undefined;
-    return this.#admission.ledger.succeeds(attempt, PATIENCE_MS).then((succeeded) => {
+    const { headBytes, share } = this.rules;
+    if (headBytes === 0) return undefined;
+    const attempt = () => this.#tryTake(headBytes) && this.#expect(headBytes);
+    if (this.#makeRoomFor(headBytes) && this.#expect(headBytes)) return undefined;
+    return this.#admission.ledger.succeeds(attempt, PATIENCE_MS, share).then((succeeded) => {
       if (!succeeded) throw this.#refusal(headBytes);
     });
   }
 
+  /**
+   * Reserves what the next read of the body takes.
+   *
+   * @param isFast whether the body takes memory faster than music needs it, and so has to stop when there is little left
+   * @param isDrained whether its reader has taken nearly all that it was sent: only for such a body the last part of the
+   *   share is used, so that the sockets of a few readers do not keep others out
+   * @param isStarved whether it has waited for long although it is drained: then it may use more than its share, because
+   *   the kernel also charges for what the allocator has not given back
+   * @returns false when there is no memory now
+   */
+  mayRead(isFast: boolean, isDrained: boolean, isStarved: boolean): boolean {
+    const { ledger } = this.#admission;
+    const { share } = this.rules;
+    const bytes = this.bodyBytes + this.#readBytes;
+    if (this.#readBytes === 0 && !isFast) return true;
+    if (isStarved && ledger.hasRoom(this.#readBytes, FOR_STARVED)) this.#set(bytes);
+    else if (this.#readBytes > 0 && !isDrained && !ledger.hasRoom(this.#readBytes, UNDRAINED * share))
+      return false;
+    else if (!this.#makeRoomFor(bytes)) return false;
+    return this.#readBytes === 0 || this.#expect(this.#readBytes);
+  }
+
+  /** The kernel charges now what has been expected of a body that is not read in slices. */
+  hasArrived(): void {
+    if (this.#readBytes === 0) this.#expect(0);
+  }
+
+  /** Gives back what {@link mayRead} has reserved. */
+  hasRead(): void {
+    if (this.#expectedBytes === 0) return;
+    this.#expect(0);
+    this.#set(this.bodyBytes - this.#readBytes);
+  }
+
+  /** Reserves what the body needs while its reader does not keep up. @returns whether there was memory */
+  fallBehind(): boolean {
+    if (this.bodyBytes >= this.#behindBytes) return true;
+    if (!this.#makeRoomFor(this.#behindBytes)) return false;
+    this.#borrow(this.#behindBytes - this.#baseBytes);
+    return true;
+  }
+
+  /** Gives back what {@link fallBehind} has reserved. */
+  catchUp(): void {
+    if (this.#borrowedBytes === 0) return;
+    this.#borrow(0);
+    this.#set(this.#baseBytes);
+  }
+
+  /** Gives back the memory of a body that no client gets any more. */
+  giveBodyUp(): void {
+    const before = this.bodyBytes;
+    this.#borrow(0);
+    this.#expect(0);
+    this.#set(this.isGeneration ? Math.min(before, this.#baseBytes) : 0);
+    this.#admission.ledger.expectFree(before - this.bodyBytes);
+  }
+
   /** Counts the request for the access token with which its session was renewed. @throws GatewayError 429 */
   renewed(accessToken: string): void {
-    if (this.#session) this.#session = this.#admission.perSession.move(this.#session, accessToken, this);
+    if (this.session) this.session = this.#admission.perSession.move(this.session, accessToken, this);
   }
 
   /** Releases the permit when the work, and the response body that the exchange streams, have ended. */
   async during<Result>(exchange: StreamedExchange, work: () => Promise<Result>): Promise<Result> {
+    exchange.permit = this;
     try {
       return await work();
     } finally {
@@ -89,9 +211,47 @@ export class Permit implements CountedCall {
     }
   }
 
+  /** Cuts off readers that stand still when there is no room: those of this session when it has its share. */
+  #makeRoomFor(bytes: number): boolean {
+    if (this.#tryTake(bytes)) return true;
+    const onlyOf = this.#isWithinSession(bytes - this.bodyBytes) ? undefined : this.session;
+    const isPublic = this.session === undefined;
+    return this.bodies.makeRoom(() => this.#tryTake(bytes), { isPublic, memory: this, onlyOf });
+  }
+
+  #tryTake(bytes: number): boolean {
+    const { ledger } = this.#admission;
+    const { isVital, share } = this.rules;
+    const more = bytes - this.bodyBytes;
+    // Without more bytes, the question is whether others leave the body room to go on.
+    const fits = more < 0 || (isVital ? ledger.fits(more, share) : ledger.hasRoom(more, share));
+    if (!fits || (more > 0 && !this.#isWithinSession(more))) return false;
+    this.#set(bytes);
+    return true;
+  }
+
+  #set(bytes: number): void {
+    const more = bytes - this.bodyBytes;
+    this.bodyBytes = bytes;
+    if (this.session) this.session.bytes += more;
+    if (more > 0) this.#admission.ledger.take(more);
+    if (more < 0) this.#admission.ledger.release(-more);
+  }
+
+  #borrow(bytes: number): void {
+    this.#admission.ledger.borrowed += bytes - this.#borrowedBytes;
+    this.#borrowedBytes = bytes;
+  }
+
+  #expect(bytes: number): true {
+    this.#admission.ledger.expected += bytes - this.#expectedBytes;
+    this.#expectedBytes = bytes;
+    return true;
+  }
+
   #isWithinSession(more: number): boolean {
-    const most = this.#admission.ledger.limit * this.#rules.sessionShare;
-    return (this.#session?.bytes ?? 0) + more <= most;
+    const most = this.#admission.ledger.limit * this.rules.sessionShare;
+    return (this.session?.bytes ?? 0) + more <= most;
   }
 
   #refusal(bytes: number): GatewayError {
@@ -101,8 +261,12 @@ export class Permit implements CountedCall {
 
   #release(): void {
     const { ledger, perSession } = this.#admission;
-    if (this.#session) perSession.leave(this.#session, this);
-    this.#admission[this.#rules.pool].release(1);
-    ledger.release(CALL_BYTES + this.bodyBytes);
+    if (this.session) perSession.leave(this.session, this);
+    this.#expect(0);
+    this.#borrow(0);
+    this.#admission[this.rules.pool].release(this.#places);
+    ledger.release(this.#callBytes + this.bodyBytes);
+    // A slice that is still being fetched gives nothing back after this.
+    this.bodyBytes = 0;
   }
 }

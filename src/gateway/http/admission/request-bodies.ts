@@ -1,10 +1,14 @@
 /** Bounds the memory of request bodies: bytes that are arriving, and bytes that are kept for the upstream. */
 
 import { CLOSE, type GatewayError } from '../errors.ts';
-import { type Budget, overloaded } from './budget.ts';
+import { overloaded } from './budget.ts';
+import { BEFORE_CALLS, type Ledger } from './ledger.ts';
+import { type Expendable, makeRoom } from './make-room.ts';
 
 /** The cost of a request while its body arrives, whatever the size of the body. */
-const OVERHEAD_BYTES = 16 * 1024;
+const OVERHEAD_BYTES = 32 * 1024;
+/** A body is in memory as it arrives and joined; later, joined and as it is sent. */
+const COPIES = 2;
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
 /** How much of the ledger all bodies together may use, and how much when this share of it is in use. */
@@ -13,7 +17,7 @@ const SHARE_WHEN_BUSY = 1 / 32;
 const BUSY = 3 / 4;
 
 /** A request body, and what it has reserved. */
-export interface BodyShare {
+export interface BodyShare extends Expendable {
   bytes: number;
   /** Rejects when the body is dropped. */
   readonly dropped: Promise<never>;
@@ -26,26 +30,34 @@ export interface BodyShare {
  * refused then.
  */
 export class RequestBodies {
-  readonly #ledger: Budget;
+  readonly #ledger: Ledger;
   /** In order of arrival. */
   readonly #arriving = new Set<BodyShare>();
   usedBytes = 0;
   refused = 0;
 
-  constructor(ledger: Budget) {
+  constructor(ledger: Ledger) {
     this.#ledger = ledger;
   }
 
   /** @throws GatewayError 503 when there is no room */
   open(declaredBytes: number): BodyShare {
-    if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(OVERHEAD_BYTES + declaredBytes))
+    if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(OVERHEAD_BYTES + COPIES * declaredBytes))
       throw this.#refusal();
     const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
     // Prevents an unhandled rejection when nothing awaits it.
     dropped.catch(() => {});
-    const share = { bytes: 0, dropped, drop };
+    const share: BodyShare = {
+      bytes: 0,
+      dropped,
+      drop,
+      makeRoom: () => {
+        this.release(share);
+        drop(this.#refusal());
+      },
+    };
     this.#arriving.add(share);
-    this.grow(share, OVERHEAD_BYTES);
+    this.#reserve(share, OVERHEAD_BYTES);
     return share;
   }
 
@@ -55,18 +67,17 @@ export class RequestBodies {
    * @throws GatewayError 503 when there is no room and the body is large or the oldest, or when it has been dropped
    */
   grow(share: BodyShare, bytes: number): void {
+    this.#reserve(share, COPIES * bytes);
+  }
+
+  #reserve(share: BodyShare, bytes: number): void {
     if (!this.#arriving.has(share)) throw overloaded(CLOSE);
     share.bytes += bytes;
     this.usedBytes += bytes;
     this.#ledger.take(bytes);
-    const isLarge = share.bytes > OVERHEAD_BYTES + SMALL_BODY_BYTES;
-    for (const body of isLarge ? [share] : this.#arriving) {
-      if (this.#fits(0)) return;
-      const refusal = this.#refusal();
-      this.release(body);
-      body.drop(refusal);
-      if (body === share) throw refusal;
-    }
+    const isLarge = share.bytes > OVERHEAD_BYTES + COPIES * SMALL_BODY_BYTES;
+    makeRoom(() => this.#fits(0), isLarge ? [share] : this.#arriving);
+    if (!this.#arriving.has(share)) throw overloaded(CLOSE);
   }
 
   /** Marks the body as complete: it is no longer dropped to make room for others. */
@@ -84,8 +95,8 @@ export class RequestBodies {
 
   #fits(bytes: number): boolean {
     // Otherwise arriving bodies, which strangers can send, could take the memory of generations.
-    const share = this.#ledger.fits(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
-    return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes);
+    const share = this.#ledger.hasRoom(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
+    return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, BEFORE_CALLS);
   }
 
   #refusal(): GatewayError {

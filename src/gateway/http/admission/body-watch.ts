@@ -1,0 +1,145 @@
+/** Watches every streamed body: who is silent, who falls behind, and who is cut off to make room for others. */
+
+import { type Expendable, makeRoom } from './make-room.ts';
+import { sendQueues } from './send-queues.ts';
+import type { CountedSession } from './session-limit.ts';
+
+/** A streamed body in flight. All times are those of the watch, in milliseconds. */
+export interface WatchedBody extends Expendable {
+  /** Whom it waits for at the moment, and since when. */
+  readonly waitsFor: 'upstream' | 'reader' | 'memory';
+  readonly waitsSince: number;
+  /** When its reader was last seen to take something. */
+  readonly readAt: number;
+  readonly isPublic: boolean;
+  readonly session: CountedSession | undefined;
+  readonly memory: BodyMemory | undefined;
+  /** Whether it may be cut off to make room. */
+  readonly isExpendable: boolean;
+  /** The key of its client's connection. */
+  readonly connection: number | undefined;
+  /** Acts when it has waited for too long. */
+  check(now: number): void;
+  /** @param bytes what the kernel has not yet sent of it */
+  noteQueue(bytes: number, now: number): void;
+  /** Breaks its client's connection, because the process ends. */
+  endEarly(): void;
+}
+
+/** The memory of a body, as far as the body itself decides about it. */
+export interface BodyMemory {
+  readonly bodies: BodyWatch;
+  readonly session: CountedSession | undefined;
+  readonly isExpendable: boolean;
+  /** @returns whether there is memory for the next read, which is then reserved */
+  mayRead(isFast: boolean, isDrained: boolean, isStarved: boolean): boolean;
+  hasRead(): void;
+  hasArrived(): void;
+  fallBehind(): boolean;
+  catchUp(): void;
+  giveBodyUp(): void;
+}
+
+/** For whom room is made. */
+export interface Claimant {
+  readonly isPublic: boolean;
+  /** Its own body makes no room for it. */
+  readonly memory?: BodyMemory;
+  /** The session that has used up its own share, so that room is made among its own bodies only. */
+  readonly onlyOf?: CountedSession | undefined;
+}
+
+const TICK_MS = 100;
+/** How long a reader must have stood still before its body is cut off to make room. */
+const STANDING_MS = 10_000;
+/** A reader that stands still is looked at twice within {@link STANDING_MS}; more often when bodies wait for memory. */
+const LOOK_EVERY_MS = 4000;
+const LOOK_WHEN_SHORT_EVERY_MS = 1000;
+
+export class BodyWatch {
+  /** The time that the process has run while bodies were in flight: a process that was stopped blames nobody for it. */
+  now = 0;
+  readonly #bodies = new Set<WatchedBody>();
+  #standing: WatchedBody[] = [];
+  #standingAt = -1;
+  readonly #onTick: (isShort: boolean) => void;
+  #timer: Timer | undefined;
+
+  /** @param onTick called ten times a second while bodies are in flight, with whether some of them wait for memory */
+  constructor(onTick: (isShort: boolean) => void = () => {}) {
+    this.#onTick = onTick;
+  }
+
+  add(body: WatchedBody): void {
+    this.#bodies.add(body);
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  remove(body: WatchedBody): void {
+    this.#bodies.delete(body);
+    if (this.#bodies.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /**
+   * Cuts off bodies whose readers stand still, until there is room: public ones before those of users, and then those
+   * that have stood still longest. Nobody who reads is cut off.
+   */
+  makeRoom(hasRoom: () => boolean, { isPublic, memory, onlyOf }: Claimant): boolean {
+    if (hasRoom()) return true;
+    // Only once a tick, because every body that waits for memory asks again at each.
+    if (this.#standingAt !== this.now)
+      this.#standing = [...this.#bodies].filter((body) => body.isExpendable && this.#standsStill(body));
+    this.#standingAt = this.now;
+    const standing = this.#standing.filter(
+      (body) =>
+        this.#bodies.has(body) &&
+        this.#standsStill(body) &&
+        (memory === undefined || body.memory !== memory) &&
+        (onlyOf ? body.session === onlyOf : body.isPublic || !isPublic),
+    );
+    standing.sort(
+      (a, b) =>
+        Number(b.isPublic) - Number(a.isPublic) ||
+        Number(a.waitsFor === 'memory') - Number(b.waitsFor === 'memory') ||
+        a.readAt - b.readAt,
+    );
+    return makeRoom(hasRoom, standing);
+  }
+
+  /** Breaks all connections. Bun would end them so that an HTTP/1.0 client takes a part for the whole. */
+  endAll(): void {
+    for (const body of this.#bodies) body.endEarly();
+  }
+
+  #standsStill({ waitsFor, readAt }: WatchedBody): boolean {
+    return waitsFor !== 'upstream' && this.now - readAt >= STANDING_MS;
+  }
+
+  #tick(): void {
+    this.now += TICK_MS;
+    for (const body of this.#bodies) body.check(this.now);
+    if (this.now % LOOK_WHEN_SHORT_EVERY_MS === 0) void this.#look();
+    this.#onTick(this.#bodies.values().some(({ waitsFor }) => waitsFor === 'memory'));
+  }
+
+  /**
+   * A write says little about its reader: Linux reports a socket as writable only when a third of its send buffer is
+   * free, which takes a steady listener more than a minute. What shrinks in the kernel is being read.
+   */
+  async #look(): Promise<void> {
+    const isDue = this.now % LOOK_EVERY_MS === 0;
+    const standing = [...this.#bodies].filter(
+      ({ waitsFor, waitsSince }) =>
+        waitsFor === 'memory' || (isDue && waitsFor === 'reader' && this.now - waitsSince >= LOOK_EVERY_MS),
+    );
+    if (standing.length === 0) return;
+    const queues = await sendQueues();
+    for (const body of standing) {
+      const queued = queues.get(body.connection ?? 0);
+      // Where the kernel does not tell, a body goes on as if its reader had taken everything.
+      body.noteQueue(queued ?? 0, this.now);
+    }
+  }
+}

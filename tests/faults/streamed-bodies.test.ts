@@ -1,0 +1,164 @@
+/** Bodies whose upstreams and readers pause at random, in a ledger that is nearly full. fast-check prints seed and path. */
+
+import { expect, it, jest, spyOn } from 'bun:test';
+import fc from 'fast-check';
+import { Admission } from '../../src/gateway/http/admission/admission.ts';
+import type { CallKind } from '../../src/gateway/http/admission/call-rules.ts';
+import type { Permit } from '../../src/gateway/http/admission/permit.ts';
+import { connectionKey } from '../../src/gateway/http/admission/send-queues.ts';
+import { Exchange } from '../../src/gateway/http/exchange.ts';
+import { ObservedBody } from '../../src/gateway/http/observed-body.ts';
+import type { CutOff } from '../../src/gateway/record/request-record.ts';
+import { STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
+import { pass } from '../support/passing-time.ts';
+import { CLOSED } from '../support/session-calls.ts';
+import { testSettings } from '../support/world.ts';
+
+const SLICE = 256 * 1024;
+const anyChunk = fc.record({
+  bytes: fc.constantFrom(1000, SLICE),
+  upstreamMs: fc.constantFrom(0, 0, 50, 20_000, 59_000, 61_000),
+  readerMs: fc.constantFrom(0, 0, 50, 20_000, 290_000, 310_000),
+});
+const anyBody = fc.record({
+  kind: fc.constantFrom<CallKind[]>('get', 'public', 'change', 'generation'),
+  isSliced: fc.boolean(),
+  beginsAtMs: fc.constantFrom(0, 0, 5000, 30_000),
+  /** Whether the kernel sees the reader take something all the time. */
+  isSteady: fc.boolean(),
+  chunks: fc.array(anyChunk, { minLength: 1, maxLength: 6 }),
+});
+type Plan = typeof anyBody extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** How the body ends when there is memory enough. */
+function endingOf({ chunks, isSteady }: Plan): string {
+  const late = chunks.find((each) => each.upstreamMs >= 60_000 || (each.readerMs >= 300_000 && !isSteady));
+  if (!late) return 'whole';
+  return late.upstreamMs >= 60_000 ? 'stalled' : 'stopped reading';
+}
+
+function reserve(permit: Permit, isSliced: boolean): void {
+  if (permit.isGeneration) permit.tryReservePaid(Number.POSITIVE_INFINITY);
+  else if (isSliced && permit.isExpendable) permit.reserveBody(1.25 * SLICE, SLICE);
+  else permit.reserveBody(STREAMED_BODY_BYTES);
+}
+
+/** @returns a chunk after each pause; undefined once it is cancelled */
+function readerOf({ chunks }: Plan) {
+  const left = chunks.values();
+  let cancel = () => {};
+  return {
+    async read() {
+      const chunk = left.next().value;
+      const cancelled = new Promise<undefined>((resolve) => {
+        cancel = () => resolve(undefined);
+      });
+      const sent = chunk && Bun.sleep(chunk.upstreamMs).then(() => new Uint8Array(chunk.bytes));
+      const value = await Promise.race([sent, cancelled]);
+      return value ? ({ done: false, value } as const) : ({ done: true } as const);
+    },
+    cancel: async () => cancel(),
+  };
+}
+
+/** What is wrong with cutting the body off for want of memory, beside these others. */
+function faultsOf(
+  body: ObservedBody,
+  cutOff: CutOff,
+  others: readonly ObservedBody[],
+  now: number,
+): string[] {
+  const stands = (each: ObservedBody) =>
+    each.isExpendable && each.waitsFor === 'reader' && now - each.readAt >= 10_000;
+  const standing = others.filter(stands);
+  if (!body.isExpendable) return ['a change was cut off'];
+  if (cutOff === 'no memory' && standing.some((each) => each.isPublic || !body.isPublic))
+    return ['one who stands still was not cut off instead'];
+  const isNext = body.waitsFor === 'memory' && standing.every((each) => each.isPublic !== body.isPublic);
+  return cutOff === 'room for others' && !stands(body) && !isNext ? ['one who reads was cut off'] : [];
+}
+
+/** The bodies of one gateway, each of its own session; its number is the port of its client. */
+async function streamAll(admission: Admission, plans: readonly Plan[], live: Map<number, ObservedBody>) {
+  const wrong: string[] = [];
+  const stream = async (plan: Plan, port: number) => {
+    const exchange = new Exchange(new Request('http://gateway.test'), null);
+    const ended = Promise.withResolvers<string>();
+    await Bun.sleep(plan.beginsAtMs);
+    const permit = await admission.enter(plan.kind, plan.kind === 'public' ? undefined : `token-${port}`);
+    await permit.during(exchange, async () => {
+      await permit.reserveHead();
+      reserve(permit, plan.isSliced);
+      const client = { key: connectionKey(1, port), onComplete: () => ended.resolve('whole') };
+      const paidMs = permit.isGeneration ? 280_000 : undefined;
+      const body = new ObservedBody({ reader: readerOf(plan) }, exchange.record, permit, client, paidMs);
+      live.set(port, body);
+      exchange.bodyEnd = body.end.finally(() => live.delete(port));
+      const pauses = plan.chunks.values();
+      const write = () => Bun.sleep(pauses.next().value?.readerMs ?? 0).then(() => 1);
+      const close = () => {
+        const { cutOff, cause = '' } = exchange.record;
+        live.delete(port);
+        if (cutOff && cutOff !== 'stopped reading')
+          wrong.push(...faultsOf(body, cutOff, [...live.values()], admission.bodies.now));
+        if (cutOff && permit.bodyBytes > STREAM_BASE_BYTES) wrong.push('it keeps its memory');
+        ended.resolve(cutOff ?? cause);
+      };
+      void body.source.pull({ write, close, end: () => 0, flush: () => 0, start: () => {} });
+    });
+    return ended.promise;
+  };
+  const endings = await Promise.all(plans.map((plan, port) => stream(plan, port).catch(() => 'refused')));
+  return { endings, wrong };
+}
+
+it('a body is whole, or broken with the right one named, and everything is given back', async () => {
+  const seen = new Set<string>();
+  let table = () => '';
+  const anyCharges = fc.array(fc.constantFrom(0, 0, 50, 54, 60), { minLength: 1, maxLength: 6 });
+  const anyShare = fc.double({ min: 0.4, max: 0.86, noNaN: true });
+  const anyBodies = fc.array(anyBody, { minLength: 2, maxLength: 8 });
+  const property = fc.asyncProperty(anyShare, anyBodies, anyCharges, async (usedShare, plans, charges) => {
+    jest.clearAllTimers();
+    const startedAt = performance.now();
+    // In MiB, for 50 s each.
+    const charge = () => charges[Math.floor((performance.now() - startedAt) / 50_000) % charges.length] ?? 0;
+    const settings = testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED }, 1);
+    const admission = new Admission(settings, () => charge() * 1024 ** 2);
+    const { ledger, perSession, streams } = admission;
+    const used = Math.floor(ledger.limit * usedShare);
+    ledger.take(used);
+    const live = new Map<number, ObservedBody>();
+    const queued = (port: number, { waitsFor }: ObservedBody) =>
+      waitsFor === 'reader' && !plans[port]?.isSteady ? 'FFFFFFFF' : '00000000';
+    table = () => [...live].map(([port, body]) => `:0001 0:000${port} 01 ${queued(port, body)}:`).join();
+    let isOver = false;
+    const streamed = streamAll(admission, plans, live).finally(() => {
+      isOver = true;
+    });
+    for (let step = 0; step < 3000 && (!isOver || streams.inUse); step++) await pass(500);
+    expect([isOver, streams.inUse]).toEqual([true, 0]);
+    const { endings, wrong } = await streamed;
+    expect(wrong).toEqual([]);
+    for (const [port, ending] of endings.entries()) {
+      seen.add(ending);
+      const isShort = ['refused', 'no memory', 'room for others'].includes(ending);
+      if (plans[port] && !isShort) expect(ending).toBe(endingOf(plans[port]));
+    }
+    // What the upstreams and readers still wait for.
+    await pass(310_000);
+    expect([ledger.inUse - used, ledger.expected, perSession.size, jest.getTimerCount()]).toEqual([
+      0, 0, 0, 0,
+    ]);
+  });
+  const file = Object.assign(Bun.file('/proc'), { text: async () => table() });
+  using _files = spyOn(Bun, 'file').mockReturnValue(file);
+  jest.useFakeTimers();
+  try {
+    await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 40), seed: 20_261_123 });
+  } finally {
+    jest.useRealTimers();
+  }
+  const endings = ['no memory', 'refused', 'room for others', 'stalled', 'stopped reading', 'whole'];
+  expect([...seen].sort()).toEqual(endings);
+}, 60_000);

@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
+import { once } from 'node:events';
+import net from 'node:net';
+import { BodyWatch, type WatchedBody } from '../../src/gateway/http/admission/body-watch.ts';
+import { connectionKey, sendQueues } from '../../src/gateway/http/admission/send-queues.ts';
+import { pass } from '../support/passing-time.ts';
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+const [own, others] = [1n, 2n].map((key) => ({ key, calls: 1, generations: 0, bytes: 0 }));
+
+/** A watch of bodies, each of which waits for its reader since it was added. */
+function watching() {
+  jest.clearAllTimers();
+  const bodies = new BodyWatch();
+  const cut: string[] = [];
+  const add = (name: string, changed: Partial<WatchedBody> = {}) => {
+    let queued = 0;
+    const body = {
+      ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now, isPublic: false } as const),
+      ...{ session: undefined, isExpendable: true, connection: undefined, memory: undefined },
+      check: () => {},
+      noteQueue: (bytes: number, now: number) => {
+        if (bytes < queued) body.readAt = now;
+        queued = bytes;
+      },
+      makeRoom: () => {
+        cut.push(name);
+        bodies.remove(body);
+      },
+      endEarly: () => {},
+      ...changed,
+    };
+    bodies.add(body);
+    return body;
+  };
+  return { bodies, cut, add };
+}
+
+describe('room', () => {
+  it('is made by public bodies before those of users, and by those that have stood still longest', async () => {
+    const { bodies, cut, add } = watching();
+    add('of a user, oldest');
+    add('public', { isPublic: true });
+    await pass(100);
+    add('of a user');
+    add('public, later', { isPublic: true });
+    await pass(10_000);
+    add('whose reader has read lately');
+    expect(bodies.makeRoom(() => cut.length === 3, { isPublic: false })).toBeTrue();
+    expect(cut).toEqual(['public', 'public, later', 'of a user, oldest']);
+    expect(bodies.makeRoom(() => false, { isPublic: false })).toBeFalse();
+    expect(cut.slice(3)).toEqual(['of a user']);
+  });
+
+  it('is made by nobody who reads, waits for the upstream, has changed something or belongs to others', async () => {
+    const { bodies, cut, add } = watching();
+    const reader = add('reads', { isPublic: true });
+    add('waits for the upstream', { isPublic: true, waitsFor: 'upstream' });
+    add('has changed something', { isPublic: true, isExpendable: false });
+    add('own', { session: own });
+    add('of others', { session: others });
+    await pass(9900);
+    expect(bodies.makeRoom(() => cut.length > 0, { isPublic: true })).toBeFalse();
+    reader.noteQueue(2, bodies.now);
+    reader.noteQueue(1, bodies.now);
+    await pass(100);
+    // Strangers take nothing from users, and a session beyond its share nothing from another.
+    expect(bodies.makeRoom(() => false, { isPublic: true })).toBeFalse();
+    expect(cut).toEqual([]);
+    expect(bodies.makeRoom(() => false, { isPublic: false, onlyOf: own })).toBeFalse();
+    expect(cut).toEqual(['own']);
+  });
+
+  it('needs no body when there is some', async () => {
+    const { bodies, cut, add } = watching();
+    add('stands still', { isPublic: true });
+    await pass(20_000);
+    expect(bodies.makeRoom(() => true, { isPublic: false })).toBeTrue();
+    expect(cut).toEqual([]);
+  });
+});
+
+it('a queue in the kernel that has become shorter counts as reading, and one that has not does not', async () => {
+  const { add } = watching();
+  const server = net
+    .createServer((socket) => socket.on('error', () => {}).write(Buffer.alloc(16_000_000)))
+    .listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const clients = [net.connect(port, '127.0.0.1'), net.connect(port, '127.0.0.1')];
+  await Promise.all(clients.map((client) => once(client, 'connect')));
+  for (const client of clients) client.pause();
+  const keys = clients.map(({ localPort = 0 }) => connectionKey(port, localPort));
+  const lengths = async () => {
+    const queues = await sendQueues();
+    return keys.map((key) => queues.get(key) ?? 0);
+  };
+  let full = [0, 0];
+  for (let looks = 0; looks < 20; looks++) {
+    const now = await lengths();
+    if (now.some((length, index) => length === 0 || length !== full[index])) looks = 0;
+    full = now;
+  }
+  const [reader, other] = keys.map((connection) => add('', { connection }));
+  for (let look = 0; look < 2; look++) {
+    await pass(4000);
+    await lengths();
+  }
+  expect([reader?.readAt, other?.readAt]).toEqual([0, 0]);
+  clients[0]?.resume();
+  // It may grow before it shrinks.
+  while ((await lengths())[0] !== 0);
+  await pass(4000);
+  while (reader?.readAt === 0) await lengths();
+  expect([reader?.readAt, other?.readAt]).toEqual([12_000, 0]);
+  for (const client of clients) client.destroy();
+  server.close();
+});
