@@ -4,7 +4,7 @@ import { startVirtualMachine } from '../deploy/virtual-machine.ts';
 import { eventually } from '../support/eventually.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 import { type Attendance, Crowd, type Service } from './crowd.ts';
-import { memoryOf, openFilesOf, openSocketsOf } from './process-status.ts';
+import { openFilesOf, openSocketsOf, residentBytes } from './process-status.ts';
 import { percentile, type Report } from './report.ts';
 import { startLimitedGateway } from './rig.ts';
 
@@ -122,9 +122,11 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
     for (const pid of await place.processes()) {
       if (pid === undefined) continue;
       // A process may end meanwhile.
-      const sampled = await Promise.all([memoryOf(pid), openFilesOf(pid)]).catch(() => undefined);
+      const sampled = await openFilesOf(pid)
+        .then((open) => [residentBytes(pid) / 1024 / 1024, open] as const)
+        .catch(() => undefined);
       if (!sampled) continue;
-      memory.set(pid, [...(memory.get(pid) ?? []), sampled[0].rssMb]);
+      memory.set(pid, [...(memory.get(pid) ?? []), sampled[0]]);
       files.set(pid, [...(files.get(pid) ?? []), sampled[1]]);
     }
   };

@@ -7,22 +7,22 @@ import { runOne, runTwo } from './in-service.ts';
 import { type Load, runStreams } from './streams.ts';
 
 describe('the gateway under load', () => {
-  it.each<[string, number, Load]>([
+  it.each<[string, Load, whole: Readonly<Record<string, number>>]>([
     [
-      'delivers every byte of large tracks to slow readers',
-      20,
-      { works: { reader: 20 }, trackBytes: 2_000_000, bytesPerSecond: 4_000_000, checks: 50 },
+      'delivers every byte of large tracks to readers that have stopped',
+      { works: { reader: 20 }, trackBytes: 2_000_000, seconds: 0 },
+      { 'reader whole': 20 },
     ],
     // More than the 256 calls that Bun makes at once by default.
     [
       'checks sessions while 300 generations wait, and gives each its own audio',
-      300,
-      { works: { head: 300 }, checks: 50 },
+      { works: { head: 300 }, seconds: 0 },
+      { 'head whole': 300 },
     ],
-  ])('%s', async (_, works, load) => {
+  ])('%s', async (_, load, whole) => {
     const { figures, problems } = await runStreams(load);
     expect(problems).toEqual([]);
-    expect(figures).toMatchObject({ 'complete with the right bytes': works, 'waiting at once': works });
+    expect(figures).toMatchObject(whole);
   });
 });
 

@@ -1,13 +1,11 @@
-/** What Linux reports about a process. Every function rejects where there is no /proc, and when the process has ended. */
+/** What Linux reports about a process. Every function rejects or throws where there is no /proc, and when the process has ended. */
 
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { readdir, readlink } from 'node:fs/promises';
 
-/** The resident memory, now and at its peak. @see proc_pid_status(5): VmRSS and VmHWM, in kB */
-export async function memoryOf(pid: number): Promise<{ readonly rssMb: number; readonly peakMb: number }> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  const megabytes = (name: string) =>
-    Math.round(Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 102.4) / 10;
-  return { rssMb: megabytes('VmRSS'), peakMb: megabytes('VmHWM') };
+/** The resident memory in bytes. @see proc_pid_status(5): VmRSS, in kB */
+export function residentBytes(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
 }
 
 export async function openFilesOf(pid: number): Promise<number> {

@@ -12,10 +12,10 @@ const MOST_PROBLEMS = 10;
 
 /** Collects problems. The first ones are worth reading, the rest are counted. */
 export class Problems {
-  readonly #texts: string[] = [];
+  readonly #counts = new Map<string, number>();
 
   add(text: string): void {
-    this.#texts.push(text);
+    this.#counts.set(text, (this.#counts.get(text) ?? 0) + 1);
   }
 
   /** Adds what the work throws, and goes on. */
@@ -24,8 +24,9 @@ export class Problems {
   }
 
   list(): readonly string[] {
-    const more = this.#texts.length - MOST_PROBLEMS;
-    return more > 0 ? [...this.#texts.slice(0, MOST_PROBLEMS), `and ${more} more`] : this.#texts;
+    const texts = [...this.#counts].map(([text, count]) => (count > 1 ? `${count} x ${text}` : text));
+    const more = texts.length - MOST_PROBLEMS;
+    return more > 0 ? [...texts.slice(0, MOST_PROBLEMS), `and ${more} more`] : texts;
   }
 }
 

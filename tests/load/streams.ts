@@ -1,136 +1,159 @@
-/** Many bodies in flight at once: what they cost, what others notice, and who is refused. */
+/** Much in flight at once: what it costs, what others notice, and who is refused or cut off. */
 
-import { memoryOf } from './process-status.ts';
-import { checksumOf, cookieOf, openSocket, orderOf, requestOf } from './raw-client.ts';
+import { Client } from './client.ts';
+import { Others } from './others.ts';
 import { Problems, percentile, type Report } from './report.ts';
-import { checkSessions, startRig } from './rig.ts';
-import { piecesFor, TRACKS, tracksOf } from './upstream.ts';
-
-/**
- * `reader` and `player` stop after the first bytes of a track, which the gateway asks for as a whole or in slices. The
- * upstream stops before the `head` of a generation. A `paid` generation streams for a second.
- */
-const KINDS = ['reader', 'player', 'head', 'paid'] as const;
-type Kind = (typeof KINDS)[number];
+import { checkSessions, type Rig, startRig } from './rig.ts';
+import { tracksOf } from './upstream.ts';
+import { WORKS, type Work, type WorkName, type Works } from './works.ts';
 
 export interface Load {
-  /** How many there are of each. */
-  readonly works: Readonly<Partial<Record<Kind, number>>>;
+  readonly works: Works;
+  /** For how many seconds all of it is in flight before it goes on. */
+  readonly seconds: number;
+  /** Who comes after those seconds, just before the others go on. */
+  readonly newcomers?: Works;
   readonly trackBytes?: number;
-  /** With it, the gateway may refuse readers and players. */
+  /** The memory of the gateway's container. */
   readonly memoryMb?: number;
-  /** How fast each one reads, once all of them are there. */
-  readonly bytesPerSecond?: number;
-  /** Session checks while all works are in flight. */
-  readonly checks: number;
+  readonly settings?: Readonly<Record<string, string>>;
+  /** How many requests are sent at once; a listener's queue takes no more connections than by default. */
+  readonly atOnce?: number;
 }
 
-/** A listener's queue takes no more connections at once. */
-const OPENED_AT_ONCE = 100;
-/** After this time the allocator has returned what the first slices took. */
-const SETTLE_MS = 3000;
-const REFUSAL = /HTTP\/1.1 503 .*\r\nretry-after: 5\r\n/is;
+interface Doing {
+  readonly name: WorkName;
+  readonly work: Work;
+  readonly client: Client;
+}
 
-export async function runStreams({ works, checks, bytesPerSecond, ...options }: Load): Promise<Report> {
+const AT_ONCE = 100;
+const WARM_UP_CHECKS = 500;
+/** The allocator returns what only the beginning took. */
+const SETTLE_MS = 1500;
+const RESERVED_EVERY_MS = 200;
+const LONGEST_MS = 300_000;
+/** Whoever is refused or cut off is a warning. */
+const WARNING = /^\{"level":"warn".*$/gm;
+
+export async function runStreams({
+  works,
+  seconds,
+  newcomers = {},
+  atOnce,
+  ...options
+}: Load): Promise<Report> {
   await using rig = await startRig(options);
   const { gateway } = rig;
+  const url = new URL(gateway.url);
+  const tracks = tracksOf(options.trackBytes ?? 0);
   const problems = new Problems();
-  // What they cost once belongs to no work.
-  await checkSessions(gateway.url, checks);
-  const start = await memoryOf(gateway.pid);
-  const checksums = tracksOf(options.trackBytes ?? 0).map((track) => sha256(track));
-  const released = Promise.withResolvers<void>();
-  const planned = KINDS.flatMap((kind) =>
-    Array.from({ length: works[kind] ?? 0 }, (_, index) => ({ kind, index })),
+  // What is used once belongs to no work.
+  await checkSessions(gateway.url, WARM_UP_CHECKS);
+  const idle = await usageOf(rig);
+  let reservedPeakMb = 0;
+  const watching = setInterval(
+    () =>
+      gateway.reservedMb().then(
+        (mb) => (reservedPeakMb = Math.max(reservedPeakMb, mb)),
+        () => {},
+      ),
+    RESERVED_EVERY_MS,
   );
-  const all: Work[] = [];
-  while (all.length < planned.length) {
-    const some = planned
-      .slice(all.length, all.length + OPENED_AT_ONCE)
-      .map((each) => begin(each, gateway.url, checksums, released.promise, bytesPerSecond));
-    all.push(...some);
-    // Each is in flight, or was refused.
-    const heads = all.filter(({ kind }) => kind === 'head').length;
-    await Promise.all([rig.holds(heads), ...some.map(({ begun }) => begun)]);
-  }
-  const waiting = all.filter(({ kind, state }) => kind !== 'paid' && state === 'in flight').length;
-  const meanwhile = await checkSessions(gateway.url, checks);
-  if (options.memoryMb !== undefined) await Bun.sleep(SETTLE_MS);
-  const stopped = await memoryOf(gateway.pid);
-  released.resolve();
-  await rig.release();
-  await Promise.all(all.map((work) => work.ended));
-  const { peakMb } = await memoryOf(gateway.pid);
-  for (const { socket } of all) socket.resetAndDestroy();
-  const isRefusal = ({ isTrack, state }: Work) =>
-    options.memoryMb !== undefined && isTrack && REFUSAL.test(state);
-  for (const work of all)
-    if (work.state !== 'complete' && !isRefusal(work)) problems.add(`${work.kind}: ${work.state}`);
-  const log = gateway.errors().replaceAll(/^.*"status":503,.*"reason":"overloaded".*$/gm, '');
-  if (log.trim()) problems.add(`the gateway's log: ${log.trim().slice(0, 300)}`);
-  const kbPerWork = (mb: number) => Math.round(((mb - start.rssMb) * 1024) / Math.max(1, waiting));
-  return {
-    figures: {
-      'waiting at once': waiting,
-      'refused with 503': all.filter(isRefusal).length,
-      'complete with the right bytes': all.filter(({ state }) => state === 'complete').length,
-      'KB per work while all wait': kbPerWork(stopped.rssMb),
-      'KB per work at peak': kbPerWork(peakMb),
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => clearInterval(watching));
+  const others = stack.use(new Others(gateway.url, problems));
+  const all: Doing[] = [];
+  const begin = async (each: Works) => {
+    const begun = planned(each, tracks);
+    all.push(...begun);
+    for (const { client } of begun) stack.use(client);
+    // An idle connection would be closed before its turn.
+    await inGroups(begun, atOnce ?? AT_ONCE, async (group) => {
+      await inGroups(group, AT_ONCE, (some) => Promise.all(some.map(({ client }) => client.connect(url))));
+      for (const { client } of group) client.send();
+      await Promise.all(group.map(({ client, work }) => (work.waits ? undefined : client.begun)));
+    });
+    return begun;
+  };
+  const run = async () => {
+    await begin(works);
+    await rig.holds(all.filter(({ work }) => work.waits === 'upstream').length);
+    const from = others.checks.length;
+    await Bun.sleep(Math.max(SETTLE_MS, seconds * 1000));
+    const inFlight = all.filter(({ client }) => !client.ending || client.ending === 'whole').length;
+    const rest = await usageOf(rig);
+    const meanwhile = others.checks.slice(from);
+    const came = await begin(newcomers);
+    const waited = Math.round(Math.max(0, ...came.map(({ client }) => client.firstByteMs)));
+    await rig.release();
+    const goOn = all.filter(({ work }) => !work.stays);
+    for (const { client } of goOn) client.goOn();
+    await Promise.all(goOn.map(({ client }) => client.ended));
+    const perWork = (mb: number) => Math.round((mb * 1024) / Math.max(1, inFlight));
+    return {
+      'waiting at once': inFlight,
+      'KB charged per work while all wait': perWork(rest.chargedMb - idle.chargedMb),
+      'KB reserved per work while all wait': perWork(rest.reservedMb - idle.reservedMb),
+      'KB charged per work at peak': perWork(gateway.memory.peak() - idle.chargedMb),
+      'KB reserved per work at peak': perWork(reservedPeakMb - idle.reservedMb),
       'p50 ms meanwhile': percentile(meanwhile, 0.5),
       'p99 ms meanwhile': percentile(meanwhile, 0.99),
+      ...(came.length > 0 ? { 'ms until newcomers hear something': waited } : {}),
+    };
+  };
+  // Requests of this process fail first when the gateway is killed.
+  const explain = (error: unknown) =>
+    Promise.race([gateway.killed, Bun.sleep(SETTLE_MS).then(() => String(error))]);
+  const figures = await Promise.race([run().catch(explain), gateway.killed, Bun.sleep(LONGEST_MS)]);
+  await stack.disposeAsync();
+  if (typeof figures !== 'object') problems.add(figures ?? `not over after ${LONGEST_MS / 1000} s`);
+  const log = gateway.errors().replaceAll(WARNING, '').trim();
+  if (log) problems.add(`the gateway's log: ${log.slice(0, 300)}`);
+  return {
+    figures: {
+      ...endingsOf(all, problems),
+      'MB at peak': gateway.memory.peak(),
+      'MB reserved at peak': Math.round(reservedPeakMb),
+      ...(typeof figures === 'object' ? figures : {}),
     },
     problems: problems.list(),
   };
 }
 
-type Work = ReturnType<typeof begin>;
-
-/** @param released when it resolves, a track is read on */
-function begin(
-  { kind, index }: { readonly kind: Kind; readonly index: number },
-  url: string,
-  checksums: readonly string[],
-  released: Promise<void>,
-  bytesPerSecond = Number.POSITIVE_INFINITY,
-) {
-  const isTrack = kind === 'reader' || kind === 'player';
-  // No user has more in flight than a session may have.
-  const user = `${kind}-${index}`;
-  const track = index % TRACKS;
-  const path = `/api/upstream/v1/music/${kind === 'player' ? 'ranged' : 'creations'}/${track}/content`;
-  const range = kind === 'player' ? { range: 'bytes=0-' } : {};
-  const request = isTrack
-    ? requestOf(`GET ${path}`, { ...cookieOf(user), ...range })
-    : orderOf(kind, user, user);
-  const expected = isTrack ? checksums[track] : sha256(...piecesFor(user));
-  const first = Promise.withResolvers<void>();
-  const socket = openSocket(new URL(url));
-  const received = checksumOf(socket, request, async (bytes) => {
-    first.resolve();
-    if (isTrack) await released;
-    await Bun.sleep((bytes / bytesPerSecond) * 1000);
+function planned(works: Works, tracks: readonly Uint8Array[]): Doing[] {
+  const names = Object.keys(works) as WorkName[];
+  return names.flatMap((name) => {
+    const work: Work = WORKS[name];
+    const make = (_: unknown, index: number) => ({
+      name,
+      work,
+      client: new Client(work.plan(index, tracks)),
+    });
+    return Array.from({ length: works[name] ?? 0 }, make);
   });
-  const work = {
-    ...{ kind, isTrack, socket },
-    /** `in flight`, `complete`, or why it is neither. */
-    state: 'in flight',
-    /** The first bytes of a track have arrived, or its end. */
-    begun: Promise.resolve(),
-    ended: received.then(
-      (checksum) => {
-        work.state = checksum === expected ? 'complete' : 'other bytes than were sent';
-      },
-      (error) => {
-        work.state = error.message;
-      },
-    ),
-  };
-  if (isTrack) work.begun = Promise.race([first.promise, work.ended]);
-  return work;
 }
 
-function sha256(...pieces: readonly Uint8Array[]): string {
-  const hash = new Bun.CryptoHasher('sha256');
-  for (const piece of pieces) hash.update(piece);
-  return hash.digest('hex');
+async function inGroups<Each>(
+  all: readonly Each[],
+  size: number,
+  work: (group: readonly Each[]) => Promise<unknown>,
+): Promise<void> {
+  for (let from = 0; from < all.length; from += size) await work(all.slice(from, from + size));
+}
+
+async function usageOf({ gateway }: Rig) {
+  return { chargedMb: gateway.memory.now(), reservedMb: await gateway.reservedMb() };
+}
+
+/** How many of each have ended how. */
+function endingsOf(all: readonly Doing[], problems: Problems): Record<string, number> {
+  const endings: Record<string, number> = {};
+  for (const { name, work, client } of all) {
+    const figure = `${name} ${client.ending}`;
+    endings[figure] = (endings[figure] ?? 0) + 1;
+    const isWrong = work.mustBeWhole ? client.ending !== 'whole' : client.seen.startsWith('other bytes');
+    if (isWrong) problems.add(`${name}: ${client.ending}, ${client.seen}`);
+  }
+  return endings;
 }

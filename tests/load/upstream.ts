@@ -7,12 +7,16 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 
 export const TRACKS = 4;
+/** To this code the identity provider never responds. */
+export const UNANSWERED_CODE = 'unanswered';
 /** How long it takes to sign a session out. */
 const LOGOUT_MS = 250;
 /** Longer than 150 orders need to arrive. */
 const REPLAY_MS = 1000;
 /** Between two pieces. A generation streams for a second, so few of those that users pay for are in flight at once. */
 const PIECE_MS = 25;
+/** Between two pieces of a generation that is heard while it is made. */
+const HEARD_PIECE_MS = 250;
 const Order = Type.Object({ prompt: Type.String() });
 const SignOut = Type.Object({ refresh_token: Type.String() });
 
@@ -31,8 +35,9 @@ export function tracksOf(bytes: number): Uint8Array<ArrayBuffer>[] {
 }
 
 function serve(trackBytes: number) {
-  const tracks = tracksOf(trackBytes).map((track) => new Blob([track]));
-  const state = { held: 0, refreshes: 0, signedOut: [] as string[] };
+  const bytes = tracksOf(trackBytes);
+  const tracks = bytes.map((track) => new Blob([track]));
+  const state = { held: 0, refreshes: 0, signIns: 0, signedOut: [] as string[] };
   const released = Promise.withResolvers<void>();
   const whole = () => new Response(tracks[0]);
   const generate = async (request: Request): Promise<Response> => {
@@ -41,6 +46,9 @@ function serve(trackBytes: number) {
     if (prompt === 'never') return never();
     if (prompt === 'replayed') return Bun.sleep(REPLAY_MS).then(whole);
     if (prompt === 'paid') return new Response(slowly(key));
+    const [kind, track, ...pace] = prompt.split(' ');
+    if (kind === 'made') return new Response(tracks[Number(track)]);
+    if (kind === 'heard') return new Response(atSpeed(pace.map(Number), bytes[Number(track)]));
     state.held++;
     await released.promise;
     return new Response(Buffer.concat(piecesFor(key)));
@@ -73,9 +81,15 @@ function serve(trackBytes: number) {
       '/v1/music/creations/:id/content': ({ params }) => new Response(tracks[Number(params.id)]),
       '/v1/music/ranged/:id/content': (request) => rangeOf(request, tracks[Number(request.params.id)]),
       '/v1/music/public/:id': whole,
-      '/v1/music/public/:id/content': whole,
+      '/v1/music/public/:id/content': (request) =>
+        request.headers.has('range') ? rangeOf(request, tracks[Number(request.params.id)]) : whole(),
       '/v1/export': whole,
-      '/oauth/token': () => never(),
+      '/oauth/token': async (request) =>
+        new URLSearchParams(await request.text()).get('code') === UNANSWERED_CODE
+          ? never()
+          : Response.json({ access_token: 'identity' }),
+      '/v1/auth/idp': () =>
+        Response.json({ access_token: 'signed-in', refresh_token: `s-${state.signIns++}` }),
     },
     fetch: () => new Response(null, { status: 404 }),
   });
@@ -89,6 +103,14 @@ async function* slowly(key: string) {
   for (const piece of piecesFor(key)) {
     await Bun.sleep(PIECE_MS);
     yield piece;
+  }
+}
+
+async function* atSpeed([bytesPerSecond = 0, seconds = 0]: readonly number[], track = new Uint8Array()) {
+  const size = (bytesPerSecond * HEARD_PIECE_MS) / 1000;
+  for (let from = 0; from < bytesPerSecond * seconds; from += size) {
+    yield track.subarray(from, from + size);
+    await Bun.sleep(HEARD_PIECE_MS);
   }
 }
 

@@ -2,6 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { cookieOf, openSocket, orderOf, requestOf } from '../raw-client.ts';
+import { UNANSWERED_CODE } from '../upstream.ts';
 
 /**
  * How many connections are kept open; if fewer are needed while everything is tried at once, because the machine has no
@@ -20,7 +21,7 @@ const OPENED_AT_ONCE = 50;
 const REOPEN_MS = 2000;
 const SIGN_IN = 'POST /api/auth/idp';
 const PUBLIC = 'GET /api/upstream/v1/music/public/track';
-const GRANT = JSON.stringify({ code: 'c', code_verifier: 'v'.repeat(43) });
+const GRANT = JSON.stringify({ code: UNANSWERED_CODE, code_verifier: 'v'.repeat(43) });
 
 const [, , target = '', only] = process.argv;
 /** Between two requests on one connection. */
@@ -47,7 +48,7 @@ const ATTACKS = {
       stop(socket, requestOf('POST /api/upstream/v1/export', cookieOf(`exporter-${index % 2}`), '{}')),
   ],
   'orders of one session under one key that the upstream replays': [150, order(1)],
-  'orders of twelve sessions whose audio begins at the same moment': [[120, 0], order(12)],
+  'orders of five sessions whose audio begins at the same moment': [[50, 0], order(5)],
   'readers of long details that stop': [[150, 100], (socket) => stop(socket, requestOf(PUBLIC))],
   'refreshes of other tokens again and again': [[50, 20], repeat('GET /api/auth/session', 'expired')],
   // More than the gateway makes at once.

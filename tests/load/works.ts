@@ -1,0 +1,169 @@
+/** What a gateway is asked for under load, by users, and by those who want its memory. */
+
+import { AS_IT_COMES, type Plan, STOPS } from './client.ts';
+import { cookieOf, orderOf, requestOf } from './raw-client.ts';
+import { piecesFor, TRACKS } from './upstream.ts';
+
+export interface Work {
+  readonly plan: (index: number, tracks: readonly Uint8Array[]) => Plan;
+  /** Others may be refused or cut off, but never get other bytes. */
+  readonly mustBeWhole?: true;
+  /** There is no response before it goes on. */
+  readonly waits?: 'upstream' | 'client';
+  /** It never goes on. */
+  readonly stays?: true;
+}
+
+const STEADY_SPEEDS = [3000, 16_000, 40_000] as const;
+const SIGN_IN = 'POST /api/auth/idp';
+const PUBLIC = '/api/upstream/v1/music/public';
+const KEPT = '/api/upstream/v1/music/creations';
+const RANGED = '/api/upstream/v1/music/ranged';
+const LARGE_BODY_BYTES = 2_000_000;
+const CHUNKS = 16_000;
+
+export const WORKS = {
+  /** Wants the whole of a track. */
+  reader: { plan: track(KEPT, STOPS, 'reader'), mustBeWhole: true },
+  /** Wants a track as players do, in one long range. */
+  player: { plan: track(RANGED, STOPS, 'player') },
+  publicPlayer: { plan: track(PUBLIC, STOPS) },
+  newPublicPlayer: { plan: track(PUBLIC, AS_IT_COMES), mustBeWhole: true },
+  newPlayer: { plan: track(RANGED, AS_IT_COMES, 'new'), mustBeWhole: true },
+  publicListener: { plan: track(PUBLIC, 16_000), mustBeWhole: true },
+  /** Twelve of them read at each speed a whole body, a range, a public range and a generation. */
+  steady: { plan: steady, mustBeWhole: true },
+  /** A generation that streams for a second. */
+  paid: {
+    plan: (index) => ({
+      request: orderOf('paid', `paid-${index}`, `paid-${index}`),
+      body: Buffer.concat(piecesFor(`paid-${index}`)),
+      reads: AS_IT_COMES,
+    }),
+    mustBeWhole: true,
+  },
+  /** Generations that are heard while they are made, at 128 kbit/s and at 2 Mbit/s. */
+  heard: { plan: heard(16_000, 20), mustBeWhole: true },
+  heardBriefly: { plan: heard(16_000, 4), mustBeWhole: true },
+  heardFast: { plan: heard(256_000, 20), mustBeWhole: true },
+  /** The first bytes of such a generation are read. */
+  unheard: { plan: heard(16_000, 20, STOPS), stays: true },
+  /** Of a generation whose upstream has all of it at once, the first bytes are read. */
+  stoppedGeneration: { plan: generation(STOPS, (index) => `stopped-${index}`) },
+  deadGeneration: { plan: generation(STOPS, (index) => `dead-${index}`), stays: true },
+  /** A generation that is not made yet. */
+  head: {
+    plan: (index) => ({
+      request: orderOf('held', `held-${index}`, `held-${index}`),
+      body: Buffer.concat(piecesFor(`held-${index}`)),
+      reads: AS_IT_COMES,
+    }),
+    waits: 'upstream',
+    mustBeWhole: true,
+  },
+  /** A call to an upstream that does not respond. */
+  call: { plan: call(''), waits: 'client', stays: true },
+  longHead: { plan: call('x'.repeat(14_000)), waits: 'client', stays: true },
+  /** Everything of one user: what six or ten sign-ins hold. */
+  sixfoldPlayer: { plan: track(RANGED, STOPS, 'one', 6) },
+  tenfoldPlayer: { plan: track(RANGED, STOPS, 'one', 10) },
+  tenfoldGeneration: { plan: generation(STOPS, (index) => `one-${index % 10}`) },
+  refresh: {
+    plan: (index) => ({
+      request: requestOf('GET /api/auth/session', expired(`one-${index}`)),
+      reads: AS_IT_COMES,
+    }),
+  },
+  stalledBody: {
+    plan: () => ({ request: requestOf(SIGN_IN, { 'content-length': 60_000 }, '{'), reads: AS_IT_COMES }),
+    waits: 'client',
+    stays: true,
+  },
+  /** A body in chunks of one byte, which does not end. */
+  chunkedBody: {
+    plan: () => ({
+      request: requestOf(SIGN_IN, { 'transfer-encoding': 'chunked' }) + '1\r\n \r\n'.repeat(CHUNKS),
+      reads: AS_IT_COMES,
+    }),
+    waits: 'client',
+    stays: true,
+  },
+  /** The largest sign-in. All of them are completed at the same moment. */
+  largeBody: {
+    plan: () => {
+      const ignored = 'x'.repeat(LARGE_BODY_BYTES - 100);
+      const body = JSON.stringify({ code: 'c', code_verifier: 'v'.repeat(43), ignored });
+      const request = requestOf(SIGN_IN, { 'content-length': body.length }, body);
+      return { request: request.slice(0, -1), rest: '}', reads: AS_IT_COMES };
+    },
+    waits: 'client',
+  },
+  check: {
+    plan: (index) => ({
+      request: requestOf('GET /api/auth/session', cookieOf(`check-${index}`)),
+      body: Buffer.from(JSON.stringify({ token: `Bearer check-${index}` })),
+      reads: AS_IT_COMES,
+    }),
+    mustBeWhole: true,
+  },
+} as const satisfies Readonly<Record<string, Work>>;
+
+export type WorkName = keyof typeof WORKS;
+export type Works = Readonly<Partial<Record<WorkName, number>>>;
+
+/** Of a session whose access has expired. */
+export function expired(user: string): Record<string, string> {
+  return { cookie: `svc_music_access=expired; svc_music_refresh=${user}` };
+}
+
+/** @param user whose track it is: a session for each index, or for each of `sessions`; nobody's by default */
+function track(
+  path: string,
+  reads: number,
+  user?: string,
+  sessions = Number.POSITIVE_INFINITY,
+): Work['plan'] {
+  return (index, tracks) => ({
+    request: requestOf(`GET ${path}/${index % TRACKS}/content`, {
+      ...(user === undefined ? {} : cookieOf(`${user}-${index % sessions}`)),
+      ...(path === KEPT ? {} : { range: 'bytes=0-' }),
+    }),
+    body: tracks[index % TRACKS],
+    reads,
+  });
+}
+
+function generation(reads: number, user: (index: number) => string): Work['plan'] {
+  return (index, tracks) => ({
+    request: orderOf(`made ${index % TRACKS}`, `made-${index}`, user(index)),
+    body: tracks[index % TRACKS],
+    reads,
+  });
+}
+
+function heard(bytesPerSecond: number, seconds: number, reads = AS_IT_COMES): Work['plan'] {
+  return (index, tracks) => ({
+    request: orderOf(`heard ${index % TRACKS} ${bytesPerSecond} ${seconds}`, 'heard', `heard-${index}`),
+    body: tracks[index % TRACKS]?.subarray(0, bytesPerSecond * seconds),
+    reads,
+  });
+}
+
+function call(padding: string): Work['plan'] {
+  return (index) => ({
+    request: orderOf('never', 'never', `call-${index}`, { 'x-padding': padding }),
+    reads: AS_IT_COMES,
+  });
+}
+
+function steady(index: number, tracks: readonly Uint8Array[]): Plan {
+  const speed = STEADY_SPEEDS[index % STEADY_SPEEDS.length] ?? 0;
+  const ways = [
+    track(KEPT, speed, 'steady'),
+    track(RANGED, speed, 'steady'),
+    track(PUBLIC, speed),
+    generation(speed, (each) => `steady-${each}`),
+  ];
+  const way = ways[Math.floor(index / STEADY_SPEEDS.length) % ways.length] ?? track(KEPT, speed);
+  return way(index, tracks);
+}
