@@ -63,14 +63,6 @@ export class Exchange implements Connection {
     exchanges.set(request, this);
   }
 
-  /** The size of the request's head, nearly: Bun keeps all of it as long as the request. */
-  headBytes(): number {
-    let bytes = this.request.url.length;
-    const headers = this.request.headers.toJSON();
-    for (const name in headers) bytes += name.length + (headers[name]?.length ?? 0);
-    return bytes;
-  }
-
   /**
    * Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the record.
    *

@@ -57,7 +57,7 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
   };
 
   const relayPublic = async (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
-    const permit = await admission.enter('public', undefined, exchange.headBytes());
+    const permit = await admission.enter('public', undefined);
     const fetchMore = (call: UpstreamCall) => fetchUpstream(call, exchange.record);
     const caller = {
       fetch: (call: UpstreamCall) => withoutIdleTimeout(exchange, longestMs(call), () => fetchMore(call)),

@@ -77,7 +77,7 @@ export class Session {
       return permit.during(this.#exchange, () => work(permit));
     };
     const admitted = (tokens: FoundTokens) => {
-      const entering = this.#parts.admission.enter(kind, tokenOf(tokens), this.#exchange.headBytes());
+      const entering = this.#parts.admission.enter(kind, tokenOf(tokens));
       return entering instanceof Promise ? entering.then(run) : run(entering);
     };
     // Not an async function, because that would slow down every request.

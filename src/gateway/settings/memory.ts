@@ -13,9 +13,6 @@ export const CODE_BYTES = 40 * MiB;
 const TRACES_BYTES = 40 * MiB;
 /** A call that waits for another server: both of its connections, and the state of its request. */
 export const CALL_BYTES = 16 * KiB;
-/** A head of this size is part of that; each byte beyond it is in memory nearly twice. */
-const USUAL_HEAD_BYTES = 2 * KiB;
-export const callBytes = (headBytes: number) => CALL_BYTES + 2 * Math.max(0, headBytes - USUAL_HEAD_BYTES);
 /** What Bun reads of a response body before the gateway can refuse it. */
 export const READ_AHEAD_BYTES = 1 * MiB;
 /** A streamed body whose reader keeps up. */

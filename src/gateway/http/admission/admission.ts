@@ -60,14 +60,13 @@ export class Admission {
    * Admits a call without its response body.
    *
    * @param token identifies the session; undefined for public playback
-   * @param headBytes the size of the request's head
    * @returns a promise only when it has to wait, because every call would pay for it
    * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call or
    *   for the audio of a generation
    */
-  enter(kind: CallKind, token: string | undefined, headBytes = 0): Permit | Promise<Permit> {
+  enter(kind: CallKind, token: string | undefined): Permit | Promise<Permit> {
     this.#refuseUnlessRoom(kind, token);
-    return new Permit(this, CALLS[kind], token, headBytes).takePlace();
+    return new Permit(this, CALLS[kind], token).takePlace();
   }
 
   /**

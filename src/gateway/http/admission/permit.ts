@@ -1,6 +1,6 @@
 /** What one request has reserved. All of it is released together. */
 
-import { callBytes, STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../../settings/memory.ts';
+import { CALL_BYTES, STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../../settings/memory.ts';
 import type { GatewayError } from '../errors.ts';
 import type { BodyMemory, BodyWatch } from './body-watch.ts';
 import type { Budget } from './budget.ts';
@@ -35,7 +35,6 @@ export class Permit implements CountedCall, BodyMemory {
   readonly isGeneration: boolean;
   bodyBytes = 0;
   readonly #admission: Counters;
-  readonly #callBytes: number;
   session: CountedSession | undefined;
   #places = 0;
   /** What the body needs while its reader keeps up, and while it does not; and what each read needs in addition. */
@@ -50,14 +49,12 @@ export class Permit implements CountedCall, BodyMemory {
    * Counts the call for its session and takes its memory, even when there is none left.
    *
    * @param token identifies the session; undefined for public playback
-   * @param headBytes the size of the request's head
    */
-  constructor(admission: Counters, rules: CallRules, token: string | undefined, headBytes: number) {
+  constructor(admission: Counters, rules: CallRules, token: string | undefined) {
     this.rules = rules;
-    this.#callBytes = callBytes(headBytes);
     this.isGeneration = rules.isGeneration;
     this.#admission = admission;
-    admission.ledger.take(this.#callBytes);
+    admission.ledger.take(CALL_BYTES);
     if (token !== undefined) this.session = admission.perSession.join(token, this);
   }
 
@@ -74,14 +71,14 @@ export class Permit implements CountedCall, BodyMemory {
   takePlace(): Permit | Promise<Permit> {
     const { pool, poolShare, isVital } = this.rules;
     const budget = this.#admission[pool];
-    const attempt = () => {
-      const fits = budget.tryTake(1, poolShare);
-      if (fits) this.#places = 1;
-      return fits;
-    };
-    if (attempt()) return this;
+    if (budget.tryTake(1, poolShare)) {
+      this.#places = 1;
+      return this;
+    }
     const mayWait = isVital && this.#admission.ledger.fits(0, WAITING_SHARE);
+    const attempt = () => budget.tryTake(1, poolShare);
     return budget.succeeds(attempt, mayWait ? PLACE_PATIENCE_MS : 0).then((succeeded) => {
+      this.#places = succeeded ? 1 : 0;
       if (succeeded) return this;
       this.#release();
       throw budget.refusal();
@@ -130,8 +127,8 @@ export class Permit implements CountedCall, BodyMemory {
   reserveHead(): Promise<void> | undefined {
     const { headBytes, share } = this.rules;
     if (headBytes === 0) return undefined;
-    const attempt = () => this.#tryTake(headBytes) && this.#expect(headBytes);
     if (this.#makeRoomFor(headBytes) && this.#expect(headBytes)) return undefined;
+    const attempt = () => this.#tryTake(headBytes) && this.#expect(headBytes);
     return this.#admission.ledger.succeeds(attempt, PATIENCE_MS, share).then((succeeded) => {
       if (!succeeded) throw this.#refusal(headBytes);
     });
@@ -265,7 +262,7 @@ export class Permit implements CountedCall, BodyMemory {
     this.#expect(0);
     this.#borrow(0);
     this.#admission[this.rules.pool].release(this.#places);
-    ledger.release(this.#callBytes + this.bodyBytes);
+    ledger.release(CALL_BYTES + this.bodyBytes);
     // A slice that is still being fetched gives nothing back after this.
     this.bodyBytes = 0;
   }
