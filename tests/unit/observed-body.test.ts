@@ -135,8 +135,8 @@ describe('a body', () => {
     const { memory, onComplete, sink, record, seen, push, close } = observed(kind);
     memory.hasRoom = hasRoom;
     sink.isReading = false;
-    // Without memory, half a megabyte may pile up at the pace of the body.
-    await push(hasRoom ? KiB : 520 * KiB);
+    // Without memory, a megabyte may pile up at the pace of the body.
+    await push(hasRoom ? KiB : 1050 * KiB);
     await pass(ms);
     expect(sink.close).not.toHaveBeenCalled();
     await pass(100);

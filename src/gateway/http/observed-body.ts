@@ -32,7 +32,7 @@ const STOPPED_MS = 300_000;
 const BEHIND_MS = 100;
 
 /** So much may pile up even when there is no memory for more, because many bodies are behind for a moment. */
-const PILE_BYTES = 512 * 1024;
+const PILE_BYTES = 1024 * 1024;
 /** Faster than any music is made. */
 const FAST_BYTES_PER_MS = 640;
 
