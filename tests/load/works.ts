@@ -116,7 +116,7 @@ export function expired(user: string): Record<string, string> {
   return { cookie: `svc_music_access=expired; svc_music_refresh=${user}` };
 }
 
-/** @param user whose track it is: a session for each index, or for each of `sessions`; nobody's by default */
+/** @param user the name of the sessions that ask for it, one for each index or `sessions` in all; public by default */
 function track(
   path: string,
   reads: number,

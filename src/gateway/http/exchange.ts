@@ -113,7 +113,7 @@ export class Exchange implements Connection {
   #observed(body: StreamedBody, paidMs?: number): ByteStream {
     const { request, server, permit } = this;
     if (!permit) throw new Error('a body is streamed only with a permit');
-    // The timer starts anew only with a write, and a steady listener's socket may be full for more than a minute.
+    // Bun restarts its idle timer only when it can write, and a slow reader's socket can be full for over a minute.
     server?.timeout(request, 0);
     const address = server?.requestIP(request);
     const client = {
