@@ -60,7 +60,9 @@ export class ObservedBody implements WatchedBody {
   readonly #client: ClientConnection;
   readonly #paidMs: number | undefined;
   readonly #onEnd: () => void;
-  readonly #beganAt: number;
+  readonly #beganAt = performance.now();
+  /** How fast it came until it began to wait, in bytes a millisecond. */
+  #pace = 0;
   #sink: ReadableStreamDirectController | undefined;
   /** Ends the wait for the reader or for memory. */
   #onWaited: (() => void) | undefined;
@@ -84,7 +86,6 @@ export class ObservedBody implements WatchedBody {
     this.#paidMs = paidMs;
     this.waitsSince = memory.bodies.now;
     this.readAt = memory.bodies.now;
-    this.#beganAt = memory.bodies.now;
     record.bytes = 0;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.end = promise;
@@ -175,6 +176,7 @@ export class ObservedBody implements WatchedBody {
     // Bun has sent or copied the chunk. This frees its memory without waiting for the garbage collector.
     chunk.buffer.transfer(0);
     if (!(written instanceof Promise)) return undefined;
+    this.#measurePace();
     const taken = this.#waitFor('reader');
     written.then(this.#onWaited);
     return taken;
@@ -182,7 +184,8 @@ export class ObservedBody implements WatchedBody {
 
   /** Returns a promise only when there is no memory. */
   #reserveRead(): Promise<void> | undefined {
-    if (this.#isOver || this.#mayRead(this.#pace() > FAST_BYTES_PER_MS)) return undefined;
+    this.#measurePace();
+    if (this.#isOver || this.#mayRead(this.#pace > FAST_BYTES_PER_MS)) return undefined;
     if (!this.#isTooFarBehind(BEHIND_MS)) return this.#waitFor('memory');
     this.#cutOff('no memory');
     return undefined;
@@ -191,12 +194,12 @@ export class ObservedBody implements WatchedBody {
   /** Whether there is no memory for what piles up while the body waits, at the pace at which it has come so far. */
   #isTooFarBehind(waitedMs: number): boolean {
     if (this.memory.fallBehind()) return false;
-    return this.#pace() * waitedMs > PILE_BYTES;
+    return this.#pace * waitedMs > PILE_BYTES;
   }
 
-  /** How fast it came until it began to wait, in bytes a millisecond. */
-  #pace(): number {
-    return (this.#record.bytes ?? 0) / (this.waitsSince - this.#beganAt + BEHIND_MS);
+  /** By the real clock: the watch's own is slow while the process is busy, and a body would seem faster than it is. */
+  #measurePace(): void {
+    this.#pace = (this.#record.bytes ?? 0) / (performance.now() - this.#beganAt + BEHIND_MS);
   }
 
   #mayRead(isFast: boolean): boolean {
