@@ -31,7 +31,8 @@ export async function beginSession(
 
 /**
  * Ends the session here, whether or not the upstream can be reached: the refresh token no longer yields a successor,
- * and the cookies are cleared. The upstream is not called again for a token that had ended here before.
+ * and the cookies are cleared. The upstream is also called for a token that had ended here before, because the first call
+ * may have failed. Such a token is not refreshed: the upstream could take that for a reuse.
  */
 export async function endSession(
   { api, cookies, refreshCoordinator, signOutRevokes }: SessionParts,
@@ -40,7 +41,7 @@ export async function endSession(
 ): Promise<void> {
   if (refreshToken !== undefined) {
     const { newest, hadEnded, isRefreshing } = await refreshCoordinator.end(refreshToken);
-    const pairs: Pair[] = accessToken === undefined || hadEnded ? [] : [{ accessToken, refreshToken }];
+    const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const last = newest?.refreshToken ?? refreshToken;
     const revokes = signOutRevokes && !hadEnded && !isRefreshing;
