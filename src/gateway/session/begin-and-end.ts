@@ -30,9 +30,8 @@ export async function beginSession(
 }
 
 /**
- * Ends the session here, whether or not the upstream can be reached: the refresh token no longer yields a successor,
- * and the cookies are cleared. The upstream is also called for a token that had ended here before, because the first call
- * may have failed. Such a token is not refreshed: the upstream could take that for a reuse.
+ * Ends the session here, whether or not the upstream can be reached: the refresh token no longer yields a successor, and
+ * the cookies are cleared. A token that had ended here is signed out again, but not refreshed: it may be spent.
  */
 export async function endSession(
   { api, cookies, refreshCoordinator, signOutRevokes }: SessionParts,
