@@ -33,13 +33,26 @@ const RECORDS = {
   'an end': ENDED,
 };
 
-/** A store that counts, and that replies late to the write of a renewal. */
+type Step = `${'before' | 'after'} ${Fact['kind'] | 'kept here'}`;
+
+/** A store that counts, and that a test can stop before or after a write. */
 class WatchedStore extends MemoryReplayStore {
   reads = 0;
   swaps = 0;
-  readonly written = Promise.withResolvers<void>();
-  reply = Promise.resolve();
-  leaseReply = Promise.resolve();
+  readonly written: (Fact['kind'] | undefined)[] = [];
+  readonly #stops = new Map<Step, () => Promise<void>>();
+
+  /** Stops once, at the next such write. */
+  stopAt(step: Step) {
+    const reached = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    this.#stops.set(step, () => {
+      this.#stops.delete(step);
+      reached.resolve();
+      return released.promise;
+    });
+    return { reached: reached.promise, goOn: released.resolve };
+  }
 
   override get(key: string): Promise<Kept | undefined> {
     this.reads++;
@@ -47,14 +60,18 @@ class WatchedStore extends MemoryReplayStore {
   }
 
   override async swap(...change: Parameters<ReplayStore['swap']>): Promise<Swapped> {
+    const kind = change[2]?.kind;
     this.swaps++;
+    this.written.push(kind);
+    if (kind) await this.#stops.get(`before ${kind}`)?.();
     const swapped = await super.swap(...change);
-    if (change[2]?.kind === 'renewed') {
-      this.written.resolve();
-      await this.reply;
-    }
-    if (change[2]?.kind === 'leased') await this.leaseReply;
+    if (kind) await this.#stops.get(`after ${kind}`)?.();
     return swapped;
+  }
+
+  override async keepHere(...fact: Parameters<ReplayStore['keepHere']>): Promise<boolean> {
+    await this.#stops.get('before kept here')?.();
+    return super.keepHere(...fact);
   }
 }
 
@@ -171,16 +188,42 @@ describe('two instances that need the same refresh', () => {
 
   it('send the token once, although the first stands still after it has got the lease', async () => {
     const { time, store, upstream, a, b, ask } = start();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    store.leaseReply = promise;
+    const leased = store.stopAt('after leased');
     const first = ask(a);
-    await time.run(() => store.swaps > 0);
-    store.leaseReply = Promise.resolve();
+    await leased.reached;
     await time.pass(3600);
     expect((await time.wait(ask(b))).kind).toBe('renewed');
-    resolve();
+    leased.goOn();
     expect((await time.wait(first)).kind).toBe('renewed');
     expect(upstream.refreshed).toEqual(['t1']);
+  });
+
+  it('send it once, although the lease is over when the verdict comes and is not on record yet', async () => {
+    const { time, store, upstream, a, ask, hold } = start();
+    const { resolve, outcome } = await hold(a);
+    const key = recordKey('t1');
+    await store.swap(key, await store.get(key), undefined);
+    const renewal = store.stopAt('before renewed');
+    resolve(renewed(2));
+    await renewal.reached;
+    const late = ask(a);
+    await time.pass(10);
+    renewal.goOn();
+    for (const each of [outcome, late]) expect((await time.wait(each)).kind).toBe('renewed');
+    expect(upstream.refreshed).toEqual(['t1']);
+  });
+
+  it('do not prolong their lease once the verdict is there, which would take the place of its record', async () => {
+    const { time, store, a, hold } = start();
+    const { resolve, outcome } = await hold(a);
+    const refusal = store.stopAt('before rejected');
+    resolve(REFUSED);
+    await refusal.reached;
+    store.written.length = 0;
+    await time.pass(2000);
+    expect(store.written).toEqual([]);
+    refusal.goOn();
+    await time.wait(outcome);
   });
 
   it('share what begins after a record that had been read before them', async () => {
@@ -196,13 +239,12 @@ describe('two instances that need the same refresh', () => {
 
   it('do not share it any more once its record is written, because a sign-out may have followed it', async () => {
     const { time, store, upstream, a, b, ask } = start();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    store.reply = promise;
+    const renewal = store.stopAt('after renewed');
     const first = ask(a);
-    await store.written.promise;
+    await renewal.reached;
     await b.end('t1');
     const late = ask(a);
-    resolve();
+    renewal.goOn();
     const outcomes = await time.wait(Promise.all([first, late]));
     expect(outcomes.map(({ kind }) => kind)).toEqual(['renewed', 'ended']);
     expect(upstream.refreshed).toEqual(['t1']);
@@ -281,6 +323,17 @@ describe('a refresh token', () => {
     await time.pass(500);
     expect(await a.end('t1', 10_000)).toMatchObject({ hadEnded: true });
     expect(await refresh(a, 't1', arrivedAt)).toMatchObject({ kind: 'ended', clearsCookies: false });
+  });
+
+  it('that is refreshed during its sign-out is signed out with its successor', async () => {
+    const { time, store, a, kind } = start();
+    const kept = store.stopAt('before kept here');
+    const ended = a.end('t1');
+    await kept.reached;
+    expect(await kind(a)).toBe('renewed');
+    kept.goOn();
+    expect(await time.wait(ended)).toMatchObject({ newest: { refreshToken: 't2' } });
+    expect(await kind(a, 't2')).toBe('ended');
   });
 
   it('that a sign-in has replaced yields nothing for as long as a call with it is in flight', async () => {

@@ -104,7 +104,7 @@ export class RefreshCoordinator {
       // Anybody can sign out with a made-up token, but not sign in.
       if (record?.kind === 'ended' && graceMs === 0) return record;
       const isKnown = graceMs > 0 || record || isSuccessor || (await store.get(markKey(refreshToken)));
-      if (!isKnown) return store.keepHere(key, to, lifetimes.unknownEndedMs);
+      if (!isKnown && (await store.keepHere(key, to, lifetimes.unknownEndedMs))) return undefined;
       if ((await store.swap(key, record, to, lifetimes.endedMs)).isWritten) return record;
     }
   }
@@ -127,14 +127,13 @@ export class RefreshCoordinator {
   /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined when the successor is followed. */
   async #judge(request: Presented, renewal: Kept, successor: TokenPair): Promise<RefreshOutcome | undefined> {
     const { arrivedAt } = request;
-    const { store, lifetimes } = this.#parts;
     const keys = [recordKey(successor.refreshToken), markKey(successor.refreshToken)];
-    const [record, mark] = await Promise.all(keys.map((key) => store.get(key)));
+    const [record, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
     const isPresented = mark?.kind === 'presented';
     // Sent perhaps before its browser had the successor, which it must not lose again.
     const isStraggler = arrivedAt <= (isPresented ? mark : renewal).writtenAt + SENT_BEFORE_MS;
     const isSpent = record?.kind === 'renewed' && arrivedAt > record.writtenAt;
-    const isLate = arrivedAt > renewal.writtenAt + lifetimes.replayMs;
+    const isLate = arrivedAt > renewal.writtenAt + this.#parts.lifetimes.replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
     if (isLate || (isPresented && (isSpent || !isStraggler)))
       return this.#reuse(request, isLate ? 'late' : 'presented', !isStraggler);

@@ -14,8 +14,9 @@ export type Outcome =
 
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
-  /** By refresh token, until the verdict is there: the session may be signed out before the next request comes. */
   readonly #shared = new Map<string, Promise<Outcome>>();
+  /** Those whose verdict is there. Who comes then waits for the record, and reads it: it may be that of a sign-out. */
+  readonly #decided = new Set<string>();
 
   constructor(parts: RefreshParts) {
     this.#parts = parts;
@@ -26,9 +27,10 @@ export class LeasedRefreshes {
     for (let isSecond = false; ; isSecond = true) {
       const shared = this.#shared.get(refreshToken);
       if (!shared) return this.#begin(refreshToken, request);
+      const isLate = this.#decided.has(refreshToken);
       const outcome = await shared;
       // A record that was read before this request came is out of date. What is shared next has begun after that.
-      if (!outcome.verdict && !isSecond) continue;
+      if (isLate || (!outcome.verdict && !isSecond)) continue;
       request.refresh = 'shared';
       return outcome;
     }
@@ -36,7 +38,8 @@ export class LeasedRefreshes {
 
   #begin(refreshToken: string, request: RequestRecord): Promise<Outcome> {
     const outcome = this.#findOrSend(refreshToken, request).finally(() => {
-      if (this.#shared.get(refreshToken) === outcome) this.#shared.delete(refreshToken);
+      this.#shared.delete(refreshToken);
+      this.#decided.delete(refreshToken);
     });
     this.#shared.set(refreshToken, outcome);
     return outcome;
@@ -72,23 +75,20 @@ export class LeasedRefreshes {
     const key = recordKey(refreshToken);
     request.refresh = 'renewed';
     const stop = clock.every(LEASE_MS / 3, () => void store.swap(key, lease, lease, LEASE_MS));
-    try {
-      const verdict = await upstream.refresh(refreshToken, request);
-      this.#shared.delete(refreshToken);
-      const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
-      // Sent in parallel with the record, so that it adds no round trip.
-      const marked = pair && this.markIssued(pair.refreshToken);
-      const [record] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
-      if (!record) return { verdict };
-      if (pair && record.kind === 'ended') {
-        // The session was signed out while its refresh was in flight. Its token is spent now, and has to stay ended.
-        await store.swap(key, record, record, lifetimes.endedMs);
-        await upstream.signOut(pair, request).catch(() => {});
-      }
-      return { record };
-    } finally {
-      stop();
+    // Stopped before the record is written, in whose place it would put the lease back.
+    const verdict = await upstream.refresh(refreshToken, request).finally(stop);
+    this.#decided.add(refreshToken);
+    const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
+    // Sent in parallel with the record, so that it adds no round trip.
+    const marked = pair && this.markIssued(pair.refreshToken);
+    const [record] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
+    if (!record) return { verdict };
+    if (pair && record.kind === 'ended') {
+      // The session was signed out while its refresh was in flight. Its token is spent now, and has to stay ended.
+      await store.swap(key, record, record, lifetimes.endedMs);
+      await upstream.signOut(pair, request).catch(() => {});
     }
+    return { record };
   }
 
   /** Returns the record that counts instead, by the table in README.md; undefined when the verdict has replaced the lease. */

@@ -42,8 +42,10 @@ export class MemoryReplayStore implements ReplayStore {
     return { isWritten: true };
   }
 
-  async keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<undefined> {
-    this.write(key, fact, lifetimeMs, true);
+  async keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean> {
+    const isFree = !this.read(key);
+    if (isFree) this.write(key, fact, lifetimeMs, true);
+    return isFree;
   }
 
   read(key: string): Kept | undefined {

@@ -46,7 +46,7 @@ export class RedisReplayStore implements ReplayStore {
     return { isWritten: swapped.isWritten, before: this.#keptHere(swapped.before) };
   }
 
-  keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<undefined> {
+  keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean> {
     return this.#memory.keepHere(key, fact, lifetimeMs);
   }
 

@@ -27,8 +27,8 @@ export interface ReplayStore {
   get(key: string): Promise<Kept | undefined>;
   /** Writes `to` if the fact there is `from`. Undefined stands for no fact. */
   swap(key: string, from: Fact | undefined, to: Fact | undefined, lifetimeMs?: number): Promise<Swapped>;
-  /** Writes the fact in this process alone, in memory that strangers can fill. */
-  keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<undefined>;
+  /** Writes the fact in this process alone, in memory that strangers can fill, unless it knows one already. */
+  keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean>;
 }
 
 export function isSame(one: Fact | undefined, other: Fact | undefined): boolean {

@@ -42,7 +42,6 @@ export async function endSession(
     const { newest, hadEnded, isRefreshing } = await refreshCoordinator.end(refreshToken);
     const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
-    const last = newest?.refreshToken ?? refreshToken;
     const revokes = signOutRevokes && !hadEnded && !isRefreshing;
     const { signInMs, logoutMs } = api.timeouts;
     const { record } = exchange;
@@ -50,7 +49,7 @@ export async function endSession(
       const needsRefresh = await signOut(api, pairs, record);
       if (!revokes || !needsRefresh) return;
       // It is not shared, because the session has ended here and no request may get the new pair.
-      const outcome = await api.refresh(last, record, 'signOuts');
+      const outcome = await api.refresh(newest?.refreshToken ?? refreshToken, record, 'signOuts');
       if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], record);
     });
   }
