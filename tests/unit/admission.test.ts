@@ -106,6 +106,21 @@ describe('a call that is admitted', () => {
     expect(outcomes).toEqual(['reserved', 'refused', 'refused']);
   });
 
+  it('as change reads its response on without memory, however fast it comes, and as get does not', async () => {
+    const kernel = { charges: 0 };
+    const admission = startAdmission(() => kernel.charges);
+    const mayRead = async (kind: CallKind) => {
+      const permit = await enter(admission, kind, 'token');
+      kernel.charges = 0;
+      await pass(10);
+      permit.reserveBody(STREAMED_BODY_BYTES);
+      kernel.charges = 256 * 1024 ** 2;
+      await pass(10);
+      return permit.mayRead(true, true, false);
+    };
+    expect([await mayRead('change'), await mayRead('get')]).toEqual([true, false]);
+  });
+
   it('waits for memory and then for a place, together no longer than its patience', async () => {
     const admission = startAdmission();
     const { ledger, signOuts } = admission;

@@ -148,7 +148,7 @@ export class Permit implements CountedCall, BodyMemory {
     const { ledger } = this.#admission;
     const { share } = this.rules;
     const bytes = this.bodyBytes + this.#readBytes;
-    if (this.#readBytes === 0 && !isFast) return true;
+    if (this.#readBytes === 0 && !(isFast && this.isExpendable)) return true;
     if (isStarved && ledger.hasRoom(this.#readBytes, FOR_STARVED)) this.#set(bytes);
     else if (this.#readBytes > 0 && !isDrained && !ledger.hasRoom(this.#readBytes, UNDRAINED * share))
       return false;
