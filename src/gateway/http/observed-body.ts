@@ -2,7 +2,6 @@
 
 import type { CutOff, RequestRecord } from '../record/request-record.ts';
 import type { BodyMemory, WatchedBody } from './admission/body-watch.ts';
-import type { CountedSession } from './admission/session-limit.ts';
 import { type BodyReader, type Chunk, cancelQuietly, drain } from './body-reader.ts';
 import { describeCause } from './error-summary.ts';
 
@@ -100,18 +99,6 @@ export class ObservedBody implements WatchedBody {
       },
     };
     memory.bodies.add(this);
-  }
-
-  get isPublic(): boolean {
-    return this.memory.session === undefined;
-  }
-
-  get session(): CountedSession | undefined {
-    return this.memory.session;
-  }
-
-  get isExpendable(): boolean {
-    return this.memory.isExpendable;
   }
 
   get connection(): number | undefined {
