@@ -58,7 +58,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   steady: inMemory(256, { works: { steady: 12 }, seconds: 130, trackBytes: 16_000_000 }, {}),
   listeners: audience(256, { player: 400 }, { 'player whole': 320 }),
   'public-listeners': audience(256, { publicPlayer: 330 }, { 'publicPlayer whole': 250 }),
-  'too-many-listeners': audience(256, { player: 1000 }, { 'player whole': 280 }, 240),
+  'too-many-listeners': audience(256, { player: 1000 }, { 'player whole': 220 }, 240),
   'listeners-512': audience(512, { player: 900 }, { 'player whole': 700 }),
   'listeners-1024': audience(1024, { player: 1900 }, { 'player whole': 1500 }),
   'room-of-strangers': madeRoom({ publicPlayer: 700 }, STRANGERS),
@@ -70,6 +70,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'thousand-players': inMemory(256, LONG_ATTACKS['thousand-players'], {}),
   'tiny-chunks': inMemory(256, LONG_ATTACKS['tiny-chunks'], {}),
+  'dead-generations': inMemory(256, LONG_ATTACKS['dead-generations'], {}),
   'ten-sign-ins': inMemory(256, LONG_ATTACKS['ten-sign-ins'], {}),
   'all-attacks': inMemory(256, ALL_AT_ONCE, {}),
   checks: inMemory(
