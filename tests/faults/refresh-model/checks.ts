@@ -6,13 +6,16 @@ import {
   isSignedOut,
   lifetimes,
   newestPair,
+  PRESENTED_MS,
+  rejectionsOf,
   renewalOf,
   SPREADS_MS,
   settings,
   signOutsOf,
+  stoodStill,
   wasRedisAway,
 } from './facts.ts';
-import type { History, Request, Send } from './history.ts';
+import type { CookieChange, History, Request, Send } from './history.ts';
 
 const LEASE_MS = 3000;
 
@@ -74,17 +77,20 @@ export const checks: Readonly<Record<string, Check>> = {
       );
       if (!wasRenewed || arrived.at >= closingOf(history, token).earliest) return false;
       if (isBefore(token.family.revoked, ended) || outcome === 'unreachable') return false;
+      if (token.family.isReissued) return false;
+      if (rejectionsOf(history, token.family).some((send) => isBefore(send.ended, ended))) return false;
       if (signOutsOf(history, token).some(({ began }) => isBefore(began, ended))) return false;
       return !pair || pair.generation < newestPair(history, token.family, asked);
     },
   ),
 
   '(c) a spent token reaches the upstream when its window is closed': undisturbed(
-    ({ token, arrived, ended, outcome }, history) => {
+    ({ token, instance, arrived, ended, outcome }, history) => {
       const renewal = renewalOf(history, token);
       if (!renewal || arrived.at <= closingOf(history, token).latest) return false;
-      // A process that has crashed may have lost what clients had presented to it.
+      // A process that has crashed may have lost what clients had presented to it. A late reply makes a fact younger.
       if (history.crashes.size > 0 || signOutsOf(history, token).length > 0) return false;
+      if (stoodStill(history, instance, arrived, ended)) return false;
       const isSent = (send: Send) =>
         send.token === token && isBefore(renewal.ended, send.sent) && isBefore(send.sent, ended);
       return outcome === 'renewed' || !history.sends.some(isSent);
@@ -104,18 +110,37 @@ export const checks: Readonly<Record<string, Check>> = {
       record.refreshTokenReused && history.sends.filter((send) => send.token === token).length < 2,
   ),
 
-  'a request is rejected only after the upstream has rejected its session': requests(
-    ({ outcome, token, ended }, history) =>
-      outcome === 'rejected' &&
-      !history.sends.some(
+  'a pair that an instance gets reaches the request that asked for it': requests(
+    ({ outcome, token, instance, asked, ended }, history) =>
+      (outcome === 'rejected' || outcome === 'unreachable') &&
+      history.sends.some(
         (send) =>
-          send.token.family === token.family && send.outcome === 'rejected' && isBefore(send.ended, ended),
+          send.token === token &&
+          send.instance === instance &&
+          send.outcome === 'renewed' &&
+          isBefore(asked, send.ended) &&
+          isBefore(send.ended, ended),
       ),
   ),
 
-  'a request is ended only after a sign-out, or a sign-in in its place': requests(
+  'a request is rejected only after the upstream has rejected its session': requests(
     ({ outcome, token, ended }, history) =>
-      outcome === 'ended' && !signOutsOf(history, token).some(({ began }) => isBefore(began, ended)),
+      outcome === 'rejected' &&
+      !rejectionsOf(history, token.family).some((send) => isBefore(send.ended, ended)),
+  ),
+
+  'a request is ended only after a sign-out, or a sign-in in its place': requests(
+    ({ outcome, token, instance, asked, ended }, history) =>
+      outcome === 'ended' &&
+      !signOutsOf(history, token).some((signOut) => {
+        const { undone } = signOut;
+        const isUndone =
+          undone?.instance === instance &&
+          isBefore(signOut.ended, undone.began) &&
+          isBefore(undone.done, asked) &&
+          !wasRedisAway(history, signOut.began, ended);
+        return isBefore(signOut.began, ended) && !isUndone;
+      }),
   ),
 
   'no request finds the upstream unreachable that has responded': undisturbed(
@@ -125,7 +150,7 @@ export const checks: Readonly<Record<string, Check>> = {
         isBefore(send.sent, ended) &&
         (send.outcome === 'unreachable'
           ? !send.ended || send.ended.at + SPREADS_MS > asked.at
-          : history.crashes.has(send.instance));
+          : history.crashes.has(send.instance) || stoodStill(history, send.instance));
       return outcome === 'unreachable' && !history.sends.some(wasUnreachable);
     },
   ),
@@ -143,10 +168,22 @@ export const checks: Readonly<Record<string, Check>> = {
       if (signOutsOf(history, token).some((signOut) => signOut.token.generation > token.generation))
         return false;
       const isGiven = history.requests.some(({ pair }) => pair === successor);
-      const isSignedOutThere = history.upstreamSignOuts.includes(successor);
+      const isSignedOutThere = history.upstreamSignOuts.some((each) => each.token === successor);
       return isGiven || !(isSignedOutThere || history.crashes.has(instance));
     },
   ),
+
+  '(d) a sign-out with both cookies tells the upstream, every time': ({ signOuts, upstreamSignOuts }) =>
+    signOuts
+      .filter(
+        ({ by, token, instance, began, left }) =>
+          by === 'sign-out' &&
+          left &&
+          !upstreamSignOuts.some(
+            (told) => told.token === token && told.instance === instance && isBefore(began, told.sent),
+          ),
+      )
+      .map(nameOf),
 
   '(e) a response sets the newest pair that its instance has had, or none after a sign-out': requests(
     ({ pair, instance, leaves, given }, history) => {
@@ -165,8 +202,14 @@ export const checks: Readonly<Record<string, Check>> = {
         .map((send) => (send.ended ?? history.crashes.get(send.instance) ?? ended).at);
       const waitedMs = ended.at - Math.max(asked.at, ...isAskedUntil.map((at) => Math.min(at, ended.at)));
       // A late pair is signed out at the upstream before its request ends.
-      return waitedMs > history.crashes.size * LEASE_MS + settings.timeouts.logoutMs + 1000;
+      const stoodStillMs = history.standstills.reduce((sum, { ms }) => sum + ms + LEASE_MS, 0);
+      return waitedMs > history.crashes.size * LEASE_MS + stoodStillMs + settings.timeouts.logoutMs + 1000;
     }),
+
+  '(h) a response to an older request never touches the cookies of a newer sign-in': (history) =>
+    history.cookieChanges
+      .filter((change) => touchesNewer(history, change))
+      .map(({ request }) => nameOf(request)),
 };
 
 export function violationsIn(history: History): string[] {
@@ -179,10 +222,29 @@ function nameOf({ token, instance }: Pick<Request, 'token' | 'instance'>): strin
   return `${token.text} at ${instance}`;
 }
 
+/** Whether it clears or replaces newer cookies that the upstream still takes, and the gateway could know that. */
+function touchesNewer(history: History, { request, from, to, wasLive }: CookieChange): boolean {
+  const { token, instance, arrived, asked, leaves, left, record } = request;
+  if (!from || !wasLive || isBefore(left, from.issued)) return false;
+  const isNewerSession = from.family !== token.family && isBefore(token.family.began, from.family.began);
+  const isSuccessor = from.family === token.family && from.generation > token.generation;
+  if (to) return isNewerSession && leaves !== undefined && isSignedOut(history, request, leaves);
+  if (!isNewerSession && !isSuccessor) return false;
+  // Whether its own refresh was refused: another sign-in without its cookies cannot be known.
+  const rejections = rejectionsOf(history, token.family);
+  const ownVerdict = rejections.find((send) => send.instance === instance && isBefore(asked, send.ended));
+  if (ownVerdict && !record.refreshTokenReused) return false;
+  const ends = [...signOutsOf(history, token), ...rejections].map(({ ended }) => ended);
+  const hasLongEnded = ends.every((ended) => ended && ended.at + PRESENTED_MS <= arrived.at);
+  return !hasLongEnded || Boolean(record.refreshTokenReused);
+}
+
 /** For another reason than an outage. */
 function mayBeSentAgain(history: History, first: Send, { token, sent }: Send): boolean {
   // Without a pair there is nothing to yield.
-  if (isBefore(first.ended, sent) && first.outcome !== 'renewed') return true;
+  if (isBefore(first.ended, sent) && (first.outcome !== 'renewed' || !first.successor)) return true;
+  // Its lease has ended before it had an outcome.
+  if (!isBefore(first.ended, sent) && stoodStill(history, first.instance, first.sent, sent)) return true;
   const ofToken = history.requests.filter((request) => request.token === token);
   const isKnown = ofToken.some(
     ({ outcome, instance }) => outcome === 'renewed' && instance === first.instance,

@@ -12,7 +12,7 @@ export const settings = testSettings({
   TIMEOUT_SIGN_IN_MS: '5000',
   TIMEOUT_LOGOUT_MS: '2000',
 });
-const PRESENTED_MS = 10_000;
+export const PRESENTED_MS = 10_000;
 /** More than the instances need to notify each other through Redis. */
 export const SPREADS_MS = 200;
 export const lifetimes = lifetimesFor(settings);
@@ -57,6 +57,19 @@ export function wasRedisAway({ outages }: History, from: Moment, to: Moment): bo
   );
 }
 
+/** When instances had the upstream's word that a token of this session is not renewed. */
+export function rejectionsOf({ sends }: History, family: Family): Send[] {
+  return sends.filter(({ token, outcome }) => token.family === family && outcome === 'rejected');
+}
+
+/** Whether the process stood still, after one moment and before the other. */
+export function stoodStill(history: History, name: string, after?: Moment, before?: Moment): boolean {
+  return history.standstills.some(
+    ({ instance, began }) =>
+      instance === name && (!after || isBefore(after, began)) && (!before || isBefore(began, before)),
+  );
+}
+
 /** The generation of the newest pair of the session that such requests have had before this moment. */
 export function newestPair({ requests }: History, family: Family, before: Moment, instance?: string): number {
   const generations = requests
@@ -79,7 +92,7 @@ export function isSignedOut(
   by: Moment,
   until = by,
 ): boolean {
-  const [signOut] = signOutsOf(history, token);
+  const [signOut] = signOutsOf(history, token).filter(({ undone }) => !undone);
   if (!signOut?.ended || !isBefore(signOut.ended, by)) return false;
   // Otherwise it is remembered by its instance alone, and for its token alone.
   const isShared = isKnown(history, signOut) && !wasRedisAway(history, token.family.began, until);
@@ -91,13 +104,14 @@ export function isSignedOut(
 }
 
 /** Whether a refresh had issued or spent the token of this sign-out, or was about to spend it. */
-function isKnown({ sends, crashes }: History, { token, began }: SignOut): boolean {
+function isKnown(history: History, { token, began }: SignOut): boolean {
   if (token.before && began.at - token.issued.at < lifetimes.issuedMs) return true;
   const isKnownBy = (send: Send) => {
-    if (!isBefore(send.ended, began)) return !crashes.has(send.instance);
+    if (!isBefore(send.ended, began))
+      return !history.crashes.has(send.instance) && !stoodStill(history, send.instance);
     return send.outcome === 'renewed' && began.at < (send.ended?.at ?? 0) + lifetimes.renewedMs;
   };
-  return sends.some((send) => send.token === token && isBefore(send.sent, began) && isKnownBy(send));
+  return history.sends.some((send) => send.token === token && isBefore(send.sent, began) && isKnownBy(send));
 }
 
 /** A sign-out follows the chain to its end at once; a request with an older token follows it whenever it comes. */
