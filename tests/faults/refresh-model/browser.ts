@@ -30,6 +30,8 @@ globalThis.fetch = Object.assign(fetchInModel, realFetch);
 export class Jar {
   readonly #world: World;
   readonly #cookies = new Map<string, string>();
+  /** When it was last emptied. */
+  lostAt = 0;
 
   /** @param pair of the cookies that it begins with */
   constructor(world: World, token: Token | undefined) {
@@ -46,6 +48,7 @@ export class Jar {
 
   lose(): void {
     this.#cookies.clear();
+    this.lostAt = this.#world.time.now;
   }
 
   /** A request with these cookies. */
@@ -59,7 +62,7 @@ export class Jar {
   change({ set }: Exchange): void {
     for (const line of [set.headers['set-cookie'] ?? []].flat()) {
       const { name, value, maxAge } = Bun.Cookie.parse(String(line));
-      if (maxAge === 0) this.#cookies.delete(name);
+      if (maxAge === 0) this.lose();
       else this.#cookies.set(name, value);
     }
   }

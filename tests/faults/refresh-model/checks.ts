@@ -2,7 +2,9 @@
 
 import {
   closingOf,
+  FASTEST_SIGN_IN_MS,
   isBefore,
+  isNoticed,
   isSignedOut,
   lifetimes,
   newestPair,
@@ -117,6 +119,7 @@ export const checks: Readonly<Record<string, Check>> = {
         (send) =>
           send.token === token &&
           send.instance === instance &&
+          send.successor &&
           send.outcome === 'renewed' &&
           isBefore(asked, send.ended) &&
           isBefore(send.ended, ended),
@@ -224,19 +227,25 @@ function nameOf({ token, instance }: Pick<Request, 'token' | 'instance'>): strin
 
 /** Whether it clears or replaces newer cookies that the upstream still takes, and the gateway could know that. */
 function touchesNewer(history: History, { request, from, to, wasLive }: CookieChange): boolean {
-  const { token, instance, arrived, asked, leaves, left, record } = request;
-  if (!from || !wasLive || isBefore(left, from.issued)) return false;
+  const { token, instance, arrived, ended, outcome, leaves, left, record } = request;
+  if (!from || !wasLive || !ended || isBefore(left, from.issued)) return false;
   const isNewerSession = from.family !== token.family && isBefore(token.family.began, from.family.began);
+  const { pair } = request;
+  if (to)
+    return isNewerSession && pair && leaves ? isSignedOut(history, { token: pair, instance }, leaves) : false;
   const isSuccessor = from.family === token.family && from.generation > token.generation;
-  if (to) return isNewerSession && leaves !== undefined && isSignedOut(history, request, leaves);
   if (!isNewerSession && !isSuccessor) return false;
-  // Whether its own refresh was refused: another sign-in without its cookies cannot be known.
-  const rejections = rejectionsOf(history, token.family);
-  const ownVerdict = rejections.find((send) => send.instance === instance && isBefore(asked, send.ended));
-  if (ownVerdict && !record.refreshTokenReused) return false;
-  const ends = [...signOutsOf(history, token), ...rejections].map(({ ended }) => ended);
-  const hasLongEnded = ends.every((ended) => ended && ended.at + PRESENTED_MS <= arrived.at);
-  return !hasLongEnded || Boolean(record.refreshTokenReused);
+  if (record.refreshTokenReused) return true;
+  // The upstream has refused its own refresh. That says nothing of a sign-in without the cookies of this session.
+  const isOwn = ({ instance: sender, ended: verdict }: Send) =>
+    sender === instance && isBefore(arrived, verdict) && isBefore(verdict, ended);
+  if (outcome === 'rejected' && rejectionsOf(history, token.family).some(isOwn)) return false;
+  const replaced = signOutsOf(history, token)
+    .filter((end) => end.by === 'sign-in' && isNoticed(history, end, request, ended))
+    .map((end) => end.ended?.at ?? 0);
+  return replaced.length
+    ? arrived.at < Math.max(...replaced) + PRESENTED_MS - SPREADS_MS
+    : ended.at >= arrived.at + FASTEST_SIGN_IN_MS;
 }
 
 /** For another reason than an outage. */

@@ -13,6 +13,8 @@ export const settings = testSettings({
   TIMEOUT_LOGOUT_MS: '2000',
 });
 export const PRESENTED_MS = 10_000;
+/** From the loss of the cookies until the user has been at the identity provider. */
+export const FASTEST_SIGN_IN_MS = 1000;
 /** More than the instances need to notify each other through Redis. */
 export const SPREADS_MS = 200;
 export const lifetimes = lifetimesFor(settings);
@@ -94,13 +96,28 @@ export function isSignedOut(
 ): boolean {
   const [signOut] = signOutsOf(history, token).filter(({ undone }) => !undone);
   if (!signOut?.ended || !isBefore(signOut.ended, by)) return false;
-  // Otherwise it is remembered by its instance alone, and for its token alone.
-  const isShared = isKnown(history, signOut) && !wasRedisAway(history, token.family.began, until);
+  const isShared = isSharedBy(history, signOut, token.family, until);
   const isFound = isShared
     ? isLinked(signOut, token)
     : signOut.token === token && signOut.instance === instance;
   const rememberedMs = isShared ? lifetimes.endedMs : lifetimes.unknownEndedMs;
   return isFound && until.at < signOut.ended.at + rememberedMs - SPREADS_MS;
+}
+
+/** Whether the process knew of this end of the session. */
+export function isNoticed(
+  history: History,
+  end: SignOut,
+  { token, instance }: Pick<Request, 'token' | 'instance'>,
+  by: Moment,
+): boolean {
+  if (!isBefore(end.ended, by)) return false;
+  return isSharedBy(history, end, token.family, by) || (end.token === token && end.instance === instance);
+}
+
+/** Otherwise it is remembered by its instance alone, and for its token alone. */
+function isSharedBy(history: History, end: SignOut, family: Family, until: Moment): boolean {
+  return !family.isReissued && isKnown(history, end) && !wasRedisAway(history, family.began, until);
 }
 
 /** Whether a refresh had issued or spent the token of this sign-out, or was about to spend it. */
@@ -109,7 +126,9 @@ function isKnown(history: History, { token, began }: SignOut): boolean {
   const isKnownBy = (send: Send) => {
     if (!isBefore(send.ended, began))
       return !history.crashes.has(send.instance) && !stoodStill(history, send.instance);
-    return send.outcome === 'renewed' && began.at < (send.ended?.at ?? 0) + lifetimes.renewedMs;
+    return (
+      send.outcome === 'renewed' && send.successor && began.at < (send.ended?.at ?? 0) + lifetimes.renewedMs
+    );
   };
   return history.sends.some((send) => send.token === token && isBefore(send.sent, began) && isKnownBy(send));
 }

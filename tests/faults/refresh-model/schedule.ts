@@ -6,7 +6,7 @@ import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import type { UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { newLedger } from '../../support/refresh-coordinator.ts';
 import { Jar, request, signIn, signOut } from './browser.ts';
-import { settings } from './facts.ts';
+import { FASTEST_SIGN_IN_MS, settings } from './facts.ts';
 import { History, type Outage, type Token } from './history.ts';
 import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';
 import { RedisModel, redisNetwork } from './redis-model.ts';
@@ -86,7 +86,10 @@ async function carryOut(
       await done;
       inFlight.delete(done);
     };
-    const signsIn = { jar: browser, exchange: browser.send() };
+    const startSignIn = () => {
+      const sent = { jar: browser, exchange: browser.send() };
+      void start(() => signIn(world, process, sent, isLost));
+    };
     const { isLost } = command;
     const { token } = sent;
     const kinds: Record<Command['kind'], () => unknown> = {
@@ -97,7 +100,11 @@ async function carryOut(
           process.shared.presented.note(token.text);
         }),
       'sign-out': () => start(() => signOut(world, process, sent, isLost)),
-      'sign-in': () => start(() => signIn(world, process, signsIn, isLost)),
+      'sign-in': () => {
+        const fromMs = browser.token ? 0 : browser.lostAt + FASTEST_SIGN_IN_MS - time.now;
+        if (fromMs > 0) time.timer(fromMs, startSignIn);
+        else startSignIn();
+      },
       'the browser loses its cookies': () => browser.lose(),
       'the upstream ends the session': () => {
         token.family.revoked ??= history.moment(`the upstream ends the session of ${token.text}`);
