@@ -3,6 +3,7 @@
 import {
   closingOf,
   FASTEST_SIGN_IN_MS,
+  firstPresentation,
   isBefore,
   isNoticed,
   isSignedOut,
@@ -17,7 +18,7 @@ import {
   stoodStill,
   wasRedisAway,
 } from './facts.ts';
-import type { CookieChange, History, Request, Send } from './history.ts';
+import type { CookieChange, History, Moment, Request, Send } from './history.ts';
 
 const LEASE_MS = 3000;
 
@@ -102,7 +103,8 @@ export const checks: Readonly<Record<string, Check>> = {
   '(c) a spent token that is sent again is counted as a reuse': sends(({ token, sent }, history) => {
     const renewal = renewalOf(history, token);
     if (!renewal || !isBefore(renewal.ended, sent)) return false;
-    if (history.crashes.size > 0 || wasRedisAway(history, token.issued, sent)) return false;
+    if (history.crashes.size + history.standstills.length > 0) return false;
+    if (wasRedisAway(history, token.issued, sent)) return false;
     if (sent.at >= renewal.ended.at + lifetimes.renewedMs - SPREADS_MS) return false;
     return !history.requests.some((each) => each.token === token && each.record.refreshTokenReused);
   }),
@@ -227,38 +229,50 @@ function nameOf({ token, instance }: Pick<Request, 'token' | 'instance'>): strin
 
 /** Whether it clears or replaces newer cookies that the upstream still takes, and the gateway could know that. */
 function touchesNewer(history: History, { request, from, to, wasLive }: CookieChange): boolean {
-  const { token, instance, arrived, ended, outcome, leaves, left, record } = request;
+  const { token, instance, ended, pair, leaves, left } = request;
   if (!from || !wasLive || !ended || isBefore(left, from.issued)) return false;
-  const isNewerSession = from.family !== token.family && isBefore(token.family.began, from.family.began);
-  const { pair } = request;
-  if (to)
-    return isNewerSession && pair && leaves ? isSignedOut(history, { token: pair, instance }, leaves) : false;
-  const isSuccessor = from.family === token.family && from.generation > token.generation;
-  if (!isNewerSession && !isSuccessor) return false;
-  if (record.refreshTokenReused) return true;
-  // The upstream has refused its own refresh. That says nothing of a sign-in without the cookies of this session.
-  const isOwn = ({ instance: sender, ended: verdict }: Send) =>
-    sender === instance && isBefore(arrived, verdict) && isBefore(verdict, ended);
+  const isSame = from.family === token.family;
+  const isNewer = isSame ? from.generation > token.generation : isBefore(token.issued, from.issued);
+  if (!isNewer) return false;
+  if (!to) return clearsTooMuch(history, request, ended);
+  return !isSame && pair && leaves ? isSignedOut(history, { token: pair, instance }, leaves) : false;
+}
+
+/** A refresh of its own that the upstream refuses may clear: it says nothing of a sign-in without the old cookies. */
+function clearsTooMuch(
+  history: History,
+  { token, instance, arrived, outcome, record }: Request,
+  ended: Moment,
+) {
+  const { successor, ended: renewed } = renewalOf(history, token) ?? {};
+  if (record.refreshTokenReused) {
+    const had = firstPresentation(history, successor, ended) ?? renewed;
+    // Until then it may have been sent before its client had the successor.
+    return had !== undefined && arrived.at < had.at + PRESENTED_MS - SPREADS_MS;
+  }
+  const isOwn = (send: Send) =>
+    send.instance === instance && isBefore(arrived, send.ended) && isBefore(send.ended, ended);
   if (outcome === 'rejected' && rejectionsOf(history, token.family).some(isOwn)) return false;
-  const replaced = signOutsOf(history, token)
-    .filter((end) => end.by === 'sign-in' && isNoticed(history, end, request, ended))
+  const signIns = signOutsOf(history, token)
+    .filter((end) => end.by === 'sign-in' && isNoticed(history, end, { token, instance }, ended))
     .map((end) => end.ended?.at ?? 0);
-  return replaced.length
-    ? arrived.at < Math.max(...replaced) + PRESENTED_MS - SPREADS_MS
+  return signIns.length
+    ? arrived.at < Math.max(...signIns) + PRESENTED_MS - SPREADS_MS
     : ended.at >= arrived.at + FASTEST_SIGN_IN_MS;
 }
 
 /** For another reason than an outage. */
-function mayBeSentAgain(history: History, first: Send, { token, sent }: Send): boolean {
+function mayBeSentAgain(history: History, first: Send, { token, instance, sent }: Send): boolean {
   // Without a pair there is nothing to yield.
   if (isBefore(first.ended, sent) && (first.outcome !== 'renewed' || !first.successor)) return true;
-  // Its lease has ended before it had an outcome.
-  if (!isBefore(first.ended, sent) && stoodStill(history, first.instance, first.sent, sent)) return true;
+  // Its lease has ended before its outcome was on record.
+  const isNoted = first.ended && (first.instance === instance || first.ended.at + SPREADS_MS <= sent.at);
+  if (!isNoted && stoodStill(history, first.instance, first.sent, sent)) return true;
   const ofToken = history.requests.filter((request) => request.token === token);
   const isKnown = ofToken.some(
     ({ outcome, instance }) => outcome === 'renewed' && instance === first.instance,
   );
-  if (isBefore(history.crashes.get(first.instance), sent) && !isKnown) return true;
+  if (isBefore(history.crashes.get(first.instance), sent) && !(isKnown && first.successor)) return true;
   if (signOutsOf(history, token).some(({ began }) => isBefore(began, sent))) return true;
   const closesAt = closingOf(history, token).earliest;
   return ofToken.some(

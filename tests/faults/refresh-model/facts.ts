@@ -33,6 +33,11 @@ export function renewalOf({ sends }: History, token: Token) {
   return undefined;
 }
 
+export function firstPresentation(history: History, token: Token | undefined, before?: Moment) {
+  const first = history.presentations.find((each) => each.token === token)?.moment;
+  return !before || isBefore(first, before) ? first : undefined;
+}
+
 /** When the window of a spent token closes, by the arrival of a request: the earliest and the latest time. */
 export function closingOf(
   history: History,
@@ -41,7 +46,7 @@ export function closingOf(
   const renewal = renewalOf(history, token);
   if (!renewal) return { earliest: NEVER, latest: NEVER };
   const { successor, ended } = renewal;
-  const presentedAt = history.presentations.find((each) => each.token === successor)?.moment.at ?? NEVER;
+  const presentedAt = firstPresentation(history, successor)?.at ?? NEVER;
   const next = history.sends.find((send) => send.token === successor && send.successor)?.arrived;
   const spentAt = presentedAt < NEVER ? (next?.at ?? NEVER) : NEVER;
   const knownAt = renewalOf(history, successor)?.ended.at ?? NEVER;
@@ -124,11 +129,11 @@ function isSharedBy(history: History, end: SignOut, family: Family, until: Momen
 function isKnown(history: History, { token, began }: SignOut): boolean {
   if (token.before && began.at - token.issued.at < lifetimes.issuedMs) return true;
   const isKnownBy = (send: Send) => {
-    if (!isBefore(send.ended, began))
-      return !history.crashes.has(send.instance) && !stoodStill(history, send.instance);
-    return (
-      send.outcome === 'renewed' && send.successor && began.at < (send.ended?.at ?? 0) + lifetimes.renewedMs
-    );
+    // Without its lease, the token is known when the outcome is on record.
+    const hasNoLease = history.crashes.has(send.instance) || stoodStill(history, send.instance);
+    const noted = (send.ended?.at ?? NEVER) + (hasNoLease ? SPREADS_MS : 0);
+    if (!isBefore(send.ended, began) || began.at < noted) return !hasNoLease;
+    return send.outcome === 'renewed' && send.successor && began.at < noted + lifetimes.renewedMs;
   };
   return history.sends.some((send) => send.token === token && isBefore(send.sent, began) && isKnownBy(send));
 }
