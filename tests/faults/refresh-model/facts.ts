@@ -99,8 +99,12 @@ export function isSignedOut(
   by: Moment,
   until = by,
 ): boolean {
-  const [signOut] = signOutsOf(history, token).filter(({ undone }) => !undone);
-  if (!signOut?.ended || !isBefore(signOut.ended, by)) return false;
+  const signOuts = signOutsOf(history, token).filter(({ undone }) => !undone);
+  const [signOut] = signOuts;
+  // Of two at the same time, either may be the one that ends the rest of the chain.
+  if (signOuts.some(({ began, ended }) => isBefore(began, signOut?.ended) && !isBefore(ended, by)))
+    return false;
+  if (!signOut?.ended) return false;
   const isShared = isSharedBy(history, signOut, token.family, until);
   const isFound = isShared
     ? isLinked(signOut, token)
