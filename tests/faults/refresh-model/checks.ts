@@ -54,8 +54,9 @@ export const checks: Readonly<Record<string, Check>> = {
     ...(timersLeft ? [`${timersLeft} timers are left`] : []),
   ],
 
-  '(a) a refresh token is sent once, and by each instance once while Redis is away': sends(
+  '(a) a refresh token that is spent is sent once, and by each instance once while Redis is away': sends(
     (second, history) =>
+      history.sends.some((send) => send.token === second.token && send.successor) &&
       history.sends.some((first) => {
         if (first.token !== second.token || !isBefore(first.sent, second.sent)) return false;
         const isShared =
@@ -264,7 +265,7 @@ function clearsTooMuch(
 /** For another reason than an outage. */
 function mayBeSentAgain(history: History, first: Send, { token, instance, sent }: Send): boolean {
   // Without a pair there is nothing to yield.
-  if (isBefore(first.ended, sent) && (first.outcome !== 'renewed' || !first.successor)) return true;
+  if (isBefore(first.ended, sent) && first.outcome !== 'renewed') return true;
   // Its lease has ended before its outcome was on record.
   const isNoted = first.ended && (first.instance === instance || first.ended.at + SPREADS_MS <= sent.at);
   if (!isNoted && stoodStill(history, first.instance, first.sent, sent)) return true;
@@ -272,7 +273,7 @@ function mayBeSentAgain(history: History, first: Send, { token, instance, sent }
   const isKnown = ofToken.some(
     ({ outcome, instance }) => outcome === 'renewed' && instance === first.instance,
   );
-  if (isBefore(history.crashes.get(first.instance), sent) && !(isKnown && first.successor)) return true;
+  if (isBefore(history.crashes.get(first.instance), sent) && !isKnown) return true;
   if (signOutsOf(history, token).some(({ began }) => isBefore(began, sent))) return true;
   const closesAt = closingOf(history, token).earliest;
   return ofToken.some(
