@@ -144,6 +144,10 @@ export const checks: Readonly<Record<string, Check>> = {
           undone?.instance === instance &&
           isBefore(signOut.ended, undone.began) &&
           isBefore(undone.done, asked) &&
+          // A refresh that was in flight writes the end again.
+          history.sends.every(
+            (send) => isBefore(send.ended, undone.began) || isBefore(undone.began, send.sent),
+          ) &&
           !wasRedisAway(history, signOut.began, ended);
         return isBefore(signOut.began, ended) && !isUndone;
       }),
