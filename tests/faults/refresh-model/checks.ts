@@ -161,7 +161,8 @@ export const checks: Readonly<Record<string, Check>> = {
         (send.outcome === 'unreachable'
           ? !send.ended || send.ended.at + SPREADS_MS > asked.at
           : history.crashes.has(send.instance) || stoodStill(history, send.instance));
-      return outcome === 'unreachable' && !history.sends.some(wasUnreachable);
+      // What is forgotten when its token is issued again leaves an older record in the memory of another instance.
+      return outcome === 'unreachable' && !token.family.isReissued && !history.sends.some(wasUnreachable);
     },
   ),
 
