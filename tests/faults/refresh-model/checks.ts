@@ -154,7 +154,9 @@ export const checks: Readonly<Record<string, Check>> = {
   ),
 
   'no request finds the upstream unreachable that has responded': undisturbed(
-    ({ token, outcome, asked, ended }, history) => {
+    ({ token, instance, outcome, asked, ended }, history) => {
+      // It has waited for another instance's outcome for too long, although it was not there itself.
+      if (stoodStill(history, instance, asked, ended)) return false;
       const wasUnreachable = (send: Send) =>
         send.token.family === token.family &&
         isBefore(send.sent, ended) &&
