@@ -249,7 +249,7 @@ function touchesNewer(history: History, { request, from, to, wasLive }: CookieCh
 /** A refresh of its own that the upstream refuses may clear: it says nothing of a sign-in without the old cookies. */
 function clearsTooMuch(
   history: History,
-  { token, instance, arrived, outcome, record }: Request,
+  { token, instance, arrived, asked, outcome, record }: Request,
   ended: Moment,
 ) {
   const { successor, ended: renewed } = renewalOf(history, token) ?? {};
@@ -262,7 +262,8 @@ function clearsTooMuch(
     send.instance === instance && isBefore(arrived, send.ended) && isBefore(send.ended, ended);
   if (outcome === 'rejected' && rejectionsOf(history, token.family).some(isOwn)) return false;
   const signIns = signOutsOf(history, token)
-    .filter((end) => end.by === 'sign-in' && isNoticed(history, end, { token, instance }, ended))
+    // One that ends the session while the request decides is too late for it.
+    .filter((end) => end.by === 'sign-in' && isNoticed(history, end, { token, instance }, asked ?? ended))
     .map((end) => end.ended?.at ?? 0);
   return signIns.length
     ? arrived.at < Math.max(...signIns) + PRESENTED_MS - SPREADS_MS

@@ -51,12 +51,14 @@ export const STANDSTILL_MS = 3300;
 
 const oneOf = <const Value>(...values: readonly Value[]) => fc.constantFrom(...values);
 
-function commandsOf(...kinds: Kind[]): fc.Arbitrary<Command[]> {
+/** Around the times that the coordination knows: polls, leases, windows, time limits, and lifetimes. */
+const TIMES = [0, 0, 0, 0, 1, 30, 45, 400, 600, 1500, 3100, 9700, 10_300, 31_000, 61_000, 290_000];
+
+function commandsOf(kinds: Kind[], times = TIMES): fc.Arbitrary<Command[]> {
   const usual = oneOf<Kind>('request', 'request', 'request', 'request', 'presentation');
   const command = fc.record<Command>({
     kind: fc.oneof({ weight: 12, arbitrary: usual }, { weight: kinds.length, arbitrary: oneOf(...kinds) }),
-    // Around the times that the coordination knows: polls, leases, windows, time limits, and lifetimes.
-    afterMs: oneOf(0, 0, 0, 0, 1, 30, 45, 400, 600, 1500, 3100, 3100, 9700, 10_300, 31_000, 61_000, 290_000),
+    afterMs: oneOf(...times),
     instance: oneOf(0, 1),
     token: oneOf(0, 0, 0, 1, 1, 2, 3),
     isLost: oneOf(false, false, false, false, false, false, true),
@@ -70,29 +72,35 @@ const clock = oneOf(0, 0, -60_000, -12_000, 12_000, 45_000, 60_000);
 const delay = oneOf(0, 0, 0, 0, 700, 3500);
 const lost = fc.oneof(
   { weight: 8, arbitrary: oneOf('never') },
-  { weight: 1, arbitrary: oneOf('before it arrives', 'after it arrived') },
+  { weight: 2, arbitrary: oneOf('before it arrives', 'after it arrived') },
 );
 
 export const plans: fc.Arbitrary<Plan> = fc.record({
   clocksAheadMs: fc.tuple(clock, clock, clock),
   // Some faults excuse much, so most schedules are without them.
   commands: fc.oneof(
-    { weight: 4, arbitrary: commandsOf('sign-out', 'sign-out', 'sign-in') },
+    { weight: 4, arbitrary: commandsOf(['sign-out', 'sign-out', 'sign-in']) },
     {
       weight: 3,
-      arbitrary: commandsOf(
+      arbitrary: commandsOf([
         ...(['sign-in', 'sign-in', 'sign-in', 'sign-out'] as const),
         ...(['the upstream ends the session', 'the browser loses its cookies'] as const),
+      ]),
+    },
+    {
+      weight: 4,
+      arbitrary: commandsOf(
+        [...Array<Kind>(4).fill('the instance stands still'), 'sign-out'],
+        [0, 0, 0, 30, 600, 3100, 3100, 3100, 31_000],
       ),
     },
-    { weight: 3, arbitrary: commandsOf(...Array<Kind>(3).fill('the instance stands still'), 'sign-out') },
-    { weight: 2, arbitrary: commandsOf('sign-out', 'crash', 'crash') },
+    { weight: 2, arbitrary: commandsOf(['sign-out', 'crash', 'crash']) },
     {
       weight: 2,
-      arbitrary: commandsOf(
+      arbitrary: commandsOf([
         ...(['sign-out', 'sign-out', 'sign-in', 'Redis restarts', 'Redis is cut off'] as const),
         ...(['Redis stalls', 'Redis is back', 'Redis is back', 'Redis is back'] as const),
-      ),
+      ]),
     },
   ),
   fates: fc.array(fc.record({ beforeMs: delay, afterMs: delay, lost }), { maxLength: 6 }),
