@@ -263,6 +263,15 @@ describe('a refresh token', () => {
     },
   );
 
+  it('that is spent is not sent as a reuse when its session has ended', async () => {
+    const { time, upstream, a, b, kind } = start();
+    await kind(a);
+    await b.end('t2');
+    await time.pass(61_000);
+    expect(await kind(a)).toBe('ended');
+    expect(upstream.refreshed).toEqual(['t1']);
+  });
+
   it('that was signed out keeps the cookies of a sign-in that comes with it afterwards', async () => {
     const { time, clock, a, refresh } = start();
     await a.end('t1');
