@@ -129,11 +129,8 @@ export function createGateway({
       return file.default;
     });
   }
-  // Bun does not wait for a request whose client has disconnected. A paid generation and a refresh must still finish.
-  const settled = async () => {
-    await Promise.all([refreshCoordinator.refreshes.settled(), admission.streams.emptied()]);
-  };
-  return Object.assign(gateway, { settled });
+  // Bun does not wait for a request whose client has disconnected. What it has begun at the upstream must still finish.
+  return Object.assign(gateway, { settled: () => telemetry.settled() });
 }
 
 interface Route {

@@ -14,6 +14,7 @@ import { testSettings } from './world.ts';
 /** What tests write to a store. */
 export const LEASE: Fact = { kind: 'leased', detail: 'forged' };
 export const RENEWAL: Fact = { kind: 'renewed', detail: 'x' };
+export const UNREACHABLE: Fact = { kind: 'unreachable', detail: '' };
 export const REJECTED: Fact = { kind: 'rejected', detail: '' };
 export const ENDED: Fact = { kind: 'ended', detail: '0' };
 

@@ -8,15 +8,30 @@ import type { Environment } from '../../src/gateway/settings/environment-reader.
 import type { RefreshVerdict } from '../../src/gateway/upstream/upstream-api.ts';
 import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
 import {
+  ENDED,
   LEASE,
   newLedger,
   newRequestRecord,
+  REJECTED,
   RENEWAL,
   renewed,
   StubUpstream,
+  UNREACHABLE,
 } from '../support/refresh-coordinator.ts';
 
 const REFUSED: RefreshVerdict = { kind: 'rejected' };
+
+const NO_VERDICT: RefreshVerdict = { kind: 'unreachable', cause: 'away' };
+const VERDICTS = { 'a pair': renewed(2), 'a refusal': REFUSED, 'no verdict': NO_VERDICT };
+/** What can be in place of a lease that was lost. */
+const RECORDS = {
+  nothing: undefined,
+  'no verdict': UNREACHABLE,
+  'another lease': { ...LEASE, detail: 'of another' },
+  'a refusal': REJECTED,
+  'another pair': await recordOf(renewed(9), 't1'),
+  'an end': ENDED,
+};
 
 /** A store that counts, and that replies late to the write of a renewal. */
 class WatchedStore extends MemoryReplayStore {
@@ -24,6 +39,7 @@ class WatchedStore extends MemoryReplayStore {
   swaps = 0;
   readonly written = Promise.withResolvers<void>();
   reply = Promise.resolve();
+  leaseReply = Promise.resolve();
 
   override get(key: string): Promise<Kept | undefined> {
     this.reads++;
@@ -37,11 +53,12 @@ class WatchedStore extends MemoryReplayStore {
       this.written.resolve();
       await this.reply;
     }
+    if (change[2]?.kind === 'leased') await this.leaseReply;
     return swapped;
   }
 }
 
-/** Two instances over one store. What must hold in every order of events: faults/refresh-model. */
+/** Two instances over one store. What must hold in every order of small plans: faults/refresh-model. */
 function start(environment: Environment = {}, ledger = newLedger()) {
   const time = new VirtualTime(() => 0);
   const clock = new ProcessClock(time, 0);
@@ -56,19 +73,23 @@ function start(environment: Environment = {}, ledger = newLedger()) {
   };
   const refresh = (...request: Parameters<typeof ask>) => time.wait(ask(...request));
   const kind = async (...request: Parameters<typeof refresh>) => (await refresh(...request)).kind;
-  /** A refresh by `a` whose response is held back until the test gives the verdict. */
-  const startHeld = async () => {
+  /** A refresh whose response is held back until the test gives the verdict. */
+  const hold = async (at: RefreshCoordinator) => {
     const { promise, resolve } = Promise.withResolvers<RefreshVerdict>();
     upstream.verdict = () => promise;
     const sent = upstream.refreshed.length;
-    const outcome = a.refresh('t1', newRequestRecord(), clock.now());
+    const outcome = ask(at);
     await time.run(() => upstream.refreshed.length > sent);
+    return { resolve, outcome };
+  };
+  const startHeld = async () => {
+    const { resolve, outcome } = await hold(a);
     return async (verdict: RefreshVerdict) => {
       resolve(verdict);
       return (await time.wait(outcome)).kind;
     };
   };
-  return { time, clock, store, upstream, a, b, ask, refresh, kind, startHeld };
+  return { time, clock, store, upstream, a, b, ask, refresh, kind, hold, startHeld };
 }
 
 describe('two instances that need the same refresh', () => {
@@ -98,16 +119,78 @@ describe('two instances that need the same refresh', () => {
     expect(upstream.refreshed).toEqual([]);
   });
 
-  it.each<[why: string, lease: Fact | undefined]>([
-    ['has expired', undefined],
-    ['is that of another instance', { ...LEASE, detail: 'of another' }],
-  ])('keep the pair on record although its lease %s by then', async (_, lease) => {
-    const { store, upstream, b, refresh, startHeld } = start();
-    const respond = await startHeld();
+  // The table in src/gateway/refresh/README.md. How a refresh waits for another's lease: below.
+  it.each<[keyof typeof VERDICTS, keyof typeof RECORDS, counts: string]>([
+    ['a pair', 'nothing', 't2'],
+    ['a pair', 'no verdict', 't2'],
+    ['a pair', 'another lease', 't2'],
+    ['a pair', 'a refusal', 't2'],
+    ['a pair', 'another pair', 't9'],
+    ['a pair', 'an end', 'ended'],
+    ['a refusal', 'nothing', 'rejected, clears'],
+    ['a refusal', 'no verdict', 'rejected, clears'],
+    ['a refusal', 'a refusal', 'rejected'],
+    ['a refusal', 'another pair', 't9'],
+    ['a refusal', 'an end', 'ended'],
+    ['no verdict', 'nothing', 'unreachable'],
+    ['no verdict', 'no verdict', 'unreachable'],
+    ['no verdict', 'a refusal', 'rejected'],
+    ['no verdict', 'another pair', 't9'],
+    ['no verdict', 'an end', 'ended'],
+  ])('get what counts when %s finds %s in place of its lease: %s', async (verdict, record, counts) => {
+    const { time, store, upstream, a, b, ask, hold } = start();
+    const { resolve, outcome } = await hold(a);
+    await time.pass(1);
     const key = recordKey('t1');
-    await store.swap(key, await store.get(key), lease, 3000);
-    expect(await respond(renewed(2))).toBe('renewed');
-    expect((await refresh(b)).record.refresh).toBe('replayed');
+    await store.swap(key, await store.get(key), RECORDS[record], 600_000);
+    resolve(VERDICTS[verdict]);
+    const own = await time.wait(outcome);
+    const clears = own.kind === 'rejected' && (own.clearsCookies ?? true) ? ', clears' : '';
+    expect(own.kind === 'renewed' ? own.pair.refreshToken : own.kind + clears).toBe(counts);
+    expect(upstream.signedOut).toEqual(verdict === 'a pair' && record === 'an end' ? ['t2'] : []);
+    // It is also on record.
+    if (counts !== 'unreachable') expect((await time.wait(ask(b))).kind).toBe(own.kind);
+    expect(upstream.refreshed).toEqual(['t1']);
+  });
+
+  it.each(['a refusal', 'no verdict'] as const)(
+    'get the pair of the one that has taken the lease of the other, which got %s',
+    async (verdict) => {
+      const { time, store, a, b, hold } = start();
+      const first = await hold(a);
+      const key = recordKey('t1');
+      await store.swap(key, await store.get(key), undefined);
+      const second = await hold(b);
+      first.resolve(VERDICTS[verdict]);
+      await time.pass(500);
+      second.resolve(renewed(2));
+      for (const { outcome } of [first, second])
+        expect(await time.wait(outcome)).toMatchObject({ kind: 'renewed', pair: { refreshToken: 't2' } });
+    },
+  );
+
+  it('send the token once, although the first stands still after it has got the lease', async () => {
+    const { time, store, upstream, a, b, ask } = start();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    store.leaseReply = promise;
+    const first = ask(a);
+    await time.run(() => store.swaps > 0);
+    store.leaseReply = Promise.resolve();
+    await time.pass(3600);
+    expect((await time.wait(ask(b))).kind).toBe('renewed');
+    resolve();
+    expect((await time.wait(first)).kind).toBe('renewed');
+    expect(upstream.refreshed).toEqual(['t1']);
+  });
+
+  it('share what begins after a record that had been read before them', async () => {
+    const { time, store, upstream, a, ask } = start();
+    await store.swap(recordKey('t1'), undefined, LEASE, 600_000);
+    const outcomes = Promise.all([ask(a), ask(a), ask(a)]);
+    await time.pass(100);
+    await store.swap(recordKey('t1'), LEASE, UNREACHABLE, 500);
+    const records = (await time.wait(outcomes)).map(({ record }) => String(record.refresh));
+    expect(records).toEqual(['unreachable', 'renewed', 'shared']);
     expect(upstream.refreshed).toEqual(['t1']);
   });
 
@@ -127,11 +210,11 @@ describe('two instances that need the same refresh', () => {
 });
 
 describe('a refresh token', () => {
-  it('costs no further refresh for 30 s after a refusal', async () => {
+  it('costs no further refresh after a refusal, for longer than any request is in flight', async () => {
     const { time, upstream, a, kind } = start();
     upstream.verdict = () => REFUSED;
     const sent: number[] = [];
-    for (const laterMs of [0, 29_999, 1]) {
+    for (const laterMs of [0, 362_999, 1]) {
       await time.pass(laterMs);
       expect(await kind(a)).toBe('rejected');
       sent.push(upstream.refreshed.length);
@@ -164,14 +247,55 @@ describe('a refresh token', () => {
     expect(upstream.refreshed).toHaveLength(2);
   });
 
-  it('that was sent as a reuse gets nothing when its session is signed out meanwhile', async () => {
-    const { time, upstream, a, b, kind, startHeld } = start();
+  it.each<[RefreshVerdict, signedOut: string[]]>([
+    [renewed(9), ['t9']],
+    [REFUSED, []],
+  ])(
+    'that is sent as a reuse gets nothing when its session ends meanwhile: %j',
+    async (verdict, signedOut) => {
+      const { time, upstream, a, b, kind, startHeld } = start();
+      await kind(a);
+      await time.pass(61_000);
+      const respond = await startHeld();
+      await b.end('t2');
+      expect(await respond(verdict)).toBe('ended');
+      expect(upstream.signedOut).toEqual(signedOut);
+    },
+  );
+
+  it('that is spent is not sent as a reuse when its session has ended', async () => {
+    const { time, upstream, a, b, kind } = start();
     await kind(a);
-    await time.pass(61_000);
-    const respond = await startHeld();
     await b.end('t2');
-    expect(await respond(renewed(9))).toBe('ended');
-    expect(upstream.signedOut).toEqual(['t9']);
+    await time.pass(61_000);
+    expect(await kind(a)).toBe('ended');
+    expect(upstream.refreshed).toEqual(['t1']);
+  });
+
+  it('that was signed out keeps the cookies of a sign-in that comes with it afterwards', async () => {
+    const { time, clock, a, refresh } = start();
+    await a.end('t1');
+    await time.pass(20_000);
+    const arrivedAt = clock.now();
+    expect(await refresh(a)).toMatchObject({ kind: 'ended', clearsCookies: true });
+    await time.pass(500);
+    expect(await a.end('t1', 10_000)).toMatchObject({ hadEnded: true });
+    expect(await refresh(a, 't1', arrivedAt)).toMatchObject({ kind: 'ended', clearsCookies: false });
+  });
+
+  it('that a sign-in has replaced yields nothing for as long as a call with it is in flight', async () => {
+    const { time, upstream, a, kind } = start();
+    await a.end('t1', 10_000);
+    await time.pass(300_000);
+    expect(await kind(a)).toBe('ended');
+    expect(upstream.refreshed).toEqual([]);
+  });
+
+  it('that is spent has ended when its successor has', async () => {
+    const { a, kind } = start();
+    await kind(a);
+    expect(await a.end('t2')).toMatchObject({ hadEnded: false });
+    expect(await a.end('t1')).toMatchObject({ newest: { refreshToken: 't2' }, hadEnded: true });
   });
 
   it('is noted once when it is presented, and again when very many others have come after it', () => {

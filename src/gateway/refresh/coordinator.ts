@@ -3,7 +3,7 @@
 import type { RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
-import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
+import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
 import { LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
@@ -21,12 +21,13 @@ import type { Fact, Kept, ReplayStore } from './store.ts';
 export const MAX_LINKS = 32;
 /** A request that the client sent before it had its new cookies arrives within this time. */
 export const SENT_BEFORE_MS = 10_000;
+/** Nobody signs in faster, by way of the identity provider. */
+const SIGN_IN_TAKES_MS = 1000;
 
 /** A refresh token, as a request has presented it. */
 interface Presented {
   readonly refreshToken: string;
   readonly record: RequestRecord;
-  /** In milliseconds since the epoch. */
   readonly arrivedAt: number;
 }
 
@@ -64,30 +65,30 @@ export class RefreshCoordinator {
   }
 
   /**
-   * Returns the newest pair that follows this one, without a refresh; undefined when it was signed out or is not known.
-   * It keeps a slow response from bringing an older pair back to the browser.
+   * Returns the newest pair that follows this one, without a refresh; undefined when its session is over or it is not
+   * known. It keeps a slow response from bringing an older pair back to the browser.
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
     const end = await this.#endOfChain(pair.refreshToken);
-    return !end || end.record?.kind === 'ended' ? undefined : (end.newest ?? pair);
+    const isOver = !end || end.record?.kind === 'ended' || end.record?.kind === 'rejected';
+    return isOver ? undefined : (end.newest ?? pair);
   }
 
   /**
    * Ends the replay of this refresh token and of its successors, and discards a refresh in flight.
    *
-   * @param graceMs for how long from now arriving requests keep their cookies
-   * @returns the newest successor, which only the gateway knows; whether the token had ended before; and whether a
+   * @param graceMs for how long from now arriving requests keep their cookies, because a sign-in has set others
+   * @returns the newest successor, which only the gateway knows; whether the last token had ended before; and whether a
    *   refresh is in flight, which signs out its own pair
    */
   async end(refreshToken: string, graceMs = 0) {
     let newest: TokenPair | undefined;
-    let hadEnded = false;
     for (let token = refreshToken, links = 0; ; links++) {
       const previous = await this.#endOne(token, graceMs, links > 0);
-      hadEnded ||= links === 0 && previous?.kind === 'ended';
       const next =
         links < MAX_LINKS ? await successorIn(previous, token, this.#parts.clock.now()) : undefined;
-      if (!next) return { newest, hadEnded, isRefreshing: previous?.kind === 'leased' };
+      if (!next)
+        return { newest, hadEnded: previous?.kind === 'ended', isRefreshing: previous?.kind === 'leased' };
       newest = usable(next);
       token = next.refreshToken;
     }
@@ -100,8 +101,9 @@ export class RefreshCoordinator {
     const to: Fact = { kind: 'ended', detail: String(graceMs) };
     for (;;) {
       const record = await store.get(key);
-      if (record?.kind === 'ended') return record;
-      const isKnown = record || isSuccessor || (await store.get(markKey(refreshToken)));
+      // Anybody can sign out with a made-up token, but not sign in.
+      if (record?.kind === 'ended' && graceMs === 0) return record;
+      const isKnown = graceMs > 0 || record || isSuccessor || (await store.get(markKey(refreshToken)));
       if (!isKnown) return store.keepHere(key, to, lifetimes.unknownEndedMs);
       if ((await store.swap(key, record, to, lifetimes.endedMs)).isWritten) return record;
     }
@@ -112,8 +114,7 @@ export class RefreshCoordinator {
     for (let links = 0; links < MAX_LINKS; links++) {
       const { verdict, record } = await this.refreshes.refresh(token, request.record);
       if (verdict) return verdict;
-      if (record.kind === 'ended') return endedOutcome(record, request.arrivedAt);
-      if (record.kind === 'rejected') return { kind: 'rejected' };
+      if (record.kind === 'ended' || record.kind === 'rejected') return this.#over(record, request);
       const successor = await successorIn(record, token, this.#parts.clock.now());
       if (!successor) break;
       const outcome = await this.#judge(request, record, successor);
@@ -127,15 +128,16 @@ export class RefreshCoordinator {
   async #judge(request: Presented, renewal: Kept, successor: TokenPair): Promise<RefreshOutcome | undefined> {
     const { arrivedAt } = request;
     const { store, lifetimes } = this.#parts;
-    if (arrivedAt > renewal.writtenAt + lifetimes.replayMs) return this.#reuse(request, 'late');
     const keys = [recordKey(successor.refreshToken), markKey(successor.refreshToken)];
     const [record, mark] = await Promise.all(keys.map((key) => store.get(key)));
+    const isPresented = mark?.kind === 'presented';
+    // Sent perhaps before its browser had the successor, which it must not lose again.
+    const isStraggler = arrivedAt <= (isPresented ? mark : renewal).writtenAt + SENT_BEFORE_MS;
+    const isSpent = record?.kind === 'renewed' && arrivedAt > record.writtenAt;
+    const isLate = arrivedAt > renewal.writtenAt + lifetimes.replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
-    const isReuse =
-      mark?.kind === 'presented' &&
-      (arrivedAt > mark.writtenAt + SENT_BEFORE_MS ||
-        (record?.kind === 'renewed' && arrivedAt > record.writtenAt));
-    if (isReuse) return this.#reuse(request, 'presented');
+    if (isLate || (isPresented && (isSpent || !isStraggler)))
+      return this.#reuse(request, isLate ? 'late' : 'presented', !isStraggler);
     // It is followed when it is spent, or its access token has expired.
     if (record || successor.expiresInSeconds <= 0) return undefined;
     request.record.refresh ??= 'replayed';
@@ -146,21 +148,26 @@ export class RefreshCoordinator {
    * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The record of
    * its successor stays, because a sign-out must find the rest of the chain.
    */
-  async #reuse(
-    { refreshToken, record, arrivedAt }: Presented,
-    why: 'presented' | 'late',
-  ): Promise<RefreshOutcome> {
+  async #reuse(request: Presented, why: 'presented' | 'late', clearsCookies: boolean) {
+    const { refreshToken, record } = request;
     const before = await this.#endOfChain(refreshToken);
-    if (before?.record?.kind === 'ended') return endedOutcome(before.record, arrivedAt);
+    if (before?.record?.kind === 'ended') return this.#over(before.record, request);
     record.refreshTokenReused = why;
     record.refresh = 'renewed';
-    const verdict: RefreshVerdict = await this.#parts.upstream.refresh(refreshToken, record);
-    if (verdict.kind !== 'renewed') return verdict;
-    await this.refreshes.markIssued(verdict.pair.refreshToken);
+    const verdict = await this.#parts.upstream.refresh(refreshToken, record);
+    const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
+    if (pair) await this.refreshes.markIssued(pair.refreshToken);
     const after = await this.#endOfChain(refreshToken);
-    if (after?.record?.kind !== 'ended') return verdict;
-    await this.#parts.upstream.signOut(verdict.pair, record).catch(() => {});
-    return endedOutcome(after.record, arrivedAt);
+    if (after?.record?.kind !== 'ended') return { ...verdict, clearsCookies };
+    if (pair) await this.#parts.upstream.signOut(pair, record).catch(() => {});
+    return this.#over(after.record, request);
+  }
+
+  /** Only a request that came after this clears cookies. It may have been sent before, so no sign-in may fit into it. */
+  #over({ kind, detail, writtenAt }: Kept, { arrivedAt }: Presented): RefreshOutcome {
+    const isQuick = this.#parts.clock.now() - arrivedAt < SIGN_IN_TAKES_MS;
+    const clearsCookies = isQuick && arrivedAt >= writtenAt + Number(detail);
+    return { kind: kind === 'rejected' ? kind : 'ended', clearsCookies };
   }
 
   /** Returns the newest pair that follows this token, if any, and its record; undefined when they are too many. */
@@ -175,10 +182,6 @@ export class RefreshCoordinator {
     }
     return undefined;
   }
-}
-
-function endedOutcome({ detail, writtenAt }: Kept, arrivedAt: number): RefreshOutcome {
-  return { kind: 'ended', clearsCookies: arrivedAt >= writtenAt + Number(detail) };
 }
 
 /** In whole seconds, at least one: with 0 a browser would delete the cookie of a token that has just expired. */

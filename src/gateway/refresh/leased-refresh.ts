@@ -14,7 +14,6 @@ export type Outcome =
 
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
-  readonly #inFlight = new Set<Promise<Outcome>>();
   /** By refresh token, until the verdict is there: the session may be signed out before the next request comes. */
   readonly #shared = new Map<string, Promise<Outcome>>();
 
@@ -22,28 +21,23 @@ export class LeasedRefreshes {
     this.#parts = parts;
   }
 
-  /** Resolves when nothing is in flight. An interruption would lose the new pair after the old token is spent. */
-  async settled(): Promise<void> {
-    while (this.#inFlight.size) await Promise.allSettled(this.#inFlight);
-  }
-
   /** Refreshes the token, or returns what is on record of it. */
   async refresh(refreshToken: string, request: RequestRecord): Promise<Outcome> {
-    const joined = await this.#shared.get(refreshToken);
-    if (joined?.verdict) {
+    for (let isSecond = false; ; isSecond = true) {
+      const shared = this.#shared.get(refreshToken);
+      if (!shared) return this.#begin(refreshToken, request);
+      const outcome = await shared;
+      // A record that was read before this request came is out of date. What is shared next has begun after that.
+      if (!outcome.verdict && !isSecond) continue;
       request.refresh = 'shared';
-      return joined;
+      return outcome;
     }
-    // A record that was read before this request came is out of date. What is shared now has begun after that.
-    return this.#shared.get(refreshToken) ?? this.#begin(refreshToken, request);
   }
 
   #begin(refreshToken: string, request: RequestRecord): Promise<Outcome> {
     const outcome = this.#findOrSend(refreshToken, request).finally(() => {
-      this.#inFlight.delete(outcome);
       if (this.#shared.get(refreshToken) === outcome) this.#shared.delete(refreshToken);
     });
-    this.#inFlight.add(outcome);
     this.#shared.set(refreshToken, outcome);
     return outcome;
   }
@@ -60,12 +54,15 @@ export class LeasedRefreshes {
       }
       const record = await store.get(key);
       if (record?.kind === 'leased') continue;
-      const isRepeatable = record?.kind === 'unreachable' && !hasWaited;
-      if (record && !isRepeatable) return { record };
+      if (record && (record.kind !== 'unreachable' || hasWaited)) return { record };
       // Each lease is unique, so that a process can tell its own from another.
       const lease: Fact = { kind: 'leased', detail: crypto.randomUUID() };
+      const askedAt = clock.now();
       const { isWritten } = await store.swap(key, record, lease, LEASE_MS);
-      if (isWritten) return this.#send(refreshToken, lease, request);
+      // A process that has stood still meanwhile may have lost it again.
+      if (!isWritten || clock.now() - askedAt >= LEASE_MS) continue;
+      const outcome = await this.#send(refreshToken, lease, request);
+      if (outcome.record?.kind !== 'leased') return outcome;
     }
     return { verdict: { kind: 'unreachable', cause: new Error('another instance keeps its lease') } };
   }
@@ -81,8 +78,7 @@ export class LeasedRefreshes {
       const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
       // Sent in parallel with the record, so that it adds no round trip.
       const marked = pair && this.markIssued(pair.refreshToken);
-      const record = await this.#replaceLease(refreshToken, lease, verdict);
-      await marked;
+      const [record] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
       if (!record) return { verdict };
       if (pair && record.kind === 'ended') {
         // The session was signed out while its refresh was in flight. Its token is spent now, and has to stay ended.
@@ -95,18 +91,18 @@ export class LeasedRefreshes {
     }
   }
 
-  /** Returns the record that counts instead of the verdict; undefined when the verdict has replaced the lease. */
+  /** Returns the record that counts instead, by the table in README.md; undefined when the verdict has replaced the lease. */
   async #replaceLease(refreshToken: string, lease: Fact, verdict: RefreshVerdict): Promise<Kept | undefined> {
     const { store, lifetimes } = this.#parts;
+    const lifetimeMs = lifetimes[`${verdict.kind}Ms`];
     const to = await recordOf(verdict, refreshToken);
     for (let from: Fact | undefined = lease; ; ) {
-      const swapped = await store.swap(recordKey(refreshToken), from, to, lifetimes[`${verdict.kind}Ms`]);
-      if (swapped.isWritten) return undefined;
-      const { before } = swapped;
-      // The lease was lost. Another instance may have taken it, and has no pair yet or was refused.
+      const { isWritten, before } = await store.swap(recordKey(refreshToken), from, to, lifetimeMs);
+      if (isWritten) return undefined;
+      // The lease was lost, and another instance may have taken it.
+      const isFree = before ? before.kind === 'unreachable' : from !== undefined;
       const hasNoPair = before?.kind === 'leased' || before?.kind === 'rejected';
-      const isFree = before ? hasNoPair && to?.kind === 'renewed' : from !== undefined;
-      if (!isFree) return before?.kind === 'leased' ? undefined : before;
+      if (!isFree && !(hasNoPair && verdict.kind === 'renewed')) return before;
       from = before;
     }
   }

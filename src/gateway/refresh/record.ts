@@ -20,8 +20,10 @@ export interface RefreshParts {
   readonly lifetimes: ReturnType<typeof lifetimesFor>;
 }
 
-/** `clearsCookies`: the request arrived after the sign-out. Otherwise a sign-in may have set other cookies since. */
-export type RefreshOutcome = RefreshVerdict | { readonly kind: 'ended'; readonly clearsCookies: boolean };
+/** `clearsCookies` is false when a sign-in may have set other cookies since the request was sent. */
+export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
+  readonly clearsCookies?: boolean;
+};
 
 /** Undefined when the upstream has issued the same token again: it is not spent, and may be sent again. */
 export async function recordOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact | undefined> {
@@ -85,8 +87,8 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
     issuedMs: replayMs + renewedMs,
     /** Long enough for the other instances to see that there was no verdict. */
     unreachableMs: 500,
-    /** Long enough for other requests of the same browser that are in flight: the token may be made up. */
-    rejectedMs: 30_000,
+    /** Longer than any request that is in flight, because it must not clear the cookies of a sign-in. */
+    rejectedMs: endedMs,
     unknownEndedMs: 30_000,
   };
 }

@@ -30,8 +30,8 @@ export async function beginSession(
 }
 
 /**
- * Ends the session here, whether or not the upstream can be reached: the refresh token no longer yields a successor,
- * and the cookies are cleared. The upstream is not called again for a token that had ended here before.
+ * Ends the session here, whether or not the upstream can be reached: the refresh token no longer yields a successor, and
+ * the cookies are cleared. A token that had ended here is signed out again, but not refreshed: it may be spent.
  */
 export async function endSession(
   { api, cookies, refreshCoordinator, signOutRevokes }: SessionParts,
@@ -40,7 +40,7 @@ export async function endSession(
 ): Promise<void> {
   if (refreshToken !== undefined) {
     const { newest, hadEnded, isRefreshing } = await refreshCoordinator.end(refreshToken);
-    const pairs: Pair[] = accessToken === undefined || hadEnded ? [] : [{ accessToken, refreshToken }];
+    const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const last = newest?.refreshToken ?? refreshToken;
     const revokes = signOutRevokes && !hadEnded && !isRefreshing;

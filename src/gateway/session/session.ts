@@ -11,6 +11,7 @@ import { VARY } from '../http/forwarded-headers.ts';
 import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
+import { LEASE_MS } from '../refresh/record.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
@@ -94,7 +95,7 @@ export class Session {
    */
   fetch(call: UpstreamCall): Promise<UpstreamResponse> {
     this.#exchange.set.headers['vary'] = VARY.session;
-    const withRefreshMs = 2 * longestMs(call) + this.#parts.api.timeouts.signInMs;
+    const withRefreshMs = 2 * longestMs(call) + LEASE_MS + 2 * this.#parts.api.timeouts.signInMs;
     return withoutIdleTimeout(this.#exchange, withRefreshMs, () => this.#call(call));
   }
 
@@ -159,8 +160,7 @@ export class Session {
         return this.#sendRenewed(call, outcome.pair);
       case 'rejected':
       case 'ended':
-        // After a sign-out, a sign-in may have set other cookies since the request was sent.
-        if (outcome.kind === 'rejected' || outcome.clearsCookies) cookies.clear(set);
+        if (outcome.clearsCookies ?? true) cookies.clear(set);
         throw new GatewayError(401, 'sessionEnded');
       case 'unreachable': {
         const { cause } = outcome;
@@ -175,15 +175,10 @@ export class Session {
 
   /** Calls with the new pair, then stores the newest: another request may have refreshed during a long call. */
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
-    let response: UpstreamResponse | undefined;
     try {
-      response = await this.#send(call, pair.accessToken);
-      return response;
+      return await this.#send(call, pair.accessToken);
     } finally {
-      await this.#storeNewest(pair).catch(async (cause) => {
-        if (response) await discard(response);
-        throw cause;
-      });
+      await this.#storeNewest(pair);
     }
   }
 
@@ -193,9 +188,13 @@ export class Session {
     const { set } = this.#exchange;
     // An older pair must not be set, even when the newest one is too large for a cookie.
     delete set.headers['set-cookie'];
-    if (newest) await this.#parts.cookies.store(set, newest);
-    // The session was signed out while its call was in flight.
-    else delete set.headers['server-timing'];
+    try {
+      if (newest) await this.#parts.cookies.store(set, newest);
+    } catch (cause) {
+      // The response may be paid for. The request that has got the large pair has failed instead.
+      if (!(cause instanceof GatewayError)) throw cause;
+    }
+    if (set.headers['set-cookie'] === undefined) delete set.headers['server-timing'];
   }
 
   #send(call: UpstreamCall, accessToken: string) {

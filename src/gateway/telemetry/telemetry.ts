@@ -21,9 +21,13 @@ interface TelemetryOptions extends Reporting {
   readonly quietRoute: string;
 }
 
+const CHECK_EVERY_MS = 20;
+
 export class Telemetry {
   readonly #options: TelemetryOptions;
   #patterns: ReadonlySet<string> | undefined;
+  /** Requests that have not ended, although their clients may have disconnected. */
+  #inFlight = 0;
 
   constructor(options: TelemetryOptions) {
     this.#options = options;
@@ -33,6 +37,7 @@ export class Telemetry {
   observe(exchange: Exchange, handle: () => unknown): unknown {
     const { metrics, traces } = this.#options;
     const { request, record } = exchange;
+    this.#inFlight++;
     record.route = this.#routeOf(request.url);
     metrics?.began(record);
     traces?.begin(request.headers, record);
@@ -40,6 +45,11 @@ export class Telemetry {
     return result instanceof Promise
       ? result.then((response) => this.#responded(exchange, response))
       : this.#responded(exchange, result);
+  }
+
+  /** Resolves within {@link CHECK_EVERY_MS} after every request has ended. */
+  async settled(): Promise<void> {
+    while (this.#inFlight) await Bun.sleep(CHECK_EVERY_MS);
   }
 
   /** Makes the observer that logs and measures whether Redis responds. */
@@ -77,6 +87,7 @@ export class Telemetry {
 
   #ended(record: RequestRecord): void {
     const { logger, metrics } = this.#options;
+    this.#inFlight--;
     if (record.clientGone === 'waiting') {
       // The client never received the response, so nothing is noted of it.
       record.reason = undefined;

@@ -3,6 +3,7 @@ import { eventually } from '../../support/eventually.ts';
 import { isUp } from '../../support/is-up.ts';
 import { TRACK } from '../../support/routes.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { LOGOUT, ME, pair, REFRESH, reply } from '../../support/session-calls.ts';
 import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 import { type Started, start } from './bun-run-start.ts';
 
@@ -58,16 +59,22 @@ describe('a gateway that is stopped', () => {
 
   // How a generation is read to its end: relay/left-generation.test.ts.
   it.each([
-    ['refresh', '/api/auth/session', {}, 'POST /v1/auth/refresh'],
-    ['generation', '/api/music/generate', GENERATION, 'POST /v1/music'],
-  ])('finishes a %s whose client has disconnected, before it exits', async (_, path, init, call) => {
-    await using behind = await startBehind();
+    ['refresh', '/api/auth/session', {}, REFRESH, 0],
+    ['reuse', '/api/auth/session', {}, REFRESH, 1],
+    ['sign-out', '/api/auth/logout', { method: 'POST' }, LOGOUT, 0],
+    ['generation', '/api/music/generate', GENERATION, 'POST /v1/music', 0],
+  ])('finishes a %s whose client has disconnected, before it exits', async (_, path, init, call, earlier) => {
+    await using behind = await startBehind({ REFRESH_REPLAY_SECONDS: '0' });
     const { upstream, gateway } = behind;
     const response = Promise.withResolvers<Response>();
-    upstream.on('GET /v1/me', () => new Response('', { status: 401 })).on(call, () => response.promise);
+    upstream.on(ME, reply(401)).on(call, reply(200, pair(2)));
+    for (let times = 0; times < earlier; times++) await fetch(gateway.url + path, { headers: HEADERS });
+    // A request of the same millisecond is no reuse.
+    await Bun.sleep(2);
+    upstream.on(call, () => response.promise);
     const client = new AbortController();
     const gone = fetch(gateway.url + path, { ...init, headers: HEADERS, signal: client.signal });
-    await upstream.arrived(call);
+    await upstream.arrived(call, earlier + 1);
     client.abort();
     await expect(gone).rejects.toThrow();
     await stop(gateway);
@@ -75,7 +82,7 @@ describe('a gateway that is stopped', () => {
     // Far more than a process takes to exit that does not wait for its calls.
     await Bun.sleep(500);
     expect(signal.aborted).toBe(false);
-    response.resolve(Response.json({ access_token: 'a', refresh_token: 'r' }));
+    response.resolve(Response.json(pair(3)));
     expect(await gateway.child.exited).toBe(0);
   });
 

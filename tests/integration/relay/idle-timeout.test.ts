@@ -14,9 +14,9 @@ const SIGN_OUT = {
 };
 const ROUTES = [GENERATE, PUBLIC, proxied('GET'), SIGN_IN_ROUTE, ...BUFFERED, SIGN_OUT];
 // Each deadline alone is too short to meet the idle timeout of 60 s, so that the gateway would leave it on. A call with
-// its refresh and its repetition, or with the wait for its first byte, is not.
+// the wait for another instance's refresh, its own and its repetition, or with the wait for its first byte, is not.
 const LIMITS = {
-  ...{ TIMEOUT_READ_MS: '50000', TIMEOUT_SIGN_IN_MS: '50000', TIMEOUT_STREAM_MS: '50000' },
+  ...{ TIMEOUT_READ_MS: '13000', TIMEOUT_SIGN_IN_MS: '28000', TIMEOUT_STREAM_MS: '50000' },
   ...{ TIMEOUT_LOGOUT_MS: '20000', SIGN_OUT_REVOKES: 'true' },
 };
 

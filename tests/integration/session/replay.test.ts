@@ -18,6 +18,11 @@ import { envelopeMessage, expectCleared, startWorld, storedTokens, type World } 
 const MODELS = 'GET /v1/models';
 const TOO_LARGE = { ...pair(3), refresh_token: 'r'.repeat(5000) };
 
+const CLEARED: [string, string][] = [
+  ['svc_music_access', ''],
+  ['svc_music_refresh', ''],
+];
+
 function startRotating() {
   const world = startWorld();
   /** The access tokens that the upstream accepts. */
@@ -62,22 +67,36 @@ async function renewTooLarge(world: World): Promise<void> {
   expect(world.log.join()).not.toContain('rrrr');
 }
 
+/** A refusal that comes so much later that no request before it has arrived at the same time. */
+function clearedLater(world: World): Promise<Response> {
+  later(1);
+  return session(world, 1);
+}
+
+async function refuse(world: World): Promise<void> {
+  world.upstream.on(REFRESH, reply(401));
+  expectCleared(await session(world, 2));
+}
+
 function later(seconds: number): void {
   setSystemTime(Date.now() + seconds * 1000);
 }
 afterEach(() => void setSystemTime());
 
-// The laws of the replay, in every order: faults/refresh-model; how a reuse is counted: telemetry/metrics.test.ts.
+// The laws of the replay, in every order of small plans: faults/refresh-model. How a reuse is counted:
+// telemetry/metrics.test.ts.
 describe('a request with a spent refresh token', () => {
   // Times are in whole milliseconds.
   it.each([
-    ['presented', 'its successor was presented and renewed', 0.002, 2],
-    ['late', 'the replay window is over', 61, 1],
-  ])('goes to the upstream as a reuse that is %s when %s', async (why, _, seconds, times) => {
+    ['presented', 'its successor was presented and renewed', 0.002, 2, []],
+    ['presented', 'its successor was presented 11 s ago', 11, 2, CLEARED],
+    ['late', 'the replay window is over', 61, 1, CLEARED],
+  ])('goes to the upstream as a reuse that is %s when %s', async (why, _, seconds, times, set) => {
     await using world = startRotating();
     await rotate(world, times);
     later(seconds);
-    expectCleared(await session(world, 1));
+    // One that may have been sent before its browser had the successor must not clear it.
+    expect(Object.entries(storedTokens(await session(world, 1)))).toEqual(set);
     expect(world.upstream.last(REFRESH).body).toBe('{"refresh_token":"refresh-1"}');
     const line = await world.line({ refreshTokenReused: why });
     expect(line).toMatchObject({ level: 'warn', refresh: 'rejected', status: 401 });
@@ -96,29 +115,53 @@ describe('a request with a spent refresh token', () => {
 });
 
 describe('a response long after its refresh', () => {
-  type Row = [
-    what: string,
-    meanwhile: (world: World) => Promise<unknown>,
-    status: number,
-    newest: string | undefined,
-  ];
+  type Row = [what: string, meanwhile: (world: World) => Promise<unknown>, newest: string | undefined];
   it.each<Row>([
-    ['the newest pair of the chain', (world) => session(world, 2), 200, 'refresh-3'],
-    ['no pair when the newest is too large', renewTooLarge, 502, undefined],
-    ['no pair when the session was signed out', (world) => signOut(world, cookies(2)), 200, undefined],
-  ])('brings %s', async (_, meanwhile, status, newest) => {
+    ['the newest pair of the chain', (world) => session(world, 2), 'refresh-3'],
+    ['no pair when the newest is too large', renewTooLarge, undefined],
+    ['no pair when the session was signed out', (world) => signOut(world, cookies(2)), undefined],
+    ['no pair when the upstream has ended the session', refuse, undefined],
+  ])('brings %s', async (_, meanwhile, newest) => {
     await using world = startRotating();
     const release = await startLong(world, 2);
     world.live.clear();
     await meanwhile(world);
     later(120);
     const response = await release();
-    expect(response.status).toBe(status);
+    expect(response.status).toBe(200);
     expect(storedTokens(response)['svc_music_refresh']).toBe(newest);
     // Its access token has expired, and 0 would delete the cookie.
     if (newest) return expect(response.headers.getSetCookie()[0]).toContain('; Max-Age=1;');
     expect(response.headers.getSetCookie()).toEqual([]);
-    if (status === 200) expect(response.headers.get('server-timing')).toBeNull();
+    expect(response.headers.get('server-timing')).toBeNull();
+  });
+});
+
+describe('a sign-in without cookies, after those of its browser were cleared', () => {
+  type Row = [when: string, sendBoth: (world: RotatingWorld) => Promise<[() => Promise<Response>, Response]>];
+  it.each<Row>([
+    ['before', async (world) => [await startLong(world, 1), await clearedLater(world)]],
+    [
+      'after',
+      async (world) => {
+        const cleared = await clearedLater(world);
+        return [await startLong(world, 1), cleared];
+      },
+    ],
+  ])('keeps its cookies when a call that had arrived %s that is refused', async (_, sendBoth) => {
+    await using world = startRotating();
+    world.upstream.on(REFRESH, reply(401));
+    scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
+    const [release, cleared] = await sendBoth(world);
+    expectCleared(cleared);
+    later(2);
+    expect(storedTokens(await signIn(world))['svc_music_refresh']).toBe('other-refresh');
+    const response = await release();
+    await envelopeMessage(response, 401);
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(refreshes(world)).toBe(1);
+    // Whoever still has the refused cookies loses them.
+    expectCleared(await session(world, 1));
   });
 });
 

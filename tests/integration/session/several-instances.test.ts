@@ -5,7 +5,7 @@ import { PATIENT_WITH_REDIS } from '../../support/patient-redis-option.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { Rotation, SharedUpstream } from '../../support/rotating-upstream.ts';
-import { cookies, refreshes } from '../../support/session-calls.ts';
+import { cookies, REFRESH, refreshes, reply } from '../../support/session-calls.ts';
 import { request, storedTokens } from '../../support/world.ts';
 
 /** Redis, and an upstream that rotates tokens. */
@@ -15,7 +15,8 @@ async function start() {
   const upstream = stack.use(new SharedUpstream());
   const rotation = new Rotation(upstream);
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
-  const gateway = () => startGatewayProcess({ BUN_OPTIONS: PATIENT_WITH_REDIS, ...addresses });
+  const gateway = (settings: Record<string, string> = {}) =>
+    startGatewayProcess({ BUN_OPTIONS: PATIENT_WITH_REDIS, ...addresses, ...settings });
   const admin = () => new RedisAdmin(redis.url);
   const started = stack.move();
   return { redis, upstream, rotation, gateway, admin, [Symbol.asyncDispose]: () => started.disposeAsync() };
@@ -48,6 +49,32 @@ describeWith([REDIS_SERVER], 'two processes with Redis', () => {
     // What is sealed in a record, and who can open it: unit/token-record.
     expect(values.join()).toContain(' renewed:');
     for (const token of ['access-', 'refresh-']) expect([...keys, ...values].join()).not.toContain(token);
+  });
+});
+
+describeWith([REDIS_SERVER], 'an instance that stands still for longer than its lease', () => {
+  it('keeps the pair that it has got, although another one has sent the token in vain', async () => {
+    await using world = await start();
+    const { upstream, rotation } = world;
+    await using first = await world.gateway();
+    await using second = await world.gateway({ REFRESH_OUTAGE: 'keep' });
+    const renewed = Promise.withResolvers<void>();
+    upstream.on(REFRESH, async (received) => {
+      if (refreshes(world) > 1) return reply(503)();
+      await renewed.promise;
+      return rotation.refresh(received);
+    });
+    const paused = session(first, cookies(1));
+    await upstream.arrived(REFRESH);
+    first.kill('SIGSTOP');
+    renewed.resolve();
+    // It waits until the lease is over.
+    const inVain = await session(second, cookies(1));
+    first.kill('SIGCONT');
+    expect([inVain.status, inVain.headers.getSetCookie()]).toEqual([401, []]);
+    expect(storedTokens(await paused)['svc_music_refresh']).toBe('refresh-2');
+    expect(storedTokens(await session(second, cookies(1)))['svc_music_refresh']).toBe('refresh-2');
+    expect(refreshes(world)).toBe(2);
   });
 });
 

@@ -10,6 +10,8 @@ import {
   pair,
   REFRESH,
   reply,
+  scriptSignIn,
+  signIn,
   signOut,
   silence,
 } from '../../support/session-calls.ts';
@@ -58,12 +60,12 @@ function startRevoking(environment: Environment = {}): World {
 }
 
 describe('POST /api/auth/logout', () => {
-  it('sends both tokens to the upstream once, and nothing else of the browser', async () => {
+  it('sends both tokens to the upstream, also when it is repeated, and nothing else of the browser', async () => {
     await using world = startWorld();
     world.upstream.on(LOGOUT, reply(204));
     const options = { method: 'POST', cookie: SIGNED_IN, body: '{"refresh_token":"from-the-browser"}' };
     for (const _ of [1, 2]) await expectSignedOut(await world.request('/api/auth/logout', options));
-    expect(sentTo(world)).toEqual([ending(1)]);
+    expect(sentTo(world)).toEqual([ending(1), ending(1)]);
     const { headers } = world.upstream.last(LOGOUT);
     for (const name of ['accept', 'content-type']) expect(headers.get(name)).toBe('application/json');
     for (const name of ['cookie', 'origin']) expect(headers.get(name)).toBeNull();
@@ -77,6 +79,7 @@ describe('POST /api/auth/logout', () => {
   it.each<[Environment, cookie: string, what: string, logout: Respond, refresh: Respond, calls: string[]]>([
     [{}, SIGNED_IN, 'a redirect', () => Response.redirect('/v1/elsewhere', 307), RENEWED, [ending(1)]],
     [{}, SIGNED_IN, 'a refusal', reply(401), RENEWED, [ending(1)]],
+    [{}, SIGNED_IN, 'an outage', reply(503), RENEWED, [ending(1)]],
     [LATE, SIGNED_IN, 'no response', silence, RENEWED, [ending(1)]],
     [{ UPSTREAM_URL: CLOSED }, SIGNED_IN, 'no upstream', DONE, RENEWED, []],
     [{}, REFRESH_ONLY, 'no access token', DONE, RENEWED, []],
@@ -90,12 +93,24 @@ describe('POST /api/auth/logout', () => {
     await using world = startWorld(environment);
     world.upstream.on(LOGOUT, logout).on(REFRESH, refresh);
     await expectSignedOut(await signOut(world, cookie));
-    // Nor does a second sign-out send a token again, nor is the session brought back.
+    // A second one repeats the call, which may have failed, but no refresh: it would be a reuse.
     await expectSignedOut(await signOut(world, cookie));
+    const repeated = calls.includes(ending(1)) ? [ending(1)] : [];
+    expect(sentTo(world)).toEqual([...calls, ...repeated]);
     expect(await envelopeMessage(await models(world, REFRESH_ONLY), 401)).toBe(messages.en.sessionEnded);
-    expect(sentTo(world)).toEqual(calls);
+    expect(sentTo(world)).toEqual([...calls, ...repeated]);
     expect(world.log.join()).not.toMatch(/(?:access|refresh)-\d/);
   });
+});
+
+it('A sign-out after a sign-in whose response was lost ends the session that the browser still has', async () => {
+  await using world = startRevoking();
+  scriptSignIn(world, pair(7));
+  await signIn(world, undefined, { cookie: SIGNED_IN });
+  world.upstream.received.length = 0;
+  world.upstream.on(LOGOUT, reply(401));
+  await expectSignedOut(await signOut(world, SIGNED_IN));
+  expect(sentTo(world)).toEqual([ending(1)]);
 });
 
 it.each([undefined, ACCESS_ONLY, `${SIGNED_IN}; svc_music_refresh=refresh-2`])(

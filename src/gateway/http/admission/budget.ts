@@ -4,7 +4,6 @@ import { GatewayError } from '../errors.ts';
 import { proxyStatus } from '../proxy-status.ts';
 import { type Attempt, WaitingLine } from './waiting-line.ts';
 
-const CHECK_EVERY_MS = 20;
 const MAX_WAITING = 500;
 
 /** Nothing was changed at another server, so the client may repeat the request after a moment. */
@@ -80,10 +79,5 @@ export class Budget {
     const line = this.#lines.get(share) ?? new WaitingLine(this.#maxWaiting);
     this.#lines.set(share, line);
     return line.wait(attempt, patienceMs);
-  }
-
-  /** Resolves within {@link CHECK_EVERY_MS} after everything has been released. */
-  async emptied(): Promise<void> {
-    while (this.inUse) await Bun.sleep(CHECK_EVERY_MS);
   }
 }
