@@ -52,7 +52,7 @@ describe('memory is reserved', () => {
   ])('twice for a large body of a read %s, which is otherwise refused', async (_, respond) => {
     await using world = startSmall();
     const { ledger, reads } = world.admission;
-    const most = Math.ceil(ledger.limit * (4 / 5)) - CALL_BYTES - 2 * LARGE.length;
+    const most = Math.ceil(ledger.limit * (5 / 6)) - CALL_BYTES - 2 * LARGE.length;
     ledger.take(most);
     for (const { calls, ...route } of BUFFERED) {
       world.upstream.on(calls.join(), respond);
@@ -72,7 +72,7 @@ describe('a ledger without room', () => {
   it('for the body of a GET refuses it at its head, and the upstream is given up', async () => {
     await using world = startSmall();
     const { ledger } = world.admission;
-    const inUse = Math.floor(ledger.limit * (4 / 5)) - CALL_BYTES - READ_AHEAD_BYTES;
+    const inUse = Math.floor(ledger.limit * (5 / 6)) - CALL_BYTES - READ_AHEAD_BYTES;
     ledger.take(inUse);
     const cancelled = Promise.withResolvers<void>();
     // Keeps the response, because the garbage collector would close its connection as well.
@@ -101,12 +101,12 @@ describe('a ledger without room', () => {
     await using world = startSmall();
     const { ledger, streams } = world.admission;
     for (const { calls } of [GET, PUBLIC]) world.upstream.on(calls.join(), () => new Response('done'));
-    fill(ledger, ledger.limit / 5);
+    fill(ledger, ledger.limit / 6);
     const waiting = [send(world, GET), send(world, GET), send(world, PUBLIC)];
     await eventually(() => streams.inUse === 3, 'the calls to wait');
     expect(world.upstream.calls).toEqual([]);
     // One release may have room for all of them.
-    ledger.release(ledger.limit / 5);
+    ledger.release(ledger.limit / 4);
     for (const response of await Promise.all(waiting)) expect(await response.text()).toBe('done');
   });
 });

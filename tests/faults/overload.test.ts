@@ -35,7 +35,7 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
   ['streams', 3 / 4, ['public playback']],
   ['streams', 1, STREAMS],
   ['ledger', 2 / 3, ['public playback']],
-  ['ledger', 4 / 5, BODIES],
+  ['ledger', 5 / 6, BODIES],
   ['ledger', 15 / 16, [...BODIES, 'generate']],
   ['ledger', 31 / 32, [...BODIES, 'generate', 'sign-in']],
   ['ledger', 1, CALLS.map(({ name }) => name)],

@@ -61,6 +61,10 @@ function readerOf({ chunks }: Plan) {
   };
 }
 
+function isPublic({ memory }: ObservedBody): boolean {
+  return memory.session === undefined;
+}
+
 /** What is wrong with cutting the body off for want of memory, beside these others. */
 function faultsOf(
   body: ObservedBody,
@@ -69,12 +73,12 @@ function faultsOf(
   now: number,
 ): string[] {
   const stands = (each: ObservedBody) =>
-    each.isExpendable && each.waitsFor === 'reader' && now - each.readAt >= 10_000;
+    each.memory.isExpendable && each.waitsFor === 'reader' && now - each.readAt >= 10_000;
   const standing = others.filter(stands);
-  if (!body.isExpendable) return ['a change was cut off'];
-  if (cutOff === 'no memory' && standing.some((each) => each.isPublic || !body.isPublic))
+  if (!body.memory.isExpendable) return ['a change was cut off'];
+  if (cutOff === 'no memory' && standing.some((each) => isPublic(each) || !isPublic(body)))
     return ['one who stands still was not cut off instead'];
-  const isNext = body.waitsFor === 'memory' && standing.every((each) => each.isPublic !== body.isPublic);
+  const isNext = body.waitsFor === 'memory' && standing.every((each) => isPublic(each) !== isPublic(body));
   return cutOff === 'room for others' && !stands(body) && !isNext ? ['one who reads was cut off'] : [];
 }
 

@@ -22,6 +22,9 @@ const GROWTH = { 'most MB that an instance gained': 20, 'most files that an inst
 const MUSIC_IN_TIME = { 'ms until newcomers hear something': 2000 };
 /** Until a player counts as stopped. */
 const STOPPED_SECONDS = 15;
+const USERS: Works = { newPlayer: 5, paid: 5 };
+/** Strangers make room for strangers; users never do. */
+const STRANGERS: Works = { newPublicPlayer: 5, ...USERS };
 
 /** Work in the memory of a container; all that must be whole is. */
 function inMemory(memoryMb: number, load: Omit<Load, 'memoryMb'>, bounds: Omit<Scenario, 'run'>): Scenario {
@@ -40,8 +43,7 @@ function audience(memoryMb: number, works: Works, least: Scenario['least'], most
 }
 
 /** Those who have stopped make room for those who come. */
-function madeRoom(stopped: Works): Scenario {
-  const newcomers = { newPublicPlayer: 5, newPlayer: 5, paid: 5 };
+function madeRoom(stopped: Works, newcomers: Works = USERS): Scenario {
   return inMemory(256, { works: stopped, newcomers, seconds: STOPPED_SECONDS }, { most: MUSIC_IN_TIME });
 }
 
@@ -56,18 +58,19 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   steady: inMemory(256, { works: { steady: 12 }, seconds: 130, trackBytes: 16_000_000 }, {}),
   listeners: audience(256, { player: 400 }, { 'player whole': 320 }),
   'public-listeners': audience(256, { publicPlayer: 330 }, { 'publicPlayer whole': 250 }),
-  'too-many-listeners': audience(256, { player: 1000 }, { 'player whole': 280 }, 240),
+  'too-many-listeners': audience(256, { player: 1000 }, { 'player whole': 220 }, 240),
   'listeners-512': audience(512, { player: 900 }, { 'player whole': 700 }),
   'listeners-1024': audience(1024, { player: 1900 }, { 'player whole': 1500 }),
-  'room-of-strangers': madeRoom({ publicPlayer: 700 }),
+  'room-of-strangers': madeRoom({ publicPlayer: 700 }, STRANGERS),
   'room-of-one-user': madeRoom({ tenfoldPlayer: 900 }),
-  'room-beside-a-reader': madeRoom({ publicListener: 5, publicPlayer: 700 }),
+  'room-beside-a-reader': madeRoom({ publicListener: 5, publicPlayer: 700 }, STRANGERS),
   'waiting-generations': {
     run: () => runStreams({ works: { head: 4000 }, seconds: 5 }),
     most: { 'p99 ms meanwhile': 500 },
   },
   'thousand-players': inMemory(256, LONG_ATTACKS['thousand-players'], {}),
   'tiny-chunks': inMemory(256, LONG_ATTACKS['tiny-chunks'], {}),
+  'dead-generations': inMemory(256, LONG_ATTACKS['dead-generations'], {}),
   'ten-sign-ins': inMemory(256, LONG_ATTACKS['ten-sign-ins'], {}),
   'all-attacks': inMemory(256, ALL_AT_ONCE, {}),
   checks: inMemory(

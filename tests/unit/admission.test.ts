@@ -29,12 +29,12 @@ describe('a call that is admitted', () => {
 
   it.each([
     // The kind; how much of its pool and of the ledger it may fill; of the ledger with its body, and for one session.
-    ['read', 'reads', 1, CALL_BYTES, 1, 4 / 5, 1 / 4, 0],
-    ['head', 'streams', 1, CALL_BYTES, 1, 4 / 5, 1 / 4, 0],
-    ['get', 'streams', 1, CALL_BYTES, 1, 4 / 5, 1 / 4, READ_AHEAD_BYTES],
-    ['change', 'streams', 1, CALL_BYTES, 1, 4 / 5, 1 / 8, STREAMED_BODY_BYTES],
+    ['read', 'reads', 1, CALL_BYTES, 1, 5 / 6, 1 / 4, 0],
+    ['head', 'streams', 1, CALL_BYTES, 1, 5 / 6, 1 / 4, 0],
+    ['get', 'streams', 1, CALL_BYTES, 1, 5 / 6, 1 / 4, READ_AHEAD_BYTES],
+    ['change', 'streams', 1, CALL_BYTES, 1, 5 / 6, 1 / 8, STREAMED_BODY_BYTES],
     // The rest is for other calls, such as a refresh.
-    ['generation', 'streams', 1, CALL_BYTES + STREAM_BASE_BYTES, 15 / 16, 5 / 6, 1 / 16, 0],
+    ['generation', 'streams', 1, CALL_BYTES + STREAM_BASE_BYTES, 15 / 16, 7 / 8, 1 / 12, 0],
     // Strangers are refused first.
     ['public', 'streams', 3 / 4, CALL_BYTES, 1, 2 / 3, undefined, READ_AHEAD_BYTES],
   ] as const)(
@@ -71,7 +71,7 @@ describe('a call that is admitted', () => {
     },
   );
 
-  it('as read waits 2 s for a place while half of the memory is free', async () => {
+  it('as read waits 2 s for a place while a third of the memory is free', async () => {
     const admission = startAdmission();
     const { ledger, reads } = admission;
     reads.take(reads.limit);
@@ -82,9 +82,9 @@ describe('a call that is admitted', () => {
     const late = enter(admission, 'read', 'token').catch((error) => error);
     await pass(2000);
     expect(await late).toEqual(refusal(503));
-    ledger.take(ledger.limit / 2);
+    ledger.take((ledger.limit * 2) / 3);
     await expect(enter(admission, 'read', 'token')).rejects.toThrow(refusal(503));
-    expect([ledger.inUse, admission.perSession.size]).toEqual([ledger.limit / 2 + CALL_BYTES, 1]);
+    expect([ledger.inUse, admission.perSession.size]).toEqual([(ledger.limit * 2) / 3 + CALL_BYTES, 1]);
   });
 
   it('has no body while the kernel charges too much, unless it keeps a session alive', async () => {
@@ -104,6 +104,21 @@ describe('a call that is admitted', () => {
       }
     });
     expect(outcomes).toEqual(['reserved', 'refused', 'refused']);
+  });
+
+  it('as change reads its response on without memory, however fast it comes, and as get does not', async () => {
+    const kernel = { charges: 0 };
+    const admission = startAdmission(() => kernel.charges);
+    const mayRead = async (kind: CallKind) => {
+      const permit = await enter(admission, kind, 'token');
+      kernel.charges = 0;
+      await pass(10);
+      permit.reserveBody(STREAMED_BODY_BYTES);
+      kernel.charges = 256 * 1024 ** 2;
+      await pass(10);
+      return permit.mayRead(true, true, false);
+    };
+    expect([await mayRead('change'), await mayRead('get')]).toEqual([true, false]);
   });
 
   it('waits for memory and then for a place, together no longer than its patience', async () => {

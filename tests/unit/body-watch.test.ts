@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
 import { once } from 'node:events';
 import net from 'node:net';
-import { BodyWatch, type WatchedBody } from '../../src/gateway/http/admission/body-watch.ts';
+import { type BodyMemory, BodyWatch, type WatchedBody } from '../../src/gateway/http/admission/body-watch.ts';
 import { connectionKey, sendQueues } from '../../src/gateway/http/admission/send-queues.ts';
 import { pass } from '../support/passing-time.ts';
 
@@ -15,11 +15,16 @@ function watching() {
   jest.clearAllTimers();
   const bodies = new BodyWatch();
   const cut: string[] = [];
-  const add = (name: string, changed: Partial<WatchedBody> = {}) => {
+  const add = (
+    name: string,
+    { session, isExpendable = true, ...changed }: Partial<WatchedBody & BodyMemory> = {},
+  ) => {
     let queued = 0;
+    const unused = { mayRead: () => true, fallBehind: () => true };
+    const ignored = { hasRead: () => {}, hasArrived: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
     const body = {
-      ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now, isPublic: false } as const),
-      ...{ session: undefined, isExpendable: true, connection: undefined, memory: undefined },
+      ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now } as const),
+      ...{ connection: undefined, memory: { bodies, session, isExpendable, ...unused, ...ignored } },
       check: () => {},
       noteQueue: (bytes: number, now: number) => {
         if (bytes < queued) body.readAt = now;
@@ -41,11 +46,11 @@ function watching() {
 describe('room', () => {
   it('is made by public bodies before those of users, and by those that have stood still longest', async () => {
     const { bodies, cut, add } = watching();
-    add('of a user, oldest');
-    add('public', { isPublic: true });
+    add('of a user, oldest', { session: own });
+    add('public');
     await pass(100);
-    add('of a user');
-    add('public, later', { isPublic: true });
+    add('of a user', { session: others });
+    add('public, later');
     await pass(10_000);
     add('whose reader has read lately');
     expect(bodies.makeRoom(() => cut.length === 3, { isPublic: false })).toBeTrue();
@@ -56,9 +61,9 @@ describe('room', () => {
 
   it('is made by nobody who reads, waits for the upstream, has changed something or belongs to others', async () => {
     const { bodies, cut, add } = watching();
-    const reader = add('reads', { isPublic: true });
-    add('waits for the upstream', { isPublic: true, waitsFor: 'upstream' });
-    add('has changed something', { isPublic: true, isExpendable: false });
+    const reader = add('reads');
+    add('waits for the upstream', { waitsFor: 'upstream' });
+    add('has changed something', { isExpendable: false });
     add('own', { session: own });
     add('of others', { session: others });
     await pass(9900);
@@ -75,7 +80,7 @@ describe('room', () => {
 
   it('needs no body when there is some', async () => {
     const { bodies, cut, add } = watching();
-    add('stands still', { isPublic: true });
+    add('stands still');
     await pass(20_000);
     expect(bodies.makeRoom(() => true, { isPublic: false })).toBeTrue();
     expect(cut).toEqual([]);

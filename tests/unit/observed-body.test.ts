@@ -193,16 +193,18 @@ describe('a body', () => {
     expect(mayRead.mock.results).toEqual([{ type: 'return', value: true }]);
   });
 
-  it('that is faster than music waits for memory, and continues when there is some', async () => {
-    const { memory, sink, record, push } = observed('relayed');
-    memory.isBehind = true;
-    memory.hasRoom = false;
-    await push(65 * KiB, KiB);
-    await pass(1000);
-    expect(sink.written).toHaveLength(1);
-    memory.hasRoom = true;
-    await pass(100);
-    expect([sink.written.length, record.cutOff]).toEqual([2, undefined]);
+  it('that is faster than music waits for memory, until there is some or its pace is that of music', async () => {
+    for (const becomesSlow of [false, true]) {
+      const { memory, sink, record, push } = observed('relayed');
+      memory.isBehind = true;
+      memory.hasRoom = false;
+      await push(1000 * KiB, KiB);
+      await pass(500);
+      expect(sink.written).toHaveLength(1);
+      memory.hasRoom = !becomesSlow;
+      await pass(becomesSlow ? 1500 : 100);
+      expect([sink.written.length, record.cutOff]).toEqual([2, undefined]);
+    }
   });
 
   it('blames nobody when the process has stood still', async () => {

@@ -10,7 +10,7 @@ import { RedisModel, redisNetwork } from '../faults/refresh-model/redis-model.ts
 import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
 import { ENDED, newLedger, RENEWAL } from '../support/refresh-coordinator.ts';
 
-/** Stores with connections to one model of Redis. What holds in every order of events: faults/refresh-model. */
+/** Stores with connections to one model of Redis. What holds in every order of small plans: faults/refresh-model. */
 function start() {
   const time = new VirtualTime(() => 0);
   const redis = new RedisModel(() => time.now);

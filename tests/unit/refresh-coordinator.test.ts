@@ -75,7 +75,7 @@ class WatchedStore extends MemoryReplayStore {
   }
 }
 
-/** Two instances over one store. What must hold in every order of events: faults/refresh-model. */
+/** Two instances over one store. What must hold in every order of small plans: faults/refresh-model. */
 function start(environment: Environment = {}, ledger = newLedger()) {
   const time = new VirtualTime(() => 0);
   const clock = new ProcessClock(time, 0);

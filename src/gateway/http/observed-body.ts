@@ -2,7 +2,6 @@
 
 import type { CutOff, RequestRecord } from '../record/request-record.ts';
 import type { BodyMemory, WatchedBody } from './admission/body-watch.ts';
-import type { CountedSession } from './admission/session-limit.ts';
 import { type BodyReader, type Chunk, cancelQuietly, drain } from './body-reader.ts';
 import { describeCause } from './error-summary.ts';
 
@@ -102,18 +101,6 @@ export class ObservedBody implements WatchedBody {
     memory.bodies.add(this);
   }
 
-  get isPublic(): boolean {
-    return this.memory.session === undefined;
-  }
-
-  get session(): CountedSession | undefined {
-    return this.memory.session;
-  }
-
-  get isExpendable(): boolean {
-    return this.memory.isExpendable;
-  }
-
   get connection(): number | undefined {
     return this.#client.key;
   }
@@ -124,7 +111,7 @@ export class ObservedBody implements WatchedBody {
     if (this.waitsFor === 'upstream') {
       this.memory.catchUp();
       if (waitedMs >= SILENCE_MS) this.#onUpstreamLost('stalled');
-    } else if (this.waitsFor === 'memory' && this.#mayRead(true)) this.#onWaited?.();
+    } else if (this.waitsFor === 'memory' && this.#mayRead()) this.#onWaited?.();
     else if (waitedMs >= BEHIND_MS && this.#isTooFarBehind(waitedMs)) this.#cutOff('no memory');
     else if (now - this.readAt >= STOPPED_MS)
       this.#cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
@@ -176,7 +163,7 @@ export class ObservedBody implements WatchedBody {
     // Bun has sent or copied the chunk. This frees its memory without waiting for the garbage collector.
     chunk.buffer.transfer(0);
     if (!(written instanceof Promise)) return undefined;
-    this.#measurePace();
+    this.#pace = this.#paceNow();
     const taken = this.#waitFor('reader');
     written.then(this.#onWaited);
     return taken;
@@ -184,8 +171,8 @@ export class ObservedBody implements WatchedBody {
 
   /** Returns a promise only when there is no memory. */
   #reserveRead(): Promise<void> | undefined {
-    this.#measurePace();
-    if (this.#isOver || this.#mayRead(this.#pace > FAST_BYTES_PER_MS)) return undefined;
+    this.#pace = this.#paceNow();
+    if (this.#isOver || this.#mayRead()) return undefined;
     if (!this.#isTooFarBehind(BEHIND_MS)) return this.#waitFor('memory');
     this.#cutOff('no memory');
     return undefined;
@@ -197,12 +184,16 @@ export class ObservedBody implements WatchedBody {
     return this.#pace * waitedMs > PILE_BYTES;
   }
 
-  /** By the real clock: the watch's own is slow while the process is busy, and a body would seem faster than it is. */
-  #measurePace(): void {
-    this.#pace = (this.#record.bytes ?? 0) / (performance.now() - this.#beganAt + BEHIND_MS);
+  /**
+   * By the real clock: the watch's own is slow while the process is busy. What comes all at once after a pause of the
+   * process seems fast, but not any more when the body has waited a moment.
+   */
+  #paceNow(): number {
+    return (this.#record.bytes ?? 0) / (performance.now() - this.#beganAt + BEHIND_MS);
   }
 
-  #mayRead(isFast: boolean): boolean {
+  #mayRead(): boolean {
+    const isFast = this.#paceNow() > FAST_BYTES_PER_MS;
     const isStarved = this.#isDrained && this.memory.bodies.now - this.waitsSince >= STARVED_MS;
     const mayRead = this.memory.mayRead(isFast, this.#isDrained, this.waitsFor === 'memory' && isStarved);
     if (mayRead) this.#isDrained = false;

@@ -12,13 +12,13 @@ export const CODE_BYTES = 40 * MiB;
 /** What traces add to that: the packages, the spans of requests in flight, and those that wait in the queue. */
 const TRACES_BYTES = 40 * MiB;
 /** A call that waits for another server: both of its connections, and the state of its request. */
-export const CALL_BYTES = 16 * KiB;
+export const CALL_BYTES = 28 * KiB;
 /** What Bun reads of a response body before the gateway can refuse it. */
 export const READ_AHEAD_BYTES = 1 * MiB;
 /** A streamed body whose reader keeps up. */
 export const STREAM_BASE_BYTES = 64 * KiB;
-/** A streamed body whose reader does not: what Bun's fetch has read ahead, and what waits to be sent. */
-export const STREAMED_BODY_BYTES = 2400 * KiB;
+/** A streamed body whose reader does not: what Bun's fetch has read ahead, what waits to be sent, and both sockets. */
+export const STREAMED_BODY_BYTES = 3200 * KiB;
 
 /** With less, even a few listeners would be refused. A start with so little memory logs a warning. */
 const MIN_LEDGER_BYTES = 40 * MiB;

@@ -12,7 +12,9 @@ export const settings = testSettings({
   TIMEOUT_SIGN_IN_MS: '5000',
   TIMEOUT_LOGOUT_MS: '2000',
 });
-const PRESENTED_MS = 10_000;
+export const PRESENTED_MS = 10_000;
+/** From the loss of the cookies until the user has been at the identity provider. */
+export const FASTEST_SIGN_IN_MS = 1000;
 /** More than the instances need to notify each other through Redis. */
 export const SPREADS_MS = 200;
 export const lifetimes = lifetimesFor(settings);
@@ -31,6 +33,11 @@ export function renewalOf({ sends }: History, token: Token) {
   return undefined;
 }
 
+export function firstPresentation(history: History, token: Token | undefined, before?: Moment) {
+  const first = history.presentations.find((each) => each.token === token)?.moment;
+  return !before || isBefore(first, before) ? first : undefined;
+}
+
 /** When the window of a spent token closes, by the arrival of a request: the earliest and the latest time. */
 export function closingOf(
   history: History,
@@ -39,7 +46,7 @@ export function closingOf(
   const renewal = renewalOf(history, token);
   if (!renewal) return { earliest: NEVER, latest: NEVER };
   const { successor, ended } = renewal;
-  const presentedAt = history.presentations.find((each) => each.token === successor)?.moment.at ?? NEVER;
+  const presentedAt = firstPresentation(history, successor)?.at ?? NEVER;
   const next = history.sends.find((send) => send.token === successor && send.successor)?.arrived;
   const spentAt = presentedAt < NEVER ? (next?.at ?? NEVER) : NEVER;
   const knownAt = renewalOf(history, successor)?.ended.at ?? NEVER;
@@ -54,6 +61,19 @@ export function closingOf(
 export function wasRedisAway({ outages }: History, from: Moment, to: Moment): boolean {
   return outages.some(
     ({ began, ended }) => began.at <= to.at + SPREADS_MS && (!ended || ended.at + SPREADS_MS >= from.at),
+  );
+}
+
+/** When instances had the upstream's word that a token of this session is not renewed. */
+export function rejectionsOf({ sends }: History, family: Family): Send[] {
+  return sends.filter(({ token, outcome }) => token.family === family && outcome === 'rejected');
+}
+
+/** Whether the process stood still, after one moment and before the other. */
+export function stoodStill(history: History, name: string, after?: Moment, before?: Moment): boolean {
+  return history.standstills.some(
+    ({ instance, began }) =>
+      instance === name && (!after || isBefore(after, began)) && (!before || isBefore(began, before)),
   );
 }
 
@@ -79,10 +99,13 @@ export function isSignedOut(
   by: Moment,
   until = by,
 ): boolean {
-  const [signOut] = signOutsOf(history, token);
-  if (!signOut?.ended || !isBefore(signOut.ended, by)) return false;
-  // Otherwise it is remembered by its instance alone, and for its token alone.
-  const isShared = isKnown(history, signOut) && !wasRedisAway(history, token.family.began, until);
+  const signOuts = signOutsOf(history, token).filter(({ undone }) => !undone);
+  const [signOut] = signOuts;
+  // Of two at the same time, either may be the one that ends the rest of the chain.
+  if (signOuts.some(({ began, ended }) => isBefore(began, signOut?.ended) && !isBefore(ended, by)))
+    return false;
+  if (!signOut?.ended) return false;
+  const isShared = isSharedBy(history, signOut, token.family, until);
   const isFound = isShared
     ? isLinked(signOut, token)
     : signOut.token === token && signOut.instance === instance;
@@ -90,14 +113,33 @@ export function isSignedOut(
   return isFound && until.at < signOut.ended.at + rememberedMs - SPREADS_MS;
 }
 
+/** Whether the process knew of this end of the session. */
+export function isNoticed(
+  history: History,
+  end: SignOut,
+  { token, instance }: Pick<Request, 'token' | 'instance'>,
+  by: Moment,
+): boolean {
+  if (!isBefore(end.ended, by)) return false;
+  return isSharedBy(history, end, token.family, by) || (end.token === token && end.instance === instance);
+}
+
+/** Otherwise it is remembered by its instance alone, and for its token alone. */
+function isSharedBy(history: History, end: SignOut, family: Family, until: Moment): boolean {
+  return !family.isReissued && isKnown(history, end) && !wasRedisAway(history, family.began, until);
+}
+
 /** Whether a refresh had issued or spent the token of this sign-out, or was about to spend it. */
-function isKnown({ sends, crashes }: History, { token, began }: SignOut): boolean {
+function isKnown(history: History, { token, began }: SignOut): boolean {
   if (token.before && began.at - token.issued.at < lifetimes.issuedMs) return true;
   const isKnownBy = (send: Send) => {
-    if (!isBefore(send.ended, began)) return !crashes.has(send.instance);
-    return send.outcome === 'renewed' && began.at < (send.ended?.at ?? 0) + lifetimes.renewedMs;
+    // Without its lease, the token is known when the outcome is on record.
+    const hasNoLease = history.crashes.has(send.instance) || stoodStill(history, send.instance);
+    const noted = (send.ended?.at ?? NEVER) + (hasNoLease ? SPREADS_MS : 0);
+    if (!isBefore(send.ended, began) || began.at < noted) return !hasNoLease;
+    return send.outcome === 'renewed' && send.successor && began.at < noted + lifetimes.renewedMs;
   };
-  return sends.some((send) => send.token === token && isBefore(send.sent, began) && isKnownBy(send));
+  return history.sends.some((send) => send.token === token && isBefore(send.sent, began) && isKnownBy(send));
 }
 
 /** A sign-out follows the chain to its end at once; a request with an older token follows it whenever it comes. */

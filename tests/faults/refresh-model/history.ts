@@ -1,6 +1,6 @@
 /** What happened in one schedule, as the checks read it. */
 
-import { RequestRecord } from '../../../src/gateway/record/request-record.ts';
+import type { RequestRecord } from '../../../src/gateway/record/request-record.ts';
 
 export interface Moment {
   /** In virtual milliseconds. */
@@ -21,11 +21,13 @@ export interface Token {
 /** All tokens that follow from one sign-in. */
 export interface Family {
   readonly began: Moment;
-  /** When the upstream refused one of its tokens as spent, or was signed out from it. */
-  revoked?: Moment;
+  /** When the upstream refused one of its tokens as spent, ended it, or was signed out from it. */
+  revoked?: Moment | undefined;
+  /** Whether a later sign-in has issued its token again. */
+  isReissued?: boolean;
 }
 
-interface Place {
+export interface Place {
   readonly token: Token;
   /** The process, such as `B2` after a crash of `B1`. */
   readonly instance: string;
@@ -35,7 +37,8 @@ interface Place {
 export interface Send extends Place {
   readonly sent: Moment;
   arrived?: Moment;
-  successor?: Token;
+  /** Undefined when nothing, or the same token, was issued. */
+  successor?: Token | undefined;
   /** When the instance had its outcome. */
   ended?: Moment;
   outcome?: 'renewed' | 'rejected' | 'unreachable';
@@ -53,14 +56,31 @@ export interface Request extends Place {
   pair?: Token;
   /** When it asked for the newest pair, just before its response left. */
   leaves?: Moment;
-  /** Of the pair that its client received. */
-  given?: Token;
+  /** Of the pair that its response sets. */
+  given?: Token | undefined;
+  /** When its response left, with or without cookies. */
+  left?: Moment;
 }
 
+/** By the user, or by a sign-in that came with the cookies of the session. */
 export interface SignOut extends Place {
+  readonly by: 'sign-out' | 'sign-in';
   readonly began: Moment;
-  /** Undefined while it is in flight, and for ever when its instance has crashed. */
+  /** When the session had ended here. Undefined while it is in flight, and for ever when its instance has crashed. */
   ended?: Moment;
+  /** When the response left. */
+  left?: Moment;
+  /** By a sign-in at this instance that had the same token again. */
+  undone?: { readonly instance: string; readonly began: Moment; readonly done: Moment };
+}
+
+/** A response to a request has changed the cookies of the browser. Undefined: it has none. */
+export interface CookieChange {
+  readonly request: Request;
+  readonly from: Token | undefined;
+  readonly to: Token | undefined;
+  /** Whether the upstream would have renewed the former. */
+  readonly wasLive: boolean;
 }
 
 /** From when an instance had no Redis until it had it again. */
@@ -76,8 +96,11 @@ export class History {
   readonly presentations: { readonly token: Token; readonly moment: Moment }[] = [];
   readonly signOuts: SignOut[] = [];
   /** The upstream was asked to sign out with these. */
-  readonly upstreamSignOuts: Token[] = [];
+  readonly upstreamSignOuts: (Place & { readonly sent: Moment })[] = [];
+  readonly cookieChanges: CookieChange[] = [];
   readonly outages: Outage[] = [];
+  /** Which process stood still, from when, and for how long. */
+  readonly standstills: { readonly instance: string; readonly began: Moment; readonly ms: number }[] = [];
   /** When each process crashed. */
   readonly crashes = new Map<string, Moment>();
   /** Timers that were left when nothing was in flight any more. */
@@ -106,8 +129,7 @@ export class History {
     return moment;
   }
 
-  request(place: Place): Request {
-    const record = new RequestRecord(new globalThis.Request('http://gateway.test'));
+  request(place: Place, record: RequestRecord): Request {
     const request = { ...place, arrived: this.present(place), record };
     this.requests.push(request);
     return request;
@@ -119,9 +141,9 @@ export class History {
     return send;
   }
 
-  signOut(place: Place): SignOut {
-    const began = this.moment(`the sign-out of ${place.token.text} at ${place.instance} begins`);
-    const signOut = { ...place, began };
+  signOut(place: Place, by: SignOut['by']): SignOut {
+    const began = this.moment(`the ${by} with ${place.token.text} at ${place.instance} begins`);
+    const signOut = { ...place, by, began };
     this.signOuts.push(signOut);
     return signOut;
   }

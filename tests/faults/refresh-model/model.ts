@@ -3,8 +3,9 @@
  * the upstream. Their clocks and that of Redis differ. Random choices decide what happens and in which order, and
  * checks.ts says what must hold, by the laws of src/gateway/refresh/README.md.
  *
- * `bun run model` tries 100,000 schedules; MODEL_RUNS changes how many. A failure prints the sentence that does not
- * hold, what happened in order, the plan, and the MODEL_SEED and MODEL_PATH that run the schedule again.
+ * `bun run model` tries 100,000 schedules, and every order of small plans with up to three preemptions; MODEL_RUNS and
+ * MODEL_PREEMPTIONS change how many. A failure prints the sentence that does not hold, what happened in order, and the
+ * plan; that of a random schedule also the MODEL_SEED and MODEL_PATH that run it again.
  *
  * What the checks excuse:
  * - While an instance has no Redis, the instances do not notify each other: a presentation or sign-out may be missed,
@@ -13,20 +14,31 @@
  * - A crash loses leases, presentations that are on their way, and a sign-out that is in flight.
  * - A sign-out is remembered for 348 s when a refresh has issued or spent its token, or is about to spend it. Any other
  *   is remembered by its instance, for its token, for 30 s. Only the first one of a session is judged.
+ * - While an instance stands still, its lease ends, and another one may send the same token.
+ * - A refresh that the upstream refuses clears the cookies, whatever sign-in without the old cookies came meanwhile: of
+ *   that the gateway cannot know. Nobody signs in within 1 s after the cookies were lost.
  */
 
 import fc from 'fast-check';
 import { violationsIn } from './checks.ts';
 import { type Plan, plans } from './plans.ts';
 import { type Process, runSchedule } from './schedule.ts';
+import { SMALL_PLANS } from './small-plans.ts';
+import type { Scheduler } from './virtual-time.ts';
 
 /** Which of the events happens next, taken in turn, modulo how many there are. */
 const choices = fc.array(fc.nat({ max: 1000 }), { minLength: 1, maxLength: 120, size: 'max' });
 
-async function run(chosen: readonly number[], plan: Plan, change?: (process: Process) => void) {
-  const scheduler = (step: number, events: number) => (chosen[step % chosen.length] ?? 0) % events;
-  const history = await runSchedule(scheduler, plan, change);
-  return { events: history.events, violations: violationsIn(history) };
+const randomly =
+  (chosen: readonly number[]): Scheduler =>
+  (step, events) =>
+    (chosen[step % chosen.length] ?? 0) % events;
+
+/** @returns what is wrong with this schedule, and what happened in it; undefined when nothing is */
+async function problemIn(scheduler: Scheduler, plan: Plan): Promise<string | undefined> {
+  const history = await runSchedule(scheduler, plan);
+  const violations = violationsIn(history);
+  return violations.length ? [...violations, ...history.events, JSON.stringify(plan)].join('\n') : undefined;
 }
 
 /**
@@ -35,13 +47,38 @@ async function run(chosen: readonly number[], plan: Plan, change?: (process: Pro
  */
 export async function checkSchedules(seed: number, runs: number, path = ''): Promise<string | undefined> {
   const property = fc.asyncProperty(choices, plans, async (chosen, plan) => {
-    const { violations, events } = await run(chosen, plan);
-    if (violations.length) throw new Error([...violations, ...events, JSON.stringify(plan)].join('\n'));
+    const problem = await problemIn(randomly(chosen), plan);
+    if (problem !== undefined) throw new Error(problem);
   });
   const details = await fc.check(property, { seed, numRuns: runs, path });
   if (!details.failed) return undefined;
   const again = `MODEL_SEED=${seed} MODEL_PATH=${details.counterexamplePath} bun run model`;
   return `${details.errorInstance}\n${again}`;
+}
+
+/**
+ * Runs the plan in every order with at most so many preemptions: choices of another event than the first.
+ *
+ * @returns how many orders it has tried, and what is wrong with the first one that contradicts a check
+ */
+export async function tryEveryOrder(plan: Plan, mostPreemptions: number) {
+  /** Which event was chosen at which step; the first one at all others. */
+  const left: (readonly (readonly [step: number, choice: number])[])[] = [[]];
+  let orders = 0;
+  for (let chosen = left.pop(); chosen; chosen = left.pop()) {
+    orders++;
+    const given = new Map(chosen);
+    const from = (chosen.at(-1)?.[0] ?? -1) + 1;
+    const next: (readonly [step: number, choice: number])[] = [];
+    const scheduler: Scheduler = (step, events) => {
+      if (step >= from) for (let choice = 1; choice < events; choice++) next.push([step, choice]);
+      return given.get(step) ?? 0;
+    };
+    const problem = await problemIn(scheduler, plan);
+    if (problem !== undefined) return { orders, problem };
+    if (chosen.length < mostPreemptions) left.push(...next.map((one) => [...chosen, one]));
+  }
+  return { orders, problem: undefined };
 }
 
 /** Whether one of these schedules contradicts the sentence when each process is changed so. */
@@ -52,18 +89,25 @@ export async function isContradicted(
   runs: number,
 ): Promise<boolean> {
   for (const [chosen, plan] of fc.sample(fc.tuple(choices, plans), { seed, numRuns: runs })) {
-    const { violations } = await run(chosen, plan, change);
+    const violations = violationsIn(await runSchedule(randomly(chosen), plan, change));
     if (violations.some((violation) => violation.startsWith(`not "${sentence}"`))) return true;
   }
   return false;
 }
 
 if (import.meta.main) {
-  const { MODEL_SEED, MODEL_RUNS, MODEL_PATH } = process.env;
+  const { MODEL_SEED, MODEL_RUNS, MODEL_PATH, MODEL_PREEMPTIONS } = process.env;
   const seed = Number(MODEL_SEED || Math.floor(Math.random() * 2 ** 31));
   const runs = Number(MODEL_RUNS || 100_000);
-  console.log(`MODEL_SEED=${seed} MODEL_RUNS=${runs}`);
-  const problem = await checkSchedules(seed, runs, MODEL_PATH);
-  console.log(problem ?? `no findings in ${Math.round(performance.now() / 1000)} s`);
-  process.exit(problem === undefined ? 0 : 1);
+  const preemptions = Number(MODEL_PREEMPTIONS || 3);
+  const report = (what: string, problem: string | undefined) => {
+    console.log(`${what}: ${problem ?? 'no findings'}, after ${Math.round(performance.now() / 1000)} s`);
+    if (problem !== undefined) process.exit(1);
+  };
+  report(`MODEL_SEED=${seed} MODEL_RUNS=${runs}`, await checkSchedules(seed, runs, MODEL_PATH));
+  for (const [what, plan] of MODEL_PATH === undefined ? SMALL_PLANS : []) {
+    const { orders, problem } = await tryEveryOrder(plan, preemptions);
+    report(`${orders} orders of ${what}, with up to ${preemptions} preemptions`, problem);
+  }
+  process.exit();
 }

@@ -1,16 +1,22 @@
 /** What may happen in a schedule, as fast-check generates it. */
 
 import fc from 'fast-check';
-import type { Fate } from './upstream-model.ts';
+import type { Fate, Habits } from './upstream-model.ts';
 
 type Instance = 0 | 1;
 
-/** `sign-in` replaces a session. Redis comes back empty after a restart; what is stalled arrives then. */
+/**
+ * The browser signs in with whatever cookies it has. Redis comes back empty after a restart; what is stalled arrives
+ * then.
+ */
 type Kind =
   | 'request'
   | 'presentation'
   | 'sign-out'
   | 'sign-in'
+  | 'the browser loses its cookies'
+  | 'the upstream ends the session'
+  | 'the instance stands still'
   | 'crash'
   | 'Redis restarts'
   | 'Redis is cut off'
@@ -22,8 +28,10 @@ export interface Command {
   readonly afterMs: number;
   /** One is cut off or stalled; Redis restarts and comes back for both. */
   readonly instance: Instance;
-  /** Which of the tokens that clients have received: 0 is the newest, 1 the one before it. */
+  /** 0: the browser's cookies. Otherwise a copy of cookies that clients have received: 1 is the pair before the newest. */
   readonly token: number;
+  /** Whether the response does not reach the client. */
+  readonly isLost: boolean;
   /** Of a request: when it needs a refresh, and how long its call to the upstream takes after that. */
   readonly asksAfterMs: number;
   readonly callMs: number;
@@ -35,19 +43,25 @@ export interface Plan {
   readonly commands: readonly Command[];
   /** Of one call to the upstream after the other, and from the first again. */
   readonly fates: readonly Fate[];
-  readonly expiresInSeconds: number;
+  readonly habits: Habits;
 }
+
+/** Longer than a lease, shorter than a lease and the record of a refresh without a verdict. */
+export const STANDSTILL_MS = 3300;
 
 const oneOf = <const Value>(...values: readonly Value[]) => fc.constantFrom(...values);
 
-function commandsOf(...kinds: Kind[]): fc.Arbitrary<Command[]> {
+/** Around the times that the coordination knows: polls, leases, windows, time limits, and lifetimes. */
+const TIMES = [0, 0, 0, 0, 1, 30, 45, 400, 600, 1500, 3100, 9700, 10_300, 31_000, 61_000, 290_000];
+
+function commandsOf(kinds: Kind[], times = TIMES): fc.Arbitrary<Command[]> {
   const usual = oneOf<Kind>('request', 'request', 'request', 'request', 'presentation');
   const command = fc.record<Command>({
     kind: fc.oneof({ weight: 12, arbitrary: usual }, { weight: kinds.length, arbitrary: oneOf(...kinds) }),
-    // Around the times that the coordination knows: polls, leases, windows, time limits, and lifetimes.
-    afterMs: oneOf(0, 0, 0, 0, 1, 30, 45, 400, 600, 1500, 3100, 9700, 10_300, 31_000, 61_000, 290_000),
+    afterMs: oneOf(...times),
     instance: oneOf(0, 1),
     token: oneOf(0, 0, 0, 1, 1, 2, 3),
+    isLost: oneOf(false, false, false, false, false, false, true),
     asksAfterMs: oneOf(0, 0, 0, 0, 20, 200, 5000, 11_000, 70_000, 279_000),
     callMs: oneOf(0, 0, 0, 20, 2000, 15_000),
   });
@@ -58,23 +72,41 @@ const clock = oneOf(0, 0, -60_000, -12_000, 12_000, 45_000, 60_000);
 const delay = oneOf(0, 0, 0, 0, 700, 3500);
 const lost = fc.oneof(
   { weight: 8, arbitrary: oneOf('never') },
-  { weight: 1, arbitrary: oneOf('before it arrives', 'after it arrived') },
+  { weight: 2, arbitrary: oneOf('before it arrives', 'after it arrived') },
 );
 
 export const plans: fc.Arbitrary<Plan> = fc.record({
   clocksAheadMs: fc.tuple(clock, clock, clock),
   // Some faults excuse much, so most schedules are without them.
   commands: fc.oneof(
-    { weight: 4, arbitrary: commandsOf('sign-out', 'sign-out', 'sign-in') },
-    { weight: 2, arbitrary: commandsOf('sign-out', 'crash', 'crash') },
+    { weight: 4, arbitrary: commandsOf(['sign-out', 'sign-out', 'sign-in']) },
+    {
+      weight: 3,
+      arbitrary: commandsOf([
+        ...(['sign-in', 'sign-in', 'sign-in', 'sign-out'] as const),
+        ...(['the upstream ends the session', 'the browser loses its cookies'] as const),
+      ]),
+    },
+    {
+      weight: 4,
+      arbitrary: commandsOf(
+        [...Array<Kind>(4).fill('the instance stands still'), 'sign-out'],
+        [0, 0, 0, 30, 600, 3100, 3100, 3100, 31_000],
+      ),
+    },
+    { weight: 2, arbitrary: commandsOf(['sign-out', 'crash', 'crash']) },
     {
       weight: 2,
-      arbitrary: commandsOf(
+      arbitrary: commandsOf([
         ...(['sign-out', 'sign-out', 'sign-in', 'Redis restarts', 'Redis is cut off'] as const),
         ...(['Redis stalls', 'Redis is back', 'Redis is back', 'Redis is back'] as const),
-      ),
+      ]),
     },
   ),
   fates: fc.array(fc.record({ beforeMs: delay, afterMs: delay, lost }), { maxLength: 6 }),
-  expiresInSeconds: oneOf(900, 900, 8),
+  habits: fc.record({
+    expiresInSeconds: oneOf(900, 900, 8),
+    reuseEndsFamily: oneOf(true, true, false),
+    issuesSame: oneOf(false, false, false, false, false, false, false, true),
+  }),
 });

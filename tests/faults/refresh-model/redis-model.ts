@@ -61,25 +61,26 @@ export function redisNetwork(time: VirtualTime, redis: RedisModel) {
     const pending = new Set<(cause: Error) => void>();
     const sent: (() => void)[] = [];
     const replied: (() => void)[] = [];
-    const close = (cause?: Error) => {
+    const close = (cause: Error) => {
       ends.delete(end);
-      if (cause) for (const reject of pending) reject(cause);
+      for (const reject of pending) reject(cause);
       pending.clear();
     };
     const end = (cause?: Error) => {
-      if (cause) sent.length = replied.length = 0;
-      close(cause);
-      if (cause && clock.isAlive) link.onclose?.(cause);
+      ends.delete(end);
+      if (!cause) return;
+      sent.length = replied.length = 0;
+      clock.reach(() => {
+        close(cause);
+        link.onclose?.(cause);
+      });
     };
     const link: RedisLink = {
       onclose: null,
       connect: () =>
         new Promise((resolve, reject) => {
-          pass(() => {
-            if (!clock.isAlive) return;
-            if (state === 'cut') reject(new Error('the connection was refused'));
-            else resolve();
-          });
+          const refuse = () => reject(new Error('the connection was refused'));
+          pass(() => clock.reach(state === 'cut' ? refuse : resolve));
         }),
       send: (_, parameters) => {
         const { promise, resolve, reject } = Promise.withResolvers<RedisReply>();
@@ -88,9 +89,11 @@ export function redisNetwork(time: VirtualTime, redis: RedisModel) {
         pending.add(reject);
         sent.push(() => {
           const reply = redis.eval(parameters);
-          replied.push(() => {
-            if (pending.delete(reject) && clock.isAlive) resolve(reply);
-          });
+          replied.push(() =>
+            clock.reach(() => {
+              if (pending.delete(reject)) resolve(reply);
+            }),
+          );
           pass(() => replied.shift()?.());
         });
         pass(() => sent.shift()?.());

@@ -4,10 +4,11 @@ import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts'
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import type { UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
-import { newLedger, newRequestRecord } from '../../support/refresh-coordinator.ts';
-import { settings } from './facts.ts';
+import { newLedger } from '../../support/refresh-coordinator.ts';
+import { Jar, request, signIn, signOut } from './browser.ts';
+import { FASTEST_SIGN_IN_MS, settings } from './facts.ts';
 import { History, type Outage, type Token } from './history.ts';
-import type { Command, Plan } from './plans.ts';
+import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';
 import { RedisModel, redisNetwork } from './redis-model.ts';
 import { upstreamModel } from './upstream-model.ts';
 import { ProcessClock, type Scheduler, Stuck, VirtualTime } from './virtual-time.ts';
@@ -25,11 +26,13 @@ export interface Process {
   readonly shared: RefreshCoordinator;
 }
 
-interface World {
+export interface World {
   readonly time: VirtualTime;
   readonly history: History;
   readonly redis: RedisModel;
   readonly upstream: ReturnType<typeof upstreamModel>;
+  /** What clients have received, the newest last. */
+  readonly received: Token[];
   /** Applied to each process when it starts, so that the checks have something to object to. */
   readonly change: (process: Process) => void;
 }
@@ -39,13 +42,14 @@ export async function runSchedule(
   plan: Plan,
   change: World['change'] = () => {},
 ): Promise<History> {
-  const { clocksAheadMs, fates, expiresInSeconds, commands } = plan;
+  const { clocksAheadMs, fates, habits, commands } = plan;
   const time = new VirtualTime(scheduler);
-  const history = new History(time, expiresInSeconds * 1000);
+  const history = new History(time, habits.expiresInSeconds * 1000);
   const redis = new RedisModel(() => time.now + clocksAheadMs[2]);
-  const upstream = upstreamModel(time, history, fates, expiresInSeconds);
+  const upstream = upstreamModel(time, history, fates, habits);
+  const received = [upstream.begin()];
   try {
-    await carryOut({ time, history, redis, upstream, change }, clocksAheadMs, commands);
+    await carryOut({ time, history, redis, upstream, received, change }, clocksAheadMs, commands);
   } catch (cause) {
     if (!(cause instanceof Stuck)) throw cause;
     history.stuck = cause.message;
@@ -58,10 +62,9 @@ async function carryOut(
   [aheadA, aheadB]: Plan['clocksAheadMs'],
   commands: readonly Command[],
 ): Promise<void> {
-  const { time, history, redis } = world;
+  const { time, history, redis, received } = world;
   const instances = [startInstance(world, 'A', aheadA), startInstance(world, 'B', aheadB)] as const;
-  /** What clients have received, the newest last. */
-  const received = [world.upstream.signIn()];
+  const browser = new Jar(world, received[0]);
   /** What is in flight, by the process that does it. */
   const inFlight = new Map<Promise<void>, Process>();
 
@@ -71,22 +74,46 @@ async function carryOut(
   const carryOutOne = (command: Command) => {
     const instance = instances[command.instance];
     const { process } = instance;
-    const token = received.at(-1 - (command.token % received.length));
-    if (!token) throw new Error('no token was received');
-    const start = async (work: Promise<Token | undefined>) => {
-      const done = work.then((given) => void (given && !received.includes(given) && received.push(given)));
+    const copied = received.at(-1 - (command.token % received.length));
+    if (!copied) throw new Error('no token was received');
+    // A browser without cookies has nothing to refresh or to sign out.
+    const isBrowser = command.token === 0 && browser.token !== undefined;
+    const jar = isBrowser ? browser : new Jar(world, copied);
+    const sent = { jar, token: jar.token ?? copied, exchange: jar.send() };
+    const start = async (work: () => Promise<void>) => {
+      const done = new Promise<void>((resolve) => process.clock.reach(resolve)).then(work);
       inFlight.set(done, process);
       await done;
       inFlight.delete(done);
     };
+    const startSignIn = () => {
+      const sent = { jar: browser, exchange: browser.send() };
+      void start(() => signIn(world, process, sent, isLost));
+    };
+    const { isLost } = command;
+    const { token } = sent;
     const kinds: Record<Command['kind'], () => unknown> = {
-      request: () => start(request(world, process, token, command)),
-      presentation: () => {
-        history.present({ token, instance: process.name });
-        process.shared.presented.note(token.text);
+      request: () => start(() => request(world, process, sent, command)),
+      presentation: () =>
+        process.clock.reach(() => {
+          history.present({ token, instance: process.name });
+          process.shared.presented.note(token.text);
+        }),
+      'sign-out': () => start(() => signOut(world, process, sent, isLost)),
+      'sign-in': () => {
+        const fromMs = browser.token ? 0 : browser.lostAt + FASTEST_SIGN_IN_MS - time.now;
+        if (fromMs > 0) time.timer(fromMs, startSignIn);
+        else startSignIn();
       },
-      'sign-out': () => start(signOut(world, process, token)),
-      'sign-in': () => start(end(world, process, token).then(() => world.upstream.signIn())),
+      'the browser loses its cookies': () => browser.lose(),
+      'the upstream ends the session': () => {
+        token.family.revoked ??= history.moment(`the upstream ends the session of ${token.text}`);
+      },
+      'the instance stands still': () => {
+        const began = history.moment(`${process.name} stands still for ${STANDSTILL_MS} ms`);
+        history.standstills.push({ instance: process.name, began, ms: STANDSTILL_MS });
+        process.clock.standStill(STANDSTILL_MS);
+      },
       crash: () => instance.crash(),
       'Redis restarts': () => {
         redis.empty();
@@ -111,44 +138,6 @@ async function carryOut(
   const doneAt = time.now;
   await time.run(() => time.isIdle || time.now > doneAt + QUIET_MS);
   for (const { process } of instances) history.timersLeft += time.timersOf(process.clock);
-}
-
-/** @returns the token that the client receives, if any */
-async function request(
-  { history, upstream }: World,
-  { name, shared, clock }: Process,
-  token: Token,
-  { asksAfterMs, callMs }: Command,
-): Promise<Token | undefined> {
-  const request = history.request({ token, instance: name });
-  shared.presented.note(token.text);
-  const arrivedAt = clock.now();
-  if (asksAfterMs > 0) await clock.sleep(asksAfterMs);
-  request.asked = history.moment(`the request with ${token.text} at ${name} asks for a refresh`);
-  const outcome = await shared.refresh(token.text, request.record, arrivedAt);
-  const reuse = request.record.refreshTokenReused ? ', counted as a reuse' : '';
-  request.ended = history.moment(`the request with ${token.text} at ${name}: ${outcome.kind}${reuse}`);
-  request.outcome = outcome.kind;
-  if (outcome.kind !== 'renewed') return undefined;
-  request.pair = upstream.tokenWith(outcome.pair.refreshToken);
-  if (callMs > 0) await clock.sleep(callMs);
-  request.leaves = history.moment(`the response with ${request.pair.text} leaves ${name}`);
-  const newest = await shared.newest(outcome.pair);
-  if (newest) request.given = upstream.tokenWith(newest.refreshToken);
-  return request.given;
-}
-
-async function signOut(world: World, process: Process, token: Token): Promise<undefined> {
-  const { newest, hadEnded } = await end(world, process, token);
-  const pairs = [...(hadEnded ? [] : [world.upstream.pairOf(token)]), ...(newest ? [newest] : [])];
-  await Promise.allSettled(pairs.map((pair) => process.upstream.signOut(pair, newRequestRecord())));
-}
-
-async function end({ history }: World, { name, shared }: Process, token: Token) {
-  const signOut = history.signOut({ token, instance: name });
-  const ended = await shared.end(token.text);
-  signOut.ended = history.moment(`the sign-out of ${token.text} at ${name} is over`);
-  return ended;
 }
 
 /** One instance of the gateway, as far as it coordinates refreshes: the real code on a virtual clock and network. */

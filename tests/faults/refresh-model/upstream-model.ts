@@ -1,10 +1,10 @@
-/** A model of the upstream: refresh tokens rotate, and one that is sent a second time ends its whole family. */
+/** A model of the upstream: refresh tokens rotate, and one that is sent a second time is rejected. */
 
 import { Admission } from '../../../src/gateway/http/admission/admission.ts';
 import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
 import { type RefreshVerdict, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { settings } from './facts.ts';
-import type { History, Token } from './history.ts';
+import type { History, Moment, Token } from './history.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 
 /** How one call to the upstream goes. */
@@ -15,14 +15,23 @@ export interface Fate {
   readonly lost: 'never' | 'before it arrives' | 'after it arrived';
 }
 
-const ONE_WAY_MS = 50;
+/** How an upstream treats its refresh tokens. */
+export interface Habits {
+  readonly expiresInSeconds: number;
+  /** Whether a spent token that is sent again ends its whole family. */
+  readonly reuseEndsFamily: boolean;
+  /** Whether a refresh and the next sign-in issue the same refresh token again. */
+  readonly issuesSame: boolean;
+}
+
+export const ONE_WAY_MS = 50;
 
 /** @param fates of one call after the other, and from the first again */
 export function upstreamModel(
   time: VirtualTime,
   history: History,
   fates: readonly Fate[],
-  expiresInSeconds: number,
+  { expiresInSeconds, reuseEndsFamily, issuesSame }: Habits,
 ) {
   const tokens = new Map<string, Token>();
   const spent = new Set<Token>();
@@ -40,6 +49,15 @@ export function upstreamModel(
     return token;
   };
   const isLive = (token: Token) => !token.family.revoked && !spent.has(token);
+  const exchange = (token: Token, arrived: Moment): Token | undefined => {
+    if (isLive(token)) {
+      if (issuesSame) return token;
+      spent.add(token);
+      return issue(token);
+    }
+    if (reuseEndsFamily) token.family.revoked ??= arrived;
+    return undefined;
+  };
   const pairOf = ({ text }: Token): TokenPair => {
     return { accessToken: `access-${text}`, refreshToken: text, expiresInSeconds };
   };
@@ -52,7 +70,7 @@ export function upstreamModel(
       ms > 0 ? time.timer(ms, happen) : time.event(ONE_WAY_MS, happen);
     const end = (isBack: boolean) => {
       giveUp();
-      if (clock.isAlive) resolve(isBack);
+      clock.reach(() => resolve(isBack));
     };
     const giveUp = time.timer(timeoutMs, () => end(false));
     after(beforeMs, () => {
@@ -69,22 +87,21 @@ export function upstreamModel(
     const refresh = async (refreshToken: string): Promise<RefreshVerdict> => {
       const token = tokenWith(refreshToken);
       const send = history.send({ token, instance });
+      let next: Token | undefined;
       const isBack = await call(clock, signInMs, () => {
         send.arrived = history.moment(`the upstream has received ${refreshToken}`);
-        if (isLive(token)) send.successor = issue(token);
-        else token.family.revoked ??= send.arrived;
-        spent.add(token);
+        next = exchange(token, send.arrived);
+        if (next !== token) send.successor = next;
       });
-      const { successor } = send;
-      send.outcome = isBack ? (successor ? 'renewed' : 'rejected') : 'unreachable';
+      send.outcome = isBack ? (next ? 'renewed' : 'rejected') : 'unreachable';
       send.ended = history.moment(`${instance} has the outcome for ${refreshToken}: ${send.outcome}`);
       if (!isBack) return { kind: 'unreachable', cause: new Error('unreachable') };
-      return successor ? { kind: 'renewed', pair: pairOf(successor) } : { kind: 'rejected' };
+      return next ? { kind: 'renewed', pair: pairOf(next) } : { kind: 'rejected' };
     };
     const signOut = async ({ refreshToken }: Pick<TokenPair, 'refreshToken'>): Promise<number> => {
       const token = tokenWith(refreshToken);
-      history.moment(`${instance} signs ${refreshToken} out at the upstream`);
-      history.upstreamSignOuts.push(token);
+      const sent = history.moment(`${instance} signs ${refreshToken} out at the upstream`);
+      history.upstreamSignOuts.push({ token, instance, sent });
       const isBack = await call(clock, logoutMs, () => {
         // A spent token signs nobody out.
         if (isLive(token)) token.family.revoked = history.moment(`${refreshToken} is signed out`);
@@ -95,5 +112,22 @@ export function upstreamModel(
     return Object.assign(new UpstreamApi(settings, new Admission(settings)), { refresh, signOut });
   };
 
-  return { signIn: () => issue(`t${families++}`), pairOf, tokenWith, endpoints };
+  /** A sign-in at the upstream; undefined when no response has come back. */
+  const signIn = async (clock: ProcessClock): Promise<Token | undefined> => {
+    let issued: Token | undefined;
+    const isBack = await call(clock, settings.timeouts.signInMs, () => {
+      issued = begin();
+    });
+    return isBack ? issued : undefined;
+  };
+  /** Issues the first token of a session. */
+  const begin = (): Token => {
+    const [same] = issuesSame ? tokens.values() : [];
+    if (!same) return issue(`t${families++}`);
+    history.moment(`${same.text} is issued again`);
+    same.family.revoked = undefined;
+    same.family.isReissued = true;
+    return same;
+  };
+  return { begin, signIn, isLive, pairOf, tokenWith, endpoints };
 }

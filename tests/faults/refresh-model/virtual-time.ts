@@ -135,6 +135,8 @@ export class VirtualTime {
 export class ProcessClock implements Clock {
   readonly #time: VirtualTime;
   readonly #aheadMs: number;
+  /** What has reached the process since it stands still. */
+  #waiting: (() => void)[] | undefined;
   isAlive = true;
 
   /** @param aheadMs how far this machine's clock is ahead */
@@ -151,18 +153,38 @@ export class ProcessClock implements Clock {
 
   every(ms: number, call: () => void, isOnce = false): () => void {
     let stop = () => {};
+    let isStopped = false;
+    const fire = () => {
+      if (isStopped) return;
+      if (!isOnce) again();
+      call();
+    };
     const again = () => {
-      stop = this.#time.timer(
-        ms,
-        () => {
-          if (!isOnce) again();
-          call();
-        },
-        this,
-      );
+      stop = this.#time.timer(ms, () => this.reach(fire), this);
     };
     if (this.isAlive) again();
-    return () => stop();
+    return () => {
+      isStopped = true;
+      stop();
+    };
+  }
+
+  /** Lets something happen in the process: now, or when it goes on. */
+  reach(happen: () => void): void {
+    if (this.#waiting) this.#waiting.push(happen);
+    else if (this.isAlive) happen();
+  }
+
+  /** The process stops, as its machine pauses. Its clock goes on, and what reaches it keeps its order. */
+  standStill(ms: number): void {
+    const waiting: (() => void)[] = [];
+    const goOn = () => {
+      this.#waiting = undefined;
+      for (const happen of waiting) happen();
+    };
+    if (this.#waiting) return;
+    this.#waiting = waiting;
+    this.#time.timer(ms, goOn, this);
   }
 
   crash(): void {

@@ -83,7 +83,8 @@ function later(seconds: number): void {
 }
 afterEach(() => void setSystemTime());
 
-// The laws of the replay, in every order: faults/refresh-model; how a reuse is counted: telemetry/metrics.test.ts.
+// The laws of the replay, in every order of small plans: faults/refresh-model. How a reuse is counted:
+// telemetry/metrics.test.ts.
 describe('a request with a spent refresh token', () => {
   // Times are in whole milliseconds.
   it.each([

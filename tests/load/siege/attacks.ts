@@ -39,6 +39,11 @@ export const LONG_ATTACKS = {
     works: { player: 1000 },
     ...{ newcomers: USERS, seconds: 1, trackBytes: 3_000_000 },
   },
+  /** Beside strangers who listen, generations that are made already begin at the same moment. */
+  'dead-generations': {
+    works: { publicPlayer: 458, deadGeneration: 27 },
+    ...{ newcomers: USERS, seconds: 1, trackBytes: 3_000_000 },
+  },
   /** Strangers listen, send bodies in tiny chunks, and then all read on. */
   'tiny-chunks': {
     works: { publicPlayer: 358, chunkedBody: 28 },

@@ -11,11 +11,7 @@ export interface WatchedBody extends Expendable {
   readonly waitsSince: number;
   /** When its reader was last seen to take something. */
   readonly readAt: number;
-  readonly isPublic: boolean;
-  readonly session: CountedSession | undefined;
-  readonly memory: BodyMemory | undefined;
-  /** Whether it may be cut off to make room. */
-  readonly isExpendable: boolean;
+  readonly memory: BodyMemory;
   /** The key of its client's connection. */
   readonly connection: number | undefined;
   /** Acts when it has waited for too long. */
@@ -29,7 +25,9 @@ export interface WatchedBody extends Expendable {
 /** The memory of a body, as far as the body itself decides about it. */
 export interface BodyMemory {
   readonly bodies: BodyWatch;
+  /** Undefined for public playback. */
   readonly session: CountedSession | undefined;
+  /** Whether the body may be cut off to make room. */
   readonly isExpendable: boolean;
   /** @returns whether there is memory for the next read, which is then reserved */
   mayRead(isFast: boolean, isDrained: boolean, isStarved: boolean): boolean;
@@ -90,18 +88,20 @@ export class BodyWatch {
     if (hasRoom()) return true;
     // Only once a tick, because every body that waits for memory asks again at each.
     if (this.#standingAt !== this.now)
-      this.#standing = [...this.#bodies].filter((body) => body.isExpendable && this.#standsStill(body));
+      this.#standing = [...this.#bodies].filter(
+        (body) => body.memory.isExpendable && this.#standsStill(body),
+      );
     this.#standingAt = this.now;
     const standing = this.#standing.filter(
       (body) =>
         this.#bodies.has(body) &&
         this.#standsStill(body) &&
-        (memory === undefined || body.memory !== memory) &&
-        (onlyOf ? body.session === onlyOf : body.isPublic || !isPublic),
+        body.memory !== memory &&
+        (onlyOf ? body.memory.session === onlyOf : isOfStranger(body) || !isPublic),
     );
     standing.sort(
       (a, b) =>
-        Number(b.isPublic) - Number(a.isPublic) ||
+        Number(isOfStranger(b)) - Number(isOfStranger(a)) ||
         Number(a.waitsFor === 'memory') - Number(b.waitsFor === 'memory') ||
         a.readAt - b.readAt,
     );
@@ -142,4 +142,8 @@ export class BodyWatch {
       body.noteQueue(queued ?? 0, this.now);
     }
   }
+}
+
+function isOfStranger({ memory }: WatchedBody): boolean {
+  return memory.session === undefined;
 }

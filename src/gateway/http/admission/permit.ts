@@ -24,9 +24,9 @@ const PLACE_PATIENCE_MS = 2000;
 /** How much of its share a body may use whose reader leaves much of it in the kernel. */
 const UNDRAINED = 0.6;
 /** How much of the ledger may be in use for a body whose reader has taken everything and waits for more. */
-const FOR_STARVED = 5 / 6;
+const FOR_STARVED = 7 / 8;
 /** How much of the ledger may be in use when it begins to wait. */
-const WAITING_SHARE = 1 / 2;
+const WAITING_SHARE = 2 / 3;
 /** How long a call waits for memory: the heads of other responses free most of it within milliseconds. */
 const PATIENCE_MS = 1000;
 
@@ -104,16 +104,20 @@ export class Permit implements CountedCall, BodyMemory {
 
   /**
    * Reserves what a generation needs while its reader keeps up. It is paid for, so it may use the ledger nearly to its end.
-   * One of known length has been made already, so it may arrive at once, and more is reserved if there is room.
+   * One of known length has been made already and arrives at once, so it needs what it needs while its reader does not.
    *
    * @param length of the body, in bytes; infinite when it is not known
    * @returns whether there was memory
    */
   tryReservePaid(length: number): boolean {
+    const { ledger } = this.#admission;
     this.#baseBytes = STREAM_BASE_BYTES;
-    this.#behindBytes = STREAMED_BODY_BYTES;
-    if (Number.isFinite(length) && this.fallBehind()) return this.#expect(this.bodyBytes);
-    const fits = this.#admission.ledger.fits(STREAM_BASE_BYTES, BEFORE_CALLS);
+    this.#behindBytes = Math.max(STREAM_BASE_BYTES, Math.min(STREAMED_BODY_BYTES, 2 * length));
+    if (Number.isFinite(length)) {
+      if (this.fallBehind()) return this.#expect(this.bodyBytes);
+      if (!ledger.hasRoom(this.#behindBytes, this.rules.share)) return false;
+    }
+    const fits = ledger.fits(STREAM_BASE_BYTES, BEFORE_CALLS);
     if (fits) this.#set(STREAM_BASE_BYTES);
     return fits;
   }
@@ -148,7 +152,7 @@ export class Permit implements CountedCall, BodyMemory {
     const { ledger } = this.#admission;
     const { share } = this.rules;
     const bytes = this.bodyBytes + this.#readBytes;
-    if (this.#readBytes === 0 && !isFast) return true;
+    if (this.#readBytes === 0 && !(isFast && this.isExpendable)) return true;
     if (isStarved && ledger.hasRoom(this.#readBytes, FOR_STARVED)) this.#set(bytes);
     else if (this.#readBytes > 0 && !isDrained && !ledger.hasRoom(this.#readBytes, UNDRAINED * share))
       return false;

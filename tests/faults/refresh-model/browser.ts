@@ -1,0 +1,202 @@
+/** Clients: their cookies, and what they do through the real session layer of an instance. */
+
+import { Admission } from '../../../src/gateway/http/admission/admission.ts';
+import { GatewayError } from '../../../src/gateway/http/errors.ts';
+import { Exchange } from '../../../src/gateway/http/exchange.ts';
+import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
+import { beginSession, endSession } from '../../../src/gateway/session/begin-and-end.ts';
+import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
+import { Session, type SessionParts } from '../../../src/gateway/session/session.ts';
+import { settings } from './facts.ts';
+import type { Request as RequestInHistory, SignOut, Token } from './history.ts';
+import type { Command } from './plans.ts';
+import type { Process, World } from './schedule.ts';
+import { ONE_WAY_MS } from './upstream-model.ts';
+import type { ProcessClock } from './virtual-time.ts';
+
+const cookies = new SessionCookies(settings.cookies);
+const admission = new Admission(settings);
+
+/** What the upstream responds to the calls of a request, by their address. */
+const responses = new Map<string, () => Promise<Response>>();
+let calls = 0;
+const realFetch = globalThis.fetch;
+const fetchInModel = (...call: Parameters<typeof fetch>) =>
+  responses.get(String(call[0]))?.() ?? realFetch(...call);
+// The session layer has no other seam. Calls to other addresses are made.
+globalThis.fetch = Object.assign(fetchInModel, realFetch);
+
+/** Cookies by name. A client sends those it has, and each response changes them when it arrives. */
+export class Jar {
+  readonly #world: World;
+  readonly #cookies = new Map<string, string>();
+  /** When it was last emptied. */
+  lostAt = 0;
+
+  /** @param pair of the cookies that it begins with */
+  constructor(world: World, token: Token | undefined) {
+    this.#world = world;
+    if (!token) return;
+    this.#cookies.set('svc_music_access', world.upstream.pairOf(token).accessToken);
+    this.#cookies.set('svc_music_refresh', token.text);
+  }
+
+  get token(): Token | undefined {
+    const text = this.#cookies.get('svc_music_refresh');
+    return text === undefined ? undefined : this.#world.upstream.tokenWith(text);
+  }
+
+  lose(): void {
+    this.#cookies.clear();
+    this.lostAt = this.#world.time.now;
+  }
+
+  /** A request with these cookies. */
+  send(): Exchange {
+    const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const exchange = new Exchange(new Request('http://gateway.test', { headers: { cookie } }), null);
+    exchange.set = { headers: {} };
+    return exchange;
+  }
+
+  change({ set }: Exchange): void {
+    for (const line of [set.headers['set-cookie'] ?? []].flat()) {
+      const { name, value, maxAge } = Bun.Cookie.parse(String(line));
+      if (maxAge === 0) this.lose();
+      else this.#cookies.set(name, value);
+    }
+  }
+
+  /** The response arrives, after whatever else may happen first. */
+  async receive(exchange: Exchange, isLost: boolean, request?: RequestInHistory): Promise<void> {
+    const { time, history, upstream, received } = this.#world;
+    await new Promise<void>((resolve) => time.event(ONE_WAY_MS, resolve));
+    if (isLost || exchange.set.headers['set-cookie'] === undefined) return;
+    const from = this.token;
+    this.change(exchange);
+    const to = this.token;
+    if (to && !received.includes(to)) received.push(to);
+    history.moment(`the cookies of a client change from ${from?.text} to ${to?.text}`);
+    const wasLive = from !== undefined && upstream.isLive(from);
+    if (request) history.cookieChanges.push({ request, from, to, wasLive });
+  }
+}
+
+/** A request on its way, with the cookies that its client had then. */
+export interface Sent {
+  readonly jar: Jar;
+  readonly token: Token;
+  readonly exchange: Exchange;
+}
+
+/** Makes a call that gets a 401, so that the session refreshes and calls again. */
+export async function request(
+  world: World,
+  process: Process,
+  { jar, token, exchange }: Sent,
+  { asksAfterMs, callMs, isLost }: Command,
+): Promise<void> {
+  const { history, upstream } = world;
+  const { name, clock, shared } = process;
+  const request = history.request({ token, instance: name }, exchange.record);
+  const what = `the request with ${token.text} at ${name}`;
+  const parts = partsOf(process, {
+    async refresh(...asked) {
+      request.asked = history.moment(`${what} asks for a refresh`);
+      const outcome = await shared.refresh(...asked);
+      const reuse = exchange.record.refreshTokenReused ? ', counted as a reuse' : '';
+      request.ended = history.moment(`${what}: ${outcome.kind}${reuse}`);
+      request.outcome = outcome.kind;
+      if (outcome.kind === 'renewed') request.pair = upstream.tokenWith(outcome.pair.refreshToken);
+      return outcome;
+    },
+    newest(pair) {
+      request.leaves = history.moment(`${what} asks for the newest pair`);
+      return shared.newest(pair);
+    },
+  });
+  const url = `http://upstream.test/${calls++}`;
+  let isFirst = true;
+  responses.set(url, async () => {
+    const [ms, status] = isFirst ? [asksAfterMs, 401] : [callMs, 200];
+    isFirst = false;
+    if (ms > 0) await clock.sleep(ms);
+    return new Response(null, { status });
+  });
+  // Its deadline is in real time: no schedule lasts so long.
+  const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: 'streamed' } as const;
+  const session = sessionAt(clock, parts, exchange);
+  await session.fetch({ ...call, timeoutMs: 60_000 }).catch((cause) => {
+    if (!(cause instanceof GatewayError)) throw cause;
+  });
+  responses.delete(url);
+  const sets = new Jar(world, undefined);
+  sets.change(exchange);
+  request.given = sets.token;
+  request.left = history.moment(`the response to ${what} leaves`);
+  await jar.receive(exchange, isLost, request);
+}
+
+export async function signOut(
+  world: World,
+  process: Process,
+  { jar, token, exchange }: Sent,
+  isLost: boolean,
+): Promise<void> {
+  const signOut = world.history.signOut({ token, instance: process.name }, 'sign-out');
+  await endSession(ending(world, process, signOut), exchange, await cookies.read(exchange.request));
+  signOut.left = world.history.moment(`the response to the sign-out of ${token.text} leaves`);
+  await jar.receive(exchange, isLost);
+}
+
+export async function signIn(
+  world: World,
+  process: Process,
+  { jar, exchange }: Pick<Sent, 'jar' | 'exchange'>,
+  isLost: boolean,
+): Promise<void> {
+  const { history, upstream } = world;
+  const instance = process.name;
+  const found = await cookies.read(exchange.request);
+  const token = await upstream.signIn(process.clock);
+  if (!token) return;
+  const began = history.moment(`${instance} signs in with ${token.text}`);
+  const old = found.refreshToken === undefined ? undefined : upstream.tokenWith(found.refreshToken);
+  const end = old && history.signOut({ token: old, instance }, 'sign-in');
+  await beginSession(ending(world, process, end), exchange, found, upstream.pairOf(token));
+  const done = history.moment(`the response with ${token.text} to a sign-in leaves`);
+  for (const each of history.signOuts) if (each.token === token) each.undone = { instance, began, done };
+  await jar.receive(exchange, isLost);
+}
+
+function ending({ history }: World, process: Process, end: SignOut | undefined): SessionParts {
+  return partsOf(process, {
+    async end(...given) {
+      const ended = await process.shared.end(...given);
+      if (end) end.ended = history.moment(`${end.token.text} has ended at ${process.name}`);
+      return ended;
+    },
+  });
+}
+
+/** What a session uses, with these methods in place of the coordinator's. */
+function partsOf({ upstream, shared }: Process, methods: Partial<RefreshCoordinator>): SessionParts {
+  const refreshCoordinator = new Proxy(shared, {
+    get(target, name) {
+      const value = Reflect.get(methods, name) ?? Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  return { api: upstream, admission, cookies, refreshCoordinator, signOutRevokes: false };
+}
+
+/** A session reads the time of its arrival from the system's clock. */
+function sessionAt(clock: ProcessClock, parts: SessionParts, exchange: Exchange): Session {
+  const { now } = Date;
+  Date.now = clock.now;
+  try {
+    return new Session(parts, exchange);
+  } finally {
+    Date.now = now;
+  }
+}
