@@ -325,6 +325,18 @@ describe('a refresh token', () => {
     expect(await refresh(a, 't1', arrivedAt)).toMatchObject({ kind: 'ended', clearsCookies: false });
   });
 
+  it('that was signed out while its lease was over stays ended, because it is spent', async () => {
+    const { time, store, upstream, a, kind, startHeld } = start();
+    const respond = await startHeld();
+    const key = recordKey('t1');
+    await store.swap(key, await store.get(key), undefined);
+    await a.end('t1');
+    expect(await respond(renewed(2))).toBe('ended');
+    await time.pass(31_000);
+    expect(await kind(a)).toBe('ended');
+    expect(upstream.refreshed).toEqual(['t1']);
+  });
+
   it('that is refreshed during its sign-out is signed out with its successor', async () => {
     const { time, store, a, kind } = start();
     const kept = store.stopAt('before kept here');
