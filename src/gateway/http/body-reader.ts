@@ -1,7 +1,5 @@
 /** Reads a body up to a bound, or ends a body that nobody gets. */
 
-import { IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
-
 export type Chunk = Uint8Array<ArrayBuffer>;
 /** The part of a stream's reader that the gateway uses. */
 export interface BodyReader {
@@ -11,6 +9,9 @@ export interface BodyReader {
   >;
   cancel(): Promise<void>;
 }
+
+/** How long the upstream may be silent before the first byte of a streamed body, and in the middle of it. */
+export const SILENCE_MS = 60_000;
 
 /** The least that is allocated for a body. */
 const FIRST_BYTES = 1024;
@@ -57,12 +58,12 @@ export async function cancelQuietly(body: Pick<BodyReader, 'cancel'> | null): Pr
 
 /**
  * Reads and discards the rest of a body whose client has disconnected. Resolves when the body has ended or failed. Gives
- * up after 60 s of silence, and after `longestMs`.
+ * up after {@link SILENCE_MS} of silence, and after `longestMs`.
  */
 export async function drain(reader: BodyReader, longestMs: number): Promise<void> {
   const giveUp = () => cancelQuietly(reader);
   const deadline = setTimeout(giveUp, longestMs);
-  const silence = setTimeout(giveUp, IDLE_TIMEOUT_SECONDS * 1000);
+  const silence = setTimeout(giveUp, SILENCE_MS);
   try {
     for (;;) {
       const { done, value } = await reader.read();

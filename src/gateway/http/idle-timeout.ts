@@ -2,7 +2,7 @@
 
 import type { Server } from 'bun';
 
-/** How many seconds a connection may be silent. It also ends a response that the client stops reading. */
+/** How many seconds a connection may be silent. It is off while a body is streamed, which the gateway watches itself. */
 export const IDLE_TIMEOUT_SECONDS = 60;
 
 /** A request, and the server that owns its connection, if there is a socket. */

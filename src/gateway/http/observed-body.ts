@@ -2,7 +2,7 @@
 
 import type { CutOff, RequestRecord } from '../record/request-record.ts';
 import type { BodyMemory, WatchedBody } from './admission/body-watch.ts';
-import { type BodyReader, type Chunk, cancelQuietly, drain } from './body-reader.ts';
+import { type BodyReader, type Chunk, cancelQuietly, drain, SILENCE_MS } from './body-reader.ts';
 import { describeCause } from './error-summary.ts';
 
 export interface StreamedBody {
@@ -23,8 +23,6 @@ interface ClientConnection {
   readonly onComplete: () => void;
 }
 
-/** How long the upstream may be silent in the middle of a body. */
-const SILENCE_MS = 60_000;
 /** How long a reader may take nothing. */
 const STOPPED_MS = 300_000;
 /** A reader for whom a chunk has waited so long is behind, and the upstream's bytes pile up. */

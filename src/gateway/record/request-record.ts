@@ -54,8 +54,7 @@ export interface RequestSpan {
 }
 
 /** Why the gateway has broken the connection of a client during a body. */
-export const CUT_OFFS = ['stopped reading', 'no memory', 'room for others', 'shutdown'] as const;
-export type CutOff = (typeof CUT_OFFS)[number];
+export type CutOff = 'stopped reading' | 'no memory' | 'room for others' | 'shutdown';
 
 /** `shared`: with a request that began the refresh. `replayed`: from an earlier one. `ended`: by a sign-out. */
 export type RefreshResult = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';

@@ -34,13 +34,13 @@ interface Presented {
 /** The laws of the refresh are in README.md. */
 export class RefreshCoordinator {
   readonly #parts: RefreshParts;
-  readonly refreshes: LeasedRefreshes;
+  readonly #refreshes: LeasedRefreshes;
   /** Must know the token of every request before it is refreshed. */
   readonly presented: PresentedTokens;
 
   constructor(settings: Settings, store: ReplayStore, upstream: UpstreamApi, clock = systemClock) {
     this.#parts = { store, upstream, clock, lifetimes: lifetimesFor(settings) };
-    this.refreshes = new LeasedRefreshes(this.#parts);
+    this.#refreshes = new LeasedRefreshes(this.#parts);
     this.presented = new PresentedTokens(this.#parts);
   }
 
@@ -112,7 +112,7 @@ export class RefreshCoordinator {
   async #follow(request: Presented): Promise<RefreshOutcome> {
     let token = request.refreshToken;
     for (let links = 0; links < MAX_LINKS; links++) {
-      const { verdict, record } = await this.refreshes.refresh(token, request.record);
+      const { verdict, record } = await this.#refreshes.refresh(token, request.record);
       if (verdict) return verdict;
       if (record.kind === 'ended' || record.kind === 'rejected') return this.#over(record, request);
       const successor = await successorIn(record, token, this.#parts.clock.now());
@@ -155,7 +155,7 @@ export class RefreshCoordinator {
     record.refresh = 'renewed';
     const verdict = await this.#parts.upstream.refresh(refreshToken, record);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
-    if (pair) await this.refreshes.markIssued(pair.refreshToken);
+    if (pair) await this.#refreshes.markIssued(pair.refreshToken);
     const after = await this.#endOfChain(refreshToken);
     if (after?.record?.kind !== 'ended') return { ...verdict, clearsCookies };
     if (pair) await this.#parts.upstream.signOut(pair, record).catch(() => {});

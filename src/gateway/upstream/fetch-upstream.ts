@@ -1,8 +1,8 @@
 /** Sends every request to another server, with a deadline and with failures that are safe to report to a client. */
 
+import { SILENCE_MS } from '../http/body-reader.ts';
 import { GatewayError } from '../http/errors.ts';
 import { ONE_WRITE_BYTES } from '../http/exchange.ts';
-import { IDLE_TIMEOUT_SECONDS } from '../http/idle-timeout.ts';
 import type { MessageKey } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import {
@@ -58,9 +58,6 @@ const TEXTS: Readonly<Record<'unreachable' | 'late' | 'invalid', MessageKey>> = 
 
 /** The idle timer of fetch, which also cuts off a stalled body: no shorter than any deadline of the gateway. */
 const MIN_IDLE_TIMEOUT_MS = 300_000;
-
-/** How long a streamed body may be silent before its first byte; afterwards Bun's idle timeout bounds it. */
-const SILENCE_MS = IDLE_TIMEOUT_SECONDS * 1000;
 
 /** No Content, Reset Content, Partial Content. */
 const NO_TRACK_STATUSES = new Set([204, 205, 206]);

@@ -39,7 +39,7 @@ export interface BodyMemory {
 }
 
 /** For whom room is made. */
-export interface Claimant {
+interface Claimant {
   readonly isPublic: boolean;
   /** Its own body makes no room for it. */
   readonly memory?: BodyMemory;
@@ -84,8 +84,17 @@ export class BodyWatch {
    * Cuts off bodies whose readers stand still, until there is room: public ones before those of users, and then those
    * that have stood still longest. Nobody who reads is cut off.
    */
-  makeRoom(hasRoom: () => boolean, { isPublic, memory, onlyOf }: Claimant): boolean {
-    if (hasRoom()) return true;
+  makeRoom(hasRoom: () => boolean, claimant: Claimant): boolean {
+    return makeRoom(hasRoom, this.#standingFor(claimant));
+  }
+
+  /** Breaks all connections. Bun would end them so that an HTTP/1.0 client takes a part for the whole. */
+  endAll(): void {
+    for (const body of this.#bodies) body.endEarly();
+  }
+
+  /** A generator, so that nothing is sorted while there is room. */
+  *#standingFor({ isPublic, memory, onlyOf }: Claimant): Generator<WatchedBody> {
     // Only once a tick, because every body that waits for memory asks again at each.
     if (this.#standingAt !== this.now)
       this.#standing = [...this.#bodies].filter(
@@ -105,12 +114,7 @@ export class BodyWatch {
         Number(a.waitsFor === 'memory') - Number(b.waitsFor === 'memory') ||
         a.readAt - b.readAt,
     );
-    return makeRoom(hasRoom, standing);
-  }
-
-  /** Breaks all connections. Bun would end them so that an HTTP/1.0 client takes a part for the whole. */
-  endAll(): void {
-    for (const body of this.#bodies) body.endEarly();
+    yield* standing;
   }
 
   #standsStill({ waitsFor, readAt }: WatchedBody): boolean {
