@@ -5,10 +5,10 @@ import { Elysia, NotFoundError } from 'elysia';
 import { Admission } from './http/admission/admission.ts';
 import { clientAddressHeaders } from './http/client-address.ts';
 import { GatewayError, methodNotAllowed } from './http/errors.ts';
-import { Exchange, exchangeOf, requestPath } from './http/exchange.ts';
+import { Exchange, exchangeOf, IDLE_TIMEOUT_SECONDS, requestPath } from './http/exchange.ts';
 import { FairTurns } from './http/fair-turns.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
-import { IDLE_TIMEOUT_SECONDS } from './http/idle-timeout.ts';
+import { OpenExchanges } from './http/open-exchanges.ts';
 import { OriginRule } from './http/origin-rule.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
 import { MemoryReplayStore } from './refresh/memory-store.ts';
@@ -57,6 +57,7 @@ export function createGateway({
   const parts = { api, admission, cookies, refreshCoordinator, signOutRevokes };
   const session = createSessionPlugin(parts);
   const originRule = new OriginRule(settings);
+  const open = new OpenExchanges(telemetry);
   const turns = new FairTurns();
   const gateway = new Elysia({
     name: 'gateway',
@@ -76,7 +77,7 @@ export function createGateway({
     // A hook that takes `server` from its context would make Elysia define that property for every request, which is slow.
     .wrap(
       (handle, request) => () =>
-        telemetry.observe(new Exchange(request, gateway.server), () => turns.handle(() => handle(request))),
+        open.run(new Exchange(request, gateway.server), () => turns.handle(() => handle(request))),
     )
     .headers({ 'x-content-type-options': 'nosniff' })
     .onRequest(({ request, set }) => {
@@ -130,7 +131,7 @@ export function createGateway({
     });
   }
   // Bun does not wait for a request whose client has disconnected. What it has begun at the upstream must still finish.
-  return Object.assign(gateway, { settled: () => telemetry.settled() });
+  return Object.assign(gateway, { settled: () => open.settled() });
 }
 
 interface Route {

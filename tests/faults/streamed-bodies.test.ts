@@ -90,14 +90,19 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
     const ended = Promise.withResolvers<string>();
     await Bun.sleep(plan.beginsAtMs);
     const permit = await admission.enter(plan.kind, plan.kind === 'public' ? undefined : `token-${port}`);
-    await permit.during(exchange, async () => {
+    exchange.permit = permit;
+    try {
       await permit.reserveHead();
       reserve(permit, plan.isSliced);
-      const client = { key: connectionKey(1, port), onComplete: () => ended.resolve('whole') };
+      const onEnd = () => {
+        live.delete(port);
+        exchange.close();
+      };
+      const client = { connection: connectionKey(1, port), onEnd };
       const paidMs = permit.isGeneration ? 280_000 : undefined;
       const body = new ObservedBody({ reader: readerOf(plan) }, exchange.record, permit, client, paidMs);
       live.set(port, body);
-      exchange.bodyEnd = body.end.finally(() => live.delete(port));
+      exchange.keepOpen();
       const pauses = plan.chunks.values();
       const write = () => Bun.sleep(pauses.next().value?.readerMs ?? 0).then(() => 1);
       const close = () => {
@@ -108,8 +113,14 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
         if (cutOff && permit.bodyBytes > STREAM_BASE_BYTES) wrong.push('it keeps its memory');
         ended.resolve(cutOff ?? cause);
       };
-      void body.source.pull({ write, close, end: () => 0, flush: () => 0, start: () => {} });
-    });
+      const end = () => {
+        ended.resolve('whole');
+        return 0;
+      };
+      void body.source.pull({ write, close, end, flush: () => 0, start: () => {} });
+    } finally {
+      exchange.close();
+    }
     return ended.promise;
   };
   const endings = await Promise.all(plans.map((plan, port) => stream(plan, port).catch(() => 'refused')));

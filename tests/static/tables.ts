@@ -4,6 +4,7 @@ import { dependencies, devDependencies, scripts } from '../../package.json';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { Exchange } from '../../src/gateway/http/exchange.ts';
+import { OpenExchanges } from '../../src/gateway/http/open-exchanges.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
 import { ROOT, readDocument, section } from '../support/documents.ts';
@@ -113,7 +114,7 @@ async function observeEverything() {
     brokenBody: true,
     cutOff: 'no memory',
   } satisfies Partial<typeof record>);
-  telemetry.observe(exchange, () => new Response());
+  new OpenExchanges(telemetry).run(exchange, () => new Response());
   return { fields: Object.keys(lines[0] ?? {}), metrics: metricsIn(await metrics.registry.metrics()) };
 }
 

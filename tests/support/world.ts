@@ -39,6 +39,8 @@ export interface World extends AsyncDisposable {
   readonly lines: RecordedLog['lines'];
   readonly line: RecordedLog['line'];
   request(path: string, options?: RequestOptions): Promise<Response>;
+  /** Resolves when every request has ended. */
+  settled(): Promise<void>;
   /** Resolves when a later request has been all the way: what the upstream sent before it, the gateway has taken. */
   roundTrip(): Promise<void>;
 }
@@ -81,6 +83,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
     lines,
     line,
     request: (path, options = {}) => request(url + path, options),
+    settled: () => gateway.settled(),
     async roundTrip() {
       upstream.on('GET /v1/round-trip', () => new Response());
       await request(`${url}/api/upstream/v1/round-trip`, { cookie: ACCESS_ONLY });

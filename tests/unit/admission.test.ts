@@ -126,15 +126,15 @@ describe('a call that is admitted', () => {
     const { ledger, signOuts } = admission;
     ledger.take(ledger.limit);
     signOuts.take(signOuts.limit);
-    await expect(admission.during('signOuts', async () => 'done')).rejects.toMatchObject({ status: 503 });
-    const waiting = admission.during('signOuts', async () => 'done', 60_000);
+    await expect(admission.shortCall('signOuts', async () => 'done')).rejects.toMatchObject({ status: 503 });
+    const waiting = admission.shortCall('signOuts', async () => 'done', 60_000);
     ledger.release(CALL_BYTES);
     await Promise.resolve();
     signOuts.release(1);
     expect(await waiting).toBe('done');
     expect([ledger.inUse, signOuts.inUse]).toEqual([ledger.limit - CALL_BYTES, signOuts.limit - 1]);
     signOuts.take(1);
-    const late = admission.during('signOuts', async () => 'done', 1000).catch((error) => error);
+    const late = admission.shortCall('signOuts', async () => 'done', 1000).catch((error) => error);
     await pass(1000);
     expect(await late).toEqual(refusal(503));
     expect(ledger.inUse).toBe(ledger.limit - CALL_BYTES);

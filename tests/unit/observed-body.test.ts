@@ -46,17 +46,16 @@ function observed(kind: 'relayed' | 'paid') {
       memory.isGivenUp = true;
     },
   };
-  const onComplete = mock();
+  const onEnd = mock(() => {
+    seen.hasEnded = true;
+  });
   const body = new ObservedBody(
     isPaid ? { firstChunk: new Uint8Array(KiB), reader } : { reader },
     record,
     memory,
-    { key: undefined, onComplete },
+    { connection: undefined, onEnd },
     isPaid ? 280_000 : undefined,
   );
-  void body.end.then(() => {
-    seen.hasEnded = true;
-  });
   /** The connection to a client that reads at once, until `isReading` is false. */
   let onTaken = (_: number) => {};
   const sink = {
@@ -80,7 +79,7 @@ function observed(kind: 'relayed' | 'paid') {
     await settle();
   };
   return {
-    ...{ body, memory, onComplete, sink, record, seen },
+    ...{ body, memory, onEnd, sink, record, seen },
     push: (...sizes: number[]) => settled(sizes.map((bytes) => controller?.enqueue(new Uint8Array(bytes)))),
     close: () => settled(controller?.close()),
     breakOff: () => settled(controller?.error(new Error('reset'))),
@@ -93,7 +92,7 @@ function observed(kind: 'relayed' | 'paid') {
 
 describe('a body', () => {
   it('passes every chunk on but empty ones, and frees its memory', async () => {
-    const { sink, seen, record, onComplete, push, close } = observed('paid');
+    const { sink, seen, record, onEnd, push, close } = observed('paid');
     await push(0, 2, 0, 0, 3, 0);
     await close();
     expect(sink.written.map(({ size, chunk }) => [size, chunk.byteLength])).toEqual([
@@ -103,7 +102,8 @@ describe('a body', () => {
         [3, 0],
       ],
     ]);
-    for (const called of [sink.end, onComplete]) expect(called).toHaveBeenCalledTimes(1);
+    // Bun may use the connection again at once, so its idle timeout is restored before that.
+    expect(onEnd.mock.invocationCallOrder).toEqual([Number(sink.end.mock.invocationCallOrder) - 1]);
     expect(sink.close).not.toHaveBeenCalled();
     expect(seen).toEqual({ hasEnded: true, isCancelled: false });
     expect(record).toMatchObject({ bytes: KiB + 5, clientGone: undefined, brokenBody: false });
@@ -132,7 +132,7 @@ describe('a body', () => {
     ['relayed', 'no memory', 0, false],
     ['paid', 'no memory', 0, false],
   ] as const)('that is %s loses a client that does not read: %s', async (kind, cutOff, ms, hasRoom) => {
-    const { memory, onComplete, sink, record, seen, push, close } = observed(kind);
+    const { memory, sink, record, seen, push, close } = observed(kind);
     memory.hasRoom = hasRoom;
     sink.isReading = false;
     // Without memory, a megabyte may pile up at the pace of the body.
@@ -149,7 +149,7 @@ describe('a body', () => {
       await close();
     }
     expect(seen).toEqual({ hasEnded: true, isCancelled: kind === 'relayed' });
-    for (const called of [sink.end, onComplete]) expect(called).not.toHaveBeenCalled();
+    expect(sink.end).not.toHaveBeenCalled();
     expect(jest.getTimerCount()).toBe(0);
   });
 

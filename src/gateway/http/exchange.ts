@@ -3,12 +3,11 @@
 import type { Server } from 'bun';
 import type { Context } from 'elysia';
 import { RequestRecord } from '../record/request-record.ts';
-import type { BodyMemory } from './admission/body-watch.ts';
+import type { Permit } from './admission/permit.ts';
 import { connectionKey } from './admission/send-queues.ts';
 import type { Chunk } from './body-reader.ts';
 import { describeCause, stackFrame } from './error-summary.ts';
 import { errorEnvelope, type GatewayError } from './errors.ts';
-import { type Connection, IDLE_TIMEOUT_SECONDS } from './idle-timeout.ts';
 import { isStreamed, ObservedBody, type StreamedBody } from './observed-body.ts';
 
 type ByteStream = ReadableStream<Chunk>;
@@ -16,6 +15,9 @@ type Body = StreamedBody | Chunk | null;
 
 /** The CORS plugin sets these on every response, but browsers read them only on a preflight. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
+
+/** How many seconds a connection may be silent between two requests, or before the gateway looks after its exchange. */
+export const IDLE_TIMEOUT_SECONDS = 60;
 
 /** Bun sends a head and a small body in one write. This leaves room for the head. */
 export const ONE_WRITE_BYTES = 12 * 1024;
@@ -42,7 +44,7 @@ export function exchangeOf(request: Request): Exchange {
   return exchanges.get(request) ?? new Exchange(request, null);
 }
 
-export class Exchange implements Connection {
+export class Exchange {
   readonly request: Request;
   readonly server: Pick<Server<unknown>, 'requestIP' | 'timeout' | 'port'> | null;
   readonly record: RequestRecord;
@@ -50,10 +52,13 @@ export class Exchange implements Connection {
   readonly origin: string | null;
   /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
   set: ResponseSettings = NOT_YET;
-  /** What the request has reserved; undefined before it is admitted. */
-  permit: BodyMemory | undefined;
-  /** Resolves when the upstream's side of a body that is not in memory has ended; undefined for other bodies. */
-  bodyEnd: Promise<void> | undefined;
+  /** What the request has reserved, until the exchange ends; undefined before it is admitted. */
+  permit: Permit | undefined;
+  /** Called once, when the exchange has ended. */
+  onEnd: (() => void) | undefined;
+  /** How often it has to be closed: after its handler, and for each {@link keepOpen}. */
+  #openings = 1;
+  #isKept = false;
 
   constructor(request: Request, server: Exchange['server']) {
     this.request = request;
@@ -61,6 +66,26 @@ export class Exchange implements Connection {
     this.record = new RequestRecord(request);
     this.origin = request.headers.get('origin');
     exchanges.set(request, this);
+  }
+
+  /** Keeps the exchange open after its handler, until {@link close} is called once more. */
+  keepOpen(): void {
+    this.#openings++;
+  }
+
+  /** Ends the exchange, unless something keeps it open: gives everything back that it has taken. */
+  close(): void {
+    if (--this.#openings > 0) return;
+    this.permit?.release();
+    // The timeout belongs to the connection, which the client may use again.
+    if (this.#isKept) this.server?.timeout(this.request, IDLE_TIMEOUT_SECONDS);
+    this.onEnd?.();
+  }
+
+  /** Turns Bun's idle timeout off until the end. At most it is 255 s, and it takes a steady reader for a silent one. */
+  keepConnection(): void {
+    if (!this.#isKept) this.server?.timeout(this.request, 0);
+    this.#isKept = true;
   }
 
   /**
@@ -113,15 +138,11 @@ export class Exchange implements Connection {
   #observed(body: StreamedBody, paidMs?: number): ByteStream {
     const { request, server, permit } = this;
     if (!permit) throw new Error('a body is streamed only with a permit');
-    // Bun restarts its idle timer only when it can write, and a slow reader's socket can be full for over a minute.
-    server?.timeout(request, 0);
     const address = server?.requestIP(request);
-    const client = {
-      key: address ? connectionKey(server?.port ?? 0, address.port) : undefined,
-      onComplete: () => server?.timeout(request, IDLE_TIMEOUT_SECONDS),
-    };
-    const { source, end } = new ObservedBody(body, this.record, permit, client, paidMs);
-    this.bodyEnd = end;
+    const connection = address ? connectionKey(server?.port ?? 0, address.port) : undefined;
+    this.keepOpen();
+    const client = { connection, onEnd: () => this.close() };
+    const { source } = new ObservedBody(body, this.record, permit, client, paidMs);
     // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
     return Reflect.construct(ReadableStream, [source]);
   }

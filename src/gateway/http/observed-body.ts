@@ -16,11 +16,12 @@ export function isStreamed(body: StreamedBody | Chunk | null): body is StreamedB
   return body !== null && !(body instanceof Uint8Array);
 }
 
-/** The connection to the client. */
-interface ClientConnection {
-  readonly key: number | undefined;
-  /** Called when the response is complete and the connection may be used again. */
-  readonly onComplete: () => void;
+/** The client's side of the exchange. */
+interface Client {
+  /** The key of its connection. */
+  readonly connection: number | undefined;
+  /** Called when the upstream's side has ended, for whatever reason: before Bun may use the connection again. */
+  readonly onEnd: () => void;
 }
 
 /** How long a reader may take nothing. */
@@ -46,17 +47,14 @@ const EMPTY: Chunk = new Uint8Array();
  */
 export class ObservedBody implements WatchedBody {
   readonly source: Bun.DirectUnderlyingSource<Chunk>;
-  /** Resolves when the upstream's side has ended, for whatever reason. */
-  readonly end: Promise<void>;
   waitsFor: WatchedBody['waitsFor'] = 'upstream';
   waitsSince: number;
   readAt: number;
   readonly #body: StreamedBody;
   readonly #record: RequestRecord;
   readonly memory: BodyMemory;
-  readonly #client: ClientConnection;
+  readonly #client: Client;
   readonly #paidMs: number | undefined;
-  readonly #onEnd: () => void;
   readonly #beganAt = performance.now();
   /** How fast it came until it began to wait, in bytes a millisecond. */
   #pace = 0;
@@ -73,7 +71,7 @@ export class ObservedBody implements WatchedBody {
     body: StreamedBody,
     record: RequestRecord,
     memory: BodyMemory,
-    client: ClientConnection,
+    client: Client,
     paidMs?: number,
   ) {
     this.#body = body;
@@ -84,9 +82,6 @@ export class ObservedBody implements WatchedBody {
     this.waitsSince = memory.bodies.now;
     this.readAt = memory.bodies.now;
     record.bytes = 0;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.end = promise;
-    this.#onEnd = resolve;
     this.source = {
       type: 'direct',
       pull: (sink) => this.#pass(sink).catch((cause) => this.#onUpstreamLost(describeCause(cause))),
@@ -100,7 +95,7 @@ export class ObservedBody implements WatchedBody {
   }
 
   get connection(): number | undefined {
-    return this.#client.key;
+    return this.#client.connection;
   }
 
   check(now: number): void {
@@ -147,9 +142,8 @@ export class ObservedBody implements WatchedBody {
       if (this.#isOver) return;
     }
     this.#finish();
-    this.#client.onComplete();
+    this.#client.onEnd();
     sink.end();
-    this.#onEnd();
   }
 
   /** Returns a promise only when the reader has to be waited for, because every chunk would pay for it. */
@@ -227,9 +221,9 @@ export class ObservedBody implements WatchedBody {
     this.#finish();
     this.memory.giveBodyUp();
     const { reader } = this.#body;
-    if (reader && this.#paidMs !== undefined) void drain(reader, this.#paidMs).then(this.#onEnd);
+    if (reader && this.#paidMs !== undefined) void drain(reader, this.#paidMs).then(this.#client.onEnd);
     else {
-      this.#onEnd();
+      this.#client.onEnd();
       void cancelQuietly(reader);
     }
   }
@@ -240,7 +234,7 @@ export class ObservedBody implements WatchedBody {
     this.#record.brokenBody = true;
     this.#record.cause = cause;
     this.#breakConnection();
-    this.#onEnd();
+    this.#client.onEnd();
     void cancelQuietly(this.#body.reader);
   }
 

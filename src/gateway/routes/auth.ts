@@ -1,7 +1,6 @@
 /** Sign-in, session check and sign-out. */
 
 import { Elysia } from 'elysia';
-import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import { beginSession, endSession } from '../session/begin-and-end.ts';
@@ -23,9 +22,7 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
         admission.identityProvider.refuseUnlessFits(1);
         const fields = await readFields(request, admission.requestBodies, SignInRequest);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);
-        const pair = await withoutIdleTimeout(exchange, 2 * api.timeouts.signInMs, () =>
-          api.signIn({ code, codeVerifier, redirectUri }, exchange.record),
-        );
+        const pair = await api.signIn({ code, codeVerifier, redirectUri }, exchange.record);
         await beginSession(parts, exchange, await session.readTokens(), pair);
         return { ok: true };
       },
@@ -35,11 +32,9 @@ export function authRoutes(parts: SessionParts, session: SessionPlugin) {
       set.headers['cache-control'] = 'no-store';
       const { accessToken, refreshToken } = await session.readTokens();
       if ((accessToken ?? refreshToken) === undefined) return { authenticated: false } satisfies SessionState;
-      return session.fetchBuffered(api.readCall('me', request.signal), (upstream) =>
-        upstream.status === 404
-          ? ({ authenticated: true } satisfies SessionState)
-          : relayBuffered(exchange, upstream),
-      );
+      const upstream = await session.fetchBuffered(api.readCall('me', request.signal));
+      if (upstream.status === 404) return { authenticated: true } satisfies SessionState;
+      return relayBuffered(exchange, upstream);
     })
     .post(
       '/logout',

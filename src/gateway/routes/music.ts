@@ -18,10 +18,8 @@ const validGeneration = validator(GenerationRequest);
 export function musicRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
-    .get('/models', ({ session, exchange, request }) =>
-      session.fetchBuffered(api.readCall('models', request.signal), (upstream) =>
-        relayBuffered(exchange, upstream),
-      ),
+    .get('/models', async ({ session, exchange, request }) =>
+      relayBuffered(exchange, await session.fetchBuffered(api.readCall('models', request.signal))),
     )
     .post(
       '/generate',
@@ -33,21 +31,21 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
           orderOf(await readFields(request, admission.requestBodies, GenerationRequest)),
           forwardedRequestHeader(request, 'idempotency-key'),
         );
-        return session.during('generation', async (permit) => {
-          const admitBody = (length: number) => permit.tryReservePaid(length);
-          const upstream = await session.fetch({ ...call, admitBody });
-          if (!isSuccess(upstream)) {
-            const upstreamText = await readErrorMessage(upstream, api.timeouts.readMs);
-            const headers = conditionHeaders(upstream.headers);
-            throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
-          }
-          if (upstream.discarded) {
-            exchange.bodyEnd = upstream.discarded;
-            throw notStreamed(upstream.headers);
-          }
-          const headers = generationHeaders(upstream.headers);
-          return exchange.respond(upstream.body, 200, headers, api.timeouts.streamMs);
-        });
+        const permit = await session.enter('generation');
+        const admitBody = (length: number) => permit.tryReservePaid(length);
+        const upstream = await session.fetch({ ...call, admitBody });
+        if (!isSuccess(upstream)) {
+          const upstreamText = await readErrorMessage(upstream, api.timeouts.readMs);
+          const headers = conditionHeaders(upstream.headers);
+          throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
+        }
+        if (upstream.discarded) {
+          exchange.keepOpen();
+          void upstream.discarded.then(() => exchange.close());
+          throw notStreamed(upstream.headers);
+        }
+        const headers = generationHeaders(upstream.headers);
+        return exchange.respond(upstream.body, 200, headers, api.timeouts.streamMs);
       },
       { parse: 'none', body: typeOf(GenerationRequest) },
     );

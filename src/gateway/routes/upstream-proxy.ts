@@ -5,13 +5,12 @@ import type { Permit } from '../http/admission/permit.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
-import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { isStreamed } from '../http/observed-body.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { type Caller, fetchSliced, longRange } from '../upstream/fetch-sliced.ts';
-import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { declaredLength, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 
@@ -58,12 +57,9 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
 
   const relayPublic = async (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
     const permit = await admission.enter('public', undefined);
-    const fetchMore = (call: UpstreamCall) => fetchUpstream(call, exchange.record);
-    const caller = {
-      fetch: (call: UpstreamCall) => withoutIdleTimeout(exchange, longestMs(call), () => fetchMore(call)),
-      fetchMore,
-    };
-    return permit.during(exchange, () => relay(exchange, target, permit, caller));
+    exchange.permit = permit;
+    const fetch = (call: UpstreamCall) => fetchUpstream(call, exchange.record);
+    return relay(exchange, target, permit, { fetch, fetchMore: fetch });
   };
 
   // One handler for all methods: for HEAD, a GET route of Elysia's would run its handler and set a Content-Length of 0.
@@ -76,13 +72,12 @@ export function upstreamProxyRoutes({ api, admission }: SessionParts, session: S
       if (!PROXIED_METHODS.includes(method)) throw methodNotAllowed(PROXIED_METHODS);
       if (target.isPublic) return relayPublic(exchange, target);
       if (method === 'GET' || method === 'HEAD') {
-        const kind = method === 'GET' ? 'get' : 'head';
-        return session.during(kind, (permit) => relay(exchange, target, permit, session));
+        return relay(exchange, target, await session.enter(method === 'GET' ? 'get' : 'head'), session);
       }
       await session.refuseIfFull('change');
       // The body is kept until the head of the response arrives, because a refresh sends it again.
       using body = await readBody(request, admission.requestBodies);
-      return await session.during('change', (permit) => relay(exchange, target, permit, session, body));
+      return await relay(exchange, target, await session.enter('change'), session, body);
     },
     { parse: 'none' },
   );

@@ -1,7 +1,6 @@
 /** Begins a session with a token pair, and ends it. */
 
 import type { Exchange } from '../http/exchange.ts';
-import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { SENT_BEFORE_MS } from '../refresh/coordinator.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
@@ -35,7 +34,7 @@ export async function beginSession(
  */
 export async function endSession(
   { api, cookies, refreshCoordinator, signOutRevokes }: SessionParts,
-  exchange: Exchange,
+  { record, set }: Exchange,
   { accessToken, refreshToken }: FoundTokens,
 ): Promise<void> {
   if (refreshToken !== undefined) {
@@ -43,17 +42,14 @@ export async function endSession(
     const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const revokes = signOutRevokes && !hadEnded && !isRefreshing;
-    const { signInMs, logoutMs } = api.timeouts;
-    const { record } = exchange;
-    await withoutIdleTimeout(exchange, revokes ? signInMs + 3 * logoutMs : logoutMs, async () => {
-      const needsRefresh = await signOut(api, pairs, record);
-      if (!revokes || !needsRefresh) return;
+    const needsRefresh = await signOut(api, pairs, record);
+    if (revokes && needsRefresh) {
       // It is not shared, because the session has ended here and no request may get the new pair.
       const outcome = await api.refresh(newest?.refreshToken ?? refreshToken, record, 'signOuts');
       if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], record);
-    });
+    }
   }
-  cookies.clear(exchange.set);
+  cookies.clear(set);
 }
 
 /** @returns whether a refresh would help: there is no pair, or the upstream has refused the last one's access token */

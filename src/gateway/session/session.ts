@@ -8,11 +8,9 @@ import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
 import { type Exchange, exchangeOf } from '../http/exchange.ts';
 import { VARY } from '../http/forwarded-headers.ts';
-import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
-import { LEASE_MS } from '../refresh/record.ts';
-import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
+import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
@@ -36,7 +34,6 @@ export class Session {
   readonly #exchange: Exchange;
   readonly #arrivedAt = Date.now();
   #tokens: FoundTokens | undefined;
-  #permit: Permit | undefined;
   /** The pair of this request's refresh, or the newest one that has followed it. */
   #pair: TokenPair | undefined;
   /** Until when it counts as the newest one. */
@@ -68,22 +65,14 @@ export class Session {
   }
 
   /**
-   * Runs the work with a permit, until the response body that it streams has ended.
+   * Admits the request, until its exchange has ended.
    *
    * @throws GatewayError as {@link refuseIfFull} does
    */
-  during<Result>(kind: CallKind, work: (permit: Permit) => Promise<Result>): Promise<Result> {
-    const run = (permit: Permit) => {
-      this.#permit = permit;
-      return permit.during(this.#exchange, () => work(permit));
-    };
-    const admitted = (tokens: FoundTokens) => {
-      const entering = this.#parts.admission.enter(kind, tokenOf(tokens));
-      return entering instanceof Promise ? entering.then(run) : run(entering);
-    };
-    // Not an async function, because that would slow down every request.
-    const read = this.readTokens();
-    return read instanceof Promise ? read.then(admitted) : admitted(read);
+  async enter(kind: CallKind): Promise<Permit> {
+    const permit = await this.#parts.admission.enter(kind, tokenOf(await this.readTokens()));
+    this.#exchange.permit = permit;
+    return permit;
   }
 
   /**
@@ -95,8 +84,7 @@ export class Session {
    */
   fetch(call: UpstreamCall): Promise<UpstreamResponse> {
     this.#exchange.set.headers['vary'] = VARY.session;
-    const withRefreshMs = 2 * longestMs(call) + LEASE_MS + 2 * this.#parts.api.timeouts.signInMs;
-    return withoutIdleTimeout(this.#exchange, withRefreshMs, () => this.#call(call));
+    return this.#call(call);
   }
 
   /**
@@ -118,15 +106,10 @@ export class Session {
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */
-  fetchBuffered<Result>(
-    call: UpstreamCall,
-    respond: (upstream: UpstreamResponse) => Result,
-  ): Promise<Result> {
-    return this.during('read', (permit) => {
-      // It is joined from its chunks, and copied again when the client reads slowly.
-      const admitLarge = (bytes: number) => permit.reserveBody(2 * bytes);
-      return this.fetch({ ...call, admitLarge }).then(respond);
-    });
+  async fetchBuffered(call: UpstreamCall): Promise<UpstreamResponse> {
+    const permit = await this.enter('read');
+    // It is joined from its chunks, and copied again when the client reads slowly.
+    return this.fetch({ ...call, admitLarge: (bytes) => permit.reserveBody(2 * bytes) });
   }
 
   async #call(call: UpstreamCall): Promise<UpstreamResponse> {
@@ -154,7 +137,7 @@ export class Session {
       case 'renewed':
         this.#pair = outcome.pair;
         await cookies.store(set, outcome.pair);
-        this.#permit?.renewed(outcome.pair.accessToken);
+        this.#exchange.permit?.renewed(outcome.pair.accessToken);
         // Lets a page show that a refresh was made, because scripts cannot see the cookies.
         set.headers['server-timing'] = 'refresh';
         return this.#sendRenewed(call, outcome.pair);

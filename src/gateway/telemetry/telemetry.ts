@@ -21,35 +21,42 @@ interface TelemetryOptions extends Reporting {
   readonly quietRoute: string;
 }
 
-const CHECK_EVERY_MS = 20;
-
 export class Telemetry {
   readonly #options: TelemetryOptions;
   #patterns: ReadonlySet<string> | undefined;
-  /** Requests that have not ended, although their clients may have disconnected. */
-  #inFlight = 0;
 
   constructor(options: TelemetryOptions) {
     this.#options = options;
   }
 
-  /** @param handle responds to the request, synchronously or by a promise */
-  observe(exchange: Exchange, handle: () => unknown): unknown {
+  began({ request, record }: Exchange): void {
     const { metrics, traces } = this.#options;
-    const { request, record } = exchange;
-    this.#inFlight++;
     record.route = this.#routeOf(request.url);
     metrics?.began(record);
     traces?.begin(request.headers, record);
-    const result = handle();
-    return result instanceof Promise
-      ? result.then((response) => this.#responded(exchange, response))
-      : this.#responded(exchange, result);
   }
 
-  /** Resolves within {@link CHECK_EVERY_MS} after every request has ended. */
-  async settled(): Promise<void> {
-    while (this.#inFlight) await Bun.sleep(CHECK_EVERY_MS);
+  responded({ request, record }: Exchange, response: Response): void {
+    record.status = response.status;
+    record.headMs = millisecondsSince(record.startedAt);
+    this.#options.metrics?.responded(record);
+    // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
+    const hasWaited = record.calls.length > 0 || record.reason === 'bodyIncomplete';
+    if (hasWaited && request.signal.aborted) record.clientGone = 'waiting';
+  }
+
+  ended({ record }: Exchange): void {
+    const { logger, metrics } = this.#options;
+    if (record.clientGone === 'waiting') {
+      // The client never received the response, so nothing is noted of it.
+      record.reason = undefined;
+      record.cause = undefined;
+      record.bytes = 0;
+    }
+    metrics?.ended(record);
+    record.span?.end(record);
+    const level = this.#levelOf(record);
+    if (logger.isLevelEnabled(level)) logger[level](record.logFields(), 'request');
   }
 
   /** Makes the observer that logs and measures whether Redis responds. */
@@ -69,35 +76,6 @@ export class Telemetry {
         isDown = false;
       },
     };
-  }
-
-  #responded(exchange: Exchange, response: unknown): unknown {
-    if (!(response instanceof Response)) return response;
-    const { record } = exchange;
-    record.status = response.status;
-    record.headMs = millisecondsSince(record.startedAt);
-    this.#options.metrics?.responded(record);
-    // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
-    const hasWaited = record.calls.length > 0 || record.reason === 'bodyIncomplete';
-    if (hasWaited && exchange.request.signal.aborted) record.clientGone = 'waiting';
-    if (exchange.bodyEnd) exchange.bodyEnd.then(() => this.#ended(record));
-    else this.#ended(record);
-    return response;
-  }
-
-  #ended(record: RequestRecord): void {
-    const { logger, metrics } = this.#options;
-    this.#inFlight--;
-    if (record.clientGone === 'waiting') {
-      // The client never received the response, so nothing is noted of it.
-      record.reason = undefined;
-      record.cause = undefined;
-      record.bytes = 0;
-    }
-    metrics?.ended(record);
-    record.span?.end(record);
-    const level = this.#levelOf(record);
-    if (logger.isLevelEnabled(level)) logger[level](record.logFields(), 'request');
   }
 
   #levelOf(record: RequestRecord) {

@@ -65,11 +65,6 @@ const NO_TRACK_STATUSES = new Set([204, 205, 206]);
 /** Bun itself repeats these when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 
-/** The longest time that {@link fetchUpstream} takes. */
-export function longestMs({ timeoutMs, bodyMode }: UpstreamCall): number {
-  return timeoutMs + (bodyMode === 'streamed' ? SILENCE_MS : 0);
-}
-
 /**
  * Sends the call and returns the response, whatever its status.
  *

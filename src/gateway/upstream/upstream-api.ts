@@ -50,8 +50,8 @@ export class UpstreamApi {
   async signIn(grant: AuthorizationGrant, record: RequestRecord): Promise<TokenPair> {
     const { signInMs } = this.timeouts;
     // Room for both calls is reserved first, because the code works only once.
-    const response = await this.#admission.during('sessions', async () => {
-      const identityAccessToken = await this.#admission.during('identityProvider', () =>
+    const response = await this.#admission.shortCall('sessions', async () => {
+      const identityAccessToken = await this.#admission.shortCall('identityProvider', () =>
         exchangeCode(this.#settings.identityProvider, signInMs, grant, record),
       );
       const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
@@ -74,7 +74,7 @@ export class UpstreamApi {
     try {
       const { signInMs, logoutMs } = this.timeouts;
       const body = { refresh_token: refreshToken };
-      const response = await this.#admission.during(
+      const response = await this.#admission.shortCall(
         kind,
         () => this.#post('refresh', '/v1/auth/refresh', signInMs, body, record),
         kind === 'signOuts' ? logoutMs : 0,
@@ -108,7 +108,7 @@ export class UpstreamApi {
       const leftMs = Math.max(1, deadline - performance.now());
       return this.#post('sign-out', '/v1/auth/logout', leftMs, body, record, authorization);
     };
-    const { status } = await this.#admission.during('signOuts', send, logoutMs);
+    const { status } = await this.#admission.shortCall('signOuts', send, logoutMs);
     return status;
   }
 

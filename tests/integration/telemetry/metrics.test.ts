@@ -3,6 +3,7 @@ import { version } from '../../../package.json';
 import { Admission } from '../../../src/gateway/http/admission/admission.ts';
 import { Exchange } from '../../../src/gateway/http/exchange.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
+import { OpenExchanges } from '../../../src/gateway/http/open-exchanges.ts';
 import type { RequestRecord } from '../../../src/gateway/record/request-record.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../../src/gateway/telemetry/telemetry.ts';
@@ -16,19 +17,21 @@ const MODELS = '/api/music/models';
 let log: RecordedLog;
 let metrics: Metrics;
 let telemetry: Telemetry;
+let exchanges: OpenExchanges;
 beforeEach(() => {
   log = recordLog();
   metrics = new Metrics();
   const paths = ['/api/health', MODELS, '/api/upstream/*'];
   const routes = [{ method: 'OPTIONS', path: '/*' }, ...paths.map((path) => ({ method: 'GET', path }))];
   telemetry = new Telemetry({ logger: log.logger, metrics, routes: () => routes, quietRoute: '/api/health' });
+  exchanges = new OpenExchanges(telemetry);
 });
 
 /** A request with these facts on record. */
 function observe({ status = 200, ...facts }: Partial<RequestRecord> = {}, path = MODELS, method = 'GET') {
   const exchange = new Exchange(new Request(`http://gateway.test${path}`, { method }), null);
   Object.assign(exchange.record, facts);
-  telemetry.observe(exchange, () => new Response(null, { status }));
+  exchanges.run(exchange, () => new Response(null, { status }));
 }
 
 /** Samples that are undefined must not exist. */
@@ -91,7 +94,7 @@ describe('a request', () => {
   it('is in flight until it has ended, and creates no series of its own', async () => {
     const inFlight = 'requests_in_flight{route="unmatched"}';
     const exchange = new Exchange(new Request('http://gateway.test/1', { method: 'A' }), null);
-    await telemetry.observe(exchange, async () => {
+    await exchanges.run(exchange, async () => {
       await expectSamples({ [inFlight]: 1 });
       return new Response();
     });

@@ -96,7 +96,7 @@ export class Admission {
    * @param patienceMs how long it may wait until there is room
    * @throws GatewayError 503 when there is no room for it
    */
-  async during<Result>(kind: ShortCall, work: () => Promise<Result>, patienceMs = 0): Promise<Result> {
+  async shortCall<Result>(kind: ShortCall, work: () => Promise<Result>, patienceMs = 0): Promise<Result> {
     const pool = this[kind];
     const deadline = performance.now() + patienceMs;
     await this.ledger.reserve(CALL_BYTES, patienceMs);

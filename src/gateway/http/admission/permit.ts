@@ -13,12 +13,6 @@ type Counters = Readonly<
   Record<CallRules['pool'], Budget> & { ledger: Ledger; bodies: BodyWatch; perSession: SessionLimit }
 >;
 
-/** The part of an exchange that a permit waits for. */
-interface StreamedExchange {
-  permit: BodyMemory | undefined;
-  readonly bodyEnd: Promise<void> | undefined;
-}
-
 /** How long a session check waits for a place: after a restart every open tab sends one. */
 const PLACE_PATIENCE_MS = 2000;
 /** How much of its share a body may use whose reader leaves much of it in the kernel. */
@@ -80,7 +74,7 @@ export class Permit implements CountedCall, BodyMemory {
     return budget.succeeds(attempt, mayWait ? PLACE_PATIENCE_MS : 0).then((succeeded) => {
       this.#places = succeeded ? 1 : 0;
       if (succeeded) return this;
-      this.#release();
+      this.release();
       throw budget.refusal();
     });
   }
@@ -201,17 +195,6 @@ export class Permit implements CountedCall, BodyMemory {
     if (this.session) this.session = this.#admission.perSession.move(this.session, accessToken, this);
   }
 
-  /** Releases the permit when the work, and the response body that the exchange streams, have ended. */
-  async during<Result>(exchange: StreamedExchange, work: () => Promise<Result>): Promise<Result> {
-    exchange.permit = this;
-    try {
-      return await work();
-    } finally {
-      if (exchange.bodyEnd) void exchange.bodyEnd.then(() => this.#release());
-      else this.#release();
-    }
-  }
-
   /** Cuts off readers that stand still when there is no room: those of this session when it has its share. */
   #makeRoomFor(bytes: number): boolean {
     if (this.#tryTake(bytes)) return true;
@@ -260,7 +243,7 @@ export class Permit implements CountedCall, BodyMemory {
     return this.#isWithinSession(bytes - this.bodyBytes) ? ledger.refusal() : perSession.refusal();
   }
 
-  #release(): void {
+  release(): void {
     const { ledger, perSession } = this.#admission;
     if (this.session) perSession.leave(this.session, this);
     this.#expect(0);

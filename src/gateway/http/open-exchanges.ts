@@ -1,0 +1,79 @@
+/** Decides when an exchange has ended, and keeps Bun from closing its connection before that. */
+
+import { describeCause } from './error-summary.ts';
+import { type Exchange, IDLE_TIMEOUT_SECONDS } from './exchange.ts';
+
+/** What follows each exchange from its request to its end. */
+interface Observer {
+  began(exchange: Exchange): void;
+  responded(exchange: Exchange, response: Response): void;
+  ended(exchange: Exchange): void;
+}
+
+/** Far less than the idle timeout, and so long that few exchanges are still open when it comes. */
+const KEEP_EVERY_MS = (IDLE_TIMEOUT_SECONDS * 1000) / 6;
+const CHECK_EVERY_MS = 20;
+
+export class OpenExchanges {
+  readonly #open = new Set<Exchange>();
+  readonly #observer: Observer;
+  #timer: Timer | undefined;
+
+  constructor(observer: Observer) {
+    this.#observer = observer;
+  }
+
+  /**
+   * An exchange ends once, whatever the handler does: with its response or its failure, or later when something keeps it
+   * open, such as the body of the response.
+   *
+   * @param handle responds to the request, synchronously or by a promise
+   */
+  run(exchange: Exchange, handle: () => unknown): unknown {
+    this.#open.add(exchange);
+    this.#timer ??= setInterval(() => this.#keepConnections(), KEEP_EVERY_MS);
+    exchange.onEnd = () => this.#end(exchange);
+    this.#observer.began(exchange);
+    let result: unknown;
+    try {
+      result = handle();
+    } catch (error) {
+      this.#failed(exchange, error);
+    }
+    if (!(result instanceof Promise)) return this.#responded(exchange, result);
+    return result.then(
+      (response) => this.#responded(exchange, response),
+      (error) => this.#failed(exchange, error),
+    );
+  }
+
+  /** Resolves within {@link CHECK_EVERY_MS} after every exchange has ended. Those of clients that are gone count, too. */
+  async settled(): Promise<void> {
+    while (this.#open.size) await Bun.sleep(CHECK_EVERY_MS);
+  }
+
+  #responded(exchange: Exchange, response: unknown): unknown {
+    if (response instanceof Response) this.#observer.responded(exchange, response);
+    exchange.close();
+    return response;
+  }
+
+  #failed(exchange: Exchange, error: unknown): never {
+    exchange.record.reason = 'internalError';
+    exchange.record.cause = describeCause(error);
+    exchange.close();
+    throw error;
+  }
+
+  #end(exchange: Exchange): void {
+    this.#open.delete(exchange);
+    this.#observer.ended(exchange);
+  }
+
+  #keepConnections(): void {
+    for (const exchange of this.#open) exchange.keepConnection();
+    if (this.#open.size) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}

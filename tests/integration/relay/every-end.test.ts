@@ -1,0 +1,149 @@
+import { afterEach, expect, it, jest } from 'bun:test';
+import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
+import { fill } from '../../support/long-calls.ts';
+import { samplesOf } from '../../support/metrics.ts';
+import type { LogLine } from '../../support/recorded-log.ts';
+import { ROUTES, scriptRoutes } from '../../support/routes.ts';
+import { type RequestOptions, startWorld, type World } from '../../support/world.ts';
+
+/** More than the kernel buffers, so that a body that nobody reads does not end. */
+const LARGE = new Uint8Array(16 * 1024 * 1024);
+const POOLS = ['identityProvider', 'sessions', 'signOuts', 'reads', 'streams'] as const;
+const CALLS = ROUTES.map(({ calls }) => calls.at(-1) ?? '');
+
+interface End {
+  readonly name: string;
+  /** What the log says of one of the exchanges at least. */
+  readonly line: LogLine;
+  /** Changes each request. */
+  readonly options?: RequestOptions;
+  /** What happens before the requests. */
+  readonly first?: (world: World) => void;
+  readonly respond: (until: Promise<void>) => Response | Promise<Response>;
+  /** Those that arrive at the upstream; unless given, the last of each route. */
+  readonly calls?: readonly string[];
+  /** What happens when these calls have arrived. */
+  readonly act?: (world: World, clients: AbortController, heads: readonly Promise<Response>[]) => unknown;
+}
+
+const large = () => new Response(LARGE);
+const lateHead = (until: Promise<void>) => until.then(() => new Response('late'));
+const begunBody = (until: Promise<void>) => {
+  const chunks = async function* () {
+    yield 'begun';
+    await until;
+  };
+  return new Response(chunks());
+};
+
+const ENDS: readonly End[] = [
+  { name: 'a success', line: { status: 200 }, respond: () => new Response('ok') },
+  {
+    name: 'a failure of the upstream',
+    line: { status: 500 },
+    respond: () => new Response('no', { status: 500 }),
+  },
+  {
+    name: 'a refusal',
+    line: { status: 403 },
+    options: { origin: 'http://evil.test' },
+    respond: large,
+    calls: [],
+  },
+  {
+    name: 'a full ledger',
+    line: { status: 503 },
+    first: ({ admission }) => fill(admission.ledger),
+    respond: large,
+    calls: [],
+  },
+  {
+    name: 'a client that leaves before the head',
+    line: { clientGone: 'waiting' },
+    respond: lateHead,
+    act: async ({ line }, clients) => {
+      clients.abort();
+      await line({ clientGone: 'waiting' });
+    },
+  },
+  {
+    name: 'a client that leaves in the body',
+    line: { clientGone: 'streaming' },
+    respond: large,
+    act: async (_, clients, heads) => {
+      await Promise.allSettled(heads);
+      clients.abort();
+    },
+  },
+  {
+    name: 'an upstream that is silent in the body',
+    line: { cause: 'stalled' },
+    first: () => void jest.useFakeTimers(),
+    respond: begunBody,
+    act: async (world) => {
+      for (let second = 0; second < 70; second++) {
+        // What has arrived is handled before the next second begins.
+        await world.request('/api/health');
+        jest.advanceTimersByTime(1000);
+      }
+    },
+  },
+  {
+    name: 'an upstream that breaks off',
+    line: { status: 502 },
+    respond: lateHead,
+    act: ({ upstream }) => upstream.stop(),
+  },
+  {
+    name: 'an upstream that breaks off in the body',
+    line: { brokenBody: true },
+    respond: begunBody,
+    act: async ({ upstream, roundTrip }) => {
+      await roundTrip();
+      await upstream.stop();
+    },
+  },
+  {
+    name: 'a stop',
+    line: { cutOff: 'shutdown' },
+    respond: begunBody,
+    act: async ({ admission, roundTrip }) => {
+      await roundTrip();
+      admission.bodies.endAll();
+    },
+  },
+];
+
+afterEach(() => void jest.useRealTimers());
+
+it.each(ENDS)('every exchange ends once after $name, on every route', async (end) => {
+  const metrics = new Metrics();
+  await using world = startWorld({}, metrics, 256 * 1024 ** 2);
+  const { ledger, perSession, requestBodies, ...pools } = world.admission;
+  const released = Promise.withResolvers<void>();
+  const calls = end.calls ?? CALLS;
+  scriptRoutes(world);
+  for (const call of CALLS) world.upstream.on(call, () => end.respond(released.promise));
+  end.first?.(world);
+  const taken = ledger.inUse;
+  const clients = new AbortController();
+  const heads = ROUTES.map(({ path, options }, id) => {
+    const headers = { ...options.headers, 'x-request-id': `request-${id}` };
+    return world.request(path, { ...options, ...end.options, headers, signal: clients.signal });
+  });
+  const ended = heads.map((head) => head.then((response) => response.bytes()).catch(() => {}));
+  for (const call of calls) await world.upstream.arrived(call);
+  await end.act?.(world, clients, heads);
+  released.resolve();
+  jest.useRealTimers();
+  await Promise.all(ended);
+  await world.settled();
+  expect(world.lines).toContainEqual(expect.objectContaining(end.line));
+  const ids = world.lines.map(({ requestId }) => requestId).filter((id) => /^request-/.test(String(id)));
+  expect(ids.sort()).toEqual(ROUTES.map((_, id) => `request-${id}`).sort());
+  expect([ledger.inUse - taken, ledger.expected, ledger.borrowed, perSession.size]).toEqual([0, 0, 0, 0]);
+  expect([requestBodies.usedBytes, ...POOLS.map((pool) => pools[pool].inUse)]).toEqual([0, 0, 0, 0, 0, 0]);
+  const samples = await samplesOf(metrics.registry);
+  const inFlight = [...samples].filter(([name, value]) => /^requests_in_flight/.test(name) && value !== 0);
+  expect(inFlight).toEqual([]);
+});
