@@ -76,8 +76,7 @@ describe('beyond the limit of its session', () => {
     await using world = startWorld(LIMITS);
     scriptRoutes(world);
     const { perSession } = world.admission;
-    const call = { isGeneration: true, bodyBytes: 0 };
-    const busy = perSession.join('access-1', call);
+    const busy = await world.admission.enter('generation', 'access-1');
     for (const route of routes) {
       // A session is known by its access token, whatever its refresh token is.
       for (const cookie of [ACCESS_ONLY, `${ACCESS_ONLY}; svc_music_refresh=made-up`])
@@ -85,11 +84,11 @@ describe('beyond the limit of its session', () => {
     }
     expect(world.upstream.calls).toEqual([]);
     for (const route of routes) expect((await send(world, route, { cookie: cookies(9) })).status).toBe(200);
-    perSession.leave(busy, call);
+    busy.release();
     for (const route of routes) expect((await send(world, route)).status).toBe(200);
     expect(perSession.size).toBe(0);
     // Without an access token, it is known by its refresh token.
-    perSession.join('refresh-1', call);
+    await world.admission.enter('generation', 'refresh-1');
     await expectRefused(await send(world, proxied('GET'), { cookie: REFRESH_ONLY }), 429);
   });
 

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
 import type { CallKind } from '../../src/gateway/http/admission/call-rules.ts';
-import { SessionLimit } from '../../src/gateway/http/admission/session-limit.ts';
 import {
   CALL_BYTES,
   READ_AHEAD_BYTES,
@@ -15,9 +14,11 @@ import { testSettings } from '../support/world.ts';
 
 const refusal = (status: 429 | 503) => expect.objectContaining({ status });
 
+const ADDRESSES = { UPSTREAM_URL: CLOSED, IDP_URL: CLOSED };
+
 /** Of a gateway in 256 MB, whose ledger has 192. */
 function startAdmission(readCharge?: () => number): Admission {
-  return new Admission(testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED }, 256 * 1024 ** 2), readCharge);
+  return new Admission(testSettings(ADDRESSES, 256 * 1024 ** 2), readCharge);
 }
 
 /** A refusal at once rejects as well as a later one. */
@@ -154,37 +155,37 @@ it('a budget lets 500 wait, because each keeps its memory meanwhile, and serves 
 });
 
 describe('the limit of a session', () => {
-  const generation = { isGeneration: true, bodyBytes: 100 };
-  const call = { isGeneration: false, bodyBytes: 7 };
-
-  it.each([
-    ['on its calls', 2, 0, [call, call], [call, generation], []],
-    ['on its generations', 0, 1, [call, call, generation], [generation], [call]],
-    ['on neither with 0 for both', 0, 0, Array(200).fill(generation), [], [call, generation]],
-  ])('is one %s', (_, maxInFlightPerSession, maxGenerationsPerSession, inFlight, refused, admitted) => {
-    const limit = new SessionLimit({ maxInFlightPerSession, maxGenerationsPerSession });
-    for (const each of inFlight) {
-      limit.refuseIfFull('token', each.isGeneration);
-      limit.join('token', each);
-    }
-    for (const { isGeneration } of refused)
-      expect(() => limit.refuseIfFull('token', isGeneration)).toThrow(refusal(429));
-    for (const { isGeneration } of admitted) limit.refuseIfFull('token', isGeneration);
-    limit.refuseIfFull('other', true);
+  it.each<[string, string, string, CallKind[], CallKind[], CallKind[]]>([
+    ['on its calls', '2', '0', ['get', 'read'], ['get', 'generation'], []],
+    ['on its generations', '0', '1', ['get', 'get', 'generation'], ['generation'], ['get']],
+    ['on neither with 0 for both', '0', '0', Array(200).fill('generation'), [], ['get', 'generation']],
+  ])('is one %s', async (_, calls, generations, inFlight, refused, admitted) => {
+    const limits = { MAX_IN_FLIGHT_PER_SESSION: calls, MAX_GENERATIONS_PER_SESSION: generations };
+    const admission = new Admission(testSettings({ ...ADDRESSES, ...limits }));
+    for (const kind of inFlight) await admission.enter(kind, 'token');
+    for (const kind of refused) expect(() => admission.refuseIfFull(kind, 'token')).toThrow(refusal(429));
+    for (const kind of admitted) admission.refuseIfFull(kind, 'token');
+    admission.refuseIfFull('generation', 'other');
   });
 
-  it('counts a call with its generation and its bytes for one session at a time, and forgets an idle one', () => {
-    const limit = new SessionLimit({ maxInFlightPerSession: 1, maxGenerationsPerSession: 1 });
-    const before = limit.join('before', generation);
-    limit.join('before', call);
-    const renewed = limit.move(before, 'renewed', generation);
-    expect(before).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
-    expect(renewed).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
+  it('counts a call with its generation and its bytes for one session at a time, and forgets an idle one', async () => {
+    const limits = { MAX_IN_FLIGHT_PER_SESSION: '2', MAX_GENERATIONS_PER_SESSION: '1' };
+    const admission = new Admission(testSettings({ ...ADDRESSES, ...limits }));
+    const { perSession } = admission;
+    const [generation, call] = [
+      await enter(admission, 'generation', 'a'),
+      await enter(admission, 'get', 'a'),
+    ];
+    generation.reserveBody(100);
+    call.reserveBody(7);
+    generation.renewed('b');
+    expect(perSession.useOf('a')).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
+    expect(perSession.useOf('b')).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
     // It does not refuse itself when the upstream gives the same access token again.
-    expect(limit.move(renewed, 'renewed', generation)).toBe(renewed);
-    expect(() => limit.move(before, 'renewed', call)).toThrow(refusal(429));
-    limit.leave(before, call);
-    limit.leave(renewed, generation);
-    expect(limit.size).toBe(0);
+    generation.renewed('b');
+    const other = await enter(admission, 'generation', 'a');
+    expect(() => other.renewed('b')).toThrow(refusal(429));
+    for (const each of [generation, call, other]) each.release();
+    expect(perSession.size).toBe(0);
   });
 });

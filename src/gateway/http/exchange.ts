@@ -89,7 +89,7 @@ export class Exchange {
   }
 
   /**
-   * Makes the response and moves the headers set so far into it, except with cookies. Notes the body's size in the record.
+   * Builds the response with the headers set so far; if they set cookies, Elysia merges them. Notes the body's size.
    *
    * @param paidMs see {@link ObservedBody}
    */
@@ -112,10 +112,7 @@ export class Exchange {
     return this.respond(body, status, headers);
   }
 
-  /**
-   * Elysia would copy the response to add these headers one by one, and would pass its body through a stream, which is
-   * a large part of the cost of a small response. Responses with cookies are rare, so they are left to Elysia.
-   */
+  /** Elysia would copy the response to add them one by one, and pass its body through a stream. */
   #takeHeaders(): Record<string, string> {
     const taken: Record<string, string> = {};
     const { headers } = this.set;

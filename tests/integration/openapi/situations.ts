@@ -100,9 +100,7 @@ function endSession(world: World, call: Call) {
 
 function fillSession(world: World, call: Call) {
   const token = call.access.replace(/^.*=/, '');
-  for (let sent = 0; sent < 100; sent++) {
-    world.admission.perSession.join(token, { isGeneration: false, bodyBytes: 0 });
-  }
+  world.admission.perSession.useOf(token).calls = 100;
   return request(world, call, { cookie: call.access }, call.sessionPath);
 }
 

@@ -155,7 +155,7 @@ describe('the metrics', () => {
     await expectSamples({ memory_promised_bytes: promised, memory_limit_bytes: memoryLimitBytes });
 
     const { perSession, requestBodies } = admission;
-    perSession.join('a', { isGeneration: false, bodyBytes: 0 });
+    perSession.useOf('a').calls++;
     expect(() => admission.enter('read', 'a')).toThrow();
     expect(() => requestBodies.grow(requestBodies.open(0), ledger.limit)).toThrow();
     fill(streams);

@@ -66,7 +66,8 @@ export class Admission {
    */
   enter(kind: CallKind, token: string | undefined): Permit | Promise<Permit> {
     this.#refuseUnlessRoom(kind, token);
-    return new Permit(this, CALLS[kind], token).takePlace();
+    const rules = CALLS[kind];
+    return new Permit(this, this[rules.pool], rules, token).takePlace();
   }
 
   /**

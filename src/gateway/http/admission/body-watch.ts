@@ -2,7 +2,7 @@
 
 import { type Expendable, makeRoom } from './make-room.ts';
 import { sendQueues } from './send-queues.ts';
-import type { CountedSession } from './session-limit.ts';
+import type { SessionUse } from './session-limit.ts';
 
 /** A streamed body in flight. All times are those of the watch, in milliseconds. */
 export interface WatchedBody extends Expendable {
@@ -26,7 +26,7 @@ export interface WatchedBody extends Expendable {
 export interface BodyMemory {
   readonly bodies: BodyWatch;
   /** Undefined for public playback. */
-  readonly session: CountedSession | undefined;
+  readonly session: SessionUse | undefined;
   /** Whether the body may be cut off to make room. */
   readonly isExpendable: boolean;
   /** @returns whether there is memory for the next read, which is then reserved */
@@ -44,7 +44,7 @@ interface Claimant {
   /** Its own body makes no room for it. */
   readonly memory?: BodyMemory;
   /** The session that has used up its own share, so that room is made among its own bodies only. */
-  readonly onlyOf?: CountedSession | undefined;
+  readonly onlyOf?: SessionUse | undefined;
 }
 
 const TICK_MS = 100;

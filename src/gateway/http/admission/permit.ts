@@ -6,12 +6,14 @@ import type { BodyMemory, BodyWatch } from './body-watch.ts';
 import type { Budget } from './budget.ts';
 import { CALLS, type CallRules } from './call-rules.ts';
 import { BEFORE_CALLS, type Ledger } from './ledger.ts';
-import type { CountedCall, CountedSession, SessionLimit } from './session-limit.ts';
+import type { SessionLimit, SessionUse } from './session-limit.ts';
 
-/** What a call is counted in. */
-type Counters = Readonly<
-  Record<CallRules['pool'], Budget> & { ledger: Ledger; bodies: BodyWatch; perSession: SessionLimit }
->;
+/** What all permits are reserved from. */
+interface Shared {
+  readonly ledger: Ledger;
+  readonly bodies: BodyWatch;
+  readonly perSession: SessionLimit;
+}
 
 /** How long a session check waits for a place: after a restart every open tab sends one. */
 const PLACE_PATIENCE_MS = 2000;
@@ -24,12 +26,13 @@ const WAITING_SHARE = 2 / 3;
 /** How long a call waits for memory: the heads of other responses free most of it within milliseconds. */
 const PATIENCE_MS = 1000;
 
-export class Permit implements CountedCall, BodyMemory {
+export class Permit implements BodyMemory {
   readonly rules: CallRules;
   readonly isGeneration: boolean;
   bodyBytes = 0;
-  readonly #admission: Counters;
-  session: CountedSession | undefined;
+  session: SessionUse | undefined;
+  readonly #shared: Shared;
+  readonly #pool: Budget;
   #places = 0;
   /** What the body needs while its reader keeps up, and while it does not; and what each read needs in addition. */
   #baseBytes = 0;
@@ -44,16 +47,17 @@ export class Permit implements CountedCall, BodyMemory {
    *
    * @param token identifies the session; undefined for public playback
    */
-  constructor(admission: Counters, rules: CallRules, token: string | undefined) {
+  constructor(shared: Shared, pool: Budget, rules: CallRules, token: string | undefined) {
     this.rules = rules;
     this.isGeneration = rules.isGeneration;
-    this.#admission = admission;
-    admission.ledger.take(CALL_BYTES);
-    if (token !== undefined) this.session = admission.perSession.join(token, this);
+    this.#shared = shared;
+    this.#pool = pool;
+    shared.ledger.take(CALL_BYTES);
+    if (token !== undefined) this.#join(shared.perSession.useOf(token));
   }
 
   get bodies(): BodyWatch {
-    return this.#admission.bodies;
+    return this.#shared.bodies;
   }
 
   /** What has changed something at the upstream is not given up. A generation goes on without its client. */
@@ -63,19 +67,19 @@ export class Permit implements CountedCall, BodyMemory {
 
   /** Takes a place in its pool. A session check waits for one; other calls may last for minutes. */
   takePlace(): Permit | Promise<Permit> {
-    const { pool, poolShare, isVital } = this.rules;
-    const budget = this.#admission[pool];
-    if (budget.tryTake(1, poolShare)) {
+    const { poolShare, isVital } = this.rules;
+    const pool = this.#pool;
+    const attempt = () => pool.tryTake(1, poolShare);
+    if (attempt()) {
       this.#places = 1;
       return this;
     }
-    const mayWait = isVital && this.#admission.ledger.fits(0, WAITING_SHARE);
-    const attempt = () => budget.tryTake(1, poolShare);
-    return budget.succeeds(attempt, mayWait ? PLACE_PATIENCE_MS : 0).then((succeeded) => {
+    const mayWait = isVital && this.#shared.ledger.fits(0, WAITING_SHARE);
+    return pool.succeeds(attempt, mayWait ? PLACE_PATIENCE_MS : 0).then((succeeded) => {
       this.#places = succeeded ? 1 : 0;
       if (succeeded) return this;
       this.release();
-      throw budget.refusal();
+      throw pool.refusal();
     });
   }
 
@@ -104,7 +108,7 @@ export class Permit implements CountedCall, BodyMemory {
    * @returns whether there was memory
    */
   tryReservePaid(length: number): boolean {
-    const { ledger } = this.#admission;
+    const { ledger } = this.#shared;
     this.#baseBytes = STREAM_BASE_BYTES;
     this.#behindBytes = Math.max(STREAM_BASE_BYTES, Math.min(STREAMED_BODY_BYTES, 2 * length));
     if (Number.isFinite(length)) {
@@ -127,7 +131,7 @@ export class Permit implements CountedCall, BodyMemory {
     if (headBytes === 0) return undefined;
     if (this.#makeRoomFor(headBytes) && this.#expect(headBytes)) return undefined;
     const attempt = () => this.#tryTake(headBytes) && this.#expect(headBytes);
-    return this.#admission.ledger.succeeds(attempt, PATIENCE_MS, share).then((succeeded) => {
+    return this.#shared.ledger.succeeds(attempt, PATIENCE_MS, share).then((succeeded) => {
       if (!succeeded) throw this.#refusal(headBytes);
     });
   }
@@ -143,7 +147,7 @@ export class Permit implements CountedCall, BodyMemory {
    * @returns false when there is no memory now
    */
   mayRead(isFast: boolean, isDrained: boolean, isStarved: boolean): boolean {
-    const { ledger } = this.#admission;
+    const { ledger } = this.#shared;
     const { share } = this.rules;
     const bytes = this.bodyBytes + this.#readBytes;
     if (this.#readBytes === 0 && !(isFast && this.isExpendable)) return true;
@@ -187,12 +191,31 @@ export class Permit implements CountedCall, BodyMemory {
     this.#borrow(0);
     this.#expect(0);
     this.#set(this.isGeneration ? Math.min(before, this.#baseBytes) : 0);
-    this.#admission.ledger.expectFree(before - this.bodyBytes);
+    this.#shared.ledger.expectFree(before - this.bodyBytes);
   }
 
   /** Counts the request for the access token with which its session was renewed. @throws GatewayError 429 */
   renewed(accessToken: string): void {
-    if (this.session) this.session = this.#admission.perSession.move(this.session, accessToken, this);
+    const { perSession } = this.#shared;
+    const { session } = this;
+    if (!session || perSession.isOf(session, accessToken)) return;
+    perSession.refuseIfFull(accessToken, this.isGeneration);
+    this.#leave(session);
+    this.#join(perSession.useOf(accessToken));
+  }
+
+  #join(session: SessionUse): void {
+    session.calls++;
+    if (this.isGeneration) session.generations++;
+    session.bytes += this.bodyBytes;
+    this.session = session;
+  }
+
+  #leave(session: SessionUse): void {
+    session.calls--;
+    if (this.isGeneration) session.generations--;
+    session.bytes -= this.bodyBytes;
+    this.#shared.perSession.forgetUnused(session);
   }
 
   /** Cuts off readers that stand still when there is no room: those of this session when it has its share. */
@@ -204,7 +227,7 @@ export class Permit implements CountedCall, BodyMemory {
   }
 
   #tryTake(bytes: number): boolean {
-    const { ledger } = this.#admission;
+    const { ledger } = this.#shared;
     const { isVital, share } = this.rules;
     const more = bytes - this.bodyBytes;
     // Without more bytes, the question is whether others leave the body room to go on.
@@ -218,38 +241,37 @@ export class Permit implements CountedCall, BodyMemory {
     const more = bytes - this.bodyBytes;
     this.bodyBytes = bytes;
     if (this.session) this.session.bytes += more;
-    if (more > 0) this.#admission.ledger.take(more);
-    if (more < 0) this.#admission.ledger.release(-more);
+    if (more > 0) this.#shared.ledger.take(more);
+    if (more < 0) this.#shared.ledger.release(-more);
   }
 
   #borrow(bytes: number): void {
-    this.#admission.ledger.borrowed += bytes - this.#borrowedBytes;
+    this.#shared.ledger.borrowed += bytes - this.#borrowedBytes;
     this.#borrowedBytes = bytes;
   }
 
   #expect(bytes: number): true {
-    this.#admission.ledger.expected += bytes - this.#expectedBytes;
+    this.#shared.ledger.expected += bytes - this.#expectedBytes;
     this.#expectedBytes = bytes;
     return true;
   }
 
   #isWithinSession(more: number): boolean {
-    const most = this.#admission.ledger.limit * this.rules.sessionShare;
+    const most = this.#shared.ledger.limit * this.rules.sessionShare;
     return (this.session?.bytes ?? 0) + more <= most;
   }
 
   #refusal(bytes: number): GatewayError {
-    const { ledger, perSession } = this.#admission;
+    const { ledger, perSession } = this.#shared;
     return this.#isWithinSession(bytes - this.bodyBytes) ? ledger.refusal() : perSession.refusal();
   }
 
   release(): void {
-    const { ledger, perSession } = this.#admission;
-    if (this.session) perSession.leave(this.session, this);
+    if (this.session) this.#leave(this.session);
     this.#expect(0);
     this.#borrow(0);
-    this.#admission[this.rules.pool].release(this.#places);
-    ledger.release(CALL_BYTES + this.bodyBytes);
+    this.#pool.release(this.#places);
+    this.#shared.ledger.release(CALL_BYTES + this.bodyBytes);
     // A slice that is still being fetched gives nothing back after this.
     this.bodyBytes = 0;
   }

@@ -4,19 +4,12 @@ import type { Settings } from '../../settings/settings.ts';
 import { GatewayError } from '../errors.ts';
 import { RETRY_LATER } from './budget.ts';
 
-/** A call, as it counts for its session. */
-export interface CountedCall {
-  readonly isGeneration: boolean;
-  /** What it has reserved for the body of its response. */
-  readonly bodyBytes: number;
-}
-
-/** A session with calls in flight. */
-export interface CountedSession {
+/** What a session has in flight. */
+export interface SessionUse {
   readonly key: bigint;
   calls: number;
   generations: number;
-  /** Of its response bodies. */
+  /** What is reserved for its response bodies. */
   bytes: number;
 }
 
@@ -28,7 +21,7 @@ type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession
  */
 export class SessionLimit {
   readonly #limits: Limits;
-  readonly #sessions = new Map<bigint, CountedSession>();
+  readonly #sessions = new Map<bigint, SessionUse>();
   /** Secret, so that nobody can choose tokens with equal hashes. */
   readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   refused = 0;
@@ -53,30 +46,20 @@ export class SessionLimit {
     if (isFull) throw this.refusal();
   }
 
-  /** Counts one more call of the session, even beyond its limits. */
-  join(token: string, call: CountedCall): CountedSession {
+  /** The entry of the session, which is remembered until {@link forgetUnused}. */
+  useOf(token: string): SessionUse {
     const key = this.#keyOf(token);
-    const session = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
-    this.#sessions.set(key, session);
-    session.calls++;
-    if (call.isGeneration) session.generations++;
-    session.bytes += call.bodyBytes;
-    return session;
+    const use = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
+    this.#sessions.set(key, use);
+    return use;
   }
 
-  /** Counts a call for the token that its session was renewed with. @throws GatewayError as {@link refuseIfFull} does */
-  move(session: CountedSession, token: string, call: CountedCall): CountedSession {
-    if (this.#keyOf(token) === session.key) return session;
-    this.refuseIfFull(token, call.isGeneration);
-    this.leave(session, call);
-    return this.join(token, call);
+  isOf({ key }: SessionUse, token: string): boolean {
+    return this.#keyOf(token) === key;
   }
 
-  leave(session: CountedSession, call: CountedCall): void {
-    session.calls--;
-    if (call.isGeneration) session.generations--;
-    session.bytes -= call.bodyBytes;
-    if (session.calls === 0) this.#sessions.delete(session.key);
+  forgetUnused({ key, calls }: SessionUse): void {
+    if (calls === 0) this.#sessions.delete(key);
   }
 
   /** Counts a refusal, and returns its error. @see RFC 6585 section 4 */
