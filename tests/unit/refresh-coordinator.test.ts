@@ -289,6 +289,18 @@ describe('a refresh token', () => {
     expect(upstream.refreshed).toHaveLength(2);
   });
 
+  it('that was sent as a reuse is told as presented when a client had only the last pair of its chain', async () => {
+    const { time, upstream, a, refresh } = start();
+    upstream.verdict = () => renewed(upstream.refreshed.length + 1, 1);
+    await refresh(a);
+    await time.pass(2000);
+    // The access token of the second pair has expired, so nobody gets that pair.
+    expect(await refresh(a)).toMatchObject({ pair: { refreshToken: 't3' } });
+    a.presented.note('t3');
+    await time.pass(61_000);
+    expect(await refresh(a)).toMatchObject({ record: { refreshTokenReused: 'presented' } });
+  });
+
   it.each<[RefreshVerdict, signedOut: string[]]>([
     [renewed(9), ['t9']],
     [REFUSED, []],

@@ -85,7 +85,7 @@ export class RequestRecord {
   clientAddressHeaders: Readonly<Record<string, string>> | undefined;
   readonly calls: CallRecord[] = [];
   refresh: RefreshResult | undefined;
-  /** Why a spent token was sent to the upstream: a client had presented its successor, or the replay window was over. */
+  /** Why a spent token was sent to the upstream. `late`: the replay window was over, and no client had its successor. */
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */
   oauthError: OAuthError | undefined;

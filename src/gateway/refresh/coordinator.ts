@@ -135,8 +135,7 @@ export class RefreshCoordinator {
     const isSpent = record?.kind === 'renewed' && arrivedAt > record.writtenAt;
     const isLate = arrivedAt > renewal.writtenAt + this.#parts.lifetimes.replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
-    if (isLate || (isPresented && (isSpent || !isStraggler)))
-      return this.#reuse(request, isLate ? 'late' : 'presented', !isStraggler);
+    if (isLate || (isPresented && (isSpent || !isStraggler))) return this.#reuse(request, !isStraggler);
     // It is followed when it is spent, or its access token has expired.
     if (record || successor.expiresInSeconds <= 0) return undefined;
     request.record.refresh ??= 'replayed';
@@ -147,11 +146,11 @@ export class RefreshCoordinator {
    * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The record of
    * its successor stays, because a sign-out must find the rest of the chain.
    */
-  async #reuse(request: Presented, why: 'presented' | 'late', clearsCookies: boolean) {
+  async #reuse(request: Presented, clearsCookies: boolean) {
     const { refreshToken, record } = request;
     const before = await this.#endOfChain(refreshToken);
     if (before?.record?.kind === 'ended') return this.#over(before.record, request);
-    record.refreshTokenReused = why;
+    record.refreshTokenReused = (await this.#wasSucceeded(refreshToken)) ? 'presented' : 'late';
     record.refresh = 'renewed';
     const verdict = await this.#parts.upstream.refresh(refreshToken, record);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
@@ -160,6 +159,19 @@ export class RefreshCoordinator {
     if (after?.record?.kind !== 'ended') return { ...verdict, clearsCookies };
     if (pair) await this.#parts.upstream.signOut(pair, record).catch(() => {});
     return this.#over(after.record, request);
+  }
+
+  /** Whether a client has presented a token that follows this one, so that two clients have the session. */
+  async #wasSucceeded(refreshToken: string): Promise<boolean> {
+    const { store, clock } = this.#parts;
+    for (let token = refreshToken, links = 0; links < MAX_LINKS; links++) {
+      const next = await successorIn(await store.get(recordKey(token)), token, clock.now());
+      if (!next) return false;
+      const mark = await store.get(markKey(next.refreshToken));
+      if (mark?.kind === 'presented') return true;
+      token = next.refreshToken;
+    }
+    return false;
   }
 
   /** Only a request that came after this clears cookies. It may have been sent before, so no sign-in may fit into it. */
