@@ -5,16 +5,16 @@ import type { Settings } from '../settings/settings.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
-import { LeasedRefreshes } from './leased-refresh.ts';
-import { PresentedTokens } from './presented-tokens.ts';
 import {
+  factKey,
   lifetimesFor,
   markKey,
   type RefreshOutcome,
   type RefreshParts,
-  recordKey,
   successorIn,
-} from './record.ts';
+} from './facts.ts';
+import { LeasedRefreshes } from './leased-refresh.ts';
+import { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
 
 /** How many successors of a token are followed. A call of minutes falls behind by fewer, and each costs three reads. */
@@ -59,9 +59,9 @@ export class RefreshCoordinator {
   /** Forgets how this token has ended, because some providers issue the same refresh token at the next sign-in. */
   async forgetEnd(refreshToken: string): Promise<void> {
     const { store } = this.#parts;
-    const key = recordKey(refreshToken);
-    const record = await store.get(key);
-    if (record?.kind === 'ended' || record?.kind === 'rejected') await store.swap(key, record, undefined);
+    const key = factKey(refreshToken);
+    const fact = await store.get(key);
+    if (fact?.kind === 'ended' || fact?.kind === 'rejected') await store.swap(key, fact, undefined);
   }
 
   /**
@@ -70,7 +70,7 @@ export class RefreshCoordinator {
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
     const end = await this.#endOfChain(pair.refreshToken);
-    const isOver = !end || end.record?.kind === 'ended' || end.record?.kind === 'rejected';
+    const isOver = !end || end.fact?.kind === 'ended' || end.fact?.kind === 'rejected';
     return isOver ? undefined : (end.newest ?? pair);
   }
 
@@ -94,30 +94,30 @@ export class RefreshCoordinator {
     }
   }
 
-  /** Returns the record that was there. A token is known when a refresh has issued or spent it, or is about to. */
+  /** Returns the fact that was there. A token is known when a refresh has issued or spent it, or is about to. */
   async #endOne(refreshToken: string, graceMs: number, isSuccessor: boolean): Promise<Kept | undefined> {
     const { store, lifetimes } = this.#parts;
-    const key = recordKey(refreshToken);
+    const key = factKey(refreshToken);
     const to: Fact = { kind: 'ended', detail: String(graceMs) };
     for (;;) {
-      const record = await store.get(key);
+      const fact = await store.get(key);
       // Anybody can sign out with a made-up token, but not sign in.
-      if (record?.kind === 'ended' && graceMs === 0) return record;
-      const isKnown = graceMs > 0 || record || isSuccessor || (await store.get(markKey(refreshToken)));
+      if (fact?.kind === 'ended' && graceMs === 0) return fact;
+      const isKnown = graceMs > 0 || fact || isSuccessor || (await store.get(markKey(refreshToken)));
       if (!isKnown && (await store.keepHere(key, to, lifetimes.unknownEndedMs))) return undefined;
-      if ((await store.swap(key, record, to, lifetimes.endedMs)).isWritten) return record;
+      if ((await store.swap(key, fact, to, lifetimes.endedMs)).isWritten) return fact;
     }
   }
 
   async #follow(request: Presented): Promise<RefreshOutcome> {
     let token = request.refreshToken;
     for (let links = 0; links < MAX_LINKS; links++) {
-      const { verdict, record } = await this.#refreshes.refresh(token, request.record);
+      const { verdict, fact } = await this.#refreshes.refresh(token, request.record);
       if (verdict) return verdict;
-      if (record.kind === 'ended' || record.kind === 'rejected') return this.#over(record, request);
-      const successor = await successorIn(record, token, this.#parts.clock.now());
+      if (fact.kind === 'ended' || fact.kind === 'rejected') return this.#over(fact, request);
+      const successor = await successorIn(fact, token, this.#parts.clock.now());
       if (!successor) break;
-      const outcome = await this.#judge(request, record, successor);
+      const outcome = await this.#judge(request, fact, successor);
       if (outcome) return outcome;
       token = successor.refreshToken;
     }
@@ -127,39 +127,39 @@ export class RefreshCoordinator {
   /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined when the successor is followed. */
   async #judge(request: Presented, renewal: Kept, successor: TokenPair): Promise<RefreshOutcome | undefined> {
     const { arrivedAt } = request;
-    const keys = [recordKey(successor.refreshToken), markKey(successor.refreshToken)];
-    const [record, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
+    const keys = [factKey(successor.refreshToken), markKey(successor.refreshToken)];
+    const [fact, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
     const isPresented = mark?.kind === 'presented';
     // Sent perhaps before its browser had the successor, which it must not lose again.
     const isStraggler = arrivedAt <= (isPresented ? mark : renewal).writtenAt + SENT_BEFORE_MS;
-    const isSpent = record?.kind === 'renewed' && arrivedAt > record.writtenAt;
+    const isSpent = fact?.kind === 'renewed' && arrivedAt > fact.writtenAt;
     const isLate = arrivedAt > renewal.writtenAt + this.#parts.lifetimes.replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
     if (isLate || (isPresented && (isSpent || !isStraggler)))
       return this.#reuse(request, isLate ? 'late' : 'presented', !isStraggler);
     // It is followed when it is spent, or its access token has expired.
-    if (record || successor.expiresInSeconds <= 0) return undefined;
+    if (fact || successor.expiresInSeconds <= 0) return undefined;
     request.record.refresh ??= 'replayed';
     return { kind: 'renewed', pair: usable(successor) };
   }
 
   /**
-   * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The record of
+   * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The fact about
    * its successor stays, because a sign-out must find the rest of the chain.
    */
   async #reuse(request: Presented, why: 'presented' | 'late', clearsCookies: boolean) {
     const { refreshToken, record } = request;
     const before = await this.#endOfChain(refreshToken);
-    if (before?.record?.kind === 'ended') return this.#over(before.record, request);
+    if (before?.fact?.kind === 'ended') return this.#over(before.fact, request);
     record.refreshTokenReused = why;
     record.refresh = 'renewed';
     const verdict = await this.#parts.upstream.refresh(refreshToken, record);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
     if (pair) await this.#refreshes.markIssued(pair.refreshToken);
     const after = await this.#endOfChain(refreshToken);
-    if (after?.record?.kind !== 'ended') return { ...verdict, clearsCookies };
+    if (after?.fact?.kind !== 'ended') return { ...verdict, clearsCookies };
     if (pair) await this.#parts.upstream.signOut(pair, record).catch(() => {});
-    return this.#over(after.record, request);
+    return this.#over(after.fact, request);
   }
 
   /** Only a request that came after this clears cookies. It may have been sent before, so no sign-in may fit into it. */
@@ -169,14 +169,14 @@ export class RefreshCoordinator {
     return { kind: kind === 'rejected' ? kind : 'ended', clearsCookies };
   }
 
-  /** Returns the newest pair that follows this token, if any, and its record; undefined when they are too many. */
+  /** Returns the newest pair that follows this token, if any, and the fact about its token; undefined when they are too many. */
   async #endOfChain(refreshToken: string) {
     let newest: TokenPair | undefined;
     for (let links = 0; links <= MAX_LINKS; links++) {
       const token = newest?.refreshToken ?? refreshToken;
-      const record = await this.#parts.store.get(recordKey(token));
-      const next = await successorIn(record, token, this.#parts.clock.now());
-      if (!next) return { record, newest };
+      const fact = await this.#parts.store.get(factKey(token));
+      const next = await successorIn(fact, token, this.#parts.clock.now());
+      if (!next) return { fact, newest };
       newest = usable(next);
     }
     return undefined;

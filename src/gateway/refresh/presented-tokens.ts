@@ -1,6 +1,6 @@
 /** Notes which refresh tokens clients have presented: that ends the replay of the token before each of them. */
 
-import { ISSUED, markKey, PRESENTED, type RefreshParts } from './record.ts';
+import { ISSUED, markKey, PRESENTED, type RefreshParts } from './facts.ts';
 
 /** A set of this size takes about 40 bytes for each token: 2 MB. */
 const MAX_NOTED = 50_000;

@@ -1,9 +1,15 @@
 /** The interface of the replay store, which keeps facts about refresh tokens for a time. */
 
 /** Of two facts under one key, the one whose kind comes later counts. */
-const KINDS_OF_MARKS = ['issued', 'presented'] as const;
-const KINDS_OF_RECORDS = ['unreachable', 'leased', 'rejected', 'renewed', 'ended'] as const;
-export const KINDS = [...KINDS_OF_MARKS, ...KINDS_OF_RECORDS];
+export const KINDS = [
+  'issued',
+  'presented',
+  'unreachable',
+  'leased',
+  'rejected',
+  'renewed',
+  'ended',
+] as const;
 
 export interface Fact {
   readonly kind: (typeof KINDS)[number];

@@ -17,7 +17,7 @@ import {
   signOutsOf,
   stoodStill,
   wasRedisAway,
-} from './facts.ts';
+} from './conclusions.ts';
 import type { CookieChange, History, Moment, Request, Send } from './history.ts';
 
 const LEASE_MS = 3000;
@@ -163,7 +163,7 @@ export const checks: Readonly<Record<string, Check>> = {
         (send.outcome === 'unreachable'
           ? !send.ended || send.ended.at + SPREADS_MS > asked.at
           : history.crashes.has(send.instance) || stoodStill(history, send.instance));
-      // What is forgotten when its token is issued again leaves an older record in the memory of another instance.
+      // What is forgotten when its token is issued again leaves an older fact in the memory of another instance.
       return outcome === 'unreachable' && !token.family.isReissued && !history.sends.some(wasUnreachable);
     },
   ),
@@ -274,7 +274,7 @@ function clearsTooMuch(
 function mayBeSentAgain(history: History, first: Send, { token, instance, sent }: Send): boolean {
   // Without a pair there is nothing to yield.
   if (isBefore(first.ended, sent) && first.outcome !== 'renewed') return true;
-  // Its lease has ended before its outcome was on record.
+  // Its lease has ended before its verdict was written.
   const isNoted = first.ended && (first.instance === instance || first.ended.at + SPREADS_MS <= sent.at);
   if (!isNoted && stoodStill(history, first.instance, first.sent, sent)) return true;
   const ofToken = history.requests.filter((request) => request.token === token);

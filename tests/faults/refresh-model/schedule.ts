@@ -6,7 +6,7 @@ import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import type { UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { newLedger } from '../../support/refresh-coordinator.ts';
 import { Jar, request, signIn, signOut } from './browser.ts';
-import { FASTEST_SIGN_IN_MS, settings } from './facts.ts';
+import { FASTEST_SIGN_IN_MS, settings } from './conclusions.ts';
 import { History, type Outage, type Token } from './history.ts';
 import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';
 import { RedisModel, redisNetwork } from './redis-model.ts';

@@ -1,6 +1,6 @@
 /** What the checks derive from a history: windows, sign-outs that count, and what a fault excuses. */
 
-import { lifetimesFor } from '../../../src/gateway/refresh/record.ts';
+import { lifetimesFor } from '../../../src/gateway/refresh/facts.ts';
 import { testSettings } from '../../support/world.ts';
 import type { Family, History, Moment, Request, Send, SignOut, Token } from './history.ts';
 
@@ -133,7 +133,7 @@ function isSharedBy(history: History, end: SignOut, family: Family, until: Momen
 function isKnown(history: History, { token, began }: SignOut): boolean {
   if (token.before && began.at - token.issued.at < lifetimes.issuedMs) return true;
   const isKnownBy = (send: Send) => {
-    // Without its lease, the token is known when the outcome is on record.
+    // Without its lease, the token is known when its verdict is written.
     const hasNoLease = history.crashes.has(send.instance) || stoodStill(history, send.instance);
     const noted = (send.ended?.at ?? NEVER) + (hasNoLease ? SPREADS_MS : 0);
     if (!isBefore(send.ended, began) || began.at < noted) return !hasNoLease;

@@ -1,4 +1,4 @@
-/** What is on record of a refresh token, for how long, and the pair that is sealed in it. */
+/** The facts about a refresh token: their keys, how long they are kept, and the pair that is sealed in one. */
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -26,7 +26,7 @@ export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
 };
 
 /** Undefined when the upstream has issued the same token again: it is not spent, and may be sent again. */
-export async function recordOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact | undefined> {
+export async function factOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact | undefined> {
   const { kind } = verdict;
   if (kind !== 'renewed') return { kind, detail: '' };
   if (verdict.pair.refreshToken === refreshToken) return undefined;
@@ -37,18 +37,18 @@ const SealedPair = Type.Object({ accessToken: Token, refreshToken: Token, expire
 
 /**
  * Returns the pair of a renewal with the time that its access token has left, which may be negative; undefined for any
- * other record, and for a pair that was sealed with another token.
+ * other fact, and for a pair that was sealed with another token.
  */
 export async function successorIn(
-  record: Kept | undefined,
+  fact: Kept | undefined,
   spentRefreshToken: string,
   now: number,
 ): Promise<TokenPair | undefined> {
-  if (record?.kind !== 'renewed') return undefined;
-  const contents = await unseal(record.detail, keyFrom(spentRefreshToken));
+  if (fact?.kind !== 'renewed') return undefined;
+  const contents = await unseal(fact.detail, keyFrom(spentRefreshToken));
   const pair: unknown = contents && JSON.parse(contents);
   if (!Value.Check(SealedPair, pair)) return undefined;
-  return { ...pair, expiresInSeconds: pair.expiresInSeconds - (now - record.writtenAt) / 1000 };
+  return { ...pair, expiresInSeconds: pair.expiresInSeconds - (now - fact.writtenAt) / 1000 };
 }
 
 /** Only a holder of the spent token can read its successor. @see RFC 5869 */
@@ -59,7 +59,7 @@ function keyFrom(refreshToken: string): Uint8Array {
 }
 
 /** The key of what has become of a token: its lease, and the outcome of its refresh or its sign-out. */
-export const recordKey = (refreshToken: string) => `record:${hashOf(refreshToken)}`;
+export const factKey = (refreshToken: string) => `fact:${hashOf(refreshToken)}`;
 
 /** The key of its mark: a refresh has issued the token, and then a client has presented it. */
 export const markKey = (refreshToken: string) => `mark:${hashOf(refreshToken)}`;
@@ -79,7 +79,7 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
   const renewedMs = replayMs + timeouts.streamMs;
   /** The longest time that another instance may take to refresh a token. */
   const patienceMs = timeouts.signInMs + LEASE_MS;
-  /** Longer than the record of a refresh that is in flight when the session is signed out. */
+  /** Longer than the fact of a refresh that is in flight when the session is signed out. */
   const endedMs = patienceMs + renewedMs;
   return {
     ...{ replayMs, renewedMs, endedMs, patienceMs },
