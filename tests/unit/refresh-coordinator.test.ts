@@ -114,7 +114,7 @@ describe('two instances that need the same refresh', () => {
     [renewed(2), ['renewed', 'shared']],
     [REFUSED, ['rejected', 'rejected']],
     [{ kind: 'unreachable', cause: 'away' }, ['unreachable', 'unreachable']],
-  ])('make one call, whatever its outcome: %j', async (verdict, records) => {
+  ])('make one call, whatever its verdict: %j', async (verdict, records) => {
     const { time, upstream, a, b, ask } = start();
     upstream.verdict = () => verdict;
     const outcomes = await time.wait(Promise.all([ask(a), ask(b)]));

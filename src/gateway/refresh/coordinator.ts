@@ -3,16 +3,9 @@
 import type { RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
-import type { UpstreamApi } from '../upstream/upstream-api.ts';
+import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
-import {
-  factKey,
-  lifetimesFor,
-  markKey,
-  type RefreshOutcome,
-  type RefreshParts,
-  successorIn,
-} from './facts.ts';
+import { factKey, lifetimesFor, markKey, type RefreshParts, successorIn } from './facts.ts';
 import { LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
@@ -23,6 +16,14 @@ export const MAX_LINKS = 32;
 export const SENT_BEFORE_MS = 10_000;
 /** Nobody signs in faster, by way of the identity provider. */
 const SIGN_IN_TAKES_MS = 1000;
+
+/**
+ * What a request gets for its refresh token: a verdict, perhaps of an earlier refresh, or the end of its session.
+ * `clearsCookies` is false when a sign-in may have set other cookies since the request was sent.
+ */
+export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
+  readonly clearsCookies?: boolean;
+};
 
 /** A refresh token, as a request has presented it. */
 interface Presented {
@@ -112,12 +113,12 @@ export class RefreshCoordinator {
   async #follow(request: Presented): Promise<RefreshOutcome> {
     let token = request.refreshToken;
     for (let links = 0; links < MAX_LINKS; links++) {
-      const { verdict, fact } = await this.#refreshes.refresh(token, request.record);
-      if (verdict) return verdict;
-      if (fact.kind === 'ended' || fact.kind === 'rejected') return this.#over(fact, request);
-      const successor = await successorIn(fact, token, this.#parts.clock.now());
+      const found = await this.#refreshes.refresh(token, request.record);
+      if (!('writtenAt' in found)) return found;
+      if (found.kind === 'ended' || found.kind === 'rejected') return this.#over(found, request);
+      const successor = await successorIn(found, token, this.#parts.clock.now());
       if (!successor) break;
-      const outcome = await this.#judge(request, fact, successor);
+      const outcome = await this.#judge(request, found, successor);
       if (outcome) return outcome;
       token = successor.refreshToken;
     }

@@ -20,11 +20,6 @@ export interface RefreshParts {
   readonly lifetimes: ReturnType<typeof lifetimesFor>;
 }
 
-/** `clearsCookies` is false when a sign-in may have set other cookies since the request was sent. */
-export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
-  readonly clearsCookies?: boolean;
-};
-
 /** Undefined when the upstream has issued the same token again: it is not spent, and may be sent again. */
 export async function factOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact | undefined> {
   const { kind } = verdict;

@@ -7,14 +7,9 @@ import type { Fact, Kept } from './store.ts';
 
 const POLL_MS = 40;
 
-/** A verdict of the upstream, or a fact that each request has to judge for itself. */
-export type Outcome =
-  | { readonly verdict: RefreshVerdict; readonly fact?: undefined }
-  | { readonly verdict?: undefined; readonly fact: Kept };
-
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
-  readonly #shared = new Map<string, Promise<Outcome>>();
+  readonly #shared = new Map<string, Promise<RefreshVerdict | Kept>>();
   /** Those whose verdict is there. Who comes then waits for the fact, and reads it: it may be that of a sign-out. */
   readonly #decided = new Set<string>();
 
@@ -22,31 +17,31 @@ export class LeasedRefreshes {
     this.#parts = parts;
   }
 
-  /** Refreshes the token, or returns the fact about it. */
-  async refresh(refreshToken: string, request: RequestRecord): Promise<Outcome> {
+  /** Returns the verdict of the upstream, or a fact, which each request has to judge for itself. */
+  async refresh(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
     for (let isSecond = false; ; isSecond = true) {
       const shared = this.#shared.get(refreshToken);
       if (!shared) return this.#begin(refreshToken, request);
       const isLate = this.#decided.has(refreshToken);
-      const outcome = await shared;
+      const found = await shared;
       // A fact that was read before this request came is out of date. What is shared next has begun after that.
-      if (isLate || (!outcome.verdict && !isSecond)) continue;
+      if (isLate || ('writtenAt' in found && !isSecond)) continue;
       request.refresh = 'shared';
-      return outcome;
+      return found;
     }
   }
 
-  #begin(refreshToken: string, request: RequestRecord): Promise<Outcome> {
-    const outcome = this.#findOrSend(refreshToken, request).finally(() => {
+  #begin(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
+    const found = this.#findOrSend(refreshToken, request).finally(() => {
       this.#shared.delete(refreshToken);
       this.#decided.delete(refreshToken);
     });
-    this.#shared.set(refreshToken, outcome);
-    return outcome;
+    this.#shared.set(refreshToken, found);
+    return found;
   }
 
   /** Waits while there is a lease, and sends the token when there is no fact about it. */
-  async #findOrSend(refreshToken: string, request: RequestRecord): Promise<Outcome> {
+  async #findOrSend(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
     const { store, clock, lifetimes } = this.#parts;
     const key = factKey(refreshToken);
     const patientUntil = clock.now() + lifetimes.patienceMs;
@@ -57,20 +52,20 @@ export class LeasedRefreshes {
       }
       const fact = await store.get(key);
       if (fact?.kind === 'leased') continue;
-      if (fact && (fact.kind !== 'unreachable' || hasWaited)) return { fact };
+      if (fact && (fact.kind !== 'unreachable' || hasWaited)) return fact;
       // Each lease is unique, so that a process can tell its own from another.
       const lease: Fact = { kind: 'leased', detail: crypto.randomUUID() };
       const askedAt = clock.now();
       const { isWritten } = await store.swap(key, fact, lease, LEASE_MS);
       // A process that has stood still meanwhile may have lost it again.
       if (!isWritten || clock.now() - askedAt >= LEASE_MS) continue;
-      const outcome = await this.#send(refreshToken, lease, request);
-      if (outcome.fact?.kind !== 'leased') return outcome;
+      const found = await this.#send(refreshToken, lease, request);
+      if (found.kind !== 'leased') return found;
     }
-    return { verdict: { kind: 'unreachable', cause: new Error('another instance keeps its lease') } };
+    return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
   }
 
-  async #send(refreshToken: string, lease: Fact, request: RequestRecord): Promise<Outcome> {
+  async #send(refreshToken: string, lease: Fact, request: RequestRecord): Promise<RefreshVerdict | Kept> {
     const { store, upstream, clock, lifetimes } = this.#parts;
     const key = factKey(refreshToken);
     request.refresh = 'renewed';
@@ -82,13 +77,13 @@ export class LeasedRefreshes {
     // Sent in parallel with the fact, so that it adds no round trip.
     const marked = pair && this.markIssued(pair.refreshToken);
     const [fact] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
-    if (!fact) return { verdict };
+    if (!fact) return verdict;
     if (pair && fact.kind === 'ended') {
       // The session was signed out while its refresh was in flight. Its token is spent now, and has to stay ended.
       await store.swap(key, fact, fact, lifetimes.endedMs);
       await upstream.signOut(pair, request).catch(() => {});
     }
-    return { fact };
+    return fact;
   }
 
   /** Returns the fact that counts instead, by the table in README.md; undefined when the verdict has replaced the lease. */
