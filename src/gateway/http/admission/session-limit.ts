@@ -3,6 +3,7 @@
 import type { Settings } from '../../settings/settings.ts';
 import { GatewayError } from '../errors.ts';
 import { RETRY_LATER } from './budget.ts';
+import { tokenHash } from './token-hash.ts';
 
 /** A call, as it counts for its session. */
 export interface CountedCall {
@@ -29,8 +30,6 @@ type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession
 export class SessionLimit {
   readonly #limits: Limits;
   readonly #sessions = new Map<bigint, CountedSession>();
-  /** Secret, so that nobody can choose tokens with equal hashes. */
-  readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   refused = 0;
 
   constructor(limits: Limits) {
@@ -44,7 +43,7 @@ export class SessionLimit {
 
   /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
   refuseIfFull(token: string, isGeneration: boolean): void {
-    const session = this.#sessions.get(this.#keyOf(token));
+    const session = this.#sessions.get(tokenHash(token));
     if (!session) return;
     // 0 means no limit.
     const most = this.#limits.maxInFlightPerSession || Number.POSITIVE_INFINITY;
@@ -55,7 +54,7 @@ export class SessionLimit {
 
   /** Counts one more call of the session, even beyond its limits. */
   join(token: string, call: CountedCall): CountedSession {
-    const key = this.#keyOf(token);
+    const key = tokenHash(token);
     const session = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
     this.#sessions.set(key, session);
     session.calls++;
@@ -66,7 +65,7 @@ export class SessionLimit {
 
   /** Counts a call for the token that its session was renewed with. @throws GatewayError as {@link refuseIfFull} does */
   move(session: CountedSession, token: string, call: CountedCall): CountedSession {
-    if (this.#keyOf(token) === session.key) return session;
+    if (tokenHash(token) === session.key) return session;
     this.refuseIfFull(token, call.isGeneration);
     this.leave(session, call);
     return this.join(token, call);
@@ -83,10 +82,5 @@ export class SessionLimit {
   refusal(): GatewayError {
     this.refused++;
     return new GatewayError(429, 'sessionBusy', { headers: RETRY_LATER });
-  }
-
-  /** A hash of the token: short, and useless to a reader of the memory. */
-  #keyOf(token: string): bigint {
-    return Bun.hash.wyhash(token, this.#hashKey);
   }
 }
