@@ -25,8 +25,8 @@ export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
   readonly clearsCookies?: boolean;
 };
 
-/** A refresh token, as a request has presented it. */
-interface Presented {
+/** A request that needs a refresh. */
+interface RefreshRequest {
   readonly refreshToken: string;
   readonly record: RequestRecord;
   readonly arrivedAt: number;
@@ -110,7 +110,7 @@ export class RefreshCoordinator {
     }
   }
 
-  async #follow(request: Presented): Promise<RefreshOutcome> {
+  async #follow(request: RefreshRequest): Promise<RefreshOutcome> {
     let token = request.refreshToken;
     for (let links = 0; links < MAX_LINKS; links++) {
       const found = await this.#refreshes.refresh(token, request.record);
@@ -126,7 +126,11 @@ export class RefreshCoordinator {
   }
 
   /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined when the successor is followed. */
-  async #judge(request: Presented, renewal: Kept, successor: TokenPair): Promise<RefreshOutcome | undefined> {
+  async #judge(
+    request: RefreshRequest,
+    renewal: Kept,
+    successor: TokenPair,
+  ): Promise<RefreshOutcome | undefined> {
     const { arrivedAt } = request;
     const keys = [factKey(successor.refreshToken), markKey(successor.refreshToken)];
     const [fact, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
@@ -148,7 +152,7 @@ export class RefreshCoordinator {
    * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The fact about
    * its successor stays, because a sign-out must find the rest of the chain.
    */
-  async #reuse(request: Presented, why: 'presented' | 'late', clearsCookies: boolean) {
+  async #reuse(request: RefreshRequest, why: 'presented' | 'late', clearsCookies: boolean) {
     const { refreshToken, record } = request;
     const before = await this.#endOfChain(refreshToken);
     if (before?.fact?.kind === 'ended') return this.#over(before.fact, request);
@@ -164,7 +168,7 @@ export class RefreshCoordinator {
   }
 
   /** Only a request that came after this clears cookies. It may have been sent before, so no sign-in may fit into it. */
-  #over({ kind, detail, writtenAt }: Kept, { arrivedAt }: Presented): RefreshOutcome {
+  #over({ kind, detail, writtenAt }: Kept, { arrivedAt }: RefreshRequest): RefreshOutcome {
     const isQuick = this.#parts.clock.now() - arrivedAt < SIGN_IN_TAKES_MS;
     const clearsCookies = isQuick && arrivedAt >= writtenAt + Number(detail);
     return { kind: kind === 'rejected' ? kind : 'ended', clearsCookies };
