@@ -50,10 +50,6 @@ export class RedisReplayStore implements ReplayStore {
     return this.#memory.keepHere(key, fact, lifetimeMs);
   }
 
-  close(): void {
-    this.#redis.close();
-  }
-
   /** A fact seems younger than it is by the time that the reply has taken, which is never to a user's disadvantage. */
   #keptHere(aged: Aged | undefined): Kept | undefined {
     return aged && { kind: aged.kind, detail: aged.detail, writtenAt: this.#now() - aged.ageMs };
