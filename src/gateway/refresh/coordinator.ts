@@ -1,4 +1,4 @@
-/** Decides what a request gets for its refresh token: a refresh, the pair of an earlier one, or the end of its session. */
+/** Decides what a request gets for its refresh token: a new pair, the pair of an earlier refresh, or an end. */
 
 import type { RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -10,11 +10,11 @@ import { LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
 
-/** How many successors of a token are followed. A call of minutes falls behind by fewer, and each costs three reads. */
+/** Bounds the successors of a token that are followed, because each costs three reads, to more than a call misses. */
 export const MAX_LINKS = 32;
-/** A request that the client sent before it had its new cookies arrives within this time. */
+/** For this long after a client got new cookies, a request may still arrive that it sent with the old ones. */
 export const SENT_BEFORE_MS = 10_000;
-/** Nobody signs in faster, by way of the identity provider. */
+/** No sign-in is faster, because it goes by way of the identity provider. */
 const SIGN_IN_TAKES_MS = 1000;
 
 /**
@@ -36,7 +36,7 @@ interface RefreshRequest {
 export class RefreshCoordinator {
   readonly #parts: RefreshParts;
   readonly #refreshes: LeasedRefreshes;
-  /** Must know the token of every request before it is refreshed. */
+  /** The token of every request must be noted here before it is refreshed. */
   readonly presented: PresentedTokens;
 
   constructor(settings: Settings, store: ReplayStore, upstream: UpstreamApi, clock = systemClock) {
@@ -66,8 +66,8 @@ export class RefreshCoordinator {
   }
 
   /**
-   * Returns the newest pair that follows this one, without a refresh; undefined when its session is over or it is not
-   * known. It keeps a slow response from bringing an older pair back to the browser.
+   * Returns the newest pair that follows this one, without a refresh; undefined when the session is over, or when too
+   * many pairs follow. So a slow response does not bring an older pair back to the browser.
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
     const end = await this.#endOfChain(pair.refreshToken);
@@ -78,7 +78,7 @@ export class RefreshCoordinator {
   /**
    * Ends the replay of this refresh token and of its successors, and discards a refresh in flight.
    *
-   * @param graceMs for how long from now arriving requests keep their cookies, because a sign-in has set others
+   * @param graceMs for how long from now a request that arrives keeps its cookies, because a sign-in has set new ones
    * @returns the newest successor, which only the gateway knows; whether the last token had ended before; and whether a
    *   refresh is in flight, which signs out its own pair
    */
@@ -102,8 +102,8 @@ export class RefreshCoordinator {
     const to: Fact = { kind: 'ended', detail: String(graceMs) };
     for (;;) {
       const fact = await store.get(key);
-      // Anybody can sign out with a made-up token, but not sign in.
       if (fact?.kind === 'ended' && graceMs === 0) return fact;
+      // A stranger can sign out with a made-up token, but cannot sign in, which has a grace period.
       const isKnown = graceMs > 0 || fact || isSuccessor || (await store.get(markKey(refreshToken)));
       if (!isKnown && (await store.keepHere(key, to, lifetimes.unknownEndedMs))) return undefined;
       if ((await store.swap(key, fact, to, lifetimes.endedMs)).isWritten) return fact;
@@ -125,7 +125,7 @@ export class RefreshCoordinator {
     return { kind: 'unreachable', cause: new Error('no pair is known') };
   }
 
-  /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined when the successor is followed. */
+  /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined: follow the successor. */
   async #judge(
     request: RefreshRequest,
     renewal: Kept,
@@ -135,22 +135,22 @@ export class RefreshCoordinator {
     const keys = [factKey(successor.refreshToken), markKey(successor.refreshToken)];
     const [fact, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
     const isPresented = mark?.kind === 'presented';
-    // Sent perhaps before its browser had the successor, which it must not lose again.
+    // It may have been sent before its browser had the successor, whose cookies must then stay.
     const isStraggler = arrivedAt <= (isPresented ? mark : renewal).writtenAt + SENT_BEFORE_MS;
     const isSpent = fact?.kind === 'renewed' && arrivedAt > fact.writtenAt;
     const isLate = arrivedAt > renewal.writtenAt + this.#parts.lifetimes.replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
     if (isLate || (isPresented && (isSpent || !isStraggler)))
       return this.#reuse(request, isLate ? 'late' : 'presented', !isStraggler);
-    // It is followed when it is spent, or its access token has expired.
+    // The successor is followed when there is a fact about it, such as its renewal, or its access token has expired.
     if (fact || successor.expiresInSeconds <= 0) return undefined;
     request.record.refresh ??= 'replayed';
     return { kind: 'renewed', pair: usable(successor) };
   }
 
   /**
-   * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The fact about
-   * its successor stays, because a sign-out must find the rest of the chain.
+   * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The
+   * renewal of the token is kept, because a sign-out finds the rest of the chain by it.
    */
   async #reuse(request: RefreshRequest, why: 'presented' | 'late', clearsCookies: boolean) {
     const { refreshToken, record } = request;
@@ -167,14 +167,17 @@ export class RefreshCoordinator {
     return this.#over(after.fact, request);
   }
 
-  /** Only a request that came after this clears cookies. It may have been sent before, so no sign-in may fit into it. */
+  /**
+   * Clears the cookies only if no sign-in can have replaced them: the request came after the fact and its grace period,
+   * and has taken less time than a sign-in does.
+   */
   #over({ kind, detail, writtenAt }: Kept, { arrivedAt }: RefreshRequest): RefreshOutcome {
     const isQuick = this.#parts.clock.now() - arrivedAt < SIGN_IN_TAKES_MS;
     const clearsCookies = isQuick && arrivedAt >= writtenAt + Number(detail);
     return { kind: kind === 'rejected' ? kind : 'ended', clearsCookies };
   }
 
-  /** Returns the newest pair that follows this token, if any, and the fact about its token; undefined when they are too many. */
+  /** Returns the newest pair after this token, if any, and the fact about the last token; undefined after too many. */
   async #endOfChain(refreshToken: string) {
     let newest: TokenPair | undefined;
     for (let links = 0; links <= MAX_LINKS; links++) {

@@ -53,10 +53,10 @@ function keyFrom(refreshToken: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', refreshToken, '', info, 32));
 }
 
-/** The key of what has become of a token: its lease, and the outcome of its refresh or its sign-out. */
+/** The key of what has become of a token: its lease, then the verdict of its refresh, or its sign-out. */
 export const factKey = (refreshToken: string) => `fact:${hashOf(refreshToken)}`;
 
-/** The key of its mark: a refresh has issued the token, and then a client has presented it. */
+/** The key of its mark, which says that a refresh has issued the token, and later that a client has presented it. */
 export const markKey = (refreshToken: string) => `mark:${hashOf(refreshToken)}`;
 export const ISSUED: Fact = { kind: 'issued', detail: '' };
 export const PRESENTED: Fact = { kind: 'presented', detail: '' };
@@ -74,7 +74,7 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
   const renewedMs = replayMs + timeouts.streamMs;
   /** The longest time that another instance may take to refresh a token. */
   const patienceMs = timeouts.signInMs + LEASE_MS;
-  /** Longer than the fact of a refresh that is in flight when the session is signed out. */
+  /** A refresh may be in flight at the sign-out, and its renewal must not outlive the end of the session. */
   const endedMs = patienceMs + renewedMs;
   return {
     ...{ replayMs, renewedMs, endedMs, patienceMs },
@@ -82,7 +82,7 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
     issuedMs: replayMs + renewedMs,
     /** Long enough for the other instances to see that there was no verdict. */
     unreachableMs: 500,
-    /** Longer than any request that is in flight, because it must not clear the cookies of a sign-in. */
+    /** Longer than a request is in flight: the upstream would refuse it, and its response clear newer cookies. */
     rejectedMs: endedMs,
     unknownEndedMs: 30_000,
   };

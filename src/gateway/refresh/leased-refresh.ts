@@ -9,8 +9,12 @@ const POLL_MS = 40;
 
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
+  /** The refreshes in flight, bounded by the calls that may be in flight, because each is deleted when it ends. */
   readonly #shared = new Map<string, Promise<RefreshVerdict | Kept>>();
-  /** Those whose verdict is there. Who comes then waits for the fact, and reads it: it may be that of a sign-out. */
+  /**
+   * Those of `#shared` that have a verdict but no fact yet, which a later request has to wait for and read, because it
+   * may be a sign-out.
+   */
   readonly #decided = new Set<string>();
 
   constructor(parts: RefreshParts) {
@@ -24,7 +28,7 @@ export class LeasedRefreshes {
       if (!shared) return this.#begin(refreshToken, request);
       const isLate = this.#decided.has(refreshToken);
       const found = await shared;
-      // A fact that was read before this request came is out of date. What is shared next has begun after that.
+      // A refresh that began before this request came may return an old fact. The next one has begun after it.
       if (isLate || ('writtenAt' in found && !isSecond)) continue;
       request.refresh = 'shared';
       return found;
@@ -57,7 +61,7 @@ export class LeasedRefreshes {
       const lease: Fact = { kind: 'leased', detail: crypto.randomUUID() };
       const askedAt = clock.now();
       const { isWritten } = await store.swap(key, fact, lease, LEASE_MS);
-      // A process that has stood still meanwhile may have lost it again.
+      // A process that has stood still meanwhile may have lost its lease again.
       if (!isWritten || clock.now() - askedAt >= LEASE_MS) continue;
       const found = await this.#send(refreshToken, lease, request);
       if (found.kind !== 'leased') return found;
@@ -70,7 +74,7 @@ export class LeasedRefreshes {
     const key = factKey(refreshToken);
     request.refresh = 'renewed';
     const stop = clock.every(LEASE_MS / 3, () => void store.swap(key, lease, lease, LEASE_MS));
-    // Stopped before the fact is written, in whose place it would put the lease back.
+    // Stopped before the fact is written, because it would put the lease back in its place.
     const verdict = await upstream.refresh(refreshToken, request).finally(stop);
     this.#decided.add(refreshToken);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
@@ -79,7 +83,7 @@ export class LeasedRefreshes {
     const [fact] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
     if (!fact) return verdict;
     if (pair && fact.kind === 'ended') {
-      // The session was signed out while its refresh was in flight. Its token is spent now, and has to stay ended.
+      // The session was signed out while its refresh was in flight. The token is spent now, so its end is kept longer.
       await store.swap(key, fact, fact, lifetimes.endedMs);
       await upstream.signOut(pair, request).catch(() => {});
     }

@@ -1,9 +1,9 @@
-/** Notes which refresh tokens clients have presented: that ends the replay of the token before each of them. */
+/** Notes which refresh tokens clients have presented, because that ends the replay of the tokens before them. */
 
 import { tokenHash } from '../http/admission/token-hash.ts';
 import { ISSUED, markKey, PRESENTED, type RefreshParts } from './facts.ts';
 
-/** A set of this size takes about 40 bytes for each token: 2 MB. */
+/** Bounds the set to 2 MB, at 40 bytes a token, because strangers can make tokens up. */
 const MAX_NOTED = 50_000;
 
 /** Remembers tokens by hash, so that each is noted once and not at each request. */

@@ -17,7 +17,7 @@ export interface Fact {
   readonly detail: string;
 }
 
-/** A fact, and when it was written by the clock of this process: a time of another machine is never used here. */
+/** A fact, and when it was written, by the clock of this process: times of two machines are never compared. */
 export interface Kept extends Fact {
   readonly writtenAt: number;
 }
@@ -28,12 +28,12 @@ export interface Swapped<Found = Kept> {
   readonly before?: Found | undefined;
 }
 
-/** All that refreshes need is to read, and to write atomically what depends on what was read. */
+/** A refresh only reads a fact, and replaces it atomically if it is still the one that was read. */
 export interface ReplayStore {
   get(key: string): Promise<Kept | undefined>;
   /** Writes `to` if the fact there is `from`. Undefined stands for no fact. */
   swap(key: string, from: Fact | undefined, to: Fact | undefined, lifetimeMs?: number): Promise<Swapped>;
-  /** Writes the fact in this process alone, in memory that strangers can fill, unless it knows one already. */
+  /** Keeps the fact in this process alone, with those that strangers can cause. False when there is one already. */
   keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean>;
 }
 
