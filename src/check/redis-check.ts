@@ -45,7 +45,7 @@ async function examine(redis: string, url: string, link: RedisLink): Promise<Fin
     { level: 'ok', text: `${redis} works${version && `; its version is ${version}`}` },
   ];
   if (policy && policy !== 'noeviction') {
-    const text = `${redis} has maxmemory-policy ${policy}, which can delete records: set it to noeviction`;
+    const text = `${redis} has maxmemory-policy ${policy}, which can delete keys: set it to noeviction`;
     findings.push({ level: 'warning', text });
   }
   if (fastestMs > COMMAND_TIMEOUT_MS) {

@@ -16,7 +16,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   'a generation': { work: 'stoppedGeneration', most: 100 },
   'a large request body': { work: 'largeBody', most: 22 },
   'a request body in chunks': { work: 'chunkedBody', most: 200 },
-  'a record': { work: 'refresh', most: 20_000 },
+  'a fact': { work: 'refresh', most: 20_000 },
   'a call': { work: 'call', most: 4000 },
   'a call with a long head': { work: 'longHead', most: 4000 },
 };

@@ -115,19 +115,4 @@ describe('RedisReplayStore', () => {
     turn.resolve();
     expect(heard).not.toContain('down');
   });
-
-  it('connects no more once it is closed, also while Redis is away, and tells nobody', async () => {
-    const { time, clock, network, heard, opened, store } = start();
-    const [a, b] = [store(), store()];
-    await time.run(() => heard.length === 2);
-    a.close();
-    network.become('cut');
-    await time.pass(300);
-    b.close();
-    network.become('up');
-    const { times } = opened;
-    await time.pass(5000);
-    expect([opened.times, network.connections(), time.timersOf(clock)]).toEqual([times, 0, 0]);
-    expect(heard).toEqual(['up', 'up', 'down']);
-  });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'bun:test';
 import { Budget } from '../../src/gateway/http/admission/budget.ts';
 import type { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
+import { factKey, factOf } from '../../src/gateway/refresh/facts.ts';
 import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
-import { recordKey, recordOf } from '../../src/gateway/refresh/record.ts';
 import type { Fact, Kept, ReplayStore, Swapped } from '../../src/gateway/refresh/store.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import type { RefreshVerdict } from '../../src/gateway/upstream/upstream-api.ts';
@@ -24,12 +24,12 @@ const REFUSED: RefreshVerdict = { kind: 'rejected' };
 const NO_VERDICT: RefreshVerdict = { kind: 'unreachable', cause: 'away' };
 const VERDICTS = { 'a pair': renewed(2), 'a refusal': REFUSED, 'no verdict': NO_VERDICT };
 /** What can be in place of a lease that was lost. */
-const RECORDS = {
+const FACTS = {
   nothing: undefined,
   'no verdict': UNREACHABLE,
   'another lease': { ...LEASE, detail: 'of another' },
   'a refusal': REJECTED,
-  'another pair': await recordOf(renewed(9), 't1'),
+  'another pair': await factOf(renewed(9), 't1'),
   'an end': ENDED,
 };
 
@@ -114,7 +114,7 @@ describe('two instances that need the same refresh', () => {
     [renewed(2), ['renewed', 'shared']],
     [REFUSED, ['rejected', 'rejected']],
     [{ kind: 'unreachable', cause: 'away' }, ['unreachable', 'unreachable']],
-  ])('make one call, whatever its outcome: %j', async (verdict, records) => {
+  ])('make one call, whatever its verdict: %j', async (verdict, records) => {
     const { time, upstream, a, b, ask } = start();
     upstream.verdict = () => verdict;
     const outcomes = await time.wait(Promise.all([ask(a), ask(b)]));
@@ -125,10 +125,10 @@ describe('two instances that need the same refresh', () => {
 
   it.each<[what: string, fact: Fact, afterMs: number]>([
     ['a lease that stays longer than any refresh', LEASE, 4520],
-    ['a record that does not open', RENEWAL, 0],
+    ['a pair that does not open', RENEWAL, 0],
   ])('make no call, and give up, because of %s', async (_, fact, afterMs) => {
     const { store, upstream, time, a, b, ask } = start({ TIMEOUT_SIGN_IN_MS: '1500' });
-    await store.swap(recordKey('t1'), undefined, fact, 600_000);
+    await store.swap(factKey('t1'), undefined, fact, 600_000);
     const startedAt = time.now;
     const outcomes = await time.wait(Promise.all([ask(a), ask(b)]));
     expect(outcomes.map(({ kind }) => kind)).toEqual(['unreachable', 'unreachable']);
@@ -137,7 +137,7 @@ describe('two instances that need the same refresh', () => {
   });
 
   // The table in src/gateway/refresh/README.md. How a refresh waits for another's lease: below.
-  it.each<[keyof typeof VERDICTS, keyof typeof RECORDS, counts: string]>([
+  it.each<[keyof typeof VERDICTS, keyof typeof FACTS, counts: string]>([
     ['a pair', 'nothing', 't2'],
     ['a pair', 'no verdict', 't2'],
     ['a pair', 'another lease', 't2'],
@@ -154,18 +154,18 @@ describe('two instances that need the same refresh', () => {
     ['no verdict', 'a refusal', 'rejected'],
     ['no verdict', 'another pair', 't9'],
     ['no verdict', 'an end', 'ended'],
-  ])('get what counts when %s finds %s in place of its lease: %s', async (verdict, record, counts) => {
+  ])('get what counts when %s finds %s in place of its lease: %s', async (verdict, found, counts) => {
     const { time, store, upstream, a, b, ask, hold } = start();
     const { resolve, outcome } = await hold(a);
     await time.pass(1);
-    const key = recordKey('t1');
-    await store.swap(key, await store.get(key), RECORDS[record], 600_000);
+    const key = factKey('t1');
+    await store.swap(key, await store.get(key), FACTS[found], 600_000);
     resolve(VERDICTS[verdict]);
     const own = await time.wait(outcome);
     const clears = own.kind === 'rejected' && (own.clearsCookies ?? true) ? ', clears' : '';
     expect(own.kind === 'renewed' ? own.pair.refreshToken : own.kind + clears).toBe(counts);
-    expect(upstream.signedOut).toEqual(verdict === 'a pair' && record === 'an end' ? ['t2'] : []);
-    // It is also on record.
+    expect(upstream.signedOut).toEqual(verdict === 'a pair' && found === 'an end' ? ['t2'] : []);
+    // It is also kept.
     if (counts !== 'unreachable') expect((await time.wait(ask(b))).kind).toBe(own.kind);
     expect(upstream.refreshed).toEqual(['t1']);
   });
@@ -175,7 +175,7 @@ describe('two instances that need the same refresh', () => {
     async (verdict) => {
       const { time, store, a, b, hold } = start();
       const first = await hold(a);
-      const key = recordKey('t1');
+      const key = factKey('t1');
       await store.swap(key, await store.get(key), undefined);
       const second = await hold(b);
       first.resolve(VERDICTS[verdict]);
@@ -198,10 +198,10 @@ describe('two instances that need the same refresh', () => {
     expect(upstream.refreshed).toEqual(['t1']);
   });
 
-  it('send it once, although the lease is over when the verdict comes and is not on record yet', async () => {
+  it('send it once, although the lease is over when the verdict comes and is not written yet', async () => {
     const { time, store, upstream, a, ask, hold } = start();
     const { resolve, outcome } = await hold(a);
-    const key = recordKey('t1');
+    const key = factKey('t1');
     await store.swap(key, await store.get(key), undefined);
     const renewal = store.stopAt('before renewed');
     resolve(renewed(2));
@@ -213,7 +213,7 @@ describe('two instances that need the same refresh', () => {
     expect(upstream.refreshed).toEqual(['t1']);
   });
 
-  it('do not prolong their lease once the verdict is there, which would take the place of its record', async () => {
+  it('do not prolong their lease once the verdict is there, which would take the place of its fact', async () => {
     const { time, store, a, hold } = start();
     const { resolve, outcome } = await hold(a);
     const refusal = store.stopAt('before rejected');
@@ -226,18 +226,18 @@ describe('two instances that need the same refresh', () => {
     await time.wait(outcome);
   });
 
-  it('share what begins after a record that had been read before them', async () => {
+  it('share what begins after a fact that had been read before them', async () => {
     const { time, store, upstream, a, ask } = start();
-    await store.swap(recordKey('t1'), undefined, LEASE, 600_000);
+    await store.swap(factKey('t1'), undefined, LEASE, 600_000);
     const outcomes = Promise.all([ask(a), ask(a), ask(a)]);
     await time.pass(100);
-    await store.swap(recordKey('t1'), LEASE, UNREACHABLE, 500);
+    await store.swap(factKey('t1'), LEASE, UNREACHABLE, 500);
     const records = (await time.wait(outcomes)).map(({ record }) => String(record.refresh));
     expect(records).toEqual(['unreachable', 'renewed', 'shared']);
     expect(upstream.refreshed).toEqual(['t1']);
   });
 
-  it('do not share it any more once its record is written, because a sign-out may have followed it', async () => {
+  it('do not share it any more once its fact is written, because a sign-out may have followed it', async () => {
     const { time, store, upstream, a, b, ask } = start();
     const renewal = store.stopAt('after renewed');
     const first = ask(a);
@@ -340,7 +340,7 @@ describe('a refresh token', () => {
   it('that was signed out while its lease was over stays ended, because it is spent', async () => {
     const { time, store, upstream, a, kind, startHeld } = start();
     const respond = await startHeld();
-    const key = recordKey('t1');
+    const key = factKey('t1');
     await store.swap(key, await store.get(key), undefined);
     await a.end('t1');
     expect(await respond(renewed(2))).toBe('ended');
@@ -388,17 +388,17 @@ describe('a refresh token', () => {
 it('A chain is followed for 32 tokens by a request, a response of before, and a sign-out', async () => {
   const { clock, store, upstream, a, kind } = start();
   for (let index = 0; index < 50; index++) {
-    const record = await recordOf(renewed(index + 1), `t${index}`);
-    await store.swap(recordKey(`t${index}`), undefined, record, 300_000);
+    const fact = await factOf(renewed(index + 1), `t${index}`);
+    await store.swap(factKey(`t${index}`), undefined, fact, 300_000);
   }
   expect(await kind(a, 't0', clock.now() - 60_000)).toBe('unreachable');
-  // At each token a request reads its record, and the record and the mark of its successor.
+  // At each token a request reads its fact, and the fact and the mark of its successor.
   expect(store.reads).toBe(32 * 3);
   expect(upstream.refreshed).toEqual([]);
   expect(await a.newest({ accessToken: 'a0', refreshToken: 't0', expiresInSeconds: 1 })).toBeUndefined();
   expect((await a.end('t0')).newest?.refreshToken).toBe('t32');
-  const kinds = await Promise.all(['t32', 't33'].map((token) => store.get(recordKey(token))));
-  expect(kinds.map((record) => record?.kind)).toEqual(['ended', 'renewed']);
+  const kinds = await Promise.all(['t32', 't33'].map((token) => store.get(factKey(token))));
+  expect(kinds.map((fact) => fact?.kind)).toEqual(['ended', 'renewed']);
 });
 
 it('A flood of made-up sign-outs does not let a refresh bring back a session that was signed out', async () => {

@@ -45,7 +45,7 @@ describe('MemoryReplayStore', () => {
     expect(await kind('key')).toBeUndefined();
   });
 
-  it('forgets a record when its lifetime is over, and frees its memory', async () => {
+  it('forgets a fact when its lifetime is over, and frees its memory', async () => {
     const { time, ledger, kind, write, fill } = start();
     await fill('key', 20, RENEWAL);
     expect(ledger.inUse).toBe(20 * FACT_BYTES);
@@ -62,7 +62,7 @@ describe('MemoryReplayStore', () => {
     [{ kind: 'renewed', detail: 'x'.repeat(FACT_BYTES / 1.6) }, 175, 2 * FACT_BYTES],
     [REJECTED, 50, FACT_BYTES],
     [ENDED, 50, FACT_BYTES],
-  ])('keeps as many of the newest records as its memory holds: %j', async (fact, most, bytes) => {
+  ])('keeps as many of the newest facts as its memory holds: %j', async (fact, most, bytes) => {
     const { ledger, evicted, kind, fill } = start();
     await fill('key', most + 1, fact);
     expect(ledger.inUse).toBe(most * bytes);

@@ -56,9 +56,6 @@ export interface RequestSpan {
 /** Why the gateway has broken the connection of a client during a body. */
 export type CutOff = 'stopped reading' | 'no memory' | 'room for others' | 'shutdown';
 
-/** `shared`: with a request that began the refresh. `replayed`: from an earlier one. `ended`: by a sign-out. */
-export type RefreshResult = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
-
 /** The `error` codes of an identity provider. @see RFC 6749 section 5.2 */
 export const OAUTH_ERRORS = [
   'invalid_request',
@@ -84,7 +81,8 @@ export class RequestRecord {
   /** The headers that name the client's address to the upstream; not for a log or a metric. */
   clientAddressHeaders: Readonly<Record<string, string>> | undefined;
   readonly calls: CallRecord[] = [];
-  refresh: RefreshResult | undefined;
+  /** `shared`: with a request that began the refresh. `replayed`: from an earlier one. `ended`: by a sign-out. */
+  refresh: 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended' | undefined;
   /** Why a spent token was sent to the upstream. `late`: the replay window was over, and no client had its successor. */
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */

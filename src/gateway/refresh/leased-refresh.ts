@@ -2,102 +2,101 @@
 
 import type { RequestRecord } from '../record/request-record.ts';
 import type { RefreshVerdict } from '../upstream/upstream-api.ts';
-import { ISSUED, LEASE_MS, markKey, type RefreshParts, recordKey, recordOf } from './record.ts';
+import { factKey, factOf, ISSUED, LEASE_MS, markKey, type RefreshParts } from './facts.ts';
 import type { Fact, Kept } from './store.ts';
 
 const POLL_MS = 40;
 
-/** A verdict of the upstream, or a record that each request has to judge for itself. */
-export type Outcome =
-  | { readonly verdict: RefreshVerdict; readonly record?: undefined }
-  | { readonly verdict?: undefined; readonly record: Kept };
-
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
-  readonly #shared = new Map<string, Promise<Outcome>>();
-  /** Those whose verdict is there. Who comes then waits for the record, and reads it: it may be that of a sign-out. */
+  /** The refreshes in flight, bounded by the calls that may be in flight, because each is deleted when it ends. */
+  readonly #shared = new Map<string, Promise<RefreshVerdict | Kept>>();
+  /**
+   * Those of `#shared` that have a verdict but no fact yet, which a later request has to wait for and read, because it
+   * may be a sign-out.
+   */
   readonly #decided = new Set<string>();
 
   constructor(parts: RefreshParts) {
     this.#parts = parts;
   }
 
-  /** Refreshes the token, or returns what is on record of it. */
-  async refresh(refreshToken: string, request: RequestRecord): Promise<Outcome> {
+  /** Returns the verdict of the upstream, or a fact, which each request has to judge for itself. */
+  async refresh(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
     for (let isSecond = false; ; isSecond = true) {
       const shared = this.#shared.get(refreshToken);
       if (!shared) return this.#begin(refreshToken, request);
       const isLate = this.#decided.has(refreshToken);
-      const outcome = await shared;
-      // A record that was read before this request came is out of date. What is shared next has begun after that.
-      if (isLate || (!outcome.verdict && !isSecond)) continue;
+      const found = await shared;
+      // A refresh that began before this request came may return an old fact. The next one has begun after it.
+      if (isLate || ('writtenAt' in found && !isSecond)) continue;
       request.refresh = 'shared';
-      return outcome;
+      return found;
     }
   }
 
-  #begin(refreshToken: string, request: RequestRecord): Promise<Outcome> {
-    const outcome = this.#findOrSend(refreshToken, request).finally(() => {
+  #begin(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
+    const found = this.#findOrSend(refreshToken, request).finally(() => {
       this.#shared.delete(refreshToken);
       this.#decided.delete(refreshToken);
     });
-    this.#shared.set(refreshToken, outcome);
-    return outcome;
+    this.#shared.set(refreshToken, found);
+    return found;
   }
 
-  /** Waits while there is a lease, and sends the token when there is no record of it. */
-  async #findOrSend(refreshToken: string, request: RequestRecord): Promise<Outcome> {
+  /** Waits while there is a lease, and sends the token when there is no fact about it. */
+  async #findOrSend(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
     const { store, clock, lifetimes } = this.#parts;
-    const key = recordKey(refreshToken);
+    const key = factKey(refreshToken);
     const patientUntil = clock.now() + lifetimes.patienceMs;
     for (let hasWaited = false; clock.now() <= patientUntil; hasWaited = true) {
       if (hasWaited) {
         request.refresh = 'shared';
         await clock.sleep(POLL_MS);
       }
-      const record = await store.get(key);
-      if (record?.kind === 'leased') continue;
-      if (record && (record.kind !== 'unreachable' || hasWaited)) return { record };
+      const fact = await store.get(key);
+      if (fact?.kind === 'leased') continue;
+      if (fact && (fact.kind !== 'unreachable' || hasWaited)) return fact;
       // Each lease is unique, so that a process can tell its own from another.
       const lease: Fact = { kind: 'leased', detail: crypto.randomUUID() };
       const askedAt = clock.now();
-      const { isWritten } = await store.swap(key, record, lease, LEASE_MS);
-      // A process that has stood still meanwhile may have lost it again.
+      const { isWritten } = await store.swap(key, fact, lease, LEASE_MS);
+      // A process that has stood still meanwhile may have lost its lease again.
       if (!isWritten || clock.now() - askedAt >= LEASE_MS) continue;
-      const outcome = await this.#send(refreshToken, lease, request);
-      if (outcome.record?.kind !== 'leased') return outcome;
+      const found = await this.#send(refreshToken, lease, request);
+      if (found.kind !== 'leased') return found;
     }
-    return { verdict: { kind: 'unreachable', cause: new Error('another instance keeps its lease') } };
+    return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
   }
 
-  async #send(refreshToken: string, lease: Fact, request: RequestRecord): Promise<Outcome> {
+  async #send(refreshToken: string, lease: Fact, request: RequestRecord): Promise<RefreshVerdict | Kept> {
     const { store, upstream, clock, lifetimes } = this.#parts;
-    const key = recordKey(refreshToken);
+    const key = factKey(refreshToken);
     request.refresh = 'renewed';
     const stop = clock.every(LEASE_MS / 3, () => void store.swap(key, lease, lease, LEASE_MS));
-    // Stopped before the record is written, in whose place it would put the lease back.
+    // Stopped before the fact is written, because it would put the lease back in its place.
     const verdict = await upstream.refresh(refreshToken, request).finally(stop);
     this.#decided.add(refreshToken);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
-    // Sent in parallel with the record, so that it adds no round trip.
+    // Sent in parallel with the fact, so that it adds no round trip.
     const marked = pair && this.markIssued(pair.refreshToken);
-    const [record] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
-    if (!record) return { verdict };
-    if (pair && record.kind === 'ended') {
-      // The session was signed out while its refresh was in flight. Its token is spent now, and has to stay ended.
-      await store.swap(key, record, record, lifetimes.endedMs);
+    const [fact] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
+    if (!fact) return verdict;
+    if (pair && fact.kind === 'ended') {
+      // The session was signed out while its refresh was in flight. The token is spent now, so its end is kept longer.
+      await store.swap(key, fact, fact, lifetimes.endedMs);
       await upstream.signOut(pair, request).catch(() => {});
     }
-    return { record };
+    return fact;
   }
 
-  /** Returns the record that counts instead, by the table in README.md; undefined when the verdict has replaced the lease. */
+  /** Returns the fact that counts instead, by the table in README.md; undefined when the verdict has replaced the lease. */
   async #replaceLease(refreshToken: string, lease: Fact, verdict: RefreshVerdict): Promise<Kept | undefined> {
     const { store, lifetimes } = this.#parts;
     const lifetimeMs = lifetimes[`${verdict.kind}Ms`];
-    const to = await recordOf(verdict, refreshToken);
+    const to = await factOf(verdict, refreshToken);
     for (let from: Fact | undefined = lease; ; ) {
-      const { isWritten, before } = await store.swap(recordKey(refreshToken), from, to, lifetimeMs);
+      const { isWritten, before } = await store.swap(factKey(refreshToken), from, to, lifetimeMs);
       if (isWritten) return undefined;
       // The lease was lost, and another instance may have taken it.
       const isFree = before ? before.kind === 'unreachable' : from !== undefined;

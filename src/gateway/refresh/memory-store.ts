@@ -4,10 +4,11 @@ import { BoundedMap, type OnEvicted } from '../http/admission/bounded-map.ts';
 import type { Budget } from '../http/admission/budget.ts';
 import { type Fact, isSame, type Kept, type ReplayStore, type Swapped } from './store.ts';
 
-/** How much of the ledger all facts may use, and how much at most, because Redis keeps as much for each instance. */
+/** Bounds all facts to a share of the ledger, because the rest is for calls and bodies. */
 const SHARE = 1 / 12;
+/** Bounds them in a large ledger too, because Redis keeps as much for each instance. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** How much of that is for what strangers can make the gateway keep, by made-up tokens. */
+/** Bounds what strangers cause by made-up tokens to a share of that, because a flood of it must evict nothing else. */
 const STRANGERS = 1 / 8;
 const BY_STRANGERS = new Set<Fact['kind'] | undefined>(['unreachable', 'rejected']);
 
@@ -15,10 +16,10 @@ const BY_STRANGERS = new Set<Fact['kind'] | undefined>(['unreachable', 'rejected
 export const FACT_BYTES = 800;
 /** What the allocator takes for each character of a long one. */
 const BYTES_PER_CHARACTER = 1.6;
-/** A detail of this length is part of that. */
+/** A detail up to this length is part of `FACT_BYTES`. */
 const SHORT_DETAIL = 64;
 
-/** What strangers can cause has a map of its own, so that it evicts nothing else. */
+/** What strangers can cause has a map of its own. */
 export class MemoryReplayStore implements ReplayStore {
   readonly #now: () => number;
   readonly #known: BoundedMap<Kept>;

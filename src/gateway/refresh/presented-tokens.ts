@@ -1,16 +1,15 @@
-/** Notes which refresh tokens clients have presented: that ends the replay of the token before each of them. */
+/** Notes which refresh tokens clients have presented, because that ends the replay of the tokens before them. */
 
-import { ISSUED, markKey, PRESENTED, type RefreshParts } from './record.ts';
+import { tokenHash } from '../http/admission/token-hash.ts';
+import { ISSUED, markKey, PRESENTED, type RefreshParts } from './facts.ts';
 
-/** A set of this size takes about 40 bytes for each token: 2 MB. */
+/** Bounds the set to 2 MB, at 40 bytes a token, because strangers can make tokens up. */
 const MAX_NOTED = 50_000;
 
 /** Remembers tokens by hash, so that each is noted once and not at each request. */
 export class PresentedTokens {
   readonly #parts: RefreshParts;
-  /** Secret, so that nobody can choose tokens with equal hashes. */
-  readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
-  readonly #noted = new Set<number | bigint>();
+  readonly #noted = new Set<bigint>();
 
   constructor(parts: RefreshParts) {
     this.#parts = parts;
@@ -18,7 +17,7 @@ export class PresentedTokens {
 
   /** A token that no refresh has issued gets no mark, because the replay of no other token depends on it. */
   note(refreshToken: string): void {
-    const hash = Bun.hash.wyhash(refreshToken, this.#hashKey);
+    const hash = tokenHash(refreshToken);
     if (this.#noted.has(hash)) return;
     if (this.#noted.size === MAX_NOTED) this.#noted.clear();
     this.#noted.add(hash);

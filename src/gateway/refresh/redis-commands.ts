@@ -36,7 +36,7 @@ export async function get(redis: RedisSender, key: string): Promise<Aged | undef
   return agedIn(await redis.send('EVAL', [GET, '1', PREFIX + key]));
 }
 
-/** @param isOwn whether it is also written where nothing is: this process remembers what Redis has lost */
+/** @param isOwn whether to write also where nothing is, because this process remembers a fact that Redis has lost */
 export async function swap(
   redis: RedisSender,
   key: string,

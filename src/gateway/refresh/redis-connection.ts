@@ -31,7 +31,6 @@ export class RedisConnection {
   readonly #open: (url: string) => RedisLink;
   /** Undefined while Redis counts as down. */
   #link: Promise<RedisLink> | undefined;
-  #isClosed = false;
 
   constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
     this.#url = url;
@@ -47,10 +46,6 @@ export class RedisConnection {
     );
   }
 
-  get isUp(): boolean {
-    return this.#link !== undefined;
-  }
-
   /** Undefined when Redis does not respond in time. It then counts as down until it is connected again. */
   async ask<Reply>(command: (redis: RedisSender) => Promise<Reply>): Promise<Reply | undefined> {
     const link = this.#link;
@@ -63,14 +58,6 @@ export class RedisConnection {
     }
   }
 
-  /** Ends the connection for good: no command gets a reply any more, and the observer is not called. */
-  close(): void {
-    this.#isClosed = true;
-    const link = this.#link;
-    this.#link = undefined;
-    link?.then((redis) => redis.close()).catch(() => {});
-  }
-
   async #giveUp(lost: Promise<RedisLink>, cause: unknown): Promise<void> {
     if (this.#link !== lost) return;
     this.#link = undefined;
@@ -79,11 +66,9 @@ export class RedisConnection {
     lost.then((redis) => redis.close()).catch(() => {});
     while (!this.#link) {
       await this.#clock.sleep(RETRY_MS);
-      if (this.#isClosed) return;
       const link = this.#connect();
       const isConnected = await link.then(() => true).catch(() => false);
       if (isConnected) this.#link = link;
-      if (this.#isClosed) return this.close();
     }
     this.#observer.onUp();
   }

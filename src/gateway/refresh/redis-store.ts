@@ -33,7 +33,7 @@ export class RedisReplayStore implements ReplayStore {
   async swap(key: string, from: Fact | undefined, to: Fact | undefined, lifetimeMs = 0): Promise<Swapped> {
     const own = this.#memory.read(key);
     const isOwn = isSame(own, from);
-    // What counts when it is read must also count here.
+    // `get` returns the own fact then, so it is also what is there for a write.
     if (own && !isOwn && outranks(own, from)) return { isWritten: false, before: own };
     const ask = (expected: Fact | undefined) =>
       this.#redis.ask((link) => swap(link, key, expected, to, lifetimeMs, isOwn));
@@ -48,10 +48,6 @@ export class RedisReplayStore implements ReplayStore {
 
   keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean> {
     return this.#memory.keepHere(key, fact, lifetimeMs);
-  }
-
-  close(): void {
-    this.#redis.close();
   }
 
   /** A fact seems younger than it is by the time that the reply has taken, which is never to a user's disadvantage. */

@@ -1,9 +1,15 @@
 /** The interface of the replay store, which keeps facts about refresh tokens for a time. */
 
 /** Of two facts under one key, the one whose kind comes later counts. */
-const KINDS_OF_MARKS = ['issued', 'presented'] as const;
-const KINDS_OF_RECORDS = ['unreachable', 'leased', 'rejected', 'renewed', 'ended'] as const;
-export const KINDS = [...KINDS_OF_MARKS, ...KINDS_OF_RECORDS];
+export const KINDS = [
+  'issued',
+  'presented',
+  'unreachable',
+  'leased',
+  'rejected',
+  'renewed',
+  'ended',
+] as const;
 
 export interface Fact {
   readonly kind: (typeof KINDS)[number];
@@ -11,7 +17,7 @@ export interface Fact {
   readonly detail: string;
 }
 
-/** A fact, and when it was written by the clock of this process: a time of another machine is never used here. */
+/** A fact, and when it was written, by the clock of this process: times of two machines are never compared. */
 export interface Kept extends Fact {
   readonly writtenAt: number;
 }
@@ -22,12 +28,12 @@ export interface Swapped<Found = Kept> {
   readonly before?: Found | undefined;
 }
 
-/** All that refreshes need is to read, and to write atomically what depends on what was read. */
+/** A refresh only reads a fact, and replaces it atomically if it is still the one that was read. */
 export interface ReplayStore {
   get(key: string): Promise<Kept | undefined>;
   /** Writes `to` if the fact there is `from`. Undefined stands for no fact. */
   swap(key: string, from: Fact | undefined, to: Fact | undefined, lifetimeMs?: number): Promise<Swapped>;
-  /** Writes the fact in this process alone, in memory that strangers can fill, unless it knows one already. */
+  /** Keeps the fact in this process alone, with those that strangers can cause. False when there is one already. */
   keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean>;
 }
 

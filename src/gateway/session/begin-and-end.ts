@@ -45,8 +45,8 @@ export async function endSession(
     const needsRefresh = await signOut(api, pairs, record);
     if (revokes && needsRefresh) {
       // It is not shared, because the session has ended here and no request may get the new pair.
-      const outcome = await api.refresh(newest?.refreshToken ?? refreshToken, record, 'signOuts');
-      if (outcome.kind === 'renewed') await signOut(api, [outcome.pair], record);
+      const verdict = await api.refresh(newest?.refreshToken ?? refreshToken, record, 'signOuts');
+      if (verdict.kind === 'renewed') await signOut(api, [verdict.pair], record);
     }
   }
   cookies.clear(set);

@@ -26,7 +26,7 @@ export interface SessionParts {
   readonly signOutRevokes: boolean;
 }
 
-/** How long a pair counts as the newest one while a body is sent. */
+/** Bounds how often a download looks for the newest pair, because a fast one makes hundreds of calls. */
 const NEWEST_FOR_MS = 1000;
 
 export class Session {
@@ -96,7 +96,6 @@ export class Session {
   async fetchMore(call: UpstreamCall): Promise<UpstreamResponse> {
     const { accessToken = '', refreshToken } = this.#tokens ?? (await this.readTokens());
     const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
-    // A fast download makes hundreds of these calls.
     if (known && performance.now() > this.#newestUntil) {
       this.#pair = await this.#parts.refreshCoordinator.newest(known);
       if (!this.#pair) throw new GatewayError(401, 'sessionEnded');
@@ -113,7 +112,7 @@ export class Session {
   }
 
   async #call(call: UpstreamCall): Promise<UpstreamResponse> {
-    // A request makes one refresh, whatever it calls after it.
+    // A request refreshes once, however many calls it makes.
     if (this.#pair) return this.#sendRenewed(call, this.#pair);
     const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
     if (refreshToken !== undefined) this.#parts.refreshCoordinator.presented.note(refreshToken);
@@ -174,7 +173,7 @@ export class Session {
     try {
       if (newest) await this.#parts.cookies.store(set, newest);
     } catch (cause) {
-      // The response may be paid for. The request that has got the large pair has failed instead.
+      // This response may be paid for, so it is sent. The request that refreshed to the large pair has failed.
       if (!(cause instanceof GatewayError)) throw cause;
     }
     if (set.headers['set-cookie'] === undefined) delete set.headers['server-timing'];

@@ -11,7 +11,7 @@ import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
 import type { UpstreamResponse } from './upstream-response.ts';
 
-/** The outcome of a refresh at the upstream: a new pair, a refusal, or no verdict. */
+/** What the upstream has said of a refresh token. `unreachable`: nothing that decides whether it is still good. */
 export type RefreshVerdict =
   | { readonly kind: 'renewed'; readonly pair: TokenPair }
   | { readonly kind: 'rejected' }

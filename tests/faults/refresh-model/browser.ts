@@ -7,7 +7,7 @@ import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinato
 import { beginSession, endSession } from '../../../src/gateway/session/begin-and-end.ts';
 import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
 import { Session, type SessionParts } from '../../../src/gateway/session/session.ts';
-import { settings } from './facts.ts';
+import { settings } from './conclusions.ts';
 import type { Request as RequestInHistory, SignOut, Token } from './history.ts';
 import type { Command } from './plans.ts';
 import type { Process, World } from './schedule.ts';

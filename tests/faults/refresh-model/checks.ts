@@ -17,7 +17,7 @@ import {
   signOutsOf,
   stoodStill,
   wasRedisAway,
-} from './facts.ts';
+} from './conclusions.ts';
 import type { CookieChange, History, Moment, Request, Send } from './history.ts';
 
 const LEASE_MS = 3000;
@@ -123,7 +123,7 @@ export const checks: Readonly<Record<string, Check>> = {
           send.token === token &&
           send.instance === instance &&
           send.successor &&
-          send.outcome === 'renewed' &&
+          send.verdict === 'renewed' &&
           isBefore(asked, send.ended) &&
           isBefore(send.ended, ended),
       ),
@@ -155,15 +155,15 @@ export const checks: Readonly<Record<string, Check>> = {
 
   'no request finds the upstream unreachable that has responded': undisturbed(
     ({ token, instance, outcome, asked, ended }, history) => {
-      // It has waited for another instance's outcome for too long, although it was not there itself.
+      // It has waited for another instance's verdict for too long, although it was not there itself.
       if (stoodStill(history, instance, asked, ended)) return false;
       const wasUnreachable = (send: Send) =>
         send.token.family === token.family &&
         isBefore(send.sent, ended) &&
-        (send.outcome === 'unreachable'
+        (send.verdict === 'unreachable'
           ? !send.ended || send.ended.at + SPREADS_MS > asked.at
           : history.crashes.has(send.instance) || stoodStill(history, send.instance));
-      // What is forgotten when its token is issued again leaves an older record in the memory of another instance.
+      // What is forgotten when its token is issued again leaves an older fact in the memory of another instance.
       return outcome === 'unreachable' && !token.family.isReissued && !history.sends.some(wasUnreachable);
     },
   ),
@@ -175,8 +175,8 @@ export const checks: Readonly<Record<string, Check>> = {
 
   '(d) a pair that arrives after the sign-out is given to nobody, and signed out at the upstream': sends(
     (send, history) => {
-      const { successor, token, instance, ended, outcome } = send;
-      if (!successor || !ended || outcome !== 'renewed' || !isSignedOut(history, send, ended)) return false;
+      const { successor, token, instance, ended, verdict } = send;
+      if (!successor || !ended || verdict !== 'renewed' || !isSignedOut(history, send, ended)) return false;
       // A sign-out with a newer token is no reason to discard what this one yields.
       if (signOutsOf(history, token).some((signOut) => signOut.token.generation > token.generation))
         return false;
@@ -273,8 +273,8 @@ function clearsTooMuch(
 /** For another reason than an outage. */
 function mayBeSentAgain(history: History, first: Send, { token, instance, sent }: Send): boolean {
   // Without a pair there is nothing to yield.
-  if (isBefore(first.ended, sent) && first.outcome !== 'renewed') return true;
-  // Its lease has ended before its outcome was on record.
+  if (isBefore(first.ended, sent) && first.verdict !== 'renewed') return true;
+  // Its lease has ended before its verdict was written.
   const isNoted = first.ended && (first.instance === instance || first.ended.at + SPREADS_MS <= sent.at);
   if (!isNoted && stoodStill(history, first.instance, first.sent, sent)) return true;
   const ofToken = history.requests.filter((request) => request.token === token);

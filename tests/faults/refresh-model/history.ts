@@ -1,6 +1,8 @@
 /** What happened in one schedule, as the checks read it. */
 
 import type { RequestRecord } from '../../../src/gateway/record/request-record.ts';
+import type { RefreshOutcome } from '../../../src/gateway/refresh/coordinator.ts';
+import type { RefreshVerdict } from '../../../src/gateway/upstream/upstream-api.ts';
 
 export interface Moment {
   /** In virtual milliseconds. */
@@ -39,9 +41,9 @@ export interface Send extends Place {
   arrived?: Moment;
   /** Undefined when nothing, or the same token, was issued. */
   successor?: Token | undefined;
-  /** When the instance had its outcome. */
+  /** When the instance had the verdict. */
   ended?: Moment;
-  outcome?: 'renewed' | 'rejected' | 'unreachable';
+  verdict?: RefreshVerdict['kind'];
 }
 
 /** A request of a client that carries a refresh token and asks for a refresh. */
@@ -51,7 +53,7 @@ export interface Request extends Place {
   asked?: Moment;
   /** Undefined for ever when its instance has crashed. */
   ended?: Moment;
-  outcome?: 'renewed' | 'rejected' | 'unreachable' | 'ended';
+  outcome?: RefreshOutcome['kind'];
   /** Of the pair that the refresh yielded. */
   pair?: Token;
   /** When it asked for the newest pair, just before its response left. */

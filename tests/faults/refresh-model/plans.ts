@@ -46,7 +46,7 @@ export interface Plan {
   readonly habits: Habits;
 }
 
-/** Longer than a lease, shorter than a lease and the record of a refresh without a verdict. */
+/** Longer than a lease, shorter than a lease and the fact of a refresh without a verdict. */
 export const STANDSTILL_MS = 3300;
 
 const oneOf = <const Value>(...values: readonly Value[]) => fc.constantFrom(...values);

@@ -8,7 +8,7 @@ import { describeWith } from '../../support/requirements.ts';
 import { RedisModel } from './redis-model.ts';
 
 const PREFIX = 'music-gateway:';
-/** A record with this lifetime is gone after the pause. */
+/** A fact with this lifetime is gone after the pause. */
 const SHORT_MS = 1;
 const PAUSE_MS = 4;
 const leased = (detail: string): Fact => ({ kind: 'leased', detail });
@@ -30,7 +30,7 @@ const near = (ms: number | undefined) => Math.round(Math.max(0, ms ?? 0) / 10_00
 const withoutAge = (aged: Aged | undefined) => aged && { ...aged, ageMs: near(aged.ageMs) };
 
 describeWith([REDIS_SERVER], 'the model of Redis', () => {
-  it('replies to random sequences of the scripts as a Redis server does, and keeps the same records', async () => {
+  it('replies to random sequences of the scripts as a Redis server does, and keeps the same facts', async () => {
     await using redis = await startRedis();
     const real = new RedisClient(redis.url);
     const model = new RedisModel(Date.now);

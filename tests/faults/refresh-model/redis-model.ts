@@ -116,5 +116,5 @@ export function redisNetwork(time: VirtualTime, redis: RedisModel) {
   const crash = () => {
     for (const end of ends) end();
   };
-  return { open, become, crash, isUp: () => state === 'up', connections: () => ends.size };
+  return { open, become, crash, isUp: () => state === 'up' };
 }

@@ -6,7 +6,7 @@ import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import type { UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { newLedger } from '../../support/refresh-coordinator.ts';
 import { Jar, request, signIn, signOut } from './browser.ts';
-import { FASTEST_SIGN_IN_MS, settings } from './facts.ts';
+import { FASTEST_SIGN_IN_MS, settings } from './conclusions.ts';
 import { History, type Outage, type Token } from './history.ts';
 import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';
 import { RedisModel, redisNetwork } from './redis-model.ts';
@@ -21,7 +21,6 @@ export interface Process {
   /** Such as `B2` after a crash of `B1`. */
   readonly name: string;
   readonly clock: ProcessClock;
-  readonly connection: RedisConnection;
   readonly upstream: UpstreamApi;
   readonly shared: RefreshCoordinator;
 }
@@ -148,6 +147,7 @@ function startInstance(
 ) {
   const network = redisNetwork(time, redis);
   let starts = 0;
+  let isRedisUp = true;
   let outage: Outage | undefined;
   const outageBegins = () => {
     if (outage) return;
@@ -162,19 +162,29 @@ function startInstance(
   const start = () => {
     const name = `${letter}${++starts}`;
     const clock = new ProcessClock(time, aheadMs);
-    const observer = { onDown: outageBegins, onUp: () => queueMicrotask(outageMayEnd) };
+    isRedisUp = true;
+    const observer = {
+      onDown() {
+        isRedisUp = false;
+        outageBegins();
+      },
+      onUp() {
+        isRedisUp = true;
+        outageMayEnd();
+      },
+    };
     const connection = new RedisConnection('redis://model', observer, clock, () => network.open(clock));
     const store = new RedisReplayStore(connection, newLedger(), clock.now);
     const upstream = model.endpoints(clock, name);
     const shared = new RefreshCoordinator(settings, store, upstream, clock);
-    const process: Process = { name, clock, connection, upstream, shared };
+    const process: Process = { name, clock, upstream, shared };
     change(process);
     return process;
   };
   const instance = {
     process: start(),
     get isConnected(): boolean {
-      return network.isUp() && this.process.connection.isUp;
+      return network.isUp() && isRedisUp;
     },
     /** The process dies, and another one takes its place with nothing in its memory. */
     crash() {

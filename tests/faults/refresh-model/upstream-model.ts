@@ -3,7 +3,7 @@
 import { Admission } from '../../../src/gateway/http/admission/admission.ts';
 import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
 import { type RefreshVerdict, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
-import { settings } from './facts.ts';
+import { settings } from './conclusions.ts';
 import type { History, Moment, Token } from './history.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 
@@ -93,8 +93,8 @@ export function upstreamModel(
         next = exchange(token, send.arrived);
         if (next !== token) send.successor = next;
       });
-      send.outcome = isBack ? (next ? 'renewed' : 'rejected') : 'unreachable';
-      send.ended = history.moment(`${instance} has the outcome for ${refreshToken}: ${send.outcome}`);
+      send.verdict = isBack ? (next ? 'renewed' : 'rejected') : 'unreachable';
+      send.ended = history.moment(`${instance} has the verdict on ${refreshToken}: ${send.verdict}`);
       if (!isBack) return { kind: 'unreachable', cause: new Error('unreachable') };
       return next ? { kind: 'renewed', pair: pairOf(next) } : { kind: 'rejected' };
     };

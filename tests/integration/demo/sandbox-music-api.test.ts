@@ -54,7 +54,7 @@ describe('the sandbox’s sessions', () => {
   });
 
   it.each<[string, refreshes: number, (tokens: Tokens) => Promise<Response>, status: number]>([
-    ['when a spent refresh token is presented', 1, ({ refresh_token }) => refresh(refresh_token), 401],
+    ['when a spent refresh token is sent', 1, ({ refresh_token }) => refresh(refresh_token), 401],
     ['at a sign-out', 0, (tokens) => signOut(tokens, bearer(tokens)), 204],
   ])('end %s, with all tokens of the family and no others', async (_, refreshes, end, status) => {
     const [tokens, other] = [await signIn(sandbox, 'Amina'), await signIn(sandbox, 'Amina')];

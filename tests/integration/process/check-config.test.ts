@@ -220,7 +220,7 @@ it('the check of the ports tells a gateway that listens already from a stranger'
   expectLine(await found('ports', { PORT: String(stranger.port) }), /^error: port \d+ is taken \(PORT\)/);
 });
 
-describeWith([REDIS_SERVER], 'the check of Redis judges it, and leaves no record,', () => {
+describeWith([REDIS_SERVER], 'the check of Redis judges it, and leaves no fact,', () => {
   const NEEDED = '+eval +time +get +set +del';
   const ACL = `ACL SETUSER gateway on >${PASSWORD} ~music-gateway:* ${NEEDED}`;
   const OWN = `gateway:${PASSWORD}@`;

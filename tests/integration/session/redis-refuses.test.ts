@@ -22,7 +22,12 @@ const PATIENT = { ...systemClock, every: () => () => {} };
 /** One Redis, instances that use it, and a look into it. All of them end with the test. */
 async function start(...options: string[]) {
   const redis = await startRedis(...options);
-  const stores: RedisReplayStore[] = [];
+  let hasEnded = false;
+  /** Once the test has ended, no instance connects again. */
+  const clock = {
+    ...PATIENT,
+    sleep: (ms: number) => (hasEnded ? new Promise<never>(() => {}) : systemClock.sleep(ms)),
+  };
   /** By connections that no trouble breaks. */
   const ask = async (...commands: string[]) => {
     let reply: unknown;
@@ -36,14 +41,13 @@ async function start(...options: string[]) {
   const instance = (url: string) => {
     const heard: string[] = [];
     const observer = { onDown: (cause: string) => heard.push(cause), onUp: () => heard.push('up') };
-    const store = new RedisReplayStore(new RedisConnection(url, observer, PATIENT), newLedger());
-    stores.push(store);
+    const store = new RedisReplayStore(new RedisConnection(url, observer, clock), newLedger());
     const add = (to: typeof RENEWAL) => store.swap('k', undefined, to, 60_000);
     const hears = (last: string | RegExp) => eventually(() => heard.at(-1)?.match(last), `to hear ${last}`);
     return { add, heard, hears };
   };
   const end = async () => {
-    for (const store of stores) store.close();
+    hasEnded = true;
     await redis[Symbol.asyncDispose]();
   };
   return { redis, ask, instance, [Symbol.asyncDispose]: end };

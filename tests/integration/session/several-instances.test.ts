@@ -46,7 +46,7 @@ describeWith([REDIS_SERVER], 'two processes with Redis', () => {
 
     const keys = await admin.kept();
     const values = await Promise.all(keys.map((key) => admin.get(key)));
-    // What is sealed in a record, and who can open it: unit/token-record.
+    // What is sealed in a fact, and who can open it: unit/refresh-facts.
     expect(values.join()).toContain(' renewed:');
     for (const token of ['access-', 'refresh-']) expect([...keys, ...values].join()).not.toContain(token);
   });

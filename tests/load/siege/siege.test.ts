@@ -25,7 +25,7 @@ const GENERATIONS_APART_MS = 400;
 const PAUSE_MS = 40;
 /** Until all that the gateway and Bun read ahead has arrived. */
 const READ_AHEAD_MS = 1500;
-/** If all of them stayed on record, the gateway would not survive. */
+/** If the facts of all of them stayed, the gateway would not survive. */
 const REFRESHES = 35_000;
 const VICTIMS = 3;
 
@@ -133,7 +133,7 @@ function readAhead(_: Rig): Promise<void> {
   return Bun.sleep(READ_AHEAD_MS);
 }
 
-/** What is on record of the refreshes must not take the memory that the ledger gives to others. */
+/** The facts of the refreshes must not take the memory that the ledger gives to others. */
 async function refreshAndStopReading(rig: Rig): Promise<void> {
   const areMade = async () => (await rig.state()).refreshes > REFRESHES;
   await eventually(areMade, `${REFRESHES} refreshes`, 140_000);

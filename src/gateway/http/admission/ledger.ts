@@ -2,7 +2,7 @@
 
 import { Budget } from './budget.ts';
 
-/** How much of it bodies and records of any kind may use: the rest is for calls, such as a refresh. */
+/** How much of it bodies and facts of any kind may use: the rest is for calls, such as a refresh. */
 export const BEFORE_CALLS = 31 / 32;
 
 /** Sockets can take some 10 MB in this time. */

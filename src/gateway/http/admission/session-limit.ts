@@ -3,6 +3,7 @@
 import type { Settings } from '../../settings/settings.ts';
 import { GatewayError } from '../errors.ts';
 import { RETRY_LATER } from './budget.ts';
+import { tokenHash } from './token-hash.ts';
 
 /** What a session has in flight. */
 export interface SessionUse {
@@ -22,8 +23,6 @@ type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession
 export class SessionLimit {
   readonly #limits: Limits;
   readonly #sessions = new Map<bigint, SessionUse>();
-  /** Secret, so that nobody can choose tokens with equal hashes. */
-  readonly #hashKey = crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
   refused = 0;
 
   constructor(limits: Limits) {
@@ -37,7 +36,7 @@ export class SessionLimit {
 
   /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
   refuseIfFull(token: string, isGeneration: boolean): void {
-    const session = this.#sessions.get(this.#keyOf(token));
+    const session = this.#sessions.get(tokenHash(token));
     if (!session) return;
     // 0 means no limit.
     const most = this.#limits.maxInFlightPerSession || Number.POSITIVE_INFINITY;
@@ -48,14 +47,14 @@ export class SessionLimit {
 
   /** The entry of the session, which is remembered until {@link forgetUnused}. */
   useOf(token: string): SessionUse {
-    const key = this.#keyOf(token);
+    const key = tokenHash(token);
     const use = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
     this.#sessions.set(key, use);
     return use;
   }
 
   isOf({ key }: SessionUse, token: string): boolean {
-    return this.#keyOf(token) === key;
+    return tokenHash(token) === key;
   }
 
   forgetUnused({ key, calls }: SessionUse): void {
@@ -66,10 +65,5 @@ export class SessionLimit {
   refusal(): GatewayError {
     this.refused++;
     return new GatewayError(429, 'sessionBusy', { headers: RETRY_LATER });
-  }
-
-  /** A hash of the token: short, and useless to a reader of the memory. */
-  #keyOf(token: string): bigint {
-    return Bun.hash.wyhash(token, this.#hashKey);
   }
 }

@@ -1,4 +1,4 @@
-/** What is on record of a refresh token, for how long, and the pair that is sealed in it. */
+/** The facts about a refresh token: their keys, how long they are kept, and the pair that is sealed in one. */
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -20,13 +20,8 @@ export interface RefreshParts {
   readonly lifetimes: ReturnType<typeof lifetimesFor>;
 }
 
-/** `clearsCookies` is false when a sign-in may have set other cookies since the request was sent. */
-export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
-  readonly clearsCookies?: boolean;
-};
-
 /** Undefined when the upstream has issued the same token again: it is not spent, and may be sent again. */
-export async function recordOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact | undefined> {
+export async function factOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact | undefined> {
   const { kind } = verdict;
   if (kind !== 'renewed') return { kind, detail: '' };
   if (verdict.pair.refreshToken === refreshToken) return undefined;
@@ -37,18 +32,18 @@ const SealedPair = Type.Object({ accessToken: Token, refreshToken: Token, expire
 
 /**
  * Returns the pair of a renewal with the time that its access token has left, which may be negative; undefined for any
- * other record, and for a pair that was sealed with another token.
+ * other fact, and for a pair that was sealed with another token.
  */
 export async function successorIn(
-  record: Kept | undefined,
+  fact: Kept | undefined,
   spentRefreshToken: string,
   now: number,
 ): Promise<TokenPair | undefined> {
-  if (record?.kind !== 'renewed') return undefined;
-  const contents = await unseal(record.detail, keyFrom(spentRefreshToken));
+  if (fact?.kind !== 'renewed') return undefined;
+  const contents = await unseal(fact.detail, keyFrom(spentRefreshToken));
   const pair: unknown = contents && JSON.parse(contents);
   if (!Value.Check(SealedPair, pair)) return undefined;
-  return { ...pair, expiresInSeconds: pair.expiresInSeconds - (now - record.writtenAt) / 1000 };
+  return { ...pair, expiresInSeconds: pair.expiresInSeconds - (now - fact.writtenAt) / 1000 };
 }
 
 /** Only a holder of the spent token can read its successor. @see RFC 5869 */
@@ -58,10 +53,10 @@ function keyFrom(refreshToken: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', refreshToken, '', info, 32));
 }
 
-/** The key of what has become of a token: its lease, and the outcome of its refresh or its sign-out. */
-export const recordKey = (refreshToken: string) => `record:${hashOf(refreshToken)}`;
+/** The key of what has become of a token: its lease, then the verdict of its refresh, or its sign-out. */
+export const factKey = (refreshToken: string) => `fact:${hashOf(refreshToken)}`;
 
-/** The key of its mark: a refresh has issued the token, and then a client has presented it. */
+/** The key of its mark, which says that a refresh has issued the token, and later that a client has presented it. */
 export const markKey = (refreshToken: string) => `mark:${hashOf(refreshToken)}`;
 export const ISSUED: Fact = { kind: 'issued', detail: '' };
 export const PRESENTED: Fact = { kind: 'presented', detail: '' };
@@ -79,7 +74,7 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
   const renewedMs = replayMs + timeouts.streamMs;
   /** The longest time that another instance may take to refresh a token. */
   const patienceMs = timeouts.signInMs + LEASE_MS;
-  /** Longer than the record of a refresh that is in flight when the session is signed out. */
+  /** A refresh may be in flight at the sign-out, and its renewal must not outlive the end of the session. */
   const endedMs = patienceMs + renewedMs;
   return {
     ...{ replayMs, renewedMs, endedMs, patienceMs },
@@ -87,7 +82,7 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
     issuedMs: replayMs + renewedMs,
     /** Long enough for the other instances to see that there was no verdict. */
     unreachableMs: 500,
-    /** Longer than any request that is in flight, because it must not clear the cookies of a sign-in. */
+    /** Longer than a request is in flight: the upstream would refuse it, and its response clear newer cookies. */
     rejectedMs: endedMs,
     unknownEndedMs: 30_000,
   };

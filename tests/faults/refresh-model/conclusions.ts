@@ -1,6 +1,6 @@
 /** What the checks derive from a history: windows, sign-outs that count, and what a fault excuses. */
 
-import { lifetimesFor } from '../../../src/gateway/refresh/record.ts';
+import { lifetimesFor } from '../../../src/gateway/refresh/facts.ts';
 import { testSettings } from '../../support/world.ts';
 import type { Family, History, Moment, Request, Send, SignOut, Token } from './history.ts';
 
@@ -27,8 +27,8 @@ export function isBefore(one: Moment | undefined, other: Moment | undefined): bo
 
 /** The send that exchanged this token, if its instance had the pair. */
 export function renewalOf({ sends }: History, token: Token) {
-  for (const { token: sent, ended, successor, outcome } of sends) {
-    if (sent === token && outcome === 'renewed' && ended && successor) return { ended, successor };
+  for (const { token: sent, ended, successor, verdict } of sends) {
+    if (sent === token && verdict === 'renewed' && ended && successor) return { ended, successor };
   }
   return undefined;
 }
@@ -66,7 +66,7 @@ export function wasRedisAway({ outages }: History, from: Moment, to: Moment): bo
 
 /** When instances had the upstream's word that a token of this session is not renewed. */
 export function rejectionsOf({ sends }: History, family: Family): Send[] {
-  return sends.filter(({ token, outcome }) => token.family === family && outcome === 'rejected');
+  return sends.filter(({ token, verdict }) => token.family === family && verdict === 'rejected');
 }
 
 /** Whether the process stood still, after one moment and before the other. */
@@ -133,11 +133,11 @@ function isSharedBy(history: History, end: SignOut, family: Family, until: Momen
 function isKnown(history: History, { token, began }: SignOut): boolean {
   if (token.before && began.at - token.issued.at < lifetimes.issuedMs) return true;
   const isKnownBy = (send: Send) => {
-    // Without its lease, the token is known when the outcome is on record.
+    // Without its lease, the token is known when its verdict is written.
     const hasNoLease = history.crashes.has(send.instance) || stoodStill(history, send.instance);
     const noted = (send.ended?.at ?? NEVER) + (hasNoLease ? SPREADS_MS : 0);
     if (!isBefore(send.ended, began) || began.at < noted) return !hasNoLease;
-    return send.outcome === 'renewed' && send.successor && began.at < noted + lifetimes.renewedMs;
+    return send.verdict === 'renewed' && send.successor && began.at < noted + lifetimes.renewedMs;
   };
   return history.sends.some((send) => send.token === token && isBefore(send.sent, began) && isKnownBy(send));
 }

@@ -1,31 +1,31 @@
 import { describe, expect, it } from 'bun:test';
 import { hkdfSync } from 'node:crypto';
 import { unseal } from '../../src/gateway/http/seal.ts';
-import { markKey, recordKey, recordOf, successorIn } from '../../src/gateway/refresh/record.ts';
+import { factKey, factOf, markKey, successorIn } from '../../src/gateway/refresh/facts.ts';
 import type { Kept } from '../../src/gateway/refresh/store.ts';
 
 const PAIR = { accessToken: 'access-token', refreshToken: 'next-refresh-token', expiresInSeconds: 900 };
 const NOW = 1_700_000_000_000;
 
 async function renewal(): Promise<Kept> {
-  const record = await recordOf({ kind: 'renewed', pair: PAIR }, 'spent');
-  if (!record) throw new Error('a renewal has a record');
-  return { ...record, writtenAt: NOW };
+  const fact = await factOf({ kind: 'renewed', pair: PAIR }, 'spent');
+  if (!fact) throw new Error('a renewal leaves a fact');
+  return { ...fact, writtenAt: NOW };
 }
 
-describe('the record of a renewal', () => {
+describe('the fact of a renewal', () => {
   it('gives the pair to a holder of the spent refresh token only, and not when it was changed', async () => {
-    const record = await renewal();
-    expect(await successorIn(record, 'spent', NOW)).toEqual(PAIR);
+    const fact = await renewal();
+    expect(await successorIn(fact, 'spent', NOW)).toEqual(PAIR);
     for (const token of ['other', PAIR.refreshToken, ''])
-      expect(await successorIn(record, token, NOW)).toBeUndefined();
+      expect(await successorIn(fact, token, NOW)).toBeUndefined();
     const changes = [
-      { detail: record.detail.slice(0, -4) },
+      { detail: fact.detail.slice(0, -4) },
       { detail: 'nonsense' },
       { kind: 'ended' } as const,
     ];
     for (const change of changes)
-      expect(await successorIn({ ...record, ...change }, 'spent', NOW)).toBeUndefined();
+      expect(await successorIn({ ...fact, ...change }, 'spent', NOW)).toBeUndefined();
   });
 
   it('takes its key from the token and not from its hash, which every reader of the store knows', async () => {
@@ -35,7 +35,7 @@ describe('the record of a renewal', () => {
       return unseal(detail, new Uint8Array(key));
     };
     expect(JSON.parse((await open('spent')) ?? '')).toEqual(PAIR);
-    expect(await open(recordKey('spent'))).toBeUndefined();
+    expect(await open(factKey('spent'))).toBeUndefined();
   });
 
   it('is never the same text, and does not show a token', async () => {
@@ -46,12 +46,12 @@ describe('the record of a renewal', () => {
   });
 });
 
-it('a token that is issued again has no record, because it is not spent', async () => {
-  expect(await recordOf({ kind: 'renewed', pair: PAIR }, PAIR.refreshToken)).toBeUndefined();
+it('a token that is issued again leaves no fact, because it is not spent', async () => {
+  expect(await factOf({ kind: 'renewed', pair: PAIR }, PAIR.refreshToken)).toBeUndefined();
 });
 
-it.each([recordKey, markKey])('%p is the same for the same token only, and does not show it', (keyOf) => {
+it.each([factKey, markKey])('%p is the same for the same token only, and does not show it', (keyOf) => {
   expect(keyOf('token')).toBe(keyOf('token'));
   expect(keyOf('token')).not.toBe(keyOf('Token'));
-  expect(keyOf('token')).toMatch(/^(record|mark):[\w-]{43}$/);
+  expect(keyOf('token')).toMatch(/^(fact|mark):[\w-]{43}$/);
 });
