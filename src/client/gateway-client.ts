@@ -66,6 +66,7 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
    *
    * @throws GatewayRequestError when the order is refused before any break
    * @throws RecoveryError when it is refused after a break, or the break lasts too long
+   * @throws NotAudioError when the response is text, JSON or HTML
    * @throws the signal's reason, by default an `AbortError`, when aborted
    */
   generate(order: GenerationOrder, options?: GenerationOptions): Promise<Generation>;
