@@ -99,6 +99,12 @@ describe('a sign-in', () => {
     expect(verifier).toMatch(/^[\w.~-]{43,128}$/);
     expect(challenge).toBe(createHash('sha256').update(verifier).digest('base64url'));
 
+    const extra = { audience: 'https://api.test/', login_hint: 'ada', state: 'mine', response_type: 'token' };
+    const hinted = new URL(await client.beginSignIn({ ...PROVIDER, extra }));
+    const { audience, login_hint, response_type } = Object.fromEntries(hinted.searchParams);
+    expect([audience, login_hint, response_type]).toEqual(['https://api.test/', 'ada', 'code']);
+    expect(hinted.searchParams.get('state')).toMatch(/^[\w-]{43}$/);
+
     const demands = { scope: 'openid', prompt: 'login', acrValues: 'mfa', maxAgeSeconds: 0 } as const;
     const again = new URL(await client.beginSignIn({ ...PROVIDER, ...demands }));
     const second = Object.fromEntries(again.searchParams);
