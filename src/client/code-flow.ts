@@ -27,7 +27,7 @@ const STORAGE_KEY = 'music-gateway.sign-in';
  */
 export async function beginSignIn(storage: SignInStorage, provider: IdentityProvider): Promise<URL> {
   const { issuer, authorizationEndpoint, clientId, redirectUri, scope = 'openid profile' } = provider;
-  const { prompt, acrValues, maxAgeSeconds } = provider;
+  const { prompt, acrValues, maxAgeSeconds, extra } = provider;
   const state = generateRandomState();
   const codeVerifier = generateRandomCodeVerifier();
   const codeChallenge = await calculatePKCECodeChallenge(codeVerifier);
@@ -35,6 +35,7 @@ export async function beginSignIn(storage: SignInStorage, provider: IdentityProv
   storage.setItem(STORAGE_KEY, JSON.stringify(begun));
   const url = new URL(authorizationEndpoint);
   const parameters = {
+    ...extra,
     response_type: 'code',
     client_id: clientId,
     redirect_uri: redirectUri,

@@ -10,6 +10,7 @@ import {
 } from './gateway-request.ts';
 import type { Generation, GenerationOptions } from './generation.ts';
 import type { GenerationOrder } from './generation-order.ts';
+import { connectOtherTabs } from './other-tabs.ts';
 import { createPageSignIn, loadCodeFlow } from './page-sign-in.ts';
 import { generate } from './recovering-generation.ts';
 import { repeatWhileTemporary } from './repetition.ts';
@@ -26,6 +27,11 @@ export interface GatewayClientOptions {
   readonly language?: () => string | undefined;
   /** Called for each response with which the gateway has renewed the session. */
   readonly onRefresh?: () => void;
+  /**
+   * Called when another tab has signed in, perhaps with another account, or out: check the session then. Keeps the page's
+   * channel to other tabs open.
+   */
+  readonly onSessionChange?: () => void;
   /** By default, the page's `fetch`. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
   /** Stores a sign-in while the user is at the identity provider; by default, the tab's `sessionStorage`. */
@@ -66,6 +72,7 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
    *
    * @throws GatewayRequestError when the order is refused before any break
    * @throws RecoveryError when it is refused after a break, or the break lasts too long
+   * @throws NotAudioError when the response is text, JSON or HTML
    * @throws the signal's reason, by default an `AbortError`, when aborted
    */
   generate(order: GenerationOrder, options?: GenerationOptions): Promise<Generation>;
@@ -110,7 +117,8 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
       body: JSON.stringify(fields),
     });
   const playbackUrl = (path: string) => `${connection.baseUrl}/api/upstream${path}`;
-  const signIn = createPageSignIn(connection, () => storageOf(options));
+  const otherTabs = connectOtherTabs(connection.baseUrl, options.onSessionChange);
+  const signIn = createPageSignIn(connection, () => storageOf(options), otherTabs.tell);
 
   return {
     beginSignIn: signIn.begin,
@@ -144,6 +152,7 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
     upstreamData: (path) => upstreamData(path),
     async signOut() {
       await sendRequest(connection, '/api/auth/logout', { method: 'POST' });
+      otherTabs.tell();
     },
   };
 }

@@ -17,11 +17,16 @@ export interface PageSignIn {
   whenOver(): Promise<void>;
 }
 
-export function createPageSignIn(connection: GatewayConnection, storage: () => SignInStorage): PageSignIn {
+export function createPageSignIn(
+  connection: GatewayConnection,
+  storage: () => SignInStorage,
+  onSignedIn: () => void,
+): PageSignIn {
   let inFlight: Promise<void> | undefined;
   const exchange = async (response: URL) => {
     const { completeSignIn } = await loadCodeFlow();
     await completeSignIn(connection, storage(), response);
+    onSignedIn();
   };
   return {
     async begin(provider) {

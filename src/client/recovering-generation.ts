@@ -4,6 +4,7 @@ import { ArrivedAudio } from './arrived-audio.ts';
 import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
 import type { Generation, GenerationOptions, GenerationProgress } from './generation.ts';
 import { copyOrder, type GenerationOrder } from './generation-order.ts';
+import { NotAudioError, refuseText } from './not-audio-error.ts';
 import { RecoveringBody } from './recovering-body.ts';
 import { afterBreak } from './recovery-error.ts';
 import { repeatWhileTemporary } from './repetition.ts';
@@ -62,9 +63,12 @@ export async function generate(
     throw error;
   });
   try {
+    await refuseText(generation, { stallMs, signal });
     keep(generation.creationId);
     report('arriving');
   } catch (error) {
+    // The same order under the same key would have the same response.
+    if (error instanceof NotAudioError || signal.aborted) forget();
     // Nobody else can close the connection.
     left.abort(error);
     throw error;

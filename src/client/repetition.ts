@@ -15,8 +15,11 @@ const GIVE_UP_AFTER_MS = 600_000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 8_000;
 
-/** Conflict: the upstream still works on it. The others: the next attempt may reach somebody. */
-const TEMPORARY_STATUS = /^(?:0|40[89]|50[234])$/;
+/**
+ * Conflict: the upstream still works on it. The others: the next attempt may reach somebody. Cloudflare responds with 520,
+ * 522 and 524 where other proxies do with 504.
+ */
+const TEMPORARY_STATUS = /^(?:0|40[89]|50[234]|52[024])$/;
 
 /**
  * Makes the call until it succeeds. Only for calls that may be carried out twice.

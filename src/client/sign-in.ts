@@ -20,6 +20,8 @@ export interface IdentityProvider {
   readonly acrValues?: string;
   /** Makes the provider ask a user who has signed in there longer ago than this. */
   readonly maxAgeSeconds?: number;
+  /** Further parameters of the authorization request, such as `audience` or `login_hint`. */
+  readonly extra?: Readonly<Record<string, string>>;
 }
 
 /** The part of `Storage` that a sign-in needs. */

@@ -166,6 +166,8 @@ export const english = {
     'There was no clear answer, so the track may be made all the same: check your recent activity before you try again.',
   interrupted:
     'The connection broke while the track was arriving. It is paid for, and will be in your library.',
+  notAudio:
+    'A message came in place of music, so there is nothing to hear: check your recent activity before you try again.',
   gone: 'It may have been removed: load the page again.',
   noSuchPage: 'There is no such page here. This is the beginning of the Studio.',
   unexpected: 'Something went wrong in this page. Load it again; if that does not help, try again later.',

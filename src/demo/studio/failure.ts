@@ -1,6 +1,7 @@
 /** Describes a failure to a person: what the server said, and what to do next. */
 
 import { GatewayRequestError } from '../../client/gateway-request.ts';
+import { NotAudioError } from '../../client/not-audio-error.ts';
 import { RecoveryError } from '../../client/recovery-error.ts';
 import { SignInError } from '../../client/sign-in.ts';
 import type { TextKey } from './english.ts';
@@ -26,6 +27,7 @@ export function describeFailure(error: unknown, doing: Doing, isOnline: boolean)
   // The client keeps a sign-in in the tab's storage, which the browser blocks together with cookies.
   if (error instanceof DOMException && error.name === 'SecurityError') return { advice: 'cookiesBlocked' };
   if (isSessionEnd(error, doing)) return { advice: 'sessionEnded' };
+  if (error instanceof NotAudioError) return { advice: 'notAudio' };
   if (error instanceof RecoveryError) return { advice: error.creationId ? 'interrupted' : 'uncertain' };
   return error instanceof GatewayRequestError
     ? describeRequest(error, doing, isOnline)

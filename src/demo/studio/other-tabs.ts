@@ -1,10 +1,7 @@
-/** Tells the Studio's other tabs in this browser what they cannot see: they share its session and its account. */
+/** Tells the Studio's other tabs in this browser what they cannot see: they share its account and its loudspeaker. */
 
-/**
- * `session`: somebody has signed in or out. `account`: tracks, credits or activity may have changed. `sound`: a track
- * begins to play.
- */
-export type TabMessage = 'session' | 'account' | 'sound';
+/** `account`: tracks, credits or activity may have changed. `sound`: a track begins to play. */
+export type TabMessage = 'account' | 'sound';
 
 export interface OtherTabs {
   tell(message: TabMessage): void;

@@ -44,6 +44,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     baseUrl: gatewayUrl,
     language: () => text.language,
     onRefresh: () => session.addRefresh(new Date()),
+    onSessionChange: () => void session.check(),
   });
   const { report, attempt } = createReports({ notice, onSessionEnd: () => session.end() });
   const signing = createSigning({ client, identityProvider, window, memory });
@@ -143,8 +144,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     },
   });
   const otherTabs = connectOtherTabs((message) => {
-    if (message === 'session') void session.check();
-    else if (message === 'sound') player.pause();
+    if (message === 'sound') player.pause();
     else feeds.refreshAccount();
   });
   whenBack(window, () => {
@@ -179,7 +179,6 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     session.end();
     part(document, 'sign-in').focus();
     forgetAccount();
-    otherTabs.tell('session');
     notice.clear();
   }
 
@@ -215,11 +214,8 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   await attempt(async () => {
     hasSignedIn = await signing.complete();
   }, 'signing-in');
-  if (hasSignedIn) {
-    otherTabs.tell('session');
-    // The session is shown there, not in the moment before.
-    if (signing.returnToStart()) return;
-  }
+  // The session is shown there, not in the moment before.
+  if (hasSignedIn && signing.returnToStart()) return;
   const isAfterSignIn = signing.hasReturned() || hasSignedIn;
   await session.check();
   if (isAfterSignIn) part(document, 'new-track').focus();

@@ -167,6 +167,8 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   uncertain:
     'Hakukuwa na jibu la wazi, na huenda wimbo utatengenezwa hata hivyo: angalia shughuli za karibuni kabla ya kujaribu tena.',
   interrupted: 'Muunganisho ulikatika wimbo ukiwa unafika. Umeshalipiwa, na utakuwa kwenye maktaba yako.',
+  notAudio:
+    'Ujumbe umefika badala ya muziki, kwa hiyo hakuna cha kusikiliza: angalia shughuli za karibuni kabla ya kujaribu tena.',
   gone: 'Huenda umeondolewa: pakia ukurasa upya.',
   noSuchPage: 'Hakuna ukurasa kama huo hapa. Huu ni mwanzo wa Studio.',
   unexpected: 'Hitilafu imetokea kwenye ukurasa huu. Upakie upya; isiposaidia, jaribu baadaye.',

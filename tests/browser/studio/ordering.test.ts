@@ -52,6 +52,18 @@ describeInChromium('an order in the studio', (visit) => {
     expect(studio.upstream.counts().generations).toBe(1);
   });
 
+  it('whose response is a job fails, says so, and is the same attempt when it is sent again', async () => {
+    await using studio = await openStudio(visit);
+    const job = studio.gate.replace('POST /v1/music', () => Response.json({ job_id: '7' }, { status: 202 }));
+    await studio.order();
+    await studio.warns(english.notAudio);
+    expect(await studio.lines.count()).toBe(0);
+    job.giveBack();
+    await studio.press(english.generate);
+    await studio.says(english.complete);
+    expect(new Set(studio.gate.idempotencyKeys).size).toBe(1);
+  });
+
   it('is not waited for when it is stopped, and its track lands in the library; without an id it does not play', async () => {
     await using studio = await openStudio(visit);
     const order = studio.gate.hold('POST /v1/music');

@@ -96,7 +96,7 @@ describeInChromium('the package of the client', (visit) => {
     visitor.expectProblem(/status of 404/);
     expect(await page.evaluate(`call('/api/nothing').catch(String)`)).toMatch(/404: .+ \(request .+\)/);
 
-    await page.evaluate(`window.audio = Object.assign(new Audio(), { autoplay: true });
+    await page.evaluate(`window.audio = new Audio();
       playLive(client, ${ORDER}, audio)`);
     await page.waitForFunction('audio.currentTime > 0 && audio.duration === 3');
     expect(await page.evaluate('new URL(audio.src).pathname')).toStartWith('/live/');

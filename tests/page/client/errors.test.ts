@@ -65,7 +65,7 @@ describe('retryIsSafe', () => {
   it.each([
     [true, [400, 401, 402, 403, 404, 405, 408, 413, 415, 422, 429]],
     // With 409, the first attempt under the same key may still be in flight.
-    [false, [303, 307, 409, 500, 502, 503, 504]],
+    [false, [303, 307, 409, 500, 502, 503, 504, 520, 522, 524]],
   ])('is %p for a generation after %j', async (retryIsSafe, statuses) => {
     for (const status of statuses)
       expect(await errorOf(respond(status), order)).toMatchObject({ status, retryIsSafe });

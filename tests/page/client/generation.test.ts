@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'bun:test';
 import type { GenerationProgress } from '../../../src/client/generation.ts';
 import type { GenerationOrder } from '../../../src/client/generation-order.ts';
+import { NotAudioError } from '../../../src/client/not-audio-error.ts';
+import type { UnfinishedGeneration } from '../../../src/client/unfinished-generations.ts';
 import type { GenerationRequest } from '../../../src/gateway/routes/schemas.ts';
 import { lost, ORDER, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
-import { begun } from './track.ts';
+import { audio, begun, TRACK } from './track.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -11,7 +13,7 @@ describe('an order', () => {
   it('is sent as JSON without what is no part of it, under a new key each time or the one it is given', async () => {
     const order = { ...ORDER, force_instrumental: true, is_public: true } satisfies Required<GenerationOrder>;
     order satisfies GenerationRequest;
-    const { client, sent } = stubGateway(respond(200, {}, 'audio'));
+    const { client, sent } = stubGateway(respond(200, {}, TRACK));
     const form = { ...order, note: 'private', token: 't', toJSON: () => 'mine' };
     for (const options of [undefined, {}, { idempotencyKey: 'mine' }]) await receive(client, options, form);
     for (const { call, init, headers } of sent) {
@@ -58,7 +60,7 @@ describe('the progress of a generation', () => {
     'that cannot be shown as %s ends it and its connection with that error',
     async (shown) => {
       const bug = new TypeError('no such element');
-      const { client, sent } = stubGateway(respond(200, {}, 'audio'));
+      const { client, sent } = stubGateway(respond(200, {}, TRACK));
       const onProgress = ({ state }: GenerationProgress) => {
         if (state === shown) throw bug;
       };
@@ -66,6 +68,53 @@ describe('the progress of a generation', () => {
       for (const { init } of sent) expect(init.signal?.reason).toBe(bug);
     },
   );
+});
+
+describe('a generation whose response is', () => {
+  const LONG = `{"job_id":"${'7'.repeat(2_000)}"}`;
+  it.each([
+    ['application/json', '{"job_id":"7"}'],
+    ['application/problem+json; charset=utf-8', LONG],
+    ['Text/HTML', '<h1>Sign in</h1>'],
+    ['text/plain', ''],
+    ['application/xhtml+xml', '<html/>'],
+  ])('%s is no audio, says so with its first kilobyte, and is not ordered again', async (type, body) => {
+    const headers = { 'content-type': type, 'x-music-creation-id': 'c-7' };
+    const { client, sent } = stubGateway(respond(200, headers, body));
+    const kept = new Set<string>();
+    const unfinished = {
+      list: () => [],
+      keep: ({ idempotencyKey }: UnfinishedGeneration) => void kept.add(idempotencyKey),
+      forget: (key: string) => void kept.delete(key),
+    };
+    const states: string[] = [];
+    const onProgress = ({ state }: GenerationProgress) => states.push(state);
+    const error = await rejection(client.generate(ORDER, { unfinished, onProgress }));
+    expect(error).toBeInstanceOf(NotAudioError);
+    const details = { code: 'not_audio', contentType: type, creationId: 'c-7' };
+    expect(error).toMatchObject({ ...details, beginning: body.slice(0, 1_024) });
+    expect(String(error)).toContain(`not audio, but ${type}`);
+    expect([states, kept.size]).toEqual([['waiting'], 0]);
+    expect(sent.map(({ init }) => init.signal?.reason)).toEqual([error]);
+  });
+
+  it('a text that breaks off or stalls fails with what has arrived, unless it is aborted', async () => {
+    const headers = { 'content-type': 'text/plain' };
+    const page = Buffer.from('An error page');
+    const order = (ending: 'breaks' | 'stalls') => {
+      const { client } = stubGateway(({ signal }) => new Response(audio(page, ending, signal), { headers }));
+      return rejection(client.generate(ORDER, { stallMs: 5 }));
+    };
+    for (const ending of ['breaks', 'stalls'] as const)
+      expect(await order(ending)).toMatchObject({ code: 'not_audio', beginning: 'An error page' });
+    const abort = new AbortController();
+    const pull = () => {
+      abort.abort('left');
+      throw new TypeError('network error');
+    };
+    const { client } = stubGateway(() => new Response(new ReadableStream({ pull }), { headers }));
+    expect(await rejection(client.generate(ORDER, { signal: abort.signal }))).toBe('left');
+  });
 });
 
 describe('a generation that nobody wants any more', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import type { SessionCheck } from '../../../src/client/gateway-client.ts';
-import { rejection, respond, stubGateway } from './gateway-stub.ts';
+import { lost, rejection, respond, stubGateway } from './gateway-stub.ts';
 
 describe('the session', () => {
   const ADA = { name: 'Ada' };
@@ -46,5 +46,53 @@ describe('onRefresh', () => {
     const { client } = stubGateway(response, { onRefresh: () => refreshes++ });
     await client.models().catch(() => {});
     expect(refreshes).toBe(times);
+  });
+});
+
+describe('onSessionChange', () => {
+  const PROVIDER = {
+    issuer: 'i',
+    authorizationEndpoint: 'https://id.test/',
+    clientId: 'c',
+    redirectUri: 'r',
+  };
+
+  /** A tab of a page, which notes what it learns; with a gateway of its own address. */
+  function openTab(baseUrl: string, response = respond(200)) {
+    const heard: string[] = [];
+    const stored = new Map<string, string>();
+    const waiting = new Set<() => void>();
+    const storage = {
+      getItem: (key: string) => stored.get(key) ?? null,
+      setItem: (key: string, value: string) => void stored.set(key, value),
+      removeItem: (key: string) => void stored.delete(key),
+    };
+    const onSessionChange = () => {
+      heard.push('change');
+      for (const resolve of waiting) resolve();
+    };
+    const { client } = stubGateway(response, { baseUrl, storage, onSessionChange });
+    const learns = () => new Promise<void>((resolve) => waiting.add(resolve));
+    return { client, heard, learns, storage };
+  }
+
+  it('is called in the other tabs of the same gateway after a sign-in and a sign-out, not after a failure', async () => {
+    const [first, second, elsewhere] = [
+      openTab('http://a.test'),
+      openTab('http://a.test/'),
+      openTab('http://b.test'),
+    ];
+    const failing = openTab('http://a.test', lost);
+    const mute = stubGateway(respond(200), { baseUrl: 'http://a.test' });
+    await rejection(failing.client.signOut());
+    const signedIn = second.learns();
+    const address = new URL(await first.client.beginSignIn(PROVIDER));
+    await first.client.completeSignIn(`http://page.test/?code=c&state=${address.searchParams.get('state')}`);
+    await signedIn;
+    expect([first, second, elsewhere].map(({ heard }) => heard.length)).toEqual([0, 1, 0]);
+    const signedOut = Promise.all([first.learns(), second.learns()]);
+    await mute.client.signOut();
+    await signedOut;
+    expect([first, second, elsewhere].map(({ heard }) => heard.length)).toEqual([1, 2, 0]);
   });
 });

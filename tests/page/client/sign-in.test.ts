@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { Window } from 'happy-dom';
+import { readDocument } from '../../support/documents.ts';
 import { ORIGIN } from '../../support/world.ts';
 import { lost, type Respond, rejection, respond, stubGateway } from './gateway-stub.ts';
 
@@ -99,11 +100,27 @@ describe('a sign-in', () => {
     expect(verifier).toMatch(/^[\w.~-]{43,128}$/);
     expect(challenge).toBe(createHash('sha256').update(verifier).digest('base64url'));
 
+    const extra = { audience: 'https://api.test/', login_hint: 'ada', state: 'mine', response_type: 'token' };
+    const hinted = new URL(await client.beginSignIn({ ...PROVIDER, extra }));
+    const { audience, login_hint, response_type } = Object.fromEntries(hinted.searchParams);
+    expect([audience, login_hint, response_type]).toEqual(['https://api.test/', 'ada', 'code']);
+    expect(hinted.searchParams.get('state')).toMatch(/^[\w-]{43}$/);
+
     const demands = { scope: 'openid', prompt: 'login', acrValues: 'mfa', maxAgeSeconds: 0 } as const;
     const again = new URL(await client.beginSignIn({ ...PROVIDER, ...demands }));
     const second = Object.fromEntries(again.searchParams);
     expect(second).toMatchObject({ scope: 'openid', prompt: 'login', acr_values: 'mfa', max_age: '0' });
     expect([state, challenge]).not.toContainAnyValues([second['state'], second['code_challenge']]);
+  });
+
+  it('has the parameters that the README names for a page without the client', async () => {
+    const { text } = await readDocument('src/client/README.md');
+    const documented = /^ +https:\/\/.*\?(response_type=.*\n.*)$/m.exec(text)?.[1] ?? '';
+    const named = new URLSearchParams(documented.replace(/\s+/g, ''));
+    const { client } = stubGateway([], { storage: openPage().sessionStorage });
+    const sent = new URL(await client.beginSignIn(PROVIDER)).searchParams;
+    expect([...named.keys()].sort()).toEqual([...sent.keys()].sort());
+    expect(named.get('scope')).toBe(sent.get('scope'));
   });
 
   it('fails outside of a page, as in a worker, unless storage and address are given', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { GatewayRequestError } from '../../../src/client/gateway-request.ts';
+import { NotAudioError } from '../../../src/client/not-audio-error.ts';
 import { RecoveryError } from '../../../src/client/recovery-error.ts';
 import { SignInError } from '../../../src/client/sign-in.ts';
 import { english, type TextKey } from '../../../src/demo/studio/english.ts';
@@ -13,6 +14,8 @@ const SAID = 'The gateway said no.';
 function refusal(status: number, retryIsSafe = true, retryAfterSeconds?: number) {
   return new GatewayRequestError(SAID, { status, retryIsSafe, retryAfterSeconds });
 }
+
+const JOB = new NotAudioError({ contentType: 'application/json', creationId: null }, '{}');
 
 /** A generation that could not be recovered. */
 function loss(creationId: string | null, cause?: unknown) {
@@ -31,6 +34,7 @@ describe('the advice after a failure', () => {
     ['a change offline', refusal(0), 'changing', false, 'offline'],
     ['an order without a response', refusal(0, false), 'ordering', true, 'uncertain'],
     ['an order that failed with 500', refusal(500, false), 'ordering', true, 'uncertain'],
+    ['a job in place of audio', JOB, 'ordering', true, 'notAudio'],
     ['a broken track offline', refusal(0, false), 'receiving', false, 'interrupted'],
     ['a lost track', loss('c-1', refusal(404)), 'receiving', true, 'interrupted'],
     ['a lost order', loss(null, refusal(402)), 'ordering', true, 'uncertain'],
