@@ -4,6 +4,7 @@ import { SILENCE_MS } from '../http/body-reader.ts';
 import { GatewayError } from '../http/errors.ts';
 import { ONE_WRITE_BYTES } from '../http/exchange.ts';
 import type { MessageKey } from '../http/messages.ts';
+import type { Body } from '../http/observed-body.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import {
   type CallName,
@@ -14,7 +15,6 @@ import {
 } from '../record/request-record.ts';
 import {
   awaitFirstByte,
-  type Body,
   declaredLength,
   isSuccess,
   readDecoded,

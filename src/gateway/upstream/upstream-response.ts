@@ -1,10 +1,7 @@
 /** An upstream's response, as far as the gateway looks at it, and the ways to read its body. */
 
 import { type BodyReader, type Chunk, cancelQuietly, readBounded } from '../http/body-reader.ts';
-import { isStreamed, type StreamedBody } from '../http/observed-body.ts';
-
-/** Null when it is empty. */
-export type Body = StreamedBody | Chunk | null;
+import { type Body, isStreamed, type StreamedBody } from '../http/observed-body.ts';
 
 /** Not a Response: wrapping what has been read of a body in another one would be expensive. */
 export interface UpstreamResponse {
