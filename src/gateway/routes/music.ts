@@ -15,7 +15,7 @@ import { GenerationRequest, typeOf } from './schemas.ts';
 
 const validGeneration = validator(GenerationRequest);
 
-export function musicRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
+export function musicRoutes({ settings, api, admission }: SessionParts, session: SessionPlugin) {
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
     .get('/models', ({ session, exchange, request }) =>
@@ -37,7 +37,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
           const admitBody = (length: number) => permit.tryReservePaid(length);
           const upstream = await session.fetch({ ...call, admitBody });
           if (!isSuccess(upstream)) {
-            const upstreamText = await readErrorMessage(upstream, api.timeouts.readMs);
+            const upstreamText = await readErrorMessage(upstream, settings.timeouts.readMs);
             const headers = conditionHeaders(upstream.headers);
             throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
           }
@@ -46,7 +46,7 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
             throw notStreamed(upstream.headers);
           }
           const headers = generationHeaders(upstream.headers);
-          return exchange.respond(upstream.body, 200, headers, api.timeouts.streamMs);
+          return exchange.respond(upstream.body, 200, headers, settings.timeouts.streamMs);
         });
       },
       { parse: 'none', body: typeOf(GenerationRequest) },

@@ -18,8 +18,8 @@ import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.t
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-export function upstreamProxyRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
-  const { sliceBytes, baseUrl: upstreamUrl } = api;
+export function upstreamProxyRoutes({ settings, api, admission }: SessionParts, session: SessionPlugin) {
+  const { relaySliceBytes: sliceBytes, upstreamUrl } = settings;
 
   /**
    * Reserves memory for what can arrive before the response is known, and then for what it needs.

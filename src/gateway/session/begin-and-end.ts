@@ -34,7 +34,7 @@ export async function beginSession(
  * the cookies are cleared. A token that had ended here is signed out again, but not refreshed: it may be spent.
  */
 export async function endSession(
-  { api, cookies, refreshCoordinator, signOutRevokes }: SessionParts,
+  { settings, api, cookies, refreshCoordinator }: SessionParts,
   exchange: Exchange,
   { accessToken, refreshToken }: FoundTokens,
 ): Promise<void> {
@@ -42,8 +42,8 @@ export async function endSession(
     const { newest, hadEnded, isRefreshing } = await refreshCoordinator.end(refreshToken);
     const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
-    const revokes = signOutRevokes && !hadEnded && !isRefreshing;
-    const { signInMs, logoutMs } = api.timeouts;
+    const revokes = settings.signOutRevokes && !hadEnded && !isRefreshing;
+    const { signInMs, logoutMs } = settings.timeouts;
     const { record } = exchange;
     await withoutIdleTimeout(exchange, revokes ? signInMs + 3 * logoutMs : logoutMs, async () => {
       const needsRefresh = await signOut(api, pairs, record);

@@ -12,6 +12,7 @@ import { withoutIdleTimeout } from '../http/idle-timeout.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
 import { LEASE_MS } from '../refresh/record.ts';
+import type { Settings } from '../settings/settings.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
@@ -20,12 +21,11 @@ import type { FoundTokens, SessionCookies } from './cookies.ts';
 
 /** What the sessions of all requests share. */
 export interface SessionParts {
+  readonly settings: Settings;
   readonly api: UpstreamApi;
   readonly admission: Admission;
   readonly cookies: SessionCookies;
   readonly refreshCoordinator: RefreshCoordinator;
-  /** Whether sign-out refreshes once when the access token is missing or has expired, to sign out at the upstream. */
-  readonly signOutRevokes: boolean;
 }
 
 /** How long a pair counts as the newest one while a body is sent. */
@@ -95,7 +95,7 @@ export class Session {
    */
   fetch(call: UpstreamCall): Promise<UpstreamResponse> {
     this.#exchange.set.headers['vary'] = VARY.session;
-    const withRefreshMs = 2 * longestMs(call) + LEASE_MS + 2 * this.#parts.api.timeouts.signInMs;
+    const withRefreshMs = 2 * longestMs(call) + LEASE_MS + 2 * this.#parts.settings.timeouts.signInMs;
     return withoutIdleTimeout(this.#exchange, withRefreshMs, () => this.#call(call));
   }
 

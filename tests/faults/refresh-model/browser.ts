@@ -187,7 +187,7 @@ function partsOf({ upstream, shared }: Process, methods: Partial<RefreshCoordina
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
-  return { api: upstream, admission, cookies, refreshCoordinator, signOutRevokes: false };
+  return { settings, api: upstream, admission, cookies, refreshCoordinator };
 }
 
 /** A session reads the time of its arrival from the system's clock. */
