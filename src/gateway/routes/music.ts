@@ -9,6 +9,7 @@ import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
+import { GeneratedTrack } from '../upstream/generated-track.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { GenerationRequest, typeOf } from './schemas.ts';
@@ -34,15 +35,15 @@ export function musicRoutes({ settings, api, admission }: SessionParts, session:
           forwardedRequestHeader(request, 'idempotency-key'),
         );
         return session.during('generation', async (permit) => {
-          const admitBody = (length: number) => permit.tryReservePaid(length);
-          const upstream = await session.fetch({ ...call, admitBody });
+          const track = new GeneratedTrack(permit, settings.timeouts.streamMs);
+          const upstream = await session.fetch({ ...call, bodyMode: track });
           if (!isSuccess(upstream)) {
             const upstreamText = await readErrorMessage(upstream, settings.timeouts.readMs);
             const headers = conditionHeaders(upstream.headers);
             throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
           }
-          if (upstream.discarded) {
-            exchange.bodyEnd = upstream.discarded;
+          if (track.discarded) {
+            exchange.bodyEnd = track.discarded;
             throw notStreamed(upstream.headers);
           }
           const headers = generationHeaders(upstream.headers);

@@ -13,9 +13,10 @@ import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
 import { LEASE_MS } from '../refresh/record.ts';
 import type { Settings } from '../settings/settings.ts';
+import { Buffered } from '../upstream/body-modes.ts';
 import { fetchUpstream, longestMs, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
-import type { UpstreamApi } from '../upstream/upstream-api.ts';
+import type { UnreadCall, UpstreamApi } from '../upstream/upstream-api.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
 
@@ -118,14 +119,11 @@ export class Session {
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */
-  fetchBuffered<Result>(
-    call: UpstreamCall,
-    respond: (upstream: UpstreamResponse) => Result,
-  ): Promise<Result> {
+  fetchBuffered<Result>(call: UnreadCall, respond: (upstream: UpstreamResponse) => Result): Promise<Result> {
     return this.during('read', (permit) => {
       // It is joined from its chunks, and copied again when the client reads slowly.
-      const admitLarge = (bytes: number) => permit.reserveBody(2 * bytes);
-      return this.fetch({ ...call, admitLarge }).then(respond);
+      const bodyMode = new Buffered((bytes) => permit.reserveBody(2 * bytes));
+      return this.fetch({ ...call, bodyMode }).then(respond);
     });
   }
 

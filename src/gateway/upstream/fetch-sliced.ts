@@ -2,6 +2,7 @@
 
 import type { BodyReader, Chunk } from '../http/body-reader.ts';
 import type { RequestRecord } from '../record/request-record.ts';
+import { Buffered } from './body-modes.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
 import { chunksOf, discard, type UpstreamResponse } from './upstream-response.ts';
 
@@ -74,13 +75,12 @@ export async function fetchSliced(
   const later: UpstreamCall = {
     ...call,
     headers: { ...Object.fromEntries(kept), 'if-range': etag },
-    bodyMode: 'buffered',
+    // An upstream that ignores the range is not read to its end.
+    bodyMode: new Buffered((bytes) => {
+      if (bytes > sliceBytes) throw sliceError('length');
+    }),
     isLaterSlice: true,
     signal: left.signal,
-    // An upstream that ignores the range is not read to its end.
-    admitLarge: (bytes) => {
-      if (bytes > sliceBytes) throw sliceError('length');
-    },
   };
   record.slices = 1;
   const chunks = async function* () {

@@ -5,6 +5,7 @@ import { GatewayError } from '../http/errors.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
 import type { CallName, RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
+import { Buffered, STREAMED } from './body-modes.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
@@ -15,6 +16,9 @@ export type RefreshVerdict =
   | { readonly kind: 'renewed'; readonly pair: TokenPair }
   | { readonly kind: 'rejected' }
   | { readonly kind: 'unreachable'; readonly cause: unknown };
+
+/** A call for which the caller says how its body is read. */
+export type UnreadCall = Omit<UpstreamCall, 'bodyMode'>;
 
 export class UpstreamApi {
   readonly #settings: Settings;
@@ -97,14 +101,14 @@ export class UpstreamApi {
   }
 
   /** Session check and models. */
-  readCall(name: 'me' | 'models', signal: AbortSignal): UpstreamCall {
+  readCall(name: 'me' | 'models', signal: AbortSignal): UnreadCall {
     const url = `${this.#settings.upstreamUrl}/v1/${name}`;
     const timeoutMs = this.#settings.timeouts.readMs;
-    return { name, method: 'GET', url, headers: {}, timeoutMs, bodyMode: 'buffered', signal };
+    return { name, method: 'GET', url, headers: {}, timeoutMs, signal };
   }
 
   /** Has no signal: a generation is paid for, so it continues when the client disconnects. */
-  generationCall(order: object, idempotencyKey: string | null): UpstreamCall {
+  generationCall(order: object, idempotencyKey: string | null): UnreadCall {
     return {
       name: 'music',
       method: 'POST',
@@ -117,13 +121,12 @@ export class UpstreamApi {
       },
       body: JSON.stringify(order),
       timeoutMs: this.#settings.timeouts.streamMs,
-      bodyMode: 'begun',
       texts: { late: 'generationTimeout' },
     };
   }
 
-  relayedCall(request: Omit<UpstreamCall, 'timeoutMs' | 'bodyMode'>): UpstreamCall {
-    return { ...request, timeoutMs: this.#settings.timeouts.streamMs, bodyMode: 'streamed' };
+  relayedCall(request: Omit<UnreadCall, 'timeoutMs'>): UpstreamCall {
+    return { ...request, timeoutMs: this.#settings.timeouts.streamMs, bodyMode: STREAMED };
   }
 
   #post(
@@ -138,7 +141,7 @@ export class UpstreamApi {
     const body = JSON.stringify(fields);
     const url = this.#settings.upstreamUrl + path;
     return fetchUpstream(
-      { name, method: 'POST', url, headers, body, timeoutMs, bodyMode: 'buffered' },
+      { name, method: 'POST', url, headers, body, timeoutMs, bodyMode: new Buffered() },
       record,
     );
   }
