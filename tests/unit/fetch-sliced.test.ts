@@ -2,7 +2,8 @@ import { describe, expect, it } from 'bun:test';
 import fc from 'fast-check';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { STREAMED } from '../../src/gateway/upstream/body-modes.ts';
-import { fetchSliced, longRange } from '../../src/gateway/upstream/fetch-sliced.ts';
+import { longRange } from '../../src/gateway/upstream/byte-range.ts';
+import { fetchSliced } from '../../src/gateway/upstream/fetch-sliced.ts';
 import type { UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../../src/gateway/upstream/upstream-response.ts';
 

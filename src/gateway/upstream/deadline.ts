@@ -1,29 +1,20 @@
 /** Aborts a call to another server that is late, or whose client has disconnected. */
 
-export class Deadline {
-  readonly #controller = new AbortController();
+export class Deadline extends AbortController {
   readonly #client: AbortSignal | undefined;
   #timer: Timer;
 
   /** @param client its signal, for a call that is useless once the client has disconnected */
   constructor(timeoutMs: number, client: AbortSignal | undefined) {
+    super();
     this.#timer = setTimeout(this.expire, timeoutMs);
     this.#client = client;
     client?.addEventListener('abort', this.#onClientGone);
     if (client?.aborted) this.#onClientGone();
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
   readonly expire = (): void => this.abort(new DOMException('deadline exceeded', 'TimeoutError'));
-
   readonly #onClientGone = (): void => this.abort(this.#client?.reason);
-
-  abort(reason?: unknown): void {
-    this.#controller.abort(reason);
-  }
 
   restart(timeoutMs: number): void {
     clearTimeout(this.#timer);

@@ -38,7 +38,7 @@ const TEXTS: Readonly<Record<'unreachable' | 'late' | 'invalid', MessageKey>> = 
   invalid: 'upstreamInvalid',
 };
 
-/** The idle timer of fetch, which also cuts off a stalled body: no shorter than any deadline of the gateway. */
+/** Fetch ends a call that is idle for longer, also in the middle of a body. The gateway's deadlines have to come first. */
 const MIN_IDLE_TIMEOUT_MS = 300_000;
 
 /** Bun itself repeats these when a kept-alive connection turns out to be closed. */
@@ -92,7 +92,7 @@ function requestOf(
       ...headers,
       ...record.headers,
       ...span?.headers,
-      // The identity provider does not get it: the user has been there in person.
+      // The identity provider knows the client's address: the client has been there itself.
       ...(name !== 'token' && record.clientAddressHeaders),
     },
     body: body ?? null,
@@ -112,7 +112,7 @@ function errorOf(cause: unknown): ProxyError {
   return cause.status === 502 ? 'http_protocol_error' : 'connection_limit_reached';
 }
 
-/** Without a cause it is the response that is not what it must be. */
+/** Without a cause, the response is invalid. */
 function failureOf({ texts }: UpstreamCall, error: ProxyError, cause?: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
   const { unreachable, late, invalid } = { ...TEXTS, ...texts };

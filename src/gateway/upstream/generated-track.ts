@@ -32,12 +32,14 @@ export class GeneratedTrack implements BodyMode {
 
   read(response: Response, deadline: Deadline): Body | Promise<Body | undefined> | undefined {
     const { status, headers, body } = response;
-    if (status >= 400)
-      return fitsOneWrite(response) ? readWhole(response) : body && { reader: body.getReader() };
+    const isSmall = fitsOneWrite(response);
+    if (status >= 400) return isSmall ? readWhole(response) : body && { reader: body.getReader() };
     if (!isSuccess(response) || NO_TRACK_STATUSES.has(status)) return undefined;
-    if (this.#permit.tryReservePaid(declaredLength(headers))) return begin(response);
-    this.discarded = this.#discard(response, deadline);
-    return null;
+    if (!this.#permit.tryReservePaid(declaredLength(headers))) {
+      this.discarded = this.#discard(response, deadline);
+      return null;
+    }
+    return (isSmall ? readWhole(response) : awaitFirstByte(body)).then((begun) => begun ?? undefined);
   }
 
   /** The body never becomes a JavaScript object, so that it takes little memory. */
@@ -46,10 +48,4 @@ export class GeneratedTrack implements BodyMode {
     const end = () => clearTimeout(longest);
     return Bun.write('/dev/null', response).then(end, end);
   }
-}
-
-/** Returns undefined for an empty body. */
-function begin(response: Response): Promise<Body | undefined> {
-  const begun: Promise<Body> = fitsOneWrite(response) ? readWhole(response) : awaitFirstByte(response.body);
-  return begun.then((body) => body ?? undefined);
 }

@@ -51,7 +51,7 @@ export class UpstreamApi {
   }
 
   /**
-   * @param kind the pool in which it counts: strangers can make sign-outs up, and must not fill that of sessions
+   * @param kind the pool that it takes a place in. Strangers can invent sign-outs, which must not fill that of sessions.
    * @see RFC 6749 section 6, with the upstream's own JSON body
    */
   async refresh(

@@ -19,7 +19,7 @@ export function isSuccess({ status }: Pick<UpstreamResponse, 'status'>): boolean
 /** The length of the body; infinite when `Content-Length` does not say it. @see RFC 9112 section 6.3 */
 export function declaredLength(headers: Headers): number {
   const length = headers.get('content-length') ?? '';
-  // Bun joins repeated lines to `5, 5`, and accepts a length beside chunks, which then count.
+  // Bun joins repeated lines to `5, 5`, and keeps a length beside chunks, where it says nothing.
   const isKnown = /^\d{1,15}$/.test(length) && !headers.has('transfer-encoding');
   return isKnown ? Number(length) : Number.POSITIVE_INFINITY;
 }
