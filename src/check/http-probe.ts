@@ -2,6 +2,7 @@
 
 import { errorCode } from '../gateway/http/error-summary.ts';
 import { type CallName, type ProxyError, RequestRecord } from '../gateway/record/request-record.ts';
+import { Buffered } from '../gateway/upstream/body-modes.ts';
 import { fetchUpstream } from '../gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../gateway/upstream/upstream-response.ts';
 import { DEADLINE_MS } from './finding.ts';
@@ -16,7 +17,8 @@ export async function probe(name: CallName, url: string): Promise<Probed> {
   if (!URL.canParse(url)) return { problem: 'has no valid address' };
   const record = new RequestRecord(new Request(url));
   const headers = { accept: 'application/json' };
-  const call = { name, method: 'GET', url, headers, timeoutMs: DEADLINE_MS, bodyMode: 'buffered' } as const;
+  const bodyMode = new Buffered();
+  const call = { name, method: 'GET', url, headers, timeoutMs: DEADLINE_MS, bodyMode } as const;
   try {
     return { response: await fetchUpstream(call, record), receivedAt: Date.now() };
   } catch (error) {

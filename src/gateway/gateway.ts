@@ -41,8 +41,7 @@ export function createGateway({
   traces,
   admission = new Admission(settings),
 }: GatewayOptions) {
-  const { forwardClientAddress, isTrustedProxy, production, redisUrl, serviceName, signOutRevokes } =
-    settings;
+  const { forwardClientAddress, isTrustedProxy, production, redisUrl, serviceName } = settings;
   const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
   const routes = (): readonly Route[] => gateway.routes;
   const telemetry = new Telemetry({ logger, metrics, traces, routes, quietRoute: HEALTH_PATH });
@@ -54,7 +53,7 @@ export function createGateway({
   const api = new UpstreamApi(settings, admission);
   const refreshCoordinator = new RefreshCoordinator(settings, replayStore, api);
   const cookies = new SessionCookies(settings.cookies);
-  const parts = { api, admission, cookies, refreshCoordinator, signOutRevokes };
+  const parts = { settings, api, admission, cookies, refreshCoordinator };
   const session = createSessionPlugin(parts);
   const originRule = new OriginRule(settings);
   const open = new OpenExchanges(telemetry);

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'bun:test';
 import fc from 'fast-check';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
-import { fetchSliced, longRange } from '../../src/gateway/upstream/fetch-sliced.ts';
+import { STREAMED } from '../../src/gateway/upstream/body-modes.ts';
+import { longRange } from '../../src/gateway/upstream/byte-range.ts';
+import { fetchSliced } from '../../src/gateway/upstream/fetch-sliced.ts';
 import type { UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../../src/gateway/upstream/upstream-response.ts';
 
@@ -62,7 +64,7 @@ function upstreamOf(size: number, faults: readonly Fault[], firstBytes: number) 
       'content-encoding': parts.encoding,
     };
     const headers = new Headers(Object.entries(lines).filter(([, value]) => value));
-    const isBuffered = call.bodyMode === 'buffered';
+    const isBuffered = call.bodyMode.isDecoded;
     if (isBuffered && breaks) throw new TypeError('reset');
     const rest = { done: false as const, value: bytes.slice(firstBytes) };
     const steps = breaks ? [rest] : [rest, { done: true as const }];
@@ -77,7 +79,7 @@ function upstreamOf(size: number, faults: readonly Fault[], firstBytes: number) 
 function callFor(range: string): UpstreamCall {
   const headers = { range, 'if-none-match': '"x"', 'if-range': ETAG };
   const url = 'http://upstream.test/v1/track';
-  return { name: 'proxy', method: 'GET', url, headers, timeoutMs: 280_000, bodyMode: 'streamed' };
+  return { name: 'proxy', method: 'GET', url, headers, timeoutMs: 280_000, bodyMode: STREAMED };
 }
 
 /** Reads at most so many pieces, and returns the bytes and whether they came to an end. */

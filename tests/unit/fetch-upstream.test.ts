@@ -2,13 +2,15 @@ import { afterEach, describe, expect, it, jest, spyOn } from 'bun:test';
 import type { Socket } from 'node:net';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
+import { awaitFirstByte, Buffered, STREAMED } from '../../src/gateway/upstream/body-modes.ts';
 import { fetchUpstream, type UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
-import { awaitFirstByte } from '../../src/gateway/upstream/upstream-response.ts';
+import { GeneratedTrack } from '../../src/gateway/upstream/generated-track.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 const LARGE = `${OK}Content-Length: 100000\r\n\r\n`;
-const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: 'streamed' } as const;
+const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: STREAMED } as const;
+const TRACK = new GeneratedTrack({ tryReservePaid: () => true }, 5000);
 
 /** An upstream that responds to each call with these bytes, and then waits. */
 async function start(bytes: string) {
@@ -45,11 +47,11 @@ describe('the deadline of fetchUpstream()', () => {
     ['a head', '', {}, 5000, 'upstreamTimeout'],
     ['the first byte of a streamed body, after the head', LARGE, {}, 60_000, 'upstreamTimeout'],
     ['a small body with its head', `${OK}Content-Length: 5\r\n\r\nab`, {}, 5000, 'upstreamTimeout'],
-    ['a body that is read whole', `${LARGE}{`, { bodyMode: 'buffered' }, 5000, 'upstreamTimeout'],
+    ['a body that is read whole', `${LARGE}{`, { bodyMode: new Buffered() }, 5000, 'upstreamTimeout'],
     [
       'a track with its first byte',
       LARGE,
-      { bodyMode: 'begun', texts: { late: 'generationTimeout' } },
+      { bodyMode: TRACK, texts: { late: 'generationTimeout' } },
       5000,
       'generationTimeout',
     ],
@@ -75,21 +77,21 @@ describe('the deadline of fetchUpstream()', () => {
     await upstream.closed;
   });
 
-  it.each(['streamed', 'begun'] as const)(
-    'and the signal of the client are over when a %s body has begun',
-    async (bodyMode) => {
-      await using upstream = await start(`${LARGE}first`);
-      jest.useFakeTimers();
-      const client = new AbortController();
-      const { body } = await upstream.call({ bodyMode, signal: client.signal });
-      client.abort();
-      jest.advanceTimersByTime(60_000);
-      if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
-      (await upstream.socket).write('second');
-      expect(Buffer.from((await body.reader?.read())?.value ?? '').toString()).toBe('second');
-      await body.reader?.cancel();
-    },
-  );
+  it.each([
+    ['streamed body', STREAMED],
+    ['track', TRACK],
+  ])('and the signal of the client are over when a %s has begun', async (_, bodyMode) => {
+    await using upstream = await start(`${LARGE}first`);
+    jest.useFakeTimers();
+    const client = new AbortController();
+    const { body } = await upstream.call({ bodyMode, signal: client.signal });
+    client.abort();
+    jest.advanceTimersByTime(60_000);
+    if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
+    (await upstream.socket).write('second');
+    expect(Buffer.from((await body.reader?.read())?.value ?? '').toString()).toBe('second');
+    await body.reader?.cancel();
+  });
 });
 
 describe('fetchUpstream()', () => {
@@ -101,10 +103,10 @@ describe('fetchUpstream()', () => {
   });
 
   it.each<[what: string, line: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
-    ['is a redirect instead of a track', '302 Found', { bodyMode: 'begun' }, 502, 'http_protocol_error'],
+    ['is a redirect instead of a track', '302 Found', { bodyMode: TRACK }, 502, 'http_protocol_error'],
     ['has a status below those of HTTP', '099 Odd', {}, 502, 'http_protocol_error'],
     ['has a status above those of HTTP', '600 Odd', {}, 502, 'http_protocol_error'],
-    ['has no room', '200 OK', { bodyMode: 'buffered', admitLarge: noRoom }, 503, 'connection_limit_reached'],
+    ['has no room', '200 OK', { bodyMode: new Buffered(noRoom) }, 503, 'connection_limit_reached'],
   ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {
     await using upstream = await start(`HTTP/1.1 ${line}\r\nContent-Length: 100000\r\n\r\nsome`);
     // Keeps the response, because the garbage collector would close its connection as well.

@@ -6,7 +6,8 @@ const LONGEST = 4096;
 /** The parameters that are relayed. Others may contain the upstream's address: `error_uri`, `resource_metadata`. */
 const RELAYED = ['error', 'acr_values', 'max_age', 'scope', 'realm', 'error_description'];
 
-const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
+/** The source of a pattern. @see RFC 9110 section 5.6.2 */
+export const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
 const QUOTED = '"((?:[ !#-\\[\\]-~]|\\\\[ -~])*)"';
 /** A parameter, perhaps after the scheme that begins its challenge; or a scheme alone, or with credentials (token68). */
 const ELEMENT = new RegExp(

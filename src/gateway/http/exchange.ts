@@ -8,10 +8,9 @@ import { connectionKey } from './admission/send-queues.ts';
 import type { Chunk } from './body-reader.ts';
 import { describeCause, stackFrame } from './error-summary.ts';
 import { errorEnvelope, type GatewayError } from './errors.ts';
-import { isStreamed, ObservedBody, type StreamedBody } from './observed-body.ts';
+import { type Body, isStreamed, ObservedBody, type StreamedBody } from './observed-body.ts';
 
 type ByteStream = ReadableStream<Chunk>;
-type Body = StreamedBody | Chunk | null;
 
 /** The CORS plugin sets these on every response, but browsers read them only on a preflight. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);

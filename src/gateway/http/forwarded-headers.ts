@@ -1,7 +1,7 @@
 /** Decides which headers cross the gateway, in both directions. Headers that are not listed here are dropped. */
 
 import { namedByConnection } from '../record/trace-context.ts';
-import { bearerChallenge } from './bearer-challenge.ts';
+import { bearerChallenge, TOKEN } from './bearer-challenge.ts';
 import { GatewayError } from './errors.ts';
 import { type AddressMapping, mapAddress, mapLinks } from './mapped-addresses.ts';
 
@@ -64,8 +64,7 @@ const MAPPED = [
   ['link', mapLinks],
 ] as const;
 
-/** @see RFC 9110 section 5.6.2 */
-const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
+const FIELD_NAME = new RegExp(`^${TOKEN}$`);
 
 /**
  * Returns the value of a header that is forwarded unchanged; null when it is absent.
@@ -171,7 +170,7 @@ function mergedVary(own: string, upstream: string): string {
   for (const member of `${own},${upstream}`.split(',')) {
     const name = member.trim();
     if (name === '*') return '*';
-    if (TOKEN.test(name) && !names.has(name.toLowerCase())) names.set(name.toLowerCase(), name);
+    if (FIELD_NAME.test(name) && !names.has(name.toLowerCase())) names.set(name.toLowerCase(), name);
   }
   return [...names.values()].join(', ');
 }

@@ -12,7 +12,10 @@ export interface StreamedBody {
   readonly reader: BodyReader | null;
 }
 
-export function isStreamed(body: StreamedBody | Chunk | null): body is StreamedBody {
+/** Null when it is empty. */
+export type Body = StreamedBody | Chunk | null;
+
+export function isStreamed(body: Body): body is StreamedBody {
   return body !== null && !(body instanceof Uint8Array);
 }
 

@@ -1,24 +1,27 @@
 /** Sign-in, session check and sign-out. */
 
 import { Elysia } from 'elysia';
+import { GatewayError } from '../http/errors.ts';
 import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import { beginSession, endSession } from '../session/begin-and-end.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
+import { redirectUriFor } from '../settings/identity-provider-settings.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { type SessionState, SignInRequest, typeOf } from './schemas.ts';
 
 const validSignIn = validator(SignInRequest);
 
 export function authRoutes(parts: SessionParts, session: SessionPlugin) {
-  const { api, admission } = parts;
+  const { settings, api, admission } = parts;
   return new Elysia({ name: 'auth', prefix: '/api/auth' })
     .use(session)
     .post(
       '/idp',
       async ({ session, exchange, request, set }) => {
         set.headers['cache-control'] = 'no-store';
-        const redirectUri = api.redirectUriFor(exchange.origin);
+        const redirectUri = redirectUriFor(settings.identityProvider.redirectUris, exchange.origin);
+        if (redirectUri === undefined) throw new GatewayError(403, 'signInNotSetUp');
         admission.identityProvider.refuseUnlessFits(1);
         const fields = await readFields(request, admission.requestBodies, SignInRequest);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);

@@ -9,13 +9,14 @@ import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
+import { GeneratedTrack } from '../upstream/generated-track.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { GenerationRequest, typeOf } from './schemas.ts';
 
 const validGeneration = validator(GenerationRequest);
 
-export function musicRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
+export function musicRoutes({ settings, api, admission }: SessionParts, session: SessionPlugin) {
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(session)
     .get('/models', async ({ session, exchange, request }) =>
@@ -32,20 +33,20 @@ export function musicRoutes({ api, admission }: SessionParts, session: SessionPl
           forwardedRequestHeader(request, 'idempotency-key'),
         );
         const permit = await session.enter('generation');
-        const admitBody = (length: number) => permit.tryReservePaid(length);
-        const upstream = await session.fetch({ ...call, admitBody });
+        const track = new GeneratedTrack(permit, settings.timeouts.streamMs);
+        const upstream = await session.fetch({ ...call, bodyMode: track });
         if (!isSuccess(upstream)) {
-          const upstreamText = await readErrorMessage(upstream, api.timeouts.readMs);
+          const upstreamText = await readErrorMessage(upstream, settings.timeouts.readMs);
           const headers = conditionHeaders(upstream.headers);
           throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
         }
-        if (upstream.discarded) {
+        if (track.discarded) {
           exchange.keepOpen();
-          void upstream.discarded.then(() => exchange.close());
+          void track.discarded.then(() => exchange.close());
           throw notStreamed(upstream.headers);
         }
         const headers = generationHeaders(upstream.headers);
-        return exchange.respond(upstream.body, 200, headers, api.timeouts.streamMs);
+        return exchange.respond(upstream.body, 200, headers, settings.timeouts.streamMs);
       },
       { parse: 'none', body: typeOf(GenerationRequest) },
     );

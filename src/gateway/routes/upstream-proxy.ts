@@ -9,7 +9,8 @@ import { isStreamed } from '../http/observed-body.ts';
 import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
-import { type Caller, fetchSliced, longRange } from '../upstream/fetch-sliced.ts';
+import { longRange } from '../upstream/byte-range.ts';
+import { type Caller, fetchSliced } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { declaredLength, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
@@ -17,8 +18,8 @@ import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.t
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-export function upstreamProxyRoutes({ api, admission }: SessionParts, session: SessionPlugin) {
-  const { sliceBytes, baseUrl: upstreamUrl } = api;
+export function upstreamProxyRoutes({ settings, api, admission }: SessionParts, session: SessionPlugin) {
+  const { relaySliceBytes: sliceBytes, upstreamUrl } = settings;
 
   /**
    * Reserves memory for what can arrive before the response is known, and then for what it needs.

@@ -33,7 +33,7 @@ export async function beginSession(
  * the cookies are cleared. A token that had ended here is signed out again, but not refreshed: it may be spent.
  */
 export async function endSession(
-  { api, cookies, refreshCoordinator, signOutRevokes }: SessionParts,
+  { settings, api, cookies, refreshCoordinator }: SessionParts,
   { record, set }: Exchange,
   { accessToken, refreshToken }: FoundTokens,
 ): Promise<void> {
@@ -41,7 +41,7 @@ export async function endSession(
     const { newest, hadEnded, isRefreshing } = await refreshCoordinator.end(refreshToken);
     const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
-    const revokes = signOutRevokes && !hadEnded && !isRefreshing;
+    const revokes = settings.signOutRevokes && !hadEnded && !isRefreshing;
     const needsRefresh = await signOut(api, pairs, record);
     if (revokes && needsRefresh) {
       // It is not shared, because the session has ended here and no request may get the new pair.

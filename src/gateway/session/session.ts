@@ -10,20 +10,21 @@ import { type Exchange, exchangeOf } from '../http/exchange.ts';
 import { VARY } from '../http/forwarded-headers.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';
+import type { Settings } from '../settings/settings.ts';
+import { Buffered } from '../upstream/body-modes.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
-import type { UpstreamApi } from '../upstream/upstream-api.ts';
+import type { UnreadCall, UpstreamApi } from '../upstream/upstream-api.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
 
 /** What the sessions of all requests share. */
 export interface SessionParts {
+  readonly settings: Settings;
   readonly api: UpstreamApi;
   readonly admission: Admission;
   readonly cookies: SessionCookies;
   readonly refreshCoordinator: RefreshCoordinator;
-  /** Whether sign-out refreshes once when the access token is missing or has expired, to sign out at the upstream. */
-  readonly signOutRevokes: boolean;
 }
 
 /** Bounds how often a download looks for the newest pair, because a fast one makes hundreds of calls. */
@@ -105,10 +106,10 @@ export class Session {
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */
-  async fetchBuffered(call: UpstreamCall): Promise<UpstreamResponse> {
+  async fetchBuffered(call: UnreadCall): Promise<UpstreamResponse> {
     const permit = await this.enter('read');
     // It is joined from its chunks, and copied again when the client reads slowly.
-    return this.fetch({ ...call, admitLarge: (bytes) => permit.reserveBody(2 * bytes) });
+    return this.fetch({ ...call, bodyMode: new Buffered((bytes) => permit.reserveBody(2 * bytes)) });
   }
 
   async #call(call: UpstreamCall): Promise<UpstreamResponse> {

@@ -5,6 +5,7 @@ import { Value } from '@sinclair/typebox/value';
 import { GatewayError } from '../http/errors.ts';
 import { OAUTH_ERRORS, type RequestRecord } from '../record/request-record.ts';
 import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
+import { Buffered } from './body-modes.ts';
 import { authenticate } from './client-authentication.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { Token } from './token-pair.ts';
@@ -47,7 +48,7 @@ export async function exchangeCode(
     headers,
     body: form.toString(),
     timeoutMs,
-    bodyMode: 'buffered',
+    bodyMode: new Buffered(),
     texts: {
       unreachable: 'identityProviderUnreachable',
       late: 'identityProviderTimeout',

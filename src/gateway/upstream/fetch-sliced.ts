@@ -2,14 +2,12 @@
 
 import type { BodyReader, Chunk } from '../http/body-reader.ts';
 import type { RequestRecord } from '../record/request-record.ts';
+import { Buffered } from './body-modes.ts';
+import { type ByteRange, contentRange, lengthOf, TOTAL, withRange } from './byte-range.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
 import { chunksOf, discard, type UpstreamResponse } from './upstream-response.ts';
 
-/** One range with a first byte, in numbers that are exact. @see RFC 9110 section 14.1.2 */
-const RANGE = /^bytes=(\d{1,15})-(\d{0,15})$/;
-/** The size of the representation, at the end of a `Content-Range`. @see RFC 9110 section 14.4 */
-const TOTAL = /\/(\d{1,15})$/;
-/** The first response has met the client's conditions; the next ones have to belong to that response. */
+/** Only the first slice is asked for with these. The others have to belong to the same representation instead. */
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'if-range'];
 
 /** Makes the calls of a request. */
@@ -19,121 +17,121 @@ export interface Caller {
   fetchMore(call: UpstreamCall): Promise<UpstreamResponse>;
 }
 
-/** Bytes from the first to the last one, both included. */
-interface Range {
-  readonly first: number;
-  readonly last: number;
-}
-
-/** Names for the log what is wrong with a slice. */
-function sliceError(code: string): Error {
-  return Object.assign(new Error(code), { name: 'SliceError', code });
-}
-
-/** The range that the call asks for, when it is longer than a slice. */
-export function longRange({ method, headers }: UpstreamCall, sliceBytes: number): Range | undefined {
-  const [, first, last] = RANGE.exec(headers['range'] ?? '') ?? [];
-  if (first === undefined || method !== 'GET' || sliceBytes === 0) return undefined;
-  const range = { first: Number(first), last: last ? Number(last) : Number.MAX_SAFE_INTEGER };
-  return range.last - range.first >= sliceBytes ? range : undefined;
+/** A range of one representation, of which the first slice is being read. */
+interface BegunRange {
+  readonly whole: ByteRange;
+  readonly sliceBytes: number;
+  /** The size of the representation, and its strong ETag. */
+  readonly total: number;
+  readonly etag: string;
+  /** The rest of the first slice; null when it has been read. */
+  readonly rest: BodyReader | null;
+  readonly restBytes: number;
 }
 
 /**
  * Asks the upstream for the first slice of the range. The body of the response asks for the next one whenever the last
- * one has been read. If the response cannot be continued in this way, the upstream is asked again as the client has
- * asked.
+ * one has been read. If the first response cannot be continued in this way, the upstream is asked for the whole range.
  */
 export async function fetchSliced(
   call: UpstreamCall,
-  wanted: Range,
+  wanted: ByteRange,
   sliceBytes: number,
   caller: Caller,
   record: RequestRecord,
 ): Promise<UpstreamResponse> {
   const { first } = wanted;
-  const response = await caller.fetch(withRange(call, { first, last: first + sliceBytes - 1 }));
+  const asked = { first, last: first + sliceBytes - 1 };
+  const response = await caller.fetch(withRange(call, asked));
   if (response.status !== 206) return response;
   const { headers, body } = response;
   const total = Number(TOTAL.exec(headers.get('content-range') ?? '')?.[1]);
   const whole = { first, last: Math.min(wanted.last, total - 1) };
-  const slice = { first, last: Math.min(first + sliceBytes - 1, whole.last) };
+  const slice = { first, last: Math.min(asked.last, whole.last) };
   const isInOrder = headers.get('content-range') === contentRange(slice, total);
   if (isInOrder && slice.last === whole.last) return response;
   const etag = headers.get('etag') ?? '';
   // A weak one does not identify bytes. @see RFC 9110 section 8.8.3
   const isStrong = etag.startsWith('"');
   const begun = body instanceof Uint8Array ? { firstChunk: body, reader: null } : body;
-  const readBytes = begun?.firstChunk?.byteLength ?? 0;
-  if (!isInOrder || !isStrong || !begun || readBytes > sliceBytes || headers.has('content-encoding')) {
+  const restBytes = sliceBytes - (begun?.firstChunk?.byteLength ?? 0);
+  if (!isInOrder || !isStrong || !begun || restBytes < 0 || headers.has('content-encoding')) {
     await discard(response);
     return caller.fetch(call);
   }
-
-  const left = new AbortController();
-  const kept = Object.entries(call.headers).filter(([name]) => !CONDITIONS.includes(name));
-  const later: UpstreamCall = {
-    ...call,
-    headers: { ...Object.fromEntries(kept), 'if-range': etag },
-    bodyMode: 'buffered',
-    isLaterSlice: true,
-    signal: left.signal,
-    // An upstream that ignores the range is not read to its end.
-    admitLarge: (bytes) => {
-      if (bytes > sliceBytes) throw sliceError('length');
-    },
-  };
   record.slices = 1;
-  const chunks = async function* () {
-    let missing = sliceBytes - readBytes;
-    for await (const chunk of chunksOf(begun.reader)) {
+  const range = { whole, sliceBytes, total, etag, rest: begun.reader, restBytes };
+  const reader = new SliceReader(range, call, caller, record);
+  const continued = new Headers(headers);
+  continued.set('content-range', contentRange(whole, total));
+  continued.set('content-length', String(lengthOf(whole)));
+  return { ...response, headers: continued, body: { ...begun, reader }, isSliced: true };
+}
+
+/** Reads the rest of the first slice, and then asks the upstream for one slice after the other. */
+class SliceReader implements BodyReader {
+  readonly #range: BegunRange;
+  readonly #call: UpstreamCall;
+  readonly #caller: Caller;
+  readonly #record: RequestRecord;
+  readonly #clientGone = new AbortController();
+  readonly #chunks = this.#readChunks();
+
+  constructor(range: BegunRange, call: UpstreamCall, caller: Caller, record: RequestRecord) {
+    this.#range = range;
+    this.#caller = caller;
+    this.#record = record;
+    const kept = Object.entries(call.headers).filter(([name]) => !CONDITIONS.includes(name));
+    this.#call = {
+      ...call,
+      headers: { ...Object.fromEntries(kept), 'if-range': range.etag },
+      // An upstream that ignores the range is not read to its end.
+      bodyMode: new Buffered((bytes) => {
+        if (bytes > range.sliceBytes) throw sliceError('length');
+      }),
+      isLaterSlice: true,
+      signal: this.#clientGone.signal,
+    };
+  }
+
+  async read(): ReturnType<BodyReader['read']> {
+    const { value } = await this.#chunks.next();
+    return value ? { done: false, value } : { done: true };
+  }
+
+  async cancel(): Promise<void> {
+    this.#clientGone.abort();
+    await this.#range.rest?.cancel();
+  }
+
+  async *#readChunks(): AsyncGenerator<Chunk, void> {
+    const { whole, sliceBytes, rest, restBytes } = this.#range;
+    let missing = restBytes;
+    for await (const chunk of chunksOf(rest)) {
       missing -= chunk.byteLength;
       if (missing < 0) throw sliceError('length');
       yield chunk;
     }
     if (missing > 0) throw sliceError('length');
-    for (let next = slice.last + 1; next <= whole.last; next += sliceBytes) {
-      const range = { first: next, last: Math.min(next + sliceBytes - 1, whole.last) };
-      record.slices = (record.slices ?? 0) + 1;
-      yield checked(await caller.fetchMore(withRange(later, range)), range, total, etag);
-    }
-  };
-  const iterator = chunks();
-  const reader: BodyReader = {
-    async read() {
-      const { value } = await iterator.next();
-      return value ? { done: false, value } : { done: true };
-    },
-    async cancel() {
-      left.abort();
-      await begun.reader?.cancel();
-    },
-  };
-  const continued = new Headers(headers);
-  continued.set('content-range', contentRange(whole, total));
-  continued.set('content-length', String(whole.last - first + 1));
-  return { ...response, headers: continued, body: { ...begun, reader }, isSliced: true };
+    for (let first = whole.first + sliceBytes; first <= whole.last; first += sliceBytes)
+      yield this.#fetchSlice({ first, last: Math.min(first + sliceBytes - 1, whole.last) });
+  }
+
+  /** Throws when the response is not this slice of the same representation. */
+  async #fetchSlice(slice: ByteRange): Promise<Chunk> {
+    const { total, etag } = this.#range;
+    this.#record.slices = (this.#record.slices ?? 0) + 1;
+    const { status, headers, body } = await this.#caller.fetchMore(withRange(this.#call, slice));
+    if (status !== 206) throw sliceError(`status ${status}`);
+    if (headers.get('etag') !== etag) throw sliceError('etag');
+    if (headers.has('content-encoding')) throw sliceError('encoding');
+    if (headers.get('content-range') !== contentRange(slice, total)) throw sliceError('range');
+    if (!(body instanceof Uint8Array) || body.byteLength !== lengthOf(slice)) throw sliceError('length');
+    return body;
+  }
 }
 
-/** Returns the body; throws when the response is not this part of the same representation. */
-function checked(
-  { status, headers, body }: UpstreamResponse,
-  range: Range,
-  total: number,
-  etag: string,
-): Chunk {
-  if (status !== 206) throw sliceError(`status ${status}`);
-  if (headers.get('etag') !== etag) throw sliceError('etag');
-  if (headers.has('content-encoding')) throw sliceError('encoding');
-  if (headers.get('content-range') !== contentRange(range, total)) throw sliceError('range');
-  if (!(body instanceof Uint8Array) || body.byteLength !== range.last - range.first + 1)
-    throw sliceError('length');
-  return body;
-}
-
-function withRange(call: UpstreamCall, { first, last }: Range): UpstreamCall {
-  return { ...call, headers: { ...call.headers, range: `bytes=${first}-${last}` } };
-}
-
-function contentRange({ first, last }: Range, total: number): string {
-  return `bytes ${first}-${last}/${total}`;
+/** Names for the log what is wrong with a slice. */
+function sliceError(code: string): Error {
+  return Object.assign(new Error(code), { name: 'SliceError', code });
 }

@@ -4,8 +4,8 @@ import type { Admission } from '../http/admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
 import type { CallName, RequestRecord } from '../record/request-record.ts';
-import { redirectUriFor } from '../settings/identity-provider-settings.ts';
 import type { Settings } from '../settings/settings.ts';
+import { Buffered, STREAMED } from './body-modes.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
@@ -17,28 +17,16 @@ export type RefreshVerdict =
   | { readonly kind: 'rejected' }
   | { readonly kind: 'unreachable'; readonly cause: unknown };
 
+/** A call for which the caller says how its body is read. */
+export type UnreadCall = Omit<UpstreamCall, 'bodyMode'>;
+
 export class UpstreamApi {
-  /** Without a trailing slash; may have a path prefix. */
-  readonly baseUrl: string;
-  readonly timeouts: Settings['timeouts'];
-  /** How much of a long range the upstream is asked for at a time; 0: all at once. */
-  readonly sliceBytes: number;
   readonly #settings: Settings;
   readonly #admission: Admission;
 
   constructor(settings: Settings, admission: Admission) {
-    this.baseUrl = settings.upstreamUrl;
-    this.timeouts = settings.timeouts;
-    this.sliceBytes = settings.relaySliceBytes;
     this.#settings = settings;
     this.#admission = admission;
-  }
-
-  /** @throws GatewayError 403 when there is no redirect URI with which a page of this origin could sign in */
-  redirectUriFor(origin: string | null): string {
-    const uri = redirectUriFor(this.#settings.identityProvider.redirectUris, origin);
-    if (uri === undefined) throw new GatewayError(403, 'signInNotSetUp');
-    return uri;
   }
 
   /**
@@ -48,7 +36,7 @@ export class UpstreamApi {
    *   502 when it cannot be reached, 503 when there is no room for the calls
    */
   async signIn(grant: AuthorizationGrant, record: RequestRecord): Promise<TokenPair> {
-    const { signInMs } = this.timeouts;
+    const { signInMs } = this.#settings.timeouts;
     // Room for both calls is reserved first, because the code works only once.
     const response = await this.#admission.shortCall('sessions', async () => {
       const identityAccessToken = await this.#admission.shortCall('identityProvider', () =>
@@ -63,7 +51,7 @@ export class UpstreamApi {
   }
 
   /**
-   * @param kind the pool in which it counts: strangers can make sign-outs up, and must not fill that of sessions
+   * @param kind the pool that it takes a place in. Strangers can invent sign-outs, which must not fill that of sessions.
    * @see RFC 6749 section 6, with the upstream's own JSON body
    */
   async refresh(
@@ -72,7 +60,7 @@ export class UpstreamApi {
     kind: 'sessions' | 'signOuts' = 'sessions',
   ): Promise<RefreshVerdict> {
     try {
-      const { signInMs, logoutMs } = this.timeouts;
+      const { signInMs, logoutMs } = this.#settings.timeouts;
       const body = { refresh_token: refreshToken };
       const response = await this.#admission.shortCall(
         kind,
@@ -100,7 +88,7 @@ export class UpstreamApi {
     { accessToken, refreshToken }: Pick<TokenPair, 'accessToken' | 'refreshToken'>,
     record: RequestRecord,
   ): Promise<number> {
-    const { logoutMs } = this.timeouts;
+    const { logoutMs } = this.#settings.timeouts;
     const deadline = performance.now() + logoutMs;
     const body = { refresh_token: refreshToken };
     const authorization = { authorization: `Bearer ${accessToken}` };
@@ -113,18 +101,18 @@ export class UpstreamApi {
   }
 
   /** Session check and models. */
-  readCall(name: 'me' | 'models', signal: AbortSignal): UpstreamCall {
-    const url = `${this.baseUrl}/v1/${name}`;
-    const timeoutMs = this.timeouts.readMs;
-    return { name, method: 'GET', url, headers: {}, timeoutMs, bodyMode: 'buffered', signal };
+  readCall(name: 'me' | 'models', signal: AbortSignal): UnreadCall {
+    const url = `${this.#settings.upstreamUrl}/v1/${name}`;
+    const timeoutMs = this.#settings.timeouts.readMs;
+    return { name, method: 'GET', url, headers: {}, timeoutMs, signal };
   }
 
   /** Has no signal: a generation is paid for, so it continues when the client disconnects. */
-  generationCall(order: object, idempotencyKey: string | null): UpstreamCall {
+  generationCall(order: object, idempotencyKey: string | null): UnreadCall {
     return {
       name: 'music',
       method: 'POST',
-      url: `${this.baseUrl}/v1/music`,
+      url: `${this.#settings.upstreamUrl}/v1/music`,
       headers: {
         'content-type': 'application/json',
         // Players expect unencoded audio. If the upstream encodes it anyway, it keeps its Content-Encoding.
@@ -132,14 +120,13 @@ export class UpstreamApi {
         ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
       },
       body: JSON.stringify(order),
-      timeoutMs: this.timeouts.streamMs,
-      bodyMode: 'begun',
+      timeoutMs: this.#settings.timeouts.streamMs,
       texts: { late: 'generationTimeout' },
     };
   }
 
-  relayedCall(request: Omit<UpstreamCall, 'timeoutMs' | 'bodyMode'>): UpstreamCall {
-    return { ...request, timeoutMs: this.timeouts.streamMs, bodyMode: 'streamed' };
+  relayedCall(request: Omit<UnreadCall, 'timeoutMs'>): UpstreamCall {
+    return { ...request, timeoutMs: this.#settings.timeouts.streamMs, bodyMode: STREAMED };
   }
 
   #post(
@@ -152,9 +139,9 @@ export class UpstreamApi {
   ): Promise<UpstreamResponse> {
     const headers = { accept: 'application/json', 'content-type': 'application/json', ...authorization };
     const body = JSON.stringify(fields);
-    const url = this.baseUrl + path;
+    const url = this.#settings.upstreamUrl + path;
     return fetchUpstream(
-      { name, method: 'POST', url, headers, body, timeoutMs, bodyMode: 'buffered' },
+      { name, method: 'POST', url, headers, body, timeoutMs, bodyMode: new Buffered() },
       record,
     );
   }

@@ -7,6 +7,7 @@ import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinato
 import { beginSession, endSession } from '../../../src/gateway/session/begin-and-end.ts';
 import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
 import { Session, type SessionParts } from '../../../src/gateway/session/session.ts';
+import { STREAMED } from '../../../src/gateway/upstream/body-modes.ts';
 import { settings } from './conclusions.ts';
 import type { Request as RequestInHistory, SignOut, Token } from './history.ts';
 import type { Command } from './plans.ts';
@@ -124,7 +125,7 @@ export async function request(
     return new Response(null, { status });
   });
   // Its deadline is in real time: no schedule lasts so long.
-  const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: 'streamed' } as const;
+  const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: STREAMED } as const;
   const session = sessionAt(clock, parts, exchange);
   await session.fetch({ ...call, timeoutMs: 60_000 }).catch((cause) => {
     if (!(cause instanceof GatewayError)) throw cause;
@@ -187,7 +188,7 @@ function partsOf({ upstream, shared }: Process, methods: Partial<RefreshCoordina
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
-  return { api: upstream, admission, cookies, refreshCoordinator, signOutRevokes: false };
+  return { settings, api: upstream, admission, cookies, refreshCoordinator };
 }
 
 /** A session reads the time of its arrival from the system's clock. */

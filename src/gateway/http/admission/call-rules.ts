@@ -12,14 +12,14 @@ const SIGNED_IN = {
   isGeneration: false,
   /** Whether sessions depend on it, so that it may use the ledger to its end, whatever the kernel charges. */
   isVital: false,
-  /** How much of the response can arrive before the gateway knows its head. */
+  /** What is reserved before the call, because so much of the response can arrive before the gateway knows its head. */
   headBytes: 0,
 } as const;
 
 /**
- * The kinds of calls. Of a response that can still be refused, no more arrives than Bun reads ahead. The response to a
- * change must not be refused, so its whole body is reserved before the call. A generation reserves nothing for its head:
- * it waits for minutes, and continues without its client when there is no memory.
+ * The kinds of calls. A GET reserves only what Bun reads ahead, because the gateway can still refuse the rest. A change
+ * reserves the whole body, because the response to it must not be refused. A generation reserves nothing before its
+ * response, because it waits for minutes, and continues without its client when there is no memory.
  */
 export const CALLS = {
   read: { ...SIGNED_IN, pool: 'reads', isVital: true },
