@@ -16,7 +16,7 @@ export const BEFORE_IDLE_TIMEOUT_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 
 /**
  * Turns the idle timeout off during the work: Bun's longest, 255 s, is shorter than a generation may take. The timeout
- * belongs to the connection, so it is restored before the response is sent. Short work does not pay for the change.
+ * belongs to the connection, so it is restored before the response is sent.
  *
  * @param longestMs how long the work may take
  */
@@ -28,7 +28,6 @@ export function withoutIdleTimeout<Result>(
   return longestMs <= BEFORE_IDLE_TIMEOUT_MS ? work() : longWork(connection, work);
 }
 
-/** A function of its own, because a closure in the one above would cost every request an object. */
 function longWork<Result>({ request, server }: Connection, work: () => Promise<Result>): Promise<Result> {
   server?.timeout(request, 0);
   return work().finally(() => server?.timeout(request, IDLE_TIMEOUT_SECONDS));

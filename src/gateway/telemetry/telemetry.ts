@@ -77,7 +77,7 @@ export class Telemetry {
     record.status = response.status;
     record.headMs = millisecondsSince(record.startedAt);
     this.#options.metrics?.responded(record);
-    // Reading the signal creates it, which costs time, so it is read only when the request had to wait.
+    // Reading the signal creates it, so it is read only when the request had to wait.
     const hasWaited = record.calls.length > 0 || record.reason === 'bodyIncomplete';
     if (hasWaited && exchange.request.signal.aborted) record.clientGone = 'waiting';
     if (exchange.bodyEnd) exchange.bodyEnd.then(() => this.#ended(record));
