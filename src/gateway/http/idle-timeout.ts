@@ -12,7 +12,7 @@ export interface Connection {
 }
 
 /** Certainly before the idle timeout, which Bun counts in coarse steps and which fires late, never early. */
-export const BEFORE_IDLE_TIMEOUT_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
+const BEFORE_IDLE_TIMEOUT_MS = IDLE_TIMEOUT_SECONDS * 1000 - 5000;
 
 /**
  * Turns the idle timeout off during the work: Bun's longest, 255 s, is shorter than a generation may take. The timeout
@@ -25,10 +25,10 @@ export function withoutIdleTimeout<Result>(
   longestMs: number,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  return longestMs <= BEFORE_IDLE_TIMEOUT_MS ? work() : longWork(connection, work);
-}
-
-function longWork<Result>({ request, server }: Connection, work: () => Promise<Result>): Promise<Result> {
-  server?.timeout(request, 0);
-  return work().finally(() => server?.timeout(request, IDLE_TIMEOUT_SECONDS));
+  if (longestMs > BEFORE_IDLE_TIMEOUT_MS) {
+    const { request, server } = connection;
+    server?.timeout(request, 0);
+    return work().finally(() => server?.timeout(request, IDLE_TIMEOUT_SECONDS));
+  }
+  return work();
 }

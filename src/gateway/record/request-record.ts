@@ -57,7 +57,7 @@ export interface RequestSpan {
 export type CutOff = 'stopped reading' | 'no memory' | 'room for others' | 'shutdown';
 
 /** `shared`: with a request that began the refresh. `replayed`: from an earlier one. `ended`: by a sign-out. */
-export type RefreshResult = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
+type RefreshResult = 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended';
 
 /** The `error` codes of an identity provider. @see RFC 6749 section 5.2 */
 export const OAUTH_ERRORS = [

@@ -18,7 +18,7 @@ const SHARE_WHEN_BUSY = 1 / 32;
 const BUSY = 3 / 4;
 
 /** A request body, and what it has reserved. */
-export interface BodyShare extends Expendable {
+interface BodyShare extends Expendable {
   bytes: number;
   /** Rejects when the body is dropped. */
   readonly dropped: Promise<never>;
