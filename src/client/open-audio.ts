@@ -4,9 +4,10 @@ import type { ArrivedAudio } from './arrived-audio.ts';
 import { contentPath } from './creation-path.ts';
 import { type GatewayConnection, GatewayRequestError, networkError, sendRequest } from './gateway-request.ts';
 import { RecoveryError } from './recovery-error.ts';
+import type { BegunTrack } from './send-order.ts';
 import { beforeStall } from './watched-body.ts';
 
-export interface MissingAudio {
+interface MissingAudio {
   readonly creationId: string;
   readonly idempotencyKey: string;
   readonly arrived: ArrivedAudio;
@@ -25,7 +26,7 @@ export interface MissingAudio {
 export async function openAudio(
   connection: GatewayConnection,
   { creationId, idempotencyKey, arrived, signal, stallMs }: MissingAudio,
-): Promise<Response> {
+): Promise<BegunTrack> {
   const attempt = new AbortController();
   const changed = (cause?: unknown) => new RecoveryError('changed', { creationId, idempotencyKey }, cause);
   const request = sendRequest(connection, `/api/upstream${contentPath(creationId)}`, {
@@ -39,7 +40,10 @@ export async function openAudio(
     throw error.status === 416 && arrived.bytes > 0 ? changed(error) : error;
   });
   const isWhole = response.status !== 206 && arrived.bytes === 0;
-  if (arrived.continues(response) || isWhole) return response;
-  attempt.abort();
-  throw changed();
+  if (!arrived.continues(response) && !isWhole) {
+    attempt.abort();
+    throw changed();
+  }
+  const contentType = response.headers.get('content-type') ?? 'audio/mpeg';
+  return { creationId, generationId: null, contentType, body: response.body };
 }

@@ -1,13 +1,10 @@
-/** Begins a track over one connection: with an order, or with the audio of one that the upstream finishes by itself. */
+/** Orders a track over one connection. */
 
 import { type GatewayConnection, sendRequest } from './gateway-request.ts';
 import type { GenerationOptions } from './generation.ts';
 import { copyOrder, type GenerationOrder } from './generation-order.ts';
-import { type MissingAudio, openAudio } from './open-audio.ts';
 
-const USUAL_TYPE = 'audio/mpeg';
-
-/** The beginning of a track, whose body fails when the connection breaks. */
+/** A track, or the rest of it, whose body fails when the connection breaks. */
 export interface BegunTrack {
   readonly creationId: string | null;
   readonly generationId: string | null;
@@ -35,21 +32,7 @@ export async function sendOrder(
   return {
     creationId: headers.get('x-music-creation-id'),
     generationId: headers.get('x-generation-id'),
-    contentType: headers.get('content-type') ?? USUAL_TYPE,
+    contentType: headers.get('content-type') ?? 'audio/mpeg',
     body,
   };
-}
-
-/**
- * Begins with the audio of a creation that the upstream finishes by itself.
- *
- * @throws as {@link openAudio} does
- */
-export async function openCreation(
-  connection: GatewayConnection,
-  creation: MissingAudio,
-): Promise<BegunTrack> {
-  const { headers, body } = await openAudio(connection, creation);
-  const contentType = headers.get('content-type') ?? USUAL_TYPE;
-  return { creationId: creation.creationId, generationId: null, contentType, body };
 }
