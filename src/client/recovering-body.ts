@@ -1,12 +1,12 @@
 /** The audio of a generation, read over as many connections as it needs. */
 
 import type { ArrivedAudio, Piece } from './arrived-audio.ts';
-import { contentPath } from './creation-path.ts';
-import { type GatewayConnection, GatewayRequestError, networkError, sendRequest } from './gateway-request.ts';
+import { type GatewayConnection, type GatewayRequestError, networkError } from './gateway-request.ts';
+import { openAudio } from './open-audio.ts';
 import { afterBreak, type RecoveredGeneration, RecoveryError } from './recovery-error.ts';
 import { isTemporary, repeatWhileTemporary } from './repetition.ts';
 import type { BegunTrack } from './send-order.ts';
-import { beforeStall, type WatchedBody, watchBody } from './watched-body.ts';
+import { type WatchedBody, watchBody } from './watched-body.ts';
 
 interface Recovery {
   readonly connection: GatewayConnection;
@@ -52,30 +52,14 @@ export class RecoveringBody {
     if (creationId === null) throw afterBreak(cause, this.#generation);
     // The first byte belongs to the attempt, so that connections that bring none do not follow each other at once.
     const readRest = async () => {
-      this.#watched = watchBody(await this.#openRest(creationId), this.#recovery);
+      const rest = { ...this.#recovery, creationId, arrived: this.#arrived };
+      const { body } = await openAudio(this.#recovery.connection, rest);
+      this.#watched = watchBody(body, this.#recovery);
       return this.#nextFresh();
     };
     return repeatWhileTemporary(readRest, this.#recovery).catch((error) => {
       throw afterBreak(error, this.#generation);
     });
-  }
-
-  async #openRest(creationId: string): Promise<ReadableStream<Piece> | null> {
-    const { connection, signal, stallMs } = this.#recovery;
-    const attempt = new AbortController();
-    const request = sendRequest(connection, `/api/upstream${contentPath(creationId)}`, {
-      headers: this.#arrived.rangeHeaders(),
-      // A browser's cache must not put this part together with another one.
-      cache: 'no-store',
-      signal: AbortSignal.any([signal, attempt.signal]),
-    });
-    const response = await beforeStall(request, stallMs, (stall) => attempt.abort(stall)).catch((error) => {
-      if (error instanceof GatewayRequestError && error.status === 416) throw this.#changed(error);
-      throw error instanceof GatewayRequestError ? error : networkError(error, signal, true);
-    });
-    if (this.#arrived.continues(response)) return response.body;
-    attempt.abort();
-    throw this.#changed();
   }
 
   /** Skips pieces of what is already here. */
@@ -84,7 +68,7 @@ export class RecoveringBody {
       const piece = await this.#watched.next();
       if (!piece) return this.#end();
       const fresh = this.#arrived.add(piece);
-      if (!fresh) throw this.#changed();
+      if (!fresh) throw new RecoveryError('changed', this.#generation);
       if (fresh.length > 0) return fresh;
     }
   }
@@ -92,9 +76,5 @@ export class RecoveringBody {
   #end(): undefined {
     // Before HTTP/2, a response without a length that breaks off looks as if it had ended.
     if (this.#arrived.isCutShort) throw networkError(undefined, this.#recovery.signal, true);
-  }
-
-  #changed(cause?: unknown): RecoveryError {
-    return new RecoveryError('changed', this.#generation, cause);
   }
 }

@@ -5,10 +5,11 @@ import { type GatewayConnection, GatewayRequestError } from './gateway-request.t
 import type { Generation, GenerationOptions, GenerationProgress } from './generation.ts';
 import { copyOrder, type GenerationOrder } from './generation-order.ts';
 import { NotAudioError, refuseText } from './not-audio-error.ts';
+import { openAudio } from './open-audio.ts';
 import { RecoveringBody } from './recovering-body.ts';
 import { afterBreak } from './recovery-error.ts';
 import { repeatWhileTemporary } from './repetition.ts';
-import { openCreation, sendOrder } from './send-order.ts';
+import { sendOrder } from './send-order.ts';
 
 const STALL_MS = 20_000;
 
@@ -52,7 +53,7 @@ export async function generate(
   const send = async () => {
     if (isRepeated) await beforeRepeat?.();
     if (creationId !== null)
-      return openCreation(connection, { creationId, idempotencyKey, arrived, signal, stallMs });
+      return openAudio(connection, { creationId, idempotencyKey, arrived, signal, stallMs });
     return sendOrder(connection, order, { idempotencyKey, signal });
   };
   const generation = await repeatWhileTemporary(send, { signal, giveUpAfterMs, onFailure }).catch((error) => {

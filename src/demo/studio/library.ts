@@ -23,21 +23,23 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
   const list = part(root, 'list');
   const items = new Map<string, LibraryItem>();
   let all: readonly Creation[] = [];
-  let shown: readonly Creation[] = [];
+  /** Those that are shown and can be played. */
+  let playable: readonly Creation[] = [];
   const search = createLibrarySearch(root, { text: options.text, onInput: filter });
   let open: { readonly id: string | undefined; readonly isPlaying: boolean } = {
     id: undefined,
     isPlaying: false,
   };
 
-  const playable = () => shown.filter(({ isGenerating }) => !isGenerating);
+  const indexOf = (id: string) => playable.findIndex((creation) => creation.id === id);
 
   function mark(): void {
     for (const [id, item] of items) item.mark(id === open.id, id === open.id && open.isPlaying);
   }
 
   function filter(): void {
-    shown = search.filter(all);
+    const shown = search.filter(all);
+    playable = shown.filter(({ isGenerating }) => !isGenerating);
     const ids = new Set(shown.map(({ id }) => id));
     for (const [id, { element }] of items) element.hidden = !ids.has(id);
   }
@@ -76,14 +78,12 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
       mark();
     },
     neighbour(id, by) {
-      const tracks = playable();
-      const index = tracks.findIndex((creation) => creation.id === id);
-      return index < 0 ? tracks[0] : tracks.at((index + by) % tracks.length);
+      const index = indexOf(id);
+      return index < 0 ? playable[0] : playable.at((index + by) % playable.length);
     },
     following(id) {
-      const tracks = playable();
-      const index = tracks.findIndex((creation) => creation.id === id);
-      return index < 0 ? undefined : tracks[index + 1];
+      const index = indexOf(id);
+      return index < 0 ? undefined : playable[index + 1];
     },
   };
 }

@@ -133,10 +133,7 @@ export function conditionHeaders(upstream: Headers): Record<string, string> {
   return passing(upstream, CONDITION_HEADERS);
 }
 
-/**
- * The listed headers and the rate limits, by lower-case name, without those that `Connection` names. A plain record,
- * because each access to `Headers` crosses into native code.
- */
+/** The listed headers and the rate limits, by lower-case name, without those that `Connection` names. */
 function passing(upstream: Headers, listed: ReadonlySet<string>): Record<string, string> {
   const headers: Record<string, string> = {};
   let hasRateLimits = false;

@@ -29,12 +29,12 @@ interface Client {
 
 /** How long a reader may take nothing. */
 const STOPPED_MS = 300_000;
-/** A reader for whom a chunk has waited so long is behind, and the upstream's bytes pile up. */
+/** After a chunk has waited so long, its reader is behind, and the upstream's bytes pile up. */
 const BEHIND_MS = 100;
 
-/** So much may pile up even when there is no memory for more, because many bodies are behind for a moment. */
+/** This much may pile up without memory for it, because many readers are behind only for a moment. */
 const PILE_BYTES = 1024 * 1024;
-/** Faster than any music is made. */
+/** No music is generated as fast as this. */
 const FAST_BYTES_PER_MS = 640;
 
 /** How long a reader that has taken everything waits for memory at most. */
@@ -64,7 +64,7 @@ export class ObservedBody implements WatchedBody {
   #sink: ReadableStreamDirectController | undefined;
   /** Ends the wait for the reader or for memory. */
   #onWaited: (() => void) | undefined;
-  /** What the kernel had not sent of it at the last look, and whether so little that the reader waits for more. */
+  /** What the kernel had not sent at the last look, and whether that was below {@link DRAINED_BYTES}. */
   #queuedBytes = 0;
   #isDrained = false;
   #isOver = false;
@@ -149,7 +149,7 @@ export class ObservedBody implements WatchedBody {
     sink.end();
   }
 
-  /** Returns a promise only when the reader has to be waited for, because every chunk would pay for it. */
+  /** Returns a promise when the reader has to be waited for. */
   #write(chunk: Chunk, sink: ReadableStreamDirectController): Promise<void> | undefined {
     const bytes = chunk.byteLength;
     if (bytes === 0) return undefined;
@@ -164,7 +164,7 @@ export class ObservedBody implements WatchedBody {
     return taken;
   }
 
-  /** Returns a promise only when there is no memory. */
+  /** Returns a promise when there is no memory. */
   #reserveRead(): Promise<void> | undefined {
     this.#pace = this.#paceNow();
     if (this.#isOver || this.#mayRead()) return undefined;
@@ -173,15 +173,15 @@ export class ObservedBody implements WatchedBody {
     return undefined;
   }
 
-  /** Whether there is no memory for what piles up while the body waits, at the pace at which it has come so far. */
+  /** Whether more piles up during the wait than there is memory for, at the pace so far. */
   #isTooFarBehind(waitedMs: number): boolean {
     if (this.memory.fallBehind()) return false;
     return this.#pace * waitedMs > PILE_BYTES;
   }
 
   /**
-   * By the real clock: the watch's own is slow while the process is busy. What comes all at once after a pause of the
-   * process seems fast, but not any more when the body has waited a moment.
+   * By the real clock, because that of the watch is slow while the process is busy. A burst after a pause of the process
+   * looks fast only until the body has waited a moment.
    */
   #paceNow(): number {
     return (this.#record.bytes ?? 0) / (performance.now() - this.#beganAt + BEHIND_MS);
@@ -241,7 +241,7 @@ export class ObservedBody implements WatchedBody {
     void cancelQuietly(this.#body.reader);
   }
 
-  /** Resets the connection, so that a partial body never looks complete. Bun prints the error of a `pull` that has not returned. */
+  /** Resets the connection, so that a partial body never looks complete. Before `pull` returns, Bun would print the error. */
   #breakConnection(): void {
     queueMicrotask(() => this.#sink?.close(new Error()));
   }

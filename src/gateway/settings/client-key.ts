@@ -3,7 +3,7 @@
 import type { JWK } from 'jose';
 import type { PrivateKey } from 'oauth4webapi';
 
-/** Tried in this order, except for a JWK that names its `alg`. */
+/** Tried in this order; of a JWK that names its `alg`, only that one. */
 const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'Ed25519', 'EdDSA', 'RS256', 'PS256'];
 
 /** @see RFC 7518 section 3.3 */
@@ -38,7 +38,7 @@ async function importKey(text: string): Promise<PrivateKey> {
       }
     }
   } catch {
-    // Not even as a cause, because the error may quote the key.
+    // The error is no cause of the one below, because it may quote the key.
   }
   throw new TypeError(PROBLEM);
 }

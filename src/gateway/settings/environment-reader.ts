@@ -43,8 +43,8 @@ export class EnvironmentReader {
   }
 
   /**
-   * Reads a setting that may also be in a file, whose path is in `<name>_FILE`: other processes can see an environment.
-   * The white space around it does not count, such as the line break at the end of a file.
+   * Reads a setting that may also be in a file, whose path is in `<name>_FILE`, because other processes can see the
+   * environment. White space around the value does not count, such as the last line break of a file.
    */
   secret(name: string): string {
     const value = this.text(name);

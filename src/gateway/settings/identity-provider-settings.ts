@@ -6,7 +6,7 @@ import { baseAddressProblem, normalized } from './values.ts';
 
 export type IdentityProviderSettings = ReturnType<typeof readIdentityProviderSettings>;
 
-/** Any other comma is part of a URI. */
+/** A comma before anything else is part of a URI. */
 const BETWEEN_URIS = /,\s*(?=https?:\/\/)/i;
 
 export function readIdentityProviderSettings(read: EnvironmentReader, allowedOrigins: ReadonlySet<string>) {
@@ -18,7 +18,7 @@ export function readIdentityProviderSettings(read: EnvironmentReader, allowedOri
     clientId: read.required('IDP_CLIENT_ID'),
     /** Undefined for a public client. */
     credential: readCredential(read),
-    /** One for every origin, or else one for each; as configured, like the issuer. */
+    /** One for all origins, or one for each; as configured, like the issuer. */
     redirectUris: readRedirectUris(read, allowedOrigins),
   } as const;
 }

@@ -7,7 +7,7 @@ const MiB = 1024 * KiB;
 
 /** An idle process that has served some requests of every kind. */
 const GATEWAY_BYTES = 64 * MiB;
-/** How much of it is Bun's code: file cache, without which the process would be too slow to live. */
+/** How much of that is Bun's code in the file cache, without which the process would be far too slow. */
 export const CODE_BYTES = 40 * MiB;
 /** What traces add to that: the packages, the spans of requests in flight, and those that wait in the queue. */
 const TRACES_BYTES = 40 * MiB;
@@ -17,7 +17,7 @@ export const CALL_BYTES = 28 * KiB;
 export const READ_AHEAD_BYTES = 1 * MiB;
 /** A streamed body whose reader keeps up. */
 export const STREAM_BASE_BYTES = 64 * KiB;
-/** A streamed body whose reader does not: what Bun's fetch has read ahead, what waits to be sent, and both sockets. */
+/** A streamed body whose reader falls behind: what Bun's fetch has read ahead, what waits to be sent, and both sockets. */
 export const STREAMED_BODY_BYTES = 3200 * KiB;
 
 /** With less, even a few listeners would be refused. A start with so little memory logs a warning. */

@@ -10,7 +10,7 @@ import { baseAddressProblem, normalized, readOrigins, redisUrlProblem, shareProb
 
 export type Settings = ReturnType<typeof readSettings>;
 
-export type SettingsOutcome =
+type SettingsOutcome =
   | { readonly ok: true; readonly settings: Settings; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly problems: readonly string[]; readonly warnings: readonly string[] };
 

@@ -1,4 +1,7 @@
-/** Collects the lines of the log, because a write costs more than a line. */
+/**
+ * Collects the lines of the log, because a write costs more than a line. With pino's own buffer (`minLength`), a process
+ * whose reader of the log has gone would never end after a crash; its `periodicFlush` writes even when there is no line.
+ */
 
 /** How long a line may wait for others. A process that is killed loses the lines that wait. */
 const WINDOW_MS = 100;

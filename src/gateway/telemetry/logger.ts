@@ -31,7 +31,7 @@ export function openLog({ logLevel }: Pick<Settings, 'logLevel'>, onFailure = ()
     output.flushSync();
     // A write in the background would be lost with the process.
     Bun.sleepSync(CRASH_WAIT_MS);
-    // Not through the destination, which would begin a write in the background that does not end in time.
+    // A write through the destination would begin in the background, and not end in time.
     try {
       writeSync(1, lines.take());
     } catch {

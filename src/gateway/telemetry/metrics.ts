@@ -78,7 +78,7 @@ export class Metrics {
     if (record.cutOff) this.#cutOffs.inc({ call: record.calls.at(-1)?.call ?? 'none', why: record.cutOff });
   }
 
-  /** Lines of the log could not be written, or were dropped: the log cannot report this itself. */
+  /** Counts what the log cannot report itself: lines that were dropped or could not be written. */
   logFailed(): void {
     this.#logFailures.inc();
   }

@@ -104,7 +104,7 @@ class ReportingExporter extends OTLPTraceExporter {
   }
 }
 
-/** The processor counts the spans that it has processed; those that are lost have the type of an error. */
+/** The processor counts every span that it has processed; a lost one has an error type. */
 function dropMeter(onDropped: (count: number) => void = () => {}) {
   const meter = createNoopMeter();
   meter.createCounter = () => ({

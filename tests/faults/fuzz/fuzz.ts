@@ -1,7 +1,7 @@
 /**
- * `bun run fuzz`: sends the gateway requests that nobody would write, and judges each response and each call that they
- * cause. FUZZ_REQUESTS changes how many. What is found is shrunk, and printed with the FUZZ_SEED and the FUZZ_PATH that
- * send it again.
+ * Sends the gateway requests that nobody would write, and judges each response and each call that they cause. What is
+ * found is shrunk, and printed with the FUZZ_SEED and the FUZZ_PATH that send it again. `bun run fuzz` sends 200,000, or
+ * FUZZ_REQUESTS.
  */
 
 import fc from 'fast-check';
@@ -16,8 +16,8 @@ const SHRINK_MS = 60_000;
 const CONNECTIONS = { maxLength: 128, size: 'max' } as const;
 const REQUESTS_OF_BATCH = 150;
 
-/** @returns what is wrong, with the fewest requests that show it and how to send them again; undefined if nothing is */
-export async function fuzz(seed: number, requests: number, path = ''): Promise<string | undefined> {
+/** @throws Error with what is wrong, the fewest requests that show it, and how to send them again */
+export async function fuzz(seed: number, requests: number, path = ''): Promise<void> {
   await using upstream = await startRecordingUpstream({
     call: (call) => batches.call(call),
     malformed: (problem, received) => batches.add(`a call that is not HTTP: ${problem}`, undefined, received),
@@ -44,20 +44,10 @@ export async function fuzz(seed: number, requests: number, path = ''): Promise<s
   });
   const numRuns = Math.ceil(requests / REQUESTS_OF_BATCH);
   const details = await fc.check(property, { seed, path, numRuns, unbiased: true });
-  if (!details.counterexample) return undefined;
+  if (!details.counterexample) return;
   const sent = details.counterexample[0].map((connection) =>
     connection.map(({ bytes }) => `  ${printable(bytes)}`).join('\n'),
   );
   const again = `FUZZ_SEED=${seed} FUZZ_PATH=${details.counterexamplePath} bun run fuzz`;
-  return [details.errorInstance, 'shrunk to these connections:', ...sent, again].join('\n');
-}
-
-if (import.meta.main) {
-  const { FUZZ_SEED, FUZZ_REQUESTS, FUZZ_PATH } = process.env;
-  const seed = Number(FUZZ_SEED || Math.floor(Math.random() * 2 ** 30));
-  const requests = Number(FUZZ_REQUESTS || 200_000);
-  console.log(`FUZZ_SEED=${seed} FUZZ_REQUESTS=${requests}`);
-  const problem = await fuzz(seed, requests, FUZZ_PATH);
-  console.log(problem ?? 'no findings');
-  process.exit(problem === undefined ? 0 : 1);
+  throw new Error([details.errorInstance, 'shrunk to these connections:', ...sent, again].join('\n'));
 }

@@ -23,7 +23,6 @@ import fc from 'fast-check';
 import { violationsIn } from './checks.ts';
 import { type Plan, plans } from './plans.ts';
 import { type Process, runSchedule } from './schedule.ts';
-import { SMALL_PLANS } from './small-plans.ts';
 import type { Scheduler } from './virtual-time.ts';
 
 /** Which of the events happens next, taken in turn, modulo how many there are. */
@@ -43,25 +42,26 @@ async function problemIn(scheduler: Scheduler, plan: Plan): Promise<string | und
 
 /**
  * @param path as fast-check has printed it: only that schedule runs
- * @returns what is wrong with the smallest schedule that was found, and how to run it again; undefined when none was
+ * @throws Error with what is wrong with the smallest schedule that was found, and how to run it again
  */
-export async function checkSchedules(seed: number, runs: number, path = ''): Promise<string | undefined> {
+export async function checkSchedules(seed: number, runs: number, path = ''): Promise<void> {
   const property = fc.asyncProperty(choices, plans, async (chosen, plan) => {
     const problem = await problemIn(randomly(chosen), plan);
     if (problem !== undefined) throw new Error(problem);
   });
   const details = await fc.check(property, { seed, numRuns: runs, path });
-  if (!details.failed) return undefined;
-  const again = `MODEL_SEED=${seed} MODEL_PATH=${details.counterexamplePath} bun run model`;
-  return `${details.errorInstance}\n${again}`;
+  if (!details.failed) return;
+  const again = `MODEL_SEED=${seed} MODEL_PATH=${details.counterexamplePath} bun run model -t random`;
+  throw new Error(`${details.errorInstance}\n${again}`);
 }
 
 /**
  * Runs the plan in every order with at most so many preemptions: choices of another event than the first.
  *
- * @returns how many orders it has tried, and what is wrong with the first one that contradicts a check
+ * @returns how many orders it has tried
+ * @throws Error with what is wrong with the first one that contradicts a check
  */
-export async function tryEveryOrder(plan: Plan, mostPreemptions: number) {
+export async function tryEveryOrder(plan: Plan, mostPreemptions: number): Promise<number> {
   /** Which event was chosen at which step; the first one at all others. */
   const left: (readonly (readonly [step: number, choice: number])[])[] = [[]];
   let orders = 0;
@@ -75,10 +75,10 @@ export async function tryEveryOrder(plan: Plan, mostPreemptions: number) {
       return given.get(step) ?? 0;
     };
     const problem = await problemIn(scheduler, plan);
-    if (problem !== undefined) return { orders, problem };
+    if (problem !== undefined) throw new Error(problem);
     if (chosen.length < mostPreemptions) left.push(...next.map((one) => [...chosen, one]));
   }
-  return { orders, problem: undefined };
+  return orders;
 }
 
 /** Whether one of these schedules contradicts the sentence when each process is changed so. */
@@ -93,21 +93,4 @@ export async function isContradicted(
     if (violations.some((violation) => violation.startsWith(`not "${sentence}"`))) return true;
   }
   return false;
-}
-
-if (import.meta.main) {
-  const { MODEL_SEED, MODEL_RUNS, MODEL_PATH, MODEL_PREEMPTIONS } = process.env;
-  const seed = Number(MODEL_SEED || Math.floor(Math.random() * 2 ** 31));
-  const runs = Number(MODEL_RUNS || 100_000);
-  const preemptions = Number(MODEL_PREEMPTIONS || 3);
-  const report = (what: string, problem: string | undefined) => {
-    console.log(`${what}: ${problem ?? 'no findings'}, after ${Math.round(performance.now() / 1000)} s`);
-    if (problem !== undefined) process.exit(1);
-  };
-  report(`MODEL_SEED=${seed} MODEL_RUNS=${runs}`, await checkSchedules(seed, runs, MODEL_PATH));
-  for (const [what, plan] of MODEL_PATH === undefined ? SMALL_PLANS : []) {
-    const { orders, problem } = await tryEveryOrder(plan, preemptions);
-    report(`${orders} orders of ${what}, with up to ${preemptions} preemptions`, problem);
-  }
-  process.exit();
 }

@@ -21,6 +21,7 @@ describe('a track whose connection breaks', () => {
   it.each<[what: string, responses: Respond[], requests: string]>([
     ['before the headers', [lost, begun(4_000, 'ends')], 'order order'],
     ['before its first byte', [begun(0), rest()], 'order 0-'],
+    ['before its first byte, and then comes without ranges,', [begun(0), whole], 'order 0-'],
     ['after its first byte', [begun(1), rest()], 'order 0-'],
     ['in its middle', [half, rest()], 'order 976-'],
     ['after its last byte', [begun(4_000), rest()], 'order 2976-'],

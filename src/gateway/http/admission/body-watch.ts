@@ -22,7 +22,7 @@ export interface WatchedBody extends Expendable {
   endEarly(): void;
 }
 
-/** The memory of a body, as far as the body itself decides about it. */
+/** What a body needs from the memory that is reserved for it. */
 export interface BodyMemory {
   readonly bodies: BodyWatch;
   /** Undefined for public playback. */
@@ -41,9 +41,9 @@ export interface BodyMemory {
 /** For whom room is made. */
 interface Claimant {
   readonly isPublic: boolean;
-  /** Its own body makes no room for it. */
+  /** Its own body, which is not cut off for it. */
   readonly memory?: BodyMemory;
-  /** The session that has used up its own share, so that room is made among its own bodies only. */
+  /** A session that has used up its share, so that only its own bodies are cut off. */
   readonly onlyOf?: SessionUse | undefined;
 }
 
@@ -55,7 +55,7 @@ const LOOK_EVERY_MS = 4000;
 const LOOK_WHEN_SHORT_EVERY_MS = 1000;
 
 export class BodyWatch {
-  /** The time that the process has run while bodies were in flight: a process that was stopped blames nobody for it. */
+  /** Counted in ticks, so that nobody is blamed for a pause of the process. */
   now = 0;
   readonly #bodies = new Set<WatchedBody>();
   #standing: WatchedBody[] = [];
@@ -88,14 +88,14 @@ export class BodyWatch {
     return makeRoom(hasRoom, this.#standingFor(claimant));
   }
 
-  /** Breaks all connections. Bun would end them so that an HTTP/1.0 client takes a part for the whole. */
+  /** Breaks all connections. If Bun ended them, an HTTP/1.0 client would take a part for the whole. */
   endAll(): void {
     for (const body of this.#bodies) body.endEarly();
   }
 
   /** A generator, so that nothing is sorted while there is room. */
   *#standingFor({ isPublic, memory, onlyOf }: Claimant): Generator<WatchedBody> {
-    // Only once a tick, because every body that waits for memory asks again at each.
+    // Found once a tick, because every body that waits for memory asks at each tick.
     if (this.#standingAt !== this.now)
       this.#standing = [...this.#bodies].filter(
         (body) => body.memory.isExpendable && this.#standsStill(body),
@@ -129,8 +129,8 @@ export class BodyWatch {
   }
 
   /**
-   * A write says little about its reader: Linux reports a socket as writable only when a third of its send buffer is
-   * free, which takes a steady listener more than a minute. What shrinks in the kernel is being read.
+   * A send queue that shrinks is being read. Writes do not show it: Linux reports a socket as writable only when a third
+   * of its send buffer is free, which takes a steady listener more than a minute.
    */
   async #look(): Promise<void> {
     const isDue = this.now % LOOK_EVERY_MS === 0;
@@ -142,7 +142,7 @@ export class BodyWatch {
     const queues = await sendQueues();
     for (const body of standing) {
       const queued = queues.get(body.connection ?? 0);
-      // Where the kernel does not tell, a body goes on as if its reader had taken everything.
+      // Where the system does not tell, the reader counts as one that has taken everything.
       body.noteQueue(queued ?? 0, this.now);
     }
   }

@@ -9,7 +9,7 @@ interface Entry<Value> {
   readonly bytes: number;
 }
 
-/** Called with an entry for which there was no room any more, before it expired. */
+/** Called with an entry that is evicted before it expires. */
 export type OnEvicted<Value> = (key: string, value: Value) => void;
 
 /** Beyond its limit, or when the ledger is full, the map evicts the entries that were written first. */
@@ -20,7 +20,7 @@ export class BoundedMap<Value> {
   readonly #now: () => number;
   readonly #onEvicted: OnEvicted<Value>;
   #bytes = 0;
-  /** The iterator is kept, because a new one would skip all removed entries one by one, which is slow. */
+  /** Kept, because a new iterator would skip all removed entries one by one, which is slow. */
   #order = this.#entries.keys();
   #oldest: string | undefined;
 
@@ -44,7 +44,7 @@ export class BoundedMap<Value> {
     if (key === this.#oldest) this.#oldest = undefined;
   }
 
-  /** Writes at the end, which keeps the order of writing, and nearly that of expiry. */
+  /** Writes at the end, so that the first entry is the oldest, which is nearly the first to expire. */
   set(key: string, value: Value, bytes: number, lifetimeMs: number): void {
     this.delete(key);
     this.#entries.set(key, { value, expiresAt: this.#now() + lifetimeMs, bytes });

@@ -22,10 +22,10 @@ export class Budget {
   inUse = 0;
   refused = 0;
   readonly #maxWaiting: number;
-  /** One line for each share of the limit, so that those who may use less of it do not delay others. */
+  /** Each share has its own line, so that calls which may use less of the limit do not delay others. */
   readonly #lines = new Map<number, WaitingLine>();
 
-  /** @param maxWaiting how many may wait for the same share, because each keeps its request in memory */
+  /** @param maxWaiting how many may wait for the same share; each keeps its request in memory */
   constructor(limit: number, maxWaiting = MAX_WAITING) {
     this.limit = limit;
     this.#maxWaiting = maxWaiting;
@@ -36,7 +36,7 @@ export class Budget {
     return this.inUse + amount <= Math.ceil(this.limit * share);
   }
 
-  /** Even beyond the limit. */
+  /** Takes it even beyond the limit. */
   take(amount: number): void {
     this.inUse += amount;
   }

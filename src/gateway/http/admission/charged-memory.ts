@@ -1,4 +1,4 @@
-/** Reads what the kernel charges this process for, which no program can count itself: sockets, and what the allocator keeps. */
+/** Reads the memory that the kernel charges this process for, with sockets and what the allocator keeps. */
 
 import { openSync, readFileSync, readSync } from 'node:fs';
 
@@ -27,9 +27,9 @@ const buffer = Buffer.alloc(8192);
 /**
  * Opens the files once, because they are read many times a second.
  *
- * @param machineBytes a limit of this size is none
- * @returns a function that returns the bytes: of the process's cgroup without its file cache, which the kernel frees when
- *   it needs memory; without a limited cgroup, of the process and of all sockets of the machine
+ * @param machineBytes the machine's memory; a limit must be smaller to count
+ * @returns a function that returns the bytes of the process's cgroup, without the file cache, which the kernel frees when
+ *   it needs memory; without a limited cgroup, those of the process and of the machine's sockets
  */
 export function openChargedMemory(machineBytes: number): () => number {
   for (const version of VERSIONS) {
@@ -47,7 +47,7 @@ export function openChargedMemory(machineBytes: number): () => number {
     process.memoryUsage.rss() + Number(/^TCP:.* mem (\d+)/m.exec(sockets())?.[1] ?? 0) * PAGE_BYTES;
 }
 
-/** The nearest cgroup of the process that has a limit. In a container the root is its own one. */
+/** The nearest cgroup of the process that has a limit. A container sees its own cgroup as the root. */
 function limitedCgroup(
   { root, own, limit }: (typeof VERSIONS)[number],
   machineBytes: number,

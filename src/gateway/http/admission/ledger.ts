@@ -2,20 +2,20 @@
 
 import { Budget } from './budget.ts';
 
-/** How much of it bodies and facts of any kind may use: the rest is for calls, such as a refresh. */
+/** How much of the ledger bodies and records may use: the rest is for calls, such as a refresh. */
 export const BEFORE_CALLS = 31 / 32;
 
 /** Sockets can take some 10 MB in this time. */
 const READ_EVERY_MS = 10;
 
 export class Ledger extends Budget {
-  /** How much of what is reserved has not arrived yet, so that the kernel cannot have charged it. */
+  /** Reserved bytes that have not arrived yet, so that the kernel cannot have charged them. */
   expected = 0;
-  /** How much of it is for streamed bodies whose readers do not keep up. */
+  /** Reserved bytes of streamed bodies whose readers do not keep up. */
   borrowed = 0;
   readonly #readCharge: () => number;
   #readAt = Number.NEGATIVE_INFINITY;
-  /** What was charged at the last reading, and what had been reserved and had arrived then. */
+  /** What the kernel had charged at the last reading, and how many reserved bytes had arrived. */
   #charged = 0;
   #arrived = 0;
 
@@ -26,8 +26,8 @@ export class Ledger extends Budget {
   }
 
   /**
-   * In bytes: what was charged at the last reading, and what it cannot have seen. What was released since then counts,
-   * because it may only have moved into a socket.
+   * The bytes that were charged at the last reading, and those that arrived later or are about to. What was released
+   * since then still counts, because it may only have moved into a socket.
    */
   charged(): number {
     const now = performance.now();
@@ -40,7 +40,7 @@ export class Ledger extends Budget {
     return this.#charged + this.expected + Math.max(0, arrived - this.#arrived);
   }
 
-  /** Like {@link fits}, but for what can wait: it must fit beside what is charged, too. */
+  /** Like {@link fits}, but also beside what the kernel charges. For what can wait. */
   hasRoom(amount: number, share: number): boolean {
     return this.fits(amount, share) && this.charged() + amount <= this.limit * share;
   }

@@ -7,17 +7,18 @@ import { type Expendable, makeRoom } from './make-room.ts';
 
 /** The cost of a request while its body arrives, whatever the size of the body. */
 const OVERHEAD_BYTES = 32 * 1024;
-/** A body is in memory as it arrives and joined; later, joined and as it is sent. */
+/** A body has two copies while its chunks are joined, and while it is sent. */
 const COPIES = 2;
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** How much of the ledger all bodies together may use, and how much when this share of it is in use. */
+/** How much of the ledger all bodies together may use. */
 const SHARE = 1 / 4;
+/** How much of it they may use when more than {@link BUSY} of it is in use. */
 const SHARE_WHEN_BUSY = 1 / 32;
 const BUSY = 3 / 4;
 
 /** A request body, and what it has reserved. */
-export interface BodyShare extends Expendable {
+interface BodyShare extends Expendable {
   bytes: number;
   /** Rejects when the body is dropped. */
   readonly dropped: Promise<never>;
@@ -25,9 +26,8 @@ export interface BodyShare extends Expendable {
 }
 
 /**
- * A normal body arrives within a second; one that is sent only to occupy memory does not. So when there is no room, the
- * oldest body that is still arriving is dropped for a small one, and users are served during a flood. A large body is
- * refused then.
+ * When there is no room, a large body is refused, and the oldest body that is still arriving is dropped for a small one.
+ * A normal body arrives within a second, so users are served during a flood of slow ones.
  */
 export class RequestBodies {
   readonly #ledger: Ledger;
@@ -94,7 +94,7 @@ export class RequestBodies {
   }
 
   #fits(bytes: number): boolean {
-    // Otherwise arriving bodies, which strangers can send, could take the memory of generations.
+    // Strangers can send bodies, which must not take the memory of generations.
     const share = this.#ledger.hasRoom(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
     return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, BEFORE_CALLS);
   }

@@ -16,7 +16,7 @@ export class WaitingLine {
   #last: Waiting | undefined;
   #length = 0;
 
-  /** @param most how many may wait, because each keeps its request in memory */
+  /** @param most how many may wait; each keeps its request in memory */
   constructor(most: number) {
     this.#most = most;
   }
@@ -29,7 +29,7 @@ export class WaitingLine {
     const timer = setTimeout(() => {
       waiting.resolve = undefined;
       resolve(false);
-      // Nearly all are equally patient, so it is the first, and the line keeps nobody who has given up.
+      // It is nearly always the first, because nearly all are equally patient.
       this.#skipGivenUp();
     }, patienceMs);
     waiting.resolve = (succeeded) => {
@@ -43,7 +43,7 @@ export class WaitingLine {
     return promise;
   }
 
-  /** Serves those in front, until one of them still has no room. */
+  /** Serves from the front, until one has no room. */
   serve(): void {
     for (;;) {
       this.#skipGivenUp();
