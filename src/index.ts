@@ -1,9 +1,9 @@
 /** Starts the gateway: reads the settings, listens and handles signals. Nothing else in production acts on import. */
 
 import { totalmem } from 'node:os';
+import { Admission } from './gateway/admission/admission.ts';
+import { openChargedMemory } from './gateway/admission/charged-memory.ts';
 import { createGateway } from './gateway/gateway.ts';
-import { Admission } from './gateway/http/admission/admission.ts';
-import { openChargedMemory } from './gateway/http/admission/charged-memory.ts';
 import { listenOrExplain } from './gateway/http/listen.ts';
 import { loadSettings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';

@@ -2,14 +2,14 @@
 
 import { cors } from '@elysiajs/cors';
 import { Elysia, NotFoundError } from 'elysia';
-import { Admission } from './http/admission/admission.ts';
+import { Admission } from './admission/admission.ts';
+import { Exchange, exchangeOf, IDLE_TIMEOUT_SECONDS, requestPath } from './exchange/exchange.ts';
+import { FairTurns } from './exchange/fair-turns.ts';
+import { OpenExchanges } from './exchange/open-exchanges.ts';
+import { OriginRule } from './exchange/origin-rule.ts';
 import { clientAddressHeaders } from './http/client-address.ts';
 import { GatewayError, methodNotAllowed } from './http/errors.ts';
-import { Exchange, exchangeOf, IDLE_TIMEOUT_SECONDS, requestPath } from './http/exchange.ts';
-import { FairTurns } from './http/fair-turns.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
-import { OpenExchanges } from './http/open-exchanges.ts';
-import { OriginRule } from './http/origin-rule.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
 import { MemoryReplayStore } from './refresh/memory-store.ts';
 import { RedisConnection } from './refresh/redis-connection.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from 'bun:test';
-import type { Admission } from '../../src/gateway/http/admission/admission.ts';
+import type { Admission } from '../../src/gateway/admission/admission.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectRefused, fill, send, waiting } from '../support/long-calls.ts';
 import { RawConnection } from '../support/raw-http.ts';

@@ -2,12 +2,12 @@
 
 import { expect, it, jest, spyOn } from 'bun:test';
 import fc from 'fast-check';
-import { Admission } from '../../src/gateway/http/admission/admission.ts';
-import type { CallKind } from '../../src/gateway/http/admission/call-rules.ts';
-import type { Permit } from '../../src/gateway/http/admission/permit.ts';
-import { connectionKey } from '../../src/gateway/http/admission/send-queues.ts';
-import { Exchange } from '../../src/gateway/http/exchange.ts';
-import { ObservedBody } from '../../src/gateway/http/observed-body.ts';
+import { Admission } from '../../src/gateway/admission/admission.ts';
+import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
+import type { Permit } from '../../src/gateway/admission/permit.ts';
+import { connectionKey } from '../../src/gateway/admission/send-queues.ts';
+import { Exchange } from '../../src/gateway/exchange/exchange.ts';
+import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import type { CutOff } from '../../src/gateway/record/request-record.ts';
 import { STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { pass } from '../support/passing-time.ts';

@@ -18,7 +18,7 @@ type Room = readonly [count: number, sources: string, tests: string];
 
 /** How many mutants each room gets, where they are, and which tests are the first to catch them. */
 export const ROOMS: Readonly<Record<string, Room>> = {
-  http: [70, 'src/gateway/http/**/*.ts', 'unit integration/relay faults'],
+  http: [70, 'src/gateway/{http,exchange,admission}/*.ts', 'unit integration/relay faults'],
   refresh: [70, 'src/gateway/refresh/*.ts', 'faults/refresh-model integration/session unit'],
   session: [40, 'src/gateway/session/*.ts', 'integration/session unit'],
   routes: [30, 'src/gateway/routes/*.ts', 'integration/relay integration/session'],

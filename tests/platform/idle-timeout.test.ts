@@ -1,4 +1,4 @@
-/** Bun's idle timeout, on which the gateway relies: src/gateway/http/exchange.ts sets the 60 s that it uses. */
+/** Bun's idle timeout, on which the gateway relies: src/gateway/exchange/exchange.ts sets the 60 s that it uses. */
 
 import { expect, it } from 'bun:test';
 import net from 'node:net';

@@ -1,10 +1,10 @@
 /** Finds settings, packages, commands, routes, log fields, metrics and alerts that a table lacks, or has in excess. */
 
 import { dependencies, devDependencies, scripts } from '../../package.json';
+import { Admission } from '../../src/gateway/admission/admission.ts';
+import { Exchange } from '../../src/gateway/exchange/exchange.ts';
+import { OpenExchanges } from '../../src/gateway/exchange/open-exchanges.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import { Admission } from '../../src/gateway/http/admission/admission.ts';
-import { Exchange } from '../../src/gateway/http/exchange.ts';
-import { OpenExchanges } from '../../src/gateway/http/open-exchanges.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
 import { ROOT, readDocument, section } from '../support/documents.ts';

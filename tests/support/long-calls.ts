@@ -1,7 +1,7 @@
 /** Calls that stay in flight for as long as a test wants, and how a call beyond a limit is refused. */
 
 import { expect } from 'bun:test';
-import type { Budget } from '../../src/gateway/http/admission/budget.ts';
+import type { Budget } from '../../src/gateway/admission/budget.ts';
 import type { RouteCase } from './routes.ts';
 import { envelopeMessage, ORIGIN, type RequestOptions, type World } from './world.ts';
 

@@ -1,7 +1,7 @@
 /** The coordination of refreshes as a gateway puts it together, without the gateway. */
 
-import { Admission } from '../../src/gateway/http/admission/admission.ts';
-import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { Admission } from '../../src/gateway/admission/admission.ts';
+import { Budget } from '../../src/gateway/admission/budget.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import type { Clock } from '../../src/gateway/refresh/clock.ts';
 import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';

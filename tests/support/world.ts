@@ -3,8 +3,8 @@
 import { expect } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { Admission } from '../../src/gateway/admission/admission.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import { Admission } from '../../src/gateway/http/admission/admission.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
 import type { Metrics } from '../../src/gateway/telemetry/metrics.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
-import { Admission } from '../../src/gateway/http/admission/admission.ts';
-import { Budget } from '../../src/gateway/http/admission/budget.ts';
-import type { CallKind } from '../../src/gateway/http/admission/call-rules.ts';
+import { Admission } from '../../src/gateway/admission/admission.ts';
+import { Budget } from '../../src/gateway/admission/budget.ts';
+import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
 import {
   CALL_BYTES,
   READ_AHEAD_BYTES,

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
 import { once } from 'node:events';
 import net from 'node:net';
-import { type BodyMemory, BodyWatch, type WatchedBody } from '../../src/gateway/http/admission/body-watch.ts';
-import { connectionKey, sendQueues } from '../../src/gateway/http/admission/send-queues.ts';
+import { type BodyMemory, BodyWatch, type WatchedBody } from '../../src/gateway/admission/body-watch.ts';
+import { connectionKey, sendQueues } from '../../src/gateway/admission/send-queues.ts';
 import { pass } from '../support/passing-time.ts';
 
 beforeEach(() => void jest.useFakeTimers());

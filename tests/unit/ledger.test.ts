@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
 import { totalmem } from 'node:os';
-import { openChargedMemory } from '../../src/gateway/http/admission/charged-memory.ts';
-import { Ledger } from '../../src/gateway/http/admission/ledger.ts';
-import { WaitingLine } from '../../src/gateway/http/admission/waiting-line.ts';
+import { openChargedMemory } from '../../src/gateway/admission/charged-memory.ts';
+import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { WaitingLine } from '../../src/gateway/admission/waiting-line.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
 const MiB = 1024 ** 2;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest, mock, spyOn } from 'bun:test';
-import { BodyWatch } from '../../src/gateway/http/admission/body-watch.ts';
-import { ObservedBody } from '../../src/gateway/http/observed-body.ts';
+import { BodyWatch } from '../../src/gateway/admission/body-watch.ts';
+import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { pass, settle } from '../support/passing-time.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
-import { Exchange, IDLE_TIMEOUT_SECONDS } from '../../src/gateway/http/exchange.ts';
-import { OpenExchanges } from '../../src/gateway/http/open-exchanges.ts';
+import { Exchange, IDLE_TIMEOUT_SECONDS } from '../../src/gateway/exchange/exchange.ts';
+import { OpenExchanges } from '../../src/gateway/exchange/open-exchanges.ts';
 import { settle } from '../support/passing-time.ts';
 
 const RESPONSE = new Response();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { Budget } from '../../src/gateway/admission/budget.ts';
 import type { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import { factKey, factOf } from '../../src/gateway/refresh/facts.ts';
 import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test';
-import { Budget } from '../../src/gateway/http/admission/budget.ts';
+import { Budget } from '../../src/gateway/admission/budget.ts';
 import { systemClock } from '../../src/gateway/refresh/clock.ts';
 import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
-import { Ledger } from '../../src/gateway/http/admission/ledger.ts';
-import { RequestBodies } from '../../src/gateway/http/admission/request-bodies.ts';
-import { readBody } from '../../src/gateway/http/request-body.ts';
+import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
+import { readBody } from '../../src/gateway/exchange/request-body.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
 beforeEach(() => void jest.useFakeTimers());

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'bun:test';
-import { Ledger } from '../../src/gateway/http/admission/ledger.ts';
-import { RequestBodies } from '../../src/gateway/http/admission/request-bodies.ts';
+import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
+import { parseFields, readFields } from '../../src/gateway/exchange/request-fields.ts';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
-import { parseFields, readFields } from '../../src/gateway/http/request-fields.ts';
 import { GenerationRequest } from '../../src/gateway/routes/schemas.ts';
 
 const JSON_TYPE = 'application/json';

@@ -1,7 +1,7 @@
 /** The replay store of a single instance, in the memory of its process. */
 
-import { BoundedMap, type OnEvicted } from '../http/admission/bounded-map.ts';
-import type { Budget } from '../http/admission/budget.ts';
+import { BoundedMap, type OnEvicted } from '../admission/bounded-map.ts';
+import type { Budget } from '../admission/budget.ts';
 import { type Fact, isSame, type Kept, type ReplayStore, type Swapped } from './store.ts';
 
 /** Bounds all facts to a share of the ledger, because the rest is for calls and bodies. */

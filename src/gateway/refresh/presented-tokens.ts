@@ -1,6 +1,6 @@
 /** Notes which refresh tokens clients have presented, because that ends the replay of the tokens before them. */
 
-import { tokenHash } from '../http/admission/token-hash.ts';
+import { tokenHash } from '../admission/token-hash.ts';
 import { ISSUED, markKey, PRESENTED, type RefreshParts } from './facts.ts';
 
 /** Bounds the set to 2 MB, at 40 bytes a token, because strangers can make tokens up. */

@@ -1,6 +1,6 @@
 /** The replay store that instances share: Redis, with this process's own memory while Redis does not respond. */
 
-import type { Budget } from '../http/admission/budget.ts';
+import type { Budget } from '../admission/budget.ts';
 import { MemoryReplayStore } from './memory-store.ts';
 import { type Aged, get, swap } from './redis-commands.ts';
 import type { RedisConnection } from './redis-connection.ts';

@@ -1,8 +1,8 @@
 /** Sign-in, session check and sign-out. */
 
 import { Elysia } from 'elysia';
+import { readFields } from '../exchange/request-fields.ts';
 import { GatewayError } from '../http/errors.ts';
-import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import { beginSession, endSession } from '../session/begin-and-end.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';

@@ -1,11 +1,11 @@
 /** The model catalogue, and the generation of a track. */
 
 import { Elysia } from 'elysia';
-import { RETRY_LATER } from '../http/admission/budget.ts';
+import { RETRY_LATER } from '../admission/budget.ts';
+import { readFields } from '../exchange/request-fields.ts';
 import { GatewayError } from '../http/errors.ts';
 import { conditionHeaders, forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
-import { readFields } from '../http/request-fields.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';

@@ -1,6 +1,6 @@
 /** Decides where a proxied request goes: always to the upstream's `/v1/`. */
 
-import { requestTarget } from '../http/exchange.ts';
+import { requestTarget } from '../exchange/exchange.ts';
 
 export const PROXY_PREFIX = '/api/upstream';
 

@@ -1,7 +1,7 @@
 /** Relays the response of session check and models from memory. */
 
+import type { Exchange } from '../exchange/exchange.ts';
 import { GatewayError } from '../http/errors.ts';
-import type { Exchange } from '../http/exchange.ts';
 import { CONTENT_SECURITY_POLICY, conditionHeaders } from '../http/forwarded-headers.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';

@@ -1,12 +1,12 @@
 /** Relays the rest of the upstream's `/v1/` API, with the session's token or without one for public playback. */
 
 import { Elysia } from 'elysia';
-import type { Permit } from '../http/admission/permit.ts';
+import type { Permit } from '../admission/permit.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { isStreamed } from '../exchange/observed-body.ts';
+import { type RequestBody, readBody } from '../exchange/request-body.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
-import type { Exchange } from '../http/exchange.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
-import { isStreamed } from '../http/observed-body.ts';
-import { type RequestBody, readBody } from '../http/request-body.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { longRange } from '../upstream/byte-range.ts';

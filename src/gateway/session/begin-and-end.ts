@@ -1,6 +1,6 @@
 /** Begins a session with a token pair, and ends it. */
 
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../exchange/exchange.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { SENT_BEFORE_MS } from '../refresh/coordinator.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';

@@ -1,12 +1,12 @@
 /** The session of a request: calls the upstream with its access token, and refreshes at most once. */
 
 import { Elysia } from 'elysia';
-import type { Admission } from '../http/admission/admission.ts';
-import type { CallKind } from '../http/admission/call-rules.ts';
-import type { Permit } from '../http/admission/permit.ts';
+import type { Admission } from '../admission/admission.ts';
+import type { CallKind } from '../admission/call-rules.ts';
+import type { Permit } from '../admission/permit.ts';
+import { type Exchange, exchangeOf } from '../exchange/exchange.ts';
 import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
-import { type Exchange, exchangeOf } from '../http/exchange.ts';
 import { VARY } from '../http/forwarded-headers.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
 import type { RefreshCoordinator } from '../refresh/coordinator.ts';

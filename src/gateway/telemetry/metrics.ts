@@ -2,7 +2,7 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import packageJson from '../../../package.json' with { type: 'json' };
-import type { Admission } from '../http/admission/admission.ts';
+import type { Admission } from '../admission/admission.ts';
 import { messages } from '../http/messages.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 

@@ -1,7 +1,7 @@
 /** Observes every request to its end: writes one log line for each, and updates the metrics. */
 
 import type { Logger } from 'pino';
-import { type Exchange, requestPath } from '../http/exchange.ts';
+import { type Exchange, requestPath } from '../exchange/exchange.ts';
 import { isOutage } from '../http/proxy-status.ts';
 import { type CallRecord, millisecondsSince, type RequestRecord } from '../record/request-record.ts';
 import type { Metrics } from './metrics.ts';

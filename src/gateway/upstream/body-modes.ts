@@ -1,8 +1,8 @@
 /** The ways to read a response's body: passed on as it arrives, or read as a whole. */
 
+import { ONE_WRITE_BYTES } from '../exchange/exchange.ts';
+import type { Body, StreamedBody } from '../exchange/observed-body.ts';
 import { type Chunk, readBounded, SILENCE_MS } from '../http/body-reader.ts';
-import { ONE_WRITE_BYTES } from '../http/exchange.ts';
-import type { Body, StreamedBody } from '../http/observed-body.ts';
 import type { Deadline } from './deadline.ts';
 import { declaredLength } from './upstream-response.ts';
 

@@ -2,8 +2,8 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { isStreamed } from '../exchange/observed-body.ts';
 import { type BodyReader, type Chunk, cancelQuietly, readBounded } from '../http/body-reader.ts';
-import { isStreamed } from '../http/observed-body.ts';
 import { chunksOf, jsonOf, type UpstreamResponse } from './upstream-response.ts';
 
 const Text = Type.String({ pattern: '\\S' });

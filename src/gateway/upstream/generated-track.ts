@@ -1,7 +1,7 @@
 /** Reads the response to a generation: a track, which is paid for, or an error. */
 
-import type { Permit } from '../http/admission/permit.ts';
-import type { Body } from '../http/observed-body.ts';
+import type { Permit } from '../admission/permit.ts';
+import type { Body } from '../exchange/observed-body.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
 import type { Deadline } from './deadline.ts';
 import { declaredLength, isSuccess } from './upstream-response.ts';

@@ -1,6 +1,6 @@
 /** Describes every call to the upstream API, and makes sign-in, refresh and sign-out itself. */
 
-import type { Admission } from '../http/admission/admission.ts';
+import type { Admission } from '../admission/admission.ts';
 import { GatewayError } from '../http/errors.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
 import type { CallName, RequestRecord } from '../record/request-record.ts';

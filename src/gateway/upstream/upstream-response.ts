@@ -1,7 +1,7 @@
 /** An upstream's response, as far as the gateway looks at it, and what can be done with it. */
 
+import { type Body, isStreamed } from '../exchange/observed-body.ts';
 import { type BodyReader, type Chunk, cancelQuietly } from '../http/body-reader.ts';
-import { type Body, isStreamed } from '../http/observed-body.ts';
 
 /** Not a Response: wrapping what has been read of a body in another one would be expensive. */
 export interface UpstreamResponse {

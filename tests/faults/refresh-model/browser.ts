@@ -1,8 +1,8 @@
 /** Clients: their cookies, and what they do through the real session layer of an instance. */
 
-import { Admission } from '../../../src/gateway/http/admission/admission.ts';
+import { Admission } from '../../../src/gateway/admission/admission.ts';
+import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { GatewayError } from '../../../src/gateway/http/errors.ts';
-import { Exchange } from '../../../src/gateway/http/exchange.ts';
 import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { beginSession, endSession } from '../../../src/gateway/session/begin-and-end.ts';
 import { SessionCookies } from '../../../src/gateway/session/cookies.ts';

@@ -1,6 +1,6 @@
 /** A model of the upstream: refresh tokens rotate, and one that is sent a second time is rejected. */
 
-import { Admission } from '../../../src/gateway/http/admission/admission.ts';
+import { Admission } from '../../../src/gateway/admission/admission.ts';
 import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
 import { type RefreshVerdict, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { settings } from './conclusions.ts';

@@ -1,6 +1,6 @@
 /** Brings every operation of the OpenAPI document to each response that it can have. */
 
-import type { Budget } from '../../../src/gateway/http/admission/budget.ts';
+import type { Budget } from '../../../src/gateway/admission/budget.ts';
 import { fill, TRACK } from '../../support/long-calls.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { SIGN_IN } from '../../support/routes.ts';

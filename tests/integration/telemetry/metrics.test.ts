@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'bun:test';
 import { version } from '../../../package.json';
-import { Admission } from '../../../src/gateway/http/admission/admission.ts';
-import { Exchange } from '../../../src/gateway/http/exchange.ts';
+import { Admission } from '../../../src/gateway/admission/admission.ts';
+import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
+import { OpenExchanges } from '../../../src/gateway/exchange/open-exchanges.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
-import { OpenExchanges } from '../../../src/gateway/http/open-exchanges.ts';
 import type { RequestRecord } from '../../../src/gateway/record/request-record.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../../src/gateway/telemetry/telemetry.ts';

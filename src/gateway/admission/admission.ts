@@ -1,14 +1,8 @@
 /** Bounds what the gateway admits: calls to other servers, and all the memory that others can make it take. */
 
-import {
-  CALL_BYTES,
-  CODE_BYTES,
-  ledgerBytes,
-  processBytes,
-  STREAM_BASE_BYTES,
-} from '../../settings/memory.ts';
-import { SHORT_CALLS } from '../../settings/process-limits.ts';
-import type { Settings } from '../../settings/settings.ts';
+import { CALL_BYTES, CODE_BYTES, ledgerBytes, processBytes, STREAM_BASE_BYTES } from '../settings/memory.ts';
+import { SHORT_CALLS } from '../settings/process-limits.ts';
+import type { Settings } from '../settings/settings.ts';
 import { BodyWatch } from './body-watch.ts';
 import { Budget } from './budget.ts';
 import { CALLS, type CallKind } from './call-rules.ts';

@@ -1,7 +1,7 @@
 /** Limits what one session has in flight, so that it cannot take what is there for all. */
 
-import type { Settings } from '../../settings/settings.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError } from '../http/errors.ts';
+import type { Settings } from '../settings/settings.ts';
 import { RETRY_LATER } from './budget.ts';
 import { tokenHash } from './token-hash.ts';
 

@@ -1,6 +1,6 @@
 /** Decides when an exchange has ended, and keeps Bun from closing its connection before that. */
 
-import { describeCause } from './error-summary.ts';
+import { describeCause } from '../http/error-summary.ts';
 import { type Exchange, IDLE_TIMEOUT_SECONDS } from './exchange.ts';
 
 /** What follows each exchange from its request to its end. */

@@ -1,8 +1,8 @@
 /** Reads a request body of bounded size within bounded time, with or without a declared length. */
 
-import type { RequestBodies } from './admission/request-bodies.ts';
-import { readBounded } from './body-reader.ts';
-import { CLOSE, GatewayError } from './errors.ts';
+import type { RequestBodies } from '../admission/request-bodies.ts';
+import { readBounded } from '../http/body-reader.ts';
+import { CLOSE, GatewayError } from '../http/errors.ts';
 
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 /** How long a body may take: this, plus a second for each {@link MIN_BYTES_PER_SECOND} received. */

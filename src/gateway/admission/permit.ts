@@ -1,7 +1,7 @@
 /** What one request has reserved. All of it is released together. */
 
-import { CALL_BYTES, STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../../settings/memory.ts';
-import type { GatewayError } from '../errors.ts';
+import type { GatewayError } from '../http/errors.ts';
+import { CALL_BYTES, STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import type { BodyMemory, BodyWatch } from './body-watch.ts';
 import type { Budget } from './budget.ts';
 import { CALLS, type CallRules } from './call-rules.ts';

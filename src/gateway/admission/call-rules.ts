@@ -1,6 +1,6 @@
 /** What each kind of call may use, and so which of them is refused first. */
 
-import { READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../settings/memory.ts';
+import { READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../settings/memory.ts';
 
 const SIGNED_IN = {
   pool: 'streams',

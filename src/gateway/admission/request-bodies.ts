@@ -1,6 +1,6 @@
 /** Bounds the memory of request bodies: bytes that are arriving, and bytes that are kept for the upstream. */
 
-import { CLOSE, type GatewayError } from '../errors.ts';
+import { CLOSE, type GatewayError } from '../http/errors.ts';
 import { overloaded } from './budget.ts';
 import { BEFORE_CALLS, type Ledger } from './ledger.ts';
 import { type Expendable, makeRoom } from './make-room.ts';

@@ -1,8 +1,8 @@
 /** Decides whether the page that a request comes from may use the gateway. */
 
+import { GatewayError } from '../http/errors.ts';
 import type { Settings } from '../settings/settings.ts';
 import { canonicalAddress } from '../settings/trusted-proxies.ts';
-import { GatewayError } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 
 type OriginSettings = Pick<Settings, 'allowedOrigins' | 'isTrustedProxy' | 'production' | 'sameOrigin'>;

@@ -2,12 +2,12 @@
 
 import type { Server } from 'bun';
 import type { Context } from 'elysia';
+import type { Permit } from '../admission/permit.ts';
+import { connectionKey } from '../admission/send-queues.ts';
+import type { Chunk } from '../http/body-reader.ts';
+import { describeCause, stackFrame } from '../http/error-summary.ts';
+import { errorEnvelope, type GatewayError } from '../http/errors.ts';
 import { RequestRecord } from '../record/request-record.ts';
-import type { Permit } from './admission/permit.ts';
-import { connectionKey } from './admission/send-queues.ts';
-import type { Chunk } from './body-reader.ts';
-import { describeCause, stackFrame } from './error-summary.ts';
-import { errorEnvelope, type GatewayError } from './errors.ts';
 import { type Body, isStreamed, ObservedBody, type StreamedBody } from './observed-body.ts';
 
 type ByteStream = ReadableStream<Chunk>;

@@ -1,7 +1,7 @@
 /** A limited amount of bytes or of calls, from which everything is reserved before it is taken. */
 
-import { GatewayError } from '../errors.ts';
-import { proxyStatus } from '../proxy-status.ts';
+import { GatewayError } from '../http/errors.ts';
+import { proxyStatus } from '../http/proxy-status.ts';
 import { type Attempt, WaitingLine } from './waiting-line.ts';
 
 const MAX_WAITING = 500;

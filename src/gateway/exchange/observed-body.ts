@@ -1,9 +1,9 @@
 /** Streams a body and observes how it ends: Bun's own streams report neither their size nor how they ended. */
 
+import type { BodyMemory, WatchedBody } from '../admission/body-watch.ts';
+import { type BodyReader, type Chunk, cancelQuietly, drain, SILENCE_MS } from '../http/body-reader.ts';
+import { describeCause } from '../http/error-summary.ts';
 import type { CutOff, RequestRecord } from '../record/request-record.ts';
-import type { BodyMemory, WatchedBody } from './admission/body-watch.ts';
-import { type BodyReader, type Chunk, cancelQuietly, drain, SILENCE_MS } from './body-reader.ts';
-import { describeCause } from './error-summary.ts';
 
 export interface StreamedBody {
   /** The chunk that has already been read. */

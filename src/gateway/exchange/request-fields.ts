@@ -2,8 +2,8 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { TObject } from '@sinclair/typebox';
-import type { RequestBodies } from './admission/request-bodies.ts';
-import { GatewayError } from './errors.ts';
+import type { RequestBodies } from '../admission/request-bodies.ts';
+import { GatewayError } from '../http/errors.ts';
 import { readBody } from './request-body.ts';
 
 const MAX_FORM_FIELDS = 1000;
