@@ -76,6 +76,15 @@ describe('bun run check-config', () => {
     expect(await run({}, '--conect')).toEqual({ status: 1, lines });
   });
 
+  it('finds slips with which the gateway starts, and the misspelled name of a setting that is missing', async () => {
+    const name = 'warning: UPSTREAM_URI is not a setting: is UPSTREAM_URL meant?';
+    const twice = { UPSTREAM_URL: 'http://127.0.0.1:1/v1', UPSTREAM_URI: PASSWORD };
+    const error = expect.stringMatching(/^error: UPSTREAM_URL: .* ends with \/v1/);
+    expect(await run(twice)).toEqual({ status: 1, lines: [name, error, WOULD_START] });
+    const missing = await run({ ...twice, UPSTREAM_URL: '' });
+    expect(missing.lines.slice(0, 2)).toEqual([name, 'error: UPSTREAM_URL is required and not set']);
+  });
+
   it('asks every server with --connect, and says that all is well', async () => {
     using upstream = listening(({ headers }) => {
       return new Response('', { status: headers.has('authorization') ? 500 : 401 });
