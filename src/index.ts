@@ -13,8 +13,9 @@ const SAME_SIGNAL_MS = 1000;
 
 async function main(): Promise<void> {
   const outcome = await loadSettings(process.env);
+  const warnings = outcome.warnings.length ? [...outcome.warnings, 'bun run check-config tells more'] : [];
   if (!outcome.ok) {
-    for (const warning of outcome.warnings) console.error(`warning: ${warning}`);
+    for (const warning of warnings) console.error(`warning: ${warning}`);
     for (const problem of outcome.problems) console.error(`error: ${problem}`);
     process.exit(1);
   }
@@ -28,7 +29,7 @@ async function main(): Promise<void> {
     await close();
     process.exit(status);
   };
-  for (const warning of outcome.warnings) logger.warn(warning);
+  for (const warning of warnings) logger.warn(warning);
   const traces =
     traceShare === undefined
       ? undefined

@@ -5,12 +5,12 @@ import { Admission } from '../../src/gateway/admission/admission.ts';
 import { Exchange } from '../../src/gateway/exchange/exchange.ts';
 import { OpenExchanges } from '../../src/gateway/exchange/open-exchanges.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
+import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
 import { ROOT, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';
-import { settingNames } from './setting-names.ts';
 
 const SETTINGS = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' });
 const LEVELS = ['debug', 'info', 'warn', 'error'];

@@ -3,8 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { memoryLimitBytes } from '../../src/gateway/settings/memory.ts';
-import { loadSettings, parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
-import { NAMES_PREFIX, settingNames } from '../static/setting-names.ts';
+import {
+  loadSettings,
+  parseSettings,
+  type Settings,
+  settingNames,
+} from '../../src/gateway/settings/settings.ts';
 
 const REQUIRED = {
   UPSTREAM_URL: 'https://upstream.test/base',
@@ -14,7 +18,7 @@ const REQUIRED = {
   ALLOWED_ORIGINS: 'https://studio.test',
 };
 /** Follows the problems when a required setting is missing. */
-const ALL_NAMES = NAMES_PREFIX + settingNames().join(', ');
+const ALL_NAMES = `the names of all settings are ${settingNames().join(', ')}`;
 
 function settingsOf(environment: Environment): Settings {
   const outcome = parseSettings({ ...REQUIRED, ...environment });

@@ -44,6 +44,13 @@ export function parseSettings(environment: Environment): SettingsOutcome {
   return outcomeOf(readSettings(read), read);
 }
 
+/** The name of every setting, in alphabetical order. */
+export function settingNames(): string[] {
+  const read = new EnvironmentReader({});
+  readSettings(read);
+  return [...read.names].toSorted();
+}
+
 /** Each line has the name, the rule and the default of a setting. */
 function readSettings(read: EnvironmentReader) {
   const production = read.text('NODE_ENV') === 'production';
@@ -128,7 +135,6 @@ function outcomeOf(settings: Settings, read: EnvironmentReader): SettingsOutcome
     else warnings.push(found);
   }
   // The missing setting may be there under a misspelled name.
-  const names = [...read.names].toSorted().join(', ');
-  if (read.isIncomplete) problems.push(`the names of all settings are ${names}`);
+  if (read.isIncomplete) problems.push(`the names of all settings are ${settingNames().join(', ')}`);
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }

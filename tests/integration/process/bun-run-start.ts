@@ -1,6 +1,6 @@
 /** `bun run start` and `bun run check-config` as an operator would run them: with these settings and no others. */
 
-import { settingNames } from '../../static/setting-names.ts';
+import { settingNames } from '../../../src/gateway/settings/settings.ts';
 import { ROOT } from '../../support/documents.ts';
 import { linesOf } from '../../support/lines-of.ts';
 import { runToEnd } from '../../support/run-to-end.ts';

@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, it } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
 import net from 'node:net';
+import { tmpdir } from 'node:os';
 import { checkClient } from '../../../src/check/client-check.ts';
 import { clockFindings } from '../../../src/check/clock-check.ts';
 import type { Finding } from '../../../src/check/finding.ts';
@@ -12,8 +14,10 @@ import { UPSTREAM_PROBE_PATH, upstreamFinding } from '../../../src/check/upstrea
 import { loadSettings, type Settings } from '../../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
+import { ROOT } from '../../support/documents.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
+import { runToEnd } from '../../support/run-to-end.ts';
 import { startTestSandbox } from '../../support/sandbox-account.ts';
 import { startWorld } from '../../support/world.ts';
 import { checkConfig, SETTINGS } from './bun-run-start.ts';
@@ -75,6 +79,37 @@ describe('bun run check-config', () => {
     const lines = ['error: --conect is not an option; the only one is --connect'];
     expect(await run({}, '--conect')).toEqual({ status: 1, lines });
   });
+
+  it('finds slips with which the gateway starts, and the misspelled name of a setting that is missing', async () => {
+    const name = 'warning: UPSTREAM_URI is not a setting: is UPSTREAM_URL meant?';
+    const twice = { UPSTREAM_URL: 'http://127.0.0.1:1/v1', UPSTREAM_URI: PASSWORD };
+    const error = expect.stringMatching(/^error: UPSTREAM_URL: .* ends with \/v1/);
+    expect(await run(twice)).toEqual({ status: 1, lines: [name, error, WOULD_START] });
+    const missing = await run({ ...twice, UPSTREAM_URL: '' });
+    expect(missing.lines.slice(0, 2)).toEqual([name, 'error: UPSTREAM_URL is required and not set']);
+  });
+
+  it.each(['.env', '.env.local', '.env.production', '.env.production.local'])(
+    'warns in production of a file %s, from which Bun takes settings',
+    async (name) => {
+      const folder = await mkdtemp(`${tmpdir()}/check-config-`);
+      const lines = Object.entries({ ...SETTINGS, ALLOWED_ORIGINS: 'https://studio.test', NODE_ENV: '' });
+      await Bun.write(`${folder}/${name}`, lines.map(([key, value]) => `${key}=${value}\n`).join(''));
+      const run = (NODE_ENV: string) =>
+        runToEnd([process.execPath, `${ROOT}src/check/check-config.ts`], {
+          cwd: folder,
+          environment: { NODE_ENV },
+        });
+      const { output, errors } = await run('production');
+      expect(errors).toBe('');
+      expect(output).toContain(
+        `warning: ${folder}/${name} sets what the environment does not: remove it, unless it is meant for production\n`,
+      );
+      expect(output).toContain(WOULD_START);
+      expect((await run('')).output).not.toContain(folder);
+      await rm(folder, { recursive: true });
+    },
+  );
 
   it('asks every server with --connect, and says that all is well', async () => {
     using upstream = listening(({ headers }) => {

@@ -3,6 +3,8 @@ import { clientKeyPair } from '../../support/client-keys.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { checkConfig, type Started, start, startInVain } from './bun-run-start.ts';
 
+const CLOSING = 'bun run check-config tells more';
+
 describe('bun run start', () => {
   let settings: Record<'METRICS_PORT', string>;
   let gateway: Started;
@@ -17,14 +19,14 @@ describe('bun run start', () => {
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
 
-  it('logs the warnings of check-config, and in one line where it listens and for which origins', async () => {
+  it('logs its warnings, that check-config tells more, and in one line where it listens and for which origins', async () => {
     const warnings = [
       'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true',
       'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked',
     ];
     // Nor a warning that Bun’s default allows only 256 calls: the script sets BUN_CONFIG_MAX_HTTP_REQUESTS.
     expect(gateway.lines).toMatchObject([
-      ...warnings.map((msg) => ({ level: 'warn', msg })),
+      ...[...warnings, CLOSING].map((msg) => ({ level: 'warn', msg })),
       { level: 'info', msg: `music-gateway listens on ${gateway.url} for http://studio.test` },
     ]);
     const { status, output } = await checkConfig(settings);
@@ -55,6 +57,7 @@ describe('bun run start', () => {
     const [started, checked] = await Promise.all([startInVain(wrong), checkConfig(wrong, '--connect')]);
     expect([started.status, started.output]).toEqual([1, '']);
     const printed = started.errors.split('\n').filter((line) => /^(?:error|warning): /.test(line));
+    expect(printed.splice(1, 1)).toEqual([`warning: ${CLOSING}`]);
     expect(printed.map((line) => line.split(' ', 2)[1])).toEqual(
       'TRUSTED_PROXIES IDP_URL IDP_CLIENT_SECRET IDP_CLIENT_KEY NODE_TLS_REJECT_UNAUTHORIZED the'.split(' '),
     );

@@ -1,0 +1,70 @@
+/** Finds slips in settings with which the gateway starts all the same. */
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { closestMatch } from 'leven';
+import type { Environment } from '../gateway/settings/environment-reader.ts';
+import { type Settings, settingNames } from '../gateway/settings/settings.ts';
+import type { Finding } from './finding.ts';
+
+/** A name may differ from a setting by one letter in so many, and by three at most: HOME is no slip for HOST. */
+const LETTERS_PER_SLIP = 4;
+const MOST_SLIPS = 3;
+/** What Bun reads in production, where it is started. */
+const ENVIRONMENT_FILES = ['.env', '.env.production', '.env.local', '.env.production.local'];
+const LOCAL = /^(?:.+\.)?localhost$|^127\.|^\[::1\]$/;
+
+/** Finds variables that look like a setting and are none. Never quotes a value, which may be a secret. */
+export function nameFindings(environment: Environment): Finding[] {
+  const names = settingNames();
+  const findings: Finding[] = [];
+  for (const [name, value] of Object.entries(environment)) {
+    if (names.includes(name) || !value?.trim()) continue;
+    const maxDistance = Math.min(MOST_SLIPS, Math.floor(name.length / LETTERS_PER_SLIP));
+    const meant = closestMatch(name.toUpperCase(), names, { maxDistance });
+    if (meant !== undefined) {
+      findings.push({ level: 'warning', text: `${name} is not a setting: is ${meant} meant?` });
+    }
+  }
+  return findings;
+}
+
+/** Finds values that are valid, but do not fit together or cannot be meant. */
+export function valueFindings(settings: Settings, environment: Environment): Finding[] {
+  const { upstreamUrl, identityProvider, allowedOrigins, production, forwardClientAddress } = settings;
+  const findings: Finding[] = [];
+  const warn = (text: string) => findings.push({ level: 'warning', text });
+  if (upstreamUrl.endsWith('/v1')) {
+    const text = `UPSTREAM_URL: ${upstreamUrl} ends with /v1, which every call adds: leave it out`;
+    findings.push({ level: 'error', text });
+  }
+  for (const uri of identityProvider.redirectUris) {
+    const { protocol, origin } = new URL(uri);
+    // An app may have a scheme of its own.
+    if (/^https?:$/.test(protocol) && !allowedOrigins.has(origin)) {
+      warn(`IDP_REDIRECT_URI: its origin ${origin} is not in ALLOWED_ORIGINS: a page there cannot sign in`);
+    }
+  }
+  for (const allowed of allowedOrigins) {
+    const url = new URL(allowed);
+    if (production && url.protocol === 'http:' && !LOCAL.test(url.hostname)) {
+      warn(
+        `ALLOWED_ORIGINS: ${allowed} has no TLS: anyone on the way can change that page, and browsers may ` +
+          'withhold the Secure cookies from it',
+      );
+    }
+  }
+  if (forwardClientAddress && !environment['TRUSTED_PROXIES']?.trim()) {
+    warn('FORWARD_CLIENT_ADDRESS without TRUSTED_PROXIES: behind a proxy, all clients have its address');
+  }
+  return findings;
+}
+
+/** Finds settings that a copied checkout may have brought along. @param folder where the gateway is started */
+export function fileFindings({ production }: Settings, folder: string): Finding[] {
+  const files = production ? ENVIRONMENT_FILES.map((name) => join(folder, name)).filter(existsSync) : [];
+  return files.map((file) => ({
+    level: 'warning',
+    text: `${file} sets what the environment does not: remove it, unless it is meant for production`,
+  }));
+}
