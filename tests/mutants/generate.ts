@@ -1,7 +1,7 @@
-/** Chooses one-line mutants, spread evenly over the files of each room, and lists them for `mutants.ts`. Those chosen by hand stay. */
+/** Lists one-line mutants for `mutants.ts`: those whose line is still there stay, and chosen ones take the place of the rest. */
 
 import { Glob, hash } from 'bun';
-import { type Mutant, ROOMS, read, write } from './list.ts';
+import { isStale, type Mutant, ROOMS, read, write } from './list.ts';
 
 /** What a mutant does to a line of TypeScript. */
 const CHANGES: [from: RegExp, to: string][] = [
@@ -44,7 +44,10 @@ function* mutantsOf(room: string, file: string, before: string): Generator<Mutan
       if (before.replace(from, to) !== before) yield { room, file, before, after: before.replace(from, to) };
 }
 
-const chosen: Mutant[] = [];
+const known = await read();
+const stale = await Promise.all(known.map(isStale));
+const kept = known.filter((_, index) => !stale[index]);
+const added: Mutant[] = [];
 for (const [room, [count, sources]] of Object.entries(ROOMS)) {
   const candidates: Mutant[] = [];
   for await (const file of new Glob(sources).scan()) {
@@ -56,7 +59,8 @@ for (const [room, [count, sources]] of Object.entries(ROOMS)) {
   // Sorted by hash they are shuffled, but stay where they are when other lines change. Each line has one at most.
   candidates.sort((a, b) => Number(hash(JSON.stringify(a)) - hash(JSON.stringify(b))));
   const perLine = new Map(candidates.map((mutant) => [`${mutant.file} ${mutant.before}`, mutant]));
-  chosen.push(...[...perLine.values()].slice(0, count));
+  const ofRoom = kept.filter((mutant) => mutant.room === room);
+  for (const { file, before } of ofRoom) perLine.delete(`${file} ${before}`);
+  added.push(...[...perLine.values()].slice(0, Math.max(0, count - ofRoom.length)));
 }
-const byHand = (await read()).filter(({ room }) => ROOMS[room]?.[0] === 0);
-await write([...chosen.map((mutant) => ({ ...mutant, caughtBy: '?' })), ...byHand]);
+await write([...kept, ...added.map((mutant) => ({ ...mutant, caughtBy: '?' }))]);

@@ -8,6 +8,7 @@ import { createGateway } from '../../src/gateway/gateway.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
+import { isStale, read as readMutants } from '../mutants/list.ts';
 import { ROOT, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';
@@ -62,6 +63,7 @@ export async function tableProblems(): Promise<string[]> {
       metrics,
     ),
     ...(await figureProblems()),
+    ...(await mutantProblems()),
   ];
 }
 
@@ -126,6 +128,18 @@ function metricsIn(scrape: string): string[] {
     return labelNames.length ? `${name}{${labelNames.join(',')}}` : name;
   });
   return [...new Set(names)];
+}
+
+/** A change of the line must also change its mutant, which would not be tried any more. */
+async function mutantProblems(): Promise<string[]> {
+  const mutants = await readMutants();
+  const stale = await Promise.all(mutants.map(isStale));
+  return mutants
+    .filter((_, index) => stale[index])
+    .map(
+      ({ file, before }) =>
+        `tests/mutants/mutants.tsv has a line that is gone from ${file}: ${before.trim()}`,
+    );
 }
 
 /** The figures of the benchmark are shown in one more document. */
