@@ -116,6 +116,8 @@ export class RefreshCoordinator {
       const found = await this.#refreshes.refresh(token, request.record);
       if (!('writtenAt' in found)) return found;
       if (found.kind === 'ended' || found.kind === 'rejected') return this.#over(found, request);
+      if (found.kind === 'leased')
+        return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
       const successor = await successorIn(found, token, this.#parts.clock.now());
       if (!successor) break;
       const outcome = await this.#judge(request, found, successor);

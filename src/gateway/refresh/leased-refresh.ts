@@ -28,7 +28,8 @@ export class LeasedRefreshes {
       if (!shared) return this.#begin(refreshToken, request);
       const isLate = this.#decided.has(refreshToken);
       const found = await shared;
-      // A refresh that began before this request came may return an old fact. The next one has begun after it.
+      // A refresh that began before this request came may return an old fact, or may have waited for a lease until its
+      // patience ended. The next one has begun after it.
       if (isLate || ('writtenAt' in found && !isSecond)) continue;
       request.refresh = 'shared';
       return found;
@@ -44,7 +45,7 @@ export class LeasedRefreshes {
     return found;
   }
 
-  /** Waits while there is a lease, and sends the token when there is no fact about it. */
+  /** Sends the token when there is no fact about it. Returns a lease when another instance has kept one for too long. */
   async #findOrSend(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
     const { store, clock, lifetimes } = this.#parts;
     const key = factKey(refreshToken);
@@ -66,7 +67,7 @@ export class LeasedRefreshes {
       const found = await this.#send(refreshToken, lease, request);
       if (found.kind !== 'leased') return found;
     }
-    return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
+    return { kind: 'leased', detail: '', writtenAt: clock.now() };
   }
 
   async #send(refreshToken: string, lease: Fact, request: RequestRecord): Promise<RefreshVerdict | Kept> {
