@@ -43,7 +43,7 @@ async function main(): Promise<void> {
     console.error(`error: ${problem}`);
     return exit(1);
   }
-  const { server } = gateway;
+  const { server, exchanges } = gateway;
   logger.info(`${serviceName} listens on ${server?.url.origin} for ${[...allowedOrigins].join(', ')}`);
 
   let stoppingSince: number | undefined;
@@ -53,14 +53,14 @@ async function main(): Promise<void> {
       return;
     }
     stoppingSince = performance.now();
-    logger.info(`${signal}: no more connections; ${server?.pendingRequests} requests are in flight`);
-    // The server does not wait for a call whose client has disconnected; `settled()` does.
-    const finished = gateway.stop().then(() => gateway.settled());
+    logger.info(`${signal}: no more connections; ${exchanges.size} requests are in flight`);
+    const finished = gateway.stop().then(() => exchanges.settled());
     await Promise.race([finished, Bun.sleep(Math.max(...Object.values(timeouts)))]);
-    const cut = server?.pendingRequests ?? 0;
+    const cut = exchanges.size;
     if (cut) logger.warn(`stopped; ${cut} requests took too long and are cut off`);
     else logger.info('stopped; every request is finished');
     admission.bodies.endAll();
+    exchanges.endAll();
     // The connections are reset at the end of this turn of the event loop.
     await Bun.sleep(0);
     await traces?.close();

@@ -129,8 +129,8 @@ export function createGateway({
       return file.default;
     });
   }
-  // Bun does not wait for a request whose client has disconnected. What it has begun at the upstream must still finish.
-  return Object.assign(gateway, { settled: () => open.settled() });
+  // Bun does not count a request whose client has disconnected. What it has begun at the upstream must still finish.
+  return Object.assign(gateway, { exchanges: open });
 }
 
 interface Route {

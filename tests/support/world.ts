@@ -83,7 +83,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
     lines,
     line,
     request: (path, options = {}) => request(url + path, options),
-    settled: () => gateway.settled(),
+    settled: () => gateway.exchanges.settled(),
     async roundTrip() {
       upstream.on('GET /v1/round-trip', () => new Response());
       await request(`${url}/api/upstream/v1/round-trip`, { cookie: ACCESS_ONLY });

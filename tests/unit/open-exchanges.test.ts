@@ -8,14 +8,24 @@ const RESPONSE = new Response();
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-/** An exchange over a socket, and what is done with it, in order. */
-function watched() {
+/**
+ * An exchange over a socket, and what is done with it, in order.
+ *
+ * @param faulty what its observer does besides
+ */
+function watched(faulty: { began?: () => void; responded?: () => void } = {}) {
   jest.clearAllTimers();
   const done: unknown[] = [];
   const exchanges = new OpenExchanges({
-    began: () => void done.push('began'),
-    responded: (_, { status }) => void done.push(status),
-    ended: ({ record }) => void done.push(record.reason ?? 'ended'),
+    began: () => {
+      done.push('began');
+      faulty.began?.();
+    },
+    responded: (_, { status }) => {
+      done.push(status);
+      faulty.responded?.();
+    },
+    ended: ({ record }) => void done.push(record.reason ?? record.cutOff ?? 'ended'),
   });
   const server = {
     requestIP: () => null,
@@ -38,6 +48,15 @@ describe('an exchange ends once, whatever its handler does:', () => {
     expect(done).toEqual(expected);
     await exchanges.settled();
   });
+
+  it.each([
+    [{ began: fail }, ['began', 'internalError']],
+    [{ responded: fail }, ['began', 200, 'ended']],
+  ])('also when its observer throws: %o', (faulty, expected) => {
+    const { done, exchanges, exchange } = watched(faulty);
+    expect(() => exchanges.run(exchange, () => RESPONSE)).toThrow();
+    expect([done, exchanges.size]).toEqual([expected, 0]);
+  });
 });
 
 describe('an exchange that is kept open', () => {
@@ -59,6 +78,19 @@ describe('an exchange that is kept open', () => {
     jest.advanceTimersByTime(20);
     await settled;
   });
+});
+
+it('all that are left end at once, and only once', async () => {
+  const { done, exchanges, exchange } = watched();
+  const { promise, resolve } = Promise.withResolvers<Response>();
+  const running = exchanges.run(exchange, () => promise);
+  exchange.keepOpen();
+  exchanges.endAll();
+  expect([done.splice(0), exchanges.size]).toEqual([['began', 'shutdown'], 0]);
+  resolve(RESPONSE);
+  await running;
+  exchange.close();
+  expect(done).toEqual([200]);
 });
 
 describe('the idle timeout', () => {

@@ -15,7 +15,7 @@ type ByteStream = ReadableStream<Chunk>;
 /** The CORS plugin sets these on every response, but browsers read them only on a preflight. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
 
-/** How many seconds a connection may be silent between two requests, or before the gateway looks after its exchange. */
+/** How many seconds a connection may be silent: between two requests, or in one until {@link Exchange.keepConnection}. */
 export const IDLE_TIMEOUT_SECONDS = 60;
 
 /** Bun sends a head and a small body in one write. This leaves room for the head. */
@@ -54,7 +54,7 @@ export class Exchange {
   /** What the request has reserved, until the exchange ends; undefined before it is admitted. */
   permit: Permit | undefined;
   /** Called once, when the exchange has ended. */
-  onEnd: (() => void) | undefined;
+  onEnd: ((exchange: Exchange) => void) | undefined;
   /** How often it has to be closed: after its handler, and for each {@link keepOpen}. */
   #openings = 1;
   #isKept = false;
@@ -72,16 +72,23 @@ export class Exchange {
     this.#openings++;
   }
 
-  /** Ends the exchange, unless something keeps it open: gives everything back that it has taken. */
+  /** Ends the exchange, unless something keeps it open. */
   close(): void {
-    if (--this.#openings > 0) return;
+    if (this.#openings === 1) this.end();
+    else this.#openings--;
+  }
+
+  /** Gives everything back that the exchange has taken, whatever keeps it open. A second call does nothing. */
+  end(): void {
+    if (this.#openings === 0) return;
+    this.#openings = 0;
     this.permit?.release();
     // The timeout belongs to the connection, which the client may use again.
     if (this.#isKept) this.server?.timeout(this.request, IDLE_TIMEOUT_SECONDS);
-    this.onEnd?.();
+    this.onEnd?.(this);
   }
 
-  /** Turns Bun's idle timeout off until the end. At most it is 255 s, and it takes a steady reader for a silent one. */
+  /** Turns Bun's idle timeout off until the end. Its maximum is 255 s, and it also cuts off slow readers. */
   keepConnection(): void {
     if (!this.#isKept) this.server?.timeout(this.request, 0);
     this.#isKept = true;
@@ -111,7 +118,7 @@ export class Exchange {
     return this.respond(body, status, headers);
   }
 
-  /** Elysia would copy the response to add them one by one, and pass its body through a stream. */
+  /** Elysia would copy the response to add the headers one by one, and pass its body through a stream. */
   #takeHeaders(): Record<string, string> {
     const taken: Record<string, string> = {};
     const { headers } = this.set;

@@ -10,7 +10,7 @@ interface Observer {
   ended(exchange: Exchange): void;
 }
 
-/** Far less than the idle timeout, and so long that few exchanges are still open when it comes. */
+/** Often enough to come before the idle timeout, and seldom enough that short exchanges have ended by then. */
 const KEEP_EVERY_MS = (IDLE_TIMEOUT_SECONDS * 1000) / 6;
 const CHECK_EVERY_MS = 20;
 
@@ -32,10 +32,10 @@ export class OpenExchanges {
   run(exchange: Exchange, handle: () => unknown): unknown {
     this.#open.add(exchange);
     this.#timer ??= setInterval(() => this.#keepConnections(), KEEP_EVERY_MS);
-    exchange.onEnd = () => this.#end(exchange);
-    this.#observer.began(exchange);
+    exchange.onEnd = this.#onEnd;
     let result: unknown;
     try {
+      this.#observer.began(exchange);
       result = handle();
     } catch (error) {
       this.#failed(exchange, error);
@@ -47,14 +47,30 @@ export class OpenExchanges {
     );
   }
 
-  /** Resolves within {@link CHECK_EVERY_MS} after every exchange has ended. Those of clients that are gone count, too. */
+  /** How many have not ended. Those of clients that are gone count, too. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Resolves within {@link CHECK_EVERY_MS} after every exchange has ended. */
   async settled(): Promise<void> {
     while (this.#open.size) await Bun.sleep(CHECK_EVERY_MS);
   }
 
+  /** Ends all that are left, because the process ends. */
+  endAll(): void {
+    for (const exchange of this.#open) {
+      exchange.record.cutOff ??= 'shutdown';
+      exchange.end();
+    }
+  }
+
   #responded(exchange: Exchange, response: unknown): unknown {
-    if (response instanceof Response) this.#observer.responded(exchange, response);
-    exchange.close();
+    try {
+      if (response instanceof Response) this.#observer.responded(exchange, response);
+    } finally {
+      exchange.close();
+    }
     return response;
   }
 
@@ -65,10 +81,10 @@ export class OpenExchanges {
     throw error;
   }
 
-  #end(exchange: Exchange): void {
+  readonly #onEnd = (exchange: Exchange): void => {
     this.#open.delete(exchange);
     this.#observer.ended(exchange);
-  }
+  };
 
   #keepConnections(): void {
     for (const exchange of this.#open) exchange.keepConnection();

@@ -92,22 +92,24 @@ describe('a gateway that is stopped', () => {
   it.each([
     ['after the longest timeout', SHORT, 0],
     ['at once on a second signal', {}, 1],
-  ])('cuts off a body without an end %s', async (_, settings, status) => {
+  ])('cuts off bodies without an end %s, also of a generation', async (_, settings, status) => {
     await using behind = await startBehind(settings);
     const { upstream, gateway } = behind;
     const endless = () => new ReadableStream({ start: (body) => body.enqueue(new Uint8Array(10)) });
-    upstream.on('GET /v1/endless', () => new Response(endless()));
+    const respond = () => new Response(endless());
+    upstream.on('GET /v1/endless', respond).on('POST /v1/music', respond);
     const streaming = await fetch(`${gateway.url}/api/upstream/v1/endless`, { headers: HEADERS });
+    const generating = await fetch(`${gateway.url}/api/music/generate`, { ...GENERATION, headers: HEADERS });
     gateway.child.kill('SIGTERM');
-    const first = { level: 'info', msg: 'SIGTERM: no more connections; 1 requests are in flight' };
+    const first = { level: 'info', msg: 'SIGTERM: no more connections; 2 requests are in flight' };
     await eventually(() => JSON.stringify(gateway.lines).includes(first.msg), 'the line of the first signal');
     // Within a second, it would count as the first.
     if (status) await Bun.sleep(1100).then(() => gateway.child.kill('SIGTERM'));
     expect(await gateway.child.exited).toBe(status);
-    await expect(streaming.arrayBuffer()).rejects.toThrow();
+    for (const response of [streaming, generating]) await expect(response.arrayBuffer()).rejects.toThrow();
     await gateway.ended;
-    const last = { level: 'warn', msg: 'stopped; 1 requests took too long and are cut off' };
-    const cutOff = { msg: 'request', cutOff: 'shutdown' };
-    expect(gateway.lines.slice(status ? -1 : -3)).toMatchObject(status ? [first] : [first, last, cutOff]);
+    const last = { level: 'warn', msg: 'stopped; 2 requests took too long and are cut off' };
+    const cutOff = ['/api/upstream/*', '/api/music/generate'].map((route) => ({ route, cutOff: 'shutdown' }));
+    expect(gateway.lines.slice(status ? -1 : -4)).toMatchObject(status ? [first] : [first, last, ...cutOff]);
   });
 });
