@@ -52,7 +52,7 @@ describe('memory is reserved', () => {
   ])('twice for a large body of a read %s, which is otherwise refused', async (_, respond) => {
     await using world = startSmall();
     const { ledger, reads } = world.admission;
-    const most = Math.ceil(ledger.limit * (5 / 6)) - CALL_BYTES - 2 * LARGE.length;
+    const most = Math.ceil(ledger.limit * (7 / 8)) - CALL_BYTES - 2 * LARGE.length;
     ledger.take(most);
     for (const { calls, ...route } of BUFFERED) {
       world.upstream.on(calls.join(), respond);
@@ -72,7 +72,7 @@ describe('a ledger without room', () => {
   it('for the body of a GET refuses it at its head, and the upstream is given up', async () => {
     await using world = startSmall();
     const { ledger } = world.admission;
-    const inUse = Math.floor(ledger.limit * (5 / 6)) - CALL_BYTES - READ_AHEAD_BYTES;
+    const inUse = Math.floor(ledger.limit * (7 / 8)) - CALL_BYTES - READ_AHEAD_BYTES;
     ledger.take(inUse);
     const cancelled = Promise.withResolvers<void>();
     // Keeps the response, because the garbage collector would close its connection as well.

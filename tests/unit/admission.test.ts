@@ -30,14 +30,14 @@ describe('a call that is admitted', () => {
 
   it.each([
     // The kind; how much of its pool and of the ledger it may fill; of the ledger with its body, and for one session.
-    ['read', 'reads', 1, CALL_BYTES, 1, 5 / 6, 1 / 4, 0],
-    ['head', 'streams', 1, CALL_BYTES, 1, 5 / 6, 1 / 4, 0],
-    ['get', 'streams', 1, CALL_BYTES, 1, 5 / 6, 1 / 4, READ_AHEAD_BYTES],
-    ['change', 'streams', 1, CALL_BYTES, 1, 5 / 6, 1 / 8, STREAMED_BODY_BYTES],
+    ['read', 'reads', 1, CALL_BYTES, 1, 7 / 8, 1 / 4, 0],
+    ['head', 'streams', 1, CALL_BYTES, 1, 7 / 8, 1 / 4, 0],
+    ['get', 'streams', 1, CALL_BYTES, 1, 7 / 8, 1 / 4, READ_AHEAD_BYTES],
+    ['change', 'streams', 1, CALL_BYTES, 1, 7 / 8, 1 / 8, STREAMED_BODY_BYTES],
     // The rest is for other calls, such as a refresh.
-    ['generation', 'streams', 1, CALL_BYTES + STREAM_BASE_BYTES, 15 / 16, 7 / 8, 1 / 12, 0],
+    ['generation', 'streams', 1, CALL_BYTES + STREAM_BASE_BYTES, 15 / 16, 15 / 16, 1 / 12, 0],
     // Strangers are refused first.
-    ['public', 'streams', 3 / 4, CALL_BYTES, 1, 2 / 3, undefined, READ_AHEAD_BYTES],
+    ['public', 'streams', 3 / 4, CALL_BYTES, 1, 3 / 4, undefined, READ_AHEAD_BYTES],
   ] as const)(
     'as %s has its share of %s and of the ledger, and no more',
     async (kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, headBytes) => {
@@ -117,9 +117,28 @@ describe('a call that is admitted', () => {
       permit.reserveBody(STREAMED_BODY_BYTES);
       kernel.charges = 256 * 1024 ** 2;
       await pass(10);
-      return permit.mayRead(true, true, false);
+      return permit.mayRead('drained', true);
     };
     expect([await mayRead('change'), await mayRead('get')]).toEqual([true, false]);
+  });
+
+  it('whose session has its share is refused at once, and others behind it are served', async () => {
+    const admission = startAdmission();
+    const { ledger } = admission;
+    const own = await enter(admission, 'get', 'own');
+    own.reserveBody(ledger.limit / 4);
+    const others = Math.floor((ledger.limit * 5) / 8) - CALL_BYTES;
+    ledger.take(others);
+    const [more, other] = [await enter(admission, 'get', 'own'), await enter(admission, 'get', 'other')];
+    const outcomes = [more, other].map((permit) =>
+      Promise.try(() => permit.reserveHead()).then(
+        () => 'served',
+        ({ status }) => status,
+      ),
+    );
+    expect(await outcomes[0]).toBe(429);
+    ledger.release(others);
+    expect(await outcomes[1]).toBe('served');
   });
 
   it('waits for memory and then for a place, together no longer than its patience', async () => {

@@ -32,7 +32,7 @@ function observed(kind: 'relayed' | 'paid') {
     hasRoom: true,
     isBehind: false,
     isGivenUp: false,
-    mayRead: (isFast: boolean) => memory.hasRoom || !isFast,
+    mayRead: (_: string, isFast: boolean) => memory.hasRoom || !isFast,
     hasRead: () => {},
     hasArrived: () => {},
     fallBehind: () => {

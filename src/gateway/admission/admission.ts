@@ -11,7 +11,7 @@ import { Permit } from './permit.ts';
 import { RequestBodies } from './request-bodies.ts';
 import { SessionLimit } from './session-limit.ts';
 
-/** How much of the ledger may be in use when a generation is ordered. It needs so little that bodies leave room for it. */
+/** More of the ledger than bodies of reads may use, so that a generation is admitted when they fill the rest. */
 const FOR_GENERATIONS = 15 / 16;
 
 /** A collection takes some 40 ms. */
@@ -54,7 +54,7 @@ export class Admission {
    * Admits a call without its response body.
    *
    * @param token identifies the session; undefined for public playback
-   * @returns a promise only when it has to wait, because every call would pay for it
+   * @returns a promise only when it has to wait
    * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call or
    *   for the audio of a generation
    */
@@ -75,7 +75,7 @@ export class Admission {
     this.#refuseUnlessRoom(kind, token);
   }
 
-  /** Readers that stand still are cut off first. */
+  /** Cuts off readers that stand still for a generation, before it refuses one. */
   #refuseUnlessRoom(kind: CallKind, token: string | undefined): void {
     const { isGeneration } = CALLS[kind];
     if (token !== undefined) this.perSession.refuseIfFull(token, isGeneration);

@@ -22,6 +22,12 @@ export interface WatchedBody extends Expendable {
   endEarly(): void;
 }
 
+/**
+ * How a reader takes what it is sent: `behind` while the kernel still has much of it, `drained` when it has nearly all of
+ * it, `starved` when it has waited for long since then.
+ */
+export type ReaderState = 'behind' | 'drained' | 'starved';
+
 /** What a body needs from the memory that is reserved for it. */
 export interface BodyMemory {
   readonly bodies: BodyWatch;
@@ -30,7 +36,7 @@ export interface BodyMemory {
   /** Whether the body may be cut off to make room. */
   readonly isExpendable: boolean;
   /** @returns whether there is memory for the next read, which is then reserved */
-  mayRead(isFast: boolean, isDrained: boolean, isStarved: boolean): boolean;
+  mayRead(reader: ReaderState, isFast: boolean): boolean;
   hasRead(): void;
   hasArrived(): void;
   fallBehind(): boolean;
@@ -50,7 +56,7 @@ interface Claimant {
 const TICK_MS = 100;
 /** How long a reader must have stood still before its body is cut off to make room. */
 const STANDING_MS = 10_000;
-/** A reader that stands still is looked at twice within {@link STANDING_MS}; more often when bodies wait for memory. */
+/** Two looks fit into {@link STANDING_MS}, so that a reader that moves between them is seen. */
 const LOOK_EVERY_MS = 4000;
 const LOOK_WHEN_SHORT_EVERY_MS = 1000;
 

@@ -7,7 +7,7 @@ const SIGNED_IN = {
   /** How much of the pool may be in use when a call is admitted. */
   poolShare: 1,
   /** How much of the ledger may be in use when a body is reserved, and how much of it by one session. */
-  share: 5 / 6,
+  share: 7 / 8,
   sessionShare: 1 / 4,
   isGeneration: false,
   /** Whether sessions depend on it, so that it may use the ledger to its end, whatever the kernel charges. */
@@ -24,13 +24,13 @@ const SIGNED_IN = {
 export const CALLS = {
   read: { ...SIGNED_IN, pool: 'reads', isVital: true },
   // The rest of the ledger is for calls that keep sessions alive.
-  generation: { ...SIGNED_IN, share: 7 / 8, sessionShare: 1 / 12, isGeneration: true },
+  generation: { ...SIGNED_IN, share: 15 / 16, sessionShare: 1 / 12, isGeneration: true },
   head: SIGNED_IN,
   get: { ...SIGNED_IN, headBytes: READ_AHEAD_BYTES },
   // It is never cut off to make room, so one session may have fewer.
   change: { ...SIGNED_IN, sessionShare: 1 / 8, headBytes: STREAMED_BODY_BYTES },
   // Strangers have no session, so they are refused first.
-  public: { ...SIGNED_IN, poolShare: 3 / 4, share: 2 / 3, sessionShare: 1, headBytes: READ_AHEAD_BYTES },
+  public: { ...SIGNED_IN, poolShare: 3 / 4, share: 3 / 4, sessionShare: 1, headBytes: READ_AHEAD_BYTES },
 } as const;
 
 export type CallKind = keyof typeof CALLS;

@@ -2,7 +2,7 @@
 
 import { Budget } from './budget.ts';
 
-/** How much of the ledger bodies and records may use: the rest is for calls, such as a refresh. */
+/** How much of the ledger bodies and facts may use: the rest is for calls, such as a refresh. */
 export const BEFORE_CALLS = 31 / 32;
 
 /** Sockets can take some 10 MB in this time. */
@@ -40,7 +40,7 @@ export class Ledger extends Budget {
     return this.#charged + this.expected + Math.max(0, arrived - this.#arrived);
   }
 
-  /** Like {@link fits}, but also beside what the kernel charges. For what can wait. */
+  /** Like {@link fits}, but also beside what the kernel charges. Only what can wait asks this. */
   hasRoom(amount: number, share: number): boolean {
     return this.fits(amount, share) && this.charged() + amount <= this.limit * share;
   }

@@ -2,7 +2,7 @@
 
 import type { GatewayError } from '../http/errors.ts';
 import { CALL_BYTES, STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../settings/memory.ts';
-import type { BodyMemory, BodyWatch } from './body-watch.ts';
+import type { BodyMemory, BodyWatch, ReaderState } from './body-watch.ts';
 import type { Budget } from './budget.ts';
 import { CALLS, type CallRules } from './call-rules.ts';
 import { BEFORE_CALLS, type Ledger } from './ledger.ts';
@@ -15,16 +15,17 @@ interface Shared {
   readonly perSession: SessionLimit;
 }
 
-/** How long a session check waits for a place: after a restart every open tab sends one. */
-const PLACE_PATIENCE_MS = 2000;
-/** How much of its share a body may use whose reader leaves much of it in the kernel. */
-const UNDRAINED = 0.6;
-/** How much of the ledger may be in use for a body whose reader has taken everything and waits for more. */
-const FOR_STARVED = 7 / 8;
-/** How much of the ledger may be in use when it begins to wait. */
+/** The part of its share that a reader may use who leaves much in the kernel, so that the sockets of a few keep nobody out. */
+const FOR_BEHIND = 0.6;
+/** The share of a starved reader, more than of any other: the kernel still charges what the allocator has not given back. */
+const FOR_STARVED = 15 / 16;
+/** The share of the ledger beyond which no session check begins to wait. */
 const WAITING_SHARE = 2 / 3;
-/** How long a call waits for memory: the heads of other responses free most of it within milliseconds. */
-const PATIENCE_MS = 1000;
+/**
+ * How long a call waits for memory, which the heads of other responses free within milliseconds, and a session check for a
+ * place: after a restart every open tab sends one.
+ */
+const PATIENCE_MS = 2000;
 
 export class Permit implements BodyMemory {
   readonly rules: CallRules;
@@ -34,7 +35,7 @@ export class Permit implements BodyMemory {
   readonly #shared: Shared;
   readonly #pool: Budget;
   #places = 0;
-  /** What the body needs while its reader keeps up, and while it does not; and what each read needs in addition. */
+  /** What is reserved while the reader keeps up; while it does not; and for each read besides. */
   #baseBytes = 0;
   #behindBytes = 0;
   #readBytes = 0;
@@ -75,7 +76,7 @@ export class Permit implements BodyMemory {
       return this;
     }
     const mayWait = isVital && this.#shared.ledger.fits(0, WAITING_SHARE);
-    return pool.succeeds(attempt, mayWait ? PLACE_PATIENCE_MS : 0).then((succeeded) => {
+    return pool.succeeds(attempt, mayWait ? PATIENCE_MS : 0).then((succeeded) => {
       this.#places = succeeded ? 1 : 0;
       if (succeeded) return this;
       this.release();
@@ -102,7 +103,7 @@ export class Permit implements BodyMemory {
 
   /**
    * Reserves what a generation needs while its reader keeps up. It is paid for, so it may use the ledger nearly to its end.
-   * One of known length has been made already and arrives at once, so it needs what it needs while its reader does not.
+   * A track of known length already exists and arrives at once, so it reserves what a slow reader needs.
    *
    * @param length of the body, in bytes; infinite when it is not known
    * @returns whether there was memory
@@ -123,39 +124,37 @@ export class Permit implements BodyMemory {
   /**
    * Reserves what can arrive before the head of the response is known. It waits a moment for memory.
    *
-   * @returns a promise only when it has to wait, because every call would pay for it
+   * @returns a promise only when it has to wait
    * @throws GatewayError as {@link reserveBody} does
    */
   reserveHead(): Promise<void> | undefined {
     const { headBytes, share } = this.rules;
     if (headBytes === 0) return undefined;
     if (this.#makeRoomFor(headBytes) && this.#expect(headBytes)) return undefined;
-    const attempt = () => this.#tryTake(headBytes) && this.#expect(headBytes);
-    return this.#shared.ledger.succeeds(attempt, PATIENCE_MS, share).then((succeeded) => {
-      if (!succeeded) throw this.#refusal(headBytes);
+    // A session that has its share is refused at once, and must not delay those who wait behind it.
+    const attempt = () => !this.#isWithinSession(headBytes) || this.#tryTake(headBytes);
+    return this.#shared.ledger.succeeds(attempt, PATIENCE_MS, share).then(() => {
+      if (this.bodyBytes < headBytes) throw this.#refusal(headBytes);
+      this.#expect(headBytes);
     });
   }
 
   /**
    * Reserves what the next read of the body takes.
    *
-   * @param isFast whether the body takes memory faster than music needs it, and so has to stop when there is little left
-   * @param isDrained whether its reader has taken nearly all that it was sent: only for such a body the last part of the
-   *   share is used, so that the sockets of a few readers do not keep others out
-   * @param isStarved whether it has waited for long although it is drained: then it may use more than its share, because
-   *   the kernel also charges for what the allocator has not given back
+   * @param isFast whether the body is faster than music: without slices, only such a body has to wait for memory
    * @returns false when there is no memory now
    */
-  mayRead(isFast: boolean, isDrained: boolean, isStarved: boolean): boolean {
+  mayRead(reader: ReaderState, isFast: boolean): boolean {
     const { ledger } = this.#shared;
-    const { share } = this.rules;
-    const bytes = this.bodyBytes + this.#readBytes;
-    if (this.#readBytes === 0 && !(isFast && this.isExpendable)) return true;
-    if (isStarved && ledger.hasRoom(this.#readBytes, FOR_STARVED)) this.#set(bytes);
-    else if (this.#readBytes > 0 && !isDrained && !ledger.hasRoom(this.#readBytes, UNDRAINED * share))
-      return false;
+    const more = this.#readBytes;
+    const isSliced = more > 0;
+    if (!isSliced && !(isFast && this.isExpendable)) return true;
+    if (isSliced && reader === 'behind' && !ledger.hasRoom(more, FOR_BEHIND * this.rules.share)) return false;
+    const bytes = this.bodyBytes + more;
+    if (reader === 'starved' && ledger.hasRoom(more, FOR_STARVED)) this.#set(bytes);
     else if (!this.#makeRoomFor(bytes)) return false;
-    return this.#readBytes === 0 || this.#expect(this.#readBytes);
+    return !isSliced || this.#expect(more);
   }
 
   /** The kernel charges now what has been expected of a body that is not read in slices. */
@@ -230,7 +229,7 @@ export class Permit implements BodyMemory {
     const { ledger } = this.#shared;
     const { isVital, share } = this.rules;
     const more = bytes - this.bodyBytes;
-    // Without more bytes, the question is whether others leave the body room to go on.
+    // Without more bytes, this asks whether the others leave the body room to go on.
     const fits = more < 0 || (isVital ? ledger.fits(more, share) : ledger.hasRoom(more, share));
     if (!fits || (more > 0 && !this.#isWithinSession(more))) return false;
     this.#set(bytes);

@@ -11,9 +11,9 @@ const OVERHEAD_BYTES = 32 * 1024;
 const COPIES = 2;
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** How much of the ledger all bodies together may use. */
+/** The share of the ledger that all bodies together may use, because strangers can send them. */
 const SHARE = 1 / 4;
-/** How much of it they may use when more than {@link BUSY} of it is in use. */
+/** That share when more than {@link BUSY} of the ledger is in use, so that generations get the rest. */
 const SHARE_WHEN_BUSY = 1 / 32;
 const BUSY = 3 / 4;
 
@@ -94,7 +94,6 @@ export class RequestBodies {
   }
 
   #fits(bytes: number): boolean {
-    // Strangers can send bodies, which must not take the memory of generations.
     const share = this.#ledger.hasRoom(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
     return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, BEFORE_CALLS);
   }

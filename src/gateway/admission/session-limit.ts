@@ -17,8 +17,8 @@ export interface SessionUse {
 type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession'>;
 
 /**
- * A session is counted by its access token, or by its refresh token when it has no other. The calls in flight bound the
- * memory, because only their sessions are remembered.
+ * A session is counted by its access token, or by its refresh token when it has no other. One without calls is forgotten,
+ * so the calls in flight bound the memory.
  */
 export class SessionLimit {
   readonly #limits: Limits;

@@ -1,6 +1,6 @@
 /** Streams a body and observes how it ends: Bun's own streams report neither their size nor how they ended. */
 
-import type { BodyMemory, WatchedBody } from '../admission/body-watch.ts';
+import type { BodyMemory, ReaderState, WatchedBody } from '../admission/body-watch.ts';
 import { type BodyReader, type Chunk, cancelQuietly, drain, SILENCE_MS } from '../http/body-reader.ts';
 import { describeCause } from '../http/error-summary.ts';
 import type { CutOff, RequestRecord } from '../record/request-record.ts';
@@ -180,7 +180,7 @@ export class ObservedBody implements WatchedBody {
   }
 
   /**
-   * By the real clock, because that of the watch is slow while the process is busy. A burst after a pause of the process
+   * Uses the real clock: the watch's clock is slow while the process is busy. A burst after a pause of the process
    * looks fast only until the body has waited a moment.
    */
   #paceNow(): number {
@@ -188,11 +188,15 @@ export class ObservedBody implements WatchedBody {
   }
 
   #mayRead(): boolean {
-    const isFast = this.#paceNow() > FAST_BYTES_PER_MS;
-    const isStarved = this.#isDrained && this.memory.bodies.now - this.waitsSince >= STARVED_MS;
-    const mayRead = this.memory.mayRead(isFast, this.#isDrained, this.waitsFor === 'memory' && isStarved);
+    const mayRead = this.memory.mayRead(this.#readerState(), this.#paceNow() > FAST_BYTES_PER_MS);
     if (mayRead) this.#isDrained = false;
     return mayRead;
+  }
+
+  #readerState(): ReaderState {
+    if (!this.#isDrained) return 'behind';
+    const hasWaited = this.waitsFor === 'memory' && this.memory.bodies.now - this.waitsSince >= STARVED_MS;
+    return hasWaited ? 'starved' : 'drained';
   }
 
   #setWaitsFor(whom: WatchedBody['waitsFor']): void {

@@ -9,7 +9,7 @@ const MiB = 1024 * KiB;
 const GATEWAY_BYTES = 64 * MiB;
 /** How much of that is Bun's code in the file cache, without which the process would be far too slow. */
 export const CODE_BYTES = 40 * MiB;
-/** What traces add to that: the packages, the spans of requests in flight, and those that wait in the queue. */
+/** What traces add to {@link GATEWAY_BYTES}: the packages, the spans of requests in flight, and those that wait in the queue. */
 const TRACES_BYTES = 40 * MiB;
 /** A call that waits for another server: both of its connections, and the state of its request. */
 export const CALL_BYTES = 28 * KiB;

@@ -70,12 +70,12 @@ export class Buffered implements BodyMode {
   }
 }
 
-/** Whether the body leaves in one write. It is read first then, because Bun drops the Content-Length of a streamed body. */
+/** Whether the body leaves in one write. Such a body is read whole, because Bun drops the Content-Length of a streamed one. */
 export function fitsOneWrite({ headers }: Response): boolean {
   return declaredLength(headers) <= ONE_WRITE_BYTES;
 }
 
-/** Reads all of a body whose length is known. It is not an async function, because that would slow down every call. */
+/** Reads all of a body whose length is known. */
 export function readWhole(response: Response): Promise<Chunk | null> {
   return response.arrayBuffer().then((body) => (body.byteLength ? new Uint8Array(body) : null));
 }
