@@ -28,12 +28,13 @@ const buffer = Buffer.alloc(8192);
  * Opens the files once, because they are read many times a second.
  *
  * @param machineBytes the machine's memory; a limit must be smaller to count
+ * @param system where the system's own files are
  * @returns a function that returns the bytes of the process's cgroup, without the file cache, which the kernel frees when
  *   it needs memory; without a limited cgroup, those of the process and of the machine's sockets
  */
-export function openChargedMemory(machineBytes: number): () => number {
+export function openChargedMemory(machineBytes: number, system = ''): () => number {
   for (const version of VERSIONS) {
-    const folder = limitedCgroup(version, machineBytes);
+    const folder = limitedCgroup(version, machineBytes, system);
     if (folder === undefined) continue;
     const used = version.used.map((file) => open(`${folder}/${file}`));
     const stat = open(`${folder}/memory.stat`);
@@ -42,7 +43,7 @@ export function openChargedMemory(machineBytes: number): () => number {
       return [...stat().matchAll(version.fileCache)].reduce((sum, [, cache]) => sum - Number(cache), bytes);
     };
   }
-  const sockets = open('/proc/net/sockstat');
+  const sockets = open(`${system}/proc/net/sockstat`);
   return () =>
     process.memoryUsage.rss() + Number(/^TCP:.* mem (\d+)/m.exec(sockets())?.[1] ?? 0) * PAGE_BYTES;
 }
@@ -51,11 +52,12 @@ export function openChargedMemory(machineBytes: number): () => number {
 function limitedCgroup(
   { root, own, limit }: (typeof VERSIONS)[number],
   machineBytes: number,
+  system: string,
 ): string | undefined {
-  const path = own.exec(contents('/proc/self/cgroup'))?.[1];
+  const path = own.exec(contents(`${system}/proc/self/cgroup`))?.[1];
   for (let folder = path; folder !== undefined; ) {
-    const bytes = Number(contents(`${root}${folder}/${limit}`) || Number.NaN);
-    if (bytes < machineBytes) return root + folder;
+    const bytes = Number(contents(`${system}${root}${folder}/${limit}`) || Number.NaN);
+    if (bytes < machineBytes) return system + root + folder;
     folder = folder.length > 1 ? folder.slice(0, folder.lastIndexOf('/')) : undefined;
   }
   return undefined;
