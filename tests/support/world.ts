@@ -41,6 +41,8 @@ export interface World extends AsyncDisposable {
   request(path: string, options?: RequestOptions): Promise<Response>;
   /** Resolves when every request has ended. */
   settled(): Promise<void>;
+  /** Ends every request, as a stop does that has waited for long enough. */
+  endAll(): void;
   /** Resolves when a later request has been all the way: what the upstream sent before it, the gateway has taken. */
   roundTrip(): Promise<void>;
 }
@@ -84,6 +86,10 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
     line,
     request: (path, options = {}) => request(url + path, options),
     settled: () => gateway.exchanges.settled(),
+    endAll() {
+      admission.bodies.endAll();
+      gateway.exchanges.endAll();
+    },
     async roundTrip() {
       upstream.on('GET /v1/round-trip', () => new Response());
       await request(`${url}/api/upstream/v1/round-trip`, { cookie: ACCESS_ONLY });

@@ -1,15 +1,28 @@
-import { afterEach, expect, it, jest } from 'bun:test';
+import { afterEach, expect, it, jest, spyOn } from 'bun:test';
+import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
+import { STREAM_BASE_BYTES } from '../../../src/gateway/settings/memory.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { fill } from '../../support/long-calls.ts';
 import { samplesOf } from '../../support/metrics.ts';
 import type { LogLine } from '../../support/recorded-log.ts';
 import { ROUTES, scriptRoutes } from '../../support/routes.ts';
-import { type RequestOptions, startWorld, type World } from '../../support/world.ts';
+import { type RequestOptions, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
 
 /** More than the kernel buffers, so that a body that nobody reads does not end. */
 const LARGE = new Uint8Array(16 * 1024 * 1024);
 const POOLS = ['identityProvider', 'sessions', 'signOuts', 'reads', 'streams'] as const;
-const CALLS = ROUTES.map(({ calls }) => calls.at(-1) ?? '');
+const LOGOUT = { path: '/api/auth/logout', options: { method: 'POST', cookie: SIGNED_IN } };
+const LOGOUT_CALL = 'POST /v1/auth/logout';
+const CALLS = [...ROUTES.map(({ calls }) => calls.at(-1) ?? ''), LOGOUT_CALL];
+/** Every route, and what is responded to without a call. */
+const REQUESTS: readonly { readonly path: string; readonly options: RequestOptions }[] = [
+  ...ROUTES,
+  LOGOUT,
+  { path: '/api/health', options: {} },
+  { path: '/api/nowhere', options: {} },
+  { path: LOGOUT.path, options: { method: 'PUT' } },
+  { path: LOGOUT.path, options: { method: 'OPTIONS', headers: { 'access-control-request-method': 'POST' } } },
+];
 
 interface End {
   readonly name: string;
@@ -56,6 +69,46 @@ const ENDS: readonly End[] = [
     first: ({ admission }) => fill(admission.ledger),
     respond: large,
     calls: [],
+  },
+  {
+    name: 'a fault of the gateway itself',
+    line: { reason: 'internalError' },
+    first: () => {
+      const { respond } = Exchange.prototype;
+      spyOn(Exchange.prototype, 'respond').mockImplementation(function (
+        this: Exchange,
+        body,
+        status,
+        ...rest
+      ) {
+        if (status === 200) throw new Error('no');
+        return respond.call(this, body, status, ...rest);
+      });
+    },
+    respond: () => new Response('ok'),
+  },
+  {
+    name: 'a generation without memory for its audio',
+    line: { reason: 'generationNotStreamed' },
+    first: ({ admission: { ledger }, upstream }) => {
+      // So much is free that everything is admitted; the rest is taken when the generation begins.
+      upstream.on('POST /v1/music', () => {
+        const free = ledger.limit - ledger.inUse - STREAM_BASE_BYTES;
+        ledger.take(free);
+        queueMicrotask(() => setImmediate(() => ledger.release(free)));
+        return large();
+      });
+    },
+    respond: () => new Response('ok'),
+  },
+  {
+    name: 'an upstream whose second slice is the first again',
+    line: { cause: 'SliceError range' },
+    options: { headers: { range: 'bytes=0-' } },
+    respond: () => {
+      const headers = { 'content-range': `bytes 0-262143/${LARGE.length}`, etag: '"one"' };
+      return new Response(LARGE.subarray(0, 262_144), { status: 206, headers });
+    },
   },
   {
     name: 'a client that leaves before the head',
@@ -107,14 +160,17 @@ const ENDS: readonly End[] = [
     name: 'a stop',
     line: { cutOff: 'shutdown' },
     respond: begunBody,
-    act: async ({ admission, roundTrip }) => {
+    act: async ({ roundTrip, endAll }) => {
       await roundTrip();
-      admission.bodies.endAll();
+      endAll();
     },
   },
 ];
 
-afterEach(() => void jest.useRealTimers());
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
 
 it.each(ENDS)('every exchange ends once after $name, on every route', async (end) => {
   const metrics = new Metrics();
@@ -123,16 +179,18 @@ it.each(ENDS)('every exchange ends once after $name, on every route', async (end
   const released = Promise.withResolvers<void>();
   const calls = end.calls ?? CALLS;
   scriptRoutes(world);
+  // It leaves a fact, which the later one replaces.
+  await world.request(LOGOUT.path, LOGOUT.options);
   for (const call of CALLS) world.upstream.on(call, () => end.respond(released.promise));
   end.first?.(world);
   const taken = ledger.inUse;
   const clients = new AbortController();
-  const heads = ROUTES.map(({ path, options }, id) => {
-    const headers = { ...options.headers, 'x-request-id': `request-${id}` };
+  const heads = REQUESTS.map(({ path, options }, id) => {
+    const headers = { ...options.headers, ...end.options?.headers, 'x-request-id': `request-${id}` };
     return world.request(path, { ...options, ...end.options, headers, signal: clients.signal });
   });
   const ended = heads.map((head) => head.then((response) => response.bytes()).catch(() => {}));
-  for (const call of calls) await world.upstream.arrived(call);
+  for (const call of calls) await world.upstream.arrived(call, call === LOGOUT_CALL ? 2 : 1);
   await end.act?.(world, clients, heads);
   released.resolve();
   jest.useRealTimers();
@@ -140,7 +198,7 @@ it.each(ENDS)('every exchange ends once after $name, on every route', async (end
   await world.settled();
   expect(world.lines).toContainEqual(expect.objectContaining(end.line));
   const ids = world.lines.map(({ requestId }) => requestId).filter((id) => /^request-/.test(String(id)));
-  expect(ids.sort()).toEqual(ROUTES.map((_, id) => `request-${id}`).sort());
+  expect(ids.sort()).toEqual(REQUESTS.map((_, id) => `request-${id}`).sort());
   expect([ledger.inUse - taken, ledger.expected, ledger.borrowed, perSession.size]).toEqual([0, 0, 0, 0]);
   expect([requestBodies.usedBytes, ...POOLS.map((pool) => pools[pool].inUse)]).toEqual([0, 0, 0, 0, 0, 0]);
   const samples = await samplesOf(metrics.registry);
