@@ -79,11 +79,11 @@ export class Telemetry {
   }
 
   #levelOf(record: RequestRecord) {
-    const { route, method, status, reason, brokenBody, clientGone, cutOff } = record;
+    const { route, method, status, reason, tokenProblem, brokenBody, clientGone, cutOff } = record;
     if (reason === 'internalError') return 'error';
     if (record.refreshTokenReused || record.calls.some(isRefreshOutage)) return 'warn';
-    // Nobody can sign in until an operator corrects the client's registration.
-    if (reason === 'clientRefused') return 'warn';
+    // Nobody can sign in, or stay signed in, until an operator corrects the client's registration, or the server behind.
+    if (reason === 'clientRefused' || tokenProblem) return 'warn';
     // What has failed after the client has disconnected says nothing about the upstream.
     if ((status >= 500 && !clientGone) || brokenBody || cutOff === 'no memory') return 'warn';
     return route === this.#options.quietRoute || method === 'OPTIONS' ? 'debug' : 'info';

@@ -52,6 +52,7 @@ describe('a request', () => {
     [{ status: 401, reason: 'clientRefused' }, 'warn', 'errors_total{reason="clientRefused"}'],
     [{ status: 502 }, 'warn', requests('5xx')],
     [{ status: 500, reason: 'internalError' }, 'error', 'errors_total{reason="internalError"}'],
+    [{ tokenProblem: 'no refresh_token' }, 'warn', requests('2xx')],
     [{ refresh: 'renewed' }, 'info', 'refreshes_total{outcome="renewed"}'],
     [{ refreshTokenReused: 'late' }, 'warn', 'refresh_token_reuses_total{why="late"}'],
     [refreshed(503), 'warn', 'upstream_seconds_count{call="refresh",outcome="5xx"}'],
