@@ -92,6 +92,8 @@ export class RequestRecord {
   oauthError: OAuthError | undefined;
   /** Why a token exchange, sign-in or refresh with a success gave no tokens. */
   tokenProblem: TokenProblem | undefined;
+  /** Whether a repetition of this generation would be made and paid for as another one. */
+  lacksIdempotencyKey = false;
   status = 0;
   /** Until the head of the response, which waits for the first byte of a streamed body. */
   headMs = 0;

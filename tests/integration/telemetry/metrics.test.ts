@@ -10,6 +10,7 @@ import { Telemetry } from '../../../src/gateway/telemetry/telemetry.ts';
 import { fill } from '../../support/long-calls.ts';
 import { parseSamples, samplesOf } from '../../support/metrics.ts';
 import { type RecordedLog, recordLog } from '../../support/recorded-log.ts';
+import { GENERATE } from '../../support/routes.ts';
 import { startWorld, testSettings } from '../../support/world.ts';
 
 const MODELS = '/api/music/models';
@@ -111,6 +112,16 @@ describe('the metrics', () => {
     const errors = Object.keys(messages.en).map((reason) => `errors_total{reason="${reason}"}`);
     const reuses = ['presented', 'late'].map((why) => `refresh_token_reuses_total{why="${why}"}`);
     await expectSamples(Object.fromEntries([...errors, ...reuses].map((name) => [name, 0])));
+  });
+
+  it('count the generations that a repetition would make twice', async () => {
+    await expectSamples({ unkeyed_generations_total: 0 });
+    await using world = startWorld({}, metrics);
+    world.upstream.on('POST /v1/music', () => new Response('audio'));
+    for (const headers of [{ 'idempotency-key': 'a' }, {}])
+      await (await world.request(GENERATE.path, { ...GENERATE.options, headers })).text();
+    await world.settled();
+    await expectSamples({ unkeyed_generations_total: 1 });
   });
 
   it('say whether Redis responds, before any request has needed it, and the log says when that changes', async () => {
