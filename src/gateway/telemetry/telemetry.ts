@@ -57,6 +57,8 @@ export class Telemetry {
     record.span?.end(record);
     const level = this.#levelOf(record);
     if (logger.isLevelEnabled(level)) logger[level](record.logFields(), 'request');
+    // These lines explain why a user was signed out, so they do not wait for others: the process may be killed.
+    if (record.refresh || record.route === '/api/auth/logout') logger.flush();
   }
 
   /** Makes the observer that logs and measures whether Redis responds. */
