@@ -4,6 +4,8 @@ import { dirname, resolve } from 'node:path';
 import { type Document, projectFiles, ROOT, readDocument } from '../support/documents.ts';
 
 const MAX_LINES = 300;
+/** Of all documents together, without the history and the figures of the benchmark: more is not read. */
+const MAX_WORDS = 18_500;
 const NAMED_FILE = /`((?:src|tests|deploy)\/[\w./-]+)`/g;
 /** A test, as tables name it: without `tests/`, and mostly without its ending. */
 const NAMED_TEST = /`((?:unit|integration|faults|page|browser|deploy|load|platform)\/[\w./-]+)`/g;
@@ -18,7 +20,13 @@ function exists(path: string): boolean {
 
 export async function documentProblems(): Promise<string[]> {
   const documents = await Promise.all([...files].filter((path) => path.endsWith('.md')).map(readDocument));
-  return [...documents.flatMap((document) => problemsIn(document, documents)), ...(await sourceProblems())];
+  const read = documents.filter(({ path }) => path !== 'CHANGELOG.md' && !path.includes('/results/'));
+  const words = read.flatMap(({ text }) => text.match(/\S+/g) ?? []).length;
+  return [
+    ...documents.flatMap((document) => problemsIn(document, documents)),
+    ...(await sourceProblems()),
+    ...(words > MAX_WORDS ? [`the documents have ${words} words, more than ${MAX_WORDS}`] : []),
+  ];
 }
 
 function problemsIn({ path, text }: Document, documents: readonly Document[]): string[] {

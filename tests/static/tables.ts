@@ -108,6 +108,7 @@ async function observeEverything() {
     refresh: 'renewed',
     refreshTokenReused: 'presented',
     oauthError: 'invalid_grant',
+    tokenProblem: 'no refresh_token',
     reason: 'upstreamTimeout',
     cause: 'TimeoutError',
     bytes: 1,

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'bun:test';
+import type { TokenProblem } from '../../src/gateway/record/request-record.ts';
 import { readTokenPair } from '../../src/gateway/upstream/token-pair.ts';
 
 const A = { access_token: 'a' };
 const R = { refresh_token: 'r' };
 const PAIR = { ...A, ...R };
 
-/** The pair in a response with this body: a text, or anything else as JSON. */
+/** What is read from a response with this body: a text, or anything else as JSON. */
 function pairIn(body: unknown, status = 200) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const bytes = text ? new TextEncoder().encode(text) : null;
@@ -19,7 +20,7 @@ describe('a token pair', () => {
     ['data, with its lifetime', 200, { data: { ...PAIR, expires_in: 60 }, expires_in: 7 }, 60],
     ['the top level, beside a pair in data', 200, { ...PAIR, data: { ...R, access_token: 'x' } }, 900],
   ])('is read from %s', (_, status, body, expiresInSeconds) => {
-    expect(pairIn(body, status)).toEqual({ accessToken: 'a', refreshToken: 'r', expiresInSeconds });
+    expect(pairIn(body, status)).toEqual({ pair: { accessToken: 'a', refreshToken: 'r', expiresInSeconds } });
   });
 
   it.each<[texts: string[], seconds: number]>([
@@ -30,25 +31,30 @@ describe('a token pair', () => {
   ])('with an expires_in of %j lasts %i seconds', (texts, seconds) => {
     for (const text of texts) {
       const body = `{"access_token":"a","refresh_token":"r","expires_in":${text}}`;
-      expect(pairIn(body)?.expiresInSeconds, text).toBe(seconds);
+      expect(pairIn(body).pair?.expiresInSeconds, text).toBe(seconds);
     }
   });
 
   const NO_TOKENS = ['', 1, ['r'], 'a b', 'a\r\nset-cookie: x=y', 'a\x7f', 'é'];
 
-  it.each<[why: string, bodies: unknown[]]>([
-    ['it is not there', [{}, null, [], '"access-1"', { accessToken: 'a', refreshToken: 'r' }]],
-    ['only half of it is there', [A, R, { ...A, data: R }, { data: A }]],
-    ['it is in the wrong place', [[PAIR], { data: [PAIR] }, { data: { data: PAIR } }]],
-    ['the body is no JSON', ['', 'not JSON', '{"access_token":"a","refresh_token":"r"']],
-    ['it is in a prototype', ['{"__proto__":{"access_token":"a","refresh_token":"r"}}']],
-    ['the access token is invalid', NO_TOKENS.map((token) => ({ ...R, access_token: token }))],
-    ['the refresh token is invalid', NO_TOKENS.map((token) => ({ ...A, refresh_token: token }))],
-  ])('is not found when %s', (_, bodies) => {
-    for (const body of bodies) expect(pairIn(body), JSON.stringify(body)).toBeUndefined();
+  it.each<[problem: TokenProblem, bodies: unknown[]]>([
+    [
+      'no JSON object',
+      ['', 'not JSON', '{"access_token":"a","refresh_token":"r"', null, [], [PAIR], '"access-1"'],
+    ],
+    [
+      'no access_token',
+      [{}, { accessToken: 'a', refreshToken: 'r' }, R, { data: [PAIR] }, { data: { data: PAIR } }],
+    ],
+    ['no access_token', ['{"__proto__":{"access_token":"a","refresh_token":"r"}}', { data: R }]],
+    ['no refresh_token', [A, { data: A }, { ...A, data: { id: 1 } }, { ...A, data: R }]],
+    ['invalid access_token', NO_TOKENS.map((token) => ({ ...R, access_token: token }))],
+    ['invalid refresh_token', NO_TOKENS.map((token) => ({ ...A, refresh_token: token }))],
+  ])('is not found, because of %s, in %j', (problem, bodies) => {
+    for (const body of bodies) expect(pairIn(body), JSON.stringify(body)).toEqual({ problem });
   });
 
   it('is read only from a success', () => {
-    for (const status of [302, 400, 500]) expect(pairIn(PAIR, status)).toBeUndefined();
+    for (const status of [302, 400, 500]) expect(pairIn(PAIR, status)).toEqual({});
   });
 });

@@ -67,6 +67,9 @@ export const OAUTH_ERRORS = [
 ] as const;
 export type OAuthError = (typeof OAUTH_ERRORS)[number] | 'other';
 
+/** What is wrong with a successful response that should contain tokens. The names are ours, no text of the response. */
+export type TokenProblem = 'no JSON object' | `${'no' | 'invalid'} ${'access_token' | 'refresh_token'}`;
+
 /**
  * Apart from the client's address, it contains only numbers, names from fixed lists and ids of a fixed form, so that no
  * token, code or prompt can reach a log from here.
@@ -87,6 +90,10 @@ export class RequestRecord {
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */
   oauthError: OAuthError | undefined;
+  /** Why a token exchange, sign-in or refresh with a success gave no tokens. */
+  tokenProblem: TokenProblem | undefined;
+  /** Whether a repetition of this generation would be made and paid for as another one. */
+  lacksIdempotencyKey = false;
   status = 0;
   /** Until the head of the response, which waits for the first byte of a streamed body. */
   headMs = 0;
@@ -125,6 +132,7 @@ export class RequestRecord {
       refresh: this.refresh,
       refreshTokenReused: this.refreshTokenReused,
       oauthError: this.oauthError,
+      tokenProblem: this.tokenProblem,
       reason: this.reason,
       cause: this.cause,
       clientGone: this.clientGone,

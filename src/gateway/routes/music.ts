@@ -34,6 +34,7 @@ export function musicRoutes({ settings, api, admission }: SessionParts, session:
         );
         const permit = await session.enter('generation');
         const track = new GeneratedTrack(permit, settings.timeouts.streamMs);
+        exchange.record.lacksIdempotencyKey = call.headers['idempotency-key'] === undefined;
         const upstream = await session.fetch({ ...call, bodyMode: track });
         if (!isSuccess(upstream)) {
           const upstreamText = await readErrorMessage(upstream, settings.timeouts.readMs);

@@ -21,6 +21,7 @@ export class Metrics {
   readonly #reuses = this.#counter('refresh_token_reuses_total', 'Spent tokens sent to the upstream.', 'why');
   readonly #errors = this.#counter('errors_total', 'Error responses of the gateway itself.', 'reason');
   readonly #bytes = this.#counter('sent_bytes_total', 'Bytes of bodies sent, when they have ended.', 'route');
+  readonly #unkeyed = this.#counter('unkeyed_generations_total', 'Generations without Idempotency-Key.');
   readonly #slices = this.#counter('slices_total', 'Slices of bodies asked of the upstream.', 'route');
   readonly #aborts = this.#counter('client_aborts_total', 'Clients that disconnected.', 'route', 'phase');
   readonly #broken = this.#counter('broken_bodies_total', 'Bodies that the upstream broke off.', 'route');
@@ -72,6 +73,7 @@ export class Metrics {
     if (record.refreshTokenReused) this.#reuses.inc({ why: record.refreshTokenReused });
     if (record.reason) this.#errors.inc({ reason: record.reason });
     if (record.bytes) this.#bytes.inc({ route }, record.bytes);
+    if (record.lacksIdempotencyKey) this.#unkeyed.inc();
     if (record.slices) this.#slices.inc({ route }, record.slices);
     if (clientGone) this.#aborts.inc({ route, phase: clientGone });
     if (record.brokenBody) this.#broken.inc({ route });

@@ -57,6 +57,8 @@ export class Telemetry {
     record.span?.end(record);
     const level = this.#levelOf(record);
     if (logger.isLevelEnabled(level)) logger[level](record.logFields(), 'request');
+    // These lines explain why a user was signed out, so they do not wait for others: the process may be killed.
+    if (record.refresh || record.route === '/api/auth/logout') logger.flush();
   }
 
   /** Makes the observer that logs and measures whether Redis responds. */
@@ -79,11 +81,11 @@ export class Telemetry {
   }
 
   #levelOf(record: RequestRecord) {
-    const { route, method, status, reason, brokenBody, clientGone, cutOff } = record;
+    const { route, method, status, reason, tokenProblem, brokenBody, clientGone, cutOff } = record;
     if (reason === 'internalError') return 'error';
     if (record.refreshTokenReused || record.calls.some(isRefreshOutage)) return 'warn';
-    // Nobody can sign in until an operator corrects the client's registration.
-    if (reason === 'clientRefused') return 'warn';
+    // Nobody can sign in, or stay signed in, until an operator corrects the client's registration, or the server behind.
+    if (reason === 'clientRefused' || tokenProblem) return 'warn';
     // What has failed after the client has disconnected says nothing about the upstream.
     if ((status >= 500 && !clientGone) || brokenBody || cutOff === 'no memory') return 'warn';
     return route === this.#options.quietRoute || method === 'OPTIONS' ? 'debug' : 'info';

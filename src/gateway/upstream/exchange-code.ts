@@ -8,7 +8,7 @@ import type { IdentityProviderSettings } from '../settings/identity-provider-set
 import { Buffered } from './body-modes.ts';
 import { authenticate } from './client-authentication.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
-import { Token } from './token-pair.ts';
+import { findProblem, Token } from './token-pair.ts';
 import { isSuccess, jsonOf } from './upstream-response.ts';
 
 /** The redirect URI is the one with which the code was requested. */
@@ -57,7 +57,10 @@ export async function exchangeCode(
   };
   const response = await fetchUpstream(call, record);
   const body = jsonOf(response);
-  if (isSuccess(response) && Value.Check(TokenResponse, body)) return body.access_token;
+  if (isSuccess(response)) {
+    if (Value.Check(TokenResponse, body)) return body.access_token;
+    record.tokenProblem = findProblem(body, 'access_token');
+  }
   if (Value.Check(ErrorResponse, body)) {
     record.oauthError = OAUTH_ERRORS.find((each) => each === body.error) ?? 'other';
   }

@@ -2,6 +2,7 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import type { TokenProblem } from '../record/request-record.ts';
 import { isSuccess, jsonOf, type UpstreamResponse } from './upstream-response.ts';
 
 /** Visible ASCII, which fits in a header and in a cookie byte for byte. */
@@ -12,7 +13,9 @@ const TokenFields = Type.Object({
   refresh_token: Token,
   expires_in: Type.Optional(Type.Unknown()),
 });
-const WrappedTokenFields = Type.Object({ data: TokenFields });
+const TOKEN_NAMES = ['access_token', 'refresh_token'] as const;
+const JsonObject = Type.Record(Type.String(), Type.Unknown());
+const Wrapper = Type.Object({ data: JsonObject });
 
 export interface TokenPair {
   readonly accessToken: string;
@@ -25,22 +28,35 @@ const DEFAULT_EXPIRES_IN_SECONDS = 900;
 const MAX_EXPIRES_IN_SECONDS = 400 * 24 * 60 * 60;
 
 /**
- * Returns the pair in a successful response, from the top level of its JSON or from its `data`; undefined when there is
- * no valid one.
+ * Reads the pair in a successful response, from the top level of its JSON or from its `data`. Without one it says what is
+ * wrong.
  *
  * @see RFC 6749 section 5.1
  */
-export function readTokenPair(response: UpstreamResponse): TokenPair | undefined {
-  const body = isSuccess(response) ? jsonOf(response) : undefined;
-  const wrapped = Value.Check(WrappedTokenFields, body) ? body.data : undefined;
-  const fields = Value.Check(TokenFields, body) ? body : wrapped;
-  return (
-    fields && {
-      accessToken: fields.access_token,
-      refreshToken: fields.refresh_token,
-      expiresInSeconds: parseExpiresIn(fields.expires_in),
-    }
-  );
+export function readTokenPair(response: UpstreamResponse): {
+  pair?: TokenPair;
+  problem?: TokenProblem | undefined;
+} {
+  if (!isSuccess(response)) return {};
+  const body = jsonOf(response);
+  const data = Value.Check(Wrapper, body) ? body.data : undefined;
+  const fields = [body, data].find((each) => Value.Check(TokenFields, each));
+  if (!fields) {
+    const problem = findProblem(body, ...TOKEN_NAMES);
+    return { problem: data && problem === 'no access_token' ? findProblem(data, ...TOKEN_NAMES) : problem };
+  }
+  const { access_token: accessToken, refresh_token: refreshToken, expires_in } = fields;
+  return { pair: { accessToken, refreshToken, expiresInSeconds: parseExpiresIn(expires_in) } };
+}
+
+/** Finds the first token that the JSON lacks. */
+export function findProblem(
+  body: unknown,
+  ...names: readonly (typeof TOKEN_NAMES)[number][]
+): TokenProblem | undefined {
+  if (!Value.Check(JsonObject, body)) return 'no JSON object';
+  const name = names.find((each) => !Value.Check(Token, body[each]));
+  return name && `${Object.hasOwn(body, name) ? 'invalid' : 'no'} ${name}`;
 }
 
 function parseExpiresIn(value: unknown): number {

@@ -45,8 +45,9 @@ export class UpstreamApi {
       const body = { [this.#settings.upstreamSignInField]: identityAccessToken };
       return this.#post('sign-in', '/v1/auth/idp', signInMs, body, record);
     });
-    const pair = readTokenPair(response);
+    const { pair, problem } = readTokenPair(response);
     if (pair) return pair;
+    record.tokenProblem = problem;
     throw new GatewayError(response.status >= 400 ? response.status : 502, 'signInFailed');
   }
 
@@ -67,8 +68,9 @@ export class UpstreamApi {
         () => this.#post('refresh', '/v1/auth/refresh', signInMs, body, record),
         kind === 'signOuts' ? logoutMs : 0,
       );
-      const pair = readTokenPair(response);
+      const { pair, problem } = readTokenPair(response);
       if (pair) return { kind: 'renewed', pair };
+      record.tokenProblem = problem;
       const isKept = this.#settings.refreshOutage === 'keep' && isOutage(response.status);
       if (!isKept) return { kind: 'rejected' };
       const headers = proxyStatus('destination_unavailable');

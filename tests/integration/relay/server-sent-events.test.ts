@@ -13,6 +13,7 @@ async function openEvents({ request }: World, acceptEncoding: string) {
     accept: 'text/event-stream',
     'cache-control': 'no-cache',
     'accept-encoding': acceptEncoding,
+    'last-event-id': '1',
   };
   const path = '/api/upstream/v1/events';
   const response = await request(path, { cookie: ACCESS_ONLY, headers, decompress: false });
@@ -66,7 +67,8 @@ describe('server-sent events', () => {
         send(`${event}\n\n`);
         expect(await events.next()).toBe(event);
       }
-      expect(world.upstream.last(EVENTS).headers.get('accept')).toBe('text/event-stream');
+      const { headers: sent } = world.upstream.last(EVENTS);
+      expect([sent.get('accept'), sent.has('last-event-id')]).toEqual(['text/event-stream', false]);
     },
   );
 

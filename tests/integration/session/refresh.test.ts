@@ -64,6 +64,7 @@ async function outcomeOf({ environment, cookie, ...responses }: Case) {
     proxyStatus: response.headers.get('proxy-status'),
     calls: world.upstream.calls,
     refresh: line['refresh'],
+    tokenProblem: line['tokenProblem'],
     level: line['level'],
   };
 }
@@ -80,6 +81,7 @@ const ENDED = {
   text: JSON.stringify({ error: { message: messages.en.sessionEnded } }),
   cookies: { svc_music_access: '', svc_music_refresh: '' },
   refresh: 'rejected',
+  tokenProblem: undefined,
   level: 'info',
 };
 const KEPT = { ...REFUSED, text: '{"error":{"message":"expired"}}', refresh: 'unreachable' };
@@ -145,7 +147,11 @@ describe('after a 401', () => {
     ],
     ['is refused', { ...KEEP, refresh: reply(401) }, ENDED],
     ['redirects', { ...KEEP, refresh: () => Response.redirect('/v1/elsewhere', 307) }, ENDED],
-    ['gives half a pair', { ...KEEP, refresh: reply(200, { access_token: 'access-2' }) }, ENDED],
+    [
+      'gives half a pair',
+      { ...KEEP, refresh: reply(200, { access_token: 'access-2' }) },
+      { ...ENDED, level: 'warn', tokenProblem: 'no refresh_token' },
+    ],
     ['finds an outage', { refresh: reply(503, 'oops') }, { ...ENDED, level: 'warn' }],
     ['finds an outage, and keeps the session', { ...KEEP, refresh: reply(503) }, AWAY],
     ['comes too often, and keeps the session', { ...KEEP, refresh: reply(429) }, AWAY],

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'bun:test';
 import type { MessageKey } from '../../../src/gateway/http/messages.ts';
+import type { TokenProblem } from '../../../src/gateway/record/request-record.ts';
 import { expectRefused, reply, SIGN_IN, signIn, TOKEN } from '../../support/session-calls.ts';
 import { sharedWorld } from '../../support/shared-world.ts';
 import { ACCESS_ONLY } from '../../support/world.ts';
@@ -49,14 +50,19 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
     world.upstream.on(TOKEN, respond(given, JSON.stringify(body)));
     // Only what is not the user's fault is a warning.
     await expectFailure([TOKEN], status, reason, reason === 'signInRefused' ? 'info' : 'warn');
+    expect(world.lines.at(-1)?.['tokenProblem']).toBe(given === 200 ? 'no access_token' : undefined);
     expect(world.lines.at(-1)?.['oauthError']).toBe(oauthError);
   });
 
-  it.each([
-    ...['', 'access_token=t', '[]', '{"data":{"access_token":"t"}}', '{"access_token":"identity 1"}'],
-  ])('responds 401 when its success has no identity token: %s', async (body) => {
+  it.each<[body: string, TokenProblem]>([
+    ...['', 'access_token=t', '[]'].map((body): [string, TokenProblem] => [body, 'no JSON object']),
+    ['{"data":{"access_token":"t"}}', 'no access_token'],
+    [`{"id_token":"${SECRET}"}`, 'no access_token'],
+    [`{"access_token":"${SECRET} 1"}`, 'invalid access_token'],
+  ])('responds 401 when its success has no identity token: %s', async (body, tokenProblem) => {
     world.upstream.on(TOKEN, respond(200, body));
-    await expectFailure([TOKEN], 401, 'signInRefused', 'info');
+    await expectFailure([TOKEN], 401, 'signInRefused', 'warn');
+    expect(world.lines.at(-1)).toMatchObject({ tokenProblem });
   });
 });
 
@@ -72,11 +78,14 @@ describe('POST /api/auth/idp when the upstream', () => {
     await expectFailure([TOKEN, SIGN_IN], status, 'signInFailed', status >= 500 ? 'warn' : 'info');
   });
 
-  it.each<[what: string, refresh_token: string, reason: MessageKey]>([
-    ['malformed', `${SECRET} refresh`, 'signInFailed'],
-    ['too large for a cookie', SECRET.repeat(1000), 'tokensTooLarge'],
-  ])('gives a pair that is %s, gives no token away', async (_, refresh_token, reason) => {
-    world.upstream.on(SIGN_IN, reply(200, { ...PAIR, refresh_token }));
+  it.each<[what: string, pair: object, reason: MessageKey, TokenProblem | undefined]>([
+    ['named otherwise', { accessToken: SECRET }, 'signInFailed', 'no access_token'],
+    ['half', { access_token: SECRET }, 'signInFailed', 'no refresh_token'],
+    ['malformed', { ...PAIR, refresh_token: `${SECRET} r` }, 'signInFailed', 'invalid refresh_token'],
+    ['too large for a cookie', { ...PAIR, refresh_token: SECRET.repeat(1000) }, 'tokensTooLarge', undefined],
+  ])('gives a pair that is %s, gives no token away', async (_, pair, reason, tokenProblem) => {
+    world.upstream.on(SIGN_IN, reply(200, pair));
     await expectFailure([TOKEN, SIGN_IN], 502, reason, 'warn');
+    expect(world.lines.at(-1)?.['tokenProblem']).toBe(tokenProblem);
   });
 });

@@ -29,6 +29,7 @@ export function scriptEveryFlow(upstream: ScriptedUpstream): void {
       if (body.includes('unknown-client')) return fail(401, 'invalid_client');
       if (body.includes('refused')) return fail(400, `${MARK}-error`);
       if (body.includes('broken')) return new Response(MARK, { status: 500 });
+      if (body.includes('other-names')) return Response.json({ [MARK]: MARK });
       return Response.json({ access_token: `${MARK}-identity${body.includes('large') ? '-large' : ''}` });
     })
     .on('POST /v1/auth/idp', tokens)
@@ -62,7 +63,7 @@ export function scriptEveryFlow(upstream: ScriptedUpstream): void {
 type Flow = (gateway: { readonly url: string }, id: string, upstream: ScriptedUpstream) => Promise<string[]>;
 
 export const EVERY_FLOW: readonly Flow[] = [
-  ...['code', 'refused', 'broken', 'unknown-client', 'large'].map((code) =>
+  ...['code', 'refused', 'broken', 'other-names', 'unknown-client', 'large'].map((code) =>
     post('/api/auth/idp', { ...GRANT, code: `${MARK}-${code}` }),
   ),
   post('/api/auth/idp', { ...GRANT, code_verifier: MARK }),

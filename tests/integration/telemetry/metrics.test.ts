@@ -10,6 +10,7 @@ import { Telemetry } from '../../../src/gateway/telemetry/telemetry.ts';
 import { fill } from '../../support/long-calls.ts';
 import { parseSamples, samplesOf } from '../../support/metrics.ts';
 import { type RecordedLog, recordLog } from '../../support/recorded-log.ts';
+import { GENERATE } from '../../support/routes.ts';
 import { startWorld, testSettings } from '../../support/world.ts';
 
 const MODELS = '/api/music/models';
@@ -52,6 +53,7 @@ describe('a request', () => {
     [{ status: 401, reason: 'clientRefused' }, 'warn', 'errors_total{reason="clientRefused"}'],
     [{ status: 502 }, 'warn', requests('5xx')],
     [{ status: 500, reason: 'internalError' }, 'error', 'errors_total{reason="internalError"}'],
+    [{ tokenProblem: 'no refresh_token' }, 'warn', requests('2xx')],
     [{ refresh: 'renewed' }, 'info', 'refreshes_total{outcome="renewed"}'],
     [{ refreshTokenReused: 'late' }, 'warn', 'refresh_token_reuses_total{why="late"}'],
     [refreshed(503), 'warn', 'upstream_seconds_count{call="refresh",outcome="5xx"}'],
@@ -110,6 +112,16 @@ describe('the metrics', () => {
     const errors = Object.keys(messages.en).map((reason) => `errors_total{reason="${reason}"}`);
     const reuses = ['presented', 'late'].map((why) => `refresh_token_reuses_total{why="${why}"}`);
     await expectSamples(Object.fromEntries([...errors, ...reuses].map((name) => [name, 0])));
+  });
+
+  it('count the generations that a repetition would make twice', async () => {
+    await expectSamples({ unkeyed_generations_total: 0 });
+    await using world = startWorld({}, metrics);
+    world.upstream.on('POST /v1/music', () => new Response('audio'));
+    for (const headers of [{ 'idempotency-key': 'a' }, {}])
+      await (await world.request(GENERATE.path, { ...GENERATE.options, headers })).text();
+    await world.settled();
+    await expectSamples({ unkeyed_generations_total: 1 });
   });
 
   it('say whether Redis responds, before any request has needed it, and the log says when that changes', async () => {

@@ -1,11 +1,20 @@
-import { afterEach, beforeEach, describe, expect, it } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, it, jest, onTestFinished } from 'bun:test';
 import { once } from 'node:events';
 import net from 'node:net';
 import { createGateway } from '../../../src/gateway/gateway.ts';
+import { CollectedLines } from '../../../src/gateway/telemetry/collected-lines.ts';
+import { createLogger } from '../../../src/gateway/telemetry/logger.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { GENERATE } from '../../support/routes.ts';
-import { ACCESS_ONLY, ORIGIN, startWorld, testSettings, type World } from '../../support/world.ts';
+import {
+  ACCESS_ONLY,
+  ORIGIN,
+  REFRESH_ONLY,
+  startWorld,
+  testSettings,
+  type World,
+} from '../../support/world.ts';
 
 const NO_SERVER = 'http://127.0.0.1:9';
 const MODELS = '/api/music/models';
@@ -79,6 +88,31 @@ describe('the log line of a request', () => {
     const cause = expect.stringMatching(/^RangeError at handle \(.*request-log\.test\.ts:\d+:\d+\)$/);
     expect(lines).toMatchObject([{ level: 'error', route: '/api/faulty', reason: 'internalError', cause }]);
   });
+
+  it.each([
+    ['a sign-out', 'POST', '/api/auth/logout', {}],
+    ['a refresh', 'GET', MODELS, { cookie: REFRESH_ONLY }],
+  ])(
+    'is written at once for %s, with those that wait, because the process may be killed',
+    async (_, method, path, more) => {
+      jest.useFakeTimers();
+      onTestFinished(() => void jest.useRealTimers());
+      let written = '';
+      const lines = new CollectedLines((text) => {
+        written += text;
+      });
+      const settings = testSettings({ UPSTREAM_URL: NO_SERVER, IDP_URL: NO_SERVER });
+      const gateway = createGateway({ settings, logger: createLogger('info', lines) });
+      const handle = (method: string, path: string, more: object) =>
+        gateway.handle(
+          new Request(`http://gateway.test${path}`, { method, headers: { origin: ORIGIN, ...more } }),
+        );
+      for (const path of ['/1', '/2']) await handle('GET', path, {});
+      expect(written.match(/"route":"unmatched"/g)).toHaveLength(1);
+      await handle(method, path, more);
+      expect(written).toMatch(new RegExp(`"unmatched".*\\n.*"unmatched".*\\n.*"${path}".*\\n$`));
+    },
+  );
 
   it('says when the client disconnects: while it sends its body, before the response, or in its midst', async () => {
     world.upstream

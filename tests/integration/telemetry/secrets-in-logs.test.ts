@@ -76,6 +76,7 @@ describe.each(['production', 'development'] as const)('everything that a gateway
       expect(written).not.toContain(secret);
     }
     for (const value of EXPECTED.split(' ')) expect(metrics).toContain(`="${value}"`);
+    expect(written).toContain('"tokenProblem":"no access_token"');
     expect(written).toContain('Redis cannot be used');
     expect(receiver.spans.length).toBeGreaterThan(EVERY_FLOW.length);
   });
