@@ -56,7 +56,7 @@ export function createGateway({
   const parts = { settings, api, admission, cookies, refreshCoordinator };
   const session = createSessionPlugin(parts);
   const originRule = new OriginRule(settings);
-  const open = new OpenExchanges(telemetry);
+  const exchanges = new OpenExchanges(telemetry);
   const turns = new FairTurns();
   const gateway = new Elysia({
     name: 'gateway',
@@ -76,7 +76,7 @@ export function createGateway({
     // A hook that takes `server` from its context would make Elysia define that property for every request, which is slow.
     .wrap(
       (handle, request) => () =>
-        open.run(new Exchange(request, gateway.server), () => turns.handle(() => handle(request))),
+        exchanges.run(new Exchange(request, gateway.server), () => turns.handle(() => handle(request))),
     )
     .headers({ 'x-content-type-options': 'nosniff' })
     .onRequest(({ request, set }) => {
@@ -129,8 +129,8 @@ export function createGateway({
       return file.default;
     });
   }
-  // Bun does not count a request whose client has disconnected. What it has begun at the upstream must still finish.
-  return Object.assign(gateway, { exchanges: open });
+  // A stop waits for these, too: Bun does not wait for a request whose client has left, but its calls must still finish.
+  return Object.assign(gateway, { exchanges });
 }
 
 interface Route {

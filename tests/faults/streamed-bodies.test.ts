@@ -92,15 +92,15 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
     const permit = await admission.enter(plan.kind, plan.kind === 'public' ? undefined : `token-${port}`);
     exchange.permit = permit;
     try {
-      await permit.reserveHead();
+      await permit.reserveReadAhead();
       reserve(permit, plan.isSliced);
-      const onEnd = () => {
+      const onUpstreamEnd = () => {
         live.delete(port);
         exchange.close();
       };
-      const client = { connection: connectionKey(1, port), onEnd };
-      const paidMs = permit.isGeneration ? 280_000 : undefined;
-      const body = new ObservedBody({ reader: readerOf(plan) }, exchange.record, permit, client, paidMs);
+      const client = { connection: connectionKey(1, port), onUpstreamEnd };
+      const drainMs = permit.isGeneration ? 280_000 : undefined;
+      const body = new ObservedBody({ reader: readerOf(plan) }, exchange.record, permit, client, drainMs);
       live.set(port, body);
       exchange.keepOpen();
       const pauses = plan.chunks.values();

@@ -40,7 +40,7 @@ describe('a call that is admitted', () => {
     ['public', 'streams', 3 / 4, CALL_BYTES, 1, 3 / 4, undefined, READ_AHEAD_BYTES],
   ] as const)(
     'as %s has its share of %s and of the ledger, and no more',
-    async (kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, headBytes) => {
+    async (kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, readAheadBytes) => {
       const admission = startAdmission();
       const { ledger } = admission;
       const token = kind === 'public' ? undefined : 'token';
@@ -58,8 +58,8 @@ describe('a call that is admitted', () => {
         budget.release(most + 1);
       }
       const permit = await enter(admission, kind, token);
-      void permit.reserveHead();
-      expect([ledger.inUse, ledger.expected]).toEqual([CALL_BYTES + headBytes, headBytes]);
+      void permit.reserveReadAhead();
+      expect([ledger.inUse, ledger.expected]).toEqual([CALL_BYTES + readAheadBytes, readAheadBytes]);
       if (ofSession !== undefined) {
         permit.reserveBody(ledger.limit * ofSession);
         expect(() => permit.reserveBody(ledger.limit * ofSession + 1)).toThrow(refusal(429));
@@ -110,16 +110,16 @@ describe('a call that is admitted', () => {
   it('as change reads its response on without memory, however fast it comes, and as get does not', async () => {
     const kernel = { charges: 0 };
     const admission = startAdmission(() => kernel.charges);
-    const mayRead = async (kind: CallKind) => {
+    const tryReserveRead = async (kind: CallKind) => {
       const permit = await enter(admission, kind, 'token');
       kernel.charges = 0;
       await pass(10);
       permit.reserveBody(STREAMED_BODY_BYTES);
       kernel.charges = 256 * 1024 ** 2;
       await pass(10);
-      return permit.mayRead('drained', true);
+      return permit.tryReserveRead('drained', true);
     };
-    expect([await mayRead('change'), await mayRead('get')]).toEqual([true, false]);
+    expect([await tryReserveRead('change'), await tryReserveRead('get')]).toEqual([true, false]);
   });
 
   it('whose session has its share is refused at once, and others behind it are served', async () => {
@@ -131,7 +131,7 @@ describe('a call that is admitted', () => {
     ledger.take(others);
     const [more, other] = [await enter(admission, 'get', 'own'), await enter(admission, 'get', 'other')];
     const outcomes = [more, other].map((permit) =>
-      Promise.try(() => permit.reserveHead()).then(
+      Promise.try(() => permit.reserveReadAhead()).then(
         () => 'served',
         ({ status }) => status,
       ),

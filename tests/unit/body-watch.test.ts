@@ -20,8 +20,8 @@ function watching() {
     { session, isExpendable = true, ...changed }: Partial<WatchedBody & BodyMemory> = {},
   ) => {
     let queued = 0;
-    const unused = { mayRead: () => true, fallBehind: () => true };
-    const ignored = { hasRead: () => {}, hasArrived: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
+    const unused = { tryReserveRead: () => true, fallBehind: () => true };
+    const ignored = { onRead: () => {}, onArrived: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
     const body = {
       ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now } as const),
       ...{ connection: undefined, memory: { bodies, session, isExpendable, ...unused, ...ignored } },

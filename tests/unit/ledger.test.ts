@@ -52,7 +52,7 @@ describe('a ledger', () => {
   ])('has room for what can wait beside what is %s', (_, reserved, charges) => {
     const { ledger } = start(charges);
     ledger.take(reserved);
-    expect([50, 51].map((amount) => ledger.hasRoom(amount, 3 / 4))).toEqual([true, false]);
+    expect([50, 51].map((amount) => ledger.fitsCharged(amount, 3 / 4))).toEqual([true, false]);
     expect(ledger.fits(300)).toBeTrue();
   });
 });

@@ -32,9 +32,9 @@ function observed(kind: 'relayed' | 'paid') {
     hasRoom: true,
     isBehind: false,
     isGivenUp: false,
-    mayRead: (_: string, isFast: boolean) => memory.hasRoom || !isFast,
-    hasRead: () => {},
-    hasArrived: () => {},
+    tryReserveRead: (_: string, isFast: boolean) => memory.hasRoom || !isFast,
+    onRead: () => {},
+    onArrived: () => {},
     fallBehind: () => {
       memory.isBehind = memory.hasRoom || memory.isBehind;
       return memory.isBehind;
@@ -53,7 +53,7 @@ function observed(kind: 'relayed' | 'paid') {
     isPaid ? { firstChunk: new Uint8Array(KiB), reader } : { reader },
     record,
     memory,
-    { connection: undefined, onEnd },
+    { connection: undefined, onUpstreamEnd: onEnd },
     isPaid ? 280_000 : undefined,
   );
   /** The connection to a client that reads at once, until `isReading` is false. */
@@ -188,9 +188,11 @@ describe('a body', () => {
     sink.isReading = false;
     await push(KiB);
     await pass(20_000);
-    const mayRead = spyOn(memory, 'mayRead').mockImplementation(() => body.readAt === memory.bodies.now);
+    const tryReserveRead = spyOn(memory, 'tryReserveRead').mockImplementation(
+      () => body.readAt === memory.bodies.now,
+    );
     await take();
-    expect(mayRead.mock.results).toEqual([{ type: 'return', value: true }]);
+    expect(tryReserveRead.mock.results).toEqual([{ type: 'return', value: true }]);
   });
 
   it('that is faster than music waits for memory, until there is some or its pace is that of music', async () => {
@@ -224,7 +226,7 @@ describe('a body', () => {
 describe('a paid body whose client has disconnected', () => {
   it.each([
     ['60 s of silence', 60_000, 0],
-    ['paidMs, although it flows', 280_000, 30_000],
+    ['drainMs, although it flows', 280_000, 30_000],
   ])('is cancelled after %s', async (_, endsAfterMs, chunkEveryMs) => {
     const { cancel, record, seen, push } = observed('paid');
     await cancel();

@@ -47,7 +47,7 @@ export class Admission {
     this.streams = new Budget(settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
     this.requestBodies = new RequestBodies(this.ledger);
-    this.bodies = new BodyWatch((isShort) => this.#relieve(isShort));
+    this.bodies = new BodyWatch((someWait) => this.#relieve(someWait));
   }
 
   /**
@@ -65,7 +65,7 @@ export class Admission {
   }
 
   /**
-   * Takes nothing, so that a request can be refused before its body is read.
+   * Reserves nothing, so that a request can be refused before its body is read.
    *
    * @throws GatewayError as {@link enter} does
    */
@@ -75,7 +75,7 @@ export class Admission {
     this.#refuseUnlessRoom(kind, token);
   }
 
-  /** Cuts off readers that stand still for a generation, before it refuses one. */
+  /** For a generation, first cuts off readers that stand still. */
   #refuseUnlessRoom(kind: CallKind, token: string | undefined): void {
     const { isGeneration } = CALLS[kind];
     if (token !== undefined) this.perSession.refuseIfFull(token, isGeneration);
@@ -104,10 +104,10 @@ export class Admission {
   }
 
   /** The kernel's charge may rise without a new call, and fall without a release. */
-  #relieve(isShort: boolean): void {
+  #relieve(someWait: boolean): void {
     const { share } = CALLS.generation;
-    const hasRoom = this.bodies.makeRoom(() => this.ledger.hasRoom(0, share), { isPublic: false });
-    if ((isShort || !hasRoom) && performance.now() - this.#collectedAt >= COLLECT_EVERY_MS) {
+    const hasRoom = this.bodies.makeRoom(() => this.ledger.fitsCharged(0, share), { isPublic: false });
+    if ((someWait || !hasRoom) && performance.now() - this.#collectedAt >= COLLECT_EVERY_MS) {
       // What floods leave behind is garbage, of which Bun collects little while the machine has memory.
       Bun.gc(true);
       this.#collectedAt = performance.now();

@@ -36,9 +36,9 @@ export interface BodyMemory {
   /** Whether the body may be cut off to make room. */
   readonly isExpendable: boolean;
   /** @returns whether there is memory for the next read, which is then reserved */
-  mayRead(reader: ReaderState, isFast: boolean): boolean;
-  hasRead(): void;
-  hasArrived(): void;
+  tryReserveRead(reader: ReaderState, isFast: boolean): boolean;
+  onRead(): void;
+  onArrived(): void;
   fallBehind(): boolean;
   catchUp(): void;
   giveBodyUp(): void;
@@ -66,11 +66,11 @@ export class BodyWatch {
   readonly #bodies = new Set<WatchedBody>();
   #standing: WatchedBody[] = [];
   #standingAt = -1;
-  readonly #onTick: (isShort: boolean) => void;
+  readonly #onTick: (someWait: boolean) => void;
   #timer: Timer | undefined;
 
   /** @param onTick called ten times a second while bodies are in flight, with whether some of them wait for memory */
-  constructor(onTick: (isShort: boolean) => void = () => {}) {
+  constructor(onTick: (someWait: boolean) => void = () => {}) {
     this.#onTick = onTick;
   }
 
@@ -140,13 +140,13 @@ export class BodyWatch {
    */
   async #look(): Promise<void> {
     const isDue = this.now % LOOK_EVERY_MS === 0;
-    const standing = [...this.#bodies].filter(
+    const waiting = [...this.#bodies].filter(
       ({ waitsFor, waitsSince }) =>
         waitsFor === 'memory' || (isDue && waitsFor === 'reader' && this.now - waitsSince >= LOOK_EVERY_MS),
     );
-    if (standing.length === 0) return;
+    if (waiting.length === 0) return;
     const queues = await sendQueues();
-    for (const body of standing) {
+    for (const body of waiting) {
       const queued = queues.get(body.connection ?? 0);
       // Where the system does not tell, the reader counts as one that has taken everything.
       body.noteQueue(queued ?? 0, this.now);

@@ -13,7 +13,7 @@ const SIGNED_IN = {
   /** Whether sessions depend on it, so that it may use the ledger to its end, whatever the kernel charges. */
   isVital: false,
   /** What is reserved before the call, because so much of the response can arrive before the gateway knows its head. */
-  headBytes: 0,
+  readAheadBytes: 0,
 } as const;
 
 /**
@@ -26,11 +26,11 @@ export const CALLS = {
   // The rest of the ledger is for calls that keep sessions alive.
   generation: { ...SIGNED_IN, share: 15 / 16, sessionShare: 1 / 12, isGeneration: true },
   head: SIGNED_IN,
-  get: { ...SIGNED_IN, headBytes: READ_AHEAD_BYTES },
+  get: { ...SIGNED_IN, readAheadBytes: READ_AHEAD_BYTES },
   // It is never cut off to make room, so one session may have fewer.
-  change: { ...SIGNED_IN, sessionShare: 1 / 8, headBytes: STREAMED_BODY_BYTES },
+  change: { ...SIGNED_IN, sessionShare: 1 / 8, readAheadBytes: STREAMED_BODY_BYTES },
   // Strangers have no session, so they are refused first.
-  public: { ...SIGNED_IN, poolShare: 3 / 4, share: 3 / 4, sessionShare: 1, headBytes: READ_AHEAD_BYTES },
+  public: { ...SIGNED_IN, poolShare: 3 / 4, share: 3 / 4, sessionShare: 1, readAheadBytes: READ_AHEAD_BYTES },
 } as const;
 
 export type CallKind = keyof typeof CALLS;

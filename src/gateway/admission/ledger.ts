@@ -40,8 +40,8 @@ export class Ledger extends Budget {
     return this.#charged + this.expected + Math.max(0, arrived - this.#arrived);
   }
 
-  /** Like {@link fits}, but also beside what the kernel charges. Only what can wait asks this. */
-  hasRoom(amount: number, share: number): boolean {
+  /** Like {@link fits}, but also beside what the kernel charges. Calls that keep sessions alive ask only {@link fits}. */
+  fitsCharged(amount: number, share: number): boolean {
     return this.fits(amount, share) && this.charged() + amount <= this.limit * share;
   }
 

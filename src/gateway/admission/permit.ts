@@ -35,10 +35,12 @@ export class Permit implements BodyMemory {
   readonly #shared: Shared;
   readonly #pool: Budget;
   #places = 0;
-  /** What is reserved while the reader keeps up; while it does not; and for each read besides. */
+  /** Reserved while the reader keeps up. */
   #baseBytes = 0;
+  /** Reserved while it does not. */
   #behindBytes = 0;
-  #readBytes = 0;
+  /** Reserved in addition during each read. */
+  #perReadBytes = 0;
   /** How much of the reservation is for bytes that have not arrived. */
   #expectedBytes = 0;
   #borrowedBytes = 0;
@@ -61,7 +63,10 @@ export class Permit implements BodyMemory {
     return this.#shared.bodies;
   }
 
-  /** What has changed something at the upstream is not given up. A generation goes on without its client. */
+  /**
+   * Whether its client may be cut off to make room. A change may not be, because its response would be lost; a generation
+   * goes on without its client.
+   */
   get isExpendable(): boolean {
     return this.rules !== CALLS.change;
   }
@@ -93,9 +98,9 @@ export class Permit implements BodyMemory {
   reserveBody(bytes: number, readBytes = 0): void {
     this.#baseBytes = bytes;
     this.#behindBytes = bytes;
-    this.#readBytes = readBytes;
+    this.#perReadBytes = readBytes;
     this.#expect(0);
-    // Nothing is refused for what its head has reserved.
+    // Nothing is refused for what was reserved before its head.
     if (bytes > this.bodyBytes && !this.#makeRoomFor(bytes)) throw this.#refusal(bytes);
     this.#set(bytes);
     if (readBytes === 0) this.#expect(bytes);
@@ -113,8 +118,12 @@ export class Permit implements BodyMemory {
     this.#baseBytes = STREAM_BASE_BYTES;
     this.#behindBytes = Math.max(STREAM_BASE_BYTES, Math.min(STREAMED_BODY_BYTES, 2 * length));
     if (Number.isFinite(length)) {
-      if (this.fallBehind()) return this.#expect(this.bodyBytes);
-      if (!ledger.hasRoom(this.#behindBytes, this.rules.share)) return false;
+      if (this.fallBehind()) {
+        this.#expect(this.bodyBytes);
+        return true;
+      }
+      // Only the session's share is used up.
+      if (!ledger.fitsCharged(this.#behindBytes, this.rules.share)) return false;
     }
     const fits = ledger.fits(STREAM_BASE_BYTES, BEFORE_CALLS);
     if (fits) this.#set(STREAM_BASE_BYTES);
@@ -127,15 +136,18 @@ export class Permit implements BodyMemory {
    * @returns a promise only when it has to wait
    * @throws GatewayError as {@link reserveBody} does
    */
-  reserveHead(): Promise<void> | undefined {
-    const { headBytes, share } = this.rules;
-    if (headBytes === 0) return undefined;
-    if (this.#makeRoomFor(headBytes) && this.#expect(headBytes)) return undefined;
+  reserveReadAhead(): Promise<void> | undefined {
+    const { readAheadBytes, share } = this.rules;
+    if (readAheadBytes === 0) return undefined;
+    if (this.#makeRoomFor(readAheadBytes)) {
+      this.#expect(readAheadBytes);
+      return undefined;
+    }
     // A session that has its share is refused at once, and must not delay those who wait behind it.
-    const attempt = () => !this.#isWithinSession(headBytes) || this.#tryTake(headBytes);
+    const attempt = () => !this.#isWithinSession(readAheadBytes) || this.#tryTake(readAheadBytes);
     return this.#shared.ledger.succeeds(attempt, PATIENCE_MS, share).then(() => {
-      if (this.bodyBytes < headBytes) throw this.#refusal(headBytes);
-      this.#expect(headBytes);
+      if (this.bodyBytes < readAheadBytes) throw this.#refusal(readAheadBytes);
+      this.#expect(readAheadBytes);
     });
   }
 
@@ -145,28 +157,30 @@ export class Permit implements BodyMemory {
    * @param isFast whether the body is faster than music: without slices, only such a body has to wait for memory
    * @returns false when there is no memory now
    */
-  mayRead(reader: ReaderState, isFast: boolean): boolean {
+  tryReserveRead(reader: ReaderState, isFast: boolean): boolean {
     const { ledger } = this.#shared;
-    const more = this.#readBytes;
+    const more = this.#perReadBytes;
     const isSliced = more > 0;
     if (!isSliced && !(isFast && this.isExpendable)) return true;
-    if (isSliced && reader === 'behind' && !ledger.hasRoom(more, FOR_BEHIND * this.rules.share)) return false;
+    if (isSliced && reader === 'behind' && !ledger.fitsCharged(more, FOR_BEHIND * this.rules.share))
+      return false;
     const bytes = this.bodyBytes + more;
-    if (reader === 'starved' && ledger.hasRoom(more, FOR_STARVED)) this.#set(bytes);
+    if (reader === 'starved' && ledger.fitsCharged(more, FOR_STARVED)) this.#set(bytes);
     else if (!this.#makeRoomFor(bytes)) return false;
-    return !isSliced || this.#expect(more);
+    if (isSliced) this.#expect(more);
+    return true;
   }
 
   /** The kernel charges now what has been expected of a body that is not read in slices. */
-  hasArrived(): void {
-    if (this.#readBytes === 0) this.#expect(0);
+  onArrived(): void {
+    if (this.#perReadBytes === 0) this.#expect(0);
   }
 
-  /** Gives back what {@link mayRead} has reserved. */
-  hasRead(): void {
+  /** Gives back what {@link tryReserveRead} has reserved. */
+  onRead(): void {
     if (this.#expectedBytes === 0) return;
     this.#expect(0);
-    this.#set(this.bodyBytes - this.#readBytes);
+    this.#set(this.bodyBytes - this.#perReadBytes);
   }
 
   /** Reserves what the body needs while its reader does not keep up. @returns whether there was memory */
@@ -230,7 +244,7 @@ export class Permit implements BodyMemory {
     const { isVital, share } = this.rules;
     const more = bytes - this.bodyBytes;
     // Without more bytes, this asks whether the others leave the body room to go on.
-    const fits = more < 0 || (isVital ? ledger.fits(more, share) : ledger.hasRoom(more, share));
+    const fits = more < 0 || (isVital ? ledger.fits(more, share) : ledger.fitsCharged(more, share));
     if (!fits || (more > 0 && !this.#isWithinSession(more))) return false;
     this.#set(bytes);
     return true;
@@ -249,10 +263,9 @@ export class Permit implements BodyMemory {
     this.#borrowedBytes = bytes;
   }
 
-  #expect(bytes: number): true {
+  #expect(bytes: number): void {
     this.#shared.ledger.expected += bytes - this.#expectedBytes;
     this.#expectedBytes = bytes;
-    return true;
   }
 
   #isWithinSession(more: number): boolean {

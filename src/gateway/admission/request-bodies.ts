@@ -94,7 +94,7 @@ export class RequestBodies {
   }
 
   #fits(bytes: number): boolean {
-    const share = this.#ledger.hasRoom(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
+    const share = this.#ledger.fitsCharged(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
     return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, BEFORE_CALLS);
   }
 

@@ -55,7 +55,7 @@ export class Exchange {
   permit: Permit | undefined;
   /** Called once, when the exchange has ended. */
   onEnd: ((exchange: Exchange) => void) | undefined;
-  /** How often it has to be closed: after its handler, and for each {@link keepOpen}. */
+  /** How many calls of {@link close} are still needed: one after the handler, and one for each {@link keepOpen}. */
   #openings = 1;
   #isKept = false;
 
@@ -97,11 +97,11 @@ export class Exchange {
   /**
    * Builds the response with the headers set so far; if they set cookies, Elysia merges them. Notes the body's size.
    *
-   * @param paidMs see {@link ObservedBody}
+   * @param drainMs see {@link ObservedBody}
    */
-  respond(body: Body, status: number, headers: Readonly<Record<string, string>>, paidMs?: number): Response {
+  respond(body: Body, status: number, headers: Readonly<Record<string, string>>, drainMs?: number): Response {
     const isHead = this.request.method === 'HEAD';
-    const sent = isHead ? headOnly(body, headers) : withoutType(this.#counted(body, paidMs), headers);
+    const sent = isHead ? headOnly(body, headers) : withoutType(this.#counted(body, drainMs), headers);
     const all = Object.assign(this.#takeHeaders(), headers);
     // A cache that kept this response would give its session cookies to others.
     if (this.set.headers['set-cookie'] !== undefined) all['cache-control'] = 'no-store';
@@ -118,7 +118,10 @@ export class Exchange {
     return this.respond(body, status, headers);
   }
 
-  /** Elysia would copy the response to add the headers one by one, and pass its body through a stream. */
+  /**
+   * Takes the headers that Elysia would add. It would copy the response for that, and pass its body through a stream. With
+   * cookies Elysia has to do it.
+   */
   #takeHeaders(): Record<string, string> {
     const taken: Record<string, string> = {};
     const { headers } = this.set;
@@ -128,8 +131,8 @@ export class Exchange {
     return taken;
   }
 
-  #counted(body: Body, paidMs?: number): ByteStream | Chunk | null {
-    if (isStreamed(body)) return this.#observed(body, paidMs);
+  #counted(body: Body, drainMs?: number): ByteStream | Chunk | null {
+    if (isStreamed(body)) return this.#observed(body, drainMs);
     const bytes = body?.byteLength ?? 0;
     this.record.bytes = bytes;
     // Bun would send a larger body with a system call for every part of every header, and then wait for delayed
@@ -138,14 +141,14 @@ export class Exchange {
     return this.#observed({ firstChunk: body, reader: null });
   }
 
-  #observed(body: StreamedBody, paidMs?: number): ByteStream {
+  #observed(body: StreamedBody, drainMs?: number): ByteStream {
     const { request, server, permit } = this;
     if (!permit) throw new Error('a body is streamed only with a permit');
     const address = server?.requestIP(request);
     const connection = address ? connectionKey(server?.port ?? 0, address.port) : undefined;
     this.keepOpen();
-    const client = { connection, onEnd: () => this.close() };
-    const { source } = new ObservedBody(body, this.record, permit, client, paidMs);
+    const client = { connection, onUpstreamEnd: () => this.close() };
+    const { source } = new ObservedBody(body, this.record, permit, client, drainMs);
     // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
     return Reflect.construct(ReadableStream, [source]);
   }

@@ -19,12 +19,12 @@ export function isStreamed(body: Body): body is StreamedBody {
   return body !== null && !(body instanceof Uint8Array);
 }
 
-/** The client's side of the exchange. */
+/** What a body knows of its exchange. */
 interface Client {
   /** The key of its connection. */
   readonly connection: number | undefined;
-  /** Called when the upstream's side has ended, for whatever reason: before Bun may use the connection again. */
-  readonly onEnd: () => void;
+  /** Called once nothing more is read of the upstream, and before Bun may use the connection again. */
+  readonly onUpstreamEnd: () => void;
 }
 
 /** How long a reader may take nothing. */
@@ -57,9 +57,9 @@ export class ObservedBody implements WatchedBody {
   readonly #record: RequestRecord;
   readonly memory: BodyMemory;
   readonly #client: Client;
-  readonly #paidMs: number | undefined;
+  readonly #drainMs: number | undefined;
   readonly #beganAt = performance.now();
-  /** How fast it came until it began to wait, in bytes a millisecond. */
+  /** The body's average pace when the last wait began, in bytes a millisecond. */
   #pace = 0;
   #sink: ReadableStreamDirectController | undefined;
   /** Ends the wait for the reader or for memory. */
@@ -69,19 +69,19 @@ export class ObservedBody implements WatchedBody {
   #isDrained = false;
   #isOver = false;
 
-  /** @param paidMs how long a body that is paid for is still read after its client has disconnected; undefined for others */
+  /** @param drainMs how long a body that is paid for is still read after its client has disconnected; undefined for others */
   constructor(
     body: StreamedBody,
     record: RequestRecord,
     memory: BodyMemory,
     client: Client,
-    paidMs?: number,
+    drainMs?: number,
   ) {
     this.#body = body;
     this.#record = record;
     this.memory = memory;
     this.#client = client;
-    this.#paidMs = paidMs;
+    this.#drainMs = drainMs;
     this.waitsSince = memory.bodies.now;
     this.readAt = memory.bodies.now;
     record.bytes = 0;
@@ -103,12 +103,12 @@ export class ObservedBody implements WatchedBody {
 
   check(now: number): void {
     const waitedMs = now - this.waitsSince;
-    this.memory.hasArrived();
+    this.memory.onArrived();
     if (this.waitsFor === 'upstream') {
       this.memory.catchUp();
       if (waitedMs >= SILENCE_MS) this.#onUpstreamLost('stalled');
-    } else if (this.waitsFor === 'memory' && this.#mayRead()) this.#onWaited?.();
-    else if (waitedMs >= BEHIND_MS && this.#isTooFarBehind(waitedMs)) this.#cutOff('no memory');
+    } else if (this.waitsFor === 'memory' && this.#tryReserveRead()) this.#onWaited?.();
+    else if (waitedMs >= BEHIND_MS && this.#mustCutOff(waitedMs)) this.#cutOff('no memory');
     else if (now - this.readAt >= STOPPED_MS)
       this.#cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
   }
@@ -139,13 +139,13 @@ export class ObservedBody implements WatchedBody {
       const reserved = this.#reserveRead();
       if (reserved) await reserved;
       if (this.#isOver) return;
-      this.#setWaitsFor('upstream');
+      this.#noteWaitFor('upstream');
       chunk = (await reader?.read())?.value;
-      this.memory.hasRead();
+      this.memory.onRead();
       if (this.#isOver) return;
     }
     this.#finish();
-    this.#client.onEnd();
+    this.#client.onUpstreamEnd();
     sink.end();
   }
 
@@ -159,7 +159,7 @@ export class ObservedBody implements WatchedBody {
     chunk.buffer.transfer(0);
     if (!(written instanceof Promise)) return undefined;
     this.#pace = this.#paceNow();
-    const taken = this.#waitFor('reader');
+    const taken = this.#waitUntilReady('reader');
     written.then(this.#onWaited);
     return taken;
   }
@@ -167,14 +167,14 @@ export class ObservedBody implements WatchedBody {
   /** Returns a promise when there is no memory. */
   #reserveRead(): Promise<void> | undefined {
     this.#pace = this.#paceNow();
-    if (this.#isOver || this.#mayRead()) return undefined;
-    if (!this.#isTooFarBehind(BEHIND_MS)) return this.#waitFor('memory');
+    if (this.#isOver || this.#tryReserveRead()) return undefined;
+    if (!this.#mustCutOff(BEHIND_MS)) return this.#waitUntilReady('memory');
     this.#cutOff('no memory');
     return undefined;
   }
 
-  /** Whether more piles up during the wait than there is memory for, at the pace so far. */
-  #isTooFarBehind(waitedMs: number): boolean {
+  /** Reserves what a slow reader needs. True when there is no memory for that, and much has piled up at the pace so far. */
+  #mustCutOff(waitedMs: number): boolean {
     if (this.memory.fallBehind()) return false;
     return this.#pace * waitedMs > PILE_BYTES;
   }
@@ -187,10 +187,13 @@ export class ObservedBody implements WatchedBody {
     return (this.#record.bytes ?? 0) / (performance.now() - this.#beganAt + BEHIND_MS);
   }
 
-  #mayRead(): boolean {
-    const mayRead = this.memory.mayRead(this.#readerState(), this.#paceNow() > FAST_BYTES_PER_MS);
-    if (mayRead) this.#isDrained = false;
-    return mayRead;
+  #tryReserveRead(): boolean {
+    const tryReserveRead = this.memory.tryReserveRead(
+      this.#readerState(),
+      this.#paceNow() > FAST_BYTES_PER_MS,
+    );
+    if (tryReserveRead) this.#isDrained = false;
+    return tryReserveRead;
   }
 
   #readerState(): ReaderState {
@@ -199,14 +202,14 @@ export class ObservedBody implements WatchedBody {
     return hasWaited ? 'starved' : 'drained';
   }
 
-  #setWaitsFor(whom: WatchedBody['waitsFor']): void {
+  #noteWaitFor(whom: WatchedBody['waitsFor']): void {
     this.waitsFor = whom;
     this.waitsSince = this.memory.bodies.now;
     this.readAt = this.waitsSince;
   }
 
-  #waitFor(whom: WatchedBody['waitsFor']): Promise<void> {
-    this.#setWaitsFor(whom);
+  #waitUntilReady(whom: WatchedBody['waitsFor']): Promise<void> {
+    this.#noteWaitFor(whom);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#onWaited = resolve;
     return promise;
@@ -228,9 +231,10 @@ export class ObservedBody implements WatchedBody {
     this.#finish();
     this.memory.giveBodyUp();
     const { reader } = this.#body;
-    if (reader && this.#paidMs !== undefined) void drain(reader, this.#paidMs).then(this.#client.onEnd);
+    if (reader && this.#drainMs !== undefined)
+      void drain(reader, this.#drainMs).then(this.#client.onUpstreamEnd);
     else {
-      this.#client.onEnd();
+      this.#client.onUpstreamEnd();
       void cancelQuietly(reader);
     }
   }
@@ -241,7 +245,7 @@ export class ObservedBody implements WatchedBody {
     this.#record.brokenBody = true;
     this.#record.cause = cause;
     this.#breakConnection();
-    this.#client.onEnd();
+    this.#client.onUpstreamEnd();
     void cancelQuietly(this.#body.reader);
   }
 

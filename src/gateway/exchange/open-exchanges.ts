@@ -11,7 +11,7 @@ interface Observer {
 }
 
 /** Often enough to come before the idle timeout, and seldom enough that short exchanges have ended by then. */
-const KEEP_EVERY_MS = (IDLE_TIMEOUT_SECONDS * 1000) / 6;
+const KEEP_CONNECTIONS_EVERY_MS = (IDLE_TIMEOUT_SECONDS * 1000) / 6;
 const CHECK_EVERY_MS = 20;
 
 export class OpenExchanges {
@@ -31,7 +31,7 @@ export class OpenExchanges {
    */
   run(exchange: Exchange, handle: () => unknown): unknown {
     this.#open.add(exchange);
-    this.#timer ??= setInterval(() => this.#keepConnections(), KEEP_EVERY_MS);
+    this.#timer ??= setInterval(() => this.#keepConnections(), KEEP_CONNECTIONS_EVERY_MS);
     exchange.onEnd = this.#onEnd;
     let result: unknown;
     try {

@@ -10,7 +10,7 @@ import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { longRange } from '../upstream/byte-range.ts';
-import { type Caller, fetchSliced } from '../upstream/fetch-sliced.ts';
+import { type Fetcher, fetchSliced } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { declaredLength, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
@@ -30,7 +30,7 @@ export function upstreamProxyRoutes({ settings, api, admission }: SessionParts, 
     exchange: Exchange,
     { url, isPublic }: UpstreamTarget,
     permit: Permit,
-    caller: Caller,
+    fetcher: Fetcher,
     body?: RequestBody,
   ): Promise<Response> => {
     const { request, record } = exchange;
@@ -39,12 +39,12 @@ export function upstreamProxyRoutes({ settings, api, admission }: SessionParts, 
     const headers = forwardedRequestHeaders(request);
     const name = isPublic ? 'public' : 'proxy';
     const call = api.relayedCall({ name, method, url, headers, signal, ...(body && { body: body.bytes }) });
-    const waiting = permit.reserveHead();
+    const waiting = permit.reserveReadAhead();
     if (waiting) await waiting;
     const range = longRange(call, sliceBytes);
     const upstream = await (range
-      ? fetchSliced(call, range, sliceBytes, caller, record)
-      : caller.fetch(call));
+      ? fetchSliced(call, range, sliceBytes, fetcher, record)
+      : fetcher.fetch(call));
     try {
       reserveBody(permit, upstream, sliceBytes);
     } catch (refusal) {

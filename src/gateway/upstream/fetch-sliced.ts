@@ -11,7 +11,7 @@ import { chunksOf, discard, type UpstreamResponse } from './upstream-response.ts
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'if-range'];
 
 /** Makes the calls of a request. */
-export interface Caller {
+export interface Fetcher {
   fetch(call: UpstreamCall): Promise<UpstreamResponse>;
   /** Makes a call after the head has been sent, so that a refresh is impossible. */
   fetchMore(call: UpstreamCall): Promise<UpstreamResponse>;
@@ -31,18 +31,19 @@ interface BegunRange {
 
 /**
  * Asks the upstream for the first slice of the range. The body of the response asks for the next one whenever the last
- * one has been read. If the first response cannot be continued in this way, the upstream is asked for the whole range.
+ * one has been read. A first response that is no 206, or is all of the range, is returned as it is. A 206 that cannot be
+ * continued is discarded, and the upstream is asked for the whole range.
  */
 export async function fetchSliced(
   call: UpstreamCall,
   wanted: ByteRange,
   sliceBytes: number,
-  caller: Caller,
+  fetcher: Fetcher,
   record: RequestRecord,
 ): Promise<UpstreamResponse> {
   const { first } = wanted;
   const asked = { first, last: first + sliceBytes - 1 };
-  const response = await caller.fetch(withRange(call, asked));
+  const response = await fetcher.fetch(withRange(call, asked));
   if (response.status !== 206) return response;
   const { headers, body } = response;
   const total = Number(TOTAL.exec(headers.get('content-range') ?? '')?.[1]);
@@ -57,11 +58,11 @@ export async function fetchSliced(
   const restBytes = sliceBytes - (begun?.firstChunk?.byteLength ?? 0);
   if (!isInOrder || !isStrong || !begun || restBytes < 0 || headers.has('content-encoding')) {
     await discard(response);
-    return caller.fetch(call);
+    return fetcher.fetch(call);
   }
   record.slices = 1;
   const range = { whole, sliceBytes, total, etag, rest: begun.reader, restBytes };
-  const reader = new SliceReader(range, call, caller, record);
+  const reader = new SliceReader(range, call, fetcher, record);
   const continued = new Headers(headers);
   continued.set('content-range', contentRange(whole, total));
   continued.set('content-length', String(lengthOf(whole)));
@@ -72,14 +73,14 @@ export async function fetchSliced(
 class SliceReader implements BodyReader {
   readonly #range: BegunRange;
   readonly #call: UpstreamCall;
-  readonly #caller: Caller;
+  readonly #fetcher: Fetcher;
   readonly #record: RequestRecord;
-  readonly #clientGone = new AbortController();
+  readonly #cancelled = new AbortController();
   readonly #chunks = this.#readChunks();
 
-  constructor(range: BegunRange, call: UpstreamCall, caller: Caller, record: RequestRecord) {
+  constructor(range: BegunRange, call: UpstreamCall, fetcher: Fetcher, record: RequestRecord) {
     this.#range = range;
-    this.#caller = caller;
+    this.#fetcher = fetcher;
     this.#record = record;
     const kept = Object.entries(call.headers).filter(([name]) => !CONDITIONS.includes(name));
     this.#call = {
@@ -90,7 +91,8 @@ class SliceReader implements BodyReader {
         if (bytes > range.sliceBytes) throw sliceError('length');
       }),
       isLaterSlice: true,
-      signal: this.#clientGone.signal,
+      // Not the client's: a cut-off by the gateway has to end the slice, too.
+      signal: this.#cancelled.signal,
     };
   }
 
@@ -100,7 +102,7 @@ class SliceReader implements BodyReader {
   }
 
   async cancel(): Promise<void> {
-    this.#clientGone.abort();
+    this.#cancelled.abort();
     await this.#range.rest?.cancel();
   }
 
@@ -121,7 +123,7 @@ class SliceReader implements BodyReader {
   async #fetchSlice(slice: ByteRange): Promise<Chunk> {
     const { total, etag } = this.#range;
     this.#record.slices = (this.#record.slices ?? 0) + 1;
-    const { status, headers, body } = await this.#caller.fetchMore(withRange(this.#call, slice));
+    const { status, headers, body } = await this.#fetcher.fetchMore(withRange(this.#call, slice));
     if (status !== 206) throw sliceError(`status ${status}`);
     if (headers.get('etag') !== etag) throw sliceError('etag');
     if (headers.has('content-encoding')) throw sliceError('encoding');
