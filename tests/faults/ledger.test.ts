@@ -101,7 +101,7 @@ describe('a ledger without room', () => {
     await using world = startSmall();
     const { ledger, streams } = world.admission;
     for (const { calls } of [GET, PUBLIC]) world.upstream.on(calls.join(), () => new Response('done'));
-    fill(ledger, ledger.limit / 6);
+    fill(ledger, ledger.limit / 8);
     const waiting = [send(world, GET), send(world, GET), send(world, PUBLIC)];
     await eventually(() => streams.inUse === 3, 'the calls to wait');
     expect(world.upstream.calls).toEqual([]);
