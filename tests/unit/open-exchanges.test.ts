@@ -87,8 +87,11 @@ it('all that are left end at once, and only once', async () => {
   exchange.keepOpen();
   exchanges.endAll();
   expect([done.splice(0), exchanges.size]).toEqual([['began', 'shutdown'], 0]);
+  // Its handler responds after that, with a body.
   resolve(RESPONSE);
   await running;
+  exchange.keepOpen();
+  exchange.close();
   exchange.close();
   expect(done).toEqual([200]);
 });

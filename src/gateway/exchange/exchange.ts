@@ -57,6 +57,7 @@ export class Exchange {
   onEnd: ((exchange: Exchange) => void) | undefined;
   /** How many calls of {@link close} are still needed: one after the handler, and one for each {@link keepOpen}. */
   #openings = 1;
+  #hasEnded = false;
   #isKept = false;
 
   constructor(request: Request, server: Exchange['server']) {
@@ -74,14 +75,13 @@ export class Exchange {
 
   /** Ends the exchange, unless something keeps it open. */
   close(): void {
-    if (this.#openings === 1) this.end();
-    else this.#openings--;
+    if (--this.#openings === 0) this.end();
   }
 
   /** Gives everything back that the exchange has taken, whatever keeps it open. A second call does nothing. */
   end(): void {
-    if (this.#openings === 0) return;
-    this.#openings = 0;
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
     this.permit?.release();
     // The timeout belongs to the connection, which the client may use again.
     if (this.#isKept) this.server?.timeout(this.request, IDLE_TIMEOUT_SECONDS);
