@@ -11,7 +11,7 @@ import { probe } from './http-probe.ts';
 import { checkPorts } from './port-check.ts';
 import { metadataFindings, probeMetadata } from './provider-metadata.ts';
 import { checkRedis } from './redis-check.ts';
-import { fileFindings, nameFindings, valueFindings } from './slips.ts';
+import { nameFindings, valueFindings } from './slips.ts';
 import { socketFindings } from './socket-check.ts';
 import { UPSTREAM_PROBE_PATH, upstreamFinding } from './upstream-check.ts';
 
@@ -30,7 +30,6 @@ async function findings(options: readonly string[]): Promise<readonly Finding[]>
   return [
     ...warnings,
     ...valueFindings(settings, process.env),
-    ...fileFindings(settings, process.cwd()),
     ...socketFindings(settings.memoryLimitBytes),
     { level: 'ok', text: 'the gateway would start with these settings' },
     ...(options.length ? await connectionFindings(settings) : []),

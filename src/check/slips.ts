@@ -1,7 +1,5 @@
 /** Finds slips in settings with which the gateway starts all the same. */
 
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { closestMatch } from 'leven';
 import type { Environment } from '../gateway/settings/environment-reader.ts';
 import { type Settings, settingNames } from '../gateway/settings/settings.ts';
@@ -10,8 +8,6 @@ import type { Finding } from './finding.ts';
 /** A name may differ from a setting by one letter in so many, and by three at most: HOME is no slip for HOST. */
 const LETTERS_PER_SLIP = 4;
 const MOST_SLIPS = 3;
-/** What Bun reads in production, where it is started. */
-const ENVIRONMENT_FILES = ['.env', '.env.production', '.env.local', '.env.production.local'];
 const LOCAL = /^(?:.+\.)?localhost$|^127\.|^\[::1\]$/;
 
 /** Finds variables that look like a setting and are none. Never quotes a value, which may be a secret. */
@@ -58,13 +54,4 @@ export function valueFindings(settings: Settings, environment: Environment): Fin
     warn('FORWARD_CLIENT_ADDRESS without TRUSTED_PROXIES: behind a proxy, all clients have its address');
   }
   return findings;
-}
-
-/** Finds settings that a copied checkout may have brought along. @param folder where the gateway is started */
-export function fileFindings({ production }: Settings, folder: string): Finding[] {
-  const files = production ? ENVIRONMENT_FILES.map((name) => join(folder, name)).filter(existsSync) : [];
-  return files.map((file) => ({
-    level: 'warning',
-    text: `${file} sets what the environment does not: remove it, unless it is meant for production`,
-  }));
 }

@@ -1,6 +1,7 @@
 /** Parses the environment into typed settings, and reports every problem at once. */
 
 import { readCookieSettings } from './cookie-settings.ts';
+import { environmentFileWarnings } from './environment-files.ts';
 import { type Environment, EnvironmentReader } from './environment-reader.ts';
 import { readIdentityProviderSettings } from './identity-provider-settings.ts';
 import { memoryLimitBytes } from './memory.ts';
@@ -34,11 +35,14 @@ export async function loadSettings(environment: Environment): Promise<SettingsOu
     await credential.key.imported().catch(({ message }: TypeError) => read.problems.push(message));
   }
   const outcome = outcomeOf(settings, read);
-  if (outcome.ok) read.warnings.push(...limitWarnings(settings, environment, openFilesLimit()));
+  if (outcome.ok) {
+    const files = environmentFileWarnings(settings.production, process.cwd());
+    read.warnings.push(...limitWarnings(settings, environment, openFilesLimit()), ...files);
+  }
   return outcome;
 }
 
-/** Like {@link loadSettings}, but does not import the client's key, and does not check the limits of the process. */
+/** Like {@link loadSettings}, but does not import the client's key, and looks at nothing but the environment. */
 export function parseSettings(environment: Environment): SettingsOutcome {
   const read = new EnvironmentReader(environment);
   return outcomeOf(readSettings(read), read);

@@ -11,7 +11,7 @@ import { describeWith, program, ROOT } from '../../support/requirements.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { ORIGIN, request } from '../../support/world.ts';
 import { Podman } from './podman.ts';
-import { importBase } from './stand-in-base.ts';
+import { buildGateway } from './stand-in-images.ts';
 
 const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
 const IMAGE = 'localhost/music-gateway:test';
@@ -39,10 +39,7 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
   beforeAll(async () => {
     podman = new Podman();
     upstream = new ScriptedUpstream();
-    const base = /^FROM (\S+:\S+)/m.exec(await readFile(`${PROJECT}/Containerfile`, 'utf8'))?.[1] ?? '';
-    await importBase(podman, base);
-    const build = ['build', '--pull-never', '--network', 'host', '--format', 'docker'];
-    await podman.run(...build, '--tag', IMAGE, '--file', `${PROJECT}/Containerfile`, PROJECT);
+    await buildGateway(podman, IMAGE);
     await Bun.write(`${podman.folder}/cookie-keys`, key);
     await podman.run('secret', 'create', 'cookie-keys', `${podman.folder}/cookie-keys`);
     const port = await freePorts(1);

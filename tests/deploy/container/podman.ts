@@ -1,7 +1,7 @@
 /** Podman with a storage of its own, in a temporary folder, so that it leaves nothing on the machine. */
 
 import { mkdtempSync } from 'node:fs';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { eventually } from '../../support/eventually.ts';
 import { type Ended, runToEnd } from '../../support/run-to-end.ts';
@@ -15,7 +15,10 @@ export class Podman implements AsyncDisposable {
     'podman',
     // crun, the usual one, does not start on every kernel.
     ...['--runtime', 'runc', '--events-backend', 'none'],
-    ...['root', 'runroot', 'tmpdir'].flatMap((name) => [`--${name}`, `${this.folder}/${name}`]),
+    ...['root', 'runroot', 'tmpdir', 'network-config-dir'].flatMap((name) => [
+      `--${name}`,
+      `${this.folder}/${name}`,
+    ]),
   ];
   /** An interrupted run skips the disposal, and would leave a machine that runs with all rights. */
   readonly #onSignal = (signal: NodeJS.Signals) => {
@@ -46,6 +49,24 @@ export class Podman implements AsyncDisposable {
     // Its monitor writes a file where it is started when a container runs out of memory.
     const options = { cwd: this.folder, environment: { TMPDIR: this.folder } };
     return runToEnd([...this.#command, ...command], options);
+  }
+
+  /**
+   * Writes a program that starts it, for podman-compose. Podman's own limits are higher than some machines allow, and
+   * unlike Docker it would give each container a writable /tmp.
+   */
+  async program(): Promise<string> {
+    const path = `${this.folder}/podman`;
+    const limits = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'];
+    const run = ['--pull', 'never', '--log-driver', 'k8s-file', '--read-only-tmpfs=false', ...limits];
+    const script = [
+      '#!/bin/sh',
+      `[ "$1" != run ] || { shift; set -- run ${run.join(' ')} "$@"; }`,
+      `exec ${this.#command.join(' ')} "$@"\n`,
+    ];
+    await Bun.write(path, script.join('\n'));
+    await chmod(path, 0o755);
+    return path;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

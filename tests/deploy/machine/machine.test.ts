@@ -1,18 +1,21 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { randomBytes } from 'node:crypto';
+import manifest from '../../../package.json';
 import { wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
 import { Crowd, User } from '../../load/simulated-users.ts';
+import { readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../../support/redis.ts';
 import { describeWith, program, ROOT } from '../../support/requirements.ts';
+import type { Ended } from '../../support/run-to-end.ts';
 import { ORDER, startTestSandbox } from '../../support/sandbox-account.ts';
 import { Podman } from '../container/podman.ts';
 import { type SystemdMachine, startSystemdMachine } from './systemd-machine.ts';
 
 const REQUIREMENTS = [
   ...[program('podman'), program('runc'), program('systemctl'), program('setpriv')],
-  ...[program('haproxy'), program('flock'), REDIS_SERVER, ROOT],
+  ...[program('haproxy'), program('flock'), program('git'), REDIS_SERVER, ROOT],
 ];
 const [VISITORS, AUTHORS] = [8, 4];
 const WITHOUT_REDIS = `
@@ -26,6 +29,7 @@ describeWith(REQUIREMENTS, 'a machine under systemd', () => {
   let redis: Redis;
   let sandbox: Sandbox;
   let host: SystemdMachine;
+  let installed: Ended;
 
   beforeAll(async () => {
     podman = new Podman();
@@ -34,14 +38,13 @@ describeWith(REQUIREMENTS, 'a machine under systemd', () => {
     host = await startSystemdMachine(podman, sandbox);
     await host.keepSecret('cookie-keys', key);
     await keepRedisUrl(':hush-redis@');
+    installed = await host.installRelease();
     // By Debian's own unit, as the operating page says; it gives up root's rights.
     await host.restart('haproxy');
-    await host.run('systemctl', 'enable', 'music-gateway@a');
-    await host.restart('music-gateway@a');
     const health = { tls: { rejectUnauthorized: false }, keepalive: false };
     const check = () => fetch(new URL('/api/health', host.base), health).catch(() => undefined);
-    await eventually(async () => (await check())?.ok, 'the gateway to respond');
-  }, 120_000);
+    await eventually(async () => (await check())?.ok, `the gateway to respond after\n${installed.errors}`);
+  }, 180_000);
 
   afterAll(async () => {
     await podman[Symbol.asyncDispose]();
@@ -56,9 +59,28 @@ describeWith(REQUIREMENTS, 'a machine under systemd', () => {
     return (await Promise.all(states)).map(({ status }, index) => (status === 0 ? 'ab'[index] : '')).join('');
   };
 
+  it('has what the lines of the operating page copy from a checkout, and no more', async () => {
+    expect(installed.status).toBe(0);
+    expect(installed.output).toContain('net.ipv4.tcp_wmem = 4096 16384 131072');
+    const copied = await host.run(
+      'sh',
+      '-c',
+      `cd ${host.release} && ls -d .* * node_modules/* node_modules/@*/*`,
+    );
+    const paths = copied.output.split('\n');
+    expect(paths).toEqual(expect.arrayContaining(['.env.example', 'src', 'node_modules/elysia']));
+    const packages = [...Object.keys(manifest.devDependencies), 'left'].map((name) => `node_modules/${name}`);
+    expect(['.env', '.git', ...packages].filter((path) => paths.includes(path))).toEqual([]);
+    const megabytes = Number.parseInt((await host.run('du', '-sm', host.release)).output, 10);
+    const page = await readDocument('deploy/README.md');
+    const promised = Number(/with the packages that run it takes (\d+) MB/.exec(page.text)?.[1]);
+    expect(Math.abs(megabytes - promised)).toBeLessThan(promised / 10);
+    const { output: mode } = await host.run('stat', '--format', '%a', '/etc/music-gateway/settings.env');
+    expect(mode.trim()).toBe('600');
+  });
+
   it('checks the configuration as the service would see it', async () => {
-    await host.restart('music-gateway@check');
-    expect(await host.log('music-gateway@check')).toContain(`ok: REDIS_URL: ${redis.url} works`);
+    expect((await host.checkRelease()).output).toContain(`ok: REDIS_URL: ${redis.url} works`);
     await keepRedisUrl('');
     const check = host.restart('music-gateway@check');
     await expect(check).rejects.toThrow('does not accept the user name or the password');

@@ -1,22 +1,38 @@
 /**
  * A machine with a real systemd, in a container whose disk is this machine's own, where what it writes is forgotten. The
- * unit of `deploy/` and HAProxy are installed there as the operating page says, with secrets in credentials.
+ * lines of `deploy/README.md` install the gateway there, with secrets in credentials, and HAProxy in front.
  */
 
-import { fileURLToPath } from 'node:url';
+import { chmod, chown, cp } from 'node:fs/promises';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
 import { makeCertificate } from '../../support/certificate.ts';
+import { projectFiles, ROOT, readDocument, section } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { runToEnd } from '../../support/run-to-end.ts';
 import { ORIGIN } from '../../support/world.ts';
 import type { Podman } from '../container/podman.ts';
 import { haproxySettings, sandboxSettings } from '../virtual-machine.ts';
 
-const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
+const OTHER_USER = 1000;
 const UNITS = '/etc/systemd/system';
+/** Where the machine finds what the test has written for it. */
+const GIVEN = '/etc/given';
+const BUN = '/usr/local/lib/bun-of-this-machine';
 const INSTALLED = '/opt/music-gateway';
 const RELEASE = `${INSTALLED}/0.1.0`;
 const PATIENT_WITH_REDIS = `--preload=${RELEASE}/tests/support/patient-redis.ts`;
+/** What an operator adds with `systemctl edit`; settings and ports are those of the test. */
+const UNIT_GIVEN = `[Service]
+LoadCredential=cookie-keys:${GIVEN}/cookie-keys
+Environment=COOKIE_KEYS_FILE=%d/cookie-keys
+LoadCredential=redis-url:${GIVEN}/redis-url
+Environment=REDIS_URL_FILE=%d/redis-url
+EnvironmentFile=${GIVEN}/settings.env
+EnvironmentFile=-${GIVEN}/%i.env
+# Not every machine lets a container have more.
+LimitNOFILE=1024
+`;
 /** Podman would copy what this machine has there. */
 const IN_MEMORY = ['/run', '/run/lock', '/tmp', '/var/log/journal'];
 /** What this machine starts there for its kernel, its disks and its network must not start a second time. */
@@ -26,11 +42,11 @@ const EMPTY = ['sysinit', 'local-fs', 'network-online'].flatMap((target) =>
 
 export type SystemdMachine = Awaited<ReturnType<typeof startSystemdMachine>>;
 
+/** Before anything is installed. */
 export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
   const port = await freePorts(6);
   const folder = `${podman.folder}/machine`;
-  const unit = await Bun.file(`${PROJECT}/deploy/music-gateway@.service`).text();
-  const haproxy = await Bun.file(`${PROJECT}/deploy/two-instances/haproxy.cfg`).text();
+  const haproxy = await Bun.file(`${ROOT}deploy/two-instances/haproxy.cfg`).text();
   const files = {
     'settings.env': variables({
       ...{ HOST: '127.0.0.1', BUN_OPTIONS: PATIENT_WITH_REDIS, ALLOWED_ORIGINS: ORIGIN },
@@ -38,27 +54,30 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
     }),
     'a.env': variables({ PORT: port + 1, METRICS_PORT: port + 3 }),
     'b.env': variables({ PORT: port + 2, METRICS_PORT: port + 4 }),
-    'music-gateway@.service': unit.replaceAll(/^#(LoadCredential|Environment)=/gm, '$1='),
-    // Not every machine lets a container have more.
-    'limits.conf': '[Service]\nLimitNOFILE=1024\n',
+    'given.conf': UNIT_GIVEN,
+    // Bun is here already, and the kernel is this machine's own.
+    npm: `#!/bin/sh\nexec ln -sf ${BUN} /usr/local/bin/bun\n`,
+    sysctl: '#!/bin/sh\nexec /usr/sbin/sysctl --dry-run "$@"\n',
     'haproxy.cfg': haproxy.replaceAll(/#(user|group|chroot) /g, '$1 '),
     'haproxy.env': variables({
       ...haproxySettings(port),
-      CONFIG: '/etc/music-gateway/haproxy.cfg',
-      CERTIFICATE: '/etc/music-gateway/both.pem',
+      CONFIG: `${GIVEN}/haproxy.cfg`,
+      CERTIFICATE: `${GIVEN}/both.pem`,
       ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
     }),
   };
   for (const [name, text] of Object.entries(files)) await Bun.write(`${folder}/${name}`, text);
   await makeCertificate(folder);
-  const mounts = {
-    [folder]: '/etc/music-gateway',
-    [process.execPath]: '/usr/local/bin/bun',
-    [PROJECT]: RELEASE,
-    [`${folder}/music-gateway@.service`]: `${UNITS}/music-gateway@.service`,
-    [`${folder}/limits.conf`]: `${UNITS}/music-gateway@.service.d/limits.conf`,
-    [`${PROJECT}/deploy/check.conf`]: `${UNITS}/music-gateway@check.service.d/check.conf`,
+  await makeCheckout(`${folder}/checkout`);
+  const mounts: Record<string, string> = {
+    [folder]: GIVEN,
+    [process.execPath]: BUN,
+    [`${folder}/given.conf`]: `${UNITS}/music-gateway@.service.d/given.conf`,
   };
+  for (const stub of ['npm', 'sysctl']) {
+    await chmod(`${folder}/${stub}`, 0o755);
+    mounts[`${folder}/${stub}`] = `/usr/local/sbin/${stub}`;
+  }
   const id = await podman.run(
     ...['run', '--detach', '--network', 'host', '--privileged', '--systemd', 'always'],
     ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096', '--log-driver', 'k8s-file'],
@@ -72,11 +91,26 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
   await eventually(async () => /running|degraded/.test(await state()), 'systemd to be up', 60_000);
   // systemd does so itself where it does not run in a container; without it no service sees its credentials.
   await run('mount', '--make-rshared', '/');
-  for (const link of ['a', 'check']) await run('ln', '-s', RELEASE, `${INSTALLED}/${link}`);
-  await run('cp', '/etc/music-gateway/haproxy.env', '/etc/default/haproxy');
+  await run('cp', `${GIVEN}/haproxy.env`, '/etc/default/haproxy');
+  const page = section(await readDocument('deploy/README.md'), '## On a VM');
+  const [installing = '', checking = ''] = Array.from(
+    page.matchAll(/^ *```sh\n(.*?)^ *```$/gms),
+    ([, each]) => each,
+  );
+  const followPage = (lines: string) => run('env', `--chdir=${GIVEN}/checkout`, 'sh', '-exc', lines);
   return {
     base: new URL(`https://127.0.0.1:${port}`),
     run,
+    release: RELEASE,
+    /** Runs the lines of the page that install the gateway and start the instance a. */
+    async installRelease() {
+      const ended = await followPage(installing);
+      // For upgrade.sh, which reads the ports there.
+      for (const name of ['a', 'b']) await run('cp', `${GIVEN}/${name}.env`, '/etc/music-gateway');
+      return ended;
+    },
+    /** Runs the lines of the page that check the release. */
+    checkRelease: () => followPage(checking),
     upgrade: (release = RELEASE) =>
       run(
         ...['env', 'HEALTHY_SECONDS=2', 'START_SECONDS=10', 'XDG_RUNTIME_DIR=/run/user/0'],
@@ -87,7 +121,7 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
       const release = `${INSTALLED}/${name}`;
       await run('mkdir', '-p', `${release}/src`, `${release}/node_modules`);
       await Bun.write(`${folder}/${name}.ts`, source);
-      await run('cp', `/etc/music-gateway/${name}.ts`, `${release}/src/index.ts`);
+      await run('cp', `${GIVEN}/${name}.ts`, `${release}/src/index.ts`);
       return release;
     },
     /** Replaces the file with a secret, which a service reads when it starts. */
@@ -101,6 +135,22 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
       return (await run('journalctl', '--no-pager', '--output', 'cat', '--unit', unit)).output;
     },
   };
+}
+
+/** A checkout of the project as it is here, with what must not be copied. Another user's, as after `su`. */
+async function makeCheckout(folder: string) {
+  for (const path of await projectFiles()) if (path !== '.git') await cp(ROOT + path, `${folder}/${path}`);
+  const git = async (...command: string[]) => {
+    const author = ['-c', 'user.name=Test', '-c', 'user.email=test@example.com'];
+    const { status, errors } = await runToEnd(['git', ...author, ...command], { cwd: folder });
+    if (status !== 0) throw new Error(errors);
+  };
+  await git('init', '--quiet');
+  await git('add', '--all');
+  await git('commit', '--quiet', '--message', 'A release');
+  await Bun.write(`${folder}/.env`, 'LOG_LEVEL=debug\n');
+  await Bun.write(`${folder}/node_modules/left/package.json`, '{}\n');
+  for (const path of ['.', '.git']) await chown(`${folder}/${path}`, OTHER_USER, OTHER_USER);
 }
 
 /** The text of an environment file. */

@@ -95,18 +95,19 @@ describe('bun run check-config', () => {
       const folder = await mkdtemp(`${tmpdir()}/check-config-`);
       const lines = Object.entries({ ...SETTINGS, ALLOWED_ORIGINS: 'https://studio.test', NODE_ENV: '' });
       await Bun.write(`${folder}/${name}`, lines.map(([key, value]) => `${key}=${value}\n`).join(''));
-      const run = (NODE_ENV: string) =>
-        runToEnd([process.execPath, `${ROOT}src/check/check-config.ts`], {
+      // No machine has this address, so the gateway ends after its warnings.
+      const run = (file: string, NODE_ENV: string) =>
+        runToEnd([process.execPath, ROOT + file], {
           cwd: folder,
-          environment: { NODE_ENV },
+          environment: { NODE_ENV, HOST: '203.0.113.1' },
         });
-      const { output, errors } = await run('production');
-      expect(errors).toBe('');
-      expect(output).toContain(
-        `warning: ${folder}/${name} sets what the environment does not: remove it, unless it is meant for production\n`,
-      );
-      expect(output).toContain(WOULD_START);
-      expect((await run('')).output).not.toContain(folder);
+      for (const file of ['src/check/check-config.ts', 'src/index.ts']) {
+        const { output } = await run(file, 'production');
+        expect(output).toContain(
+          `${folder}/${name} sets what the environment does not: remove it, unless it is meant for production`,
+        );
+        expect((await run(file, '')).output).not.toContain(folder);
+      }
       await rm(folder, { recursive: true });
     },
   );

@@ -23,7 +23,11 @@ export const BASE_URL = 'http://gateway.test';
 
 export const lost: Respond = () => Promise.reject(new TypeError('Failed to fetch'));
 
-export function respond(status: number, headers: HeadersInit = {}, body: BodyInit | null = null): Respond {
+export function respond(
+  status: number,
+  headers: ResponseInit['headers'] = {},
+  body: ConstructorParameters<typeof Response>[0] = null,
+): Respond {
   return () => new Response(body, { status, headers });
 }
 

@@ -1,0 +1,16 @@
+/** `fetch` as a page of the web app has it: it reads only what CORS lets its scripts read. */
+
+import { ORIGIN } from '../../support/world.ts';
+
+/** @param tls the certificate to trust, of a gateway with TLS */
+export function fetchWith(cookie: string, tls: Bun.TLSOptions = {}) {
+  return async (url: string, init: RequestInit) => {
+    const headers = { ...Object.fromEntries(new Headers(init.headers)), origin: ORIGIN, cookie };
+    const response = await fetch(url, { ...init, headers, tls });
+    if (response.headers.get('access-control-allow-origin') !== ORIGIN)
+      throw new TypeError('Failed to fetch');
+    const exposed = response.headers.get('access-control-expose-headers')?.toLowerCase().split(', ') ?? [];
+    const readable = [...response.headers].filter(([name]) => ['content-type', ...exposed].includes(name));
+    return new Response(response.body, { status: response.status, headers: readable });
+  };
+}
