@@ -105,7 +105,7 @@ export class RefreshCoordinator {
       if (fact?.kind === 'ended' && graceMs === 0) return fact;
       // A stranger can sign out with a made-up token, but cannot sign in, which has a grace period.
       const isKnown = graceMs > 0 || fact || isSuccessor || (await store.get(markKey(refreshToken)));
-      if (!isKnown && (await store.keepHere(key, to, lifetimes.unknownEndedMs))) return undefined;
+      if (!isKnown && (await store.keepHere(key, to, lifetimes.endedMs))) return undefined;
       if ((await store.swap(key, fact, to, lifetimes.endedMs)).isWritten) return fact;
     }
   }

@@ -84,6 +84,5 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
     unreachableMs: 500,
     /** Longer than a request is in flight: the upstream would refuse it, and its response clear newer cookies. */
     rejectedMs: endedMs,
-    unknownEndedMs: 30_000,
   };
 }

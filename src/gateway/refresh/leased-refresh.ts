@@ -84,7 +84,7 @@ export class LeasedRefreshes {
     const [fact] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
     if (!fact) return verdict;
     if (pair && fact.kind === 'ended') {
-      // The session was signed out while its refresh was in flight. The token is spent now, so its end is kept longer.
+      // The session was signed out while its refresh was in flight. The token is spent now, so its end is shared.
       await store.swap(key, fact, fact, lifetimes.endedMs);
       await upstream.signOut(pair, request).catch(() => {});
     }

@@ -260,7 +260,8 @@ function clearsTooMuch(
   }
   const isOwn = (send: Send) =>
     send.instance === instance && isBefore(arrived, send.ended) && isBefore(send.ended, ended);
-  if (outcome === 'rejected' && rejectionsOf(history, token.family).some(isOwn)) return false;
+  const isOver = isSignedOut(history, { token, instance }, asked ?? ended);
+  if (outcome === 'rejected' && !isOver && rejectionsOf(history, token.family).some(isOwn)) return false;
   const signIns = signOutsOf(history, token)
     // One that ends the session while the request decides is too late for it.
     .filter((end) => end.by === 'sign-in' && isNoticed(history, end, { token, instance }, asked ?? ended))

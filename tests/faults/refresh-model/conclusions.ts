@@ -109,8 +109,7 @@ export function isSignedOut(
   const isFound = isShared
     ? isLinked(signOut, token)
     : signOut.token === token && signOut.instance === instance;
-  const rememberedMs = isShared ? lifetimes.endedMs : lifetimes.unknownEndedMs;
-  return isFound && until.at < signOut.ended.at + rememberedMs - SPREADS_MS;
+  return isFound && until.at < signOut.ended.at + lifetimes.endedMs - SPREADS_MS;
 }
 
 /** Whether the process knew of this end of the session. */
