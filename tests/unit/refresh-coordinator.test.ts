@@ -399,8 +399,8 @@ it('A chain is followed for 32 tokens by a request, a response of before, and a 
   expect(store.reads).toBe(32 * 3);
   expect(upstream.refreshed).toEqual([]);
   expect(await a.newest({ accessToken: 'a0', refreshToken: 't0', expiresInSeconds: 1 })).toBeUndefined();
-  expect((await a.end('t0')).newest?.refreshToken).toBe('t32');
-  const kinds = await Promise.all(['t32', 't33'].map((token) => store.get(factKey(token))));
+  expect((await a.end('t0')).newest?.refreshToken).toBe('t31');
+  const kinds = await Promise.all(['t31', 't32'].map((token) => store.get(factKey(token))));
   expect(kinds.map((fact) => fact?.kind)).toEqual(['ended', 'renewed']);
 });
 

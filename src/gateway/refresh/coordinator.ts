@@ -10,8 +10,8 @@ import { LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
 
-/** Bounds the successors of a token that are followed, because each costs three reads, to more than a call misses. */
-export const MAX_LINKS = 32;
+/** Follows at most this many tokens: each costs three reads, and no call outlives so many refreshes. */
+const MAX_LINKS = 32;
 /** For this long after a client got new cookies, a request may still arrive that it sent with the old ones. */
 export const SENT_BEFORE_MS = 10_000;
 /** No sign-in is faster, because it goes by way of the identity provider. */
@@ -70,9 +70,8 @@ export class RefreshCoordinator {
    * many pairs follow. So a slow response does not bring an older pair back to the browser.
    */
   async newest(pair: TokenPair): Promise<TokenPair | undefined> {
-    const end = await this.#endOfChain(pair.refreshToken);
-    const isOver = !end || end.fact?.kind === 'ended' || end.fact?.kind === 'rejected';
-    return isOver ? undefined : (end.newest ?? pair);
+    const { found, newest, next } = await this.#endOfChain(pair.refreshToken);
+    return next || found?.kind === 'ended' || found?.kind === 'rejected' ? undefined : (newest ?? pair);
   }
 
   /**
@@ -83,16 +82,9 @@ export class RefreshCoordinator {
    *   refresh is in flight, which signs out its own pair
    */
   async end(refreshToken: string, graceMs = 0) {
-    let newest: TokenPair | undefined;
-    for (let token = refreshToken, links = 0; ; links++) {
-      const previous = await this.#endOne(token, graceMs, links > 0);
-      const next =
-        links < MAX_LINKS ? await successorIn(previous, token, this.#parts.clock.now()) : undefined;
-      if (!next)
-        return { newest, hadEnded: previous?.kind === 'ended', isRefreshing: previous?.kind === 'leased' };
-      newest = usable(next);
-      token = next.refreshToken;
-    }
+    const end = (token: string, isSuccessor: boolean) => this.#endOne(token, graceMs, isSuccessor);
+    const { found, newest } = await this.#endOfChain(refreshToken, end);
+    return { newest, hadEnded: found?.kind === 'ended', isRefreshing: found?.kind === 'leased' };
   }
 
   /** Returns the fact that was there. A token is known when a refresh has issued or spent it, or is about to. */
@@ -111,18 +103,14 @@ export class RefreshCoordinator {
   }
 
   async #follow(request: RefreshRequest): Promise<RefreshOutcome> {
-    let token = request.refreshToken;
-    for (let links = 0; links < MAX_LINKS; links++) {
-      const found = await this.#refreshes.refresh(token, request.record);
+    const refresh = (token: string) => this.#refreshes.refresh(token, request.record);
+    for await (const { found, next } of this.#chain(request.refreshToken, refresh)) {
       if (!('writtenAt' in found)) return found;
       if (found.kind === 'ended' || found.kind === 'rejected') return this.#over(found, request);
       if (found.kind === 'leased')
         return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
-      const successor = await successorIn(found, token, this.#parts.clock.now());
-      if (!successor) break;
-      const outcome = await this.#judge(request, found, successor);
+      const outcome = next && (await this.#judge(request, found, next));
       if (outcome) return outcome;
-      token = successor.refreshToken;
     }
     return { kind: 'unreachable', cause: new Error('no pair is known') };
   }
@@ -155,30 +143,20 @@ export class RefreshCoordinator {
    */
   async #reuse(request: RefreshRequest, clearsCookies: boolean) {
     const { refreshToken, record } = request;
-    const before = await this.#endOfChain(refreshToken);
-    if (before?.fact?.kind === 'ended') return this.#over(before.fact, request);
-    record.refreshTokenReused = (await this.#wasSucceeded(refreshToken)) ? 'presented' : 'late';
+    const { store, upstream } = this.#parts;
+    const links = await Array.fromAsync(this.#chain(refreshToken, this.#fact));
+    const before = links.at(-1)?.found;
+    if (before?.kind === 'ended') return this.#over(before, request);
+    const marks = await Promise.all(links.map(({ next }) => next && store.get(markKey(next.refreshToken))));
+    record.refreshTokenReused = marks.some((mark) => mark?.kind === 'presented') ? 'presented' : 'late';
     record.refresh = 'renewed';
-    const verdict = await this.#parts.upstream.refresh(refreshToken, record);
+    const verdict = await upstream.refresh(refreshToken, record);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
     if (pair) await this.#refreshes.markIssued(pair.refreshToken);
-    const after = await this.#endOfChain(refreshToken);
-    if (after?.fact?.kind !== 'ended') return { ...verdict, clearsCookies };
-    if (pair) await this.#parts.upstream.signOut(pair, record).catch(() => {});
-    return this.#over(after.fact, request);
-  }
-
-  /** Whether a client has presented a token that follows this one, so that two clients have the session. */
-  async #wasSucceeded(refreshToken: string): Promise<boolean> {
-    const { store, clock } = this.#parts;
-    for (let token = refreshToken, links = 0; links < MAX_LINKS; links++) {
-      const next = await successorIn(await store.get(factKey(token)), token, clock.now());
-      if (!next) return false;
-      const mark = await store.get(markKey(next.refreshToken));
-      if (mark?.kind === 'presented') return true;
-      token = next.refreshToken;
-    }
-    return false;
+    const { found: after } = await this.#endOfChain(refreshToken);
+    if (after?.kind !== 'ended') return { ...verdict, clearsCookies };
+    if (pair) await upstream.signOut(pair, record).catch(() => {});
+    return this.#over(after, request);
   }
 
   /**
@@ -191,19 +169,31 @@ export class RefreshCoordinator {
     return { kind: kind === 'rejected' ? kind : 'ended', clearsCookies };
   }
 
-  /** Returns the newest pair after this token, if any, and the fact about the last token; undefined after too many. */
-  async #endOfChain(refreshToken: string) {
-    let newest: TokenPair | undefined;
-    for (let links = 0; links <= MAX_LINKS; links++) {
-      const token = newest?.refreshToken ?? refreshToken;
-      const fact = await this.#parts.store.get(factKey(token));
-      const next = await successorIn(fact, token, this.#parts.clock.now());
-      if (!next) return { fact, newest };
-      newest = usable(next);
+  readonly #fact = (refreshToken: string) => this.#parts.store.get(factKey(refreshToken));
+
+  /** Returns the last link of the chain; after too many, one that has a `next`. */
+  async #endOfChain(refreshToken: string, find: Find<Kept | undefined> = this.#fact) {
+    const links = await Array.fromAsync(this.#chain(refreshToken, find));
+    return { ...links.at(-1) };
+  }
+
+  /** Yields what is found about this token and about each of its successors, with the newest pair so far and the next. */
+  async *#chain<Found extends Kept | RefreshVerdict | undefined>(refreshToken: string, find: Find<Found>) {
+    let pair: TokenPair | undefined;
+    for (let links = 0; links < MAX_LINKS; links++) {
+      const token = pair?.refreshToken ?? refreshToken;
+      const found = await find(token, links > 0);
+      const fact: Kept | RefreshVerdict | undefined = found;
+      const renewal = fact && 'writtenAt' in fact ? fact : undefined;
+      const next = await successorIn(renewal, token, this.#parts.clock.now());
+      yield { found, next, newest: pair && usable(pair) };
+      if (!next) return;
+      pair = next;
     }
-    return undefined;
   }
 }
+
+type Find<Found> = (refreshToken: string, isSuccessor: boolean) => Promise<Found>;
 
 /** In whole seconds, at least one: with 0 a browser would delete the cookie of a token that has just expired. */
 function usable(pair: TokenPair): TokenPair {

@@ -11,10 +11,7 @@ export class LeasedRefreshes {
   readonly #parts: RefreshParts;
   /** The refreshes in flight, bounded by the calls that may be in flight, because each is deleted when it ends. */
   readonly #shared = new Map<string, Promise<RefreshVerdict | Kept>>();
-  /**
-   * Those of `#shared` that have a verdict but no fact yet, which a later request has to wait for and read, because it
-   * may be a sign-out.
-   */
+  /** Tokens with a verdict whose fact is not written yet. A later request waits, then reads the fact: it may be a sign-out. */
   readonly #decided = new Set<string>();
 
   constructor(parts: RefreshParts) {
@@ -26,11 +23,11 @@ export class LeasedRefreshes {
     for (let isSecond = false; ; isSecond = true) {
       const shared = this.#shared.get(refreshToken);
       if (!shared) return this.#begin(refreshToken, request);
-      const isLate = this.#decided.has(refreshToken);
+      const isDecided = this.#decided.has(refreshToken);
       const found = await shared;
-      // A refresh that began before this request came may return an old fact, or may have waited for a lease until its
-      // patience ended. The next one has begun after it.
-      if (isLate || ('writtenAt' in found && !isSecond)) continue;
+      // It may have read the fact, or begun to wait for a lease, before this request came. The next one begins later.
+      const mayBeOld = 'writtenAt' in found && !isSecond;
+      if (isDecided || mayBeOld) continue;
       request.refresh = 'shared';
       return found;
     }

@@ -83,9 +83,17 @@ export class Session {
    * @throws GatewayError 401 without a session or when the upstream ends it, 502 when the upstream cannot be reached
    * @see RFC 6750 section 2.1
    */
-  fetch(call: UpstreamCall): Promise<UpstreamResponse> {
+  async fetch(call: UpstreamCall): Promise<UpstreamResponse> {
     this.#exchange.set.headers['vary'] = VARY.session;
-    return this.#call(call);
+    // A request refreshes once, however many calls it makes.
+    if (this.#pair) return this.#sendRenewed(call, this.#pair);
+    const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
+    if (refreshToken !== undefined) this.#parts.refreshCoordinator.presented.note(refreshToken);
+    const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
+    const unauthorized = first === undefined || mayNeedNewToken(first);
+    if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
+    if (first) return first;
+    throw new GatewayError(401, 'notSignedIn');
   }
 
   /**
@@ -110,18 +118,6 @@ export class Session {
     const permit = await this.enter('read');
     // It is joined from its chunks, and copied again when the client reads slowly.
     return this.fetch({ ...call, bodyMode: new Buffered((bytes) => permit.reserveBody(2 * bytes)) });
-  }
-
-  async #call(call: UpstreamCall): Promise<UpstreamResponse> {
-    // A request refreshes once, however many calls it makes.
-    if (this.#pair) return this.#sendRenewed(call, this.#pair);
-    const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
-    if (refreshToken !== undefined) this.#parts.refreshCoordinator.presented.note(refreshToken);
-    const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
-    const unauthorized = first === undefined || mayNeedNewToken(first);
-    if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
-    if (first) return first;
-    throw new GatewayError(401, 'notSignedIn');
   }
 
   async #renew(
