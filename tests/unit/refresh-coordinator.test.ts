@@ -264,6 +264,31 @@ describe('a refresh token', () => {
     expect(sent).toEqual([1, 1, 2]);
   });
 
+  it('yields its pair for 60 s, and while a response is on its way with that', async () => {
+    const { time, upstream, a, b, kind } = start();
+    await kind(a);
+    const stop = a.presented.expect('t2');
+    await time.pass(230_000);
+    await kind(b);
+    expect(upstream.refreshed).toEqual(['t1']);
+    stop();
+    await time.pass(60_001);
+    await kind(b);
+    expect(upstream.refreshed).toEqual(['t1', 't1']);
+  });
+
+  it('yields nothing with a replay of 0 s, also to a request that its successor has overtaken', async () => {
+    const { time, clock, upstream, a, b, kind } = start({ REFRESH_REPLAY_SECONDS: '0' });
+    await kind(a);
+    a.presented.expect('t2');
+    await time.pass(1);
+    const arrivedAt = clock.now();
+    await time.pass(1);
+    a.presented.note('t2');
+    await kind(b, 't1', arrivedAt);
+    expect(upstream.refreshed).toEqual(['t1', 't1']);
+  });
+
   it('yields its pair with the rest of its life, and its successor is refreshed once that is over', async () => {
     const { time, upstream, a, b, refresh } = start({ REFRESH_REPLAY_SECONDS: '600' });
     upstream.verdict = () => renewed(upstream.refreshed.length + 1, 100);

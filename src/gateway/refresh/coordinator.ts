@@ -125,15 +125,19 @@ export class RefreshCoordinator {
     const keys = [factKey(successor.refreshToken), markKey(successor.refreshToken)];
     const [fact, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
     const isPresented = mark?.kind === 'presented';
+    const { replayMs } = this.#parts.lifetimes;
+    // When the successor was presented, or was last on its way.
+    const { writtenAt } = mark ?? renewal;
     // It may have been sent before its browser had the successor, whose cookies must then stay.
-    const isStraggler = arrivedAt <= (isPresented ? mark : renewal).writtenAt + SENT_BEFORE_MS;
+    const isStraggler = arrivedAt <= writtenAt + SENT_BEFORE_MS;
     const isSpent = fact?.kind === 'renewed' && arrivedAt > fact.writtenAt;
-    const isLate = arrivedAt > renewal.writtenAt + this.#parts.lifetimes.replayMs;
+    const isLate = arrivedAt > (replayMs > 0 ? writtenAt : renewal.writtenAt) + replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
     if (isLate || (isPresented && (isSpent || !isStraggler))) return this.#reuse(request, !isStraggler);
     // The successor is followed when there is a fact about it, such as its renewal, or its access token has expired.
     if (fact || successor.expiresInSeconds <= 0) return undefined;
     request.record.refresh ??= 'replayed';
+    this.presented.reissue(successor.refreshToken);
     return { kind: 'renewed', pair: usable(successor) };
   }
 

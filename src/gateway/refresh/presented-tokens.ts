@@ -24,4 +24,17 @@ export class PresentedTokens {
     const { store, lifetimes } = this.#parts;
     void store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs);
   }
+
+  /** Counts the token as just issued, because a response is on its way with it. */
+  reissue(refreshToken: string): void {
+    const { store, lifetimes } = this.#parts;
+    void store.swap(markKey(refreshToken), ISSUED, ISSUED, lifetimes.issuedMs);
+  }
+
+  /** Does so again and again. Returns a function that ends that. */
+  expect(refreshToken: string): () => void {
+    const { clock, lifetimes } = this.#parts;
+    if (lifetimes.replayMs === 0) return () => {};
+    return clock.every(lifetimes.replayMs / 2, () => this.reissue(refreshToken));
+  }
 }

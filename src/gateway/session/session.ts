@@ -154,9 +154,11 @@ export class Session {
 
   /** Calls with the new pair, then stores the newest: another request may have refreshed during a long call. */
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
+    const stop = this.#parts.refreshCoordinator.presented.expect(pair.refreshToken);
     try {
       return await this.#send(call, pair.accessToken);
     } finally {
+      stop();
       await this.#storeNewest(pair);
     }
   }

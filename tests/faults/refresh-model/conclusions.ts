@@ -33,27 +33,56 @@ export function renewalOf({ sends }: History, token: Token) {
   return undefined;
 }
 
+/** Whether nothing may be known of a renewal any more. */
+export function isForgotten(renewal: Pick<Send, 'ended'> | undefined, by: Moment): boolean {
+  return renewal?.ended !== undefined && by.at >= renewal.ended.at + lifetimes.renewedMs - SPREADS_MS;
+}
+
 export function firstPresentation(history: History, token: Token | undefined, before?: Moment) {
   const first = history.presentations.find((each) => each.token === token)?.moment;
   return !before || isBefore(first, before) ? first : undefined;
 }
 
-/** When the window of a spent token closes, by the arrival of a request: the earliest and the latest time. */
+/**
+ * When the window of a spent token closes, by the arrival of a request: the earliest and the latest time.
+ *
+ * @param by what has happened later does not count
+ */
 export function closingOf(
   history: History,
   token: Token,
+  by?: Moment,
 ): { readonly earliest: number; readonly latest: number } {
   const renewal = renewalOf(history, token);
   if (!renewal) return { earliest: NEVER, latest: NEVER };
   const { successor, ended } = renewal;
-  const presentedAt = firstPresentation(history, successor)?.at ?? NEVER;
+  const presentedAt = firstPresentation(history, successor, by)?.at ?? NEVER;
+  // A response that is on its way with the successor keeps the window open, unless its instance crashes or has no Redis.
+  const onTheWay = history.requests.filter(
+    (each) => each.pair === successor && (!by || isBefore(each.ended, by)),
+  );
+  const surelyUntil = Math.max(
+    ended.at + lifetimes.replayMs,
+    ...onTheWay.map(({ leaves }) =>
+      leaves && !wasRedisAway(history, ended, leaves) ? leaves.at + lifetimes.replayMs / 2 - SPREADS_MS : 0,
+    ),
+  );
+  const atMostUntil =
+    Math.max(ended.at, ...onTheWay.map(({ leaves }) => leaves?.at ?? NEVER)) + lifetimes.replayMs;
   const next = history.sends.find((send) => send.token === successor && send.successor)?.arrived;
   const spentAt = presentedAt < NEVER ? (next?.at ?? NEVER) : NEVER;
   const knownAt = renewalOf(history, successor)?.ended.at ?? NEVER;
-  const byTime = Math.min(ended.at + lifetimes.replayMs, presentedAt + PRESENTED_MS);
+  const byPresentation = presentedAt + PRESENTED_MS;
   return {
-    earliest: Math.min(byTime + 1, spentAt, closingOf(history, successor).earliest),
-    latest: SPREADS_MS + Math.min(byTime, Math.max(presentedAt, knownAt)),
+    earliest: Math.min(
+      surelyUntil + 1,
+      byPresentation + 1,
+      spentAt,
+      closingOf(history, successor, by).earliest,
+    ),
+    latest:
+      SPREADS_MS +
+      Math.min(presentedAt < NEVER ? byPresentation : atMostUntil, Math.max(presentedAt, knownAt)),
   };
 }
 
