@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
+import { TRACK } from '../../support/long-calls.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import {
   checkSession,
@@ -16,6 +17,7 @@ import {
 import { envelopeMessage, expectCleared, startWorld, storedTokens, type World } from '../../support/world.ts';
 
 const MODELS = 'GET /v1/models';
+const GENERATE = 'POST /v1/music';
 const TOO_LARGE = { ...pair(3), refresh_token: 'r'.repeat(5000) };
 
 const CLEARED: [string, string][] = [
@@ -194,6 +196,30 @@ describe('a sign-in with the cookies of another session', () => {
     later(11);
     expectCleared(await session(world, 1));
     expect(refreshes(world)).toBe(1);
+  });
+
+  it.each([401, 500])('ends it also for a generation whose error, a %d, is late', async (status) => {
+    await using world = startWorld();
+    const release = Promise.withResolvers<void>();
+    async function* text() {
+      yield '{"message":"';
+      await release.promise;
+      yield 'late"}';
+    }
+    world.upstream
+      .on(REFRESH, reply(200, pair(2)))
+      .on(GENERATE, ({ headers }) =>
+        headers.get('authorization') === 'Bearer access-1' ? reply(401)() : new Response(text(), { status }),
+      );
+    scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
+    const generation = world.request('/api/music/generate', { cookie: cookies(1), json: TRACK });
+    await world.upstream.arrived(GENERATE, 2);
+    await world.roundTrip();
+    await signIn(world, undefined, { cookie: cookies(1) });
+    release.resolve();
+    const response = await generation;
+    expect(await envelopeMessage(response, status)).toContain('late');
+    expect(response.headers.getSetCookie()).toEqual([]);
   });
 
   it.each<[what: string, end: (world: World) => Promise<unknown>, cookie: string]>([
