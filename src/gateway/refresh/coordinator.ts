@@ -68,10 +68,14 @@ export class RefreshCoordinator {
   /**
    * Returns the newest pair that follows this one, without a refresh; undefined when the session is over, or when too
    * many pairs follow. So a slow response does not bring an older pair back to the browser.
+   *
+   * @param reusedToken has yielded the pair as a reuse, and still has its former chain
    */
-  async newest(pair: TokenPair): Promise<TokenPair | undefined> {
+  async newest(pair: TokenPair, reusedToken?: string): Promise<TokenPair | undefined> {
     const { found, newest, next } = await this.#endOfChain(pair.refreshToken);
-    return next || found?.kind === 'ended' || found?.kind === 'rejected' ? undefined : (newest ?? pair);
+    const former = reusedToken === undefined ? found : (await this.#endOfChain(reusedToken)).found;
+    const isOver = found?.kind === 'rejected' || [found, former].some((fact) => fact?.kind === 'ended');
+    return next || isOver ? undefined : (newest ?? pair);
   }
 
   /**

@@ -106,7 +106,7 @@ export class Session {
     const { accessToken = '', refreshToken } = this.#tokens ?? (await this.readTokens());
     const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
     if (known && performance.now() > this.#newestUntil) {
-      this.#pair = await this.#parts.refreshCoordinator.newest(known);
+      this.#pair = await this.#newest(known);
       if (!this.#pair) throw new GatewayError(401, 'sessionEnded');
       this.#newestUntil = performance.now() + NEWEST_FOR_MS;
     }
@@ -164,7 +164,7 @@ export class Session {
   }
 
   async #storeNewest(pair: TokenPair): Promise<void> {
-    const newest = await this.#parts.refreshCoordinator.newest(pair);
+    const newest = await this.#newest(pair);
     if (newest === pair) return;
     const { set } = this.#exchange;
     // An older pair must not be set, even when the newest one is too large for a cookie.
@@ -176,6 +176,11 @@ export class Session {
       if (!(cause instanceof GatewayError)) throw cause;
     }
     if (set.headers['set-cookie'] === undefined) delete set.headers['server-timing'];
+  }
+
+  #newest(pair: TokenPair): Promise<TokenPair | undefined> {
+    const reused = this.#exchange.record.refreshTokenReused && this.#tokens?.refreshToken;
+    return this.#parts.refreshCoordinator.newest(pair, reused);
   }
 
   #send(call: UpstreamCall, accessToken: string) {

@@ -144,6 +144,30 @@ describe('a response long after its refresh', () => {
   });
 });
 
+describe('a response with the pair of a reuse', () => {
+  it.each<[what: string, end: (world: World) => Promise<unknown>, newest: string | undefined]>([
+    ['sets it', async () => {}, 'refresh-9'],
+    ['sets none when its session was signed out', (world) => signOut(world, cookies(2)), undefined],
+    [
+      'sets none when a sign-in has replaced its session',
+      (world) => signIn(world, undefined, { cookie: cookies(2) }),
+      undefined,
+    ],
+  ])('%s', async (_, end, newest) => {
+    await using world = startRotating();
+    scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
+    await rotate(world, 1);
+    await session(world, 2);
+    later(11);
+    world.upstream.on(REFRESH, reply(200, pair(9)));
+    const release = await startLong(world, 2);
+    await end(world);
+    later(3);
+    expect(storedTokens(await release())['svc_music_refresh']).toBe(newest);
+    expect(refreshes(world)).toBe(2);
+  });
+});
+
 describe('a sign-in without cookies, after those of its browser were cleared', () => {
   type Row = [when: string, sendBoth: (world: RotatingWorld) => Promise<[() => Promise<Response>, Response]>];
   it.each<Row>([
