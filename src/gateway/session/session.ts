@@ -127,6 +127,8 @@ export class Session {
   ): Promise<UpstreamResponse> {
     const { cookies, refreshCoordinator } = this.#parts;
     const { record, set } = this.#exchange;
+    // An access cookie that has expired was about to be cleared, but by now it may be that of a newer sign-in.
+    delete set.headers['set-cookie'];
     const outcome = await refreshCoordinator.refresh(refreshToken, record, this.#arrivedAt);
     if (first && outcome.kind !== 'unreachable') await discard(first);
     switch (outcome.kind) {

@@ -11,6 +11,7 @@ import {
   refreshes,
   reply,
   scriptSignIn,
+  sentBack,
   signIn,
   signOut,
 } from '../../support/session-calls.ts';
@@ -243,6 +244,27 @@ describe('a sign-in with the cookies of another session', () => {
     release.resolve();
     const response = await generation;
     expect(await envelopeMessage(response, status)).toContain('late');
+    expect(response.headers.getSetCookie()).toEqual([]);
+  });
+
+  it.each([
+    ['keeps its own when a sealed access token has expired', 200, 401, true],
+    ['or without them keeps its own, also when the upstream is away', 503, 502, false],
+  ])('%s', async (_, refreshStatus, status, sendsCookies) => {
+    const COOKIE_KEYS = Buffer.alloc(32, 7).toString('base64url');
+    await using world = startWorld({ COOKIE_KEYS, REFRESH_OUTAGE: 'keep' });
+    scriptSignIn(world, { ...pair(1), expires_in: 60 });
+    const cookie = sentBack(await signIn(world));
+    later(61);
+    const refresh = Promise.withResolvers<Response>();
+    world.upstream.on(REFRESH, () => refresh.promise).on(LOGOUT, reply(204));
+    const former = checkSession(world, cookie);
+    await world.upstream.arrived(REFRESH);
+    scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
+    await signIn(world, undefined, sendsCookies ? { cookie } : {});
+    refresh.resolve(reply(refreshStatus, pair(2))());
+    const response = await former;
+    await envelopeMessage(response, status);
     expect(response.headers.getSetCookie()).toEqual([]);
   });
 
