@@ -5,7 +5,7 @@ import type { Settings } from '../settings/settings.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
-import { factKey, lifetimesFor, markKey, type RefreshParts, successorIn } from './facts.ts';
+import { factKey, ISSUED, lifetimesFor, markKey, type RefreshParts, successorIn } from './facts.ts';
 import { LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
@@ -41,8 +41,8 @@ export class RefreshCoordinator {
 
   constructor(settings: Settings, store: ReplayStore, upstream: UpstreamApi, clock = systemClock) {
     this.#parts = { store, upstream, clock, lifetimes: lifetimesFor(settings) };
-    this.#refreshes = new LeasedRefreshes(this.#parts);
     this.presented = new PresentedTokens(this.#parts);
+    this.#refreshes = new LeasedRefreshes(this.#parts, this.presented);
   }
 
   /**
@@ -120,13 +120,9 @@ export class RefreshCoordinator {
   }
 
   /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined: follow the successor. */
-  async #judge(
-    request: RefreshRequest,
-    renewal: Kept,
-    successor: TokenPair,
-  ): Promise<RefreshOutcome | undefined> {
+  async #judge(request: RefreshRequest, renewal: Kept, next: TokenPair): Promise<RefreshOutcome | undefined> {
     const { arrivedAt } = request;
-    const keys = [factKey(successor.refreshToken), markKey(successor.refreshToken)];
+    const keys = [factKey(next.refreshToken), markKey(next.refreshToken)];
     const [fact, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
     const isPresented = mark?.kind === 'presented';
     const { replayMs } = this.#parts.lifetimes;
@@ -139,10 +135,10 @@ export class RefreshCoordinator {
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
     if (isLate || (isPresented && (isSpent || !isStraggler))) return this.#reuse(request, !isStraggler);
     // The successor is followed when there is a fact about it, such as its renewal, or its access token has expired.
-    if (fact || successor.expiresInSeconds <= 0) return undefined;
+    if (fact || next.expiresInSeconds <= 0) return undefined;
     request.record.refresh ??= 'replayed';
-    this.presented.reissue(successor.refreshToken);
-    return { kind: 'renewed', pair: usable(successor) };
+    void this.presented.issue(next.refreshToken, ISSUED);
+    return { kind: 'renewed', pair: usable(next) };
   }
 
   /**
@@ -152,15 +148,14 @@ export class RefreshCoordinator {
   async #reuse(request: RefreshRequest, clearsCookies: boolean) {
     const { refreshToken, record } = request;
     const { store, upstream } = this.#parts;
-    const links = await Array.fromAsync(this.#chain(refreshToken, this.#fact));
-    const before = links.at(-1)?.found;
+    const { found: before, links } = await this.#endOfChain(refreshToken);
     if (before?.kind === 'ended') return this.#over(before, request);
     const marks = await Promise.all(links.map(({ next }) => next && store.get(markKey(next.refreshToken))));
     record.refreshTokenReused = marks.some((mark) => mark?.kind === 'presented') ? 'presented' : 'late';
     record.refresh = 'renewed';
     const verdict = await upstream.refresh(refreshToken, record);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
-    if (pair) await this.#refreshes.markIssued(pair.refreshToken);
+    if (pair) await this.presented.issue(pair.refreshToken);
     const { found: after } = await this.#endOfChain(refreshToken);
     if (after?.kind !== 'ended') return { ...verdict, clearsCookies };
     if (pair) await upstream.signOut(pair, record).catch(() => {});
@@ -177,12 +172,11 @@ export class RefreshCoordinator {
     return { kind: kind === 'rejected' ? kind : 'ended', clearsCookies };
   }
 
-  readonly #fact = (refreshToken: string) => this.#parts.store.get(factKey(refreshToken));
-
-  /** Returns the last link of the chain; after too many, one that has a `next`. */
-  async #endOfChain(refreshToken: string, find: Find<Kept | undefined> = this.#fact) {
-    const links = await Array.fromAsync(this.#chain(refreshToken, find));
-    return { ...links.at(-1) };
+  /** Returns the last link of the chain, and all; after too many, the last one has a `next`. */
+  async #endOfChain(refreshToken: string, find?: Find<Kept | undefined>) {
+    const get = (token: string) => this.#parts.store.get(factKey(token));
+    const links = await Array.fromAsync(this.#chain(refreshToken, find ?? get));
+    return { ...links.at(-1), links };
   }
 
   /** Yields what is found about this token and about each of its successors, with the newest pair so far and the next. */
@@ -191,9 +185,7 @@ export class RefreshCoordinator {
     for (let links = 0; links < MAX_LINKS; links++) {
       const token = pair?.refreshToken ?? refreshToken;
       const found = await find(token, links > 0);
-      const fact: Kept | RefreshVerdict | undefined = found;
-      const renewal = fact && 'writtenAt' in fact ? fact : undefined;
-      const next = await successorIn(renewal, token, this.#parts.clock.now());
+      const next = await successorIn(found, token, this.#parts.clock.now());
       yield { found, next, newest: pair && usable(pair) };
       if (!next) return;
       pair = next;

@@ -54,18 +54,13 @@ export class MemoryReplayStore implements ReplayStore {
   }
 
   /** Replaces whatever is there. */
-  write(
-    key: string,
-    fact: Fact | undefined,
-    lifetimeMs: number,
-    isByStranger = BY_STRANGERS.has(fact?.kind),
-  ) {
+  write(key: string, fact: Fact | undefined, lifetimeMs: number, isTheirs = BY_STRANGERS.has(fact?.kind)) {
     this.#known.delete(key);
     this.#strangers.delete(key);
     if (!fact) return;
     const { kind, detail } = fact;
     const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? BYTES_PER_CHARACTER * detail.length : 0);
-    const map = isByStranger ? this.#strangers : this.#known;
+    const map = isTheirs ? this.#strangers : this.#known;
     map.set(key, { kind, detail, writtenAt: this.#now() }, bytes, lifetimeMs);
     for (const each of [this.#strangers, this.#known]) each.evict();
   }

@@ -120,11 +120,7 @@ export class Session {
     return this.fetch({ ...call, bodyMode: new Buffered((bytes) => permit.reserveBody(2 * bytes)) });
   }
 
-  async #renew(
-    call: UpstreamCall,
-    refreshToken: string,
-    first: UpstreamResponse | undefined,
-  ): Promise<UpstreamResponse> {
+  async #renew(call: UpstreamCall, refreshToken: string, first: UpstreamResponse | undefined) {
     const { cookies, refreshCoordinator } = this.#parts;
     const { record, set } = this.#exchange;
     // An access cookie that has expired was about to be cleared, but by now it may be that of a newer sign-in.

@@ -46,7 +46,7 @@ export function firstPresentation(history: History, token: Token | undefined, be
 /**
  * When the window of a spent token closes, by the arrival of a request: the earliest and the latest time.
  *
- * @param by what has happened later does not count
+ * @param by what has happened later keeps it open for no longer
  */
 export function closingOf(
   history: History,
@@ -56,33 +56,30 @@ export function closingOf(
   const renewal = renewalOf(history, token);
   if (!renewal) return { earliest: NEVER, latest: NEVER };
   const { successor, ended } = renewal;
-  const presentedAt = firstPresentation(history, successor, by)?.at ?? NEVER;
-  // A response that is on its way with the successor keeps the window open, unless its instance crashes or has no Redis.
-  const onTheWay = history.requests.filter(
+  // A response that is on its way with the successor keeps it open, unless its instance crashes or has no Redis.
+  const ways = history.requests.filter(
     (each) => each.pair === successor && (!by || isBefore(each.ended, by)),
   );
-  const surelyUntil = Math.max(
-    ended.at + lifetimes.replayMs,
-    ...onTheWay.map(({ leaves }) =>
-      leaves && !wasRedisAway(history, ended, leaves) ? leaves.at + lifetimes.replayMs / 2 - SPREADS_MS : 0,
-    ),
+  const surelyFrom = ways.map(({ leaves }) =>
+    leaves && !wasRedisAway(history, ended, leaves) ? leaves.at - lifetimes.replayMs / 2 - SPREADS_MS : 0,
   );
-  const atMostUntil =
-    Math.max(ended.at, ...onTheWay.map(({ leaves }) => leaves?.at ?? NEVER)) + lifetimes.replayMs;
+  const perhapsFrom = ways.map(({ leaves }) => leaves?.at ?? NEVER);
+  const presentedAt = firstPresentation(history, successor)?.at ?? NEVER;
+  const presentedBy = firstPresentation(history, successor, by)?.at ?? NEVER;
   const next = history.sends.find((send) => send.token === successor && send.successor)?.arrived;
   const spentAt = presentedAt < NEVER ? (next?.at ?? NEVER) : NEVER;
   const knownAt = renewalOf(history, successor)?.ended.at ?? NEVER;
-  const byPresentation = presentedAt + PRESENTED_MS;
+  const surelyUntil = Math.min(
+    Math.max(ended.at, ...surelyFrom) + lifetimes.replayMs,
+    presentedAt + PRESENTED_MS,
+  );
+  const perhapsUntil =
+    presentedBy < NEVER
+      ? presentedBy + PRESENTED_MS
+      : Math.max(ended.at, ...perhapsFrom) + lifetimes.replayMs;
   return {
-    earliest: Math.min(
-      surelyUntil + 1,
-      byPresentation + 1,
-      spentAt,
-      closingOf(history, successor, by).earliest,
-    ),
-    latest:
-      SPREADS_MS +
-      Math.min(presentedAt < NEVER ? byPresentation : atMostUntil, Math.max(presentedAt, knownAt)),
+    earliest: Math.min(surelyUntil + 1, spentAt, closingOf(history, successor, by).earliest),
+    latest: SPREADS_MS + Math.min(perhapsUntil, Math.max(presentedBy, knownAt)),
   };
 }
 
