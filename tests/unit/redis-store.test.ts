@@ -8,7 +8,7 @@ import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
 import { RedisModel, redisNetwork } from '../faults/refresh-model/redis-model.ts';
 import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
-import { ENDED, newLedger, RENEWAL } from '../support/refresh-coordinator.ts';
+import { ENDED, LEASE, newLedger, RENEWAL } from '../support/refresh-coordinator.ts';
 
 /** Stores with connections to one model of Redis. What holds in every order of small plans: faults/refresh-model. */
 function start() {
@@ -40,7 +40,7 @@ describe('RedisReplayStore', () => {
     expect([await kindAt(a, 'k'), await kindAt(b, 'k'), kept('k')]).toEqual(['ended', undefined, undefined]);
   });
 
-  it('removes from Redis what has no room in its memory, but no sign-out', async () => {
+  it('removes from Redis what has no room in its memory, but no sign-out and no lease', async () => {
     const { time, store, write, kept } = start();
     // Room for two renewals.
     const [small, other] = [store(new Budget(((12 * 8) / 7) * 2 * FACT_BYTES)), store()];
@@ -54,8 +54,9 @@ describe('RedisReplayStore', () => {
     await writeRenewals('d', 'e');
     expect([kept('c'), kept('b')]).toEqual([undefined, 'ended:0']);
     await write(small, 'own', ENDED);
+    await write(small, 'leased', LEASE);
     await writeRenewals('f', 'g', 'h');
-    expect([kept('f'), kept('own')]).toEqual([undefined, 'ended:0']);
+    expect(['f', 'own', 'leased'].map(kept)).toEqual([undefined, 'ended:0', 'leased:forged']);
   });
 
   it('waits 500 ms for a Redis that does not respond, and goes on alone', async () => {

@@ -71,6 +71,24 @@ describe('MemoryReplayStore', () => {
     expect(kinds).toEqual([undefined, fact.kind, fact.kind]);
   });
 
+  it('evicts for a full ledger what strangers have caused, then the oldest, but nothing of the last 10 s', async () => {
+    const { time, ledger, evicted, write, fill } = start();
+    await write('known-old', RENEWAL);
+    await fill('made-up', 2, REJECTED);
+    time.now = 1;
+    await write('known-young', RENEWAL);
+    // The rest is in use, but for one fact.
+    ledger.take(ledger.limit * (31 / 32) - ledger.inUse - FACT_BYTES);
+    time.now = 10_000;
+    const evictedBy: number[] = [];
+    for (let index = 0; index < 5; index++) {
+      await write(`key-${index}`, LEASE);
+      evictedBy.push(evicted.length);
+    }
+    expect(evictedBy).toEqual([0, 1, 2, 3, 3]);
+    expect(evicted).toEqual(['made-up-0', 'made-up-1', 'known-old']);
+  });
+
   it('takes no more than 64 MB of a large ledger, because Redis keeps as much for each instance', async () => {
     const store = new MemoryReplayStore(new Budget(1024 ** 4));
     const large = { ...RENEWAL, detail: 'x'.repeat(1024 ** 2) };

@@ -5,9 +5,13 @@ import { BEFORE_CALLS } from './ledger.ts';
 
 interface Entry<Value> {
   readonly value: Value;
+  readonly writtenAt: number;
   readonly expiresAt: number;
   readonly bytes: number;
 }
+
+/** A full ledger evicts nothing younger: the calls of this moment need it. */
+const YOUNG_MS = 10_000;
 
 /** Called with an entry that is evicted before it expires. */
 export type OnEvicted<Value> = (key: string, value: Value) => void;
@@ -47,14 +51,14 @@ export class BoundedMap<Value> {
   /** Writes at the end, so that the first entry is the oldest, which is nearly the first to expire. */
   set(key: string, value: Value, bytes: number, lifetimeMs: number): void {
     this.delete(key);
-    this.#entries.set(key, { value, expiresAt: this.#now() + lifetimeMs, bytes });
+    const writtenAt = this.#now();
+    this.#entries.set(key, { value, writtenAt, expiresAt: writtenAt + lifetimeMs, bytes });
     this.#bytes += bytes;
     this.#ledger.take(bytes);
-    this.#evict();
   }
 
-  /** Deletes the oldest entries: those that have expired, and those beyond the limit. */
-  #evict(): void {
+  /** Deletes the oldest entries: those that have expired, and those beyond the limit. To be called after a `set`. */
+  evict(): void {
     while (this.#entries.size > 0) {
       const oldest = this.#oldest ?? this.#order.next().value;
       this.#oldest = oldest;
@@ -63,7 +67,8 @@ export class BoundedMap<Value> {
         continue;
       }
       const value = this.get(oldest);
-      const fits = this.#bytes <= this.#limitBytes && this.#ledger.fits(0, BEFORE_CALLS);
+      const isYoung = this.#now() < (this.#entries.get(oldest)?.writtenAt ?? 0) + YOUNG_MS;
+      const fits = this.#bytes <= this.#limitBytes && (isYoung || this.#ledger.fits(0, BEFORE_CALLS));
       if (value !== undefined && fits) return;
       if (value !== undefined) this.#onEvicted(oldest, value);
       this.delete(oldest);

@@ -5,13 +5,13 @@ import type { Settings } from '../settings/settings.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
-import { factKey, lifetimesFor, markKey, type RefreshParts, successorIn } from './facts.ts';
+import { factKey, ISSUED, lifetimesFor, markKey, type RefreshParts, successorIn } from './facts.ts';
 import { LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
 
-/** Bounds the successors of a token that are followed, because each costs three reads, to more than a call misses. */
-export const MAX_LINKS = 32;
+/** Follows at most this many tokens: each costs three reads, and no call outlives so many refreshes. */
+const MAX_LINKS = 32;
 /** For this long after a client got new cookies, a request may still arrive that it sent with the old ones. */
 export const SENT_BEFORE_MS = 10_000;
 /** No sign-in is faster, because it goes by way of the identity provider. */
@@ -41,8 +41,8 @@ export class RefreshCoordinator {
 
   constructor(settings: Settings, store: ReplayStore, upstream: UpstreamApi, clock = systemClock) {
     this.#parts = { store, upstream, clock, lifetimes: lifetimesFor(settings) };
-    this.#refreshes = new LeasedRefreshes(this.#parts);
     this.presented = new PresentedTokens(this.#parts);
+    this.#refreshes = new LeasedRefreshes(this.#parts, this.presented);
   }
 
   /**
@@ -68,11 +68,14 @@ export class RefreshCoordinator {
   /**
    * Returns the newest pair that follows this one, without a refresh; undefined when the session is over, or when too
    * many pairs follow. So a slow response does not bring an older pair back to the browser.
+   *
+   * @param reusedToken has yielded the pair as a reuse, and still has its former chain
    */
-  async newest(pair: TokenPair): Promise<TokenPair | undefined> {
-    const end = await this.#endOfChain(pair.refreshToken);
-    const isOver = !end || end.fact?.kind === 'ended' || end.fact?.kind === 'rejected';
-    return isOver ? undefined : (end.newest ?? pair);
+  async newest(pair: TokenPair, reusedToken?: string): Promise<TokenPair | undefined> {
+    const { found, newest, next } = await this.#endOfChain(pair.refreshToken);
+    const former = reusedToken === undefined ? found : (await this.#endOfChain(reusedToken)).found;
+    const isOver = found?.kind === 'rejected' || [found, former].some((fact) => fact?.kind === 'ended');
+    return next || isOver ? undefined : (newest ?? pair);
   }
 
   /**
@@ -83,16 +86,9 @@ export class RefreshCoordinator {
    *   refresh is in flight, which signs out its own pair
    */
   async end(refreshToken: string, graceMs = 0) {
-    let newest: TokenPair | undefined;
-    for (let token = refreshToken, links = 0; ; links++) {
-      const previous = await this.#endOne(token, graceMs, links > 0);
-      const next =
-        links < MAX_LINKS ? await successorIn(previous, token, this.#parts.clock.now()) : undefined;
-      if (!next)
-        return { newest, hadEnded: previous?.kind === 'ended', isRefreshing: previous?.kind === 'leased' };
-      newest = usable(next);
-      token = next.refreshToken;
-    }
+    const end = (token: string, isSuccessor: boolean) => this.#endOne(token, graceMs, isSuccessor);
+    const { found, newest } = await this.#endOfChain(refreshToken, end);
+    return { newest, hadEnded: found?.kind === 'ended', isRefreshing: found?.kind === 'leased' };
   }
 
   /** Returns the fact that was there. A token is known when a refresh has issued or spent it, or is about to. */
@@ -105,48 +101,44 @@ export class RefreshCoordinator {
       if (fact?.kind === 'ended' && graceMs === 0) return fact;
       // A stranger can sign out with a made-up token, but cannot sign in, which has a grace period.
       const isKnown = graceMs > 0 || fact || isSuccessor || (await store.get(markKey(refreshToken)));
-      if (!isKnown && (await store.keepHere(key, to, lifetimes.unknownEndedMs))) return undefined;
+      if (!isKnown && (await store.keepHere(key, to, lifetimes.endedMs))) return undefined;
       if ((await store.swap(key, fact, to, lifetimes.endedMs)).isWritten) return fact;
     }
   }
 
   async #follow(request: RefreshRequest): Promise<RefreshOutcome> {
-    let token = request.refreshToken;
-    for (let links = 0; links < MAX_LINKS; links++) {
-      const found = await this.#refreshes.refresh(token, request.record);
+    const refresh = (token: string) => this.#refreshes.refresh(token, request.record);
+    for await (const { found, next } of this.#chain(request.refreshToken, refresh)) {
       if (!('writtenAt' in found)) return found;
       if (found.kind === 'ended' || found.kind === 'rejected') return this.#over(found, request);
       if (found.kind === 'leased')
         return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
-      const successor = await successorIn(found, token, this.#parts.clock.now());
-      if (!successor) break;
-      const outcome = await this.#judge(request, found, successor);
+      const outcome = next && (await this.#judge(request, found, next));
       if (outcome) return outcome;
-      token = successor.refreshToken;
     }
     return { kind: 'unreachable', cause: new Error('no pair is known') };
   }
 
   /** Replays the successor of a renewed token, or sends the token as a reuse. Undefined: follow the successor. */
-  async #judge(
-    request: RefreshRequest,
-    renewal: Kept,
-    successor: TokenPair,
-  ): Promise<RefreshOutcome | undefined> {
+  async #judge(request: RefreshRequest, renewal: Kept, next: TokenPair): Promise<RefreshOutcome | undefined> {
     const { arrivedAt } = request;
-    const keys = [factKey(successor.refreshToken), markKey(successor.refreshToken)];
+    const keys = [factKey(next.refreshToken), markKey(next.refreshToken)];
     const [fact, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
     const isPresented = mark?.kind === 'presented';
+    const { replayMs } = this.#parts.lifetimes;
+    // When the successor was presented, or was last on its way.
+    const { writtenAt } = mark ?? renewal;
     // It may have been sent before its browser had the successor, whose cookies must then stay.
-    const isStraggler = arrivedAt <= (isPresented ? mark : renewal).writtenAt + SENT_BEFORE_MS;
+    const isStraggler = arrivedAt <= writtenAt + SENT_BEFORE_MS;
     const isSpent = fact?.kind === 'renewed' && arrivedAt > fact.writtenAt;
-    const isLate = arrivedAt > renewal.writtenAt + this.#parts.lifetimes.replayMs;
+    const isLate = arrivedAt > (replayMs > 0 ? writtenAt : renewal.writtenAt) + replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
     if (isLate || (isPresented && (isSpent || !isStraggler))) return this.#reuse(request, !isStraggler);
     // The successor is followed when there is a fact about it, such as its renewal, or its access token has expired.
-    if (fact || successor.expiresInSeconds <= 0) return undefined;
+    if (fact || next.expiresInSeconds <= 0) return undefined;
     request.record.refresh ??= 'replayed';
-    return { kind: 'renewed', pair: usable(successor) };
+    void this.presented.issue(next.refreshToken, ISSUED);
+    return { kind: 'renewed', pair: usable(next) };
   }
 
   /**
@@ -155,30 +147,19 @@ export class RefreshCoordinator {
    */
   async #reuse(request: RefreshRequest, clearsCookies: boolean) {
     const { refreshToken, record } = request;
-    const before = await this.#endOfChain(refreshToken);
-    if (before?.fact?.kind === 'ended') return this.#over(before.fact, request);
-    record.refreshTokenReused = (await this.#wasSucceeded(refreshToken)) ? 'presented' : 'late';
+    const { store, upstream } = this.#parts;
+    const { found: before, links } = await this.#endOfChain(refreshToken);
+    if (before?.kind === 'ended') return this.#over(before, request);
+    const marks = await Promise.all(links.map(({ next }) => next && store.get(markKey(next.refreshToken))));
+    record.refreshTokenReused = marks.some((mark) => mark?.kind === 'presented') ? 'presented' : 'late';
     record.refresh = 'renewed';
-    const verdict = await this.#parts.upstream.refresh(refreshToken, record);
+    const verdict = await upstream.refresh(refreshToken, record);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
-    if (pair) await this.#refreshes.markIssued(pair.refreshToken);
-    const after = await this.#endOfChain(refreshToken);
-    if (after?.fact?.kind !== 'ended') return { ...verdict, clearsCookies };
-    if (pair) await this.#parts.upstream.signOut(pair, record).catch(() => {});
-    return this.#over(after.fact, request);
-  }
-
-  /** Whether a client has presented a token that follows this one, so that two clients have the session. */
-  async #wasSucceeded(refreshToken: string): Promise<boolean> {
-    const { store, clock } = this.#parts;
-    for (let token = refreshToken, links = 0; links < MAX_LINKS; links++) {
-      const next = await successorIn(await store.get(factKey(token)), token, clock.now());
-      if (!next) return false;
-      const mark = await store.get(markKey(next.refreshToken));
-      if (mark?.kind === 'presented') return true;
-      token = next.refreshToken;
-    }
-    return false;
+    if (pair) await this.presented.issue(pair.refreshToken);
+    const { found: after } = await this.#endOfChain(refreshToken);
+    if (after?.kind !== 'ended') return { ...verdict, clearsCookies };
+    if (pair) await upstream.signOut(pair, record).catch(() => {});
+    return this.#over(after, request);
   }
 
   /**
@@ -191,19 +172,28 @@ export class RefreshCoordinator {
     return { kind: kind === 'rejected' ? kind : 'ended', clearsCookies };
   }
 
-  /** Returns the newest pair after this token, if any, and the fact about the last token; undefined after too many. */
-  async #endOfChain(refreshToken: string) {
-    let newest: TokenPair | undefined;
-    for (let links = 0; links <= MAX_LINKS; links++) {
-      const token = newest?.refreshToken ?? refreshToken;
-      const fact = await this.#parts.store.get(factKey(token));
-      const next = await successorIn(fact, token, this.#parts.clock.now());
-      if (!next) return { fact, newest };
-      newest = usable(next);
+  /** Returns the last link of the chain, and all; after too many, the last one has a `next`. */
+  async #endOfChain(refreshToken: string, find?: Find<Kept | undefined>) {
+    const get = (token: string) => this.#parts.store.get(factKey(token));
+    const links = await Array.fromAsync(this.#chain(refreshToken, find ?? get));
+    return { ...links.at(-1), links };
+  }
+
+  /** Yields what is found about this token and about each of its successors, with the newest pair so far and the next. */
+  async *#chain<Found extends Kept | RefreshVerdict | undefined>(refreshToken: string, find: Find<Found>) {
+    let pair: TokenPair | undefined;
+    for (let links = 0; links < MAX_LINKS; links++) {
+      const token = pair?.refreshToken ?? refreshToken;
+      const found = await find(token, links > 0);
+      const next = await successorIn(found, token, this.#parts.clock.now());
+      yield { found, next, newest: pair && usable(pair) };
+      if (!next) return;
+      pair = next;
     }
-    return undefined;
   }
 }
+
+type Find<Found> = (refreshToken: string, isSuccessor: boolean) => Promise<Found>;
 
 /** In whole seconds, at least one: with 0 a browser would delete the cookie of a token that has just expired. */
 function usable(pair: TokenPair): TokenPair {

@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import type { Settings } from '../settings/settings.ts';
-import { Token, type TokenPair } from '../upstream/token-pair.ts';
+import { Token } from '../upstream/token-pair.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import type { Clock } from './clock.ts';
 import { seal, unseal } from './seal.ts';
@@ -34,13 +34,9 @@ const SealedPair = Type.Object({ accessToken: Token, refreshToken: Token, expire
  * Returns the pair of a renewal with the time that its access token has left, which may be negative; undefined for any
  * other fact, and for a pair that was sealed with another token.
  */
-export async function successorIn(
-  fact: Kept | undefined,
-  spentRefreshToken: string,
-  now: number,
-): Promise<TokenPair | undefined> {
-  if (fact?.kind !== 'renewed') return undefined;
-  const contents = await unseal(fact.detail, keyFrom(spentRefreshToken));
+export async function successorIn(fact: Kept | RefreshVerdict | undefined, spentToken: string, now: number) {
+  if (fact?.kind !== 'renewed' || !('writtenAt' in fact)) return undefined;
+  const contents = await unseal(fact.detail, keyFrom(spentToken));
   const pair: unknown = contents && JSON.parse(contents);
   if (!Value.Check(SealedPair, pair)) return undefined;
   return { ...pair, expiresInSeconds: pair.expiresInSeconds - (now - fact.writtenAt) / 1000 };
@@ -84,6 +80,5 @@ export function lifetimesFor({ refreshReplaySeconds, timeouts }: Settings) {
     unreachableMs: 500,
     /** Longer than a request is in flight: the upstream would refuse it, and its response clear newer cookies. */
     rejectedMs: endedMs,
-    unknownEndedMs: 30_000,
   };
 }

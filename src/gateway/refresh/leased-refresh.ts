@@ -2,23 +2,23 @@
 
 import type { RequestRecord } from '../record/request-record.ts';
 import type { RefreshVerdict } from '../upstream/upstream-api.ts';
-import { factKey, factOf, ISSUED, LEASE_MS, markKey, type RefreshParts } from './facts.ts';
+import { factKey, factOf, LEASE_MS, type RefreshParts } from './facts.ts';
+import type { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept } from './store.ts';
 
 const POLL_MS = 40;
 
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
+  readonly #presented: PresentedTokens;
   /** The refreshes in flight, bounded by the calls that may be in flight, because each is deleted when it ends. */
   readonly #shared = new Map<string, Promise<RefreshVerdict | Kept>>();
-  /**
-   * Those of `#shared` that have a verdict but no fact yet, which a later request has to wait for and read, because it
-   * may be a sign-out.
-   */
+  /** Tokens with a verdict whose fact is not written yet. A later request waits, then reads the fact: it may be a sign-out. */
   readonly #decided = new Set<string>();
 
-  constructor(parts: RefreshParts) {
+  constructor(parts: RefreshParts, presented: PresentedTokens) {
     this.#parts = parts;
+    this.#presented = presented;
   }
 
   /** Returns the verdict of the upstream, or a fact, which each request has to judge for itself. */
@@ -26,11 +26,11 @@ export class LeasedRefreshes {
     for (let isSecond = false; ; isSecond = true) {
       const shared = this.#shared.get(refreshToken);
       if (!shared) return this.#begin(refreshToken, request);
-      const isLate = this.#decided.has(refreshToken);
+      const isDecided = this.#decided.has(refreshToken);
       const found = await shared;
-      // A refresh that began before this request came may return an old fact, or may have waited for a lease until its
-      // patience ended. The next one has begun after it.
-      if (isLate || ('writtenAt' in found && !isSecond)) continue;
+      // It may have read the fact, or begun to wait for a lease, before this request came. The next one begins later.
+      const mayBeOld = 'writtenAt' in found && !isSecond;
+      if (isDecided || mayBeOld) continue;
       request.refresh = 'shared';
       return found;
     }
@@ -80,11 +80,11 @@ export class LeasedRefreshes {
     this.#decided.add(refreshToken);
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
     // Sent in parallel with the fact, so that it adds no round trip.
-    const marked = pair && this.markIssued(pair.refreshToken);
+    const marked = pair && this.#presented.issue(pair.refreshToken);
     const [fact] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
     if (!fact) return verdict;
     if (pair && fact.kind === 'ended') {
-      // The session was signed out while its refresh was in flight. The token is spent now, so its end is kept longer.
+      // The session was signed out while its refresh was in flight. The token is spent now, so its end is shared.
       await store.swap(key, fact, fact, lifetimes.endedMs);
       await upstream.signOut(pair, request).catch(() => {});
     }
@@ -105,11 +105,5 @@ export class LeasedRefreshes {
       if (!isFree && !(hasNoPair && verdict.kind === 'renewed')) return before;
       from = before;
     }
-  }
-
-  /** Marks a token as issued, for as long as a response may still bring it to a browser. */
-  async markIssued(refreshToken: string): Promise<void> {
-    const { store, lifetimes } = this.#parts;
-    await store.swap(markKey(refreshToken), undefined, ISSUED, lifetimes.issuedMs);
   }
 }

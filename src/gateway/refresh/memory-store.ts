@@ -19,7 +19,7 @@ const BYTES_PER_CHARACTER = 1.6;
 /** A detail up to this length is part of `FACT_BYTES`. */
 const SHORT_DETAIL = 64;
 
-/** What strangers can cause has a map of its own. */
+/** What strangers can cause has a map of its own, which gives way first when the ledger is full. */
 export class MemoryReplayStore implements ReplayStore {
   readonly #now: () => number;
   readonly #known: BoundedMap<Kept>;
@@ -54,18 +54,14 @@ export class MemoryReplayStore implements ReplayStore {
   }
 
   /** Replaces whatever is there. */
-  write(
-    key: string,
-    fact: Fact | undefined,
-    lifetimeMs: number,
-    isByStranger = BY_STRANGERS.has(fact?.kind),
-  ) {
+  write(key: string, fact: Fact | undefined, lifetimeMs: number, isTheirs = BY_STRANGERS.has(fact?.kind)) {
     this.#known.delete(key);
     this.#strangers.delete(key);
     if (!fact) return;
     const { kind, detail } = fact;
     const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? BYTES_PER_CHARACTER * detail.length : 0);
-    const map = isByStranger ? this.#strangers : this.#known;
+    const map = isTheirs ? this.#strangers : this.#known;
     map.set(key, { kind, detail, writtenAt: this.#now() }, bytes, lifetimeMs);
+    for (const each of [this.#strangers, this.#known]) each.evict();
   }
 }

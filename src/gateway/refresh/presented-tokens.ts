@@ -2,6 +2,7 @@
 
 import { tokenHash } from '../admission/token-hash.ts';
 import { ISSUED, markKey, PRESENTED, type RefreshParts } from './facts.ts';
+import type { Fact } from './store.ts';
 
 /** Bounds the set to 2 MB, at 40 bytes a token, because strangers can make tokens up. */
 const MAX_NOTED = 50_000;
@@ -23,5 +24,18 @@ export class PresentedTokens {
     this.#noted.add(hash);
     const { store, lifetimes } = this.#parts;
     void store.swap(markKey(refreshToken), ISSUED, PRESENTED, lifetimes.issuedMs);
+  }
+
+  /** Marks a token as just issued, once more if it is `from`, for as long as a response may bring it to a browser. */
+  async issue(refreshToken: string, from?: Fact): Promise<void> {
+    const { store, lifetimes } = this.#parts;
+    await store.swap(markKey(refreshToken), from, ISSUED, lifetimes.issuedMs);
+  }
+
+  /** Does so again and again while a response is on its way. Returns a function that ends that. */
+  expect(refreshToken: string): () => void {
+    const { clock, lifetimes } = this.#parts;
+    if (lifetimes.replayMs === 0) return () => {};
+    return clock.every(lifetimes.replayMs / 2, () => void this.issue(refreshToken, ISSUED));
   }
 }

@@ -50,12 +50,10 @@ export class RedisConnection {
   async ask<Reply>(command: (redis: RedisSender) => Promise<Reply>): Promise<Reply | undefined> {
     const link = this.#link;
     if (!link) return undefined;
-    try {
-      return await inTime(link.then(command), COMMAND_TIMEOUT_MS, this.#clock);
-    } catch (cause) {
+    return inTime(link.then(command), COMMAND_TIMEOUT_MS, this.#clock).catch((cause) => {
       void this.#giveUp(link, cause);
       return undefined;
-    }
+    });
   }
 
   async #giveUp(lost: Promise<RedisLink>, cause: unknown): Promise<void> {

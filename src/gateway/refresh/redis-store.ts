@@ -18,9 +18,10 @@ export class RedisReplayStore implements ReplayStore {
   constructor(redis: RedisConnection, ledger: Budget, now = Date.now) {
     this.#redis = redis;
     this.#now = now;
-    // What has no room in memory leaves Redis as well, which bounds what one instance keeps there.
+    // What has no room in memory leaves Redis as well, which bounds what one instance keeps there. A lease ends by itself.
     this.#memory = new MemoryReplayStore(ledger, now, (key, fact) => {
-      if (fact.kind !== 'ended') void redis.ask((link) => swap(link, key, fact, undefined, 0, false));
+      if (fact.kind !== 'ended' && fact.kind !== 'leased')
+        void redis.ask((link) => swap(link, key, fact, undefined, 0, false));
     });
   }
 

@@ -33,7 +33,7 @@ export function musicRoutes({ settings, api, admission }: SessionParts, session:
           forwardedRequestHeader(request, 'idempotency-key'),
         );
         const permit = await session.enter('generation');
-        const track = new GeneratedTrack(permit, settings.timeouts.streamMs);
+        const track = new GeneratedTrack(permit, settings.timeouts);
         exchange.record.lacksIdempotencyKey = call.headers['idempotency-key'] === undefined;
         const upstream = await session.fetch({ ...call, bodyMode: track });
         if (!isSuccess(upstream)) {

@@ -33,26 +33,22 @@ export class CookieSeal {
 
   /** Undefined for a value that no listed key has sealed for this cookie, or that has expired. */
   async open(cookieName: string, value: string): Promise<string | undefined> {
-    const header = readHeader(value);
-    if (header?.typ !== TYPE) return this.#acceptPlain ? value : undefined;
-    const key = this.#keys.find(({ id }) => id === header.kid);
-    if (!key || header.cookie !== cookieName || hasExpired(header.exp)) return undefined;
+    const { typ, kid, cookie, exp } = readHeader(value);
+    if (typ !== TYPE) return this.#acceptPlain ? value : undefined;
+    const key = this.#keys.find(({ id }) => id === kid);
+    // The seal covers the header, so nobody can change or remove an `exp`.
+    const isFresh = typeof exp === 'number' && exp > nowSeconds();
+    if (!key || cookie !== cookieName || !isFresh) return undefined;
     return unseal(value, key.bytes);
   }
 }
 
-function readHeader(value: string) {
+function readHeader(value: string): Record<string, unknown> {
   try {
-    const { typ, kid, cookie, exp } = decodeProtectedHeader(value);
-    return { typ, kid, cookie, exp };
+    return decodeProtectedHeader(value);
   } catch {
-    return undefined;
+    return {};
   }
-}
-
-/** The seal covers the header, so nobody can change or remove an `exp`. */
-function hasExpired(exp: unknown): boolean {
-  return !(typeof exp === 'number' && exp > nowSeconds());
 }
 
 function nowSeconds(): number {

@@ -61,7 +61,7 @@ export class SessionCookies {
     if (header === null) return { ...NO_TOKENS, isAmbiguous: false };
     const jar = new Bun.CookieMap(header);
     const { [ACCESS]: access, [REFRESH]: refresh } = this.#names;
-    if (isTwice(access, refresh, jar)) return { ...NO_TOKENS, isAmbiguous: true };
+    if (isTwice([access, refresh], jar)) return { ...NO_TOKENS, isAmbiguous: true };
     const values = { [ACCESS]: jar.get(access) || undefined, [REFRESH]: jar.get(refresh) || undefined };
     return this.#seal ? this.#unseal(this.#seal, values) : tokensOf(values);
   }
@@ -108,24 +108,14 @@ export class SessionCookies {
 }
 
 /** Whether one of the names appears twice. Searching the header instead would also scan the long values. */
-function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
-  let accesses = 0;
-  let refreshes = 0;
-  for (const name of jar.keys()) {
-    if (name === access) accesses++;
-    else if (name === refresh) refreshes++;
-  }
-  return accesses > 1 || refreshes > 1;
+function isTwice(names: readonly string[], jar: Bun.CookieMap): boolean {
+  const found = Array.from(jar.keys()).filter((name) => names.includes(name));
+  return new Set(found).size < found.length;
 }
 
 function tokensOf(values: CookieValues): FoundTokens {
   const isValid = cookieCheck().Check(values);
   const tokenOf = (name: CookieName) =>
     isValid || cookieCheck().Check({ [name]: values[name] }) ? values[name] : undefined;
-  return {
-    accessToken: tokenOf(ACCESS),
-    refreshToken: tokenOf(REFRESH),
-    isAmbiguous: false,
-    unreadable: NO_TOKENS.unreadable,
-  };
+  return { ...NO_TOKENS, accessToken: tokenOf(ACCESS), refreshToken: tokenOf(REFRESH), isAmbiguous: false };
 }

@@ -83,9 +83,17 @@ export class Session {
    * @throws GatewayError 401 without a session or when the upstream ends it, 502 when the upstream cannot be reached
    * @see RFC 6750 section 2.1
    */
-  fetch(call: UpstreamCall): Promise<UpstreamResponse> {
+  async fetch(call: UpstreamCall): Promise<UpstreamResponse> {
     this.#exchange.set.headers['vary'] = VARY.session;
-    return this.#call(call);
+    // A request refreshes once, however many calls it makes.
+    if (this.#pair) return this.#sendRenewed(call, this.#pair);
+    const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
+    if (refreshToken !== undefined) this.#parts.refreshCoordinator.presented.note(refreshToken);
+    const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
+    const unauthorized = first === undefined || mayNeedNewToken(first);
+    if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
+    if (first) return first;
+    throw new GatewayError(401, 'notSignedIn');
   }
 
   /**
@@ -98,7 +106,7 @@ export class Session {
     const { accessToken = '', refreshToken } = this.#tokens ?? (await this.readTokens());
     const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
     if (known && performance.now() > this.#newestUntil) {
-      this.#pair = await this.#parts.refreshCoordinator.newest(known);
+      this.#pair = await this.#newest(known);
       if (!this.#pair) throw new GatewayError(401, 'sessionEnded');
       this.#newestUntil = performance.now() + NEWEST_FOR_MS;
     }
@@ -112,25 +120,11 @@ export class Session {
     return this.fetch({ ...call, bodyMode: new Buffered((bytes) => permit.reserveBody(2 * bytes)) });
   }
 
-  async #call(call: UpstreamCall): Promise<UpstreamResponse> {
-    // A request refreshes once, however many calls it makes.
-    if (this.#pair) return this.#sendRenewed(call, this.#pair);
-    const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
-    if (refreshToken !== undefined) this.#parts.refreshCoordinator.presented.note(refreshToken);
-    const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
-    const unauthorized = first === undefined || mayNeedNewToken(first);
-    if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
-    if (first) return first;
-    throw new GatewayError(401, 'notSignedIn');
-  }
-
-  async #renew(
-    call: UpstreamCall,
-    refreshToken: string,
-    first: UpstreamResponse | undefined,
-  ): Promise<UpstreamResponse> {
+  async #renew(call: UpstreamCall, refreshToken: string, first: UpstreamResponse | undefined) {
     const { cookies, refreshCoordinator } = this.#parts;
     const { record, set } = this.#exchange;
+    // An access cookie that has expired was about to be cleared, but by now it may be that of a newer sign-in.
+    delete set.headers['set-cookie'];
     const outcome = await refreshCoordinator.refresh(refreshToken, record, this.#arrivedAt);
     if (first && outcome.kind !== 'unreachable') await discard(first);
     switch (outcome.kind) {
@@ -158,15 +152,17 @@ export class Session {
 
   /** Calls with the new pair, then stores the newest: another request may have refreshed during a long call. */
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
+    const stop = this.#parts.refreshCoordinator.presented.expect(pair.refreshToken);
     try {
       return await this.#send(call, pair.accessToken);
     } finally {
+      stop();
       await this.#storeNewest(pair);
     }
   }
 
   async #storeNewest(pair: TokenPair): Promise<void> {
-    const newest = await this.#parts.refreshCoordinator.newest(pair);
+    const newest = await this.#newest(pair);
     if (newest === pair) return;
     const { set } = this.#exchange;
     // An older pair must not be set, even when the newest one is too large for a cookie.
@@ -178,6 +174,11 @@ export class Session {
       if (!(cause instanceof GatewayError)) throw cause;
     }
     if (set.headers['set-cookie'] === undefined) delete set.headers['server-timing'];
+  }
+
+  #newest(pair: TokenPair): Promise<TokenPair | undefined> {
+    const reused = this.#exchange.record.refreshTokenReused && this.#tokens?.refreshToken;
+    return this.#parts.refreshCoordinator.newest(pair, reused);
   }
 
   #send(call: UpstreamCall, accessToken: string) {

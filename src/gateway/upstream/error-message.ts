@@ -27,7 +27,7 @@ export async function readErrorMessage(
 }
 
 /** Returns null when the body is too large, late or incomplete. */
-async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<Chunk | null> {
+export async function readStart(reader: BodyReader | null, timeoutMs: number): Promise<Chunk | null> {
   const late = Promise.withResolvers<undefined>();
   const deadline = setTimeout(late.resolve, timeoutMs);
   try {

@@ -2,38 +2,45 @@
 
 import type { Permit } from '../admission/permit.ts';
 import type { Body } from '../exchange/observed-body.ts';
+import type { Settings } from '../settings/settings.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
 import type { Deadline } from './deadline.ts';
+import { readStart } from './error-message.ts';
 import { declaredLength, isSuccess } from './upstream-response.ts';
+
+type Times = Pick<Settings['timeouts'], 'streamMs' | 'readMs'>;
 
 /** No Content, Reset Content, Partial Content. */
 const NO_TRACK_STATUSES = new Set([204, 205, 206]);
 
 /**
- * The body is passed on in chunks. The deadline ends with the first byte of a track, and with the head of an error, whose
- * text has a deadline of its own. A success without a body, a partial one (206) and a redirect are invalid.
+ * The body of a track is passed on in chunks, and the deadline ends with its first byte. The text of an error is read
+ * when the call returns, because the session then sets its cookies; only a first 401 need not wait for it. A success
+ * without a body, a partial one (206) and a redirect are invalid.
  */
 export class GeneratedTrack implements BodyMode {
   readonly isDecoded = false;
   /** Resolves when a track that no client gets has come to its end; undefined for any other. */
   discarded: Promise<void> | undefined;
   readonly #permit: Pick<Permit, 'tryReservePaid'>;
-  readonly #paidMs: number;
+  readonly #timeouts: Times;
+  #calls = 0;
 
   /**
    * @param permit reserves memory before the track is read; without it, the track is discarded as it arrives, because it
    *   is paid for and the upstream has to finish it
-   * @param paidMs how long that may take
+   * @param timeouts for that, and for the text of an error
    */
-  constructor(permit: Pick<Permit, 'tryReservePaid'>, paidMs: number) {
+  constructor(permit: Pick<Permit, 'tryReservePaid'>, timeouts: Times) {
     this.#permit = permit;
-    this.#paidMs = paidMs;
+    this.#timeouts = timeouts;
   }
 
   read(response: Response, deadline: Deadline): Body | Promise<Body | undefined> | undefined {
+    this.#calls++;
     const { status, headers, body } = response;
     const isSmall = fitsOneWrite(response);
-    if (status >= 400) return isSmall ? readWhole(response) : body && { reader: body.getReader() };
+    if (status >= 400) return isSmall ? readWhole(response) : this.#readError(response);
     if (!isSuccess(response) || NO_TRACK_STATUSES.has(status)) return undefined;
     if (!this.#permit.tryReservePaid(declaredLength(headers))) {
       this.discarded = this.#discard(response, deadline);
@@ -42,9 +49,16 @@ export class GeneratedTrack implements BodyMode {
     return (isSmall ? readWhole(response) : awaitFirstByte(body)).then((begun) => begun ?? undefined);
   }
 
+  #readError({ status, body }: Response): Body | Promise<Body> {
+    const reader = body?.getReader() ?? null;
+    // The call is repeated once, after a refresh.
+    const mayRefresh = status === 401 && this.#calls === 1;
+    return mayRefresh ? reader && { reader } : readStart(reader, this.#timeouts.readMs);
+  }
+
   /** The body never becomes a JavaScript object, so that it takes little memory. */
   #discard(response: Response, deadline: Deadline): Promise<void> {
-    const longest = setTimeout(deadline.expire, this.#paidMs);
+    const longest = setTimeout(deadline.expire, this.#timeouts.streamMs);
     const end = () => clearTimeout(longest);
     return Bun.write('/dev/null', response).then(end, end);
   }

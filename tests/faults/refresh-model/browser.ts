@@ -111,9 +111,9 @@ export async function request(
       if (outcome.kind === 'renewed') request.pair = upstream.tokenWith(outcome.pair.refreshToken);
       return outcome;
     },
-    newest(pair) {
+    newest(...asked) {
       request.leaves = history.moment(`${what} asks for the newest pair`);
-      return shared.newest(pair);
+      return shared.newest(...asked);
     },
   });
   const url = `http://upstream.test/${calls++}`;

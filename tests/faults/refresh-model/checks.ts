@@ -5,9 +5,9 @@ import {
   FASTEST_SIGN_IN_MS,
   firstPresentation,
   isBefore,
+  isForgotten,
   isNoticed,
   isSignedOut,
-  lifetimes,
   newestPair,
   PRESENTED_MS,
   rejectionsOf,
@@ -79,7 +79,8 @@ export const checks: Readonly<Record<string, Check>> = {
       const wasRenewed = history.requests.some(
         (other) => other.token === token && other.outcome === 'renewed' && isBefore(other.ended, asked),
       );
-      if (!wasRenewed || arrived.at >= closingOf(history, token).earliest) return false;
+      if (!wasRenewed || arrived.at >= closingOf(history, token, asked).earliest) return false;
+      if (isForgotten(renewalOf(history, token), ended)) return false;
       if (isBefore(token.family.revoked, ended) || outcome === 'unreachable') return false;
       if (token.family.isReissued) return false;
       if (rejectionsOf(history, token.family).some((send) => isBefore(send.ended, ended))) return false;
@@ -91,7 +92,7 @@ export const checks: Readonly<Record<string, Check>> = {
   '(c) a spent token reaches the upstream when its window is closed': undisturbed(
     ({ token, instance, arrived, ended, outcome }, history) => {
       const renewal = renewalOf(history, token);
-      if (!renewal || arrived.at <= closingOf(history, token).latest) return false;
+      if (!renewal || arrived.at <= closingOf(history, token, ended).latest) return false;
       // A process that has crashed may have lost what clients had presented to it. A late reply makes a fact younger.
       if (history.crashes.size > 0 || signOutsOf(history, token).length > 0) return false;
       if (stoodStill(history, instance, arrived, ended)) return false;
@@ -106,7 +107,7 @@ export const checks: Readonly<Record<string, Check>> = {
     if (!renewal || !isBefore(renewal.ended, sent)) return false;
     if (history.crashes.size + history.standstills.length > 0) return false;
     if (wasRedisAway(history, token.issued, sent)) return false;
-    if (sent.at >= renewal.ended.at + lifetimes.renewedMs - SPREADS_MS) return false;
+    if (isForgotten(renewal, sent)) return false;
     return !history.requests.some((each) => each.token === token && each.record.refreshTokenReused);
   }),
 
@@ -260,7 +261,10 @@ function clearsTooMuch(
   }
   const isOwn = (send: Send) =>
     send.instance === instance && isBefore(arrived, send.ended) && isBefore(send.ended, ended);
-  if (outcome === 'rejected' && rejectionsOf(history, token.family).some(isOwn)) return false;
+  const isOver =
+    isSignedOut(history, { token, instance }, asked ?? ended) &&
+    !isForgotten(renewalOf(history, token), asked ?? ended);
+  if (outcome === 'rejected' && !isOver && rejectionsOf(history, token.family).some(isOwn)) return false;
   const signIns = signOutsOf(history, token)
     // One that ends the session while the request decides is too late for it.
     .filter((end) => end.by === 'sign-in' && isNoticed(history, end, { token, instance }, asked ?? ended))
@@ -274,6 +278,7 @@ function clearsTooMuch(
 function mayBeSentAgain(history: History, first: Send, { token, instance, sent }: Send): boolean {
   // Without a pair there is nothing to yield.
   if (isBefore(first.ended, sent) && first.verdict !== 'renewed') return true;
+  if (isForgotten(first, sent)) return true;
   // Its lease has ended before its verdict was written.
   const isNoted = first.ended && (first.instance === instance || first.ended.at + SPREADS_MS <= sent.at);
   if (!isNoted && stoodStill(history, first.instance, first.sent, sent)) return true;
@@ -283,8 +288,8 @@ function mayBeSentAgain(history: History, first: Send, { token, instance, sent }
   );
   if (isBefore(history.crashes.get(first.instance), sent) && !isKnown) return true;
   if (signOutsOf(history, token).some(({ began }) => isBefore(began, sent))) return true;
-  const closesAt = closingOf(history, token).earliest;
-  return ofToken.some(
-    ({ asked, arrived, ended }) => isBefore(asked, sent) && !isBefore(ended, sent) && arrived.at >= closesAt,
-  );
+  return ofToken.some(({ asked, arrived, ended }) => {
+    const isAsking = isBefore(asked, sent) && !isBefore(ended, sent);
+    return isAsking && arrived.at >= closingOf(history, token, asked).earliest;
+  });
 }

@@ -33,27 +33,53 @@ export function renewalOf({ sends }: History, token: Token) {
   return undefined;
 }
 
+/** Whether nothing may be known of a renewal any more. */
+export function isForgotten(renewal: Pick<Send, 'ended'> | undefined, by: Moment): boolean {
+  return renewal?.ended !== undefined && by.at >= renewal.ended.at + lifetimes.renewedMs - SPREADS_MS;
+}
+
 export function firstPresentation(history: History, token: Token | undefined, before?: Moment) {
   const first = history.presentations.find((each) => each.token === token)?.moment;
   return !before || isBefore(first, before) ? first : undefined;
 }
 
-/** When the window of a spent token closes, by the arrival of a request: the earliest and the latest time. */
+/**
+ * When the window of a spent token closes, by the arrival of a request: the earliest and the latest time.
+ *
+ * @param by what has happened later keeps it open for no longer
+ */
 export function closingOf(
   history: History,
   token: Token,
+  by?: Moment,
 ): { readonly earliest: number; readonly latest: number } {
   const renewal = renewalOf(history, token);
   if (!renewal) return { earliest: NEVER, latest: NEVER };
   const { successor, ended } = renewal;
+  // A response that is on its way with the successor keeps it open, unless its instance crashes or has no Redis.
+  const ways = history.requests.filter(
+    (each) => each.pair === successor && (!by || isBefore(each.ended, by)),
+  );
+  const surelyFrom = ways.map(({ leaves }) =>
+    leaves && !wasRedisAway(history, ended, leaves) ? leaves.at - lifetimes.replayMs / 2 - SPREADS_MS : 0,
+  );
+  const perhapsFrom = ways.map(({ leaves }) => leaves?.at ?? NEVER);
   const presentedAt = firstPresentation(history, successor)?.at ?? NEVER;
+  const presentedBy = firstPresentation(history, successor, by)?.at ?? NEVER;
   const next = history.sends.find((send) => send.token === successor && send.successor)?.arrived;
   const spentAt = presentedAt < NEVER ? (next?.at ?? NEVER) : NEVER;
   const knownAt = renewalOf(history, successor)?.ended.at ?? NEVER;
-  const byTime = Math.min(ended.at + lifetimes.replayMs, presentedAt + PRESENTED_MS);
+  const surelyUntil = Math.min(
+    Math.max(ended.at, ...surelyFrom) + lifetimes.replayMs,
+    presentedAt + PRESENTED_MS,
+  );
+  const perhapsUntil =
+    presentedBy < NEVER
+      ? presentedBy + PRESENTED_MS
+      : Math.max(ended.at, ...perhapsFrom) + lifetimes.replayMs;
   return {
-    earliest: Math.min(byTime + 1, spentAt, closingOf(history, successor).earliest),
-    latest: SPREADS_MS + Math.min(byTime, Math.max(presentedAt, knownAt)),
+    earliest: Math.min(surelyUntil + 1, spentAt, closingOf(history, successor, by).earliest),
+    latest: SPREADS_MS + Math.min(perhapsUntil, Math.max(presentedBy, knownAt)),
   };
 }
 
@@ -109,8 +135,7 @@ export function isSignedOut(
   const isFound = isShared
     ? isLinked(signOut, token)
     : signOut.token === token && signOut.instance === instance;
-  const rememberedMs = isShared ? lifetimes.endedMs : lifetimes.unknownEndedMs;
-  return isFound && until.at < signOut.ended.at + rememberedMs - SPREADS_MS;
+  return isFound && until.at < signOut.ended.at + lifetimes.endedMs - SPREADS_MS;
 }
 
 /** Whether the process knew of this end of the session. */

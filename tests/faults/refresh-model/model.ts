@@ -12,8 +12,8 @@
  *   and a token may be sent twice. Nobody is rejected or ended without a reason, every request ends in time, and the
  *   very token of a sign-out yields nothing at the instance that has signed it out.
  * - A crash loses leases, presentations that are on their way, and a sign-out that is in flight.
- * - A sign-out is remembered for 348 s when a refresh has issued or spent its token, or is about to spend it. Any other
- *   is remembered by its instance, for its token, for 30 s. Only the first one of a session is judged.
+ * - A sign-out is remembered for 348 s. Unless a refresh has issued or spent its token, or is about to spend it, only
+ *   its instance remembers it, for its token. Only the first one of a session is judged.
  * - While an instance stands still, its lease ends, and another one may send the same token.
  * - A refresh that the upstream refuses clears the cookies, whatever sign-in without the old cookies came meanwhile: of
  *   that the gateway cannot know. Nobody signs in within 1 s after the cookies were lost.

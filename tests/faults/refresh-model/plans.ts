@@ -63,7 +63,7 @@ function commandsOf(kinds: Kind[], times = TIMES): fc.Arbitrary<Command[]> {
     token: oneOf(0, 0, 0, 1, 1, 2, 3),
     isLost: oneOf(false, false, false, false, false, false, true),
     asksAfterMs: oneOf(0, 0, 0, 0, 20, 200, 5000, 11_000, 70_000, 279_000),
-    callMs: oneOf(0, 0, 0, 20, 2000, 15_000),
+    callMs: oneOf(0, 0, 0, 0, 20, 2000, 15_000, 70_000, 279_000),
   });
   return fc.array(command, { minLength: 1, maxLength: 12 });
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
+import { TRACK } from '../../support/long-calls.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import {
   checkSession,
@@ -10,12 +11,14 @@ import {
   refreshes,
   reply,
   scriptSignIn,
+  sentBack,
   signIn,
   signOut,
 } from '../../support/session-calls.ts';
 import { envelopeMessage, expectCleared, startWorld, storedTokens, type World } from '../../support/world.ts';
 
 const MODELS = 'GET /v1/models';
+const GENERATE = 'POST /v1/music';
 const TOO_LARGE = { ...pair(3), refresh_token: 'r'.repeat(5000) };
 
 const CLEARED: [string, string][] = [
@@ -142,6 +145,30 @@ describe('a response long after its refresh', () => {
   });
 });
 
+describe('a response with the pair of a reuse', () => {
+  it.each<[what: string, end: (world: World) => Promise<unknown>, newest: string | undefined]>([
+    ['sets it', async () => {}, 'refresh-9'],
+    ['sets none when its session was signed out', (world) => signOut(world, cookies(2)), undefined],
+    [
+      'sets none when a sign-in has replaced its session',
+      (world) => signIn(world, undefined, { cookie: cookies(2) }),
+      undefined,
+    ],
+  ])('%s', async (_, end, newest) => {
+    await using world = startRotating();
+    scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
+    await rotate(world, 1);
+    await session(world, 2);
+    later(11);
+    world.upstream.on(REFRESH, reply(200, pair(9)));
+    const release = await startLong(world, 2);
+    await end(world);
+    later(3);
+    expect(storedTokens(await release())['svc_music_refresh']).toBe(newest);
+    expect(refreshes(world)).toBe(2);
+  });
+});
+
 describe('a sign-in without cookies, after those of its browser were cleared', () => {
   type Row = [when: string, sendBoth: (world: RotatingWorld) => Promise<[() => Promise<Response>, Response]>];
   it.each<Row>([
@@ -194,6 +221,51 @@ describe('a sign-in with the cookies of another session', () => {
     later(11);
     expectCleared(await session(world, 1));
     expect(refreshes(world)).toBe(1);
+  });
+
+  it.each([401, 500])('ends it also for a generation whose error, a %d, is late', async (status) => {
+    await using world = startWorld();
+    const release = Promise.withResolvers<void>();
+    async function* text() {
+      yield '{"message":"';
+      await release.promise;
+      yield 'late"}';
+    }
+    world.upstream
+      .on(REFRESH, reply(200, pair(2)))
+      .on(GENERATE, ({ headers }) =>
+        headers.get('authorization') === 'Bearer access-1' ? reply(401)() : new Response(text(), { status }),
+      );
+    scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
+    const generation = world.request('/api/music/generate', { cookie: cookies(1), json: TRACK });
+    await world.upstream.arrived(GENERATE, 2);
+    await world.roundTrip();
+    await signIn(world, undefined, { cookie: cookies(1) });
+    release.resolve();
+    const response = await generation;
+    expect(await envelopeMessage(response, status)).toContain('late');
+    expect(response.headers.getSetCookie()).toEqual([]);
+  });
+
+  it.each([
+    ['keeps its own when a sealed access token has expired', 200, 401, true],
+    ['or without them keeps its own, also when the upstream is away', 503, 502, false],
+  ])('%s', async (_, refreshStatus, status, sendsCookies) => {
+    const COOKIE_KEYS = Buffer.alloc(32, 7).toString('base64url');
+    await using world = startWorld({ COOKIE_KEYS, REFRESH_OUTAGE: 'keep' });
+    scriptSignIn(world, { ...pair(1), expires_in: 60 });
+    const cookie = sentBack(await signIn(world));
+    later(61);
+    const refresh = Promise.withResolvers<Response>();
+    world.upstream.on(REFRESH, () => refresh.promise).on(LOGOUT, reply(204));
+    const former = checkSession(world, cookie);
+    await world.upstream.arrived(REFRESH);
+    scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
+    await signIn(world, undefined, sendsCookies ? { cookie } : {});
+    refresh.resolve(reply(refreshStatus, pair(2))());
+    const response = await former;
+    await envelopeMessage(response, status);
+    expect(response.headers.getSetCookie()).toEqual([]);
   });
 
   it.each<[what: string, end: (world: World) => Promise<unknown>, cookie: string]>([
