@@ -39,7 +39,7 @@ function endingOf({ chunks, isSteady }: Plan): string {
 
 function reserve(permit: Permit, isSliced: boolean): void {
   if (permit.isGeneration) permit.tryReservePaid(Number.POSITIVE_INFINITY);
-  else if (isSliced && permit.isExpendable) permit.reserveBody(1.25 * SLICE, SLICE);
+  else if (isSliced && permit.isExpendable) permit.reserveBody(1.5 * SLICE, SLICE);
   else permit.reserveBody(STREAMED_BODY_BYTES);
 }
 

@@ -12,10 +12,10 @@ import { type SessionState, SignInRequest, typeOf } from './schemas.ts';
 
 const validSignIn = validator(SignInRequest);
 
-export function authRoutes(parts: SessionParts, session: SessionPlugin) {
+export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
   const { settings, api, admission } = parts;
   return new Elysia({ name: 'auth', prefix: '/api/auth' })
-    .use(session)
+    .use(sessionPlugin)
     .post(
       '/idp',
       async ({ session, exchange, request, set }) => {

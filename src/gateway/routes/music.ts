@@ -16,9 +16,9 @@ import { GenerationRequest, typeOf } from './schemas.ts';
 
 const validGeneration = validator(GenerationRequest);
 
-export function musicRoutes({ settings, api, admission }: SessionParts, session: SessionPlugin) {
+export function musicRoutes({ settings, api, admission }: SessionParts, sessionPlugin: SessionPlugin) {
   return new Elysia({ name: 'music', prefix: '/api/music' })
-    .use(session)
+    .use(sessionPlugin)
     .get('/models', async ({ session, exchange, request }) =>
       relayBuffered(exchange, await session.fetchBuffered(api.readCall('models', request.signal))),
     )
@@ -27,23 +27,23 @@ export function musicRoutes({ settings, api, admission }: SessionParts, session:
       async ({ session, exchange, request }) => {
         // The body is expensive to read, so it is read only for a session and when there is room for the call.
         await session.refuseIfFull('generation');
-        // The call keeps only its own JSON text. A trimmed string would keep the whole request body in memory for minutes.
+        // A trimmed string is a view into the whole request body, so only the JSON text is kept for the minutes of the call.
         const call = api.generationCall(
           orderOf(await readFields(request, admission.requestBodies, GenerationRequest)),
           forwardedRequestHeader(request, 'idempotency-key'),
         );
         const permit = await session.enter('generation');
-        const track = new GeneratedTrack(permit, settings.timeouts);
+        const trackMode = new GeneratedTrack(permit, settings.timeouts);
         exchange.record.lacksIdempotencyKey = call.headers['idempotency-key'] === undefined;
-        const upstream = await session.fetch({ ...call, bodyMode: track });
+        const upstream = await session.fetch({ ...call, bodyMode: trackMode });
         if (!isSuccess(upstream)) {
           const upstreamText = await readErrorMessage(upstream, settings.timeouts.readMs);
           const headers = conditionHeaders(upstream.headers);
           throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
         }
-        if (track.discarded) {
+        if (trackMode.discarded) {
           exchange.keepOpen();
-          void track.discarded.then(() => exchange.close());
+          void trackMode.discarded.then(() => exchange.close());
           throw notStreamed(upstream.headers);
         }
         const headers = generationHeaders(upstream.headers);

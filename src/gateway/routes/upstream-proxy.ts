@@ -18,7 +18,10 @@ import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.t
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-export function upstreamProxyRoutes({ settings, api, admission }: SessionParts, session: SessionPlugin) {
+export function upstreamProxyRoutes(
+  { settings, api, admission }: SessionParts,
+  sessionPlugin: SessionPlugin,
+) {
   const { relaySliceBytes: sliceBytes, upstreamUrl } = settings;
 
   /**
@@ -46,7 +49,7 @@ export function upstreamProxyRoutes({ settings, api, admission }: SessionParts, 
       ? fetchSliced(call, range, sliceBytes, fetcher, record)
       : fetcher.fetch(call));
     try {
-      reserveBody(permit, upstream, sliceBytes);
+      reserveFor(permit, upstream, sliceBytes);
     } catch (refusal) {
       await discard(upstream);
       throw refusal;
@@ -64,7 +67,7 @@ export function upstreamProxyRoutes({ settings, api, admission }: SessionParts, 
   };
 
   // One handler for all methods: for HEAD, a GET route of Elysia's would run its handler and set a Content-Length of 0.
-  return new Elysia({ name: 'upstream-proxy' }).use(session).all(
+  return new Elysia({ name: 'upstream-proxy' }).use(sessionPlugin).all(
     `${PROXY_PREFIX}/*`,
     async ({ request, session, exchange }) => {
       const { method } = request;
@@ -95,11 +98,7 @@ function hasBody({ headers }: Request): boolean {
  *
  * @throws GatewayError as {@link Permit.reserveBody} does
  */
-function reserveBody(
-  permit: Permit,
-  { body, headers, isSliced }: UpstreamResponse,
-  sliceBytes: number,
-): void {
+function reserveFor(permit: Permit, { body, headers, isSliced }: UpstreamResponse, sliceBytes: number): void {
   if (!isStreamed(body)) permit.reserveBody(body?.byteLength ?? 0);
   else if (isSliced) permit.reserveBody(1.5 * sliceBytes, sliceBytes);
   else permit.reserveBody(Math.min(STREAMED_BODY_BYTES, 2 * declaredLength(headers)));

@@ -27,9 +27,9 @@ export class GeneratedTrack implements BodyMode {
   #calls = 0;
 
   /**
-   * @param permit reserves memory before the track is read; without it, the track is discarded as it arrives, because it
-   *   is paid for and the upstream has to finish it
-   * @param timeouts for that, and for the text of an error
+   * @param permit is asked for memory before the track is read. When there is none, the track is discarded as it arrives,
+   *   because it is paid for and the upstream has to finish it
+   * @param timeouts of a discarded track, and of the text of an error
    */
   constructor(permit: Pick<Permit, 'tryReservePaid'>, timeouts: Times) {
     this.#permit = permit;
