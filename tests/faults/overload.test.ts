@@ -149,17 +149,13 @@ describe('a place', () => {
     world.upstream.on(LOGOUT, silence);
     fill(signOuts);
     jest.useFakeTimers();
-    try {
-      const signedOut = send(world, SIGN_OUT);
-      while (!ledger.inUse) await new Promise(setImmediate);
-      jest.advanceTimersByTime(7000);
-      signOuts.release(1);
-      await world.upstream.arrived(LOGOUT);
-      jest.advanceTimersByTime(3000);
-      expect((await signedOut).status).toBe(200);
-    } finally {
-      jest.useRealTimers();
-    }
+    const signedOut = send(world, SIGN_OUT);
+    while (!ledger.inUse) await new Promise(setImmediate);
+    jest.advanceTimersByTime(7000);
+    signOuts.release(1);
+    await world.upstream.arrived(LOGOUT);
+    jest.advanceTimersByTime(3000);
+    expect((await signedOut).status).toBe(200);
     const upstream = [{ call: 'sign-out', outcome: 'http_response_timeout' }];
     expect(await world.line({ route: SIGN_OUT.path })).toMatchObject({ upstream });
   });

@@ -57,19 +57,15 @@ describe('a request', () => {
     const connection = new RawConnection(world.port);
     const head = `POST /api/auth/idp HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nContent-Length: 100\r\n\r\n`;
     jest.useFakeTimers();
-    try {
-      await connection.send(`${head}{`);
-      while (!requestBodies.usedBytes) await new Promise(setImmediate);
-      for (let second = 0; second < 25; second++) {
-        expect(connection.received).toBe('');
-        await connection.send('x');
-        jest.advanceTimersByTime(1000);
-        await new Promise(setImmediate);
-      }
-      await connection.closed;
-    } finally {
-      jest.useRealTimers();
+    await connection.send(`${head}{`);
+    while (!requestBodies.usedBytes) await new Promise(setImmediate);
+    for (let second = 0; second < 25; second++) {
+      expect(connection.received).toBe('');
+      await connection.send('x');
+      jest.advanceTimersByTime(1000);
+      await new Promise(setImmediate);
     }
+    await connection.closed;
     expect(connection.received).toStartWith('HTTP/1.1 408 ');
     expect(connection.received).toMatch(/\r\nconnection: close\r\n/i);
     expect(requestBodies.usedBytes).toBe(0);

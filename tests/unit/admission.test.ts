@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
+import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
 import { Budget } from '../../src/gateway/admission/budget.ts';
 import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
@@ -26,7 +26,6 @@ const enter = async (admission: Admission, kind: CallKind, token?: string) => ad
 
 describe('a call that is admitted', () => {
   beforeEach(() => void jest.useFakeTimers());
-  afterEach(() => void jest.useRealTimers());
 
   it.each([
     // The kind; how much of its pool and of the ledger it may fill; of the ledger with its body, and for one session.

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
+import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { totalmem } from 'node:os';
 import { openChargedMemory } from '../../src/gateway/admission/charged-memory.ts';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
@@ -8,7 +8,6 @@ import { pass, settle } from '../support/passing-time.ts';
 const MiB = 1024 ** 2;
 
 beforeEach(() => void jest.useFakeTimers());
-afterEach(() => void jest.useRealTimers());
 
 describe('a ledger', () => {
   /** A ledger of 1000 bytes, whose kernel charges so much. */

@@ -6,8 +6,15 @@ import { pass, settle } from '../support/passing-time.ts';
 
 const KiB = 1024;
 
-beforeEach(() => void jest.useFakeTimers());
-afterEach(() => void jest.useRealTimers());
+/** The kernel's table, as long as it is being read. */
+const UNREAD = Object.assign(Bun.file('/proc'), { text: () => new Promise<string>(() => {}) });
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  // Read in each second of hours of faked time, a long table would keep all threads busy for minutes.
+  spyOn(Bun, 'file').mockReturnValue(UNREAD);
+});
+afterEach(() => mock.restore());
 
 /** A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. */
 function observed(kind: 'relayed' | 'paid') {

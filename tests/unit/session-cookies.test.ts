@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
+import { describe, expect, it, setSystemTime } from 'bun:test';
 import type { Context } from 'elysia';
 import { seal } from '../../src/gateway/refresh/seal.ts';
 import { SessionCookies } from '../../src/gateway/session/cookies.ts';
@@ -135,8 +135,6 @@ describe('a token in a plain cookie', () => {
 });
 
 describe('sealed cookies', () => {
-  afterEach(() => void setSystemTime());
-
   /** Values with another protected header, without the key. */
   const forge = (jar: string, change: object) =>
     jar.replace(/(?<==)[^.;]+/g, (head) => {

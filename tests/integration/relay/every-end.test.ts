@@ -1,4 +1,4 @@
-import { afterEach, expect, it, jest } from 'bun:test';
+import { expect, it, jest } from 'bun:test';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { fill } from '../../support/long-calls.ts';
 import { samplesOf } from '../../support/metrics.ts';
@@ -113,8 +113,6 @@ const ENDS: readonly End[] = [
     },
   },
 ];
-
-afterEach(() => void jest.useRealTimers());
 
 it.each(ENDS)('every exchange ends once after $name, on every route', async (end) => {
   const metrics = new Metrics();

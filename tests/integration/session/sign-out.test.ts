@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, jest, setSystemTime } from 'bun:test';
+import { describe, expect, it, jest, setSystemTime } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { fill } from '../../support/long-calls.ts';
@@ -127,8 +127,6 @@ it.each([undefined, ACCESS_ONLY, `${SIGNED_IN}; svc_music_refresh=refresh-2`])(
 );
 
 describe('a sign-out with SIGN_OUT_REVOKES', () => {
-  afterEach(() => void setSystemTime());
-
   it.each<{ what: string; freeAfterMs?: number; sent: string[] }>([
     { what: 'waits for a place for the refresh', freeAfterMs: 7000, sent: [renewing(1), ending(2)] },
     { what: 'ends the session here alone when the refresh gets no place', sent: [] },
@@ -137,15 +135,11 @@ describe('a sign-out with SIGN_OUT_REVOKES', () => {
     const { signOuts, ledger } = world.admission;
     fill(signOuts);
     jest.useFakeTimers();
-    try {
-      const signedOut = signOut(world, REFRESH_ONLY);
-      while (!ledger.inUse) await new Promise(setImmediate);
-      jest.advanceTimersByTime(freeAfterMs ?? 10_000);
-      if (freeAfterMs) signOuts.release(1);
-      await expectSignedOut(await signedOut);
-    } finally {
-      jest.useRealTimers();
-    }
+    const signedOut = signOut(world, REFRESH_ONLY);
+    while (!ledger.inUse) await new Promise(setImmediate);
+    jest.advanceTimersByTime(freeAfterMs ?? 10_000);
+    if (freeAfterMs) signOuts.release(1);
+    await expectSignedOut(await signedOut);
     expect(sentTo(world)).toEqual(sent);
   });
 
