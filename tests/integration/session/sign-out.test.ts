@@ -1,7 +1,9 @@
-import { describe, expect, it, jest, setSystemTime } from 'bun:test';
+import { describe, expect, it, jest, mock, setSystemTime } from 'bun:test';
+import { createGateway } from '../../../src/gateway/gateway.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { fill } from '../../support/long-calls.ts';
+import { recordLog } from '../../support/recorded-log.ts';
 import type { Received } from '../../support/scripted-upstream.ts';
 import {
   accept,
@@ -19,9 +21,11 @@ import {
   ACCESS_ONLY,
   envelopeMessage,
   expectCleared,
+  ORIGIN,
   REFRESH_ONLY,
   SIGNED_IN,
   startWorld,
+  testSettings,
   type World,
 } from '../../support/world.ts';
 
@@ -103,6 +107,18 @@ describe('POST /api/auth/logout', () => {
     expect(sentTo(world)).toEqual([...calls, ...repeated]);
     expect(world.log.join()).not.toMatch(/(?:access|refresh)-\d/);
   });
+});
+
+// What unread bodies cost: load/siege.
+it('A sign-out discards its body at once', async () => {
+  const { logger } = recordLog();
+  const settings = testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED });
+  const cancel = mock();
+  const headers = { origin: ORIGIN, cookie: SIGNED_IN };
+  const request = { method: 'POST', headers, body: new ReadableStream({ cancel }) };
+  const url = 'http://gateway.test/api/auth/logout';
+  await expectSignedOut(await createGateway({ settings, logger }).handle(new Request(url, request)));
+  expect(cancel).toHaveBeenCalled();
 });
 
 it('A sign-out after a sign-in whose response was lost ends the session that the browser still has', async () => {
