@@ -23,7 +23,8 @@ function watching() {
     const ignored = { hasRead: () => {}, hasArrived: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
     const body = {
       ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now } as const),
-      ...{ connection: undefined, memory: { bodies, session, isExpendable, ...unused, ...ignored } },
+      connection: undefined,
+      memory: { bodies, session, isExpendable, ...unused, ...ignored },
       check: () => {},
       noteQueue: (bytes: number, now: number) => {
         if (bytes < queued) body.readAt = now;

@@ -119,7 +119,8 @@ describe('fetchUpstream()', () => {
     using fetched = spyOn(globalThis, 'fetch');
     for (const timeoutMs of [1000, 400_000]) await upstream.call({ timeoutMs, method: 'POST' });
     expect(fetched.mock.calls.map(([, options]) => options)).toMatchObject([
-      ...[{ timeout: 300_000 }, { timeout: 400_000 }],
+      { timeout: 300_000 },
+      { timeout: 400_000 },
     ]);
   });
 });

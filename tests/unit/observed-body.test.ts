@@ -86,7 +86,12 @@ function observed(kind: 'relayed' | 'paid') {
     await settle();
   };
   return {
-    ...{ body, memory, onEnd, sink, record, seen },
+    body,
+    memory,
+    onEnd,
+    sink,
+    record,
+    seen,
     push: (...sizes: number[]) => settled(sizes.map((bytes) => controller?.enqueue(new Uint8Array(bytes)))),
     close: () => settled(controller?.close()),
     breakOff: () => settled(controller?.error(new Error('reset'))),
@@ -103,11 +108,9 @@ describe('a body', () => {
     await push(0, 2, 0, 0, 3, 0);
     await close();
     expect(sink.written.map(({ size, chunk }) => [size, chunk.byteLength])).toEqual([
-      ...[
-        [KiB, 0],
-        [2, 0],
-        [3, 0],
-      ],
+      [KiB, 0],
+      [2, 0],
+      [3, 0],
     ]);
     // Bun may use the connection again at once, so its idle timeout is restored before that.
     expect(onEnd.mock.invocationCallOrder).toEqual([Number(sink.end.mock.invocationCallOrder) - 1]);

@@ -46,8 +46,10 @@ describeWith([REDIS_SERVER], 'the model of Redis', () => {
         const kept = await Promise.all(both.map((each) => get(each, key)));
         const lifetimes = [model.remainingMs(PREFIX + key), await real.pttl(PREFIX + key)];
         const [modelled, replied] = swaps.map((swapped, index) => ({
-          ...{ isWritten: swapped?.isWritten, before: withoutAge(swapped?.before) },
-          ...{ kept: withoutAge(kept[index]), lasts: near(lifetimes[index]) },
+          isWritten: swapped?.isWritten,
+          before: withoutAge(swapped?.before),
+          kept: withoutAge(kept[index]),
+          lasts: near(lifetimes[index]),
         }));
         expect(modelled).toEqual(replied);
       }

@@ -10,7 +10,10 @@ const FORGED = '198.51.100.9';
 const BEHIND_PROXY = { FORWARD_CLIENT_ADDRESS: 'true', TRUSTED_PROXIES: '127.0.0.1' };
 /** What such a client and the proxy in front have written. */
 const PROXIED = {
-  ...{ 'x-real-ip': FORGED, 'x-client-ip': FORGED, 'true-client-ip': FORGED, 'cf-connecting-ip': FORGED },
+  'x-real-ip': FORGED,
+  'x-client-ip': FORGED,
+  'true-client-ip': FORGED,
+  'cf-connecting-ip': FORGED,
   ...{ forwarded: `for=${FORGED}`, 'x-forwarded': `for=${FORGED}`, 'forwarded-for': FORGED },
   'x-forwarded-for': `${FORGED}, ${CLIENT}`,
 };

@@ -66,8 +66,11 @@ const LATE = [
   ...ROUTES.map((route) => ({ ...route, calls: route.calls.slice(0, 1) })),
   { ...SIGN_IN_ROUTE, late: messages.en.upstreamTimeout },
   {
-    ...{ ...SIGN_IN_ROUTE, late: messages.en.upstreamUnreachable, calls: [REFRESH] },
-    ...{ path: '/api/auth/session', options: { cookie: REFRESH_ONLY } },
+    ...SIGN_IN_ROUTE,
+    late: messages.en.upstreamUnreachable,
+    calls: [REFRESH],
+    path: '/api/auth/session',
+    options: { cookie: REFRESH_ONLY },
   },
 ];
 

@@ -67,12 +67,13 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
     expect(line?.['oauthError']).toBe(oauthError);
   });
 
-  it.each([
-    ...['', 'access_token=t', '[]', '{"data":{"access_token":"t"}}', '{"access_token":"identity 1"}'],
-  ])('responds 401 when its success has no identity token: %s', async (body) => {
-    world.upstream.on(TOKEN, respond(200, body));
-    await expectFailure([TOKEN], 401, 'signInRefused', 'info');
-  });
+  it.each(['', 'access_token=t', '[]', '{"data":{"access_token":"t"}}', '{"access_token":"identity 1"}'])(
+    'responds 401 when its success has no identity token: %s',
+    async (body) => {
+      world.upstream.on(TOKEN, respond(200, body));
+      await expectFailure([TOKEN], 401, 'signInRefused', 'info');
+    },
+  );
 });
 
 describe('POST /api/auth/idp when the upstream', () => {

@@ -89,7 +89,9 @@ describe('a track whose order gets no response, and whose audio breaks off in it
 function startImpatientProxy(gatewayUrl: string, { cutMs, status }: { cutMs: number; status: number }) {
   let cuts = 0;
   const server = Bun.serve({
-    ...{ port: 0, hostname: '127.0.0.1', idleTimeout: 0 },
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
     async fetch(request) {
       const { pathname } = new URL(request.url);
       const { method, headers } = request;
