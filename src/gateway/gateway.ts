@@ -86,10 +86,7 @@ export function createGateway({
     })
     .onError(({ error, request }) => {
       const failure = toGatewayError(error, request, routes());
-      const response = exchangeOf(request).fail(failure);
-      // Bun treats everything after a CONNECT as the content of a tunnel, even after a refusal.
-      if (request.method === 'CONNECT') response.headers.set('connection', 'close');
-      return response;
+      return exchangeOf(request).fail(failure);
     })
     // CORS comes before the origin rule, so that the 403 carries CORS headers and preflights get a response.
     .use(

@@ -57,7 +57,8 @@ async function browse(visit: Visit, environment: Environment = {}) {
     );
   const browsing = stack.move();
   return {
-    ...{ world, call },
+    world,
+    call,
     /** A page of another host of the site, which an attacker controls. */
     blog,
     signIn: (user: string) => call('/api/auth/idp', { code: user, code_verifier: 'v'.repeat(43) }),

@@ -89,7 +89,13 @@ export async function startDemoWorld({
 
   const running = stack.move();
   return {
-    ...{ studioUrl, gatewayUrl, network, upstreamNetwork, gate, gateway, upstream: sandbox.upstream },
+    studioUrl,
+    gatewayUrl,
+    network,
+    upstreamNetwork,
+    gate,
+    gateway,
+    upstream: sandbox.upstream,
     async signIn(name) {
       const grant = await signInThroughForm({ identityProviderUrl, clientId: CLIENT_ID, redirectUri, name });
       const response = await postJson(

@@ -64,7 +64,8 @@ describeInChromium('the code samples for web-app developers', (visit) => {
     const headers = { 'content-type': 'text/html; charset=utf-8' };
     await using _ = await startDemo(port);
     await using server = Bun.serve({
-      ...{ port: port + 6, hostname: 'localhost' },
+      port: port + 6,
+      hostname: 'localhost',
       fetch: () => new Response(`<!doctype html><link rel="icon" href="data:,">${body}`, { headers }),
     });
     await using visitor = await visit();

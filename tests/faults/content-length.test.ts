@@ -1,4 +1,4 @@
-import { expect, it } from 'bun:test';
+import { expect, it, spyOn } from 'bun:test';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { PROXIED_PATH } from '../support/routes.ts';
 import { rawCall } from '../support/shared-world.ts';
@@ -14,10 +14,12 @@ it.each([
   ['is not made up for HEAD', 'HEAD', '200', 'Transfer-Encoding: chunked', null],
 ])('the Content-Length of a relayed body %s', async (_, method, status, lines, length) => {
   const body = method === 'HEAD' ? '' : 'a'.repeat(length ?? 0);
-  await using upstream = await startRawUpstream((socket) => {
+  using fetched = spyOn(globalThis, 'fetch');
+  await using upstream = await startRawUpstream(async (socket) => {
     socket.write(`HTTP/1.1 ${status} X\r\n${lines}\r\n\r\n`);
-    // The body is sent after the headers have gone out: what arrives at once keeps its length anyway.
-    setTimeout(() => socket.write(body), 50);
+    // The gateway has the head before the body is sent: what arrives with it keeps its length anyway.
+    await fetched.mock.results[0]?.value;
+    socket.write(body);
   });
   await using world = startWorld({ UPSTREAM_URL: upstream.url });
   // By raw socket, because fetch does not show how a body was framed.

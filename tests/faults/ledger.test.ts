@@ -1,7 +1,7 @@
 import { describe, expect, it, spyOn } from 'bun:test';
 import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { eventually } from '../support/eventually.ts';
-import { expectRefused, fill, send } from '../support/long-calls.ts';
+import { expectOverloaded, fill, send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { BUFFERED, GENERATE, PUBLIC, proxied } from '../support/routes.ts';
 import { FIRST_PIECE, startTrackUpstream } from '../support/track-upstream.ts';
@@ -59,7 +59,7 @@ describe('memory is reserved', () => {
       expect(await (await send(world, route)).text()).toBe(LARGE);
       await expectReleased(world, most);
       ledger.take(1);
-      await expectRefused(await send(world, route));
+      await expectOverloaded(await send(world, route));
       world.upstream.on(calls.join(), () => new Response('small'));
       expect((await send(world, route)).status).toBe(200);
       ledger.release(1);
@@ -78,7 +78,7 @@ describe('a ledger without room', () => {
     // Keeps the response, because the garbage collector would close its connection as well.
     using _fetch = spyOn(globalThis, 'fetch');
     world.upstream.on(LIBRARY, () => endless(cancelled.resolve));
-    await expectRefused(await send(world, GET));
+    await expectOverloaded(await send(world, GET));
     await cancelled.promise;
     await expectReleased(world, inUse);
   });
@@ -131,7 +131,9 @@ describe('a generation at whose head the ledger is full gets 503 with its ids, a
     // The call was made, unlike one that was refused for want of a place.
     const proxyStatus = 'music-gateway; error=http_response_incomplete';
     expect(Object.fromEntries(refused.headers)).toMatchObject({
-      ...{ ...IDS, 'retry-after': '5', 'proxy-status': proxyStatus },
+      ...IDS,
+      'retry-after': '5',
+      'proxy-status': proxyStatus,
     });
     expect(await envelopeMessage(refused, 503)).toContain('in your library');
     expect([streams.inUse, world.lines]).toEqual([1, []]);

@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from 'bun:test';
 import type { Admission } from '../../src/gateway/admission/admission.ts';
 import { eventually } from '../support/eventually.ts';
-import { expectRefused, fill, send, waiting } from '../support/long-calls.ts';
+import { expectOverloaded, fill, send, waiting } from '../support/long-calls.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { GENERATE, PROXIED_PATH, proxied, ROUTES, SIGN_IN_ROUTE, scriptRoutes } from '../support/routes.ts';
 import { accept, cookies, LOGOUT, pair, REFRESH, reply, silence } from '../support/session-calls.ts';
@@ -52,7 +52,7 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
     const { status, headers } = response;
     if (call.path === SIGN_OUT.path) expectCleared(response);
     else if (!refused.includes(call.name)) expect(status).toBe(200);
-    else if (call.name !== 'refresh' || pool !== 'sessions') await expectRefused(response);
+    else if (call.name !== 'refresh' || pool !== 'sessions') await expectOverloaded(response);
     else {
       // Nobody is signed out because a refresh has no place.
       const limit = 'music-gateway; error=connection_limit_reached';
@@ -80,7 +80,7 @@ describe('beyond the limit of its session', () => {
     for (const route of routes) {
       // A session is known by its access token, whatever its refresh token is.
       for (const cookie of [ACCESS_ONLY, `${ACCESS_ONLY}; svc_music_refresh=made-up`])
-        await expectRefused(await send(world, route, { cookie }), 429);
+        await expectOverloaded(await send(world, route, { cookie }), 429);
     }
     expect(world.upstream.calls).toEqual([]);
     for (const route of routes) expect((await send(world, route, { cookie: cookies(9) })).status).toBe(200);
@@ -89,7 +89,7 @@ describe('beyond the limit of its session', () => {
     expect(perSession.size).toBe(0);
     // Without an access token, it is known by its refresh token.
     await world.admission.enter('generation', 'refresh-1');
-    await expectRefused(await send(world, proxied('GET'), { cookie: REFRESH_ONLY }), 429);
+    await expectOverloaded(await send(world, proxied('GET'), { cookie: REFRESH_ONLY }), 429);
   });
 
   it('a call gets 429 also when the session was renewed, so that made-up tokens get no further', async () => {
@@ -105,7 +105,7 @@ describe('beyond the limit of its session', () => {
     await world.upstream.arrived('POST /v1/music', 2);
     const second = await send(world, GENERATE, { cookie: cookieOf('made-up-2') });
     expect(second.headers.getSetCookie().join()).toContain('svc_music_access=access-2;');
-    await expectRefused(second, 429);
+    await expectOverloaded(second, 429);
     released.resolve(new Response('done'));
     expect((await first).status).toBe(200);
     expect(world.admission.perSession.size).toBe(0);
@@ -124,7 +124,7 @@ describe('a place', () => {
     await eventually(() => requestBodies.usedBytes >= connections.length * 16 * 1024, 'the bodies');
     const inFlight = send(world, route);
     await world.upstream.arrived('GET /v1/library');
-    await expectRefused(await send(world, route));
+    await expectOverloaded(await send(world, route));
     released.resolve();
     expect(await (await inFlight).text()).toBe('done');
     expect((await send(world, route)).status).toBe(200);
@@ -149,17 +149,13 @@ describe('a place', () => {
     world.upstream.on(LOGOUT, silence);
     fill(signOuts);
     jest.useFakeTimers();
-    try {
-      const signedOut = send(world, SIGN_OUT);
-      while (!ledger.inUse) await new Promise(setImmediate);
-      jest.advanceTimersByTime(7000);
-      signOuts.release(1);
-      await world.upstream.arrived(LOGOUT);
-      jest.advanceTimersByTime(3000);
-      expect((await signedOut).status).toBe(200);
-    } finally {
-      jest.useRealTimers();
-    }
+    const signedOut = send(world, SIGN_OUT);
+    while (!ledger.inUse) await new Promise(setImmediate);
+    jest.advanceTimersByTime(7000);
+    signOuts.release(1);
+    await world.upstream.arrived(LOGOUT);
+    jest.advanceTimersByTime(3000);
+    expect((await signedOut).status).toBe(200);
     const upstream = [{ call: 'sign-out', outcome: 'http_response_timeout' }];
     expect(await world.line({ route: SIGN_OUT.path })).toMatchObject({ upstream });
   });

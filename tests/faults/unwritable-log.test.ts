@@ -19,8 +19,13 @@ async function start(log: 'pipe' | number): Promise<{ gateway: ChildProcess; por
   const gateway = spawn(process.execPath, ['src/index.ts'], {
     cwd: ROOT,
     env: {
-      ...{ NODE_ENV: 'production', HOST: '127.0.0.1', PORT: String(port), METRICS_PORT: String(port + 1) },
-      ...{ ALLOWED_ORIGINS: ORIGIN, UPSTREAM_URL: CLOSED, IDP_URL: CLOSED },
+      NODE_ENV: 'production',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      METRICS_PORT: String(port + 1),
+      ALLOWED_ORIGINS: ORIGIN,
+      UPSTREAM_URL: CLOSED,
+      IDP_URL: CLOSED,
       ...{ IDP_CLIENT_ID: 'studio', IDP_REDIRECT_URI: `${ORIGIN}/callback` },
     },
     stdio: ['ignore', log, 'ignore'],

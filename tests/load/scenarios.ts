@@ -83,7 +83,9 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'one-instance': {
     run: () =>
       runOne({
-        ...{ seconds: 180, memoryMb: 256, trackMs: 60_000 },
+        seconds: 180,
+        memoryMb: 256,
+        trackMs: 60_000,
         attendance: { visitor: 100, author: 5, slowReader: 10, hurried: 60 },
       }),
     most: GROWTH,
@@ -94,8 +96,11 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
 export function twoInstances(minutes: number): Scenario {
   const run = () =>
     runTwo({
-      ...{ seconds: minutes * 60, redisSeconds: 300, upstreamSeconds: 420, upgradeSeconds: 1200 },
-      ...{ trackMs: 180_000 },
+      seconds: minutes * 60,
+      redisSeconds: 300,
+      upstreamSeconds: 420,
+      upgradeSeconds: 1200,
+      trackMs: 180_000,
       attendance: { visitor: 16, author: 5, slowReader: 8, hurried: 8 },
     });
   return { run, most: GROWTH };

@@ -18,7 +18,8 @@ export async function runThroughput(connections: number, seconds: number): Promi
   const next = (socket: Socket<string>) => void (isOver || socket.write(socket.data));
   const open = (index: number) =>
     Bun.connect<string>({
-      ...{ hostname, port: Number(port) },
+      hostname,
+      port: Number(port),
       data: requestOf('GET /api/auth/session', cookieOf(`check-${index}`)),
       socket: {
         data(socket, data) {

@@ -7,8 +7,8 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 
 export const TRACKS = 4;
-/** To this code the identity provider never responds. */
-export const UNANSWERED_CODE = 'unanswered';
+/** To a code and to refresh tokens that begin so, there is never a response. */
+export const UNANSWERED = 'unanswered';
 /** How long it takes to sign a session out. */
 const LOGOUT_MS = 250;
 /** Longer than 150 orders need to arrive. */
@@ -73,7 +73,9 @@ function serve(trackBytes: number) {
         return Response.json({ access_token, refresh_token: `r-${state.refreshes}` });
       },
       '/v1/auth/logout': async (request) => {
-        state.signedOut.push(Value.Parse(SignOut, await request.json()).refresh_token);
+        const token = Value.Parse(SignOut, await request.json()).refresh_token;
+        if (token.startsWith(UNANSWERED)) return never();
+        state.signedOut.push(token);
         await Bun.sleep(LOGOUT_MS);
         return new Response(null, { status: 204 });
       },
@@ -85,7 +87,7 @@ function serve(trackBytes: number) {
         request.headers.has('range') ? rangeOf(request, tracks[Number(request.params.id)]) : whole(),
       '/v1/export': whole,
       '/oauth/token': async (request) =>
-        new URLSearchParams(await request.text()).get('code') === UNANSWERED_CODE
+        new URLSearchParams(await request.text()).get('code') === UNANSWERED
           ? never()
           : Response.json({ access_token: 'identity' }),
       '/v1/auth/idp': () =>

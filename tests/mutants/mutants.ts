@@ -1,43 +1,68 @@
 /**
- * `bun run mutants [room...]`: changes one line at a time in a copy of the project, runs the tests nearest to it, and
- * notes in `mutants.tsv` which test file failed first. `--all` also runs the rest of `bun run test` on what they miss,
- * `--missed` tries only what nothing has caught yet.
+ * `bun run mutants [room...]`: changes one line at a time in a copy of what is committed, runs the tests of `bun run
+ * test` on it, and notes in `mutants.tsv` which test file failed first. `--missed` tries only what nothing has caught
+ * yet. `--changed [base]` tries the lines that a change touches instead, or whose tests it cuts, and fails when one
+ * survives.
  */
 
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
 import { $ } from 'bun';
+import { mutantsOfChange } from './changed.ts';
 import { type Mutant, ROOMS, read, type Tried, write } from './list.ts';
 
 /** A mutant can make a test wait for ever. */
-const PATIENCE_MS = 150_000;
+const PATIENCE_MS = 300_000;
 const SUITE = ['unit', 'integration', 'page', 'faults'];
+/** Of a change. Each takes half a minute. */
+const MOST = 40;
 
 const { values, positionals } = parseArgs({
-  options: { all: { type: 'boolean' }, missed: { type: 'boolean' } },
+  options: { changed: { type: 'boolean' }, missed: { type: 'boolean' } },
   allowPositionals: true,
 });
 const copy = await mkdtemp(`${tmpdir()}/mutants-`);
 await $`git clone --quiet ${process.cwd()} ${copy}`;
 await symlink(`${process.cwd()}/node_modules`, `${copy}/node_modules`);
-
-const list = await read();
-const isTried = ({ room, caughtBy }: Tried) =>
-  (positionals.length === 0 || positionals.includes(room)) &&
-  (!values.missed || caughtBy === 'nothing' || caughtBy === '?');
-for (const [index, mutant] of list.entries()) {
-  if (!isTried(mutant)) continue;
-  const caughtBy = await whatCatches(mutant);
-  list[index] = { ...mutant, caughtBy };
-  console.log([mutant.room, mutant.file, mutant.before.trim(), mutant.after.trim(), caughtBy].join('\t'));
-  await write(list);
-}
+if (values.changed) await tryChange(positionals[0] ?? 'main');
+else await tryList();
 await rm(copy, { recursive: true });
-for (const room of Object.keys(ROOMS)) {
-  const tried = list.filter((mutant) => mutant.room === room && mutant.caughtBy !== '?');
-  const caught = tried.filter(({ caughtBy }) => caughtBy !== 'nothing');
-  console.log(`${room}: ${caught.length} of ${tried.length} caught`);
+
+async function tryChange(base: string): Promise<void> {
+  const all = await mutantsOfChange(base);
+  const red = all.length ? await failure(SUITE) : undefined;
+  if (red) throw new Error(`${red} fails without a mutant`);
+  let survivors = 0;
+  for (const mutant of all.slice(0, MOST)) {
+    const caughtBy = await whatCatches(mutant);
+    print({ ...mutant, caughtBy });
+    if (caughtBy === 'nothing') survivors++;
+  }
+  console.log(`${Math.min(all.length, MOST)} of ${all.length} tried: ${survivors} survived`);
+  if (survivors) process.exitCode = 1;
+}
+
+async function tryList(): Promise<void> {
+  const list = await read();
+  const isTried = ({ room, caughtBy }: Tried) =>
+    (positionals.length === 0 || positionals.includes(room)) &&
+    (!values.missed || caughtBy === 'nothing' || caughtBy === '?');
+  for (const [index, mutant] of list.entries()) {
+    if (!isTried(mutant)) continue;
+    list[index] = { ...mutant, caughtBy: await whatCatches(mutant) };
+    print(list[index]);
+    await write(list);
+  }
+  for (const room of Object.keys(ROOMS)) {
+    const tried = list.filter((mutant) => mutant.room === room && mutant.caughtBy !== '?');
+    const caught = tried.filter(({ caughtBy }) => caughtBy !== 'nothing');
+    console.log(`${room}: ${caught.length} of ${tried.length} caught`);
+  }
+}
+
+function print({ room, file, before, after, caughtBy }: Tried): void {
+  console.log([room, file, before.trim(), after.trim(), caughtBy].join('\t'));
 }
 
 async function whatCatches({ room, file, before, after }: Mutant): Promise<string> {
@@ -46,17 +71,15 @@ async function whatCatches({ room, file, before, after }: Mutant): Promise<strin
   const changed = `\n${text}`.replace(`\n${before}\n`, () => (after === '' ? '\n' : `\n${after}\n`)).slice(1);
   if (changed === text) return 'no such line';
   await Bun.write(path, changed);
-  const near = ROOMS[room]?.[2].split(' ') ?? SUITE;
-  const caughtBy =
-    (await failure(near, [])) ?? (values.all ? await failure(SUITE, ['--parallel=2']) : undefined);
+  const caughtBy = await failure(room === 'deploy' ? ['deploy'] : SUITE);
   await Bun.write(path, text);
   return caughtBy ?? 'nothing';
 }
 
 /** The first test file that fails; undefined when none does. */
-async function failure(folders: string[], options: string[]): Promise<string | undefined> {
+async function failure(folders: readonly string[]): Promise<string | undefined> {
   const paths = folders.map((folder) => `tests/${folder}/`);
-  const command = ['bun', 'test', '--bail', '--timeout', '20000', ...options, ...paths];
+  const command = ['bun', 'test', '--bail', '--parallel=3', '--no-isolate', '--timeout', '60000', ...paths];
   // A group of its own, so that the servers that tests start end with it.
   const run = Bun.spawn(['timeout', '--kill-after=5', String(PATIENCE_MS / 1000), ...command], {
     cwd: copy,

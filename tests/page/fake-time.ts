@@ -1,14 +1,13 @@
 /** A clock that a test moves, so that nothing waits. */
 
-import { jest, onTestFinished } from 'bun:test';
+import { jest } from 'bun:test';
 
 /** The time of day in a test with {@link fakeTime}. */
 export const NOW = new Date('2026-03-04T05:06:07Z');
 
-/** Stops the clock until the test ends. The returned function moves it on and waits for the effects. */
+/** Stops the clock until the test ends, when the preload restores it. The returned function moves it on and waits for the effects. */
 export function fakeTime(now = NOW): (milliseconds: number) => Promise<void> {
   jest.useFakeTimers({ now });
-  onTestFinished(() => void jest.useRealTimers());
   return async (milliseconds) => {
     jest.advanceTimersByTime(milliseconds);
     await settle();

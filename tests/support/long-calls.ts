@@ -27,7 +27,8 @@ export function fill(budget: Budget, free = 0): void {
   budget.take(budget.limit - free - budget.inUse);
 }
 
-export async function expectRefused(refused: Response, status: 429 | 503 = 503): Promise<void> {
+/** Asserts that there was no room for the request, or none for more of its session. */
+export async function expectOverloaded(refused: Response, status: 429 | 503 = 503): Promise<void> {
   expect(Object.fromEntries(refused.headers)).toMatchObject({
     'retry-after': '5',
     'proxy-status': 'music-gateway; error=connection_limit_reached',

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
+import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
 import { Budget } from '../../src/gateway/admission/budget.ts';
 import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
@@ -24,23 +24,58 @@ function startAdmission(readCharge?: () => number): Admission {
 /** A refusal at once rejects as well as a later one. */
 const enter = async (admission: Admission, kind: CallKind, token?: string) => admission.enter(kind, token);
 
+interface Share {
+  readonly kind: CallKind;
+  readonly pool: 'reads' | 'streams';
+  /** How much of its pool and of the ledger is in use when there is no place for it, with the bytes that it needs. */
+  readonly ofPool: number;
+  readonly ofLedger: number;
+  readonly bytes: number;
+  /** How much of the ledger may be in use with its body, and how much of it by one session. */
+  readonly ofBodies: number;
+  readonly ofSession: number | undefined;
+  /** What it reserves before its response has a head. */
+  readonly readAheadBytes: number;
+}
+const ORDINARY = {
+  pool: 'streams',
+  ofPool: 1,
+  ofLedger: 1,
+  bytes: CALL_BYTES,
+  ofBodies: 7 / 8,
+  ofSession: 1 / 4,
+  readAheadBytes: 0,
+} as const;
+
 describe('a call that is admitted', () => {
   beforeEach(() => void jest.useFakeTimers());
-  afterEach(() => void jest.useRealTimers());
 
-  it.each([
-    // The kind; how much of its pool and of the ledger it may fill; of the ledger with its body, and for one session.
-    ['read', 'reads', 1, CALL_BYTES, 1, 7 / 8, 1 / 4, 0],
-    ['head', 'streams', 1, CALL_BYTES, 1, 7 / 8, 1 / 4, 0],
-    ['get', 'streams', 1, CALL_BYTES, 1, 7 / 8, 1 / 4, READ_AHEAD_BYTES],
-    ['change', 'streams', 1, CALL_BYTES, 1, 7 / 8, 1 / 8, STREAMED_BODY_BYTES],
+  it.each<Share>([
+    { ...ORDINARY, kind: 'read', pool: 'reads' },
+    { ...ORDINARY, kind: 'head' },
+    { ...ORDINARY, kind: 'get', readAheadBytes: READ_AHEAD_BYTES },
+    { ...ORDINARY, kind: 'change', ofSession: 1 / 8, readAheadBytes: STREAMED_BODY_BYTES },
     // The rest is for other calls, such as a refresh.
-    ['generation', 'streams', 1, CALL_BYTES + STREAM_BASE_BYTES, 15 / 16, 15 / 16, 1 / 12, 0],
+    {
+      ...ORDINARY,
+      kind: 'generation',
+      bytes: CALL_BYTES + STREAM_BASE_BYTES,
+      ofLedger: 15 / 16,
+      ofBodies: 15 / 16,
+      ofSession: 1 / 12,
+    },
     // Strangers are refused first.
-    ['public', 'streams', 3 / 4, CALL_BYTES, 1, 3 / 4, undefined, READ_AHEAD_BYTES],
-  ] as const)(
-    'as %s has its share of %s and of the ledger, and no more',
-    async (kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, readAheadBytes) => {
+    {
+      ...ORDINARY,
+      kind: 'public',
+      ofPool: 3 / 4,
+      ofBodies: 3 / 4,
+      ofSession: undefined,
+      readAheadBytes: READ_AHEAD_BYTES,
+    },
+  ])(
+    'as $kind has its share of $pool and of the ledger, and no more',
+    async ({ kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, readAheadBytes }) => {
       const admission = startAdmission();
       const { ledger } = admission;
       const token = kind === 'public' ? undefined : 'token';

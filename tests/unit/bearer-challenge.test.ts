@@ -38,9 +38,15 @@ describe('a challenge that names another error than invalid_token', () => {
 describe('a new token may help, and nothing is relayed', () => {
   it.each([
     ...['Bearer realm="r"', 'Bearer error=""', `Bearer error="invalid_token", ${STEP_UP}`],
-    ...['Bearer realm="error=insufficient_scope"', 'Basic realm="r", error="e"', 'Bearer-X error="e"'],
+    'Bearer realm="error=insufficient_scope"',
+    'Basic realm="r", error="e"',
+    'Bearer-X error="e"',
     // Malformed:
-    ...['', 'error="e"', 'Bearer error="e\\"', 'Bearer error="e" x', 'Bearer error="a", error="b"'],
+    '',
+    'error="e"',
+    'Bearer error="e\\"',
+    'Bearer error="e" x',
+    'Bearer error="a", error="b"',
     ...['Bearer error="a\tb"', 'Bearer error="é"', 'Bearer error=a b', `${STEP_UP}; Bearer`],
   ])('%s', (header) => {
     expect(read(header)).toEqual([undefined, true]);

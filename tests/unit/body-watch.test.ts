@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
+import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { once } from 'node:events';
 import net from 'node:net';
 import { type BodyMemory, BodyWatch, type WatchedBody } from '../../src/gateway/admission/body-watch.ts';
@@ -6,7 +6,6 @@ import { connectionKey, sendQueues } from '../../src/gateway/admission/send-queu
 import { pass } from '../support/passing-time.ts';
 
 beforeEach(() => void jest.useFakeTimers());
-afterEach(() => void jest.useRealTimers());
 
 const [own, others] = [1n, 2n].map((key) => ({ key, calls: 1, generations: 0, bytes: 0 }));
 
@@ -24,7 +23,8 @@ function watching() {
     const ignored = { onRead: () => {}, onArrived: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
     const body = {
       ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now } as const),
-      ...{ connection: undefined, memory: { bodies, session, isExpendable, ...unused, ...ignored } },
+      connection: undefined,
+      memory: { bodies, session, isExpendable, ...unused, ...ignored },
       check: () => {},
       noteQueue: (bytes: number, now: number) => {
         if (bytes < queued) body.readAt = now;

@@ -1,8 +1,7 @@
-import { afterEach, beforeEach, expect, it, jest } from 'bun:test';
+import { beforeEach, expect, it, jest } from 'bun:test';
 import { CollectedLines } from '../../src/gateway/telemetry/collected-lines.ts';
 
 beforeEach(() => void jest.useFakeTimers());
-afterEach(() => void jest.useRealTimers());
 
 it('a single line is passed on at once, and those that follow within 100 ms together', () => {
   const passed: string[] = [];

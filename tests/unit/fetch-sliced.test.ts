@@ -34,7 +34,9 @@ const FAULTS = {
   'has another total': ({ total }) => ({ total: `${Number(total) + 1}` }),
   'does not know the total': () => ({ total: '*' }),
   'begins one byte later': ({ first, last, bytes }) => ({
-    ...{ first: first + 1, last: last + 1, bytes: Uint8Array.of(...bytes.slice(1), 0) },
+    first: first + 1,
+    last: last + 1,
+    bytes: Uint8Array.of(...bytes.slice(1), 0),
   }),
   'ends one byte earlier': ({ last, bytes }) => ({ last: last - 1, bytes: bytes.slice(0, -1) }),
   'sends one byte less': ({ bytes }) => ({ bytes: bytes.slice(0, -1) }),
@@ -173,7 +175,11 @@ describe('fetchSliced()', () => {
   });
 
   it.each([
-    ...['has a weak ETag', 'has no ETag', 'does not know the total', 'is encoded', 'ends one byte earlier'],
+    'has a weak ETag',
+    'has no ETag',
+    'does not know the total',
+    'is encoded',
+    'ends one byte earlier',
   ] as const)('asks again as the client did when the first slice %s', async (fault) => {
     const { record, response, seen } = await askForNine([fault]);
     expect(seen.calls.map(({ headers }) => headers['range'])).toEqual(['bytes=1-4', 'bytes=1-']);

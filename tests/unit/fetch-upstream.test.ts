@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, jest, spyOn } from 'bun:test';
+import { describe, expect, it, jest, spyOn } from 'bun:test';
 import type { Socket } from 'node:net';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
@@ -41,8 +41,6 @@ function noRoom(): never {
 }
 
 describe('the deadline of fetchUpstream()', () => {
-  afterEach(() => void jest.useRealTimers());
-
   it.each<[what: string, bytes: string, call: Partial<UpstreamCall>, ms: number, key: string]>([
     ['a head', '', {}, 5000, 'upstreamTimeout'],
     ['the first byte of a streamed body, after the head', LARGE, {}, 60_000, 'upstreamTimeout'],
@@ -121,7 +119,8 @@ describe('fetchUpstream()', () => {
     using fetched = spyOn(globalThis, 'fetch');
     for (const timeoutMs of [1000, 400_000]) await upstream.call({ timeoutMs, method: 'POST' });
     expect(fetched.mock.calls.map(([, options]) => options)).toMatchObject([
-      ...[{ timeout: 300_000 }, { timeout: 400_000 }],
+      { timeout: 300_000 },
+      { timeout: 400_000 },
     ]);
   });
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest, spyOn } from 'bun:test';
+import { beforeEach, describe, expect, it, jest, spyOn } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir, totalmem } from 'node:os';
 import { openChargedMemory } from '../../src/gateway/admission/charged-memory.ts';
@@ -9,7 +9,6 @@ import { pass, settle } from '../support/passing-time.ts';
 const MiB = 1024 ** 2;
 
 beforeEach(() => void jest.useFakeTimers());
-afterEach(() => void jest.useRealTimers());
 
 describe('a ledger', () => {
   /** A ledger of 1000 bytes, whose kernel charges so much. */

@@ -46,10 +46,16 @@ describe('mapLinks()', () => {
   it.each([
     '</admin>; rel=up',
     // These would reveal the upstream's address.
-    ...['<x>; rel=http://upstream.test/next', '<http://docs.test/>; a="b HTTP://UPSTREAM.test/c"'],
+    '<x>; rel=http://upstream.test/next',
+    '<http://docs.test/>; a="b HTTP://UPSTREAM.test/c"',
     '<http://docs.test/>; a="http:/\\/upstr\\eam.test/"',
     // These cannot be parsed.
-    ...['<http://[not-an-address/>', '<x> <y>', '<x', '<x>; a=>', '<x>; title="a\\"', '<x>; rel="next"more'],
+    '<http://[not-an-address/>',
+    '<x> <y>',
+    '<x',
+    '<x>; a=>',
+    '<x>; title="a\\"',
+    '<x>; rel="next"more',
     // What is no link makes the link before it one that cannot be parsed.
     '<x>, http://upstream.test/base/v1/y; rel=next',
   ])('drops the link %s, and keeps the others', (header) => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
+import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Exchange, IDLE_TIMEOUT_SECONDS } from '../../src/gateway/exchange/exchange.ts';
 import { OpenExchanges } from '../../src/gateway/exchange/open-exchanges.ts';
 import { settle } from '../support/passing-time.ts';
@@ -6,7 +6,6 @@ import { settle } from '../support/passing-time.ts';
 const RESPONSE = new Response();
 
 beforeEach(() => void jest.useFakeTimers());
-afterEach(() => void jest.useRealTimers());
 
 /**
  * An exchange over a socket, and what is done with it, in order.

@@ -10,7 +10,8 @@ function parse(path: string, upstreamUrl = UPSTREAM, method = 'GET') {
 
 // What the server makes of a target before it arrives here: relay/proxied-paths.test.ts; random ones: faults/fuzz.
 describe('parseTarget()', () => {
-  it.each(Object.entries(PATHS.REFUSED_PATHS))('refuses %s', (_, paths) => {
+  const unresolved = { 'what a server would resolve': PATHS.RESOLVED_PATHS };
+  it.each(Object.entries({ ...PATHS.REFUSED_PATHS, ...unresolved }))('refuses %s', (_, paths) => {
     for (const path of paths) expect([path, parse(path)]).toEqual([path, undefined]);
   });
 
@@ -31,11 +32,14 @@ describe('parseTarget()', () => {
   });
 
   it.each([
-    ...['http://upstream.test', 'https://upstream.test:8443', 'http://upstream.test/two/Parts'],
-    ...['http://upstream.test/a%20b', 'http://[::1]:8080/base'],
+    'http://upstream.test',
+    'https://upstream.test:8443',
+    'http://upstream.test/two/Parts',
+    'http://upstream.test/a%20b',
+    'http://[::1]:8080/base',
   ])('puts the path behind the base address %s, and never makes another host of it', (upstreamUrl) => {
     expect(parse('/v1/me?a=b', upstreamUrl)?.url).toBe(new URL(`${upstreamUrl}/v1/me?a=b`).href);
-    for (const path of Object.values(PATHS.REFUSED_PATHS).flat()) {
+    for (const path of [...Object.values(PATHS.REFUSED_PATHS).flat(), ...PATHS.RESOLVED_PATHS]) {
       // The default port does not make another host.
       if (path !== ':80/v1/me') expect([path, parse(path, upstreamUrl)]).toEqual([path, undefined]);
     }

@@ -1,11 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from 'bun:test';
+import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
 import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
 import { readBody } from '../../src/gateway/exchange/request-body.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
 beforeEach(() => void jest.useFakeTimers());
-afterEach(() => void jest.useRealTimers());
 
 const KiB = 1024;
 const LIMIT_BYTES = 2 * KiB * KiB;

@@ -86,7 +86,11 @@ describe('readFields()', () => {
 
   it.each([
     // Elysia has a parser of its own for the first.
-    ...['text/plain', '', 'application/jsonp', 'application/json, text/plain', 'application'],
+    'text/plain',
+    '',
+    'application/jsonp',
+    'application/json, text/plain',
+    'application',
   ])('finds no fields in another content type: "%s"', async (type) => {
     expect(await read('{"model":"m"}', type)).toBeNull();
   });

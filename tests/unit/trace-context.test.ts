@@ -31,7 +31,8 @@ it.each([
 
 it.each([
   ...['', TRACEPARENT.toUpperCase(), TRACEPARENT.replace('00-', 'ff-'), `${TRACEPARENT}-extra`],
-  ...[TRACEPARENT.slice(0, -1), '00-00000000000000000000000000000000-b7ad6b7169203331-01'],
+  TRACEPARENT.slice(0, -1),
+  '00-00000000000000000000000000000000-b7ad6b7169203331-01',
   '00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01',
 ])('the traceparent %j is replaced, and tracestate is dropped', (traceparent) => {
   const made = read({ traceparent, tracestate: 'vendor=opaque' });

@@ -6,7 +6,7 @@ import type { Permit } from '../admission/permit.ts';
 import { connectionKey } from '../admission/send-queues.ts';
 import type { Chunk } from '../http/body-reader.ts';
 import { describeCause, stackFrame } from '../http/error-summary.ts';
-import { errorEnvelope, type GatewayError } from '../http/errors.ts';
+import { CLOSE, errorEnvelope, type GatewayError } from '../http/errors.ts';
 import { RequestRecord } from '../record/request-record.ts';
 import { type Body, isStreamed, ObservedBody, type StreamedBody } from './observed-body.ts';
 
@@ -115,7 +115,9 @@ export class Exchange {
     if (cause !== undefined) this.record.cause = describeCause(cause);
     if (reason === 'internalError') this.record.cause = `${this.record.cause} ${stackFrame(cause)}`.trimEnd();
     const { body, headers } = errorEnvelope(failure, this.request.headers.get('accept-language'));
-    return this.respond(body, status, headers);
+    // Bun treats everything after a CONNECT as the content of a tunnel, even after a refusal.
+    const closing = this.request.method === 'CONNECT' ? CLOSE : {};
+    return this.respond(body, status, { ...headers, ...closing });
   }
 
   /**

@@ -9,12 +9,13 @@ const REFRESH = '/base/v1/auth/refresh';
 const OWN_TARGETS = [TOKEN_ENDPOINT, SIGN_IN, REFRESH, '/base/v1/auth/logout'];
 const PUBLIC = /^\/base\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
-const HEADERS = new Set([
-  ...['host', 'connection', 'user-agent', 'content-length', 'transfer-encoding', 'authorization', 'via'],
-  ...['traceparent', 'tracestate', 'x-request-id', 'accept', 'accept-language', 'accept-encoding'],
-  ...['content-type', 'content-encoding', 'cache-control', 'pragma', 'idempotency-key', 'range', 'if-range'],
-  ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
-]);
+const HEADERS = new Set(
+  `host connection user-agent content-length transfer-encoding authorization via traceparent tracestate
+    x-request-id accept accept-language accept-encoding content-type content-encoding cache-control
+    pragma idempotency-key range if-range if-match if-none-match if-modified-since if-unmodified-since`.split(
+    /\s+/,
+  ),
+);
 
 /** @returns what is wrong with the call; undefined when nothing is */
 export function problemWithCall(call: Call): string | undefined {

@@ -30,8 +30,8 @@ const ADDRESSES =
   /\\{host}/base/v1/x http:\\\\{host} http:///{host} http://[ https://cdn.test/a,b;c ../../../v1/x`);
 const LINK_PARAMETERS = items(`; rel=next | ; anchor="http://{host}/base/v1/x" |  <http://{host}/base/v1/x>`);
 const STATUSES = [
-  ...[200, 200, 200, 200, 200, 200, 201, 204, 205, 206, 300, 301, 303, 304, 307],
-  ...[400, 403, 404, 409, 412, 416, 422, 429, 429, 503, 507],
+  200, 200, 200, 200, 200, 200, 201, 204, 205, 206, 300, 301, 303, 304, 307, 400, 403, 404, 409, 412, 416,
+  422, 429, 429, 503, 507,
 ];
 const LINES =
   items(`Content-Type: audio/mpeg | Content-Type: text/html | Vary: Accept, * | Vary: X-\xe9 | Age: 7

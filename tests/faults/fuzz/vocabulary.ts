@@ -5,6 +5,7 @@ import {
   NEARLY_PUBLIC_PATHS,
   PUBLIC_PATHS,
   REFUSED_PATHS,
+  RESOLVED_PATHS,
 } from '../../support/proxied-paths.ts';
 import { ORIGIN } from '../../support/world.ts';
 import { items, PLACEHOLDER, words } from './choices.ts';
@@ -40,6 +41,7 @@ export const PATHS = [
 /** By the rule that each of them tests. */
 export const ODD_PATHS: readonly (readonly string[])[] = [
   ...Object.values(REFUSED_PATHS),
+  RESOLVED_PATHS,
   // The token endpoints, for a server that folds letters, drops whitespace, dots and empty segments, or decodes.
   words(`/v1/AUTH /v1/Auth/idp /v1/%20auth /v1/auth%20/idp /v1/auth./refresh /v1//auth /v1/%61uth /v1/auth;x/idp
     /v1/%f0%9d%90%9auth /v1/%c2%aauth/idp /v1/\xef\xbd\x81uth /v1/%E1%B5%83uth /v1/auth%e2%80%a4`),
@@ -77,7 +79,10 @@ export const ODD_TOKENS = [
     '" = == a=b % %zz %00 %0d%0aSet-Cookie:%20x=y a%20b \x7f \xff\xfe \xc3\xa9 {"a":1} [1] null 1e999',
   ),
   ...words('__proto__ %F0%9F%8E%B5 %c0%af eyJhbGciOiJkaXIifQ..a.b.c $Version a\x00b a\x01b .. <script>'),
-  ...['', '"a b"', 'a\tb', "' or 1=1"],
+  '',
+  '"a b"',
+  'a\tb',
+  "' or 1=1",
 ];
 const TWINS = ['svc_music_access=x', `svc_music_refresh=${token('ref')('ok')}`];
 export const OTHER_COOKIES = [
@@ -109,7 +114,9 @@ export const ODD_LINES = [
 ];
 export const ODD_TYPES = [
   ...words('text/plain application/x-www-form-urlencoded application/jsonx ; \xff APPLICATION/JSON'),
-  ...['', 'multipart/form-data; boundary=b', 'application/json; charset=utf-16'],
+  '',
+  'multipart/form-data; boundary=b',
+  'application/json; charset=utf-16',
 ];
 /** By the end of its code the recording identity provider and upstream know how to respond. */
 export const SIGN_INS = words('ok ok ok no bad list crlf semi big reset refused').map(
@@ -121,13 +128,11 @@ export const GENERATIONS = words(
 /** unit/request-fields has them with their statuses. */
 export const ODD_BODIES = [
   ...words('null [] "x" {"a" {}{} \x00 \xef\xbb\xbf{} \xff\xfe{\x00}\x00 {"__proto__":[]} code=a&code=b'),
-  ...[
-    '',
-    '['.repeat(20_000),
-    `[${'0,'.repeat(20_000)}0]`,
-    'f=1&'.repeat(1001),
-    'p'.repeat(2 * 1024 ** 2 + 1),
-  ],
+  '',
+  '['.repeat(20_000),
+  `[${'0,'.repeat(20_000)}0]`,
+  'f=1&'.repeat(1001),
+  'p'.repeat(2 * 1024 ** 2 + 1),
 ];
 /** What request smuggling relies on, in the place of the right length. */
 export const ODD_LENGTHS =

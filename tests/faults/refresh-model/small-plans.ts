@@ -29,7 +29,9 @@ const SMALL: Readonly<Record<string, Small>> = {
   'a request, and a sign-in after its session was rejected': {
     commands: [
       a('request', { asksAfterMs: 1200 }),
-      ...[a('the upstream ends the session'), a('request', atB), a('sign-in')],
+      a('the upstream ends the session'),
+      a('request', atB),
+      a('sign-in'),
     ],
   },
   'a request, and a sign-in in place of its session': {
@@ -48,7 +50,9 @@ const SMALL: Readonly<Record<string, Small>> = {
   },
   'an instance that stands still while another one gets no verdict': {
     commands: [
-      ...[request, a('the instance stands still'), a('request', { ...atB, afterMs: 3100 })],
+      request,
+      a('the instance stands still'),
+      a('request', { ...atB, afterMs: 3100 }),
       a('request', { afterMs: 700 }),
     ],
     fates: [slow, lost],

@@ -5,14 +5,16 @@ import { checkConfig, type Started, start, startInVain } from './bun-run-start.t
 
 const CLOSING = 'bun run check-config tells more';
 
+const WARNED_OF = { HOST: '0.0.0.0', TRUSTED_PROXIES: '127.0.0.1', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+
 describe('bun run start', () => {
   let settings: Record<'METRICS_PORT', string>;
   let gateway: Started;
   let port: string;
   beforeAll(async () => {
     settings = {
-      ...{ HOST: '0.0.0.0', METRICS_PORT: String(await freePorts(1)) },
-      ...{ TRUSTED_PROXIES: '127.0.0.1', NODE_TLS_REJECT_UNAUTHORIZED: '0' },
+      ...WARNED_OF,
+      METRICS_PORT: String(await freePorts(1)),
     };
     gateway = await start(settings);
     port = new URL(gateway.url).port;
@@ -51,8 +53,12 @@ describe('bun run start', () => {
   it('prints every problem at once like check-config, without a stack trace or a secret', async () => {
     const { privateJwk, secrets } = clientKeyPair('ES256');
     const wrong = {
-      ...{ NODE_ENV: 'production', NODE_TLS_REJECT_UNAUTHORIZED: '0', IDP_URL: '', TRUSTED_PROXIES: '::1' },
-      ...{ IDP_CLIENT_SECRET: 's3cr3t', IDP_CLIENT_KEY: `${privateJwk}}` },
+      NODE_ENV: 'production',
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
+      IDP_URL: '',
+      TRUSTED_PROXIES: '::1',
+      IDP_CLIENT_SECRET: 's3cr3t',
+      IDP_CLIENT_KEY: `${privateJwk}}`,
     };
     const [started, checked] = await Promise.all([startInVain(wrong), checkConfig(wrong, '--connect')]);
     expect([started.status, started.output]).toEqual([1, '']);

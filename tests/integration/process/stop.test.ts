@@ -69,8 +69,9 @@ describe('a gateway that is stopped', () => {
     const response = Promise.withResolvers<Response>();
     upstream.on(ME, reply(401)).on(call, reply(200, pair(2)));
     for (let times = 0; times < earlier; times++) await fetch(gateway.url + path, { headers: HEADERS });
+    const renewedAt = Date.now();
     // A request of the same millisecond is no reuse.
-    await Bun.sleep(2);
+    await eventually(() => Date.now() > renewedAt, 'the next millisecond');
     upstream.on(call, () => response.promise);
     const client = new AbortController();
     const gone = fetch(gateway.url + path, { ...init, headers: HEADERS, signal: client.signal });
@@ -78,12 +79,12 @@ describe('a gateway that is stopped', () => {
     client.abort();
     await expect(gone).rejects.toThrow();
     await stop(gateway);
-    const { signal } = upstream.last(call);
-    // Far more than a process takes to exit that does not wait for its calls.
-    await Bun.sleep(500);
-    expect(signal.aborted).toBe(false);
     response.resolve(Response.json(pair(3)));
     expect(await gateway.child.exited).toBe(0);
+    await gateway.ended;
+    const served = expect.arrayContaining([expect.objectContaining({ outcome: 200 })]);
+    const last = [{ route: path, upstream: served }, { msg: 'stopped; every request is finished' }];
+    expect(gateway.lines.slice(-2)).toMatchObject(last);
   });
 
   const SHORT = Object.fromEntries(
@@ -103,8 +104,12 @@ describe('a gateway that is stopped', () => {
     gateway.child.kill('SIGTERM');
     const first = { level: 'info', msg: 'SIGTERM: no more connections; 2 requests are in flight' };
     await eventually(() => JSON.stringify(gateway.lines).includes(first.msg), 'the line of the first signal');
-    // Within a second, it would count as the first.
-    if (status) await Bun.sleep(1100).then(() => gateway.child.kill('SIGTERM'));
+    // Within a second, it counts as the first.
+    const hasExited = () => {
+      gateway.child.kill('SIGTERM');
+      return gateway.child.exitCode !== null;
+    };
+    if (status) await eventually(hasExited, 'a later signal to count');
     expect(await gateway.child.exited).toBe(status);
     for (const response of [streaming, generating]) await expect(response.arrayBuffer()).rejects.toThrow();
     await gateway.ended;

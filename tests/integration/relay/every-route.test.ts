@@ -25,9 +25,12 @@ describe.each(ROUTES)('$name', ({ name, path, options, calls, credentials, unrea
   const world = sharedWorld();
   scriptRoutes(world);
 
-  it('sends its ids and its token to the upstream, and no cookie, origin or token of the browser', async () => {
+  it('sends its ids and its token, nothing else of the browser, and varies by the cookie of a session', async () => {
     const headers = { accept: 'text/html', authorization: 'Bearer from-the-browser', ...IDS };
-    expect((await world.request(path, { ...options, headers })).status).toBe(200);
+    const response = await world.request(path, { ...options, headers });
+    expect(response.status).toBe(200);
+    // Without it, a cache could give one user's response to another.
+    expect(response.headers.get('vary')).toBe(credentials === null ? 'Origin' : 'Origin, Cookie');
     expect(world.upstream.calls).toEqual([...calls]);
     for (const { headers: sent } of world.upstream.received) {
       expect(Object.fromEntries(sent)).toMatchObject(IDS);
@@ -63,8 +66,11 @@ const LATE = [
   ...ROUTES.map((route) => ({ ...route, calls: route.calls.slice(0, 1) })),
   { ...SIGN_IN_ROUTE, late: messages.en.upstreamTimeout },
   {
-    ...{ ...SIGN_IN_ROUTE, late: messages.en.upstreamUnreachable, calls: [REFRESH] },
-    ...{ path: '/api/auth/session', options: { cookie: REFRESH_ONLY } },
+    ...SIGN_IN_ROUTE,
+    late: messages.en.upstreamUnreachable,
+    calls: [REFRESH],
+    path: '/api/auth/session',
+    options: { cookie: REFRESH_ONLY },
   },
 ];
 

@@ -22,17 +22,16 @@ const REQUEST_PASSES = {
 const REQUEST_DROPPED = linesOf({
   ...named(`authorization referer user-agent forwarded x-forwarded-for x-forwarded-host x-real-ip x-original-url
     x-http-method-override x-random keep-alive proxy-authorization te trailer x-hop`),
-  ...{ upgrade: 'h2c', connection: 'upgrade, x-hop' },
+  upgrade: 'h2c',
+  connection: 'upgrade, x-hop',
 });
 const RESPONSE_PASSES = {
   ...named(`accept-ranges age allow cache-control content-disposition content-language content-range content-type etag
     expires last-modified retry-after ratelimit ratelimit-limit x-ratelimit-limit x-ratelimit-limit-requests
     x-generation-id x-music-creation-id`),
-  ...{
-    location: 'https://cdn.test/a',
-    'content-location': 'https://cdn.test/b',
-    link: '<https://docs.test/>',
-  },
+  location: 'https://cdn.test/a',
+  'content-location': 'https://cdn.test/b',
+  link: '<https://docs.test/>',
 };
 const RESPONSE_DROPPED = linesOf({
   ...named(`set-cookie clear-site-data access-control-allow-origin access-control-expose-headers via x-random
@@ -42,8 +41,15 @@ const RESPONSE_DROPPED = linesOf({
 });
 /** What the gateway itself puts on every relayed response. */
 const OWN = [
-  ...['access-control-allow-credentials', 'access-control-allow-origin', 'access-control-expose-headers'],
-  ...['content-length', 'content-security-policy', 'date', 'vary', 'x-content-type-options', 'x-request-id'],
+  'access-control-allow-credentials',
+  'access-control-allow-origin',
+  'access-control-expose-headers',
+  'content-length',
+  'content-security-policy',
+  'date',
+  'vary',
+  'x-content-type-options',
+  'x-request-id',
 ];
 
 const world = sharedWorld();

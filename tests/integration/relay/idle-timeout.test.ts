@@ -1,4 +1,4 @@
-import { expect, it, jest, onTestFinished } from 'bun:test';
+import { expect, it, jest } from 'bun:test';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
@@ -32,7 +32,6 @@ it("Bun's idle timeout does not cut a client that waits for the upstream, on any
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
   const settings = testSettings({ ...addresses, TIMEOUT_LOGOUT_MS: '20000' });
   jest.useFakeTimers();
-  onTestFinished(() => void jest.useRealTimers());
   const gateway = createGateway({ settings, logger: recordLog().logger });
   gateway.listen({ port: 0, hostname: '127.0.0.1', idleTimeout: 1 });
   const port = gateway.server?.port ?? 0;

@@ -13,6 +13,10 @@ const LOOK_ALIKES = `null * studio.test //studio.test http://studio.tes http://s
 const REQUEST_HEADERS = `accept accept-language cache-control content-encoding content-type idempotency-key
   if-match if-modified-since if-none-match if-range if-unmodified-since pragma range traceparent tracestate
   x-request-id`.replace(/\s+/g, ', ');
+const READABLE_HEADERS = `Content-Disposition X-Generation-Id X-Music-Creation-Id Accept-Ranges Age Allow
+  Content-Encoding Content-Location Content-Range ETag Link Location RateLimit RateLimit-Policy RateLimit-Limit
+  RateLimit-Remaining RateLimit-Reset Proxy-Status Retry-After Server-Timing WWW-Authenticate X-RateLimit-Limit
+  X-RateLimit-Remaining X-RateLimit-Reset X-Request-Id`.replace(/\s+/g, ', ');
 
 const RELAYED = [204, 304, 500];
 const SIGNED_IN = { cookie: ACCESS_ONLY };
@@ -46,7 +50,7 @@ describe('the origin rule', () => {
       ...ALWAYS,
       'access-control-allow-origin': ORIGIN,
       'access-control-allow-credentials': 'true',
-      'access-control-expose-headers': expect.stringMatching(/x-generation-id.*x-request-id/i),
+      'access-control-expose-headers': READABLE_HEADERS,
     });
     world.upstream.received.length = 0;
     for (const origin of [null, EVIL]) {

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'bun:test';
-import { messages } from '../../../src/gateway/http/messages.ts';
+import { type MessageKey, messages } from '../../../src/gateway/http/messages.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import * as ROUTES from '../../support/routes.ts';
+import { expectRefused } from '../../support/session-calls.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
-import { envelopeMessage, type RequestOptions, SIGNED_IN, startWorld } from '../../support/world.ts';
+import { type RequestOptions, SIGNED_IN, startWorld } from '../../support/world.ts';
 
 const { GENERATE, PROXIED_PATH, PUBLIC, proxied, SIGN_IN_ROUTE } = ROUTES;
 
-const { bodyMalformed, bodyNotAnObject, bodyTooLarge, notSignedIn } = messages.en;
 const LIMIT_BYTES = 2 * 1024 * 1024;
 const FORM = 'application/x-www-form-urlencoded';
 /** Every byte there is, more than once. */
@@ -27,8 +27,8 @@ function post(path: string, body: RequestOptions['body'], type = 'application/js
   return world.request(path, { method: 'POST', cookie: SIGNED_IN, headers, body });
 }
 
-async function expectRefused(response: Response, status: number, message: string): Promise<void> {
-  expect(await envelopeMessage(response, status)).toBe(message);
+async function expectUnsent(response: Response, status: number, key: MessageKey): Promise<void> {
+  await expectRefused(response, status, key);
   expect([world.upstream.calls, world.log]).toEqual([[], []]);
 }
 
@@ -41,7 +41,7 @@ describe.each([SIGN_IN_ROUTE, GENERATE, proxied('POST')])('a body for $name', ({
     const declared = [`Content-Type: application/json`, `Content-Length: ${LIMIT_BYTES + 1}`];
     expect((await rawCall(world, `POST ${path}`, { lines: declared })).status).toBe(413);
     for (const framed of [(bytes: string) => bytes, inChunks]) {
-      await expectRefused(await post(path, framed(`${largest} `)), 413, bodyTooLarge);
+      await expectUnsent(await post(path, framed(`${largest} `)), 413, 'bodyTooLarge');
       expect((await post(path, framed(largest))).status).toBe(200);
       expect(world.upstream.calls).toEqual([...calls]);
       if (path === PROXIED_PATH) expect(world.upstream.received[0]?.body === largest).toBeTrue();
@@ -51,16 +51,16 @@ describe.each([SIGN_IN_ROUTE, GENERATE, proxied('POST')])('a body for $name', ({
 
   if (path === PROXIED_PATH) return;
   it('is refused when it is not JSON with fields, and when there is none', async () => {
-    await expectRefused(await post(path, '{'), 400, bodyMalformed);
+    await expectUnsent(await post(path, '{'), 400, 'bodyMalformed');
     for (const [sent, type] of [[`[${body}]`], [new Blob([body]), ''], [null, '']] as const)
-      await expectRefused(await post(path, sent, type), 400, bodyNotAnObject);
+      await expectUnsent(await post(path, sent, type), 400, 'bodyNotAnObject');
   });
 });
 
 it('a body is not read without a session, nor for a sign-out', async () => {
   const body = 'x'.repeat(LIMIT_BYTES + 1);
   for (const path of [GENERATE.path, PROXIED_PATH])
-    await expectRefused(await world.request(path, { method: 'POST', body }), 401, notSignedIn);
+    await expectUnsent(await world.request(path, { method: 'POST', body }), 401, 'notSignedIn');
   const response = await world.request('/api/auth/logout', { method: 'POST', body });
   expect(await response.json()).toEqual({ ok: true });
 });

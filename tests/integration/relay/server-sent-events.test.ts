@@ -1,4 +1,4 @@
-import { describe, expect, it, jest, onTestFinished } from 'bun:test';
+import { describe, expect, it, jest } from 'bun:test';
 import { constants, createGzip } from 'node:zlib';
 import { releasedBody } from '../../support/released-body.ts';
 import { ACCESS_ONLY, startWorld, type World } from '../../support/world.ts';
@@ -74,7 +74,6 @@ describe('server-sent events', () => {
 
   it('go on for as long as a heartbeat comes within 60 s, and break off after a longer silence', async () => {
     jest.useFakeTimers();
-    onTestFinished(() => void jest.useRealTimers());
     await using world = startWorld();
     const body = releasedBody();
     const headers = { 'content-type': 'text/event-stream' };

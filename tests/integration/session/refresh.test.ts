@@ -153,7 +153,8 @@ describe('after a 401', () => {
       { ...ENDED, level: 'warn', tokenProblem: 'no refresh_token' },
     ],
     ['finds an outage', { refresh: reply(503, 'oops') }, { ...ENDED, level: 'warn' }],
-    ['finds an outage, and keeps the session', { ...KEEP, refresh: reply(503) }, AWAY],
+    ['finds an outage, and keeps the session', { ...KEEP, refresh: reply(500) }, AWAY],
+    ['is refused with 499, which is no outage', { ...KEEP, refresh: reply(499) }, ENDED],
     ['comes too often, and keeps the session', { ...KEEP, refresh: reply(429) }, AWAY],
     ['gets no response, and keeps the session', { refresh: silence }, LATE],
     [

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
+import { describe, expect, it, setSystemTime } from 'bun:test';
 import { TRACK } from '../../support/long-calls.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import {
@@ -84,7 +84,6 @@ async function refuse(world: World): Promise<void> {
 function later(seconds: number): void {
   setSystemTime(Date.now() + seconds * 1000);
 }
-afterEach(() => void setSystemTime());
 
 // The laws of the replay, in every order of small plans: faults/refresh-model. How a reuse is counted:
 // telemetry/metrics.test.ts.

@@ -1,9 +1,20 @@
 import { beforeEach, describe, expect, it } from 'bun:test';
 import type { MessageKey } from '../../../src/gateway/http/messages.ts';
 import type { TokenProblem } from '../../../src/gateway/record/request-record.ts';
-import { expectRefused, reply, SIGN_IN, signIn, TOKEN } from '../../support/session-calls.ts';
+import {
+  accept,
+  checkSession,
+  expectRefused,
+  ME,
+  pair,
+  REFRESH,
+  reply,
+  SIGN_IN,
+  signIn,
+  TOKEN,
+} from '../../support/session-calls.ts';
 import { sharedWorld } from '../../support/shared-world.ts';
-import { ACCESS_ONLY } from '../../support/world.ts';
+import { REFRESH_ONLY, SIGNED_IN } from '../../support/world.ts';
 
 /** The browser and both servers send it everywhere; no refusal may show it. */
 const SECRET = 'secret';
@@ -22,15 +33,19 @@ function respond(status: number, body: string | null): () => Response {
   return () => new Response(body, { status, headers });
 }
 
-/** Signs in, and asserts a refusal that gives nothing away, neither to the client nor to a reader of the log. */
+/** Signs in, and asserts a refusal that gives nothing away, to the client or in the log, and keeps the old session. */
 async function expectFailure(calls: string[], status: number, reason: MessageKey, level: string) {
-  const response = await signIn(world, GRANT, { cookie: ACCESS_ONLY });
+  const response = await signIn(world, GRANT, { cookie: SIGNED_IN });
   expect(JSON.stringify([...response.headers])).not.toMatch(/secret|location|www-authenticate"/);
   expect(await response.clone().text()).not.toMatch(/secret|127\.0\.0\.1/);
   await expectRefused(response, status, reason);
   expect(JSON.stringify(world.lines)).not.toContain(SECRET);
-  expect(world.lines.at(-1)).toMatchObject({ status, reason, level });
+  const line = world.lines.at(-1);
+  expect(line).toMatchObject({ status, reason, level });
   expect(world.upstream.calls).toEqual(calls);
+  world.upstream.on(ME, accept('access-2')).on(REFRESH, reply(200, pair(2)));
+  expect((await checkSession(world, REFRESH_ONLY)).status).toBe(200);
+  return line;
 }
 
 // When a server is away, is late or does not speak HTTP: relay/every-route.test.ts.
@@ -49,9 +64,9 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
   )('with %i and the body %j, reports %s with %i', async (given, body, reason, status, oauthError) => {
     world.upstream.on(TOKEN, respond(given, JSON.stringify(body)));
     // Only what is not the user's fault is a warning.
-    await expectFailure([TOKEN], status, reason, reason === 'signInRefused' ? 'info' : 'warn');
-    expect(world.lines.at(-1)?.['tokenProblem']).toBe(given === 200 ? 'no access_token' : undefined);
-    expect(world.lines.at(-1)?.['oauthError']).toBe(oauthError);
+    const line = await expectFailure([TOKEN], status, reason, reason === 'signInRefused' ? 'info' : 'warn');
+    expect(line?.['tokenProblem']).toBe(given === 200 ? 'no access_token' : undefined);
+    expect(line?.['oauthError']).toBe(oauthError);
   });
 
   it.each<[body: string, TokenProblem]>([
@@ -61,8 +76,7 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
     [`{"access_token":"${SECRET} 1"}`, 'invalid access_token'],
   ])('responds 401 when its success has no identity token: %s', async (body, tokenProblem) => {
     world.upstream.on(TOKEN, respond(200, body));
-    await expectFailure([TOKEN], 401, 'signInRefused', 'warn');
-    expect(world.lines.at(-1)).toMatchObject({ tokenProblem });
+    expect(await expectFailure([TOKEN], 401, 'signInRefused', 'warn')).toMatchObject({ tokenProblem });
   });
 });
 
@@ -83,9 +97,12 @@ describe('POST /api/auth/idp when the upstream', () => {
     ['half', { access_token: SECRET }, 'signInFailed', 'no refresh_token'],
     ['malformed', { ...PAIR, refresh_token: `${SECRET} r` }, 'signInFailed', 'invalid refresh_token'],
     ['too large for a cookie', { ...PAIR, refresh_token: SECRET.repeat(1000) }, 'tokensTooLarge', undefined],
-  ])('gives a pair that is %s, gives no token away', async (_, pair, reason, tokenProblem) => {
-    world.upstream.on(SIGN_IN, reply(200, pair));
-    await expectFailure([TOKEN, SIGN_IN], 502, reason, 'warn');
-    expect(world.lines.at(-1)?.['tokenProblem']).toBe(tokenProblem);
-  });
+  ])(
+    'gives a pair that is %s, gives no token away and keeps an earlier session',
+    async (_, pair, reason, tokenProblem) => {
+      world.upstream.on(SIGN_IN, reply(200, pair));
+      const line = await expectFailure([TOKEN, SIGN_IN], 502, reason, 'warn');
+      expect(line?.['tokenProblem']).toBe(tokenProblem);
+    },
+  );
 });

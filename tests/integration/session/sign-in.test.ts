@@ -76,8 +76,10 @@ describe('POST /api/auth/idp', () => {
     other.upstream.on(SIGN_IN, reply(200, pair(1)));
     expect((await signIn(other, grant)).status).toBe(200);
     expect(formSent(provider, 'POST /tenant/oauth/token')).toEqual({
-      ...{ grant_type: 'authorization_code', ...grant },
-      ...{ client_id: 'a client & more', redirect_uri: redirectUri },
+      grant_type: 'authorization_code',
+      ...grant,
+      client_id: 'a client & more',
+      redirect_uri: redirectUri,
     });
     expect(other.upstream.calls).toEqual([SIGN_IN]);
     expect(JSON.parse(other.upstream.last(SIGN_IN).body)).toEqual({ identity_token: token });

@@ -1,7 +1,9 @@
-import { afterEach, describe, expect, it, setSystemTime } from 'bun:test';
+import { describe, expect, it, jest, mock, setSystemTime } from 'bun:test';
+import { createGateway } from '../../../src/gateway/gateway.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { fill } from '../../support/long-calls.ts';
+import { recordLog } from '../../support/recorded-log.ts';
 import type { Received } from '../../support/scripted-upstream.ts';
 import {
   accept,
@@ -19,9 +21,11 @@ import {
   ACCESS_ONLY,
   envelopeMessage,
   expectCleared,
+  ORIGIN,
   REFRESH_ONLY,
   SIGNED_IN,
   startWorld,
+  testSettings,
   type World,
 } from '../../support/world.ts';
 
@@ -89,6 +93,8 @@ describe('POST /api/auth/logout', () => {
     [REVOKES, SIGNED_IN, 'an expired access token', EXPIRED, RENEWED, ENDED_TWICE],
     [REVOKES, SIGNED_IN, 'a new pair that is refused too', reply(401), RENEWED, ENDED_TWICE],
     [REVOKES, SIGNED_IN, 'a refusal with 403', reply(403), RENEWED, [ending(1)]],
+    [REVOKES, SIGNED_IN, 'an outage', reply(503), RENEWED, [ending(1)]],
+    [{ ...REVOKES, ...LATE }, SIGNED_IN, 'no response', silence, RENEWED, [ending(1)]],
   ])('ends the session here, with %j, %s and %s', async (environment, cookie, _, logout, refresh, calls) => {
     await using world = startWorld(environment);
     world.upstream.on(LOGOUT, logout).on(REFRESH, refresh);
@@ -101,6 +107,18 @@ describe('POST /api/auth/logout', () => {
     expect(sentTo(world)).toEqual([...calls, ...repeated]);
     expect(world.log.join()).not.toMatch(/(?:access|refresh)-\d/);
   });
+});
+
+// What unread bodies cost: load/siege.
+it('A sign-out discards its body at once', async () => {
+  const { logger } = recordLog();
+  const settings = testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED });
+  const cancel = mock();
+  const headers = { origin: ORIGIN, cookie: SIGNED_IN };
+  const request = { method: 'POST', headers, body: new ReadableStream({ cancel }) };
+  const url = 'http://gateway.test/api/auth/logout';
+  await expectSignedOut(await createGateway({ settings, logger }).handle(new Request(url, request)));
+  expect(cancel).toHaveBeenCalled();
 });
 
 it('A sign-out after a sign-in whose response was lost ends the session that the browser still has', async () => {
@@ -125,13 +143,20 @@ it.each([undefined, ACCESS_ONLY, `${SIGNED_IN}; svc_music_refresh=refresh-2`])(
 );
 
 describe('a sign-out with SIGN_OUT_REVOKES', () => {
-  afterEach(() => void setSystemTime());
-
-  it('waits for a place for the refresh, and ends the session here when there is none', async () => {
-    await using world = startRevoking({ TIMEOUT_LOGOUT_MS: '1000' });
-    fill(world.admission.signOuts);
-    await expectSignedOut(await signOut(world, REFRESH_ONLY));
-    expect(sentTo(world)).toEqual([]);
+  it.each<{ what: string; freeAfterMs?: number; sent: string[] }>([
+    { what: 'waits for a place for the refresh', freeAfterMs: 7000, sent: [renewing(1), ending(2)] },
+    { what: 'ends the session here alone when the refresh gets no place', sent: [] },
+  ])('$what', async ({ freeAfterMs, sent }) => {
+    await using world = startRevoking({ TIMEOUT_LOGOUT_MS: '10000' });
+    const { signOuts, ledger } = world.admission;
+    fill(signOuts);
+    jest.useFakeTimers();
+    const signedOut = signOut(world, REFRESH_ONLY);
+    while (!ledger.inUse) await new Promise(setImmediate);
+    jest.advanceTimersByTime(freeAfterMs ?? 10_000);
+    if (freeAfterMs) signOuts.release(1);
+    await expectSignedOut(await signedOut);
+    expect(sentTo(world)).toEqual(sent);
   });
 
   it('discards a refresh in flight, does not repeat it, and signs its late pair out upstream', async () => {

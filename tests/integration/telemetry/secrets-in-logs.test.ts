@@ -52,7 +52,8 @@ describe.each(['production', 'development'] as const)('everything that a gateway
       OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
       OTEL_EXPORTER_OTLP_HEADERS: `api-key=${MARK}`,
       COOKIE_KEYS_ACCEPT_PLAIN: 'true',
-      ...{ FORWARD_CLIENT_ADDRESS: 'true', TRUSTED_PROXIES: '127.0.0.1' },
+      FORWARD_CLIENT_ADDRESS: 'true',
+      TRUSTED_PROXIES: '127.0.0.1',
     });
     const { log } = gateway;
     const flows = EVERY_FLOW.map((flow, index) => flow(gateway, `flow-${index}-`, upstream));

@@ -37,8 +37,11 @@ function spansOf(bytes: Uint8Array) {
   return message.resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
       spans.map((span) => ({
-        ...{ name: span.name, kind: span.kind.replace('SPAN_KIND_', ''), traceState: span.traceState },
-        ...{ traceId: hex(span.traceId), spanId: hex(span.spanId) },
+        name: span.name,
+        kind: span.kind.replace('SPAN_KIND_', ''),
+        traceState: span.traceState,
+        traceId: hex(span.traceId),
+        spanId: hex(span.spanId),
         /** Empty without a parent. */
         parentSpanId: hex(span.parentSpanId),
         attributes: record(span.attributes),

@@ -2,7 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { cookieOf, openSocket, orderOf, requestOf } from '../raw-client.ts';
-import { UNANSWERED_CODE } from '../upstream.ts';
+import { UNANSWERED } from '../upstream.ts';
 
 /**
  * How many connections are kept open; if fewer are needed while everything is tried at once, because the machine has no
@@ -21,7 +21,7 @@ const OPENED_AT_ONCE = 50;
 const REOPEN_MS = 2000;
 const SIGN_IN = 'POST /api/auth/idp';
 const PUBLIC = 'GET /api/upstream/v1/music/public/track';
-const GRANT = JSON.stringify({ code: UNANSWERED_CODE, code_verifier: 'v'.repeat(43) });
+const GRANT = JSON.stringify({ code: UNANSWERED, code_verifier: 'v'.repeat(43) });
 
 const [, , target = '', only] = process.argv;
 /** Between two requests on one connection. */
@@ -53,6 +53,13 @@ const ATTACKS = {
   'refreshes of other tokens again and again': [[50, 20], repeat('GET /api/auth/session', 'expired')],
   // More than the gateway makes at once.
   'made-up sign-outs': [[300, 100], repeat('POST /api/auth/logout', 'made-up')],
+  'sign-outs with bodies': [
+    [400, 0],
+    (socket, index) => {
+      const headers = { ...cookieOf(`${UNANSWERED}-${index}`), 'content-length': 2_000_000 };
+      send(socket, requestOf('POST /api/auth/logout', headers, ' '.repeat(1_300_000)));
+    },
+  ],
   'sign-ins at an identity provider that does not respond': [
     5,
     (socket) => leave(socket, requestOf(SIGN_IN, {}, GRANT)),

@@ -38,6 +38,7 @@ const SINGLE_ATTACKS: readonly (readonly [AttackName, during: typeof readAhead])
   ['readers of long details that stop', readAhead],
   ['refreshes of other tokens again and again', refreshAndStopReading],
   ['made-up sign-outs', signOutMeanwhile],
+  ['sign-outs with bodies', readAhead],
 ];
 
 describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {

@@ -56,7 +56,9 @@ describe('retryIsSafe', () => {
         retryIsSafe: status === 404 || reads,
       });
     expect(await errorOf(lost, send)).toMatchObject({
-      ...{ name: 'GatewayRequestError', status: 0, retryIsSafe: reads },
+      name: 'GatewayRequestError',
+      status: 0,
+      retryIsSafe: reads,
       message: 'The connection to the gateway failed.',
       cause: { message: 'Failed to fetch' },
     });
@@ -137,8 +139,11 @@ describe('a response', () => {
     const cause = new TypeError('network error');
     const body = new ReadableStream({ pull: () => Promise.reject(cause) });
     expect(await errorOf(respond(200, {}, body))).toMatchObject({
-      ...{ message: 'The connection to the gateway failed.', status: 0, cause },
-      ...{ retryIsSafe: true, requestId: undefined },
+      message: 'The connection to the gateway failed.',
+      status: 0,
+      cause,
+      retryIsSafe: true,
+      requestId: undefined,
     });
   });
 });

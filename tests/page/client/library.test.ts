@@ -13,7 +13,9 @@ describe('the library', () => {
   ])('gives models, creations and other data %s, and changes a creation', async (_, body, data) => {
     const { client, sent } = stubGateway(respond(200, {}, body));
     const calls: (() => Promise<unknown>)[] = [
-      ...[client.models, client.creations, () => client.creation('7')],
+      client.models,
+      client.creations,
+      () => client.creation('7'),
       () => client.upstreamData('/v1/activity?limit=5'),
       ...[true, false].map((isPublic) => () => client.setVisibility('7', isPublic)),
       () => client.rename('7', 'Snow "2"'),

@@ -47,7 +47,9 @@ async function begin(responses: Respond | Respond[] = respond(200)) {
   const addressOf = (query: string) =>
     PROVIDER.redirectUri + query.replace(/[A-Z]{4,}/g, (word) => words[word] ?? word);
   return {
-    ...{ page, client, addressOf },
+    page,
+    client,
+    addressOf,
     comeBack: (query: string) => page.happyDOM.setURL(addressOf(query)),
     calls: () => sent.map(({ call }) => call),
     /** Returns what comes of it. */

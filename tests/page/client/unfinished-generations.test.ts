@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, setSystemTime } from 'bun:test';
+import { describe, expect, it, setSystemTime } from 'bun:test';
 import { UnfinishedGenerations } from '../../../src/client/unfinished-generations.ts';
 import { fastForward } from '../fake-time.ts';
 import { ORDER, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
@@ -92,7 +92,6 @@ describe('unfinished generations', () => {
 
   it('are not taken up an hour after they were kept first, nor from a time that is still to come', () => {
     const { unfinished, keys } = openStorage();
-    onTestFinished(() => void setSystemTime());
     const atMinute = (minute: number) => setSystemTime(new Date(Date.UTC(2026, 0, 1, 12, minute)));
     atMinute(0);
     unfinished.keep(KEPT);
