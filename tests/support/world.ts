@@ -8,6 +8,7 @@ import { createGateway } from '../../src/gateway/gateway.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
 import type { Metrics } from '../../src/gateway/telemetry/metrics.ts';
+import { expectDocumented } from './openapi.ts';
 import { type RecordedLog, recordLog } from './recorded-log.ts';
 import { ScriptedUpstream } from './scripted-upstream.ts';
 
@@ -38,6 +39,7 @@ export interface World extends AsyncDisposable {
   /** Every line of it, and a wait for one. */
   readonly lines: RecordedLog['lines'];
   readonly line: RecordedLog['line'];
+  /** Its response is compared with the OpenAPI document. */
   request(path: string, options?: RequestOptions): Promise<Response>;
   /** Resolves when every request has ended. */
   settled(): Promise<void>;
@@ -82,7 +84,12 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
     log,
     lines,
     line,
-    request: (path, options = {}) => request(url + path, options),
+    async request(path, options = {}) {
+      const response = await request(url + path, options);
+      const method = options.method ?? (options.json === undefined ? 'GET' : 'POST');
+      await expectDocumented(method, path, response);
+      return response;
+    },
     settled: () => gateway.settled(),
     async roundTrip() {
       upstream.on('GET /v1/round-trip', () => new Response());
