@@ -2,7 +2,6 @@ import { describe, expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { composeTrack } from '../../../src/demo/sandbox/audio/composition.ts';
 import { renderWav, wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
-import { openUpstreamGate } from '../../deploy/proxies/upstream-gate.ts';
 import { ORDER, signIn, startTestSandbox } from '../../support/sandbox-account.ts';
 import { ORIGIN, SIGNED_IN, startWorld } from '../../support/world.ts';
 import { receive, rejection } from './gateway-stub.ts';
@@ -54,8 +53,9 @@ describe('the client before a real gateway', () => {
   });
 });
 
-describe('a track whose order gets no response, and whose audio breaks off in its middle,', () => {
-  it('is whole before a real gateway and the sandbox, and is paid for once', async () => {
+describe('a track whose order gets no response of the gateway, and whose audio breaks off in its middle,', () => {
+  // 0: the connection breaks. The others: what proxies say that do not wait as long as a generation takes.
+  it.each([0, 504, 520, 522, 524])('with %d, is whole in the end and paid for once', async (cut) => {
     const sandbox = await startTestSandbox({ startingBalance: 100 });
     await using _ = { [Symbol.asyncDispose]: () => sandbox.stop() };
     await using world = startWorld({ UPSTREAM_URL: sandbox.upstream.url });
@@ -69,6 +69,7 @@ describe('a track whose order gets no response, and whose audio breaks off in it
         sent.push(new URL(url).pathname);
         if (sent.length > 2) return response;
         const track = await response.bytes();
+        if (sent.length === 1 && cut) return new Response('<h1>A timeout occurred</h1>', { status: cut });
         if (sent.length === 1) throw new TypeError('network error');
         return new Response(audio(track.subarray(0, track.length / 2), 'breaks'), response);
       },
@@ -80,63 +81,6 @@ describe('a track whose order gets no response, and whose audio breaks off in it
     expect(Buffer.from(track).equals(received.audio)).toBe(true);
     const content = `/api/upstream/v1/music/creations/${received.creationId}/content`;
     expect(sent).toEqual(['/api/music/generate', '/api/music/generate', content]);
-    expect(sandbox.upstream.counts().generations).toBe(1);
-    expect(await client.upstreamData('/v1/billing/balance')).toMatchObject({ balance: 97 });
-  });
-});
-
-/** A proxy in front of the gateway that cuts off what has not begun to respond by then, as Cloudflare and others do. */
-function startImpatientProxy(gatewayUrl: string, { cutMs, status }: { cutMs: number; status: number }) {
-  let cuts = 0;
-  const server = Bun.serve({
-    ...{ port: 0, hostname: '127.0.0.1', idleTimeout: 0 },
-    async fetch(request) {
-      const { pathname } = new URL(request.url);
-      const { method, headers } = request;
-      const cut = new AbortController();
-      const timer = setTimeout(() => cut.abort(), cutMs);
-      const body = method === 'GET' ? null : await request.text();
-      try {
-        const response = await fetch(gatewayUrl + pathname, { method, headers, body, signal: cut.signal });
-        clearTimeout(timer);
-        return response;
-      } catch {
-        cuts += 1;
-        return new Response('<h1>A timeout occurred</h1>', { status });
-      }
-    },
-  });
-  return {
-    url: `http://127.0.0.1:${server.port}`,
-    cuts: () => cuts,
-    [Symbol.asyncDispose]: () => server.stop(true),
-  };
-}
-
-describe('a generation that is silent for longer than the proxy in front waits', () => {
-  // For 90 s behind a proxy that cuts at 60 s.
-  const [silenceMs, cutMs] = [900, 600];
-  it.each([504, 520, 522, 524])('is heard in the end after a %d, and is paid for once', async (status) => {
-    const sandbox = await startTestSandbox({ startingBalance: 100 });
-    await using _ = { [Symbol.asyncDispose]: () => sandbox.stop() };
-    await using gate = openUpstreamGate(sandbox.upstream.url);
-    await using world = startWorld({ UPSTREAM_URL: `http://127.0.0.1:${gate.port}` });
-    await using proxy = startImpatientProxy(world.url, { cutMs, status });
-    let silence: Promise<void> | undefined;
-    gate.replace('POST /v1/music', async (forward) => {
-      const response = await forward();
-      silence ??= Bun.sleep(silenceMs);
-      await silence;
-      return response;
-    });
-    const { access_token } = await signIn(sandbox, 'Ada');
-    const fetch = fetchWith(`svc_music_access=${access_token}`);
-    const client = createGatewayClient({ baseUrl: proxy.url, fetch });
-    const { audio, states } = await receive(client, {}, ORDER);
-    expect(states.join()).toBe('waiting,recovering,arriving,complete');
-    expect(audio).toHaveLength(wavSize(ORDER.music_length_ms));
-    expect(proxy.cuts()).toBeGreaterThan(0);
-    expect(new Set(gate.idempotencyKeys).size).toBe(1);
     expect(sandbox.upstream.counts().generations).toBe(1);
     expect(await client.upstreamData('/v1/billing/balance')).toMatchObject({ balance: 97 });
   });
