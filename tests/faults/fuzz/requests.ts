@@ -110,33 +110,26 @@ const ODD_BODIES = [
   ...['', '['.repeat(20_000), 'f=1&'.repeat(1001), 'p'.repeat(2 * 1024 ** 2 + 1)],
 ];
 
-interface Framed {
-  readonly lines: readonly string[];
-  readonly bytes: string;
-  /** Whether length and bytes contradict each other. */
-  readonly isLie?: boolean;
-}
+/** The lines and the bytes of a body `@` of `#` bytes. */
+type Framing = readonly [lines: string, bytes: string];
 const CHUNKED = 'Transfer-Encoding: chunked';
+const DECLARED: Framing = ['Content-Length: #', '@'];
+const IN_CHUNKS: Framing = [CHUNKED, '$;ext=1\r\n@\r\n0\r\n\r\n'];
 const SMUGGLED = 'GET /api/upstream/v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
-const chunks = (body: string) => (body ? `${body.length.toString(16)};ext=1\r\n${body}\r\n` : '');
-const declared = (bytes: string): Framed => ({ lines: [`Content-Length: ${bytes.length}`], bytes });
-const chunked = (body: string): Framed => ({ lines: [CHUNKED], bytes: `${chunks(body)}0\r\n\r\n` });
-/** What request smuggling relies on: `#` stands for the right length. */
-const LIES = [
-  ...items(` | Content-Length: #\r\nContent-Length: #1 | Content-Length: #, # | Content-Length: #\r\n${CHUNKED}
+/** Length and bytes contradict each other, which request smuggling relies on. */
+const LIES: readonly Framing[] = [
+  ...items(`X: y | Content-Length: #\r\nContent-Length: #1 | Content-Length: #, # | Content-Length: #\r\n${CHUNKED}
     Content-Length: 1# | Content-Length: -1 | Content-Length: +1 | Content-Length: 0x1 | Content-Length: 4294967296
     Content-Length: | Content-Length: 1 1 | ${CHUNKED}, chunked | Transfer-Encoding: identity | Content-Length: 1
-    Transfer-Encoding: \x0bchunked | Transfer-Encoding:\r\n chunked | Content-Length: 5\r\n${CHUNKED}`),
-].map((lines) => (body: string): Framed => {
-  return { lines: [lines.replaceAll('#', String(body.length))], bytes: body, isLie: true };
-});
-const SMUGGLING = [
-  { lines: ['Content-Length: 0'], bytes: SMUGGLED },
-  { lines: ['Content-Length: 5', CHUNKED], bytes: `0\r\n\r\n${SMUGGLED}` },
-  { lines: [CHUNKED], bytes: `0\r\nOrigin: ${ORIGIN}\r\n\r\n` },
-  { lines: [CHUNKED], bytes: 'ffffffffffffffff1\r\nx\r\n0\r\n\r\n' },
-  { lines: [CHUNKED], bytes: '1\nx\n0\n\n' },
-].map((framed) => (): Framed => ({ ...framed, isLie: true }));
+    Transfer-Encoding: \x0bchunked | Transfer-Encoding:\r\n chunked | Content-Length: 5\r\n${CHUNKED}`).map(
+    (lines): Framing => [lines, '@'],
+  ),
+  ['Content-Length: 0', SMUGGLED],
+  [`Content-Length: 5\r\n${CHUNKED}`, `0\r\n\r\n${SMUGGLED}`],
+  ...[`0\r\nOrigin: ${ORIGIN}\r\n\r\n`, 'ffffffffffffffff1\r\nx\r\n0\r\n\r\n', '1\nx\n0\n\n'].map(
+    (bytes): Framing => [CHUNKED, bytes],
+  ),
+];
 
 const tokenOf = (kind: string, flavour: Arbitrary<string>) =>
   flavour.map((end) => `${kind}.${PLACEHOLDER}.${end}`);
@@ -178,26 +171,29 @@ const request: Arbitrary<FuzzRequest> = fc
     signIn: pick(SIGN_INS),
     generation: pick(GENERATIONS),
     type: mostly(fc.constant('application/json'), pick(TYPES)),
-    frame: mostly(pick([declared, declared, chunked]), pick([...LIES, ...SMUGGLING])),
+    frame: mostly(pick([DECLARED, DECLARED, IN_CHUNKS]), pick(LIES)),
     always: mostly(fc.constant(false), fc.constant(true)),
   })
   .map(({ aimed, odd, version, host, origin, access, refresh, lines, frame, ...parts }) => {
     const space = aimed.indexOf(' ');
     const method = odd ?? aimed.slice(0, space);
-    const {
-      lines: lengths,
-      bytes,
-      isLie,
-    } = frame(parts.oddBody ?? (aimed.includes('/auth/') ? parts.signIn : parts.generation));
+    const body = parts.oddBody ?? (aimed.includes('/auth/') ? parts.signIn : parts.generation);
+    const framing = body === '' && frame === IN_CHUNKS ? DECLARED : frame;
+    const [lengths, bytes] = framing.map((text) =>
+      text
+        .replaceAll('#', String(body.length))
+        .replace('$', body.length.toString(16))
+        .replace('@', () => body),
+    );
     const hasBody = parts.always || /^P[OUA]/.test(method);
     const cookies = [access, refresh].filter((each) => each !== '').join('; ');
     const all = [`Host: ${host}`, origin, ...lines, ...(cookies ? [`Cookie: ${cookies}`] : [])];
-    if (hasBody) all.push(`Content-Type: ${parts.type}`, ...lengths);
+    if (hasBody) all.push(`Content-Type: ${parts.type}`, lengths ?? '');
     const head = all.join('\r\n');
     const origins = head.split('\r\n').filter((line) => /^origin[ \t]*:/i.test(line));
     return {
       bytes: `${method}${aimed.slice(space)} ${version}\r\n${head}\r\n\r\n${hasBody ? bytes : ''}`,
-      isFramed: KNOWN_METHODS.test(method) && !(hasBody && isLie),
+      isFramed: KNOWN_METHODS.test(method) && !(hasBody && LIES.includes(frame)),
       mayPass: origins.length === 1 && origins.every((line) => ALLOWED_ORIGIN.test(line)),
     };
   });
