@@ -89,27 +89,26 @@ describe('bun run check-config', () => {
     expect(missing.lines.slice(0, 2)).toEqual([name, 'error: UPSTREAM_URL is required and not set']);
   });
 
-  it.each(['.env', '.env.local', '.env.production', '.env.production.local'])(
-    'warns in production of a file %s, from which Bun takes settings',
-    async (name) => {
-      const folder = await mkdtemp(`${tmpdir()}/check-config-`);
-      const lines = Object.entries({ ...SETTINGS, ALLOWED_ORIGINS: 'https://studio.test', NODE_ENV: '' });
-      await Bun.write(`${folder}/${name}`, lines.map(([key, value]) => `${key}=${value}\n`).join(''));
-      const run = (NODE_ENV: string) =>
-        runToEnd([process.execPath, `${ROOT}src/check/check-config.ts`], {
-          cwd: folder,
-          environment: { NODE_ENV },
-        });
-      const { output, errors } = await run('production');
+  it('warns in production of each file from which Bun takes settings', async () => {
+    const folder = await mkdtemp(`${tmpdir()}/check-config-`);
+    const lines = Object.entries({ ...SETTINGS, ALLOWED_ORIGINS: 'https://studio.test', NODE_ENV: '' });
+    const names = ['.env', '.env.local', '.env.production', '.env.production.local'];
+    const linesFor = async (NODE_ENV: string) => {
+      const program = [process.execPath, `${ROOT}src/check/check-config.ts`];
+      const { output, errors } = await runToEnd(program, { cwd: folder, environment: { NODE_ENV } });
       expect(errors).toBe('');
-      expect(output).toContain(
-        `warning: ${folder}/${name} sets what the environment does not: remove it, unless it is meant for production\n`,
-      );
-      expect(output).toContain(WOULD_START);
-      expect((await run('')).output).not.toContain(folder);
-      await rm(folder, { recursive: true });
-    },
-  );
+      return output.split('\n').filter((line) => line.includes(folder) || line === WOULD_START);
+    };
+    for (const [at, name] of names.entries()) {
+      const settings = lines.filter((_, index) => index % names.length === at);
+      await Bun.write(`${folder}/${name}`, settings.map(([key, value]) => `${key}=${value}\n`).join(''));
+    }
+    const fault = 'sets what the environment does not: remove it, unless it is meant for production';
+    const warnings = names.map((name) => `warning: ${folder}/${name} ${fault}`);
+    expect((await linesFor('production')).toSorted()).toEqual([WOULD_START, ...warnings].toSorted());
+    expect((await linesFor('')).join()).not.toContain('warning');
+    await rm(folder, { recursive: true });
+  });
 
   it('asks every server with --connect, and says that all is well', async () => {
     using upstream = listening(({ headers }) => {
@@ -149,21 +148,13 @@ describe('bun run check-config', () => {
   });
 });
 
+const NONE = 'http://127.0.0.1:1';
+const NO_REDIS = `redis://:${PASSWORD}@127.0.0.1:1`;
 it.each<[Check, string, string, RegExp]>([
-  ['upstream', 'UPSTREAM_URL', 'http://127.0.0.1:1', /^error: UPSTREAM_URL: .* does not accept connections/],
-  [
-    'client',
-    'IDP_URL',
-    'http://127.0.0.1:1',
-    /^error: IDP_URL: .* does not accept connections.*ECONNREFUSED/,
-  ],
+  ['upstream', 'UPSTREAM_URL', NONE, /^error: UPSTREAM_URL: .* does not accept connections/],
+  ['client', 'IDP_URL', NONE, /^error: IDP_URL: .* does not accept connections.*ECONNREFUSED/],
   ['ports', 'HOST', '192.0.2.1', /^error: cannot listen on 192.0.2.1:0 \(EADDRNOTAVAIL, HOST and PORT\)$/],
-  [
-    'redis',
-    'REDIS_URL',
-    `redis://:${PASSWORD}@127.0.0.1:1`,
-    /^error: .*redis:\/\/127.0.0.1:1 does not accept/,
-  ],
+  ['redis', 'REDIS_URL', NO_REDIS, /^error: .*redis:\/\/127.0.0.1:1 does not accept/],
   ['redis', 'REDIS_URL', 'redis+unix:///run/none.sock', /^error: .*unix:\/\/\/run\/none.sock does not exist/],
 ])('the check of the %s finds that nothing is possible with %s=%s', async (check, name, value, line) => {
   expectLine(await found(check, { [name]: value }), line);
@@ -262,11 +253,7 @@ describeWith([REDIS_SERVER], 'the check of Redis judges it, and leaves no fact,'
   it.each<[command: string, user: string, RegExp]>([
     ['', '', /^ok: REDIS_URL: redis:\/\/[\d.:]+ works; its version is \d+\.\d+\.\d+$/],
     [`CONFIG SET requirepass ${PASSWORD}`, `:${PASSWORD}@`, /^ok: REDIS_URL: redis:\/\/[\d.:]+ works/],
-    [
-      'CONFIG SET requirepass other',
-      `:${PASSWORD}@`,
-      /^error: .* does not accept the user name or the password/,
-    ],
+    ['CONFIG SET requirepass other', `:${PASSWORD}@`, /^error: .* not accept the user name or the password/],
     [ACL, OWN, /^ok: REDIS_URL: .* works$/],
     ...['-set', '-time', '-get', '-del', '-eval'].map((denied): [string, string, RegExp] => {
       return [`${ACL} ${denied}`, OWN, new RegExp(`^error: .* ${RegExp.escape(NEEDED)}`)];
