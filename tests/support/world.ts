@@ -62,13 +62,13 @@ export function testSettings(environment: Environment, memoryBytes?: number): Se
 }
 
 /**
- * Starts both; when the test ends they are stopped, and a call that was not scripted fails it.
+ * Starts both; when the test ends they are stopped, and a call that was not scripted, or a secret in the log, fails it.
  *
  * @param memoryBytes what the gateway may use; by default the machine's memory
  */
 export function startWorld(environment: Environment = {}, metrics?: Metrics, memoryBytes?: number): World {
   const upstream = new ScriptedUpstream();
-  const { logger, lines, line, warnings: log } = recordLog();
+  const { logger, lines, line, warnings: log, secrets } = recordLog();
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
   const settings = testSettings({ ...addresses, ...environment }, memoryBytes);
   const admission = new Admission(settings);
@@ -99,6 +99,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
       await gateway.stop(true);
       await upstream.stop();
       expect(upstream.unexpected).toEqual([]);
+      expect(secrets).toEqual([]);
     },
   };
 }
