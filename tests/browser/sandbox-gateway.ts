@@ -1,14 +1,9 @@
 /** A gateway on a real socket in front of the sandbox, whose redirect URI is on the web app's own origin. */
 
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
-import { ORIGIN, startWorld } from '../support/world.ts';
+import { startWorld } from '../support/world.ts';
 
-export type SandboxGateway = Awaited<ReturnType<typeof startSandboxGateway>>;
-
-export async function startSandboxGateway(
-  origin = ORIGIN,
-  environment: Readonly<Record<string, string>> = {},
-) {
+export async function startSandboxGateway(origin: string) {
   const redirectUri = `${origin}/callback`;
   const sandbox = await startTestSandbox({ redirectUris: [redirectUri] });
   const world = startWorld({
@@ -17,7 +12,6 @@ export async function startSandboxGateway(
     IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
     IDP_REDIRECT_URI: redirectUri,
     ALLOWED_ORIGINS: origin,
-    ...environment,
   });
   return {
     url: world.url,

@@ -1,14 +1,15 @@
 /** Everybody who uses a gateway at once, each of whom keeps to a habit until all of them leave. */
 
+import { eventually } from '../support/eventually.ts';
 import { ORDER } from '../support/sandbox-account.ts';
 import { openSocket, requestOf } from './raw-client.ts';
 import { Problems } from './report.ts';
-import { User } from './simulated-users.ts';
+import { User } from './user.ts';
 
 export type Service = Parameters<typeof User.signIn>[0];
 type Kind = keyof typeof HABITS;
 /** How many there are of each. */
-export type Attendance = Readonly<Record<Kind, number>>;
+export type Attendance = Readonly<Partial<Record<Kind, number>>>;
 /** What somebody does over and over. Throws when a response is not what it should be. */
 type Habit = (user: User, crowd: Crowd) => Promise<void>;
 
@@ -17,8 +18,14 @@ const READER_BYTES_PER_SECOND = 300_000;
 const MOST_PAUSE_MS = 500;
 /** The hurried have gone by then; most responses take longer, and some do not. */
 const MOST_PATIENCE_MS = 30;
+/** For a busy machine, on which two dozen users take turns. */
+const DEADLINE_MS = 60_000;
 
 const HABITS = {
+  /** Has no pause. */
+  async checker(user) {
+    await expectText(user.request('/api/auth/session'), `"${user.name}"`);
+  },
   async visitor(user) {
     await expectText(user.request('/api/auth/session'), `"${user.name}"`);
     await expectText(user.request('/api/music/models'), 'sandbox-music-1');
@@ -60,7 +67,8 @@ const HABITS = {
   },
 } satisfies Record<string, Habit>;
 
-const KINDS = ['visitor', 'author', 'slowReader', 'hurried'] as const;
+const NO_TRACK = { id: '', sha256: '' };
+const KINDS = ['checker', 'visitor', 'author', 'slowReader', 'hurried'] as const;
 
 export class Crowd implements AsyncDisposable {
   /** How many rounds of requests had the right responses. */
@@ -73,6 +81,8 @@ export class Crowd implements AsyncDisposable {
   /** What slow readers read. */
   readonly track: { readonly id: string; readonly sha256: string };
   readonly #habits: Promise<void>[] = [];
+  /** How many rounds each user had the right responses. */
+  readonly #rounds: number[] = [];
   readonly #leaving = new AbortController();
   /** What fails while somebody has an excuse, or has had one since it began, is not the gateway's fault. */
   #excuses = 0;
@@ -83,15 +93,11 @@ export class Crowd implements AsyncDisposable {
     this.track = track;
   }
 
-  /** @param trackMs the length of what slow readers read */
-  static async arrive(service: Service, attendance: Attendance, trackMs: number): Promise<Crowd> {
-    const listener = await User.signIn(service, 'slowReader');
-    const generated = await listener.generate({ ...ORDER, music_length_ms: trackMs });
-    const id = generated.headers.get('x-music-creation-id') ?? '';
-    const sha256 = new Bun.CryptoHasher('sha256').update(await generated.bytes()).digest('hex');
-    const crowd = new Crowd(service, { id, sha256 });
+  /** @param trackMs the length of what slow and hurried users read; nothing is generated without it */
+  static async arrive(service: Service, attendance: Attendance, trackMs?: number): Promise<Crowd> {
+    const crowd = new Crowd(service, trackMs === undefined ? NO_TRACK : await generate(service, trackMs));
     for (const kind of KINDS) {
-      for (let index = 0; index < attendance[kind]; index++) {
+      for (let index = 0; index < (attendance[kind] ?? 0); index++) {
         // Slow readers have many browsers, and so sessions, of one account.
         const user = await User.signIn(service, kind === 'slowReader' ? kind : `${kind} ${index}`);
         crowd.#habits.push(crowd.#repeat(kind, user));
@@ -113,16 +119,47 @@ export class Crowd implements AsyncDisposable {
     });
   }
 
+  /** Waits until everybody has had this many more rounds of right responses. */
+  async goesOn(rounds: number): Promise<void> {
+    const targets = this.#rounds.map((count) => count + rounds);
+    const areReached = () => this.#rounds.every((count, index) => count >= (targets[index] ?? 0));
+    await this.until(areReached, `${rounds} more rounds of everybody`);
+  }
+
+  /**
+   * Lets every access token expire, this many times, and waits for the rounds that follow. No refresh may be under way
+   * at the start: a token that expires between its refresh and the call that follows is a 401 of the upstream's.
+   */
+  async renews(times: number): Promise<void> {
+    for (let time = 0; time < times; time++) {
+      this.service.sandbox.upstream.expireAccessTokens();
+      await this.goesOn(3);
+    }
+  }
+
+  /** Like `eventually`, but gives up as soon as something is wrong. */
+  async until(condition: () => boolean, what: string): Promise<void> {
+    const checked = () => {
+      if (this.problems.list().length) throw new Error(this.problems.list().join('\n'));
+      return condition();
+    };
+    await eventually(checked, what, DEADLINE_MS);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#leaving.abort();
     await Promise.all(this.#habits);
   }
 
   async #repeat(kind: Kind, user: User): Promise<void> {
+    const index = this.#rounds.push(0) - 1;
     while (!this.isOver.aborted) {
       const begunAt = performance.now();
       await HABITS[kind](user, this).then(
-        () => this.served.set(kind, (this.served.get(kind) ?? 0) + 1),
+        () => {
+          this.served.set(kind, (this.served.get(kind) ?? 0) + 1);
+          this.#rounds[index] = (this.#rounds[index] ?? 0) + 1;
+        },
         (error) => {
           if (!this.#excuses && this.#lastExcuseAt < begunAt)
             this.problems.add(`${kind} at ${new Date().toISOString()}: ${error}`);
@@ -134,9 +171,16 @@ export class Crowd implements AsyncDisposable {
         this.problems.add(`${kind} was signed out at ${new Date().toISOString()}`);
         await user.signIn().catch(() => undefined);
       }
-      await Bun.sleep(Math.random() * MOST_PAUSE_MS);
+      if (kind !== 'checker') await Bun.sleep(Math.random() * MOST_PAUSE_MS);
     }
   }
+}
+
+async function generate(service: Service, lengthMs: number) {
+  const author = await User.signIn(service, 'slowReader');
+  const generated = await author.generate({ ...ORDER, music_length_ms: lengthMs });
+  const id = generated.headers.get('x-music-creation-id') ?? '';
+  return { id, sha256: new Bun.CryptoHasher('sha256').update(await generated.bytes()).digest('hex') };
 }
 
 async function expectText(sent: Promise<Response>, part: string): Promise<void> {

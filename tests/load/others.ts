@@ -30,30 +30,23 @@ export class Others implements AsyncDisposable {
   }
 
   async #use(): Promise<void> {
+    const during = (work: Promise<unknown>) => this.#problems.during('others', work);
     for (let round = 0; !this.#leave; round++) {
       const since = performance.now();
-      await this.#problems.during('others', checkSession(this.#url));
+      await during(checkSession(this.#url));
       this.checks.push(performance.now() - since);
       if (round % CHECKS === 0) {
-        await this.#problems.during(
-          'others',
-          this.#expectSuccess('refresh', '/session', expired(`o-${round}`)),
-        );
+        await during(this.#expectSuccess('/session', expired(`o-${round}`)));
         const json = { code: `code-${round}`, code_verifier: 'v'.repeat(43) };
-        await this.#problems.during('others', this.#expectSuccess('sign-in', '/idp', cookieOf('new'), json));
+        await during(this.#expectSuccess('/idp', cookieOf('new'), { json }));
       }
       await Bun.sleep(PAUSE_MS);
     }
   }
 
-  async #expectSuccess(
-    name: string,
-    path: string,
-    headers: Record<string, string>,
-    json?: unknown,
-  ): Promise<void> {
-    const response = await request(`${this.#url}/api/auth${path}`, { headers, ...(json ? { json } : {}) });
+  async #expectSuccess(path: string, headers: Record<string, string>, body: { json?: unknown } = {}) {
+    const response = await request(`${this.#url}/api/auth${path}`, { headers, ...body });
     await response.bytes();
-    if (response.status !== 200) throw new Error(`a ${name}: ${response.status}`);
+    if (response.status !== 200) throw new Error(`${path}: ${response.status}`);
   }
 }

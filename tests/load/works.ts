@@ -34,14 +34,7 @@ export const WORKS = {
   /** Twelve of them read at each speed a whole body, a range, a public range and a generation. */
   steady: { plan: steady, mustBeWhole: true },
   /** A generation that streams for a second. */
-  paid: {
-    plan: (index) => ({
-      request: orderOf('paid', `paid-${index}`, `paid-${index}`),
-      body: Buffer.concat(piecesFor(`paid-${index}`)),
-      reads: AS_IT_COMES,
-    }),
-    mustBeWhole: true,
-  },
+  paid: { plan: pieces('paid'), mustBeWhole: true },
   /** Generations that are heard while they are made, at 128 kbit/s and at 2 Mbit/s. */
   heard: { plan: heard(16_000, 20), mustBeWhole: true },
   heardBriefly: { plan: heard(16_000, 4), mustBeWhole: true },
@@ -52,15 +45,7 @@ export const WORKS = {
   stoppedGeneration: { plan: generation(STOPS, (index) => `stopped-${index}`) },
   deadGeneration: { plan: generation(STOPS, (index) => `dead-${index}`), stays: true },
   /** A generation that is not made yet. */
-  head: {
-    plan: (index) => ({
-      request: orderOf('held', `held-${index}`, `held-${index}`),
-      body: Buffer.concat(piecesFor(`held-${index}`)),
-      reads: AS_IT_COMES,
-    }),
-    waits: 'upstream',
-    mustBeWhole: true,
-  },
+  head: { plan: pieces('held'), waits: 'upstream', mustBeWhole: true },
   /** A call to an upstream that does not respond. */
   call: { plan: call(''), waits: 'client', stays: true },
   longHead: { plan: call('x'.repeat(14_000)), waits: 'client', stays: true },
@@ -68,23 +53,15 @@ export const WORKS = {
   sixfoldPlayer: { plan: track(RANGED, STOPS, 'one', 6) },
   tenfoldPlayer: { plan: track(RANGED, STOPS, 'one', 10) },
   tenfoldGeneration: { plan: generation(STOPS, (index) => `one-${index % 10}`) },
-  refresh: {
-    plan: (index) => ({
-      request: requestOf('GET /api/auth/session', expired(`one-${index}`)),
-      reads: AS_IT_COMES,
-    }),
-  },
+  refresh: { plan: (index) => sending(requestOf('GET /api/auth/session', expired(`one-${index}`))) },
   stalledBody: {
-    plan: () => ({ request: requestOf(SIGN_IN, { 'content-length': 60_000 }, '{'), reads: AS_IT_COMES }),
+    plan: () => sending(requestOf(SIGN_IN, { 'content-length': 60_000 }, '{')),
     waits: 'client',
     stays: true,
   },
   /** A body in chunks of one byte, which does not end. */
   chunkedBody: {
-    plan: () => ({
-      request: requestOf(SIGN_IN, { 'transfer-encoding': 'chunked' }) + '1\r\n \r\n'.repeat(CHUNKS),
-      reads: AS_IT_COMES,
-    }),
+    plan: () => sending(requestOf(SIGN_IN, { 'transfer-encoding': 'chunked' }) + '1\r\n \r\n'.repeat(CHUNKS)),
     waits: 'client',
     stays: true,
   },
@@ -94,15 +71,14 @@ export const WORKS = {
       const ignored = 'x'.repeat(LARGE_BODY_BYTES - 100);
       const body = JSON.stringify({ code: 'c', code_verifier: 'v'.repeat(43), ignored });
       const request = requestOf(SIGN_IN, { 'content-length': body.length }, body);
-      return { request: request.slice(0, -1), rest: '}', reads: AS_IT_COMES };
+      return { ...sending(request.slice(0, -1)), rest: '}' };
     },
     waits: 'client',
   },
   check: {
     plan: (index) => ({
-      request: requestOf('GET /api/auth/session', cookieOf(`check-${index}`)),
+      ...sending(requestOf('GET /api/auth/session', cookieOf(`check-${index}`))),
       body: Buffer.from(JSON.stringify({ token: `Bearer check-${index}` })),
-      reads: AS_IT_COMES,
     }),
     mustBeWhole: true,
   },
@@ -133,6 +109,18 @@ function track(
   });
 }
 
+function sending(request: string): Plan {
+  return { request, reads: AS_IT_COMES };
+}
+
+/** A generation of the pieces that belong to its key. */
+function pieces(prompt: string): Work['plan'] {
+  return (index) => {
+    const key = `${prompt}-${index}`;
+    return { ...sending(orderOf(prompt, key, key)), body: Buffer.concat(piecesFor(key)) };
+  };
+}
+
 function generation(reads: number, user: (index: number) => string): Work['plan'] {
   return (index, tracks) => ({
     request: orderOf(`made ${index % TRACKS}`, `made-${index}`, user(index)),
@@ -150,10 +138,7 @@ function heard(bytesPerSecond: number, seconds: number, reads = AS_IT_COMES): Wo
 }
 
 function call(padding: string): Work['plan'] {
-  return (index) => ({
-    request: orderOf('never', 'never', `call-${index}`, { 'x-padding': padding }),
-    reads: AS_IT_COMES,
-  });
+  return (index) => sending(orderOf('never', 'never', `call-${index}`, { 'x-padding': padding }));
 }
 
 function steady(index: number, tracks: readonly Uint8Array[]): Plan {

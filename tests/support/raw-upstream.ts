@@ -8,7 +8,7 @@ export interface RawUpstream extends AsyncDisposable {
   readonly connections: number;
 }
 
-/** Calls `respond` on each connection with the first of its request. */
+/** Calls `respond` on each connection with the first of its request, one character per byte. */
 export async function startRawUpstream(
   respond: (socket: net.Socket, request: string) => void,
 ): Promise<RawUpstream> {
@@ -17,7 +17,7 @@ export async function startRawUpstream(
   const server = net.createServer((socket) => {
     connections++;
     sockets.add(socket);
-    socket.once('data', (data) => respond(socket, data.toString()));
+    socket.once('data', (data) => respond(socket, data.toString('latin1')));
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
   });

@@ -8,6 +8,7 @@ import { createGateway } from '../../src/gateway/gateway.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
 import type { Metrics } from '../../src/gateway/telemetry/metrics.ts';
+import { expectDocumented } from './openapi.ts';
 import { type RecordedLog, recordLog } from './recorded-log.ts';
 import { ScriptedUpstream } from './scripted-upstream.ts';
 
@@ -38,6 +39,7 @@ export interface World extends AsyncDisposable {
   /** Every line of it, and a wait for one. */
   readonly lines: RecordedLog['lines'];
   readonly line: RecordedLog['line'];
+  /** Its response is compared with the OpenAPI document. */
   request(path: string, options?: RequestOptions): Promise<Response>;
   /** Resolves when every request has ended. */
   settled(): Promise<void>;
@@ -62,13 +64,13 @@ export function testSettings(environment: Environment, memoryBytes?: number): Se
 }
 
 /**
- * Starts both; when the test ends they are stopped, and a call that was not scripted fails it.
+ * Starts both; when the test ends they are stopped, and a call that was not scripted, or a secret in the log, fails it.
  *
  * @param memoryBytes what the gateway may use; by default the machine's memory
  */
 export function startWorld(environment: Environment = {}, metrics?: Metrics, memoryBytes?: number): World {
   const upstream = new ScriptedUpstream();
-  const { logger, lines, line, warnings: log } = recordLog();
+  const { logger, lines, line, warnings: log, secrets } = recordLog();
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
   const settings = testSettings({ ...addresses, ...environment }, memoryBytes);
   const admission = new Admission(settings);
@@ -84,7 +86,12 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
     log,
     lines,
     line,
-    request: (path, options = {}) => request(url + path, options),
+    async request(path, options = {}) {
+      const response = await request(url + path, options);
+      const method = options.method ?? (options.json === undefined ? 'GET' : 'POST');
+      await expectDocumented(method, path, response);
+      return response;
+    },
     settled: () => gateway.exchanges.settled(),
     endAll() {
       admission.bodies.endAll();
@@ -98,6 +105,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
       await gateway.stop(true);
       await upstream.stop();
       expect(upstream.unexpected).toEqual([]);
+      expect(secrets).toEqual([]);
     },
   };
 }

@@ -49,39 +49,29 @@ const UNKNOWN_ORIGIN = 'is not in ALLOWED_ORIGINS: a page there cannot sign in';
 const PLAIN =
   'has no TLS: anyone on the way can change that page, and browsers may withhold the Secure cookies from it';
 
-it.each<[environment: Record<string, string>, lines: string[]]>([
-  [{ UPSTREAM_URL: 'https://api.test/v1/' }, [`error: UPSTREAM_URL: https://api.test/v1 ${ENDS_WITH_V1}`]],
-  [{ UPSTREAM_URL: 'https://api.test/a/v1' }, [`error: UPSTREAM_URL: https://api.test/a/v1 ${ENDS_WITH_V1}`]],
-  [{ UPSTREAM_URL: 'https://api.test/v1/tenant' }, []],
+const REDIRECT = 'IDP_REDIRECT_URI';
+const OTHERS = 'http://a.test:8080,http://localhost.test';
+const LOCAL = 'http://localhost:4180,http://a.localhost,http://127.0.0.1:1,http://[::1]:1';
+const ALL_ALIKE =
+  'warning: FORWARD_CLIENT_ADDRESS without TRUSTED_PROXIES: behind a proxy, all clients have its address';
+const unknown = (origin: string) => `warning: ${REDIRECT}: its origin ${origin} ${UNKNOWN_ORIGIN}`;
+
+it.each<[environment: Record<string, string>, ...lines: string[]]>([
+  [{ UPSTREAM_URL: 'https://api.test/v1/' }, `error: UPSTREAM_URL: https://api.test/v1 ${ENDS_WITH_V1}`],
+  [{ UPSTREAM_URL: 'https://api.test/a/v1' }, `error: UPSTREAM_URL: https://api.test/a/v1 ${ENDS_WITH_V1}`],
+  [{ UPSTREAM_URL: 'https://api.test/v1/tenant' }],
+  [{ [REDIRECT]: 'https://www.studio.test/callback' }, unknown('https://www.studio.test')],
+  [{ [REDIRECT]: 'http://studio.test/callback' }, unknown('http://studio.test')],
+  [{ [REDIRECT]: 'HTTPS://Studio.Test:443/callback' }],
+  [{ [REDIRECT]: 'studio.app:/callback' }],
   [
-    { IDP_REDIRECT_URI: 'https://www.studio.test/callback' },
-    [`warning: IDP_REDIRECT_URI: its origin https://www.studio.test ${UNKNOWN_ORIGIN}`],
+    { ALLOWED_ORIGINS: `https://studio.test,${OTHERS}` },
+    ...OTHERS.split(',').map((origin) => `warning: ALLOWED_ORIGINS: ${origin} ${PLAIN}`),
   ],
-  [
-    { IDP_REDIRECT_URI: 'http://studio.test/callback' },
-    [`warning: IDP_REDIRECT_URI: its origin http://studio.test ${UNKNOWN_ORIGIN}`],
-  ],
-  [{ IDP_REDIRECT_URI: 'HTTPS://Studio.Test:443/callback' }, []],
-  [{ IDP_REDIRECT_URI: 'studio.app:/callback' }, []],
-  [
-    { ALLOWED_ORIGINS: 'https://studio.test,http://a.test:8080,http://localhost.test' },
-    ['http://a.test:8080', 'http://localhost.test'].map(
-      (origin) => `warning: ALLOWED_ORIGINS: ${origin} ${PLAIN}`,
-    ),
-  ],
-  [{ ALLOWED_ORIGINS: 'https://studio.test,http://a.test', NODE_ENV: '' }, []],
-  [
-    {
-      ALLOWED_ORIGINS:
-        'https://studio.test,http://localhost:4180,http://a.localhost,http://127.0.0.1:1,http://[::1]:1',
-    },
-    [],
-  ],
-  [
-    { FORWARD_CLIENT_ADDRESS: 'true' },
-    ['warning: FORWARD_CLIENT_ADDRESS without TRUSTED_PROXIES: behind a proxy, all clients have its address'],
-  ],
-  [{ FORWARD_CLIENT_ADDRESS: 'true', TRUSTED_PROXIES: '127.0.0.1' }, []],
-])('the check of the values of %j finds %j', (environment, lines) => {
+  [{ ALLOWED_ORIGINS: 'https://studio.test,http://a.test', NODE_ENV: '' }],
+  [{ ALLOWED_ORIGINS: `https://studio.test,${LOCAL}` }],
+  [{ FORWARD_CLIENT_ADDRESS: 'true' }, ALL_ALIKE],
+  [{ FORWARD_CLIENT_ADDRESS: 'true', TRUSTED_PROXIES: '127.0.0.1' }],
+])('the check of the values of %j finds %s', (environment, ...lines) => {
   expect(linesOf(environment)).toEqual(lines);
 });

@@ -43,8 +43,8 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
       '/logout',
       async ({ session, exchange, request, set }) => {
         set.headers['cache-control'] = 'no-store';
-        // Nothing reads it, and Bun would keep about a megabyte of it meanwhile.
-        await request.body?.cancel();
+        // Nothing reads it, and Bun would keep about a megabyte of it meanwhile. One that is broken cannot be cancelled.
+        await request.body?.cancel().catch(() => {});
         await endSession(parts, exchange, await session.readTokens());
         return { ok: true };
       },

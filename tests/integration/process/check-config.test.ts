@@ -150,21 +150,13 @@ describe('bun run check-config', () => {
   });
 });
 
+const NONE = 'http://127.0.0.1:1';
+const NO_REDIS = `redis://:${PASSWORD}@127.0.0.1:1`;
 it.each<[Check, string, string, RegExp]>([
-  ['upstream', 'UPSTREAM_URL', 'http://127.0.0.1:1', /^error: UPSTREAM_URL: .* does not accept connections/],
-  [
-    'client',
-    'IDP_URL',
-    'http://127.0.0.1:1',
-    /^error: IDP_URL: .* does not accept connections.*ECONNREFUSED/,
-  ],
+  ['upstream', 'UPSTREAM_URL', NONE, /^error: UPSTREAM_URL: .* does not accept connections/],
+  ['client', 'IDP_URL', NONE, /^error: IDP_URL: .* does not accept connections.*ECONNREFUSED/],
   ['ports', 'HOST', '192.0.2.1', /^error: cannot listen on 192.0.2.1:0 \(EADDRNOTAVAIL, HOST and PORT\)$/],
-  [
-    'redis',
-    'REDIS_URL',
-    `redis://:${PASSWORD}@127.0.0.1:1`,
-    /^error: .*redis:\/\/127.0.0.1:1 does not accept/,
-  ],
+  ['redis', 'REDIS_URL', NO_REDIS, /^error: .*redis:\/\/127.0.0.1:1 does not accept/],
   ['redis', 'REDIS_URL', 'redis+unix:///run/none.sock', /^error: .*unix:\/\/\/run\/none.sock does not exist/],
 ])('the check of the %s finds that nothing is possible with %s=%s', async (check, name, value, line) => {
   expectLine(await found(check, { [name]: value }), line);
@@ -263,11 +255,7 @@ describeWith([REDIS_SERVER], 'the check of Redis judges it, and leaves no fact,'
   it.each<[command: string, user: string, RegExp]>([
     ['', '', /^ok: REDIS_URL: redis:\/\/[\d.:]+ works; its version is \d+\.\d+\.\d+$/],
     [`CONFIG SET requirepass ${PASSWORD}`, `:${PASSWORD}@`, /^ok: REDIS_URL: redis:\/\/[\d.:]+ works/],
-    [
-      'CONFIG SET requirepass other',
-      `:${PASSWORD}@`,
-      /^error: .* does not accept the user name or the password/,
-    ],
+    ['CONFIG SET requirepass other', `:${PASSWORD}@`, /^error: .* not accept the user name or the password/],
     [ACL, OWN, /^ok: REDIS_URL: .* works$/],
     ...['-set', '-time', '-get', '-del', '-eval'].map((denied): [string, string, RegExp] => {
       return [`${ACL} ${denied}`, OWN, new RegExp(`^error: .* ${RegExp.escape(NEEDED)}`)];
