@@ -72,6 +72,7 @@ export const english = {
   cancelled: 'You have stopped listening. The track is paid for, and lands in your library.',
   withdrawn:
     'You have stopped waiting. If your order has arrived, the track is made all the same: look into your library.',
+  unsent: 'You have stopped waiting, and your order was never sent.',
   queued: 'Waiting: four tracks arrive at the same time, and this one is ordered after one of them.',
   broken: 'The track did not arrive completely.',
   underWay: 'Tracks being made',

@@ -21,7 +21,7 @@ export interface ProgressLine {
   pay(): void;
   /** Shows that the track is made without arriving here. */
   await(): void;
-  end(outcome: 'complete' | 'cancelled' | 'withdrawn' | 'broken'): void;
+  end(outcome: 'complete' | 'cancelled' | 'withdrawn' | 'unsent' | 'broken'): void;
   remove(): void;
 }
 

@@ -32,6 +32,8 @@ export interface Reception {
   readonly line: ProgressLine;
   /** Called when the upstream has begun to make the track. Without an id, it cannot be opened here. */
   readonly onFound: (found: UnfinishedTrack | undefined) => void;
+  /** Called before an order is sent. */
+  readonly onSent: () => void;
   /** Called when an order is sent again, because nobody knows what has become of the one before. */
   readonly onLost: () => void;
 }
@@ -40,10 +42,11 @@ export interface Reception {
 export async function receiveArriving(
   { client, liveAudio, player, peaks }: GenerationParts,
   order: GenerationOrder,
-  { signal, line, onFound, onLost }: Reception,
+  { signal, line, onSent, onFound, onLost }: Reception,
   options: Pick<GenerationOptions, 'idempotencyKey' | 'unfinished' | 'beforeRepeat'>,
 ): Promise<void> {
   let arriving: ArrivingTrack | undefined;
+  onSent();
   const { creationId, contentType, body } = await client.generate(order, {
     ...options,
     signal,

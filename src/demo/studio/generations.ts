@@ -61,6 +61,8 @@ interface Task {
   readonly doing: Doing;
   /** Undefined for a track that another tab has ordered. */
   readonly idempotencyKey: string | undefined;
+  /** Whether its order may have reached the upstream. */
+  readonly isSent: boolean;
 }
 
 interface UnderWay extends Pick<Task, 'idempotencyKey'> {
@@ -69,6 +71,7 @@ interface UnderWay extends Pick<Task, 'idempotencyKey'> {
   readonly line: ProgressLine;
   readonly title: string;
   doing: Doing;
+  isSent: boolean;
   /** Whether its first attempt was lost. */
   isLost: boolean;
   found?: UnfinishedTrack | undefined;
@@ -85,14 +88,17 @@ export function createGenerations(parts: GenerationsParts): Generations {
   };
 
   async function run(
-    { title, doing, idempotencyKey }: Task,
+    { title, doing, idempotencyKey, isSent }: Task,
     receive: (reception: Reception) => Promise<void>,
     onBegun = () => {},
   ): Promise<Outcome> {
     const abort = new AbortController();
     const line = progress.begin(title, () => abort.abort());
     const account = parts.account();
-    const own: UnderWay = { account, idempotencyKey, title, doing: 'ordering', isLost: false, abort, line };
+    const own: UnderWay = {
+      ...{ account, idempotencyKey, title, abort, line, isSent },
+      ...{ doing: 'ordering', isLost: false },
+    };
     const onFound = (found: UnfinishedTrack | undefined) => {
       own.doing = doing;
       own.found = found;
@@ -107,6 +113,9 @@ export function createGenerations(parts: GenerationsParts): Generations {
         signal: abort.signal,
         line,
         onFound,
+        onSent: () => {
+          own.isSent = true;
+        },
         onLost: () => {
           own.isLost = true;
         },
@@ -124,11 +133,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
 
   function fail(own: UnderWay, error: unknown): Outcome {
     const { doing, line, abort } = own;
-    if (abort.signal.aborted) {
-      if (abort.signal.reason !== ACCOUNT_GONE) line.end(doing === 'ordering' ? 'withdrawn' : 'cancelled');
-      forget(own);
-      return 'done';
-    }
+    if (abort.signal.aborted) return stop(own);
     if (doing === 'ordering') line.remove();
     else line.end('broken');
     // A person who has learnt of the outcome does not expect the order to be taken up, except after a new sign-in.
@@ -137,15 +142,28 @@ export function createGenerations(parts: GenerationsParts): Generations {
     return error instanceof GatewayRequestError && error.retryIsSafe ? 'refused' : 'uncertain';
   }
 
+  function stop(own: UnderWay): Outcome {
+    const { doing, line, abort, isSent } = own;
+    const stopped = isSent ? 'withdrawn' : 'unsent';
+    if (abort.signal.reason !== ACCOUNT_GONE) line.end(doing === 'ordering' ? stopped : 'cancelled');
+    forget(own);
+    // What was not sent is refused, because an attempt before it may have been sent.
+    return isSent ? 'done' : 'refused';
+  }
+
   function forget({ account, idempotencyKey }: UnderWay): void {
     if (account && idempotencyKey) unfinishedOf(account).forget(idempotencyKey);
   }
 
-  function receiveOrdered(order: GenerationOrder, idempotencyKey: string, onBegun?: () => void) {
+  function receiveOrdered(
+    order: GenerationOrder,
+    idempotencyKey: string,
+    { isSent, onBegun }: { readonly isSent: boolean; readonly onBegun?: () => void },
+  ) {
     const account = parts.account();
     const options = { idempotencyKey, ...(account !== undefined && { unfinished: unfinishedOf(account) }) };
     return run(
-      { title: order.prompt, doing: 'receiving', idempotencyKey },
+      { title: order.prompt, doing: 'receiving', idempotencyKey, isSent },
       (reception) =>
         places.during(reception.signal, reception.line.queue, () =>
           receiveArriving(parts, order, reception, {
@@ -159,7 +177,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
   }
 
   function receiveMade(creation: Pick<Creation, 'id' | 'title' | 'seconds'>, idempotencyKey?: string) {
-    return run({ title: creation.title, doing: 'changing', idempotencyKey }, (reception) =>
+    return run({ title: creation.title, doing: 'changing', idempotencyKey, isSent: true }, (reception) =>
       receiveWhole(parts, ownTrack(client, creation), reception),
     );
   }
@@ -173,7 +191,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
         onFailure(error, 'ordering');
         return 'refused';
       }
-      return receiveOrdered(order, idempotencyKey, onBegun);
+      return receiveOrdered(order, idempotencyKey, { isSent: false, onBegun });
     },
     isSentAgain: (prompt) =>
       [...underWay].some(({ title, doing, isLost }) => title === prompt && doing === 'ordering' && isLost),
@@ -190,7 +208,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
       for (const { order, idempotencyKey, creationId } of unfinishedOf(account).list()) {
         if (isUnderWay(idempotencyKey)) continue;
         const { prompt, music_length_ms } = order;
-        if (creationId === null) void receiveOrdered(order, idempotencyKey);
+        if (creationId === null) void receiveOrdered(order, idempotencyKey, { isSent: true });
         else
           void receiveMade(
             { id: creationId, title: prompt, seconds: music_length_ms / 1_000 },

@@ -74,6 +74,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   cancelled: 'Umeacha kusikiliza. Wimbo umeshalipiwa, na utaingia kwenye maktaba yako.',
   withdrawn:
     'Umeacha kusubiri. Ikiwa agizo lako limefika, wimbo utatengenezwa hata hivyo: angalia maktaba yako.',
+  unsent: 'Umeacha kusubiri, na agizo lako halikutumwa kamwe.',
   queued: 'Unasubiri: nyimbo nne zinafika kwa wakati mmoja, na huu utaagizwa baada ya mmoja wao.',
   broken: 'Wimbo haukufika wote.',
   underWay: 'Nyimbo zinazotengenezwa',

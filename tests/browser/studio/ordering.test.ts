@@ -95,7 +95,7 @@ describeInChromium('an order in the studio', (visit) => {
     expect(new Set(studio.gate.idempotencyKeys).size).toBe(3);
   });
 
-  it('waits visibly while four others arrive', async () => {
+  it('waits visibly while four others arrive, and is never sent when it is stopped', async () => {
     await using studio = await openStudio(visit);
     const { gate, lines } = studio;
     const audio = gate.holdAudio(1_000);
@@ -107,6 +107,9 @@ describeInChromium('an order in the studio', (visit) => {
         .waitFor();
     }
     expect(gate.idempotencyKeys).toHaveLength(4);
+    await studio.press(english.stopWaiting);
+    await studio.says(english.unsent);
+    await studio.order({ prompt: 'Five' });
     audio.release();
     await studio.tracks.filter({ hasText: 'Five' }).waitFor();
     expect(studio.upstream.counts().generations).toBe(5);
