@@ -19,6 +19,8 @@ export interface ProgressLine {
   queue(): void;
   /** Shows that the upstream has begun to make the track, which is paid for from now on. */
   pay(): void;
+  /** Shows of a track that arrives whether it is listened to. */
+  listen(isListenedTo: boolean): void;
   /** Shows that the track is made without arriving here. */
   await(): void;
   end(outcome: 'complete' | 'cancelled' | 'withdrawn' | 'unsent' | 'broken'): void;
@@ -35,6 +37,7 @@ export function createGenerationProgress(
 
   function showState(): void {
     root.dataset['state'] = list.children.length > 0 ? 'filled' : 'idle';
+    part(root, 'paid').hidden = !list.querySelector('[data-state="paid"]');
   }
 
   function announce(title: string, key: TextKey | undefined): void {
@@ -91,15 +94,16 @@ export function createGenerationProgress(
       showShare,
       queue: () => say('queued'),
       pay() {
-        text.write(cancel, 'stopListening');
-        text.write(part(element, 'paid'), 'paidFor');
+        element.dataset['state'] = 'paid';
+        showState();
       },
+      listen: (isListenedTo) => text.write(cancel, isListenedTo ? 'stopListening' : 'stopReceiving'),
       await: () => say('beingMade'),
       end(outcome) {
         if (root.ownerDocument.activeElement === cancel) element.focus();
         element.dataset['state'] = 'over';
         cancel.hidden = true;
-        text.write(part(element, 'paid'), undefined);
+        showState();
         showShare(undefined);
         say(outcome);
       },

@@ -30,6 +30,8 @@ export interface Generations {
   isSentAgain(prompt: string): boolean;
   /** Opens a track in the player that is being made. False if it is complete. */
   open(creation: Creation): boolean;
+  /** Shows which of them is listened to. */
+  showListening(trackId: string | undefined): void;
   /** Goes on with what this tab has ordered for the account before a reload. */
   takeUp(account: string): void;
   /** Forgets what is under way for other accounts than this one. */
@@ -103,6 +105,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
       own.doing = doing;
       own.found = found;
       line.pay();
+      if (doing === 'receiving') line.listen(false);
       onBegun();
       if (found && !player.isListening) openInPlayer(found);
       onChange();
@@ -202,6 +205,10 @@ export function createGenerations(parts: GenerationsParts): Generations {
       openInPlayer(known?.found ?? { track: ownTrack(client, creation), listen: () => undefined });
       if (!known) void receiveMade(creation);
       return true;
+    },
+    showListening(trackId) {
+      for (const { doing, found, line } of underWay)
+        if (doing === 'receiving') line.listen(found !== undefined && found.track.id === trackId);
     },
     takeUp(account) {
       const isUnderWay = (key: string) => [...underWay].some(({ idempotencyKey }) => idempotencyKey === key);

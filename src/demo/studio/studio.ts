@@ -53,6 +53,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     memory,
     onChange(track, isPlaying) {
       library.markPlaying(track?.id, isPlaying);
+      generations.showListening(isPlaying ? track?.id : undefined);
       if (isPlaying) otherTabs.tell('sound');
     },
     onStep(from, by) {

@@ -79,7 +79,7 @@ describeInChromium('an order in the studio', (visit) => {
     await studio.press(english.stopListening);
     await studio.says(english.cancelled);
     await studio.shows(english.nothingToPlay);
-    expect(await studio.button(english.stopListening).isVisible()).toBe(false);
+    expect(await studio.button(english.stopListening).count()).toBe(0);
     expect(await studio.unfinished()).toBe(0);
     audio.release();
     await studio.tracks.filter({ hasText: 'Snow' }).waitFor();
@@ -106,6 +106,7 @@ describeInChromium('an order in the studio', (visit) => {
         .getByText(index < 4 ? english.arriving : english.queued)
         .waitFor();
     }
+    expect(await studio.page.getByText(english.paidFor).count()).toBe(1);
     expect(gate.idempotencyKeys).toHaveLength(4);
     await studio.press(english.stopWaiting);
     await studio.says(english.unsent);

@@ -39,16 +39,23 @@ describe('the progress of a generation', () => {
     expect([figures(), lines().length]).toEqual([['Snow', english.asking, '', '–', '–', '–'], 1]);
   });
 
-  it('claims nothing before the track is begun, and says afterwards that it is paid for', () => {
-    const { shown, progress } = openProgress();
-    const said = () => shown('cancel', 'said', 'paid');
+  it('claims nothing before the track is begun, and explains once for all tracks that those are paid for', () => {
+    const { root, shown, progress } = openProgress();
+    const said = () => [...shown('cancel', 'said'), shownText(part(root, 'paid'))];
     const line = progress.begin('Rain', () => {});
     line.queue();
     expect(said()).toEqual([english.stopWaiting, english.queued, '']);
-    line.pay();
-    expect(said()).toEqual([english.stopListening, english.queued, english.paidFor]);
-    line.end('withdrawn');
-    expect(said()).toEqual(['', english.withdrawn, '']);
+    const snow = progress.begin('Snow', () => {});
+    for (const each of [line, snow]) each.pay();
+    expect(said()).toEqual([english.stopWaiting, english.queued, english.paidFor]);
+    line.listen(false);
+    expect(said()[0]).toBe(english.stopReceiving);
+    line.listen(true);
+    expect(said()[0]).toBe(english.stopListening);
+    line.end('cancelled');
+    expect(said()).toEqual(['', english.cancelled, english.paidFor]);
+    snow.remove();
+    expect(said()[2]).toBe('');
   });
 
   it('is announced, with its title beside another one, and is cancelled by itself', () => {
