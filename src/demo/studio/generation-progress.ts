@@ -27,6 +27,9 @@ export interface ProgressLine {
   remove(): void;
 }
 
+/** How long a complete track is shown here. */
+const FOLD_MS = 8_000;
+
 /** @param figures where the figures of the latest track are shown */
 export function createGenerationProgress(
   root: HTMLElement,
@@ -72,6 +75,14 @@ export function createGenerationProgress(
       });
     }
 
+    /** Later while a person is in it. The live region keeps what it says, which somebody may still be reading. */
+    function foldAway(): void {
+      const isInUse = element.matches(':hover') || element.contains(root.ownerDocument.activeElement);
+      if (isInUse) return void setTimeout(foldAway, FOLD_MS);
+      element.remove();
+      showState();
+    }
+
     text.fill(element);
     element.dataset['state'] = 'running';
     part(element, 'title').textContent = title;
@@ -106,6 +117,7 @@ export function createGenerationProgress(
         showState();
         showShare(undefined);
         say(outcome);
+        if (outcome === 'complete') setTimeout(foldAway, FOLD_MS);
       },
       remove() {
         element.remove();
