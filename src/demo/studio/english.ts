@@ -120,7 +120,6 @@ export const english = {
   generating: 'Being made',
   private: 'Private',
   play: 'Play',
-  pauseTrack: 'Pause this track',
   again: 'Again like this',
   download: 'Download',
   publish: 'Publish',

@@ -122,7 +122,6 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   generating: 'Unatengenezwa',
   private: 'Faragha',
   play: 'Cheza',
-  pauseTrack: 'Sitisha wimbo huu',
   again: 'Tena kama huu',
   download: 'Pakua',
   publish: 'Chapisha',

@@ -50,10 +50,10 @@ describeInChromium('a person with a keyboard', (visit) => {
     await press(studio.button(swahili.generate));
     await studio.says(swahili.complete);
     await studio.playsBeyond(0.1);
-    await press(studio.button(swahili.pauseTrack, tracks.first()));
+    await press(studio.button(swahili.pause, tracks.first()));
     await studio.button(swahili.play, tracks.first()).waitFor();
     await page.keyboard.press('Enter');
-    await studio.button(swahili.pauseTrack, tracks.first()).waitFor();
+    await studio.button(swahili.pause, tracks.first()).waitFor();
     await press(studio.slider, 'End');
     await page.waitForFunction(() => document.querySelector('audio')?.ended);
 
