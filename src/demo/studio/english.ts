@@ -75,6 +75,7 @@ export const english = {
   withdrawn:
     'You have stopped waiting. If your order has arrived, the track is made all the same: look into your library.',
   unsent: 'You have stopped waiting, and your order was never sent.',
+  held: 'No answer yet: your order waits here, and is sent by itself.',
   queued: 'Waiting: four tracks arrive at the same time, and this one is ordered after one of them.',
   broken: 'The track did not arrive completely.',
   underWay: 'Tracks being made',

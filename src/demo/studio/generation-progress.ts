@@ -17,6 +17,8 @@ export interface ProgressLine {
   showShare(share: number | undefined): void;
   /** Shows that the track waits for others to arrive. */
   queue(): void;
+  /** Shows that the order waits for the gateway. */
+  hold(): void;
   /** Shows that the upstream has begun to make the track, which is paid for from now on. */
   pay(): void;
   /** Shows of a track that arrives whether it is listened to. */
@@ -104,6 +106,7 @@ export function createGenerationProgress(
       },
       showShare,
       queue: () => say('queued'),
+      hold: () => say('held'),
       pay() {
         element.dataset['state'] = 'paid';
         showState();

@@ -2,6 +2,7 @@
 
 import { GatewayRequestError } from '../../client/gateway-request.ts';
 import type { GenerationOrder } from '../../client/generation-order.ts';
+import { repeatWhileTemporary } from '../../client/repetition.ts';
 import type { SignInStorage } from '../../client/sign-in.ts';
 import { UnfinishedGenerations } from '../../client/unfinished-generations.ts';
 import { type Doing, isSessionEnd } from './failure.ts';
@@ -21,7 +22,7 @@ import { ownTrack } from './tracks.ts';
 
 export interface Generations {
   /**
-   * Orders a track for the account that is signed in. Never rejects.
+   * Orders a track for the account that is signed in, as soon as that can be confirmed. Never rejects.
    *
    * @param onBegun called when the upstream has begun to make it
    */
@@ -135,20 +136,21 @@ export function createGenerations(parts: GenerationsParts): Generations {
   }
 
   function fail(own: UnderWay, error: unknown): Outcome {
-    const { doing, line, abort } = own;
-    if (abort.signal.aborted) return stop(own);
+    const { doing, line, abort, isSent } = own;
+    if (abort.signal.aborted || error === ACCOUNT_GONE) return stop(own, error);
     if (doing === 'ordering') line.remove();
     else line.end('broken');
     // A person who has learnt of the outcome does not expect the order to be taken up, except after a new sign-in.
     if (!isSessionEnd(error, doing)) forget(own);
-    onFailure(error, doing);
-    return error instanceof GatewayRequestError && error.retryIsSafe ? 'refused' : 'uncertain';
+    onFailure(error, isSent ? doing : 'changing');
+    return !isSent || (error instanceof GatewayRequestError && error.retryIsSafe) ? 'refused' : 'uncertain';
   }
 
-  function stop(own: UnderWay): Outcome {
+  function stop(own: UnderWay, error: unknown): Outcome {
     const { doing, line, abort, isSent } = own;
     const stopped = isSent ? 'withdrawn' : 'unsent';
-    if (abort.signal.reason !== ACCOUNT_GONE) line.end(doing === 'ordering' ? stopped : 'cancelled');
+    if ([abort.signal.reason, error].includes(ACCOUNT_GONE)) line.remove();
+    else line.end(doing === 'ordering' ? stopped : 'cancelled');
     forget(own);
     // What was not sent is refused, because an attempt before it may have been sent.
     return isSent ? 'done' : 'refused';
@@ -156,6 +158,14 @@ export function createGenerations(parts: GenerationsParts): Generations {
 
   function forget({ account, idempotencyKey }: UnderWay): void {
     if (account && idempotencyKey) unfinishedOf(account).forget(idempotencyKey);
+  }
+
+  /** Another tab may have changed the account a moment ago, which would then be charged. */
+  async function confirmPayer({ signal, line }: Reception): Promise<void> {
+    const stopped = Promise.withResolvers<never>();
+    signal.addEventListener('abort', () => stopped.reject(signal.reason));
+    const confirmed = repeatWhileTemporary(parts.confirmAccount, { signal, onFailure: line.hold });
+    if (!(await Promise.race([confirmed, stopped.promise]))) throw ACCOUNT_GONE;
   }
 
   function receiveOrdered(
@@ -168,13 +178,14 @@ export function createGenerations(parts: GenerationsParts): Generations {
     return run(
       { title: order.prompt, doing: 'receiving', idempotencyKey, isSent },
       (reception) =>
-        places.during(reception.signal, reception.line.queue, () =>
-          receiveArriving(parts, order, reception, {
+        places.during(reception.signal, reception.line.queue, async () => {
+          if (!isSent) await confirmPayer(reception);
+          return receiveArriving(parts, order, reception, {
             ...options,
             // If somebody else is signed in, the page notices it now and aborts this generation.
             beforeRepeat: async () => void (await parts.confirmAccount()),
-          }),
-        ),
+          });
+        }),
       onBegun,
     );
   }
@@ -186,16 +197,8 @@ export function createGenerations(parts: GenerationsParts): Generations {
   }
 
   return {
-    async order(order, idempotencyKey, onBegun) {
-      try {
-        // Another tab may have changed the account a moment ago, which would then be charged.
-        if (!(await parts.confirmAccount())) return 'done';
-      } catch (error) {
-        onFailure(error, 'ordering');
-        return 'refused';
-      }
-      return receiveOrdered(order, idempotencyKey, { isSent: false, onBegun });
-    },
+    order: (order, idempotencyKey, onBegun) =>
+      receiveOrdered(order, idempotencyKey, { isSent: false, onBegun }),
     isSentAgain: (prompt) =>
       [...underWay].some(({ title, doing, isLost }) => title === prompt && doing === 'ordering' && isLost),
     open(creation) {

@@ -77,6 +77,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   withdrawn:
     'Umeacha kusubiri. Ikiwa agizo lako limefika, wimbo utatengenezwa hata hivyo: angalia maktaba yako.',
   unsent: 'Umeacha kusubiri, na agizo lako halikutumwa kamwe.',
+  held: 'Bado hakuna jibu: agizo lako linasubiri hapa, na litatumwa lenyewe.',
   queued: 'Unasubiri: nyimbo nne zinafika kwa wakati mmoja, na huu utaagizwa baada ya mmoja wao.',
   broken: 'Wimbo haukufika wote.',
   underWay: 'Nyimbo zinazotengenezwa',

@@ -32,9 +32,10 @@ async function type(field: Locator, text: string): Promise<void> {
 }
 
 describeInChromium('a person with a keyboard', (visit) => {
-  it('signs in, generates, plays, seeks, gets an error and signs out in Swahili', async () => {
+  it('signs in, generates, plays, seeks, gets an error, deletes and signs out in Swahili', async () => {
     await using studio = await openStudio(visit, { isSignedIn: false, texts: swahili }, { locale: 'sw-KE' });
     const { world, visitor, page, tracks } = studio;
+    const focused = page.locator(':focus');
     expect(await page.locator('html').getAttribute('lang')).toBe('sw');
     expect(await page.title()).toContain(swahili.title);
 
@@ -59,9 +60,16 @@ describeInChromium('a person with a keyboard', (visit) => {
 
     visitor.expectProblem(/status of 502/);
     world.upstreamNetwork.cut();
-    await press(studio.button(swahili.generate));
+    await press(studio.button(swahili.publish, tracks.first()));
     await studio.warns(swahili.later);
     expect(await studio.alert.textContent()).toContain(messages.sw.upstreamUnreachable);
+    world.upstreamNetwork.repair();
+    await press(studio.button(swahili.delete, tracks.first()));
+    const dialog = page.getByRole('dialog');
+    await studio.button(swahili.cancel, dialog).and(focused).waitFor();
+    await press(studio.button(swahili.delete, dialog));
+    await studio.shows(swahili.libraryEmpty);
+    await page.getByRole('heading', { name: swahili.library }).and(focused).waitFor();
     await press(studio.button(swahili.signOut));
     await studio.button(swahili.signIn).waitFor();
     expect(world.upstream.counts().generations).toBe(1);

@@ -26,7 +26,7 @@ describeInChromium('an order in the studio', (visit) => {
     expect(studio.upstream.counts().generations).toBe(4);
   });
 
-  it('without a clear response is the same attempt when it is sent again, also after a time offline', async () => {
+  it('without a clear response is the same attempt when it is sent again, which waits for a network', async () => {
     await using studio = await openStudio(visit);
     const { visitor, gate } = studio;
     visitor.expectProblem(/status of 500/);
@@ -38,14 +38,17 @@ describeInChromium('an order in the studio', (visit) => {
     visitor.expectProblem(/ERR_/);
     await studio.setOffline(true);
     const offline = studio.alert.filter({ hasText: english.offline });
+    await studio.press(english.generate);
+    await studio.says(english.held);
+    await studio.press(english.stopWaiting);
+    await studio.says(english.unsent);
+    await studio.press(english.generate);
+    await studio.says(english.held);
     // A sign-out that does not reach the gateway ends nothing.
-    for (const name of [english.generate, english.signOut]) {
-      await studio.press(name);
-      await offline.waitFor();
-    }
+    await studio.press(english.signOut);
+    await offline.waitFor();
     await studio.setOffline(false);
     await offline.waitFor({ state: 'detached' });
-    await studio.press(english.generate);
     await studio.says(english.complete);
     await studio.tracks.first().waitFor();
     expect(gate.idempotencyKeys).toEqual([expect.any(String), gate.idempotencyKeys[0] ?? 'a key']);
@@ -66,6 +69,11 @@ describeInChromium('an order in the studio', (visit) => {
 
   it('is not waited for when it is stopped, and its track lands in the library; without an id it does not play', async () => {
     await using studio = await openStudio(visit);
+    const check = studio.gate.hold('GET /v1/me');
+    await studio.order();
+    await studio.press(english.stopWaiting);
+    await studio.says(english.unsent);
+    check.release();
     const order = studio.gate.hold('POST /v1/music');
     const arrived = studio.gate.arrive('POST /v1/music', 1);
     await studio.order();
