@@ -5,6 +5,7 @@ export const english = {
   titlePlaying: '▶ {track} – Music Studio',
   language: 'Language',
   dismiss: 'Dismiss',
+  tryNow: 'Try now',
 
   gatewayDid: 'What the gateway did',
   checking: 'One moment…',

@@ -2,6 +2,7 @@
 
 import { fromTemplate, part } from './parts.ts';
 import type { Creation } from './records.ts';
+import { runOnce } from './run-once.ts';
 import type { Text } from './text.ts';
 
 export interface LibraryItem {
@@ -74,14 +75,6 @@ export function createLibraryItem(
     element.setAttribute('aria-current', String(isOpen));
     play.dataset['state'] = isPlaying ? 'playing' : 'paused';
     text.write(part(play, 'label'), isPlaying ? 'pause' : 'play');
-  }
-
-  /** Runs what a button does, not twice at the same time. `disabled` would take the keyboard focus from it. */
-  async function runOnce(button: HTMLElement, action: () => Promise<void>): Promise<void> {
-    if (button.hasAttribute('aria-disabled')) return;
-    button.setAttribute('aria-disabled', 'true');
-    await action();
-    button.removeAttribute('aria-disabled');
   }
 
   async function showLink(): Promise<void> {

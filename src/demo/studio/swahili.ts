@@ -7,6 +7,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   titlePlaying: '▶ {track} – Studio ya Muziki',
   language: 'Lugha',
   dismiss: 'Ondoa',
+  tryNow: 'Jaribu sasa',
 
   gatewayDid: 'Lango limefanya nini',
   checking: 'Subiri kidogo…',

@@ -104,14 +104,14 @@ describeInChromium('a track in the library', (visit) => {
 
   it('cannot be changed without the gateway, which is not said any more as soon as that is back', async () => {
     await using studio = await openStudio(visit);
-    const { world, visitor, page } = studio;
+    const { world, visitor } = studio;
     await studio.generate();
     visitor.expectProblem(/ERR_/);
     world.network.cut();
     await studio.press(english.publish, studio.tracks.first());
     await studio.warns(english.unreachable);
     world.network.repair();
-    await page.evaluate(() => dispatchEvent(new Event('online')));
+    await studio.press(english.tryNow);
     await studio.alert.waitFor({ state: 'detached' });
   });
 });

@@ -67,11 +67,12 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
   await advance(60_000);
   expect(takeAsked()).toEqual(['creations']);
 
-  feeds.refreshAccount();
-  takeAsked();
+  feeds.refreshAll();
+  expect(takeAsked()).toEqual([...TOUCHED, 'models']);
   feeds.end();
   await settle();
   feeds.refreshAccount();
+  feeds.refreshAll();
   await advance(60_000);
   expect([takeAsked(), latest(), figures()]).toEqual([[], [undefined, undefined, undefined], NOTHING]);
 });
