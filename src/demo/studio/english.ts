@@ -145,7 +145,7 @@ export const english = {
   activityLoading: 'Loading your activity…',
   noActivity: 'Nothing has happened yet.',
   activitySignIn: 'Signed in',
-  activityVisibility: 'Visibility changed',
+  activityVisibility: 'Visibility changed: {track}',
   activityDeletion: 'Deleted: {track}',
   cost: '{credits:number} credits',
 

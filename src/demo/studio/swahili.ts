@@ -147,7 +147,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   activityLoading: 'Shughuli zako zinapakiwa…',
   noActivity: 'Bado hakuna kilichotokea.',
   activitySignIn: 'Kuingia',
-  activityVisibility: 'Mwonekano umebadilishwa',
+  activityVisibility: 'Mwonekano umebadilishwa: {track}',
   activityDeletion: 'Umefutwa: {track}',
   cost: 'salio {credits:number}',
 

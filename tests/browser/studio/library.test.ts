@@ -130,7 +130,7 @@ describeInChromium('a shared track', (visit) => {
     const names = (await track.ariaSnapshot()).match(/(?<=button ").*(?=")/g) ?? [];
     expect([names.length, names.filter((name) => !name.endsWith(` ${PROMPT}`))]).toEqual([7, []]);
     expect(gate.calls.filter((call) => call.startsWith('PATCH '))).toHaveLength(1);
-    await owner.accountShows(english.activityVisibility);
+    await owner.accountShows(`Visibility changed: ${PROMPT}`);
     const link = await owner.sharedLink();
     await owner.shows(english.linkCopied);
     expect(await owner.page.evaluate(() => navigator.clipboard.readText())).toBe(link);
