@@ -7,7 +7,7 @@ import type { LiveAudio } from '../../client/live-audio/live-audio.ts';
 import { ArrivingTrack } from './arriving-track.ts';
 import type { ProgressLine } from './generation-progress.ts';
 import type { Peaks } from './peaks.ts';
-import type { Track } from './playback.ts';
+import type { Listen, Track } from './playback.ts';
 import type { Player } from './player.ts';
 import type { TrackPeaks } from './track-peaks.ts';
 import { ownTrack } from './tracks.ts';
@@ -23,8 +23,7 @@ export interface GenerationParts {
 export interface UnfinishedTrack {
   readonly track: Track;
   readonly peaks?: Peaks | undefined;
-  /** The address of a stream of what there is of it; undefined if it plays only when it is complete. */
-  listen(): string | undefined;
+  listen: Listen;
 }
 
 export interface Reception {

@@ -86,7 +86,7 @@ export function createGenerations(parts: GenerationsParts): Generations {
   const places = createPlaces(ARRIVING_AT_ONCE);
   const unfinishedOf = (account: string) => new UnfinishedGenerations(account, storage);
   const openInPlayer = (found: UnfinishedTrack) => {
-    player.openArriving(found.track, () => found.listen());
+    player.openArriving(found.track, (seconds) => found.listen(seconds));
     player.drawPeaks(found.track.id, found.peaks);
   };
 
