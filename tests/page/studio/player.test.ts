@@ -76,7 +76,7 @@ describe('the player', () => {
     expect(audio.src).toBe('https://studio.test/live/24');
     player.complete('Snow');
     slide(20, 'change');
-    expect([audio.src, audio.currentTime]).toEqual(['https://gateway.test/Snow', 20]);
+    expect([audio.src, times()[0]]).toEqual(['https://gateway.test/Snow', '0:20 / 1:00']);
     fire(audio, 'ended');
     expect(onEnd.mock.calls).toMatchObject([[{ id: 'Snow' }]]);
   });
