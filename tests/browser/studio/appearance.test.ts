@@ -208,6 +208,7 @@ if (Bun.env['UPDATE_SCREENSHOTS'] === '1')
       // The waveform shows a part as heard.
       await studio.slider.click();
       await studio.button(english.play, studio.tracks.first()).waitFor();
+      await studio.lines.first().waitFor({ state: 'detached' });
       for (const colorScheme of SCHEMES) {
         await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
         const picture = await page.screenshot({ fullPage: true, animations: 'disabled' });
