@@ -83,7 +83,7 @@ describeInChromium('a track that arrives', (visit) => {
     await playsOn();
     const sources = await studio.loads();
     audio.release();
-    await studio.says(`Snow: ${english.complete}`);
+    await studio.lines.filter({ hasText: 'Snow' }).getByText(english.complete).waitFor();
     await playsOn();
     expect(await sources()).toEqual([]);
     await slider.press('End');
