@@ -86,8 +86,8 @@ describeInChromium('a track that arrives', (visit) => {
     await studio.lines.filter({ hasText: 'Snow' }).getByText(english.complete).waitFor();
     await playsOn();
     expect(await sources()).toEqual([]);
-    await slider.press('End');
-    expect(await at()).toBe(30);
+    await slider.press('ArrowRight');
+    expect(await at()).toBeGreaterThanOrEqual(10);
     expect(await studio.audio.getAttribute('src')).toEndWith('/content');
   });
 
