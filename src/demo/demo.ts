@@ -51,7 +51,7 @@ To use it yourself, open the studio in a browser:
 
 ${aboutOwnPages(ownPages)}
 
-Ctrl-C stops the demo.
+Ctrl-C stops the demo. Its accounts and tracks are only in its memory: they live until it ends.
 `);
   const stop = async () => {
     await Promise.all([studio.stop(), gateway.stop(true), sandbox.stop()]);

@@ -19,6 +19,8 @@ export interface AccountFeeds {
   begin(): void;
   /** Reloads what a generation or a change of visibility may have changed. */
   refreshAccount(): void;
+  /** Reloads everything now, also what waits after a failure. */
+  refreshAll(): void;
   /** Stops loading and clears the page, because another person may sign in next. */
   end(): void;
 }
@@ -95,6 +97,9 @@ export function createAccountFeeds(
     },
     refreshAccount() {
       if (isOpen) refresh(touched);
+    },
+    refreshAll() {
+      if (isOpen) refresh(all);
     },
     end() {
       isOpen = false;

@@ -19,7 +19,7 @@ export function createAccountPanel(root: HTMLElement, { text }: { text: Text }):
     const element = fromTemplate(root.ownerDocument, 'activity-item');
     const what = part(element, 'what');
     if (type === 'sign_in') text.write(what, 'activitySignIn');
-    else if (type === 'visibility') text.write(what, 'activityVisibility');
+    else if (type === 'visibility') text.write(what, 'activityVisibility', { track: description });
     else if (type === 'deletion') text.write(what, 'activityDeletion', { track: description });
     else what.textContent = description || type;
     text.write(part(element, 'when'), at && 'on', { at: at ?? 0 });

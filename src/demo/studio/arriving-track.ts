@@ -1,9 +1,10 @@
 /** A track whose audio arrives in this page: keeps its bytes, and streams them to the player. */
 
 import type { LiveAudio, LiveTrack } from '../../client/live-audio/live-audio.ts';
+import { cutAudio } from './audio-cut.ts';
 import { GrowingOutline } from './growing-outline.ts';
 import type { Peaks } from './peaks.ts';
-import type { Track } from './playback.ts';
+import type { LiveSource, Track } from './playback.ts';
 
 type Piece = Uint8Array<ArrayBuffer>;
 
@@ -37,12 +38,17 @@ export class ArrivingTrack {
     return this.#outline.share;
   }
 
-  /** Begins a stream of the whole track, and ends the one before. Returns its address, if there can be one. */
-  listen(): string | undefined {
+  /** Begins a stream of the track at this time, as far as that is here, and ends the one before. */
+  listen(seconds: number): LiveSource | undefined {
+    const { bytesPerSecond } = this.#outline;
+    const audio = { pieces: this.#pieces, contentType: this.#contentType, bytesPerSecond };
+    const cut = cutAudio(audio, seconds);
+    const live = cut && this.#liveAudio.begin(this.#contentType);
+    if (!live) return undefined;
     this.#live?.break();
-    this.#live = this.#liveAudio.begin(this.#contentType);
-    for (const piece of this.#pieces) this.#live?.add(piece);
-    return this.#live?.url;
+    this.#live = live;
+    for (const piece of cut.pieces) live.add(piece);
+    return { url: live.url, from: cut.from };
   }
 
   add(piece: Piece): void {

@@ -1,5 +1,7 @@
 /** Cuts audio that arrives into parts that can be decoded by themselves. */
 
+import { readWavHeader, type WavHeader, wavHeaderFor } from './wav-header.ts';
+
 type Piece = Uint8Array<ArrayBuffer>;
 
 export interface AudioPart {
@@ -14,10 +16,8 @@ const MOST_BYTES = 2_097_152;
 /** The formats whose frames are decoded by themselves, so that a file may begin with any of them. */
 const FRAMES = /^audio\/(?:mpeg|mp3|aac|aacp)\b/;
 
-interface WavHeader {
-  readonly bytes: Piece;
-  /** The size of a sample of all channels. */
-  readonly blockBytes: number;
+export function hasOwnFrames(contentType: string): boolean {
+  return FRAMES.test(contentType);
 }
 
 export class AudioParts {
@@ -27,7 +27,7 @@ export class AudioParts {
   readonly #isFrames: boolean;
 
   constructor(contentType: string) {
-    this.#isFrames = FRAMES.test(contentType);
+    this.#isFrames = hasOwnFrames(contentType);
   }
 
   add(piece: Piece): void {
@@ -47,8 +47,15 @@ export class AudioParts {
     const length = arrived.length - (arrived.length % (this.#wav?.blockBytes ?? 1));
     this.#putBack(arrived.subarray(length));
     const part = arrived.subarray(0, length);
-    const file = this.#wav ? wavFile(this.#wav.bytes, part) : part.slice().buffer;
-    return { file, bytes: length };
+    return { file: this.#fileOf(part), bytes: length };
+  }
+
+  #fileOf(part: Piece): ArrayBuffer {
+    const header = this.#wav ? wavHeaderFor(this.#wav, part.length) : new Uint8Array();
+    const file = new Uint8Array(header.length + part.length);
+    file.set(header);
+    file.set(part, header.length);
+    return file.buffer;
   }
 
   #takePending(): Piece {
@@ -69,28 +76,4 @@ export class AudioParts {
     this.#pending.unshift(rest);
     this.#pendingBytes += rest.length;
   }
-}
-
-/** Everything before the samples. Undefined if this is no WAV file. */
-function readWavHeader(file: Piece): WavHeader | undefined {
-  const view = new DataView(file.buffer, file.byteOffset, file.length);
-  const nameAt = (at: number) => String.fromCharCode(...file.subarray(at, at + 4));
-  if (nameAt(0) !== 'RIFF' || nameAt(8) !== 'WAVE') return undefined;
-  let blockBytes = 1;
-  for (let at = 12; at + 8 <= file.length; at += 8 + view.getUint32(at + 4, true)) {
-    if (nameAt(at) === 'data') return { bytes: file.slice(0, at + 8), blockBytes };
-    if (nameAt(at) === 'fmt ' && at + 22 <= file.length) blockBytes = view.getUint16(at + 20, true) || 1;
-  }
-  return undefined;
-}
-
-/** The samples as a file of their own, whose header has the sizes of the file that they are from. */
-function wavFile(header: Piece, samples: Piece): ArrayBuffer {
-  const file = new Uint8Array(header.length + samples.length);
-  file.set(header);
-  file.set(samples, header.length);
-  const view = new DataView(file.buffer);
-  view.setUint32(4, file.length - 8, true);
-  view.setUint32(header.length - 4, samples.length, true);
-  return file.buffer;
 }

@@ -5,6 +5,7 @@ export const english = {
   titlePlaying: '▶ {track} – Music Studio',
   language: 'Language',
   dismiss: 'Dismiss',
+  tryNow: 'Try now',
 
   gatewayDid: 'What the gateway did',
   checking: 'One moment…',
@@ -51,7 +52,9 @@ export const english = {
   cancel: 'Cancel',
   stopWaiting: 'Stop waiting',
   stopListening: 'Stop listening',
-  paidFor: 'It is paid for: if you stop listening, it is made all the same, and lands in your library.',
+  stopReceiving: 'Stop receiving',
+  paidFor:
+    'Listen to what is here while the rest is being made. What has begun is paid for: if you stop, it is made all the same, and lands in your library.',
   price: 'Costs {credits:number} credits',
   tooExpensive:
     'Costs {credits:number} credits, and you have {balance:number}: choose a shorter length or a cheaper model.',
@@ -64,14 +67,16 @@ export const english = {
   sameAttempt: 'Generate the same order again to repeat this attempt: it is not charged a second time.',
 
   asking: 'Your track is on its way.',
-  arriving: 'The beginning is here: listen while the rest is being made.',
-  recovering: 'Reconnecting: what is here plays on, and the rest follows by itself.',
+  arriving: 'The beginning is here.',
+  recovering: 'Reconnecting: the rest follows by itself.',
   orderingAgain: 'Reconnecting: your order is sent again by itself, and paid for once.',
   beingMade: 'Your track is being made: it plays as soon as it is complete.',
   complete: 'Your track is complete, and in your library.',
-  cancelled: 'You have stopped listening. The track is paid for, and lands in your library.',
+  cancelled: 'Stopped. The track is paid for, and lands in your library.',
   withdrawn:
     'You have stopped waiting. If your order has arrived, the track is made all the same: look into your library.',
+  unsent: 'You have stopped waiting, and your order was never sent.',
+  held: 'No answer yet: your order waits here, and is sent by itself.',
   queued: 'Waiting: four tracks arrive at the same time, and this one is ordered after one of them.',
   broken: 'The track did not arrive completely.',
   underWay: 'Tracks being made',
@@ -117,7 +122,6 @@ export const english = {
   generating: 'Being made',
   private: 'Private',
   play: 'Play',
-  pauseTrack: 'Pause this track',
   again: 'Again like this',
   download: 'Download',
   publish: 'Publish',
@@ -141,7 +145,7 @@ export const english = {
   activityLoading: 'Loading your activity…',
   noActivity: 'Nothing has happened yet.',
   activitySignIn: 'Signed in',
-  activityVisibility: 'Visibility changed',
+  activityVisibility: 'Visibility changed: {track}',
   activityDeletion: 'Deleted: {track}',
   cost: '{credits:number} credits',
 

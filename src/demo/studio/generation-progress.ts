@@ -17,13 +17,20 @@ export interface ProgressLine {
   showShare(share: number | undefined): void;
   /** Shows that the track waits for others to arrive. */
   queue(): void;
+  /** Shows that the order waits for the gateway. */
+  hold(): void;
   /** Shows that the upstream has begun to make the track, which is paid for from now on. */
   pay(): void;
+  /** Shows of a track that arrives whether it is listened to. */
+  listen(isListenedTo: boolean): void;
   /** Shows that the track is made without arriving here. */
   await(): void;
-  end(outcome: 'complete' | 'cancelled' | 'withdrawn' | 'broken'): void;
+  end(outcome: 'complete' | 'cancelled' | 'withdrawn' | 'unsent' | 'broken'): void;
   remove(): void;
 }
+
+/** How long a complete track is shown here. */
+const FOLD_MS = 8_000;
 
 /** @param figures where the figures of the latest track are shown */
 export function createGenerationProgress(
@@ -35,6 +42,7 @@ export function createGenerationProgress(
 
   function showState(): void {
     root.dataset['state'] = list.children.length > 0 ? 'filled' : 'idle';
+    part(root, 'paid').hidden = !list.querySelector('[data-state="paid"]');
   }
 
   function announce(title: string, key: TextKey | undefined): void {
@@ -69,6 +77,14 @@ export function createGenerationProgress(
       });
     }
 
+    /** Later while a person is in it. The live region keeps what it says, which somebody may still be reading. */
+    function foldAway(): void {
+      const isInUse = element.matches(':hover') || element.contains(root.ownerDocument.activeElement);
+      if (isInUse) return void setTimeout(foldAway, FOLD_MS);
+      element.remove();
+      showState();
+    }
+
     text.fill(element);
     element.dataset['state'] = 'running';
     part(element, 'title').textContent = title;
@@ -90,18 +106,21 @@ export function createGenerationProgress(
       },
       showShare,
       queue: () => say('queued'),
+      hold: () => say('held'),
       pay() {
-        text.write(cancel, 'stopListening');
-        text.write(part(element, 'paid'), 'paidFor');
+        element.dataset['state'] = 'paid';
+        showState();
       },
+      listen: (isListenedTo) => text.write(cancel, isListenedTo ? 'stopListening' : 'stopReceiving'),
       await: () => say('beingMade'),
       end(outcome) {
         if (root.ownerDocument.activeElement === cancel) element.focus();
         element.dataset['state'] = 'over';
         cancel.hidden = true;
-        text.write(part(element, 'paid'), undefined);
+        showState();
         showShare(undefined);
         say(outcome);
+        if (outcome === 'complete') setTimeout(foldAway, FOLD_MS);
       },
       remove() {
         element.remove();

@@ -7,7 +7,7 @@ import type { LiveAudio } from '../../client/live-audio/live-audio.ts';
 import { ArrivingTrack } from './arriving-track.ts';
 import type { ProgressLine } from './generation-progress.ts';
 import type { Peaks } from './peaks.ts';
-import type { Track } from './playback.ts';
+import type { Listen, Track } from './playback.ts';
 import type { Player } from './player.ts';
 import type { TrackPeaks } from './track-peaks.ts';
 import { ownTrack } from './tracks.ts';
@@ -23,8 +23,7 @@ export interface GenerationParts {
 export interface UnfinishedTrack {
   readonly track: Track;
   readonly peaks?: Peaks | undefined;
-  /** The address of a stream of what there is of it; undefined if it plays only when it is complete. */
-  listen(): string | undefined;
+  listen: Listen;
 }
 
 export interface Reception {
@@ -32,6 +31,8 @@ export interface Reception {
   readonly line: ProgressLine;
   /** Called when the upstream has begun to make the track. Without an id, it cannot be opened here. */
   readonly onFound: (found: UnfinishedTrack | undefined) => void;
+  /** Called before an order is sent. */
+  readonly onSent: () => void;
   /** Called when an order is sent again, because nobody knows what has become of the one before. */
   readonly onLost: () => void;
 }
@@ -40,10 +41,11 @@ export interface Reception {
 export async function receiveArriving(
   { client, liveAudio, player, peaks }: GenerationParts,
   order: GenerationOrder,
-  { signal, line, onFound, onLost }: Reception,
+  { signal, line, onSent, onFound, onLost }: Reception,
   options: Pick<GenerationOptions, 'idempotencyKey' | 'unfinished' | 'beforeRepeat'>,
 ): Promise<void> {
   let arriving: ArrivingTrack | undefined;
+  onSent();
   const { creationId, contentType, body } = await client.generate(order, {
     ...options,
     signal,

@@ -2,6 +2,7 @@
 
 import { GatewayRequestError } from '../../client/gateway-request.ts';
 import type { GenerationOrder } from '../../client/generation-order.ts';
+import { repeatWhileTemporary } from '../../client/repetition.ts';
 import type { SignInStorage } from '../../client/sign-in.ts';
 import { UnfinishedGenerations } from '../../client/unfinished-generations.ts';
 import { type Doing, isSessionEnd } from './failure.ts';
@@ -21,7 +22,7 @@ import { ownTrack } from './tracks.ts';
 
 export interface Generations {
   /**
-   * Orders a track for the account that is signed in. Never rejects.
+   * Orders a track for the account that is signed in, as soon as that can be confirmed. Never rejects.
    *
    * @param onBegun called when the upstream has begun to make it
    */
@@ -30,6 +31,8 @@ export interface Generations {
   isSentAgain(prompt: string): boolean;
   /** Opens a track in the player that is being made. False if it is complete. */
   open(creation: Creation): boolean;
+  /** Shows which of them is listened to. */
+  showListening(trackId: string | undefined): void;
   /** Goes on with what this tab has ordered for the account before a reload. */
   takeUp(account: string): void;
   /** Forgets what is under way for other accounts than this one. */
@@ -61,6 +64,8 @@ interface Task {
   readonly doing: Doing;
   /** Undefined for a track that another tab has ordered. */
   readonly idempotencyKey: string | undefined;
+  /** Whether its order may have reached the upstream. */
+  readonly isSent: boolean;
 }
 
 interface UnderWay extends Pick<Task, 'idempotencyKey'> {
@@ -69,6 +74,7 @@ interface UnderWay extends Pick<Task, 'idempotencyKey'> {
   readonly line: ProgressLine;
   readonly title: string;
   doing: Doing;
+  isSent: boolean;
   /** Whether its first attempt was lost. */
   isLost: boolean;
   found?: UnfinishedTrack | undefined;
@@ -80,23 +86,27 @@ export function createGenerations(parts: GenerationsParts): Generations {
   const places = createPlaces(ARRIVING_AT_ONCE);
   const unfinishedOf = (account: string) => new UnfinishedGenerations(account, storage);
   const openInPlayer = (found: UnfinishedTrack) => {
-    player.openArriving(found.track, () => found.listen());
+    player.openArriving(found.track, (seconds) => found.listen(seconds));
     player.drawPeaks(found.track.id, found.peaks);
   };
 
   async function run(
-    { title, doing, idempotencyKey }: Task,
+    { title, doing, idempotencyKey, isSent }: Task,
     receive: (reception: Reception) => Promise<void>,
     onBegun = () => {},
   ): Promise<Outcome> {
     const abort = new AbortController();
     const line = progress.begin(title, () => abort.abort());
     const account = parts.account();
-    const own: UnderWay = { account, idempotencyKey, title, doing: 'ordering', isLost: false, abort, line };
+    const own: UnderWay = {
+      ...{ account, idempotencyKey, title, abort, line, isSent },
+      ...{ doing: 'ordering', isLost: false },
+    };
     const onFound = (found: UnfinishedTrack | undefined) => {
       own.doing = doing;
       own.found = found;
       line.pay();
+      if (doing === 'receiving') line.listen(false);
       onBegun();
       if (found && !player.isListening) openInPlayer(found);
       onChange();
@@ -107,6 +117,9 @@ export function createGenerations(parts: GenerationsParts): Generations {
         signal: abort.signal,
         line,
         onFound,
+        onSent: () => {
+          own.isSent = true;
+        },
         onLost: () => {
           own.isLost = true;
         },
@@ -123,58 +136,69 @@ export function createGenerations(parts: GenerationsParts): Generations {
   }
 
   function fail(own: UnderWay, error: unknown): Outcome {
-    const { doing, line, abort } = own;
-    if (abort.signal.aborted) {
-      if (abort.signal.reason !== ACCOUNT_GONE) line.end(doing === 'ordering' ? 'withdrawn' : 'cancelled');
-      forget(own);
-      return 'done';
-    }
+    const { doing, line, abort, isSent } = own;
+    if (abort.signal.aborted || error === ACCOUNT_GONE) return stop(own, error);
     if (doing === 'ordering') line.remove();
     else line.end('broken');
     // A person who has learnt of the outcome does not expect the order to be taken up, except after a new sign-in.
     if (!isSessionEnd(error, doing)) forget(own);
-    onFailure(error, doing);
-    return error instanceof GatewayRequestError && error.retryIsSafe ? 'refused' : 'uncertain';
+    onFailure(error, isSent ? doing : 'changing');
+    return !isSent || (error instanceof GatewayRequestError && error.retryIsSafe) ? 'refused' : 'uncertain';
+  }
+
+  function stop(own: UnderWay, error: unknown): Outcome {
+    const { doing, line, abort, isSent } = own;
+    const stopped = isSent ? 'withdrawn' : 'unsent';
+    if ([abort.signal.reason, error].includes(ACCOUNT_GONE)) line.remove();
+    else line.end(doing === 'ordering' ? stopped : 'cancelled');
+    forget(own);
+    // What was not sent is refused, because an attempt before it may have been sent.
+    return isSent ? 'done' : 'refused';
   }
 
   function forget({ account, idempotencyKey }: UnderWay): void {
     if (account && idempotencyKey) unfinishedOf(account).forget(idempotencyKey);
   }
 
-  function receiveOrdered(order: GenerationOrder, idempotencyKey: string, onBegun?: () => void) {
+  /** Another tab may have changed the account a moment ago, which would then be charged. */
+  async function confirmPayer({ signal, line }: Reception): Promise<void> {
+    const stopped = Promise.withResolvers<never>();
+    signal.addEventListener('abort', () => stopped.reject(signal.reason));
+    const confirmed = repeatWhileTemporary(parts.confirmAccount, { signal, onFailure: line.hold });
+    if (!(await Promise.race([confirmed, stopped.promise]))) throw ACCOUNT_GONE;
+  }
+
+  function receiveOrdered(
+    order: GenerationOrder,
+    idempotencyKey: string,
+    { isSent, onBegun }: { readonly isSent: boolean; readonly onBegun?: () => void },
+  ) {
     const account = parts.account();
     const options = { idempotencyKey, ...(account !== undefined && { unfinished: unfinishedOf(account) }) };
     return run(
-      { title: order.prompt, doing: 'receiving', idempotencyKey },
+      { title: order.prompt, doing: 'receiving', idempotencyKey, isSent },
       (reception) =>
-        places.during(reception.signal, reception.line.queue, () =>
-          receiveArriving(parts, order, reception, {
+        places.during(reception.signal, reception.line.queue, async () => {
+          if (!isSent) await confirmPayer(reception);
+          return receiveArriving(parts, order, reception, {
             ...options,
             // If somebody else is signed in, the page notices it now and aborts this generation.
             beforeRepeat: async () => void (await parts.confirmAccount()),
-          }),
-        ),
+          });
+        }),
       onBegun,
     );
   }
 
   function receiveMade(creation: Pick<Creation, 'id' | 'title' | 'seconds'>, idempotencyKey?: string) {
-    return run({ title: creation.title, doing: 'changing', idempotencyKey }, (reception) =>
+    return run({ title: creation.title, doing: 'changing', idempotencyKey, isSent: true }, (reception) =>
       receiveWhole(parts, ownTrack(client, creation), reception),
     );
   }
 
   return {
-    async order(order, idempotencyKey, onBegun) {
-      try {
-        // Another tab may have changed the account a moment ago, which would then be charged.
-        if (!(await parts.confirmAccount())) return 'done';
-      } catch (error) {
-        onFailure(error, 'ordering');
-        return 'refused';
-      }
-      return receiveOrdered(order, idempotencyKey, onBegun);
-    },
+    order: (order, idempotencyKey, onBegun) =>
+      receiveOrdered(order, idempotencyKey, { isSent: false, onBegun }),
     isSentAgain: (prompt) =>
       [...underWay].some(({ title, doing, isLost }) => title === prompt && doing === 'ordering' && isLost),
     open(creation) {
@@ -185,12 +209,16 @@ export function createGenerations(parts: GenerationsParts): Generations {
       if (!known) void receiveMade(creation);
       return true;
     },
+    showListening(trackId) {
+      for (const { doing, found, line } of underWay)
+        if (doing === 'receiving') line.listen(found !== undefined && found.track.id === trackId);
+    },
     takeUp(account) {
       const isUnderWay = (key: string) => [...underWay].some(({ idempotencyKey }) => idempotencyKey === key);
       for (const { order, idempotencyKey, creationId } of unfinishedOf(account).list()) {
         if (isUnderWay(idempotencyKey)) continue;
         const { prompt, music_length_ms } = order;
-        if (creationId === null) void receiveOrdered(order, idempotencyKey);
+        if (creationId === null) void receiveOrdered(order, idempotencyKey, { isSent: true });
         else
           void receiveMade(
             { id: creationId, title: prompt, seconds: music_length_ms / 1_000 },

@@ -37,10 +37,16 @@ export class GrowingOutline {
     return Array.from(this.#bars, (bar) => bar / loudest);
   }
 
+  /** Undefined until something is decoded. */
+  get bytesPerSecond(): number | undefined {
+    if (this.#decodedSamples === 0) return undefined;
+    return this.#decodedBytes / (this.#decodedSamples / SAMPLE_RATE);
+  }
+
   /** How much of the track has arrived. Undefined until its bit rate is known. */
   get share(): number | undefined {
-    if (this.#decodedSamples === 0) return undefined;
-    const bytesPerSecond = this.#decodedBytes / (this.#decodedSamples / SAMPLE_RATE);
+    const { bytesPerSecond } = this;
+    if (bytesPerSecond === undefined) return undefined;
     return Math.min(this.#arrivedBytes / bytesPerSecond / this.#seconds, MOST_SHARE);
   }
 

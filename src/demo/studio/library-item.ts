@@ -2,6 +2,7 @@
 
 import { fromTemplate, part } from './parts.ts';
 import type { Creation } from './records.ts';
+import { runOnce } from './run-once.ts';
 import type { Text } from './text.ts';
 
 export interface LibraryItem {
@@ -45,10 +46,13 @@ export function createLibraryItem(
   const [link, linkNote] = [part<HTMLAnchorElement>(element, 'link'), part(element, 'link-note')];
   let creation = first;
 
-  // All items have the same buttons, so the title says which track a button is for.
+  // All items have the same buttons, so the title in their names says which track they are for.
   title.id = `track-${crypto.randomUUID()}`;
-  for (const button of [play, again, download, publish, share, rename, remove])
-    button.setAttribute('aria-describedby', title.id);
+  for (const [index, button] of [play, again, download, publish, share, rename, remove].entries()) {
+    const label = part(button, 'label');
+    label.id = `${title.id}-${index}`;
+    button.setAttribute('aria-labelledby', `${label.id} ${title.id}`);
+  }
 
   function update(next: Creation): void {
     creation = next;
@@ -70,15 +74,7 @@ export function createLibraryItem(
   function mark(isOpen: boolean, isPlaying: boolean): void {
     element.setAttribute('aria-current', String(isOpen));
     play.dataset['state'] = isPlaying ? 'playing' : 'paused';
-    text.write(part(play, 'label'), isPlaying ? 'pauseTrack' : 'play');
-  }
-
-  /** Runs what a button does, not twice at the same time. `disabled` would take the keyboard focus from it. */
-  async function runOnce(button: HTMLElement, action: () => Promise<void>): Promise<void> {
-    if (button.hasAttribute('aria-disabled')) return;
-    button.setAttribute('aria-disabled', 'true');
-    await action();
-    button.removeAttribute('aria-disabled');
+    text.write(part(play, 'label'), isPlaying ? 'pause' : 'play');
   }
 
   async function showLink(): Promise<void> {

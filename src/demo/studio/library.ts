@@ -44,6 +44,18 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
     for (const [id, { element }] of items) element.hidden = !ids.has(id);
   }
 
+  /** Where the focus goes when the track that has it is removed: to the next one that stays, else to the one before. */
+  function placeOfFocus(kept: ReadonlySet<string>): HTMLElement | undefined {
+    const elementOf = ({ id }: Creation) => items.get(id)?.element;
+    const at = all.findIndex((each) => elementOf(each)?.contains(root.ownerDocument.activeElement));
+    const focused = all[at];
+    if (!focused || kept.has(focused.id)) return undefined;
+    const others = [...all.slice(at + 1), ...all.slice(0, at).reverse()];
+    const next = others.find((each) => kept.has(each.id) && !elementOf(each)?.hidden);
+    const element = next && elementOf(next);
+    return element ? part(element, 'play') : part(root, 'heading');
+  }
+
   function removeExcept(kept: ReadonlySet<string>): void {
     for (const [id, { element }] of items) {
       if (kept.has(id)) continue;
@@ -64,11 +76,14 @@ export function createLibrary(root: HTMLElement, options: LibraryItemOptions): L
   return {
     show(creations) {
       root.dataset['state'] = creations === undefined ? 'loading' : creations.length > 0 ? 'filled' : 'empty';
+      const kept = new Set(creations?.map(({ id }) => id));
+      const focus = placeOfFocus(kept);
       all = creations ?? [];
-      removeExcept(new Set(all.map(({ id }) => id)));
+      removeExcept(kept);
       all.forEach(place);
       filter();
       mark();
+      focus?.focus();
     },
     showFailure() {
       if (root.dataset['state'] === 'loading') root.dataset['state'] = 'failed';

@@ -3,6 +3,7 @@
 import type { TextKey } from './english.ts';
 import type { Values } from './formats.ts';
 import { part } from './parts.ts';
+import { runOnce } from './run-once.ts';
 import type { Text } from './text.ts';
 
 export interface Message {
@@ -22,8 +23,15 @@ export interface Notice {
   clearPassing(only?: TextKey): void;
 }
 
-export function createNotice(root: HTMLElement, { text }: { text: Text }): Notice {
+export interface NoticeOptions {
+  readonly text: Text;
+  /** Called when a person does not want to wait until a problem resolves itself. Must not reject. */
+  readonly onTryNow: () => Promise<void>;
+}
+
+export function createNotice(root: HTMLElement, { text, onTryNow }: NoticeOptions): Notice {
   const alert = part(root, 'alert');
+  const tryNow = part(root, 'try-now');
   let shown: 'nothing' | 'passing' | 'lasting' = 'nothing';
   let shownAdvice: TextKey | undefined;
 
@@ -31,11 +39,13 @@ export function createNotice(root: HTMLElement, { text }: { text: Text }): Notic
     shown = next;
     shownAdvice = advice;
     root.hidden = next === 'nothing';
+    tryNow.hidden = next !== 'passing';
     part(alert, 'said').textContent = said;
     text.write(part(alert, 'advice'), advice, values);
   }
 
   const clear = () => put('nothing', {});
+  tryNow.addEventListener('click', () => void runOnce(tryNow, onTryNow));
   part(root, 'dismiss').addEventListener('click', clear);
   return {
     show: (message) => put('lasting', message),

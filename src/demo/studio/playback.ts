@@ -12,15 +12,27 @@ export interface Track {
   readonly crossOrigin: 'use-credentials' | 'anonymous';
 }
 
+/** A stream of a track that is still arriving. */
+export interface LiveSource {
+  readonly url: string;
+  /** Where in the track it begins, in seconds. */
+  readonly from: number;
+}
+
+/** Begins a stream at that time, or where what is there ends. Undefined if there can be none. */
+export type Listen = (seconds: number) => LiveSource | undefined;
+
 export interface Playback {
   /** The length of the audio, or the ordered length until the audio's is known. */
   readonly seconds: number;
+  /** The time that is heard now, in seconds. */
+  readonly position: number;
   /** Whether a person listens, or waits for the sound. */
   readonly isListening: boolean;
   open(track: Track): void;
   /** Plays the stream of a track that is still arriving. Without a stream, waits for `complete`. */
-  openArriving(track: Track, streamUrl: string | undefined): void;
-  /** The arriving track is complete: from now on it can be sought in and replayed. */
+  openArriving(track: Track, listen: Listen): void;
+  /** The arriving track is complete: from now on all of it can be sought in and replayed. */
   complete(): void;
   play(): void;
   pause(): void;
@@ -37,12 +49,15 @@ export interface PlaybackEvents {
 /** A shorter wait for data is not worth a text. */
 const STALL_MS = 500;
 
-/** A stream plays only once and has no seeking, so the file replaces it for a seek or a replay. */
+/** A stream plays only once and has no seeking, so another one or the file replaces it for a seek or a replay. */
 type Source = 'arriving' | 'arrived' | 'file';
 
 export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem }: PlaybackEvents): Playback {
   let track: Track | undefined;
   let source: Source = 'file';
+  let listen: Listen = () => undefined;
+  /** Where the element's source begins in the track, in seconds. */
+  let begins = 0;
   /** Whether the person wants to listen. `audio.paused` does not say so, because it is also true after an error. */
   let isWanted = false;
   let stall: ReturnType<typeof setTimeout> | undefined;
@@ -50,6 +65,7 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
   function begin(opened: Track | undefined, from: Source, wanted: boolean): void {
     track = opened;
     isWanted = wanted;
+    begins = 0;
     onProblem(undefined);
     become(from);
     audio.removeAttribute('src');
@@ -63,11 +79,26 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
   function useFile(at: number): void {
     if (!track) return;
     become('file');
+    begins = 0;
     audio.crossOrigin = track.crossOrigin;
     audio.src = track.url;
     // Until the file is loaded, this sets the position at which it starts.
     audio.currentTime = at;
     if (isWanted) void start();
+  }
+
+  /** Returns whether there is a stream from there. */
+  function useStream(at: number): boolean {
+    const stream = listen(at);
+    if (!stream) return false;
+    begins = stream.from;
+    audio.src = stream.url;
+    if (isWanted) void start();
+    return true;
+  }
+
+  function position(): number {
+    return begins + audio.currentTime;
   }
 
   async function start(): Promise<void> {
@@ -85,7 +116,7 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
   });
   audio.addEventListener('error', () => {
     // The stream may break even though the file is fine, because the browser may stop the worker.
-    if (source === 'arrived') useFile(audio.currentTime);
+    if (source === 'arrived') useFile(position());
     else if (source === 'arriving') onProblem('afterArrival');
     // What nobody has asked for need not play.
     else if (isWanted) onProblem('notPlayable');
@@ -101,7 +132,10 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
 
   return {
     get seconds() {
-      return Number.isFinite(audio.duration) ? audio.duration : (track?.seconds ?? 0);
+      return Number.isFinite(audio.duration) ? begins + audio.duration : (track?.seconds ?? 0);
+    },
+    get position() {
+      return position();
     },
     get isListening() {
       return !audio.paused || (source === 'arriving' && isWanted);
@@ -110,24 +144,21 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
       begin(next, 'file', false);
       useFile(0);
     },
-    openArriving(next, streamUrl) {
+    openArriving(next, from) {
       begin(next, 'arriving', true);
-      if (streamUrl === undefined) {
-        audio.load();
-        onProblem('afterArrival');
-        return;
-      }
-      audio.src = streamUrl;
-      void start();
+      listen = from;
+      if (useStream(0)) return;
+      audio.load();
+      onProblem('afterArrival');
     },
     complete() {
       become('arrived');
-      if (audio.error || !audio.hasAttribute('src')) useFile(audio.currentTime);
+      if (audio.error || !audio.hasAttribute('src')) useFile(position());
     },
     play() {
       isWanted = true;
       const isSpent = source === 'arrived' ? audio.ended || audio.error : source === 'file' && audio.error;
-      if (isSpent) useFile(audio.ended ? 0 : audio.currentTime);
+      if (isSpent) useFile(audio.ended ? 0 : position());
       else void start();
     },
     pause() {
@@ -136,7 +167,8 @@ export function createPlayback(audio: HTMLAudioElement, { onArriving, onProblem 
     },
     seek(seconds) {
       if (source === 'arrived') useFile(seconds);
-      else audio.currentTime = seconds;
+      else if (source === 'file') audio.currentTime = seconds;
+      else if (!useStream(seconds)) onProblem('notYet');
     },
     close() {
       begin(undefined, 'file', false);

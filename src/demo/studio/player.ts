@@ -2,7 +2,7 @@
 
 import { part } from './parts.ts';
 import type { Peaks } from './peaks.ts';
-import { createPlayback, type Playback, type Track } from './playback.ts';
+import { createPlayback, type Listen, type Playback, type Track } from './playback.ts';
 import { createPlayerMessage } from './player-message.ts';
 import type { Text } from './text.ts';
 import type { Waveform } from './waveform.ts';
@@ -11,8 +11,8 @@ export interface Player extends Pick<Playback, 'isListening' | 'play' | 'pause' 
   has(trackId: string): boolean;
   /** Makes a track ready to play. Does nothing if it is already open. */
   open(track: Track): void;
-  /** The same for one that is still being made. `listen` begins a stream of it, if there can be one. */
-  openArriving(track: Track, listen: () => string | undefined): void;
+  /** The same for one that is still being made. */
+  openArriving(track: Track, listen: Listen): void;
   /** This and the following functions do nothing if another track is open. */
   complete(trackId: string): void;
   /** Says whether the rest of an arriving track waits for the connection to come back. */
@@ -22,7 +22,7 @@ export interface Player extends Pick<Playback, 'isListening' | 'play' | 'pause' 
   drawPeaks(trackId: string, peaks: Peaks | undefined): void;
   /** Plays or pauses the open track. */
   toggle(): void;
-  /** Moves to a time of the open track, in seconds. Does nothing while it arrives. */
+  /** Moves to a time of the open track, in seconds; while it arrives, as far as it is there. */
   seek(seconds: number): void;
   /** Moves so many seconds on, or back if negative. */
   skip(seconds: number): void;
@@ -57,15 +57,12 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
   const message = createPlayerMessage(part(root, 'message'), { text });
   const playback = createPlayback(audio, {
     onProblem: message.showProblem,
-    onArriving(arriving) {
-      isArriving = arriving;
-      position.setAttribute('aria-disabled', String(arriving));
-      part(root, 'live').hidden = !arriving;
+    onArriving(isArriving) {
+      part(root, 'live').hidden = !isArriving;
     },
   });
   let track: Track | undefined;
   let isDragging = false;
-  let isArriving = false;
   let frame = 0;
 
   function showTrack(next: Track | undefined): void {
@@ -93,7 +90,7 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
 
   /** The sound may end a moment before the time that its file announces. */
   function timeReached(): number {
-    return audio.ended ? playback.seconds : audio.currentTime;
+    return audio.ended ? playback.seconds : playback.position;
   }
 
   function showHeard(at: number): void {
@@ -114,7 +111,7 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     const { defaultView: window } = root.ownerDocument;
     window?.cancelAnimationFrame(frame);
     if (audio.paused) return;
-    if (!isDragging) showHeard(audio.currentTime);
+    if (!isDragging) showHeard(playback.position);
     frame = window?.requestAnimationFrame(followSmoothly) ?? 0;
   }
 
@@ -126,18 +123,13 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
 
   function seek(seconds: number): void {
     if (!track) return;
-    if (isArriving) {
-      message.showProblem('notYet');
-      return;
-    }
-    const at = Math.min(Math.max(seconds, 0), playback.seconds);
-    playback.seek(at);
-    showTime(at);
+    playback.seek(Math.min(Math.max(seconds, 0), playback.seconds));
+    showTime(playback.position);
   }
 
   function step(by: Step): void {
     if (!track) return;
-    if (by < 0 && !isArriving && audio.currentTime > BEGINNING_SECONDS) seek(0);
+    if (by < 0 && playback.position > BEGINNING_SECONDS) seek(0);
     else onStep(track, by);
   }
 
@@ -148,11 +140,11 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     const seconds = { ArrowLeft: -ARROW_SECONDS, ArrowRight: ARROW_SECONDS }[event.key];
     if (seconds === undefined) return;
     event.preventDefault();
-    seek(audio.currentTime + seconds);
+    seek(playback.position + seconds);
   });
   position.addEventListener('input', () => {
-    isDragging = !isArriving;
-    showTime(isArriving ? audio.currentTime : position.valueAsNumber);
+    isDragging = true;
+    showTime(position.valueAsNumber);
   });
   position.addEventListener('change', () => {
     isDragging = false;
@@ -181,7 +173,7 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     },
     openArriving(next, listen) {
       if (next.id === track?.id) return;
-      playback.openArriving(next, listen());
+      playback.openArriving(next, listen);
       showTrack(next);
     },
     complete(id) {
@@ -199,12 +191,12 @@ export function createPlayer(root: HTMLElement, options: PlayerOptions): Player 
     pause: playback.pause,
     toggle: togglePlaying,
     seek,
-    skip: (seconds) => seek(audio.currentTime + seconds),
+    skip: (seconds) => seek(playback.position + seconds),
     step,
     drawPeaks(id, peaks) {
       if (id !== track?.id) return;
       waveform.draw(peaks);
-      showTime(audio.currentTime);
+      showTime(playback.position);
     },
     close,
   };

@@ -15,11 +15,12 @@ export interface Question {
 export function createQuestion(dialog: HTMLDialogElement, { text }: { readonly text: Text }): Question {
   const answer = part<HTMLInputElement>(dialog, 'answer');
 
-  async function ask(key: TextKey, action: TextKey, values?: Values): Promise<boolean> {
+  async function ask(key: TextKey, action: TextKey, focused: HTMLElement, values?: Values): Promise<boolean> {
     text.write(part(dialog, 'asked'), key, values);
     text.write(part(dialog, 'agree'), action);
     dialog.returnValue = '';
     dialog.showModal();
+    focused.focus();
     await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
     return dialog.returnValue === 'agree';
   }
@@ -27,12 +28,13 @@ export function createQuestion(dialog: HTMLDialogElement, { text }: { readonly t
   return {
     isMeant(key, action, values) {
       answer.hidden = true;
-      return ask(key, action, values);
+      // Whoever presses Enter without reading loses nothing.
+      return ask(key, action, part(dialog, 'cancel'), values);
     },
     async text(key, action, before) {
       answer.hidden = false;
       answer.value = before;
-      const isGiven = await ask(key, action);
+      const isGiven = await ask(key, action, answer);
       return (isGiven && answer.value.trim()) || undefined;
     },
   };

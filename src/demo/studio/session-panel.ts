@@ -3,6 +3,7 @@
 import type { SessionCheck } from '../../client/gateway-client.ts';
 import { fromTemplate, part } from './parts.ts';
 import { readAccountId, readName } from './records.ts';
+import { runOnce } from './run-once.ts';
 import { shareCheck } from './shared-check.ts';
 import type { Text } from './text.ts';
 import { whenBack } from './when-back.ts';
@@ -46,6 +47,7 @@ const SAME_RENEWAL_MS = 2_000;
 export function createSessionPanel(root: HTMLElement, options: SessionPanelOptions): SessionPanel {
   const { text, readSession, signedInAt, onSignIn, onSignOut, onStatus, onOtherAccount } = options;
   const { ownerDocument: document } = root;
+  const tryNow = part(root, 'try-now');
   let status: SessionStatus = 'unknown';
   /** How often a session has ended. A check that started before an end must not change the status after it. */
   let ends = 0;
@@ -98,6 +100,7 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
     } catch (error) {
       text.write(part(root, 'checked'), 'notChecked');
       text.write(part(root, 'waiting'), 'notReached');
+      tryNow.hidden = false;
       throw error;
     }
   });
@@ -115,6 +118,7 @@ export function createSessionPanel(root: HTMLElement, options: SessionPanelOptio
   };
   document.defaultView?.setInterval(checkWhenVisible, CHECK_MS);
   if (document.defaultView) whenBack(document.defaultView, () => void check());
+  tryNow.addEventListener('click', () => void runOnce(tryNow, check));
   part(root, 'sign-in').addEventListener('click', onSignIn);
   part(root, 'sign-out').addEventListener('click', onSignOut);
   root.dataset['status'] = status;

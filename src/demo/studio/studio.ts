@@ -32,7 +32,8 @@ const text = createText({ document, languages: navigator.languages, storage: mem
 connectLanguageSelect(part<HTMLSelectElement>(document, 'language'), text);
 const tab = openMemory(() => sessionStorage);
 const question = createQuestion(part<HTMLDialogElement>(document, 'question'), { text });
-const notice = createNotice(part(document, 'notice'), { text });
+const notice = createNotice(part(document, 'notice'), { text, onTryNow: () => tryNow() });
+let tryNow = async () => {};
 
 /** Whose draft this tab has. */
 const DRAFT_OWNER = 'studio.draft-owner';
@@ -53,6 +54,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     memory,
     onChange(track, isPlaying) {
       library.markPlaying(track?.id, isPlaying);
+      generations.showListening(isPlaying ? track?.id : undefined);
       if (isPlaying) otherTabs.tell('sound');
     },
     onStep(from, by) {
@@ -131,7 +133,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     text,
     async readSession() {
       const check = await client.session();
-      notice.clearPassing('unreachable');
+      for (const over of ['unreachable', 'offline'] as const) notice.clearPassing(over);
       return check;
     },
     signedInAt: signing.signedInAt,
@@ -143,6 +145,10 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
       notice.show({ advice: 'otherAccount' });
     },
   });
+  tryNow = async () => {
+    await session.check();
+    feeds.refreshAll();
+  };
   const otherTabs = connectOtherTabs((message) => {
     if (message === 'sound') player.pause();
     else feeds.refreshAccount();

@@ -7,6 +7,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   titlePlaying: '▶ {track} – Studio ya Muziki',
   language: 'Lugha',
   dismiss: 'Ondoa',
+  tryNow: 'Jaribu sasa',
 
   gatewayDid: 'Lango limefanya nini',
   checking: 'Subiri kidogo…',
@@ -53,7 +54,9 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   cancel: 'Ghairi',
   stopWaiting: 'Acha kusubiri',
   stopListening: 'Acha kusikiliza',
-  paidFor: 'Umeshalipiwa: hata ukiacha kusikiliza, unatengenezwa na kuingia kwenye maktaba yako.',
+  stopReceiving: 'Acha kupokea',
+  paidFor:
+    'Sikiliza kilichofika wakati sehemu iliyobaki inatengenezwa. Ulioanza umeshalipiwa: hata ukiacha, unatengenezwa na kuingia kwenye maktaba yako.',
   price: 'Gharama: salio {credits:number}',
   tooExpensive:
     'Gharama: salio {credits:number}, nawe una {balance:number}: chagua urefu mfupi zaidi au modeli ya bei nafuu zaidi.',
@@ -66,14 +69,16 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   sameAttempt: 'Ukibonyeza Tengeneza kwa agizo hilohilo, jaribio hili hurudiwa: hutozwi mara ya pili.',
 
   asking: 'Wimbo wako uko njiani.',
-  arriving: 'Mwanzo wake umefika: sikiliza wakati sehemu iliyobaki inatengenezwa.',
-  recovering: 'Inaunganisha tena: kilichofika kinaendelea kuchezwa, na sehemu iliyobaki itafuata yenyewe.',
+  arriving: 'Mwanzo wake umefika.',
+  recovering: 'Inaunganisha tena: sehemu iliyobaki itafuata yenyewe.',
   orderingAgain: 'Inaunganisha tena: agizo lako linatumwa tena lenyewe, na unalipa mara moja tu.',
   beingMade: 'Wimbo wako unatengenezwa: utachezwa mara tu utakapokamilika.',
   complete: 'Wimbo wako umekamilika, na uko kwenye maktaba yako.',
-  cancelled: 'Umeacha kusikiliza. Wimbo umeshalipiwa, na utaingia kwenye maktaba yako.',
+  cancelled: 'Umeacha. Wimbo umeshalipiwa, na utaingia kwenye maktaba yako.',
   withdrawn:
     'Umeacha kusubiri. Ikiwa agizo lako limefika, wimbo utatengenezwa hata hivyo: angalia maktaba yako.',
+  unsent: 'Umeacha kusubiri, na agizo lako halikutumwa kamwe.',
+  held: 'Bado hakuna jibu: agizo lako linasubiri hapa, na litatumwa lenyewe.',
   queued: 'Unasubiri: nyimbo nne zinafika kwa wakati mmoja, na huu utaagizwa baada ya mmoja wao.',
   broken: 'Wimbo haukufika wote.',
   underWay: 'Nyimbo zinazotengenezwa',
@@ -119,7 +124,6 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   generating: 'Unatengenezwa',
   private: 'Faragha',
   play: 'Cheza',
-  pauseTrack: 'Sitisha wimbo huu',
   again: 'Tena kama huu',
   download: 'Pakua',
   publish: 'Chapisha',
@@ -143,7 +147,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   activityLoading: 'Shughuli zako zinapakiwa…',
   noActivity: 'Bado hakuna kilichotokea.',
   activitySignIn: 'Kuingia',
-  activityVisibility: 'Mwonekano umebadilishwa',
+  activityVisibility: 'Mwonekano umebadilishwa: {track}',
   activityDeletion: 'Umefutwa: {track}',
   cost: 'salio {credits:number}',
 

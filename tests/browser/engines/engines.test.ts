@@ -3,7 +3,7 @@ import { english } from '../../../src/demo/studio/english.ts';
 import { eventually } from '../../support/eventually.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { describeInChromium } from '../chromium.ts';
-import { startDemoWorld } from '../demo-world.ts';
+import { type DemoWorld, startDemoWorld } from '../demo-world.ts';
 import { ORDER, undisturbedHash, watchPieces } from '../pieces.ts';
 import { firefox } from './firefox.ts';
 import { listenThroughEverything } from './listening.ts';
@@ -29,6 +29,33 @@ async function playsBeyond(person: Person, seconds: number): Promise<void> {
   };
   const path = await person.until(`second ${seconds} of the track`, pathBeyond, seconds);
   expect(path).toStartWith('/live/');
+}
+
+/** Moves back and to the end in a track of which the first half is there. */
+async function movesInArriving(person: Person, world: DemoWorld): Promise<void> {
+  const half = ORDER.seconds / 2;
+  const audio = world.gate.holdAudio(ORDER.bytes / 2);
+  await person.types(english.prompt, 'Snow');
+  await person.presses(english.generate);
+  await person.sees(english.arriving);
+  await person.until('its share', () => document.querySelector('[data-known]') !== null);
+  for (const [seconds, reached] of [
+    [2, 2],
+    [ORDER.seconds, half],
+    [1, 1],
+  ] as const) {
+    const moved = await person.call((seconds) => {
+      const slider = document.querySelector<HTMLInputElement>('[data-part=position]');
+      if (!slider) return;
+      slider.value = String(seconds);
+      for (const type of ['input', 'change']) slider.dispatchEvent(new Event(type));
+      return slider.valueAsNumber;
+    }, seconds);
+    expect(moved).toBe(reached);
+    if (reached < half) await playsBeyond(person, 0.3);
+  }
+  audio.release();
+  await person.sees(english.complete);
 }
 
 const OWN_ORIGIN = 'tells its own origin that it comes from there, with an Origin only where it writes';
@@ -103,6 +130,9 @@ for (const engine of [firefox, webkit])
         await person.sees(`${BALANCE - ORDER.credits} ${english.balance}`);
         expect(world.upstream.counts().generations).toBe(1);
 
+        // A track that plays would keep the next one from the player.
+        await person.presses(english.pause);
+        await movesInArriving(person, world);
         await person.presses(english.pause);
         await listenThroughEverything(person, world, engine.canSeek);
 

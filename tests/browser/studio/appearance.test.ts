@@ -13,12 +13,14 @@ const WITH_AXE = { bypassCSP: true };
 const SCHEMES = ['light', 'dark'] as const;
 /** The last one is a window of 1280 x 1024, as the page sees it with a zoom of 400 %. */
 const VIEWS = [
-  { colorScheme: 'light', width: 1440, height: 900 },
-  { colorScheme: 'dark', width: 360, height: 740 },
+  { colorScheme: 'light', width: 1280, height: 800 },
+  { colorScheme: 'dark', width: 390, height: 844 },
   { colorScheme: 'light', width: 320, height: 256 },
 ] as const;
 const ALL_VIEWS = [
   ...VIEWS,
+  { colorScheme: 'dark', width: 1280, height: 800 },
+  { colorScheme: 'light', width: 390, height: 844 },
   { colorScheme: 'dark', width: 1440, height: 900 },
   { colorScheme: 'light', width: 360, height: 740 },
 ] as const;
@@ -206,6 +208,7 @@ if (Bun.env['UPDATE_SCREENSHOTS'] === '1')
       // The waveform shows a part as heard.
       await studio.slider.click();
       await studio.button(english.play, studio.tracks.first()).waitFor();
+      await studio.lines.first().waitFor({ state: 'detached' });
       for (const colorScheme of SCHEMES) {
         await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
         const picture = await page.screenshot({ fullPage: true, animations: 'disabled' });

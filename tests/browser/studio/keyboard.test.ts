@@ -32,9 +32,10 @@ async function type(field: Locator, text: string): Promise<void> {
 }
 
 describeInChromium('a person with a keyboard', (visit) => {
-  it('signs in, generates, plays, seeks, gets an error and signs out in Swahili', async () => {
+  it('signs in, generates, plays, seeks, gets an error, deletes and signs out in Swahili', async () => {
     await using studio = await openStudio(visit, { isSignedIn: false, texts: swahili }, { locale: 'sw-KE' });
     const { world, visitor, page, tracks } = studio;
+    const focused = page.locator(':focus');
     expect(await page.locator('html').getAttribute('lang')).toBe('sw');
     expect(await page.title()).toContain(swahili.title);
 
@@ -50,18 +51,25 @@ describeInChromium('a person with a keyboard', (visit) => {
     await press(studio.button(swahili.generate));
     await studio.says(swahili.complete);
     await studio.playsBeyond(0.1);
-    await press(studio.button(swahili.pauseTrack, tracks.first()));
+    await press(studio.button(swahili.pause, tracks.first()));
     await studio.button(swahili.play, tracks.first()).waitFor();
     await page.keyboard.press('Enter');
-    await studio.button(swahili.pauseTrack, tracks.first()).waitFor();
+    await studio.button(swahili.pause, tracks.first()).waitFor();
     await press(studio.slider, 'End');
     await page.waitForFunction(() => document.querySelector('audio')?.ended);
 
     visitor.expectProblem(/status of 502/);
     world.upstreamNetwork.cut();
-    await press(studio.button(swahili.generate));
+    await press(studio.button(swahili.publish, tracks.first()));
     await studio.warns(swahili.later);
     expect(await studio.alert.textContent()).toContain(messages.sw.upstreamUnreachable);
+    world.upstreamNetwork.repair();
+    await press(studio.button(swahili.delete, tracks.first()));
+    const dialog = page.getByRole('dialog');
+    await studio.button(swahili.cancel, dialog).and(focused).waitFor();
+    await press(studio.button(swahili.delete, dialog));
+    await studio.shows(swahili.libraryEmpty);
+    await page.getByRole('heading', { name: swahili.library }).and(focused).waitFor();
     await press(studio.button(swahili.signOut));
     await studio.button(swahili.signIn).waitFor();
     expect(world.upstream.counts().generations).toBe(1);

@@ -26,7 +26,7 @@ describeInChromium('an order in the studio', (visit) => {
     expect(studio.upstream.counts().generations).toBe(4);
   });
 
-  it('without a clear response is the same attempt when it is sent again, also after a time offline', async () => {
+  it('without a clear response is the same attempt when it is sent again, which waits for a network', async () => {
     await using studio = await openStudio(visit);
     const { visitor, gate } = studio;
     visitor.expectProblem(/status of 500/);
@@ -38,14 +38,17 @@ describeInChromium('an order in the studio', (visit) => {
     visitor.expectProblem(/ERR_/);
     await studio.setOffline(true);
     const offline = studio.alert.filter({ hasText: english.offline });
+    await studio.press(english.generate);
+    await studio.says(english.held);
+    await studio.press(english.stopWaiting);
+    await studio.says(english.unsent);
+    await studio.press(english.generate);
+    await studio.says(english.held);
     // A sign-out that does not reach the gateway ends nothing.
-    for (const name of [english.generate, english.signOut]) {
-      await studio.press(name);
-      await offline.waitFor();
-    }
+    await studio.press(english.signOut);
+    await offline.waitFor();
     await studio.setOffline(false);
     await offline.waitFor({ state: 'detached' });
-    await studio.press(english.generate);
     await studio.says(english.complete);
     await studio.tracks.first().waitFor();
     expect(gate.idempotencyKeys).toEqual([expect.any(String), gate.idempotencyKeys[0] ?? 'a key']);
@@ -66,6 +69,11 @@ describeInChromium('an order in the studio', (visit) => {
 
   it('is not waited for when it is stopped, and its track lands in the library; without an id it does not play', async () => {
     await using studio = await openStudio(visit);
+    const check = studio.gate.hold('GET /v1/me');
+    await studio.order();
+    await studio.press(english.stopWaiting);
+    await studio.says(english.unsent);
+    check.release();
     const order = studio.gate.hold('POST /v1/music');
     const arrived = studio.gate.arrive('POST /v1/music', 1);
     await studio.order();
@@ -79,7 +87,7 @@ describeInChromium('an order in the studio', (visit) => {
     await studio.press(english.stopListening);
     await studio.says(english.cancelled);
     await studio.shows(english.nothingToPlay);
-    expect(await studio.button(english.stopListening).isVisible()).toBe(false);
+    expect(await studio.button(english.stopListening).count()).toBe(0);
     expect(await studio.unfinished()).toBe(0);
     audio.release();
     await studio.tracks.filter({ hasText: 'Snow' }).waitFor();
@@ -95,7 +103,7 @@ describeInChromium('an order in the studio', (visit) => {
     expect(new Set(studio.gate.idempotencyKeys).size).toBe(3);
   });
 
-  it('waits visibly while four others arrive', async () => {
+  it('waits visibly while four others arrive, and is never sent when it is stopped', async () => {
     await using studio = await openStudio(visit);
     const { gate, lines } = studio;
     const audio = gate.holdAudio(1_000);
@@ -106,7 +114,11 @@ describeInChromium('an order in the studio', (visit) => {
         .getByText(index < 4 ? english.arriving : english.queued)
         .waitFor();
     }
+    expect(await studio.page.getByText(english.paidFor).count()).toBe(1);
     expect(gate.idempotencyKeys).toHaveLength(4);
+    await studio.press(english.stopWaiting);
+    await studio.says(english.unsent);
+    await studio.order({ prompt: 'Five' });
     audio.release();
     await studio.tracks.filter({ hasText: 'Five' }).waitFor();
     expect(studio.upstream.counts().generations).toBe(5);

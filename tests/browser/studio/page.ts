@@ -44,8 +44,10 @@ export class Studio {
     this.alert = page.getByRole('alert').filter({ hasText: /\S/ });
   }
 
-  button(name: string, within: Page | Locator = this.page): Locator {
-    return within.getByRole('button', { name, exact: true });
+  /** In a row of the library, the title of the track follows in its name. */
+  button(name: string, within?: Locator): Locator {
+    if (!within) return this.page.getByRole('button', { name, exact: true });
+    return within.getByRole('button', { name: new RegExp(`^${RegExp.escape(name)}(?: |$)`) });
   }
 
   press(name: string, within?: Locator): Promise<void> {

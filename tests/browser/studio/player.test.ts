@@ -65,7 +65,7 @@ describeInChromium('a complete track in the player', (visit) => {
     const { page, slider, audio } = studio;
     await studio.generate({ seconds: 10 });
     const sources = await studio.loads();
-    await studio.press(english.pauseTrack, studio.tracks.first());
+    await studio.press(english.pause, studio.tracks.first());
     await studio.press(english.play, studio.tracks.first());
     await studio.playsToEnd();
     expect(await sources()).toEqual([]);
@@ -164,13 +164,13 @@ describeInChromium('the controls of the player', (visit) => {
     await studio.press(english.pause);
     await studio.generate({ prompt: 'Snow', seconds: 30 });
     await plays('Snow');
-    await studio.press(english.pauseTrack, tracks.first());
+    await studio.press(english.pause, tracks.first());
     await studio.button(english.listen).waitFor();
     expect(await page.title()).toBe(english.title);
     await studio.press(english.play, tracks.first());
     await studio.press(english.next);
     await plays('Rain');
-    await studio.button(english.pauseTrack, tracks.nth(1)).waitFor();
+    await studio.button(english.pause, tracks.nth(1)).waitFor();
     await studio.button(english.play, tracks.nth(0)).waitFor();
     // The list begins again after its end.
     await pressMediaKey(studio, 'nexttrack');

@@ -54,6 +54,7 @@ describe('bun run demo', () => {
   it('prints the addresses and what to do next', () => {
     expect(greeting).toContain(`http://localhost:${port}\n`);
     expect(greeting).toContain(`http://127.0.0.1:${port + 1}\n`);
+    expect(greeting).toContain('they live until it ends');
     expect(greeting).toContain(`PORT=${port} npx --yes bun@${Bun.version} run tour`);
   });
 

@@ -21,7 +21,7 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
     '/v1/activity': [
       { type: 'generation', description: 'Rain', credits: 3, created_at },
       { type: 'sign_in', description: 'Signed in at 1', created_at },
-      { type: 'visibility', credits: 0 },
+      { type: 'visibility', description: 'Rain', credits: 0 },
       { type: 'deletion', description: 'Rain', credits: 0 },
       ...['refund', 'fifth', 'seventh'].map((type) => ({ type })),
     ],
@@ -55,7 +55,8 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
   // The month is the one in UTC.
   expect(figures()).toEqual(['12,345', '2', '1:30', '1,009', '']);
   const [rain, signedIn] = ['Rain Mar 4, 2026, 5:06 AM 3 credits', 'Signed in Mar 4, 2026, 5:06 AM'];
-  expect(activity()).toEqual([rain, signedIn, 'Visibility changed', 'Deleted: Rain', 'refund', 'fifth']);
+  const changed = ['Visibility changed: Rain', 'Deleted: Rain'];
+  expect(activity()).toEqual([rain, signedIn, ...changed, 'refund', 'fifth']);
 
   Object.assign(responses, { '/v1/billing/balance': { balance: 0 }, '/v1/activity': [], [SUMMARY]: {} });
   responses['creations'] = [{ id: 'c2', status: 'generating' }];
@@ -67,11 +68,12 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
   await advance(60_000);
   expect(takeAsked()).toEqual(['creations']);
 
-  feeds.refreshAccount();
-  takeAsked();
+  feeds.refreshAll();
+  expect(takeAsked()).toEqual([...TOUCHED, 'models']);
   feeds.end();
   await settle();
   feeds.refreshAccount();
+  feeds.refreshAll();
   await advance(60_000);
   expect([takeAsked(), latest(), figures()]).toEqual([[], [undefined, undefined, undefined], NOTHING]);
 });

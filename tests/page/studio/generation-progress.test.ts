@@ -2,6 +2,7 @@ import { describe, expect, it, mock } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerationProgress } from '../../../src/demo/studio/generation-progress.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
+import { fakeTime } from '../fake-time.ts';
 import { openPart, shownText } from './page.ts';
 
 const ARRIVING = { elapsedMs: 0, totalBytes: undefined, state: 'arriving', firstByteMs: 1_230.4 } as const;
@@ -39,16 +40,40 @@ describe('the progress of a generation', () => {
     expect([figures(), lines().length]).toEqual([['Snow', english.asking, '', '–', '–', '–'], 1]);
   });
 
-  it('claims nothing before the track is begun, and says afterwards that it is paid for', () => {
-    const { shown, progress } = openProgress();
-    const said = () => shown('cancel', 'said', 'paid');
+  it('claims nothing before the track is begun, and explains once for all tracks that those are paid for', () => {
+    const { root, shown, progress } = openProgress();
+    const said = () => [...shown('cancel', 'said'), shownText(part(root, 'paid'))];
     const line = progress.begin('Rain', () => {});
     line.queue();
     expect(said()).toEqual([english.stopWaiting, english.queued, '']);
-    line.pay();
-    expect(said()).toEqual([english.stopListening, english.queued, english.paidFor]);
-    line.end('withdrawn');
-    expect(said()).toEqual(['', english.withdrawn, '']);
+    const snow = progress.begin('Snow', () => {});
+    for (const each of [line, snow]) each.pay();
+    expect(said()).toEqual([english.stopWaiting, english.queued, english.paidFor]);
+    line.listen(false);
+    expect(said()[0]).toBe(english.stopReceiving);
+    line.listen(true);
+    expect(said()[0]).toBe(english.stopListening);
+    line.end('cancelled');
+    expect(said()).toEqual(['', english.cancelled, english.paidFor]);
+    snow.remove();
+    expect(said()[2]).toBe('');
+  });
+
+  it('folds away when the track is complete, except under the focus, and stays announced', async () => {
+    const advance = fakeTime();
+    const { root, lines, first, announced, progress } = openProgress();
+    const [hail, rain, snow] = ['Hail', 'Rain', 'Snow'].map((title) => progress.begin(title, () => {}));
+    first('cancel').focus();
+    for (const line of [hail, snow]) line?.end('complete');
+    const titles = () => lines().map((line) => shownText(part(line, 'title')));
+    await advance(7_999);
+    expect(titles()).toEqual(['Hail', 'Rain', 'Snow']);
+    await advance(1);
+    expect(titles()).toEqual(['Hail', 'Rain']);
+    rain?.end('complete');
+    part(root, 'lines').querySelector('li')?.blur();
+    await advance(8_000);
+    expect([root.dataset['state'], titles(), announced()]).toEqual(['idle', [], `Rain: ${english.complete}`]);
   });
 
   it('is announced, with its title beside another one, and is cancelled by itself', () => {

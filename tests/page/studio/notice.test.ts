@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, mock } from 'bun:test';
 import { GatewayRequestError } from '../../../src/client/gateway-request.ts';
 import { NotAudioError } from '../../../src/client/not-audio-error.ts';
 import { RecoveryError } from '../../../src/client/recovery-error.ts';
@@ -57,15 +57,19 @@ describe('the advice after a failure', () => {
 describe('the notice', () => {
   it('shows the latest message until it is dismissed, and a passing one only where no other is', () => {
     const { root, text, shown } = openPart('notice');
-    const notice = createNotice(root, { text });
+    const tried = Promise.withResolvers<void>();
+    const onTryNow = mock(() => tried.promise);
+    const notice = createNotice(root, { text, onTryNow });
     const alert = () => !root.hidden && shown('alert');
     expect(alert()).toBe(false);
     notice.showPassing({ advice: 'retrying' });
-    expect(alert()).toBe('Trying again by itself.');
+    expect([alert(), shown('try-now')]).toEqual(['Trying again by itself.', english.tryNow]);
+    for (const _ of ['once', 'and not twice at the same time']) part(root, 'try-now').click();
+    expect(onTryNow).toHaveBeenCalledTimes(1);
     notice.clearPassing();
     expect(alert()).toBe(false);
     notice.show({ said: 'No credits.', advice: 'noCredits' });
-    expect(alert()).toBe(`No credits. ${english.noCredits}`);
+    expect([alert(), shown('try-now')]).toEqual([`No credits. ${english.noCredits}`, '']);
     notice.show({ advice: 'busy', values: { seconds: 5 } });
     notice.showPassing({ advice: 'retrying' });
     notice.clearPassing();

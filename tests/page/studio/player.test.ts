@@ -56,22 +56,42 @@ describe('the player', () => {
     expect(times()[0]).toBe('0:30 / 0:30');
   });
 
-  it('moves in a track only when it is complete, says so, and says when it has come to its end', () => {
-    const { root, audio, player, slide, message, times, onEnd } = openPlayer();
-    player.openArriving(track('Snow', 90), () => 'https://studio.test/live/1');
-    slide(20, 'input');
-    expect([times()[0], message()]).toEqual(['0:00 / 1:30', '']);
+  it('moves in an arriving track by a stream from there, and by its file when it is complete', () => {
+    const { audio, player, reach, slide, times, onEnd } = openPlayer();
+    // Half a minute of it is there.
+    const listen = (seconds: number) => {
+      const from = Math.min(seconds, 30);
+      return { url: `https://studio.test/live/${from}`, from };
+    };
+    player.openArriving(track('Snow', 90), listen);
+    reach(2);
+    slide(40, 'input');
+    expect(times()[0]).toBe('0:40 / 1:30');
+    slide(40, 'change');
+    reach(0, { duration: 60 });
+    expect([audio.src, times()[0]]).toEqual(['https://studio.test/live/30', '0:30 / 1:30']);
+    reach(4);
+    expect(times()).toEqual(['0:34 / 1:30', '34', 4, 34 / 90]);
+    slide(24, 'change');
+    expect(audio.src).toBe('https://studio.test/live/24');
+    player.complete('Snow');
     slide(20, 'change');
-    expect([audio.currentTime, message()]).toEqual([0, english.notYet]);
-    expect(part(root, 'position').getAttribute('aria-disabled')).toBe('true');
+    expect([audio.src, times()[0]]).toEqual(['https://gateway.test/Snow', '0:20 / 1:00']);
+    fire(audio, 'ended');
+    expect(onEnd.mock.calls).toMatchObject([[{ id: 'Snow' }]]);
+  });
+
+  it('says that a track has to be complete before it is moved in when nothing of it can be cut', () => {
+    const { audio, player, slide, message } = openPlayer();
+    player.openArriving(track('Snow', 90), (seconds) =>
+      seconds === 0 ? { url: 'https://studio.test/live/1', from: 0 } : undefined,
+    );
+    slide(20, 'change');
+    expect([audio.src, message()]).toEqual(['https://studio.test/live/1', english.notYet]);
     player.complete('Rain');
     expect(message()).toBe(english.notYet);
     player.complete('Snow');
     expect(message()).toBe('');
-    slide(20, 'change');
-    expect(audio.currentTime).toBe(20);
-    fire(audio, 'ended');
-    expect(onEnd.mock.calls).toMatchObject([[{ id: 'Snow' }]]);
   });
 
   it('says that the track waits for the connection, until it does not, or another track is open', () => {

@@ -1,8 +1,9 @@
 import { describe, expect, it, mock } from 'bun:test';
 import type { SessionCheck } from '../../../src/client/gateway-client.ts';
+import { english } from '../../../src/demo/studio/english.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { createSessionPanel } from '../../../src/demo/studio/session-panel.ts';
-import { fakeTime, NOW } from '../fake-time.ts';
+import { fakeTime, NOW, settle } from '../fake-time.ts';
 import { fire, openPart, shownText } from './page.ts';
 
 const signedIn = (id: string, name: string): SessionCheck => ({
@@ -63,6 +64,17 @@ describe('the session panel', () => {
       expect(shown('checked')).toBe(session ? '5:06:07 AM' : 'No answer; trying again');
     }
     expect(statuses).toEqual(['signed-in Ada', 'signed-out Ada']);
+  });
+
+  it('offers to try it now when the first check has no response', async () => {
+    const { root, shown, panel, readSession, statuses } = openPanel();
+    expect(shown('try-now')).toBe('');
+    readSession.mockRejectedValueOnce(new Error('lost'));
+    await panel.check();
+    expect([shown('waiting'), shown('try-now')]).toEqual([english.notReached, english.tryNow]);
+    part(root, 'try-now').click();
+    await settle();
+    expect(statuses).toEqual(['signed-in Ada']);
   });
 
   it('ignores a check that was in flight when the session ended', async () => {

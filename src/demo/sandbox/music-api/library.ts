@@ -138,12 +138,11 @@ export class Library {
 
   change(account: Account, creation: Creation, changes: Static<typeof creationChanges>): void {
     const { is_public: isPublic = creation.isPublic, title = creation.title } = changes;
-    if (isPublic !== creation.isPublic) {
-      const description = isPublic ? 'Made public' : 'Made private';
-      account.record({ type: 'visibility', description, at: this.#now(), creationId: creation.id });
-    }
-    creation.isPublic = isPublic;
     creation.title = title.trim();
+    if (isPublic === creation.isPublic) return;
+    creation.isPublic = isPublic;
+    const { id: creationId, title: description } = creation;
+    account.record({ type: 'visibility', description, at: this.#now(), creationId });
   }
 
   /** @throws ApiError 409 while its audio is being generated */

@@ -8,6 +8,19 @@ import { openPart, shownText, viewOf } from './page.ts';
 
 const PROMPTS = ['Rain', 'Snow at night', 'Café, at night', 'مَطَر', 'Hail', 'Fog', 'Wind', 'Night'];
 
+function openLibrary() {
+  const { document, root, text, shown } = openPart('library');
+  const nothing = async () => {};
+  const library = createLibrary(root, {
+    ...{ text, onPlay() {}, onPause() {}, onAgain() {}, shareUrl: () => '' },
+    ...{ onSetVisibility: nothing, onDownload: nothing, copy: nothing, onRename: nothing, onDelete: nothing },
+  });
+  /** Every other one has a title, which is searched like a prompt. */
+  const show = (ids: readonly string[]) =>
+    library.show(readCreations(ids.map((id, index) => ({ id, [index % 2 ? 'title' : 'prompt']: id }))));
+  return { document, root, shown, library, show };
+}
+
 describe('the search in a library', () => {
   it.each([
     ['night', ['Snow at night', 'Café, at night', 'Night'], '3 of 8 tracks'],
@@ -18,21 +31,7 @@ describe('the search in a library', () => {
     ['  ', PROMPTS, ''],
   ])('finds %j in the prompts and titles, until Escape or the end of the library', (query, ...row) => {
     const [expected, said] = row;
-    const { document, root, text, shown } = openPart('library');
-    const nothing = async () => {};
-    const library = createLibrary(root, {
-      ...{ text, onPlay() {}, onPause() {}, onAgain() {}, shareUrl: () => '' },
-      ...{
-        onSetVisibility: nothing,
-        onDownload: nothing,
-        copy: nothing,
-        onRename: nothing,
-        onDelete: nothing,
-      },
-    });
-    // Titles are searched like prompts.
-    const show = (ids: string[]) =>
-      library.show(readCreations(ids.map((id, index) => ({ id, [index % 2 ? 'title' : 'prompt']: id }))));
+    const { document, root, shown, library, show } = openLibrary();
     const field = part<HTMLInputElement>(root, 'search');
     const found = () => {
       const rows = [...root.querySelectorAll('li')].filter(({ hidden }) => !hidden);
@@ -55,5 +54,27 @@ describe('the search in a library', () => {
     expect([found(), field.value]).toEqual([[PROMPTS, ''], '']);
     show(PROMPTS.slice(1));
     expect([found(), field.hidden]).toEqual([[PROMPTS.slice(1), ''], true]);
+  });
+});
+
+describe('the focus on Delete', () => {
+  it.each<[track: string, query: string, removed: readonly string[], focused: string]>([
+    ['Hail', '', ['Hail'], 'play Fog'],
+    ['Hail', '', ['Fog'], 'delete Hail'],
+    ['Night', '', ['Night'], 'play Wind'],
+    ['Hail', '', ['Hail', 'Fog'], 'play Wind'],
+    ['Snow at night', 'night', ['Snow at night'], 'play Café, at night'],
+    ['Night', 'night', ['Night'], 'play Café, at night'],
+    ['Hail', '', PROMPTS, 'heading'],
+  ])('of %s, among what %j finds, goes when %j are removed to %j', (track, query, removed, focused) => {
+    const { document, root, show } = openLibrary();
+    show(PROMPTS);
+    enter(part<HTMLInputElement>(root, 'search'), query);
+    const row = [...root.querySelectorAll('li')].find((row) => shownText(part(row, 'title')) === track);
+    part(row ?? root, 'delete').focus();
+    show(PROMPTS.filter((id) => !removed.includes(id)));
+    const { activeElement } = document;
+    const title = activeElement?.closest('li')?.querySelector('[data-part=title]');
+    expect([activeElement?.getAttribute('data-part'), title?.textContent].join(' ').trim()).toBe(focused);
   });
 });
