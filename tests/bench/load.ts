@@ -1,4 +1,4 @@
-/** Some seconds of load with wrk. */
+/** Load with wrk, mostly for half a second. */
 
 import { OTHER_CORE, spawnOn } from './processes.ts';
 import { EXPIRED_COOKIES, type Row } from './rows.ts';
@@ -19,19 +19,10 @@ interface Report {
 const SCRIPT = new URL('wrk.lua', import.meta.url).pathname;
 
 /** @throws Error when a response has not the row's status, a connection fails, or nothing arrives */
-export async function load(row: Row, url: string, seconds = row.seconds ?? 1) {
+export async function load(row: Row, url: string, seconds = row.seconds ?? 0.5) {
   const headers = Object.entries(row.headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const cookies = row.needsRefresh ? `${EXPIRED_COOKIES}-${crypto.randomUUID()}-` : '';
-  const options = [
-    '-t1',
-    `-c${row.connections}`,
-    `-d${seconds}s`,
-    '--timeout',
-    '20s',
-    '-s',
-    SCRIPT,
-    ...headers,
-  ];
+  const options = ['-t1', `-c${row.connections}`, '-d1h', '--timeout', '20s', '-s', SCRIPT, ...headers];
   const wrk = spawnOn(OTHER_CORE, [
     'wrk',
     ...options,
@@ -41,7 +32,10 @@ export async function load(row: Row, url: string, seconds = row.seconds ?? 1) {
     cookies,
     row.pauses ? 'pauses' : '',
   ]);
+  // wrk knows whole seconds only, but reports what it has done when it is interrupted.
+  const timer = setTimeout(() => wrk.kill('SIGINT'), seconds * 1000);
   const [output, warnings] = await Promise.all([wrk.stdout.text(), wrk.stderr.text()]);
+  clearTimeout(timer);
   const json = /^RESULT (.*)$/m.exec(output)?.[1];
   if (json === undefined) throw new Error(`${row.id}: wrk failed: ${output}${warnings}`);
   const report: Report = JSON.parse(json);
