@@ -119,13 +119,15 @@ function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
 }
 
 function tokensOf(values: CookieValues): FoundTokens {
-  const isValid = cookieCheck().Check(values);
-  const tokenOf = (name: CookieName) =>
-    isValid || cookieCheck().Check({ [name]: values[name] }) ? values[name] : undefined;
+  const areValid = cookieCheck().Check(values);
   return {
-    accessToken: tokenOf(ACCESS),
-    refreshToken: tokenOf(REFRESH),
+    accessToken: areValid ? values[ACCESS] : tokenOf(ACCESS, values),
+    refreshToken: areValid ? values[REFRESH] : tokenOf(REFRESH, values),
     isAmbiguous: false,
     unreadable: NO_TOKENS.unreadable,
   };
+}
+
+function tokenOf(name: CookieName, { [name]: value }: CookieValues): string | undefined {
+  return cookieCheck().Check({ [name]: value }) ? value : undefined;
 }
