@@ -53,8 +53,8 @@ export class Exchange {
   set: ResponseSettings = NOT_YET;
   /** What the request has reserved, until the exchange ends; undefined before it is admitted. */
   permit: Permit | undefined;
-  /** Called once, when the exchange has ended. */
-  onEnd: (() => void) | undefined;
+  /** Learns once that the exchange has ended. */
+  observer: { end(exchange: Exchange): void } | undefined;
   /** How often it has to be closed: after its handler, and for each {@link keepOpen}. */
   #openings = 1;
   #isKept = false;
@@ -78,7 +78,7 @@ export class Exchange {
     this.permit?.release();
     // The timeout belongs to the connection, which the client may use again.
     if (this.#isKept) this.server?.timeout(this.request, IDLE_TIMEOUT_SECONDS);
-    this.onEnd?.();
+    this.observer?.end(this);
   }
 
   /** Turns Bun's idle timeout off until the end. At most it is 255 s, and it takes a steady reader for a silent one. */

@@ -32,7 +32,7 @@ export class OpenExchanges {
   run(exchange: Exchange, handle: () => unknown): unknown {
     this.#open.add(exchange);
     this.#timer ??= setInterval(() => this.#keepConnections(), KEEP_EVERY_MS);
-    exchange.onEnd = () => this.#end(exchange);
+    exchange.observer = this;
     this.#observer.began(exchange);
     let result: unknown;
     try {
@@ -65,7 +65,7 @@ export class OpenExchanges {
     throw error;
   }
 
-  #end(exchange: Exchange): void {
+  end(exchange: Exchange): void {
     this.#open.delete(exchange);
     this.#observer.ended(exchange);
   }
