@@ -25,7 +25,7 @@ export async function checkResponses(
   const response = await send(row, url + row.path, row.headers);
   const bytes = await response.bytes();
   expect(response.status === row.status, `status ${response.status}, not ${row.status}`);
-  if (row.hasLog)
+  if (row.setup === 'log')
     await eventually(() => LOGGED.test(written().output), `an access line in ${written().output}`, 2000);
   if (row.status === 403) return;
 

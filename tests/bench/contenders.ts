@@ -12,12 +12,16 @@ export interface Contender extends Program {
   readonly leavesOut?: readonly Check[];
 }
 
+/** The upstream's, for HTTPS, with its key. */
+export const CERTIFICATE = new URL('../support/certificate.pem', import.meta.url).pathname;
+
 const ENVIRONMENT = {
   NODE_ENV: 'production',
   BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',
   HOST: '{{host}}',
   PORT: '{{port}}',
-  UPSTREAM_URL: 'http://{{upstream}}',
+  UPSTREAM_URL: '{{upstreamUrl}}',
+  NODE_EXTRA_CA_CERTS: CERTIFICATE,
 };
 
 export const NGINX = {
@@ -45,7 +49,7 @@ const GATEWAY: Contender = {
   ...script('gateway', 'this gateway', process.execPath, '../../src/index.ts'),
   env: {
     ...ENVIRONMENT,
-    IDP_URL: 'http://{{upstream}}',
+    IDP_URL: '{{upstreamUrl}}',
     IDP_CLIENT_ID: 'studio',
     IDP_REDIRECT_URI: '{{origin}}/callback',
     ALLOWED_ORIGINS: '{{origin}}',

@@ -175,5 +175,5 @@ function startGateway(upstreamUrl: string, host: string) {
   const { program, args, ...others } = gateway as Program;
   const enter = ['-c', `echo $$ >${cgroup}/cgroup.procs && exec "$@"`, 'sh'];
   const launched = { ...others, program: 'sh', args: [...enter, program, ...args] };
-  return start(launched, { folder, upstreamHost: new URL(upstreamUrl).host, host });
+  return start(launched, { folder, upstreamUrl, host });
 }

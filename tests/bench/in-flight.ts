@@ -32,7 +32,7 @@ async function measureInFlight(contender: Contender, place: Place, isQuick: bool
       return new Response(headers.get('idempotency-key'));
     },
   });
-  await using running = await start(contender, { ...place, upstreamHost: upstream.url.host });
+  await using running = await start(contender, { ...place, upstreamUrl: upstream.url.origin });
   const checkSession = async () => {
     const { p50Ms, p99Ms } = await load({ ...SESSION_ROW, connections: 1 }, running.url, isQuick ? 1 : 2);
     return `${number(p50Ms)} / ${number(p99Ms)}`;

@@ -1,4 +1,4 @@
-/** Times one row with its contenders in turn, over and over, so that whatever disturbs the machine affects all alike. */
+/** Times rows and contenders in turn, round by round, so that whatever disturbs the machine affects all alike. */
 
 import { eventually } from '../support/eventually.ts';
 import { accountOf, resetPeak } from './accounting.ts';
@@ -9,46 +9,60 @@ import type { Row } from './rows.ts';
 
 /** Lines that have not arrived by then were dropped. */
 const LOG_LIMIT_MS = 3000;
+/** Before each row, so that it does not pay for the garbage of the one before. */
+const REST_MS = 200;
 
-export type Measurement = Awaited<ReturnType<typeof measure>>[number];
+export interface Entrant {
+  readonly row: Row;
+  readonly contender: Contender;
+  readonly running: Running;
+}
 
 /** Runs a step; an error becomes a problem of the run. */
 export type Attempt = (name: string, step: () => Promise<void>) => Promise<void>;
 
-/** Leaves out a contender that fails in any round. */
-export async function measure(
-  row: Row,
-  entrants: ReadonlyMap<Contender, Running>,
-  times: number,
-  attempt: Attempt,
-) {
-  const results = [...entrants]
-    .filter(([{ id }]) => row.contenders?.includes(id) ?? true)
-    .map(([contender, running]) => ({ row, contender, running, rounds: Array.of<Round>() }));
-  for (let round = 0; round < times; round++) {
-    // Another contender begins each round, so that none always follows the same other.
-    const first = round % results.length;
-    for (const { contender, running, rounds } of [...results.slice(first), ...results.slice(0, first)]) {
-      if (rounds.length < round) continue;
-      await attempt(contender.title, async () => {
-        // The compilers have done their work before the first of several rounds.
-        if (round === 0 && times > 1) await load(row, running.url);
-        if (round === 0) await resetPeak(running.pid);
-        rounds.push(await measureRound(row, running));
-      });
+export type Measurement = Awaited<ReturnType<typeof measure>>[number];
+
+/** Leaves out a contender for the row in which it failed. */
+export async function measure(entrants: readonly Entrant[], times: number, attempt: Attempt) {
+  const all = entrants.map((entrant) => ({ ...entrant, rounds: Array.of<Round>() }));
+  // The compilers do their work in a round before the first of several; it is not counted.
+  const uncounted = times > 1 ? 1 : 0;
+  for (let round = 0; round < times + uncounted; round++) {
+    console.log(`round ${round + 1} of ${times + uncounted}`);
+    for (const ofRow of Map.groupBy(all, ({ row }) => row).values()) {
+      await Bun.sleep(REST_MS);
+      // Another contender begins each round, so that none always follows the same other.
+      const first = round % ofRow.length;
+      for (const { row, contender, running, rounds } of [...ofRow.slice(first), ...ofRow.slice(0, first)]) {
+        if (rounds.length < round) continue;
+        await attempt(contender.title, async () => {
+          rounds.push(await measureRound(row, running));
+        });
+      }
     }
   }
-  return results.filter(({ rounds }) => rounds.length === times);
+  return all
+    .filter(({ rounds }) => rounds.length === times + uncounted)
+    .map(({ row, contender, rounds }) => ({ row, contender, rounds: rounds.slice(uncounted) }));
+}
+
+/** Of each round, what the one needed as a multiple of the other. */
+export function pairedRatios(one: Measurement, other: Measurement): number[] {
+  return one.rounds.map(
+    ({ cpuMicroseconds }, round) => cpuMicroseconds / (other.rounds[round]?.cpuMicroseconds ?? Number.NaN),
+  );
 }
 
 export type Round = Awaited<ReturnType<typeof measureRound>>;
 
-async function measureRound(row: Row, { url, pid, written }: Running) {
+export async function measureRound(row: Row, { url, pid, written }: Running) {
+  await resetPeak(pid);
   const { lines } = written();
   const before = await accountOf(pid);
   const result = await load(row, url);
   const after = await accountOf(pid);
-  if (row.hasLog) {
+  if (row.setup === 'log') {
     const what = `${result.requests} access lines`;
     await eventually(() => written().lines - lines >= result.requests, what, LOG_LIMIT_MS);
   }

@@ -1,7 +1,7 @@
 /** The cost as a picture: a bar for each contender, for a small response and for a track. */
 
 import type { Measurement } from './measure.ts';
-import { summarize } from './statistics.ts';
+import { quartiles } from './statistics.ts';
 
 const WIDTH = 760;
 const LEFT = 290;
@@ -20,20 +20,20 @@ export function picture(measurements: readonly Measurement[]): string {
   for (const id of ['models', 'stream']) {
     const bars = measurements
       .filter(({ row }) => row.id === id)
-      .map((bar) => ({ ...bar, ...summarize(bar.rounds.map((round) => round.cpuMicroseconds)) }));
-    const longest = Math.max(...bars.map(({ most }) => most));
+      .map((bar) => ({ ...bar, ...quartiles(bar.rounds.map((round) => round.cpuMicroseconds)) }));
+    const longest = Math.max(...bars.map(({ upper }) => upper));
     const x = (cost: number) => Math.round(LEFT + (cost / longest) * (WIDTH - LEFT - 70));
     if (bars[0])
       elements.push(
         `<text class="title" y="${y + 4}">CPU time of one request, µs: ${bars[0].row.title}</text>`,
       );
-    for (const { contender, median, least, most } of bars) {
+    for (const { contender, median, lower, upper } of bars) {
       y += STEP;
       elements.push(
         `<text x="${LEFT - 8}" y="${y + 4}" text-anchor="end">${contender.title.replaceAll('`', '')}</text>`,
         `<rect class="${contender.id}" x="${LEFT}" y="${y - 8}" width="${x(median) - LEFT}" height="16"/>`,
-        `<line x1="${x(least)}" x2="${x(most)}" y1="${y}" y2="${y}"/>`,
-        `<text x="${x(most) + 6}" y="${y + 4}">${Math.round(median)}</text>`,
+        `<line x1="${x(lower)}" x2="${x(upper)}" y1="${y}" y2="${y}"/>`,
+        `<text x="${x(upper) + 6}" y="${y + 4}">${Math.round(median)}</text>`,
       );
     }
     y += 2 * STEP;

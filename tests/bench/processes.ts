@@ -14,14 +14,17 @@ const LINE_FEED = 10;
 export interface Place {
   /** In it, each program gets a folder of its own for its configuration and temporary files. */
   readonly folder: string;
-  readonly upstreamHost: string;
+  readonly upstreamUrl: string;
   /** The address to listen on; 127.0.0.1 unless given. */
   readonly host?: string;
   /** Whether programs write a line for each request to standard output. */
   readonly hasLog?: boolean;
 }
 
-/** In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `host`, `port`, `upstream` or `log`. */
+/**
+ * In its arguments, environment and template, `{{name}}` becomes a value, a part of the mapping, `folder`, `host`, `port`,
+ * `log`, `upstreamUrl`, `scheme` or `upstream`; the last two are parts of the one before.
+ */
 export interface Program {
   readonly program: string;
   readonly args: readonly string[];
@@ -47,7 +50,7 @@ export function spawnOn(core: number, command: readonly string[], env = {}) {
   return Bun.spawn(['taskset', '-c', `${core}`, ...command], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 40 * 60_000,
+    timeout: 2 * 60 * 60_000,
     signal: ended.signal,
     killSignal: 'SIGKILL',
   });
@@ -56,7 +59,8 @@ export function spawnOn(core: number, command: readonly string[], env = {}) {
 /** @throws Error when the program ends, or does not respond in time */
 export async function start(launched: Program, place: Place, core = CONTENDER_CORE) {
   const { program, args, env = {}, template, values, log } = launched;
-  const { host = '127.0.0.1', upstreamHost: upstream, hasLog } = place;
+  const { host = '127.0.0.1', upstreamUrl, hasLog } = place;
+  const [scheme, upstream] = upstreamUrl.split('://');
   const port = await freePorts(1);
   const folder = `${place.folder}/${port}`;
   const known = new Map(
@@ -66,6 +70,8 @@ export async function start(launched: Program, place: Place, core = CONTENDER_CO
       folder,
       host,
       port,
+      upstreamUrl,
+      scheme,
       upstream,
       log: log?.[hasLog ? 'on' : 'off'],
     }),

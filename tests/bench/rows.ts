@@ -14,7 +14,7 @@ export interface Row {
   /** Whether each connection waits for about a second between its requests. */
   readonly pauses?: true;
   readonly status: number;
-  /** How long a round lasts; 1 unless given. */
+  /** How long a round lasts; 0.5 unless given. */
   readonly seconds?: number;
   /** Given where the cost is counted by bytes: few responses this large end within a round. */
   readonly trackBytes?: number;
@@ -22,8 +22,8 @@ export interface Row {
   readonly needsRefresh?: true;
   /** Whether a response may be a refusal for lack of places: it is not counted as a request then. */
   readonly mayRefuse?: true;
-  /** Whether contenders write an access log meanwhile. */
-  readonly hasLog?: true;
+  /** What the contenders' processes have for it that others have not: an access log, or an upstream over HTTPS. */
+  readonly setup?: 'log' | 'tls';
   /** Ids; all unless given. */
   readonly contenders?: readonly string[];
 }
@@ -56,6 +56,14 @@ export const GENERATE_ROW: Row = {
   body: JSON.stringify({ model: 'composer-1', prompt: 'a calm evening', music_length_ms: 30_000 }),
 };
 
+export const PROXY_ROW: Row = {
+  ...get,
+  id: 'proxy',
+  title: 'proxied, 1.8 KB',
+  path: `${mapping.proxyPrefix}/v1/models`,
+};
+export const STREAM_ROW: Row = { ...get, ...track, id: 'stream', title: 'proxied, 10 MB', path: TRACK };
+
 export const SEEK_BYTES = 48 * 1024;
 export const SEEK_ROW = range('range', '48 KB', SEEK_BYTES);
 
@@ -71,22 +79,32 @@ export const PLAYED_ROW: Row = {
 };
 
 /** For every contender. */
-export const COMMON_ROWS: readonly Row[] = [
+const COMMON_ROWS: readonly Row[] = [
   MODELS_ROW,
   SESSION_ROW,
-  { ...get, id: 'proxy', title: 'proxied, 1.8 KB', path: `${mapping.proxyPrefix}/v1/models` },
+  PROXY_ROW,
   SEEK_ROW,
   GENERATE_ROW,
-  { ...get, ...track, id: 'stream', title: 'proxied, 10 MB', path: TRACK },
+  STREAM_ROW,
   { ...range('range-1m', '1 MB', 1_000_000), connections: 16 },
   PLAYED_ROW,
 ];
 
-/** Also for every contender, each row beside the same one with a log. */
-export const LOG_ROWS: readonly Row[] = [MODELS_ROW, SEEK_ROW].flatMap((row) => [
-  row,
-  { ...row, id: `${row.id}-log`, title: `${row.title}, with an access log`, hasLog: true },
-]);
+/** Also for every contender. */
+const LOG_ROWS: readonly Row[] = [MODELS_ROW, SEEK_ROW].map((row) => ({
+  ...row,
+  id: `${row.id}-log`,
+  title: `${row.title}, with an access log`,
+  setup: 'log',
+}));
+
+const TLS_ROWS: readonly Row[] = [PROXY_ROW, STREAM_ROW].map((row) => ({
+  ...row,
+  id: `${row.id}-tls`,
+  title: `${row.title}, upstream over HTTPS`,
+  setup: 'tls',
+  contenders: ['gateway', 'bare', 'floor', 'elysia', 'nginx'],
+}));
 
 export const TRACKS_ROW: Row = {
   ...get,
@@ -97,7 +115,7 @@ export const TRACKS_ROW: Row = {
   trackBytes: 6_500_000,
 };
 
-export const BODY_ROWS: readonly Row[] = BODIES.map(({ size, file }) => ({
+const BODY_ROWS: readonly Row[] = BODIES.map(({ size, file }) => ({
   ...get,
   id: `proxy-${file.replace('.bin', '')}`,
   title: `proxied, ${size}`,
@@ -105,16 +123,13 @@ export const BODY_ROWS: readonly Row[] = BODIES.map(({ size, file }) => ({
   contenders: FEW,
 }));
 
-/** So many take a second to connect, and those that do not pause are more than the gateway has places for. */
-const many = { connections: 4096, seconds: 3, mayRefuse: true } as const;
-
-export const CONNECTION_ROWS: readonly Row[] = [
-  ...[1, 16, 64].map((connections) => modelsOn({ connections })),
+const CONNECTION_ROWS: readonly Row[] = [
+  modelsOn({ connections: 1 }),
   // The calls of the round before may still be in flight and take places.
   modelsOn({ connections: 512, mayRefuse: true }),
-  modelsOn(many),
   {
-    ...modelsOn(many),
+    // So many take a second to connect.
+    ...modelsOn({ connections: 4096, seconds: 3, mayRefuse: true }),
     id: 'models-pausing',
     title: 'models, 4096 connections, a request a second each',
     pauses: true,
@@ -140,7 +155,7 @@ export const REFRESH_ROW: Row = {
 };
 
 /** What a proxy alone does not do. */
-export const GATEWAY_ROWS: readonly Row[] = [
+const GATEWAY_ROWS: readonly Row[] = [
   {
     ...MODELS_ROW,
     id: 'refused-origin',
@@ -154,7 +169,12 @@ export const GATEWAY_ROWS: readonly Row[] = [
 ];
 
 export const ALL_ROWS: readonly Row[] = [
-  ...new Set([...COMMON_ROWS, ...LOG_ROWS, ...BODY_ROWS, ...CONNECTION_ROWS, ...GATEWAY_ROWS]),
+  ...COMMON_ROWS,
+  ...LOG_ROWS,
+  ...TLS_ROWS,
+  ...BODY_ROWS,
+  ...CONNECTION_ROWS,
+  ...GATEWAY_ROWS,
 ];
 
 /** The first seconds of streams as fast as uncompressed music plays: `upstream.conf` limits them. */

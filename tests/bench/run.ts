@@ -1,12 +1,13 @@
 /** A whole run: starts and checks the contenders, measures the rows, then what needs processes of its own. */
 
-import { cpus, loadavg, release } from 'node:os';
+import { cpus, release } from 'node:os';
 import { checkResponses } from './check.ts';
 import { CONTENDERS, type Contender, gatewayIn } from './contenders.ts';
+import { changes, measureControls } from './controls.ts';
 import { IN_FLIGHT } from './in-flight.ts';
 import { INSTANCES } from './instances.ts';
-import { type Attempt, measure } from './measure.ts';
-import { missingOf, type Place, type Running, start } from './processes.ts';
+import { type Attempt, type Entrant, measure } from './measure.ts';
+import { missingOf, type Place, start } from './processes.ts';
 import { ALL_ROWS, type Row } from './rows.ts';
 import { SEEK } from './seek.ts';
 import { STARTS } from './starts.ts';
@@ -21,17 +22,21 @@ interface Options {
   /** Folders of other checkouts of the gateway. */
   readonly beside: readonly string[];
   readonly folder: string;
+  /** Processes that wanted a core before the run began: the system's one-minute average. */
+  readonly loadBefore: number;
 }
 
 const SEPARATE_TABLES = [SEEK, STREAMS, IN_FLIGHT, INSTANCES, STARTS];
 
+type Setup = 'plain' | NonNullable<Row['setup']>;
+
 export type Results = Awaited<ReturnType<typeof run>>;
 
 /** @throws Error for an unknown contender or row */
-export async function run({ isQuick, only, rows, beside, folder }: Options) {
-  const [loadBefore = 0] = loadavg();
+export async function run({ isQuick, only, rows, beside, folder, loadBefore }: Options) {
   const chosenRows = choose([...ALL_ROWS, ...SEPARATE_TABLES], rows);
-  const chosen = choose([...beside.map(gatewayIn), ...CONTENDERS], only);
+  const [gateway, ...others] = CONTENDERS;
+  const chosen = choose([...(gateway ? [gateway] : []), ...beside.map(gatewayIn), ...others], only);
   const contenders = chosen.filter(({ program }) => Bun.which(program));
   const leftOut = chosen
     .filter((contender) => !contenders.includes(contender))
@@ -44,15 +49,18 @@ export async function run({ isQuick, only, rows, beside, folder }: Options) {
       problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
     }
   };
-  const rounds = isQuick ? 1 : 5;
+  const rounds = isQuick ? 1 : 15;
   await using upstream = await startUpstream(folder);
-  const place = { folder, upstreamHost: new URL(upstream.url).host };
+  const place = { folder, upstreamUrl: upstream.url };
+  const places = {
+    plain: place,
+    log: { ...place, hasLog: true },
+    tls: { ...place, upstreamUrl: upstream.tlsUrl },
+  };
+  const loadRows = ALL_ROWS.filter((row) => chosenRows.includes(row));
 
-  const measurements = [];
-  for (const hasLog of [false, true]) {
-    const loadRows = ALL_ROWS.filter((row) => chosenRows.includes(row) && (row.hasLog ?? false) === hasLog);
-    measurements.push(...(await measureRows(loadRows, contenders, { ...place, hasLog }, rounds, attempt)));
-  }
+  const before = await measureControls(place);
+  const measurements = await measureRows(loadRows, contenders, places, rounds, attempt);
   const separateTables = [];
   for (const table of SEPARATE_TABLES.filter((each) => chosenRows.includes(each))) {
     const missing = missingOf(table.needs);
@@ -67,11 +75,15 @@ export async function run({ isQuick, only, rows, beside, folder }: Options) {
     }
     separateTables.push({ title: table.title, columns: table.columns, lines });
   }
+  const after = await measureControls(place);
   return {
+    commit: commit(),
     date: new Date().toISOString().slice(0, 10),
     machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores, Linux ${release()}`,
-    /** Processes that wanted a core before the run began: the system's one-minute average. */
     loadBefore,
+    before,
+    after,
+    changes: changes(before, after),
     isQuick,
     rounds,
     versions: versions(),
@@ -92,29 +104,35 @@ function choose<Item extends { id: string }>(items: readonly Item[], ids: readon
   return items.filter(({ id }) => !ids.length || ids.includes(id));
 }
 
+/** Says so when files are not as in the commit. */
+function commit(): string {
+  const git = Bun.spawnSync(['git', 'describe', '--always', '--dirty', '--exclude=*'], {
+    cwd: import.meta.dir,
+  });
+  return git.stdout.toString().trim() || 'unknown';
+}
+
 /** All contenders run at the same time; one with a wrong response is not measured. */
 async function measureRows(
   rows: readonly Row[],
   contenders: readonly Contender[],
-  place: Place,
+  places: Readonly<Record<Setup, Place>>,
   rounds: number,
   attempt: Attempt,
 ) {
   await using stack = new AsyncDisposableStack();
-  const running = new Map<Contender, Running>();
-  for (const contender of rows.length ? contenders : []) {
-    await attempt(contender.title, async () => {
-      const started = stack.use(await start(contender, place));
-      for (const row of rows.filter((each) => each.contenders?.includes(contender.id) ?? true)) {
-        await checkResponses(row, started, `http://${place.upstreamHost}`, contender.leavesOut);
-      }
-      running.set(contender, started);
-    });
+  const entrants: Entrant[] = [];
+  for (const contender of contenders) {
+    const own = rows.filter((row) => row.contenders?.includes(contender.id) ?? true);
+    for (const [setup, rowsOfSetup] of Map.groupBy(own, ({ setup }): Setup => setup ?? 'plain')) {
+      await attempt(contender.title, async () => {
+        const running = stack.use(await start(contender, places[setup]));
+        for (const row of rowsOfSetup) {
+          await checkResponses(row, running, places.plain.upstreamUrl, contender.leavesOut);
+        }
+        entrants.push(...rowsOfSetup.map((row) => ({ row, contender, running })));
+      });
+    }
   }
-  const measurements = [];
-  for (const row of rows) {
-    console.log(`measuring: ${row.title}`);
-    measurements.push(...(await measure(row, running, rounds, attempt)));
-  }
-  return measurements;
+  return await measure(entrants, rounds, attempt);
 }

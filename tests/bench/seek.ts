@@ -5,7 +5,7 @@ import { NEEDED_FOR_DELAY, openDelayLine } from './delay-line.ts';
 import { load } from './load.ts';
 import { OTHER_CORE, type Place, spawnOn, start } from './processes.ts';
 import { SEEK_BYTES, SEEK_ROW } from './rows.ts';
-import { number, percentile } from './statistics.ts';
+import { number, quantile } from './statistics.ts';
 
 const ROUND_TRIP_MS = 80;
 const LISTENERS = 40;
@@ -28,7 +28,7 @@ async function measureSeek(contender: Contender, place: Place, isQuick: boolean)
   const timings = (await Promise.all(listeners)).flat();
   const column = (name: 'firstMs' | 'lastMs') => {
     const values = timings.map((timing) => timing[name]);
-    return [number(percentile(values, 50)), number(percentile(values, 99))];
+    return [number(quantile(values, 0.5)), number(quantile(values, 0.99))];
   };
   return [[contender.title, ...column('firstMs'), ...column('lastMs')]];
 }

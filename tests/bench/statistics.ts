@@ -1,25 +1,27 @@
-/** Median and spread of a few repetitions, and how figures are written. */
+/** Medians and quartiles of some repetitions, and how figures are written. */
 
-export function summarize(values: readonly number[]) {
+/** Between two values it is in proportion. */
+export function quantile(values: readonly number[], fraction: number): number {
   const sorted = values.toSorted((one, other) => one - other);
-  const at = (index: number) => sorted[index] ?? Number.NaN;
-  const middle = (sorted.length - 1) / 2;
-  return {
-    median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2,
-    least: at(0),
-    most: at(sorted.length - 1),
-  };
+  const place = (sorted.length - 1) * fraction;
+  const below = sorted[Math.floor(place)] ?? Number.NaN;
+  const above = sorted[Math.ceil(place)] ?? Number.NaN;
+  return below + (above - below) * (place % 1);
 }
 
-/** The median, and ± half of the range from the least to the most. */
-export function figure(values: readonly number[]): string {
-  const { median, least, most } = summarize(values);
-  return least === most ? number(median) : `${number(median)} ± ${number((most - least) / 2)}`;
+export function quartiles(values: readonly number[]) {
+  const [lower = 0, median = 0, upper = 0] = [0.25, 0.5, 0.75].map((each) => quantile(values, each));
+  return { lower, median, upper };
 }
 
-export function percentile(values: readonly number[], percent: number): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  return sorted[Math.ceil((sorted.length * percent) / 100) - 1] ?? Number.NaN;
+/** The median, and the quartiles unless they are the same. */
+export function figure(values: readonly number[], write = number): string {
+  const { lower, median, upper } = quartiles(values);
+  return lower === upper ? write(median) : `${write(median)} [${write(lower)}–${write(upper)}]`;
+}
+
+export function ratio(value: number): string {
+  return value.toFixed(2);
 }
 
 export function number(value: number): string {

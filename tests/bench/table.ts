@@ -1,81 +1,76 @@
 /** The results as Markdown. */
 
+import { COSTS, COUNTED } from '../load/request-costs.ts';
 import type { Contender } from './contenders.ts';
-import type { Measurement, Round } from './measure.ts';
-import { BODY_ROWS, COMMON_ROWS, CONNECTION_ROWS, GATEWAY_ROWS, LOG_ROWS, type Row } from './rows.ts';
+import { type Measurement, pairedRatios, type Round } from './measure.ts';
+import { ALL_ROWS, MODELS_ROW, type Row, SEEK_ROW } from './rows.ts';
 import type { Results } from './run.ts';
-import { figure, number, summarize } from './statistics.ts';
+import { figure, number, ratio } from './statistics.ts';
 
-const MAIN_ROWS: readonly Row[] = [...new Set([...COMMON_ROWS, ...LOG_ROWS])];
+/** Small responses: of larger ones, few end within a round. */
+const UNDER_LOAD = [MODELS_ROW, SEEK_ROW];
 
 type Measurements = Results['measurements'];
 type Table = Results['separateTables'][number];
 
 export function page(results: Results): string {
-  const { measurements: all, isQuick, date, machine, rounds, loadBefore, versions } = results;
+  const { measurements, isQuick, rounds, before, after } = results;
   const tables = [
-    costTable(all),
-    logCostTable(all),
-    timesTable(all),
-    ...MAIN_ROWS.map((row) => loadTable(all, row)),
-    growthTable('How cost grows with the body: CPU µs', all, BODY_ROWS),
-    growthTable('How cost grows with the connections: CPU µs', all, CONNECTION_ROWS),
-    ...CONNECTION_ROWS.map((row) => loadTable(all, row)),
-    growthTable('What a proxy alone does not do: CPU µs', all, GATEWAY_ROWS),
+    ratioTable(measurements),
+    costTable(measurements),
+    ...UNDER_LOAD.map((row) => loadTable(measurements, row)),
     ...results.separateTables,
+    COUNTS_TABLE,
   ].filter(({ lines }) => lines.length);
+  const controls = [
+    `nginx ${number(before.nginxMicroseconds)} and ${number(after.nginxMicroseconds)} µs`,
+    `a loop ${number(before.loopMs)} and ${number(after.loopMs)} ms`,
+  ];
   const sections = [
     `# ${isQuick ? 'A quick run: figures to look at, not to quote' : 'Results'}`,
-    `${date}; ${machine}; medians of ${rounds} and ± half of their range; load before the run ${loadBefore.toFixed(1)}.`,
-    versions,
+    `${results.date}; commit ${results.commit}; ${results.machine}; load before the run ${results.loadBefore.toFixed(1)}; controls before and after: ${controls.join(', ')}; ${rounds} rounds, medians [lower–upper quartile].`,
+    results.versions,
     ...results.leftOut.map((reason) => `- left out: ${reason}`),
     ...results.notChecked.map((what) => `- not checked: ${what}`),
     ...results.problems.map((problem) => `- failed: ${problem}`),
+    ...results.changes.map((change) => `- not quiet: ${change}`),
     ...tables.map((table) => `## ${table.title}\n\n${markdown(table)}`),
   ];
   return `${sections.join('\n\n')}\n`;
 }
 
-/** A line for each contender. */
-export function costTable(all: Measurements, title = 'CPU time', group = COMMON_ROWS): Table {
-  const [rows, contenders] = measured(all, group);
-  const titles = rows.map(({ title, trackBytes }) => `${title}, ${trackBytes ? 'ms' : 'µs'}`);
-  const lines = contenders.map((contender) => {
-    const own = all.filter((each) => each.contender === contender && rows.includes(each.row));
-    return [contender.title, ...rows.map((row) => cost(own, row, contender)), peak(own)];
-  });
-  return { title, columns: ['CPU time of one', ...titles, 'peak MB'], lines };
-}
-
-export function logCostTable(all: Measurements): Table {
-  return costTable(all, 'CPU time, without and with an access log', LOG_ROWS);
-}
-
-/** The median of each row as a multiple of what the bare floor needs without a log. */
-function timesTable(all: Measurements): Table {
-  const [rows, contenders] = measured(all, MAIN_ROWS);
-  const times = (row: Row, contender: Contender) => {
-    const own = all.find((each) => each.row === row && each.contender === contender);
-    const floor = all.find((each) => {
-      const isSameRequest = each.row.path === row.path && each.row.headers === row.headers;
-      return isSameRequest && !each.row.hasLog && each.contender.id === 'bare';
+/** What the first contender, mostly the gateway, needs as a multiple of each other in the same round. */
+function ratioTable(all: Measurements): Table {
+  const [subject, ...others] = contendersOf(all);
+  const lines = rowsOf(all).flatMap((row) => {
+    const own = measurementOf(all, row, subject);
+    const cells = others.map((contender) => {
+      const other = measurementOf(all, row, contender);
+      return own && other ? figure(pairedRatios(own, other), ratio) : '–';
     });
-    return own && floor ? (medianCpu(own) / medianCpu(floor)).toFixed(2) : '–';
-  };
-  const lines = contenders.map((each) => [each.title, ...rows.map((row) => times(row, each))]);
-  const columns = ['', ...rows.map(({ title }) => title)];
-  return { title: 'CPU time, as a multiple of the bare floor without a log', columns, lines };
+    return cells.some((cell) => cell !== '–') ? [[row.title, ...cells]] : [];
+  });
+  const title = `CPU time of ${subject?.title} as a multiple of another's, paired by round`;
+  return { title, columns: ['', ...others.map((other) => other.title)], lines };
 }
 
-function medianCpu({ rounds }: Measurement): number {
-  return summarize(rounds.map(({ cpuMicroseconds }) => cpuMicroseconds)).median;
-}
-
-/** A line for each row, because its contenders are few. */
-function growthTable(title: string, all: Measurements, group: readonly Row[]): Table {
-  const [rows, contenders] = measured(all, group);
-  const lines = rows.map((row) => [row.title, ...contenders.map((each) => cost(all, row, each))]);
-  return { title, columns: ['', ...contenders.map((contender) => contender.title)], lines };
+/** In microseconds, of a track in milliseconds. */
+function costTable(all: Measurements): Table {
+  const contenders = contendersOf(all);
+  const lines = rowsOf(all).map((row) => {
+    const [unit, divisor] = row.trackBytes ? ['ms', 1000] : ['µs', 1];
+    const cells = contenders.map((contender) => {
+      const measurement = measurementOf(all, row, contender);
+      if (!measurement) return '–';
+      const refused = figureOf(measurement, 'refusedPercent');
+      const note = refused === number(0) ? '' : ` (and ${refused} % refused)`;
+      return figureOf(measurement, 'cpuMicroseconds', divisor) + note;
+    });
+    return [`${row.title}, ${unit}`, ...cells];
+  });
+  const peaks = contenders.map((contender) => peak(all.filter((each) => each.contender === contender)));
+  if (lines.length) lines.push(['peak MB of all these', ...peaks]);
+  return { title: 'CPU time', columns: ['CPU time of one', ...contenders.map(({ title }) => title)], lines };
 }
 
 function loadTable(all: Measurements, row: Row): Table {
@@ -87,19 +82,23 @@ function loadTable(all: Measurements, row: Row): Table {
   return { title: `Under load: ${row.title}`, columns, lines };
 }
 
-function measured(all: Measurements, group: readonly Row[]): [Row[], Contender[]] {
-  const own = all.filter(({ row }) => group.includes(row));
-  const contenders = new Set(own.map(({ contender }) => contender));
-  return [group.filter((each) => own.some(({ row }) => row === each)), [...contenders]];
+/** `bun run static` compares them with those of today. */
+const COUNTS_TABLE: Table = {
+  title: 'Counts of one request of this gateway',
+  columns: ['', ...COUNTED],
+  lines: COSTS.map(([name, , , cost]) => [name, ...COUNTED.map((count) => `${cost[count]}`)]),
+};
+
+function rowsOf(all: Measurements): Row[] {
+  return ALL_ROWS.filter((row) => all.some((each) => each.row === row));
 }
 
-/** In microseconds, of a track in milliseconds. */
-function cost(all: Measurements, row: Row, contender: Contender): string {
-  const measurement = all.find((each) => each.row === row && each.contender === contender);
-  if (!measurement) return '–';
-  const refused = figureOf(measurement, 'refusedPercent');
-  const note = refused === number(0) ? '' : ` (and ${refused} % refused)`;
-  return figureOf(measurement, 'cpuMicroseconds', row.trackBytes ? 1000 : 1) + note;
+function contendersOf(all: Measurements): Contender[] {
+  return [...new Set(all.map(({ contender }) => contender))];
+}
+
+function measurementOf(all: Measurements, row: Row, contender?: Contender): Measurement | undefined {
+  return all.find((each) => each.row === row && each.contender === contender);
 }
 
 function figureOf({ rounds }: Measurement, name: keyof Round, divisor = 1): string {

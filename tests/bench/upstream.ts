@@ -1,8 +1,9 @@
 /** The upstream: an nginx with files of known sizes. */
 
 import { randomBytes } from 'node:crypto';
-import { NGINX } from './contenders.ts';
-import { OTHER_CORE, type Running, start } from './processes.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { CERTIFICATE, NGINX } from './contenders.ts';
+import { OTHER_CORE, start } from './processes.ts';
 
 export const TRACK_BYTES = 10 * 1000 * 1000;
 /** None is a multiple of 64 KB: such a body leaves a last small packet on loopback, which can wait 40 ms. */
@@ -27,7 +28,7 @@ export const ACCESS_TOKEN = `fresh.${'eyJhbGciOiJFUzI1NiJ9'.repeat(20)}`;
 export async function startUpstream(
   folder: string,
   far?: { readonly host: string; readonly prefix: readonly string[] },
-): Promise<Running> {
+) {
   for (const { file, bytes } of [...TRACKS, ...BODIES]) {
     await Bun.write(`${folder}/files/${file}`, randomBytes(bytes));
   }
@@ -36,8 +37,14 @@ export async function startUpstream(
     `${folder}/files/me.json`,
     JSON.stringify({ data: { id: 'user-1', name: 'x'.repeat(266) } }),
   );
-  const values = { accessToken: ACCESS_TOKEN, files: `${folder}/files` };
+  const tlsPort = `${await freePorts(1)}`;
+  const files = `${folder}/files`;
+  const values = { accessToken: ACCESS_TOKEN, files, tlsPort, certificate: CERTIFICATE };
   const [program = '', ...args] = [...(far?.prefix ?? []), NGINX.program, ...NGINX.args];
-  const place = { folder, upstreamHost: '', ...(far && { host: far.host }) };
-  return start({ program, args, template: 'upstream.conf', values }, place, OTHER_CORE);
+  const place = { folder, upstreamUrl: '', ...(far && { host: far.host }) };
+  const running = await start({ program, args, template: 'upstream.conf', values }, place, OTHER_CORE);
+  const tlsUrl = new URL(running.url);
+  tlsUrl.protocol = 'https:';
+  tlsUrl.port = tlsPort;
+  return { ...running, tlsUrl: tlsUrl.origin };
 }

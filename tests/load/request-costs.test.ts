@@ -6,36 +6,8 @@ import { startGatewayProcess } from '../support/gateway-process.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { describeWith, machine, program } from '../support/requirements.ts';
 import { ORIGIN, request, SIGNED_IN } from '../support/world.ts';
+import { boundsOf, COSTS, COUNTED, type Counts, TRACK_PIECES } from './request-costs.ts';
 
-/**
- * What one request costs: JavaScript objects of every type, what these hold outside the heap, and system calls that send
- * on a socket. These are counts, so that they hardly depend on the machine and not at all on its speed. Work that makes
- * no object and sends nothing is not counted: only `bun run bench` sees it.
- */
-interface Counts {
-  readonly objects: number;
-  readonly bytes: number;
-  readonly sends: number;
-}
-
-const TRACK_PIECES = 100;
-/**
- * One send is the call to the upstream. The others go to the client: a complete response is one, a range is a head, a
- * piece and an end, and a track is a head with the first piece, the other pieces, and an end. More sends are small
- * packets, each of which may wait for the network.
- */
-const ROWS: readonly (readonly [name: string, path: string, times: number, cost: Counts])[] = [
-  ['models', '/api/music/models', 500, { objects: 209.9, bytes: 2_480, sends: 2 }],
-  ['session check', '/api/auth/session', 500, { objects: 214.7, bytes: 2_480, sends: 2 }],
-  ['short proxied call', '/api/upstream/v1/models', 500, { objects: 231.7, bytes: 2_480, sends: 2 }],
-  ['refused origin', '/api/music/models', 500, { objects: 113, bytes: 770, sends: 1 }],
-  ['range of 48 KB', '/api/upstream/v1/range', 200, { objects: 293.3, bytes: 50_300, sends: 4 }],
-  ['track', '/api/upstream/v1/track', 10, { objects: 1_326, bytes: 1_658_400, sends: TRACK_PIECES + 2 }],
-];
-/** The noise is less: 0.6 % of the objects beside busy loops, 5 % of the bytes. A full socket could split a send. */
-const MORE = { objects: 1.015, bytes: 1.1, sends: 1.015 };
-/** When a request costs less than this, its row is too high to notice a later loss of 15 %: write down the new figure. */
-const LESS = 0.9;
 /**
  * The log is written every 100 ms, which costs objects as well, so a request that takes long costs more of them.
  * Requests in parallel keep that share small on a busy machine.
@@ -126,7 +98,7 @@ describeWith([STRACE, TRACING], 'what a request costs', () => {
   });
   afterAll(() => stack.disposeAsync());
 
-  it.each(ROWS)('is what is written down: %s', async (name, path, times, cost) => {
+  it.each(COSTS)('is what is written down: %s', async (name, path, times, cost) => {
     const origin = name === 'refused origin' ? 'http://evil.test' : ORIGIN;
     const send = async (requests: number) => {
       let left = requests;
@@ -144,10 +116,10 @@ describeWith([STRACE, TRACING], 'what a request costs', () => {
     const before = await gateway.counts();
     await send(times);
     const after = await gateway.counts();
-    for (const count of ['objects', 'bytes', 'sends'] as const) {
+    for (const count of COUNTED) {
       const counted = (after[count] - before[count]) / times;
       console.log(`${name}: ${Math.round(counted * 10) / 10} ${count}`);
-      expect(counted, count).toBeWithin(cost[count] * LESS, cost[count] * MORE[count]);
+      expect(counted, count).toBeWithin(...boundsOf(cost[count], count));
     }
   });
 });

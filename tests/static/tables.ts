@@ -62,7 +62,6 @@ export async function tableProblems(): Promise<string[]> {
       measured.filter((name) => name.startsWith('music_')),
       metrics,
     ),
-    ...(await figureProblems()),
     ...(await mutantProblems()),
   ];
 }
@@ -141,19 +140,4 @@ async function mutantProblems(): Promise<string[]> {
       ({ file, before }) =>
         `tests/mutants/mutants.tsv has a line that is gone from ${file}: ${before.trim()}`,
     );
-}
-
-/** The figures of the benchmark are shown in one more document. */
-async function figureProblems(): Promise<string[]> {
-  const results = await readDocument('tests/bench/results/table.md');
-  const { text } = await readDocument('deploy/sizing.md');
-  const row = /^\| this gateway \| (.+)/m.exec(results.text)?.[1]?.split(' | ') ?? [];
-  const [, , call, , , track] = row.map((figure) => figure.split(' ', 1)[0]);
-  const refresh = /^\| refresh and retry \| (\d+)/m.exec(results.text)?.[1];
-  const shown = [
-    `| a proxied call | ${call} µs |`,
-    `| a track of 10 MB | ${track} ms |`,
-    `| ${refresh} µs, `,
-  ];
-  return shown.filter((part) => !text.includes(part)).map((part) => `deploy/sizing.md does not say: ${part}`);
 }

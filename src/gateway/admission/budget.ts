@@ -70,7 +70,7 @@ export class Budget {
   }
 
   serveWaiting(): void {
-    for (const line of this.#lines.values()) line.serve();
+    if (this.#lines.size) for (const line of this.#lines.values()) line.serve();
   }
 
   /** Makes the attempt now, and then in its turn when something is released. Resolves to whether it has succeeded in time. */

@@ -75,12 +75,12 @@ export class Permit implements BodyMemory {
   takePlace(): Permit | Promise<Permit> {
     const { poolShare, isVital } = this.rules;
     const pool = this.#pool;
-    const attempt = () => pool.tryTake(1, poolShare);
-    if (attempt()) {
+    if (pool.tryTake(1, poolShare)) {
       this.#places = 1;
       return this;
     }
     const mayWait = isVital && this.#shared.ledger.fits(0, WAITING_SHARE);
+    const attempt = () => pool.tryTake(1, poolShare);
     return pool.succeeds(attempt, mayWait ? PATIENCE_MS : 0).then((succeeded) => {
       this.#places = succeeded ? 1 : 0;
       if (succeeded) return this;

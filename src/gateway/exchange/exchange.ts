@@ -53,8 +53,8 @@ export class Exchange {
   set: ResponseSettings = NOT_YET;
   /** What the request has reserved, until the exchange ends; undefined before it is admitted. */
   permit: Permit | undefined;
-  /** Called once, when the exchange has ended. */
-  onEnd: ((exchange: Exchange) => void) | undefined;
+  /** Learns once that the exchange has ended. */
+  observer: { ended(exchange: Exchange): void } | undefined;
   /** How many calls of {@link close} are still needed: one after the handler, and one for each {@link keepOpen}. */
   #openings = 1;
   #hasEnded = false;
@@ -85,7 +85,7 @@ export class Exchange {
     this.permit?.release();
     // The timeout belongs to the connection, which the client may use again.
     if (this.#isKept) this.server?.timeout(this.request, IDLE_TIMEOUT_SECONDS);
-    this.onEnd?.(this);
+    this.observer?.ended(this);
   }
 
   /** Turns Bun's idle timeout off until the end. Its maximum is 255 s, and it also cuts off slow readers. */
@@ -116,8 +116,8 @@ export class Exchange {
     if (reason === 'internalError') this.record.cause = `${this.record.cause} ${stackFrame(cause)}`.trimEnd();
     const { body, headers } = errorEnvelope(failure, this.request.headers.get('accept-language'));
     // Bun treats everything after a CONNECT as the content of a tunnel, even after a refusal.
-    const closing = this.request.method === 'CONNECT' ? CLOSE : {};
-    return this.respond(body, status, { ...headers, ...closing });
+    const sent = this.request.method === 'CONNECT' ? { ...headers, ...CLOSE } : headers;
+    return this.respond(body, status, sent);
   }
 
   /**

@@ -32,7 +32,7 @@ export class OpenExchanges {
   run(exchange: Exchange, handle: () => unknown): unknown {
     this.#open.add(exchange);
     this.#timer ??= setInterval(() => this.#keepConnections(), KEEP_CONNECTIONS_EVERY_MS);
-    exchange.onEnd = this.#onEnd;
+    exchange.observer = this;
     let result: unknown;
     try {
       this.#observer.began(exchange);
@@ -81,10 +81,11 @@ export class OpenExchanges {
     throw error;
   }
 
-  readonly #onEnd = (exchange: Exchange): void => {
+  /** Called by the exchange, once. */
+  ended(exchange: Exchange): void {
     this.#open.delete(exchange);
     this.#observer.ended(exchange);
-  };
+  }
 
   #keepConnections(): void {
     for (const exchange of this.#open) exchange.keepConnection();

@@ -61,7 +61,7 @@ export class SessionCookies {
     if (header === null) return { ...NO_TOKENS, isAmbiguous: false };
     const jar = new Bun.CookieMap(header);
     const { [ACCESS]: access, [REFRESH]: refresh } = this.#names;
-    if (isTwice([access, refresh], jar)) return { ...NO_TOKENS, isAmbiguous: true };
+    if (isTwice(access, refresh, jar)) return { ...NO_TOKENS, isAmbiguous: true };
     const values = { [ACCESS]: jar.get(access) || undefined, [REFRESH]: jar.get(refresh) || undefined };
     return this.#seal ? this.#unseal(this.#seal, values) : tokensOf(values);
   }
@@ -108,14 +108,22 @@ export class SessionCookies {
 }
 
 /** Whether one of the names appears twice. Searching the header instead would also scan the long values. */
-function isTwice(names: readonly string[], jar: Bun.CookieMap): boolean {
-  const found = Array.from(jar.keys()).filter((name) => names.includes(name));
-  return new Set(found).size < found.length;
+function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
+  let found = 0;
+  for (const name of jar.keys()) if (name === access || name === refresh) found++;
+  return found > Number(jar.has(access)) + Number(jar.has(refresh));
 }
 
 function tokensOf(values: CookieValues): FoundTokens {
-  const isValid = cookieCheck().Check(values);
-  const tokenOf = (name: CookieName) =>
-    isValid || cookieCheck().Check({ [name]: values[name] }) ? values[name] : undefined;
-  return { ...NO_TOKENS, accessToken: tokenOf(ACCESS), refreshToken: tokenOf(REFRESH), isAmbiguous: false };
+  const areValid = cookieCheck().Check(values);
+  return {
+    ...NO_TOKENS,
+    accessToken: areValid ? values[ACCESS] : tokenOf(ACCESS, values),
+    refreshToken: areValid ? values[REFRESH] : tokenOf(REFRESH, values),
+    isAmbiguous: false,
+  };
+}
+
+function tokenOf(name: CookieName, { [name]: value }: CookieValues): string | undefined {
+  return cookieCheck().Check({ [name]: value }) ? value : undefined;
 }

@@ -66,12 +66,23 @@ export class Session {
   }
 
   /**
-   * Admits the request, until its exchange has ended.
+   * Admits the request, until its exchange has ended. Returns a promise only when it waits.
    *
    * @throws GatewayError as {@link refuseIfFull} does
    */
-  async enter(kind: CallKind): Promise<Permit> {
-    const permit = await this.#parts.admission.enter(kind, tokenOf(await this.readTokens()));
+  enter(kind: CallKind): Permit | Promise<Permit> {
+    const tokens = this.readTokens();
+    if (tokens instanceof Promise) return tokens.then((found) => this.#enter(kind, found));
+    return this.#enter(kind, tokens);
+  }
+
+  #enter(kind: CallKind, tokens: FoundTokens): Permit | Promise<Permit> {
+    const permit = this.#parts.admission.enter(kind, tokenOf(tokens));
+    if (permit instanceof Promise) return permit.then((admitted) => this.#keepPermit(admitted));
+    return this.#keepPermit(permit);
+  }
+
+  #keepPermit(permit: Permit): Permit {
     this.#exchange.permit = permit;
     return permit;
   }
@@ -114,8 +125,13 @@ export class Session {
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */
-  async fetchBuffered(call: UnreadCall): Promise<UpstreamResponse> {
-    const permit = await this.enter('read');
+  fetchBuffered(call: UnreadCall): Promise<UpstreamResponse> {
+    const permit = this.enter('read');
+    if (permit instanceof Promise) return permit.then((admitted) => this.#fetchBuffered(call, admitted));
+    return this.#fetchBuffered(call, permit);
+  }
+
+  #fetchBuffered(call: UnreadCall, permit: Permit): Promise<UpstreamResponse> {
     // It is joined from its chunks, and copied again when the client reads slowly.
     return this.fetch({ ...call, bodyMode: new Buffered((bytes) => permit.reserveBody(2 * bytes)) });
   }

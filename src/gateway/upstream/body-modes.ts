@@ -77,7 +77,11 @@ export function fitsOneWrite({ headers }: Response): boolean {
 
 /** Reads all of a body whose length is known. */
 export function readWhole(response: Response): Promise<Chunk | null> {
-  return response.arrayBuffer().then((body) => (body.byteLength ? new Uint8Array(body) : null));
+  return response.arrayBuffer().then(chunkOf);
+}
+
+function chunkOf(body: ArrayBuffer): Chunk | null {
+  return body.byteLength ? new Uint8Array(body) : null;
 }
 
 /**

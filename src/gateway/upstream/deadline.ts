@@ -7,23 +7,30 @@ export class Deadline extends AbortController {
   /** @param client its signal, for a call that is useless once the client has disconnected */
   constructor(timeoutMs: number, client: AbortSignal | undefined) {
     super();
-    this.#timer = setTimeout(this.expire, timeoutMs);
+    this.#timer = setTimeout(expire, timeoutMs, this);
     this.#client = client;
-    client?.addEventListener('abort', this.#onClientGone);
-    if (client?.aborted) this.#onClientGone();
+    client?.addEventListener('abort', this);
+    if (client?.aborted) this.handleEvent();
   }
 
-  readonly expire = (): void => this.abort(new DOMException('deadline exceeded', 'TimeoutError'));
-  readonly #onClientGone = (): void => this.abort(this.#client?.reason);
+  /** The client has disconnected. */
+  handleEvent(): void {
+    this.abort(this.#client?.reason);
+  }
 
   restart(timeoutMs: number): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.expire, timeoutMs);
+    this.#timer = setTimeout(expire, timeoutMs, this);
   }
 
   /** Lets the rest of the body take its time, which AbortSignal.timeout and AbortSignal.any would not. */
   end(): void {
     clearTimeout(this.#timer);
-    this.#client?.removeEventListener('abort', this.#onClientGone);
+    this.#client?.removeEventListener('abort', this);
   }
+}
+
+/** For setTimeout, which passes the deadline on: a function of its own would cost each call. */
+export function expire(deadline: Deadline): void {
+  deadline.abort(new DOMException('deadline exceeded', 'TimeoutError'));
 }

@@ -4,7 +4,7 @@ import type { Permit } from '../admission/permit.ts';
 import type { Body } from '../exchange/observed-body.ts';
 import type { Settings } from '../settings/settings.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
-import type { Deadline } from './deadline.ts';
+import { type Deadline, expire } from './deadline.ts';
 import { readStart } from './error-message.ts';
 import { declaredLength, isSuccess } from './upstream-response.ts';
 
@@ -58,7 +58,7 @@ export class GeneratedTrack implements BodyMode {
 
   /** The body never becomes a JavaScript object, so that it takes little memory. */
   #discard(response: Response, deadline: Deadline): Promise<void> {
-    const longest = setTimeout(deadline.expire, this.#timeouts.streamMs);
+    const longest = setTimeout(expire, this.#timeouts.streamMs, deadline);
     const end = () => clearTimeout(longest);
     return Bun.write('/dev/null', response).then(end, end);
   }
