@@ -22,6 +22,7 @@ export interface Process {
   readonly name: string;
   readonly clock: ProcessClock;
   readonly upstream: UpstreamApi;
+  readonly connection: RedisConnection;
   readonly shared: RefreshCoordinator;
 }
 
@@ -177,7 +178,7 @@ function startInstance(
     const store = new RedisReplayStore(connection, newLedger(), clock.now);
     const upstream = model.endpoints(clock, name);
     const shared = new RefreshCoordinator(settings, store, upstream, clock);
-    const process: Process = { name, clock, upstream, shared };
+    const process: Process = { name, clock, upstream, connection, shared };
     change(process);
     return process;
   };

@@ -57,6 +57,22 @@ const SMALL: Readonly<Record<string, Small>> = {
     ],
     fates: [slow, lost],
   },
+  'a response that takes minutes, and a request meanwhile': {
+    commands: [a('request', { callMs: 70_000 }), a('request', { ...atB, afterMs: 61_000 })],
+  },
+  'a request whose first call takes a minute, and a sign-out': {
+    commands: [a('request', { asksAfterMs: 70_000 }), a('sign-out')],
+    fates: [lost, slow],
+  },
+  'a response that takes a minute, and a sign-out': {
+    commands: [a('request', { callMs: 70_000 }), a('sign-out')],
+  },
+  'a copy of the old cookies while Redis is away': {
+    commands: [a('Redis is cut off'), request, a('request', { afterMs: 600, token: 1 })],
+  },
+  'a copy of the old cookies, after their window': {
+    commands: [request, a('request', { afterMs: 61_000, token: 1 })],
+  },
   'an upstream that issues the same token after a sign-out': {
     commands: [request, a('sign-out'), a('sign-in'), request],
     habits: { issuesSame: true },
