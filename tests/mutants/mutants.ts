@@ -14,7 +14,7 @@ import { type Mutant, ROOMS, read, type Tried, write } from './list.ts';
 
 /** A mutant can make a test wait for ever. */
 const PATIENCE_MS = 300_000;
-const SUITE = ['unit', 'integration', 'page', 'faults'];
+const SUITE = ['unit', 'integration', 'faults', 'client', 'studio/page', 'studio/sandbox'];
 /** Of a change. Each takes half a minute. */
 const MOST = 40;
 

@@ -8,7 +8,7 @@ const MAX_LINES = 300;
 const MAX_WORDS = 18_500;
 const NAMED_FILE = /`((?:src|tests|deploy)\/[\w./-]+)`/g;
 /** A test, as tables name it: without `tests/`, and mostly without its ending. */
-const NAMED_TEST = /`((?:unit|integration|faults|page|browser|deploy|load|platform)\/[\w./-]+)`/g;
+const NAMED_TEST = /`((?:unit|integration|faults|client|studio|deploy|load|platform)\/[\w./-]+)`/g;
 const CODE_BLOCK = /^```[\s\S]*?^```$/gm;
 
 const files = new Set(await projectFiles());

@@ -1,9 +1,9 @@
 import { expect, it } from 'bun:test';
 import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { describeInChromium } from '../../browser/chromium.ts';
-import { samplesIn } from '../../browser/samples.ts';
-import { startSandboxGateway } from '../../browser/sandbox-gateway.ts';
+import { describeInChromium } from '../../studio/chromium.ts';
+import { samplesIn } from '../../studio/samples.ts';
+import { startSandboxGateway } from '../../studio/sandbox-gateway.ts';
 import { ROOT, readDocument } from '../../support/documents.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';

@@ -1,8 +1,8 @@
 import { expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
-import { receive } from '../../page/client/gateway-stub.ts';
-import { fetchWith } from '../../page/client/page-fetch.ts';
+import { receive } from '../../client/page/gateway-stub.ts';
+import { fetchWith } from '../../client/page/page-fetch.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
 import { ORDER, signIn, startTestSandbox } from '../../support/sandbox-account.ts';
 import { ORIGIN, startWorld } from '../../support/world.ts';

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => studio.stop());
 
-// That the page's files are compressed, and nothing in it is inline: browser/studio/page-security.test.ts.
+// That the page's files are compressed, and nothing in it is inline: studio/browser/page-security.test.ts.
 const PATHS = ['/', '/?listen=nobody-answers', '/callback?code=a', '/config.json', '/live-audio-worker.js'];
 it.each([
   ['GET', 200, PATHS],

@@ -6,7 +6,7 @@ import { createGenerateForm, type Outcome } from '../../../src/demo/studio/gener
 import { enter, fillOrder } from '../../../src/demo/studio/order-fields.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { readCreation } from '../../../src/demo/studio/records.ts';
-import { settle } from '../fake-time.ts';
+import { settle } from '../../client/fake-time.ts';
 import { fire, openPart, viewOf } from './page.ts';
 
 const MODELS = [

@@ -1,13 +1,13 @@
 import { expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { samplesIn } from '../../browser/samples.ts';
 import { ROOT, readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { SIGN_IN } from '../../support/routes.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { expectCleared, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
+import { samplesIn } from '../samples.ts';
 
 const LIBRARY = 'GET /v1/library?page=2';
 

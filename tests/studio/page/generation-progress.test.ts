@@ -2,7 +2,7 @@ import { describe, expect, it, mock } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerationProgress } from '../../../src/demo/studio/generation-progress.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { fakeTime } from '../fake-time.ts';
+import { fakeTime } from '../../client/fake-time.ts';
 import { openPart, shownText } from './page.ts';
 
 const ARRIVING = { elapsedMs: 0, totalBytes: undefined, state: 'arriving', firstByteMs: 1_230.4 } as const;

@@ -2,7 +2,7 @@ import { expect, it, mock } from 'bun:test';
 import { createAccountFeeds } from '../../../src/demo/studio/account-feeds.ts';
 import { createAccountPanel } from '../../../src/demo/studio/account-panel.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { fakeTime, NOW, settle } from '../fake-time.ts';
+import { fakeTime, NOW, settle } from '../../client/fake-time.ts';
 import { openPart, shownText } from './page.ts';
 
 const SUMMARY = '/v1/billing/summary?month=2026-03';

@@ -37,7 +37,7 @@ describe('the client before a real gateway', () => {
     expect(world.lines.map(({ requestId }) => requestId)).toContain(error.requestId);
 
     const asked = upstream.calls.length;
-    for (const id of ['.', '..', '../../browser'])
+    for (const id of ['.', '..', '../../studio'])
       expect(await rejection(client.setVisibility(id, true))).toMatchObject({ status: 404 });
     expect(upstream.calls).toHaveLength(asked);
   });

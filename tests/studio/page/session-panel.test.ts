@@ -3,7 +3,7 @@ import type { SessionCheck } from '../../../src/client/gateway-client.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { createSessionPanel } from '../../../src/demo/studio/session-panel.ts';
-import { fakeTime, NOW, settle } from '../fake-time.ts';
+import { fakeTime, NOW, settle } from '../../client/fake-time.ts';
 import { fire, openPart, shownText } from './page.ts';
 
 const signedIn = (id: string, name: string): SessionCheck => ({

@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { createPlaces } from '../../../src/demo/studio/places.ts';
-import { settle } from '../fake-time.ts';
+import { settle } from '../../client/fake-time.ts';
 
 it('Two works have a place at once, and the others wait in turn, until they get one or give up', async () => {
   const places = createPlaces(2);

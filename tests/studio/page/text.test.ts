@@ -5,7 +5,7 @@ import { formatText, type Values } from '../../../src/demo/studio/formats.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { swahili } from '../../../src/demo/studio/swahili.ts';
 import { connectLanguageSelect, createText } from '../../../src/demo/studio/text.ts';
-import { NOW } from '../fake-time.ts';
+import { NOW } from '../../client/fake-time.ts';
 import { fire, MARKUP, openPage, viewOf } from './page.ts';
 
 const SOURCES = ['data-text', 'data-label', 'data-placeholder', 'data-tooltip'];

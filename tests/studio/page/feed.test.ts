@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { createFeed } from '../../../src/demo/studio/feed.ts';
-import { fakeTime, settle } from '../fake-time.ts';
+import { fakeTime, settle } from '../../client/fake-time.ts';
 
 /**
  * Runs a feed through steps: milliseconds that pass, and otherwise what happens. Any other word is a response to the
