@@ -223,20 +223,20 @@ describe('a sign-in with the cookies of another session', () => {
   });
 
   it.each([401, 500])('ends it also for a generation whose error, a %d, is late', async (status) => {
-    await using world = startWorld();
+    await using world = startWorld({ TIMEOUT_READ_MS: '60000' });
     const release = Promise.withResolvers<void>();
     async function* text() {
       yield '{"message":"';
       await release.promise;
       yield 'late"}';
     }
-    world.upstream
-      .on(REFRESH, reply(200, pair(2)))
-      .on(GENERATE, ({ headers }) =>
-        headers.get('authorization') === 'Bearer access-1' ? reply(401)() : new Response(text(), { status }),
-      );
+    world.upstream.on(REFRESH, reply(200, pair(2))).on(GENERATE, ({ headers }) => {
+      const isFirst = headers.get('authorization') === 'Bearer access-1';
+      return new Response(text(), { status: isFirst ? 401 : status });
+    });
     scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
     const generation = world.request('/api/music/generate', { cookie: cookies(1), json: TRACK });
+    // The refresh does not wait for the text of the first 401.
     await world.upstream.arrived(GENERATE, 2);
     await world.roundTrip();
     await signIn(world, undefined, { cookie: cookies(1) });
