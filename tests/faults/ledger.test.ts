@@ -52,7 +52,7 @@ describe('memory is reserved', () => {
   ])('twice for a large body of a read %s, which is otherwise refused', async (_, respond) => {
     await using world = startSmall();
     const { ledger, reads } = world.admission;
-    const most = Math.ceil(ledger.limit * (7 / 8)) - CALL_BYTES - 2 * LARGE.length;
+    const most = Math.ceil(ledger.limit * (31 / 32)) - CALL_BYTES - 2 * LARGE.length;
     ledger.take(most);
     for (const { calls, ...route } of BUFFERED) {
       world.upstream.on(calls.join(), respond);

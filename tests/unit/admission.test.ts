@@ -51,7 +51,7 @@ describe('a call that is admitted', () => {
   beforeEach(() => void jest.useFakeTimers());
 
   it.each<Share>([
-    { ...ORDINARY, kind: 'read', pool: 'reads' },
+    { ...ORDINARY, kind: 'read', pool: 'reads', ofBodies: 31 / 32 },
     { ...ORDINARY, kind: 'head' },
     { ...ORDINARY, kind: 'get', readAheadBytes: READ_AHEAD_BYTES },
     { ...ORDINARY, kind: 'change', ofSession: 1 / 8, readAheadBytes: STREAMED_BODY_BYTES },
@@ -107,10 +107,11 @@ describe('a call that is admitted', () => {
     },
   );
 
-  it('as read waits 2 s for a place while a third of the memory is free', async () => {
+  it('as read waits 2 s for a place, unless more of the memory is in use than strangers may use', async () => {
     const admission = startAdmission();
     const { ledger, reads } = admission;
     reads.take(reads.limit);
+    ledger.take((ledger.limit * 3) / 4);
     const served = enter(admission, 'read', 'token');
     await pass(1999);
     reads.release(1);
@@ -118,9 +119,9 @@ describe('a call that is admitted', () => {
     const late = enter(admission, 'read', 'token').catch((error) => error);
     await pass(2000);
     expect(await late).toEqual(refusal(503));
-    ledger.take((ledger.limit * 2) / 3);
+    ledger.take(ledger.limit / 16);
     await expect(enter(admission, 'read', 'token')).rejects.toThrow(refusal(503));
-    expect([ledger.inUse, admission.perSession.size]).toEqual([(ledger.limit * 2) / 3 + CALL_BYTES, 1]);
+    expect([ledger.inUse, admission.perSession.size]).toEqual([(ledger.limit * 13) / 16 + CALL_BYTES, 1]);
   });
 
   it('has no body while the kernel charges too much, unless it keeps a session alive', async () => {

@@ -10,7 +10,7 @@ import { startRawUpstream } from '../support/raw-upstream.ts';
 const OK = 'HTTP/1.1 200 OK\r\n';
 const LARGE = `${OK}Content-Length: 100000\r\n\r\n`;
 const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: STREAMED } as const;
-const TRACK = new GeneratedTrack({ tryReservePaid: () => true }, { streamMs: 5000, readMs: 5000 });
+const TRACK = new GeneratedTrack({ tryReservePaid: () => true }, { streamMs: 5000, readMs: 5000 }, true);
 
 /** An upstream that responds to each call with these bytes, and then waits. */
 async function start(bytes: string) {

@@ -1,6 +1,7 @@
 /** What each kind of call may use, and so which of them is refused first. */
 
 import { READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../settings/memory.ts';
+import { BEFORE_CALLS } from './ledger.ts';
 
 const SIGNED_IN = {
   pool: 'streams',
@@ -22,7 +23,7 @@ const SIGNED_IN = {
  * response, because it waits for minutes, and continues without its client when there is no memory.
  */
 export const CALLS = {
-  read: { ...SIGNED_IN, pool: 'reads', isVital: true },
+  read: { ...SIGNED_IN, pool: 'reads', share: BEFORE_CALLS, isVital: true },
   // The rest of the ledger is for calls that keep sessions alive.
   generation: { ...SIGNED_IN, share: 15 / 16, sessionShare: 1 / 12, isGeneration: true },
   head: SIGNED_IN,

@@ -17,10 +17,10 @@ interface Shared {
 
 /** The part of its share that a reader may use who leaves much in the kernel, so that the sockets of a few keep nobody out. */
 const FOR_BEHIND = 0.6;
-/** The share of a starved reader, more than of any other: the kernel still charges what the allocator has not given back. */
-const FOR_STARVED = 15 / 16;
-/** The share of the ledger beyond which no session check begins to wait. */
-const WAITING_SHARE = 2 / 3;
+/** The share of a starved reader, more than of other bodies: the kernel still charges what the allocator has not given back. */
+const FOR_STARVED = 29 / 32;
+/** The share of the ledger beyond which no session check begins to wait: more than public playback may use. */
+const WAITING_SHARE = 13 / 16;
 /**
  * How long a call waits for memory, which the heads of other responses free within milliseconds, and a session check for a
  * place: after a restart every open tab sends one.

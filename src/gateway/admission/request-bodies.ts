@@ -15,7 +15,7 @@ const SMALL_BODY_BYTES = 64 * 1024;
 const SHARE = 1 / 4;
 /** That share when more than {@link BUSY} of the ledger is in use, so that generations get the rest. */
 const SHARE_WHEN_BUSY = 1 / 32;
-const BUSY = 3 / 4;
+const BUSY = 13 / 16;
 
 /** A request body, and what it has reserved. */
 interface BodyShare extends Expendable {

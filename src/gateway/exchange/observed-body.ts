@@ -188,12 +188,9 @@ export class ObservedBody implements WatchedBody {
   }
 
   #tryReserveRead(): boolean {
-    const tryReserveRead = this.memory.tryReserveRead(
-      this.#readerState(),
-      this.#paceNow() > FAST_BYTES_PER_MS,
-    );
-    if (tryReserveRead) this.#isDrained = false;
-    return tryReserveRead;
+    const isReserved = this.memory.tryReserveRead(this.#readerState(), this.#paceNow() > FAST_BYTES_PER_MS);
+    if (isReserved) this.#isDrained = false;
+    return isReserved;
   }
 
   #readerState(): ReaderState {

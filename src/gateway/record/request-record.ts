@@ -53,7 +53,7 @@ export interface RequestSpan {
   end(record: RequestRecord): void;
 }
 
-/** Why the gateway has broken the connection of a client during a body. */
+/** Why the gateway has broken the connection of a client, nearly always during a body. */
 export type CutOff = 'stopped reading' | 'no memory' | 'room for others' | 'shutdown';
 
 /** The `error` codes of an identity provider. @see RFC 6749 section 5.2 */

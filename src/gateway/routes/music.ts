@@ -33,7 +33,8 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
           forwardedRequestHeader(request, 'idempotency-key'),
         );
         const permit = await session.enter('generation');
-        const trackMode = new GeneratedTrack(permit, settings.timeouts);
+        const { accessToken } = await session.readTokens();
+        const trackMode = new GeneratedTrack(permit, settings.timeouts, accessToken !== undefined);
         exchange.record.lacksIdempotencyKey = call.headers['idempotency-key'] === undefined;
         const upstream = await session.fetch({ ...call, bodyMode: trackMode });
         if (!isSuccess(upstream)) {

@@ -29,10 +29,10 @@ export interface FoundTokens {
   readonly refreshToken: string | undefined;
   /** Whether a session cookie was sent twice, in which case neither token is returned. */
   readonly isAmbiguous: boolean;
-  /** The sealed cookies that the seal does not open, or whose content cannot be a token. */
-  readonly unreadable: readonly CookieName[];
+  /** Whether there are sealed cookies, and none of them contains a token that the seal opens. */
+  readonly isUnreadable: boolean;
 }
-const NO_TOKENS = { accessToken: undefined, refreshToken: undefined, unreadable: [] };
+const NO_TOKENS = { accessToken: undefined, refreshToken: undefined, isUnreadable: false };
 
 export class SessionCookies {
   /** The cookie names that browsers see, with the prefix. */
@@ -68,14 +68,13 @@ export class SessionCookies {
 
   async #unseal(seal: CookieSeal, values: CookieValues): Promise<FoundTokens> {
     const opened = { ...values };
-    const unreadable: CookieName[] = [];
     for (const name of NAMES) {
       const value = values[name];
-      if (value === undefined) continue;
-      opened[name] = await seal.open(this.#names[name], value);
-      if (!cookieCheck().Check({ [name]: opened[name] ?? '' })) unreadable.push(name);
+      if (value !== undefined) opened[name] = await seal.open(this.#names[name], value);
     }
-    return { ...tokensOf(opened), unreadable };
+    const tokens = tokensOf(opened);
+    const isSent = NAMES.some((name) => values[name] !== undefined);
+    return { ...tokens, isUnreadable: isSent && (tokens.accessToken ?? tokens.refreshToken) === undefined };
   }
 
   /** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
@@ -92,8 +91,8 @@ export class SessionCookies {
     set.headers['set-cookie'] = cookies;
   }
 
-  clear(set: ResponseSettings, names: readonly CookieName[] = NAMES): void {
-    set.headers['set-cookie'] = names.map((name) => this.#cookie(name, '', 0));
+  clear(set: ResponseSettings): void {
+    set.headers['set-cookie'] = NAMES.map((name) => this.#cookie(name, '', 0));
   }
 
   async #sealedCookie(name: CookieName, token: string, maxAge: number): Promise<string> {
@@ -117,13 +116,13 @@ function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
 function tokensOf(values: CookieValues): FoundTokens {
   const areValid = cookieCheck().Check(values);
   return {
-    ...NO_TOKENS,
-    accessToken: areValid ? values[ACCESS] : tokenOf(ACCESS, values),
-    refreshToken: areValid ? values[REFRESH] : tokenOf(REFRESH, values),
+    accessToken: areValid ? values[ACCESS] : validToken(ACCESS, values),
+    refreshToken: areValid ? values[REFRESH] : validToken(REFRESH, values),
     isAmbiguous: false,
+    isUnreadable: false,
   };
 }
 
-function tokenOf(name: CookieName, { [name]: value }: CookieValues): string | undefined {
+function validToken(name: CookieName, { [name]: value }: CookieValues): string | undefined {
   return cookieCheck().Check({ [name]: value }) ? value : undefined;
 }

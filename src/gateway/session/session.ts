@@ -47,7 +47,7 @@ export class Session {
   }
 
   /**
-   * Reads the tokens from the cookies, once. Clears a cookie that cannot be read, and logs that one was sent twice.
+   * Reads the tokens from the cookies, once. Clears them when none can be read, and logs that one was sent twice.
    * Returns a promise only when the cookies are sealed, because every request would have to wait for it.
    */
   readTokens(): FoundTokens | Promise<FoundTokens> {
@@ -139,8 +139,6 @@ export class Session {
   async #renew(call: UpstreamCall, refreshToken: string, first: UpstreamResponse | undefined) {
     const { cookies, refreshCoordinator } = this.#parts;
     const { record, set } = this.#exchange;
-    // An access cookie that has expired was about to be cleared, but by now it may be that of a newer sign-in.
-    delete set.headers['set-cookie'];
     const outcome = await refreshCoordinator.refresh(refreshToken, record, this.#arrivedAt);
     if (first && outcome.kind !== 'unreachable') await discard(first);
     switch (outcome.kind) {
@@ -205,7 +203,8 @@ export class Session {
   #keep(tokens: FoundTokens): FoundTokens {
     this.#tokens = tokens;
     if (tokens.isAmbiguous) this.#exchange.record.reason = 'sessionCookieTwice';
-    if (tokens.unreadable.length) this.#parts.cookies.clear(this.#exchange.set, tokens.unreadable);
+    // Such a request ends at once. A late response could clear the cookies of a newer sign-in.
+    if (tokens.isUnreadable) this.#parts.cookies.clear(this.#exchange.set);
     return tokens;
   }
 }

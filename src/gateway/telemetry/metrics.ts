@@ -62,8 +62,9 @@ export class Metrics {
   ended(record: RequestRecord): void {
     const { route, method, clientGone } = record;
     this.#inFlight.dec({ route });
-    // The client has received no response, neither a success nor a failure.
-    const status = clientGone === 'waiting' ? 'none' : statusClass(record.status);
+    // The client has received no response, neither a success nor a failure: it has left, or the process has ended.
+    const isSent = clientGone !== 'waiting' && record.status !== 0;
+    const status = isSent ? statusClass(record.status) : 'none';
     this.#ended.inc({ route, method, status });
     for (const { call, outcome, ms } of record.calls) {
       const kind = typeof outcome === 'number' ? statusClass(outcome) : outcome;

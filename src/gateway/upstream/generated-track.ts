@@ -15,7 +15,7 @@ const NO_TRACK_STATUSES = new Set([204, 205, 206]);
 
 /**
  * The body of a track is passed on in chunks, and the deadline ends with its first byte. The text of an error is read
- * when the call returns, because the session then sets its cookies; only a first 401 need not wait for it. A success
+ * when the call returns, because the session then sets its cookies; a refresh need not wait for that of a 401. A success
  * without a body, a partial one (206) and a redirect are invalid.
  */
 export class GeneratedTrack implements BodyMode {
@@ -24,20 +24,21 @@ export class GeneratedTrack implements BodyMode {
   discarded: Promise<void> | undefined;
   readonly #permit: Pick<Permit, 'tryReservePaid'>;
   readonly #timeouts: Times;
-  #calls = 0;
+  #mayRefresh: boolean;
 
   /**
    * @param permit is asked for memory before the track is read. When there is none, the track is discarded as it arrives,
    *   because it is paid for and the upstream has to finish it
    * @param timeouts of a discarded track, and of the text of an error
+   * @param mayRefresh whether a refresh may follow a 401 to the first call
    */
-  constructor(permit: Pick<Permit, 'tryReservePaid'>, timeouts: Times) {
+  constructor(permit: Pick<Permit, 'tryReservePaid'>, timeouts: Times, mayRefresh: boolean) {
     this.#permit = permit;
     this.#timeouts = timeouts;
+    this.#mayRefresh = mayRefresh;
   }
 
   read(response: Response, deadline: Deadline): Body | Promise<Body | undefined> | undefined {
-    this.#calls++;
     const { status, headers, body } = response;
     const isSmall = fitsOneWrite(response);
     if (status >= 400) return isSmall ? readWhole(response) : this.#readError(response);
@@ -51,9 +52,9 @@ export class GeneratedTrack implements BodyMode {
 
   #readError({ status, body }: Response): Body | Promise<Body> {
     const reader = body?.getReader() ?? null;
-    // The call is repeated once, after a refresh.
-    const mayRefresh = status === 401 && this.#calls === 1;
-    return mayRefresh ? reader && { reader } : readStart(reader, this.#timeouts.readMs);
+    const isRepeated = status === 401 && this.#mayRefresh;
+    this.#mayRefresh = false;
+    return isRepeated ? reader && { reader } : readStart(reader, this.#timeouts.readMs);
   }
 
   /** The body never becomes a JavaScript object, so that it takes little memory. */

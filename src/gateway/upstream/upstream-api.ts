@@ -70,7 +70,7 @@ export class UpstreamApi {
       );
       const { pair, problem } = readTokenPair(response);
       if (pair) return { kind: 'renewed', pair };
-      record.tokenProblem = problem;
+      record.tokenProblem ??= problem;
       const isKept = this.#settings.refreshOutage === 'keep' && isOutage(response.status);
       if (!isKept) return { kind: 'rejected' };
       const headers = proxyStatus('destination_unavailable');

@@ -6,6 +6,7 @@ import {
   cookies,
   expectRefused,
   LOGOUT,
+  ME,
   pair,
   REFRESH,
   refreshes,
@@ -222,7 +223,11 @@ describe('a sign-in with the cookies of another session', () => {
     expect(refreshes(world)).toBe(1);
   });
 
-  it.each([401, 500])('ends it also for a generation whose error, a %d, is late', async (status) => {
+  it.each([
+    [401, cookies(1), 2],
+    [500, cookies(1), 2],
+    [401, 'svc_music_refresh=refresh-1', 1],
+  ])('ends it also for a generation whose error, a %d, is late, with %s', async (status, cookie, calls) => {
     await using world = startWorld({ TIMEOUT_READ_MS: '60000' });
     const release = Promise.withResolvers<void>();
     async function* text() {
@@ -235,11 +240,11 @@ describe('a sign-in with the cookies of another session', () => {
       return new Response(text(), { status: isFirst ? 401 : status });
     });
     scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
-    const generation = world.request('/api/music/generate', { cookie: cookies(1), json: TRACK });
+    const generation = world.request('/api/music/generate', { cookie, json: TRACK });
     // The refresh does not wait for the text of the first 401.
-    await world.upstream.arrived(GENERATE, 2);
+    await world.upstream.arrived(GENERATE, calls);
     await world.roundTrip();
-    await signIn(world, undefined, { cookie: cookies(1) });
+    await signIn(world, undefined, { cookie });
     release.resolve();
     const response = await generation;
     expect(await envelopeMessage(response, status)).toContain('late');
@@ -265,6 +270,21 @@ describe('a sign-in with the cookies of another session', () => {
     const response = await former;
     await envelopeMessage(response, status);
     expect(response.headers.getSetCookie()).toEqual([]);
+  });
+
+  it('keeps its own when the sealed refresh token of a slow call could not be opened', async () => {
+    const COOKIE_KEYS = Buffer.alloc(32, 7).toString('base64url');
+    await using world = startWorld({ COOKIE_KEYS });
+    scriptSignIn(world);
+    const [access = ''] = sentBack(await signIn(world)).split('; ');
+    const cookie = `${access}; svc_music_refresh=of-another-key`;
+    const slow = Promise.withResolvers<Response>();
+    world.upstream.on(ME, () => slow.promise);
+    const former = checkSession(world, cookie);
+    await world.upstream.arrived(ME);
+    expect(storedTokens(await signIn(world, undefined, { cookie }))).toContainKey('svc_music_refresh');
+    slow.resolve(new Response('{}'));
+    expect((await former).headers.getSetCookie()).toEqual([]);
   });
 
   it.each<[what: string, end: (world: World) => Promise<unknown>, cookie: string]>([
