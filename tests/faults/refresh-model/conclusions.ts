@@ -56,12 +56,13 @@ export function closingOf(
   const renewal = renewalOf(history, token);
   if (!renewal) return { earliest: NEVER, latest: NEVER };
   const { successor, ended } = renewal;
-  // A response that is on its way with the successor keeps it open, unless its instance crashes or has no Redis.
+  // A response that is on its way with the successor keeps it open, unless its instance crashes. An instance that has no
+  // Redis does not learn of those of others.
   const ways = history.requests.filter(
     (each) => each.pair === successor && (!by || isBefore(each.ended, by)),
   );
   const surelyFrom = ways.map(({ leaves }) =>
-    leaves && !wasRedisAway(history, ended, leaves) ? leaves.at - lifetimes.replayMs / 2 - SPREADS_MS : 0,
+    leaves && !wasRedisAway(history, ended, by ?? leaves) ? leaves.at - lifetimes.replayMs / 2 - SPREADS_MS : 0,
   );
   const perhapsFrom = ways.map(({ leaves }) => leaves?.at ?? NEVER);
   const presentedAt = firstPresentation(history, successor)?.at ?? NEVER;
