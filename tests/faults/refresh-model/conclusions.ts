@@ -62,7 +62,9 @@ export function closingOf(
     (each) => each.pair === successor && (!by || isBefore(each.ended, by)),
   );
   const surelyFrom = ways.map(({ leaves }) =>
-    leaves && !wasRedisAway(history, ended, by ?? leaves) ? leaves.at - lifetimes.replayMs / 2 - SPREADS_MS : 0,
+    leaves && !wasRedisAway(history, ended, by ?? leaves)
+      ? leaves.at - lifetimes.replayMs / 2 - SPREADS_MS
+      : 0,
   );
   const perhapsFrom = ways.map(({ leaves }) => leaves?.at ?? NEVER);
   const presentedAt = firstPresentation(history, successor)?.at ?? NEVER;
