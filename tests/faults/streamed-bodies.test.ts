@@ -89,8 +89,8 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
     const exchange = new Exchange(new Request('http://gateway.test'), null);
     const ended = Promise.withResolvers<string>();
     await Bun.sleep(plan.beginsAtMs);
-    const permit = await admission.enter(plan.kind, plan.kind === 'public' ? undefined : `token-${port}`);
-    exchange.permit = permit;
+    const token = plan.kind === 'public' ? undefined : `token-${port}`;
+    const permit = await admission.enter(plan.kind, token, exchange);
     try {
       await permit.reserveReadAhead();
       reserve(permit, plan.isSliced);

@@ -2,6 +2,8 @@ import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
 import { Budget } from '../../src/gateway/admission/budget.ts';
 import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
+import type { Permit } from '../../src/gateway/admission/permit.ts';
+import { Exchange } from '../../src/gateway/exchange/exchange.ts';
 import {
   CALL_BYTES,
   READ_AHEAD_BYTES,
@@ -21,8 +23,16 @@ function startAdmission(readCharge?: () => number): Admission {
   return new Admission(testSettings(ADDRESSES, 256 * 1024 ** 2), readCharge);
 }
 
-/** A refusal at once rejects as well as a later one. */
-const enter = async (admission: Admission, kind: CallKind, token?: string) => admission.enter(kind, token);
+/** Enters as a request does, which ends when it is refused. A refusal at once rejects as well as a later one. */
+async function enter(admission: Admission, kind: CallKind, token?: string): Promise<Permit> {
+  const exchange = new Exchange(new Request('http://gateway.test'), null);
+  try {
+    return await admission.enter(kind, token, exchange);
+  } catch (refused) {
+    exchange.end();
+    throw refused;
+  }
+}
 
 interface Share {
   readonly kind: CallKind;
@@ -217,7 +227,7 @@ describe('the limit of a session', () => {
   ])('is one %s', async (_, calls, generations, inFlight, refused, admitted) => {
     const limits = { MAX_IN_FLIGHT_PER_SESSION: calls, MAX_GENERATIONS_PER_SESSION: generations };
     const admission = new Admission(testSettings({ ...ADDRESSES, ...limits }));
-    for (const kind of inFlight) await admission.enter(kind, 'token');
+    for (const kind of inFlight) await enter(admission, kind, 'token');
     for (const kind of refused) expect(() => admission.refuseIfFull(kind, 'token')).toThrow(refusal(429));
     for (const kind of admitted) admission.refuseIfFull(kind, 'token');
     admission.refuseIfFull('generation', 'other');
@@ -234,8 +244,8 @@ describe('the limit of a session', () => {
     generation.reserveBody(100);
     call.reserveBody(7);
     generation.renewed('b');
-    expect(perSession.useOf('a')).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
-    expect(perSession.useOf('b')).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
+    expect(perSession.useOf('a', false)).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
+    expect(perSession.useOf('b', false)).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
     // It does not refuse itself when the upstream gives the same access token again.
     generation.renewed('b');
     const other = await enter(admission, 'generation', 'a');

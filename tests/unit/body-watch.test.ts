@@ -30,11 +30,10 @@ function watching() {
         if (bytes < queued) body.readAt = now;
         queued = bytes;
       },
-      makeRoom: () => {
+      cutOff: () => {
         cut.push(name);
         bodies.remove(body);
       },
-      endEarly: () => {},
       ...changed,
     };
     bodies.add(body);
@@ -53,28 +52,29 @@ describe('room', () => {
     add('public, later');
     await pass(10_000);
     add('whose reader has read lately');
-    expect(bodies.makeRoom(() => cut.length === 3, { isPublic: false })).toBeTrue();
+    expect(bodies.makeRoom(() => cut.length === 3)).toBeTrue();
     expect(cut).toEqual(['public', 'public, later', 'of a user, oldest']);
-    expect(bodies.makeRoom(() => false, { isPublic: false })).toBeFalse();
+    expect(bodies.makeRoom(() => false)).toBeFalse();
     expect(cut.slice(3)).toEqual(['of a user']);
   });
 
   it('is made by nobody who reads, waits for the upstream, has changed something or belongs to others', async () => {
     const { bodies, cut, add } = watching();
+    const stranger = add('of a stranger').memory;
     const reader = add('reads');
     add('waits for the upstream', { waitsFor: 'upstream' });
     add('has changed something', { isExpendable: false });
     add('own', { session: own });
     add('of others', { session: others });
     await pass(9900);
-    expect(bodies.makeRoom(() => cut.length > 0, { isPublic: true })).toBeFalse();
+    expect(bodies.makeRoom(() => cut.length > 0, stranger)).toBeFalse();
     reader.noteQueue(2, bodies.now);
     reader.noteQueue(1, bodies.now);
     await pass(100);
     // Strangers take nothing from users, and a session beyond its share nothing from another.
-    expect(bodies.makeRoom(() => false, { isPublic: true })).toBeFalse();
+    expect(bodies.makeRoom(() => false, stranger)).toBeFalse();
     expect(cut).toEqual([]);
-    expect(bodies.makeRoom(() => false, { isPublic: false, onlyOf: own })).toBeFalse();
+    expect(bodies.makeRoom(() => false, undefined, own)).toBeFalse();
     expect(cut).toEqual(['own']);
   });
 
@@ -82,7 +82,7 @@ describe('room', () => {
     const { bodies, cut, add } = watching();
     add('stands still');
     await pass(20_000);
-    expect(bodies.makeRoom(() => true, { isPublic: false })).toBeTrue();
+    expect(bodies.makeRoom(() => true)).toBeTrue();
     expect(cut).toEqual([]);
   });
 });

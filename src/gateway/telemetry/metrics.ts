@@ -113,28 +113,21 @@ export class Metrics {
         for (const [pool, { refused }] of Object.entries(refusing)) this.inc({ pool }, refused);
       },
     });
-    new Gauge({
-      ...this.#named('memory_promised_bytes', 'What everything currently admitted may use at most.'),
-      collect() {
-        // What is not in the ledger is the process itself.
-        this.set(memoryLimitBytes - ledger.limit + ledger.inUse);
-      },
-    });
-    new Gauge({
-      ...this.#named(
-        'memory_charged_bytes',
-        'What the kernel charges for the process, and what is about to arrive.',
-      ),
-      collect() {
-        this.set(memoryLimitBytes - ledger.limit + ledger.charged());
-      },
-    });
-    new Gauge({
-      ...this.#named('memory_borrowed_bytes', 'Reserved for streamed bodies whose readers do not keep up.'),
-      collect() {
-        this.set(ledger.borrowed);
-      },
-    });
+    const read = (name: string, help: string, value: () => number) =>
+      new Gauge({
+        ...this.#named(name, help),
+        collect() {
+          this.set(value());
+        },
+      });
+    // What is not in the ledger is the process itself.
+    const ownBytes = memoryLimitBytes - ledger.limit;
+    const promised = 'What everything currently admitted may use at most.';
+    read('memory_promised_bytes', promised, () => ownBytes + ledger.inUse);
+    const charged = 'What the kernel charges for the process, and what is about to arrive.';
+    read('memory_charged_bytes', charged, () => ownBytes + ledger.charged());
+    const borrowed = 'Reserved for streamed bodies whose readers do not keep up.';
+    read('memory_borrowed_bytes', borrowed, () => ledger.borrowed);
     this.#gauge('memory_limit_bytes', 'What the process may use.').set(memoryLimitBytes);
   }
 

@@ -1,6 +1,5 @@
 import { afterEach, expect, it, jest, spyOn } from 'bun:test';
 import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
-import { STREAM_BASE_BYTES } from '../../../src/gateway/settings/memory.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { fill } from '../../support/long-calls.ts';
 import { samplesOf } from '../../support/metrics.ts';
@@ -90,12 +89,13 @@ const ENDS: readonly End[] = [
   {
     name: 'a generation without memory for its audio',
     line: { reason: 'generationNotStreamed' },
-    first: ({ admission: { ledger }, upstream }) => {
-      // So much is free that everything is admitted; the rest is taken when the generation begins.
-      upstream.on('POST /v1/music', () => {
-        const free = ledger.limit - ledger.inUse - STREAM_BASE_BYTES;
+    first: ({ admission: { ledger }, upstream, line }) => {
+      upstream.on('POST /v1/music', async () => {
+        // The memory is taken when everything is admitted.
+        for (const call of CALLS) await upstream.arrived(call, call === LOGOUT_CALL ? 2 : 1);
+        const free = ledger.limit - ledger.inUse;
         ledger.take(free);
-        queueMicrotask(() => setImmediate(() => ledger.release(free)));
+        void line({ reason: 'generationNotStreamed' }).then(() => ledger.release(free));
         return large();
       });
     },
