@@ -10,7 +10,7 @@ const SETTINGS = { maxInFlightRequests: 4000, traceShare: undefined };
 const FETCHES = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 
 describe('limitWarnings()', () => {
-  const few = (limit: number) =>
+  const few = (limit: string) =>
     `${FETCHES} is ${limit}, less than the 5650 calls that may be in flight with MAX_IN_FLIGHT_REQUESTS (4000); ` +
     'start with "bun run start"';
   const files = 'the limit of 11499 open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs 11500';
@@ -18,8 +18,9 @@ describe('limitWarnings()', () => {
 
   it.each<[string, fetches: string, openFiles: number, MiB: number, warnings: string[]]>([
     ['nothing of limits that are just high enough', '5650', 11_500, 104, []],
-    ['that Bun allows fewer fetches by default', '', 11_500, 104, [few(256)]],
-    ['everything at once', '5649', 11_499, 103, [few(5649), files, memory]],
+    ['that Bun allows fewer fetches by default', '', 11_500, 104, [few('256')]],
+    ['that the limit of fetches is no number', '20k', 11_500, 104, [few('20k')]],
+    ['everything at once', '5649', 11_499, 103, [few('5649'), files, memory]],
   ])('says %s', (_, fetches, openFiles, limit, warnings) => {
     const settings = { ...SETTINGS, memoryLimitBytes: limit * MiB };
     expect(limitWarnings(settings, { [FETCHES]: fetches }, openFiles)).toEqual(warnings);

@@ -24,10 +24,11 @@ type Limits = MemoryLimits & { readonly maxInFlightRequests: number };
 export function limitWarnings(limits: Limits, environment: Environment, openFiles: number): string[] {
   const { maxInFlightRequests } = limits;
   const calls = Object.values(SHORT_CALLS).reduce<number>((sum, limit) => sum + limit, maxInFlightRequests);
-  const fetches = Number(environment[FETCH_LIMIT] || DEFAULT_FETCH_LIMIT);
+  const fetches = environment[FETCH_LIMIT] || DEFAULT_FETCH_LIMIT;
   const files = calls * FILES_PER_CALL + OTHER_FILES;
   const warnings = [
-    fetches < calls &&
+    // Also when it is no number.
+    !(Number(fetches) >= calls) &&
       `${FETCH_LIMIT} is ${fetches}, less than the ${calls} calls that may be in flight with MAX_IN_FLIGHT_REQUESTS ` +
         `(${maxInFlightRequests}); start with "bun run start"`,
     openFiles < files &&
