@@ -34,22 +34,22 @@ export class Session {
   readonly #parts: SessionParts;
   readonly #exchange: Exchange;
   readonly #arrivedAt = Date.now();
-  readonly #unsealed: FoundTokens | undefined;
+  #unsealed: FoundTokens | undefined;
   #tokens: FoundTokens | undefined;
   /** The pair of this request's refresh, or the newest one that has followed it. */
   #pair: TokenPair | undefined;
   /** Until when it counts as the newest one. */
   #newestUntil = 0;
 
-  /**
-   * Does no work: the cookies are read when they are first needed.
-   *
-   * @param unsealed the tokens of sealed cookies, which are read before
-   */
-  constructor(parts: SessionParts, exchange: Exchange, unsealed?: FoundTokens) {
+  /** Does no work: the cookies are read when they are first needed. */
+  constructor(parts: SessionParts, exchange: Exchange) {
     this.#parts = parts;
     this.#exchange = exchange;
-    this.#unsealed = unsealed;
+  }
+
+  /** Opens sealed cookies, before anything reads their tokens. */
+  async unseal(): Promise<void> {
+    this.#unsealed = await this.#parts.cookies.unseal(this.#exchange.request);
   }
 
   /** Reads the tokens from the cookies, once. Clears them when none can be read, and logs that one was sent twice. */
@@ -191,16 +191,19 @@ export class Session {
 
 /** The derive() that gives each handler its exchange and its session. It waits only where the cookies are sealed. */
 export function createSessionPlugin(parts: SessionParts) {
-  const { cookies } = parts;
-  const begin = (request: Request, unsealed?: FoundTokens) => {
+  const begin = (request: Request) => {
     const exchange = exchangeOf(request);
-    return { exchange, session: new Session(parts, exchange, unsealed) };
+    return { exchange, session: new Session(parts, exchange) };
+  };
+  const beginSealed = async (request: Request) => {
+    // Begun first, because the time of its arrival counts.
+    const begun = begin(request);
+    await begun.session.unseal();
+    return begun;
   };
   return new Elysia({ name: 'session' }).derive(
     { as: 'scoped' },
-    cookies.areSealed
-      ? async ({ request }) => begin(request, await cookies.unseal(request))
-      : ({ request }) => begin(request),
+    parts.cookies.areSealed ? async ({ request }) => beginSealed(request) : ({ request }) => begin(request),
   );
 }
 
