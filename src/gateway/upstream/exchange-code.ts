@@ -6,7 +6,6 @@ import { GatewayError } from '../http/errors.ts';
 import { OAUTH_ERRORS, type RequestRecord } from '../record/request-record.ts';
 import type { IdentityProviderSettings } from '../settings/identity-provider-settings.ts';
 import { Buffered } from './body-modes.ts';
-import { authenticate } from './client-authentication.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { findProblem, Token } from './token-pair.ts';
 import { isSuccess, jsonOf } from './upstream-response.ts';
@@ -68,4 +67,24 @@ export async function exchangeCode(
   // The user is to blame neither for a wrong registration nor for a failure of the provider.
   const failed = status >= 500 ? 'identityProviderFailed' : 'signInRefused';
   throw new GatewayError(status, record.oauthError === 'invalid_client' ? 'clientRefused' : failed);
+}
+
+/**
+ * Authenticates a confidential client: adds fields to the form, and returns headers.
+ *
+ * @see RFC 6749 section 2.3.1 (secret), RFC 7523 section 2.2 (key)
+ */
+async function authenticate(
+  { credential, issuer, clientId }: IdentityProviderSettings,
+  form: URLSearchParams,
+): Promise<Record<string, string>> {
+  if (!credential) return {};
+  const { ClientSecretBasic, PrivateKeyJwt } = await import('oauth4webapi');
+  const authentication =
+    credential.kind === 'secret'
+      ? ClientSecretBasic(credential.secret)
+      : PrivateKeyJwt(await credential.key.imported());
+  const headers = new Headers();
+  await authentication({ issuer }, { client_id: clientId }, form, headers);
+  return Object.fromEntries(headers);
 }
