@@ -1,8 +1,39 @@
 /** Which mutants a change has to be caught with. */
 
-import { $ } from 'bun';
+import { $, hash } from 'bun';
 import { isStale, type Mutant, read } from './list.ts';
-import { mutantsOf, onePerLine, shuffled } from './operators.ts';
+
+/** What a mutant does to a line of TypeScript. */
+const CHANGES: [from: RegExp, to: string][] = [
+  [/ === /, ' !== '],
+  [/ !== /, ' === '],
+  [/ && /, ' || '],
+  [/ \|\| /, ' && '],
+  [/ \?\? /, ' && '],
+  [/ <= /, ' < '],
+  [/ >= /, ' > '],
+  [/ < /, ' <= '],
+  [/ > /, ' >= '],
+  [/\btrue\b/, 'false'],
+  [/\bfalse\b/, 'true'],
+  [/(?<=[ (])!(?=[\w#(])/, ''],
+  [/ \+ /, ' - '],
+  [/ - /, ' + '],
+  [/ \* /, ' / '],
+  [/(?<![\w.'-])(\d[\d_]*)(?![\w.'-])/, '($1 * 2 + 1)'],
+  [/\bif \((.*)\)( \{)?$/, 'if (false)$2'],
+  [/^(\s+)if \((.*)\) (return|continue|throw|break)\b/, '$1if (true) $3'],
+  [/^(\s+)(?:await )?[\w.#?]+\(.*\);$/, '$1;'],
+  [/^(\s+)[\w.#[\]]+ (?:[-+?&|]{0,2}=) .*;$/, '$1;'],
+  [/\breturn [^;]+;$/, 'return undefined;'],
+  [/'([a-z][a-z-]{2,})'/, "'$1-x'"],
+  [/\.min\(/, '.max('],
+  [/\.max\(/, '.min('],
+];
+/** Texts alone. */
+const NO_LOGIC = 'src/gateway/http/messages.ts';
+const NO_CODE =
+  /^\s*(?:\*|\/\*|\/\/|import |export (?:type|interface)|type |interface |readonly |[}\])]|#(?:[ !]|$)|$)/;
 
 /**
  * One of each line of the gateway that is new since the base, and those of the list whose test file has lost lines.
@@ -10,15 +41,16 @@ import { mutantsOf, onePerLine, shuffled } from './operators.ts';
  * @param base a commit or a branch; what is not committed does not count
  */
 export async function mutantsOfChange(base: string): Promise<Mutant[]> {
-  const touched = (await touchedLines(base)).flatMap(([file, line]) => [...mutantsOf('changed', file, line)]);
+  const touched = shuffled((await touchedLines(base)).flatMap(mutantsOf));
+  const onePerLine = new Map(touched.map((mutant) => [`${mutant.file} ${mutant.before}`, mutant]));
   const cut = await cutTests(base);
   const listed = (await read()).filter(({ room, caughtBy }) => room !== 'deploy' && cut.has(caughtBy));
   const stale = await Promise.all(listed.map(isStale));
-  return shuffled([...onePerLine(touched).values(), ...listed.filter((_, index) => !stale[index])]);
+  return shuffled([...onePerLine.values(), ...listed.filter((_, index) => !stale[index])]);
 }
 
 async function touchedLines(base: string): Promise<[file: string, line: string][]> {
-  const diff = await $`git diff --unified=0 ${base} HEAD -- src/gateway`.text();
+  const diff = await $`git diff --unified=0 ${base} HEAD -- src/gateway ${':!*.md'}`.text();
   let file = '';
   const found: [string, string][] = [];
   for (const line of diff.split('\n')) {
@@ -28,12 +60,23 @@ async function touchedLines(base: string): Promise<[file: string, line: string][
   return found;
 }
 
+/** Every mutant of a line of code; a line of the OpenAPI document has one, which removes it. */
+function mutantsOf([file, before]: [file: string, line: string]): Mutant[] {
+  if (NO_CODE.test(before) || file === NO_LOGIC) return [];
+  const changed = file.endsWith('.ts') ? CHANGES.map(([from, to]) => before.replace(from, to)) : [''];
+  return changed
+    .filter((after) => after !== before)
+    .map((after) => ({ room: 'changed', file, before, after }));
+}
+
 /** The test files that have lost lines, or are gone. */
 async function cutTests(base: string): Promise<ReadonlySet<string>> {
   const counts = await $`git diff --numstat --no-renames ${base} HEAD -- tests`.text();
-  const rows = counts
-    .trim()
-    .split('\n')
-    .map((line) => line.split('\t'));
-  return new Set(rows.filter(([, lost]) => Number(lost) > 0).map(([, , file = '']) => file));
+  const rows = Array.from(counts.matchAll(/^\d+\t([1-9]\d*)\t(.*)$/gm), ([, , file = '']) => file);
+  return new Set(rows);
+}
+
+/** By their hash, so that they stay where they are when others come or go. */
+function shuffled(mutants: readonly Mutant[]): Mutant[] {
+  return mutants.toSorted((a, b) => Number(hash(JSON.stringify(a)) - hash(JSON.stringify(b))));
 }

@@ -3,7 +3,7 @@
 const FILE = new URL('mutants.tsv', import.meta.url).pathname;
 const COLUMNS = ['room', 'file', 'before', 'after', 'caughtBy'] as const;
 
-/** A change of one line. An empty `after` removes it. */
+/** A change of one line, in a part of the project. An empty `after` removes it. */
 export interface Mutant {
   readonly room: string;
   readonly file: string;
@@ -13,21 +13,6 @@ export interface Mutant {
 
 /** `caughtBy`: the test file of the whole suite that failed first, `nothing`, or `?` as long as it is not known. */
 export type Tried = Mutant & { readonly caughtBy: string };
-
-/** How many mutants each room gets, and where they are. */
-export const ROOMS: Readonly<Record<string, readonly [count: number, sources: string]>> = {
-  http: [70, 'src/gateway/{http,exchange,admission}/*.ts'],
-  refresh: [70, 'src/gateway/refresh/*.ts'],
-  session: [40, 'src/gateway/session/*.ts'],
-  routes: [30, 'src/gateway/routes/*.ts'],
-  upstream: [40, 'src/gateway/upstream/*.ts'],
-  settings: [30, 'src/gateway/settings/*.ts'],
-  telemetry: [20, 'src/gateway/telemetry/*.ts'],
-  client: [50, 'src/client/*.ts'],
-  deploy: [30, 'deploy/**/*.{conf,cfg,service,sh,yml}'],
-  /** What fixes have added, taken away again: chosen by hand. */
-  fixes: [0, ''],
-};
 
 export async function read(): Promise<Tried[]> {
   const [, ...lines] = (await Bun.file(FILE).text()).trimEnd().split('\n');
