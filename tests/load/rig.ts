@@ -7,9 +7,9 @@ import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { parseSamples } from '../support/metrics.ts';
 import { request } from '../support/world.ts';
-import { openMemoryCgroup } from './memory-cgroup.ts';
-import { meterMemory } from './memory-meter.ts';
+import { meterMemory, openMemoryCgroup } from './memory-cgroup.ts';
 import { cookieOf } from './raw-client.ts';
+import type { Problems } from './report.ts';
 
 interface RigOptions {
   readonly trackBytes?: number;
@@ -23,6 +23,7 @@ export type Rig = Awaited<ReturnType<typeof startRig>>;
 const WARM_UP_CHECKS = 10;
 /** Sockets are only counted where there is a limit. */
 const NO_LIMIT_MB = 1024 * 1024;
+const UNMEASURED = { now: () => Number.NaN, peak: () => Number.NaN };
 const State = Type.Object({
   held: Type.Number(),
   refreshes: Type.Number(),
@@ -69,13 +70,13 @@ export async function startProgram(file: string, ...words: string[]) {
 export async function startLimitedGateway(settings: Record<string, string>, memoryMb?: number) {
   await using stack = new AsyncDisposableStack();
   const limitMb = memoryMb ?? NO_LIMIT_MB;
-  const cgroup = await openMemoryCgroup(limitMb * 1024 * 1024);
+  const cgroup = await openMemoryCgroup(limitMb);
   if (memoryMb !== undefined && !cgroup) throw new Error('no memory cgroup can be made');
   stack.use(cgroup);
   const metricsPort = await freePorts(1);
   const environment = { METRICS_PORT: String(metricsPort), ...settings };
   const gateway = stack.use(await startGatewayProcess(environment, undefined, cgroup?.prefix));
-  const memory = stack.use(meterMemory({ pid: gateway.pid, cgroup, limitMb }));
+  const memory = cgroup ? stack.use(meterMemory(cgroup, gateway.pid, limitMb)) : UNMEASURED;
   // An interrupted run skips the disposal.
   const onExit = () => gateway.kill('SIGKILL');
   process.once('exit', onExit);
@@ -106,4 +107,36 @@ export async function checkSession(url: string): Promise<void> {
 
 export async function checkSessions(url: string, count: number): Promise<void> {
   for (let index = 0; index < count; index++) await checkSession(url);
+}
+
+/**
+ * Somebody whom a load must not touch checks a session again and again.
+ *
+ * @param others what others do beside every tenth check
+ */
+export function keepChecking(
+  url: string,
+  problems: Problems,
+  pauseMs: number,
+  others: (round: number) => Promise<unknown> = async () => {},
+) {
+  const tookMs: number[] = [];
+  let isOver = false;
+  const check = async () => {
+    for (let round = 0; !isOver; round++) {
+      const since = performance.now();
+      await problems.during('a session check', checkSession(url));
+      tookMs.push(performance.now() - since);
+      if (round % 10 === 0) await problems.during('others', others(round));
+      await Bun.sleep(pauseMs);
+    }
+  };
+  const checked = check();
+  return {
+    tookMs,
+    [Symbol.asyncDispose]() {
+      isOver = true;
+      return checked;
+    },
+  };
 }

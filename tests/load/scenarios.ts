@@ -3,9 +3,8 @@
 import { runOne, runTwo } from './in-service.ts';
 import { reservedBesideCharged } from './ledger.ts';
 import type { Report } from './report.ts';
-import { ALL_AT_ONCE, LONG_ATTACKS } from './siege/attacks.ts';
+import { LONG_ATTACKS } from './siege/attacks.ts';
 import { type Load, runStreams } from './streams.ts';
-import { runThroughput } from './throughput.ts';
 import type { Works } from './works.ts';
 
 export interface Scenario {
@@ -19,43 +18,46 @@ export interface Scenario {
 /** Longer than the buffers of the kernel, and than what a generation that is heard has in all. */
 const TRACK_BYTES = 10_000_000;
 const GROWTH = { 'most MB that an instance gained': 20, 'most files that an instance gained': 20 };
-const MUSIC_IN_TIME = { 'ms until newcomers hear something': 2000 };
 /** Until a player counts as stopped. */
 const STOPPED_SECONDS = 15;
 const USERS: Works = { newPlayer: 5, paid: 5 };
 /** Strangers make room for strangers; users never do. */
 const STRANGERS: Works = { newPublicPlayer: 5, ...USERS };
 
-/** Work in the memory of a container; all that must be whole is. */
-function inMemory(memoryMb: number, load: Omit<Load, 'memoryMb'>, bounds: Omit<Scenario, 'run'>): Scenario {
-  return { run: () => runStreams({ trackBytes: TRACK_BYTES, memoryMb, ...load }), ...bounds };
+/** All that must be whole is, and a gateway with a limit survives. */
+function streams(load: Load, bounds: Omit<Scenario, 'run'> = {}): Scenario {
+  return { run: () => runStreams({ trackBytes: TRACK_BYTES, ...load }), ...bounds };
 }
 
 /** Generations that are heard while they are made: peak and session checks are what users notice. */
 function heard(works: Works): Scenario {
-  return inMemory(256, { works, seconds: 19 }, { most: { 'MB at peak': 200, 'p99 ms meanwhile': 50 } });
+  const most = { 'MB at peak': 200, 'p99 ms meanwhile': 50 };
+  return streams({ works, seconds: 19, memoryMb: 256 }, { most });
 }
 
 /** Players that have stopped with full buffers, and read on at once: so many are served. */
-function audience(memoryMb: number, works: Works, least: Scenario['least'], mostMb = memoryMb): Scenario {
-  const load = { works, newcomers: { paid: 5 }, seconds: 3 };
-  return inMemory(memoryMb, load, { ...(least ? { least } : {}), most: { 'MB at peak': mostMb } });
+function audience(
+  memoryMb: number,
+  works: Works,
+  least: Record<string, number>,
+  mostMb = memoryMb,
+): Scenario {
+  const load = { works, newcomers: { paid: 5 }, seconds: 3, memoryMb };
+  return streams(load, { least, most: { 'MB at peak': mostMb } });
 }
 
 /** Those who have stopped make room for those who come. */
-function madeRoom(stopped: Works, newcomers: Works = USERS): Scenario {
-  return inMemory(256, { works: stopped, newcomers, seconds: STOPPED_SECONDS }, { most: MUSIC_IN_TIME });
+function madeRoom(works: Works, newcomers: Works = USERS): Scenario {
+  const most = { 'ms until newcomers hear something': 2000 };
+  return streams({ works, newcomers, seconds: STOPPED_SECONDS, memoryMb: 256 }, { most });
 }
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
-  'slow-readers': {
-    run: () => runStreams({ works: { reader: 500 }, trackBytes: TRACK_BYTES, seconds: 5 }),
-    most: { 'p99 ms meanwhile': 1000 },
-  },
+  'slow-readers': streams({ works: { reader: 500 }, seconds: 5 }, { most: { 'p99 ms meanwhile': 1000 } }),
   heard: heard({ heard: 1000 }),
   'heard-beside-stopped': heard({ unheard: 100, heard: 400 }),
   'heard-fast': heard({ heardFast: 300 }),
-  steady: inMemory(256, { works: { steady: 12 }, seconds: 130, trackBytes: 16_000_000 }, {}),
+  steady: streams({ works: { steady: 12 }, seconds: 130, trackBytes: 16_000_000, memoryMb: 256 }),
   listeners: audience(256, { player: 400 }, { 'player whole': 380 }),
   'public-listeners': audience(256, { publicPlayer: 330 }, { 'publicPlayer whole': 320 }),
   'too-many-listeners': audience(256, { player: 1000 }, { 'player whole': 220 }, 240),
@@ -64,25 +66,11 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'room-of-strangers': madeRoom({ publicPlayer: 700 }, STRANGERS),
   'room-of-one-user': madeRoom({ tenfoldPlayer: 900 }),
   'room-beside-a-reader': madeRoom({ publicListener: 5, publicPlayer: 700 }, STRANGERS),
-  'waiting-generations': {
-    run: () => runStreams({ works: { head: 4000 }, seconds: 5 }),
-    most: { 'p99 ms meanwhile': 500 },
-  },
-  'thousand-players': inMemory(256, LONG_ATTACKS['thousand-players'], {}),
-  'tiny-chunks': inMemory(256, LONG_ATTACKS['tiny-chunks'], {}),
-  'dead-generations': inMemory(256, LONG_ATTACKS['dead-generations'], {}),
-  'ten-sign-ins': inMemory(256, LONG_ATTACKS['ten-sign-ins'], {}),
-  'all-attacks': inMemory(256, ALL_AT_ONCE, {}),
-  checks: inMemory(
-    256,
-    { works: { check: 4000 }, seconds: 0, atOnce: 4000 },
-    { least: { 'check whole': 4000 } },
+  'waiting-generations': streams(
+    { works: { head: 4000 }, seconds: 5 },
+    { most: { 'p99 ms meanwhile': 500 } },
   ),
-  throughput: {
-    run: () => runThroughput(2000, 3),
-    least: { 'session checks per second': 7000 },
-    most: { 'refused with 503': 0 },
-  },
+  ...Object.fromEntries(Object.entries(LONG_ATTACKS).map(([name, load]) => [name, streams(load)])),
   ledger: { run: reservedBesideCharged },
   'one-instance': {
     run: () =>

@@ -1,19 +1,11 @@
 /**
- * The long form of the load tests: `bun run soak [scenario ...]` prints figures, and exits with 1 when one is wrong.
- * With `--bounded-sockets` it runs in a network of its own, whose sockets have the bounds of the shipped deployments.
+ * The long form of the load tests: `bun run soak [scenario ...]` prints figures, and exits with 1 when one is wrong. With
+ * `bash tests/load/bounded-sockets.sh` before it, its sockets have the bounds of the shipped deployments.
  */
 
 import type { Report } from './report.ts';
 import { SCENARIOS, type Scenario, twoInstances } from './scenarios.ts';
 
-const BOUNDED = new URL('bounded-sockets.sh', import.meta.url).pathname;
-
-const isBounded = process.argv.includes('--bounded-sockets');
-if (isBounded) {
-  const again = process.argv.filter((argument) => argument !== '--bounded-sockets');
-  const command = ['bash', BOUNDED, ...again];
-  process.exit(await Bun.spawn(command, { stdio: ['inherit', 'inherit', 'inherit'] }).exited);
-}
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const [, minutes] = /--minutes=(\d+)/.exec(process.argv.join(' ')) ?? [];
 const scenarios: Readonly<Record<string, Scenario>> = minutes

@@ -1,11 +1,12 @@
 /** Much in flight at once: what it costs, what others notice, and who is refused or cut off. */
 
+import { request } from '../support/world.ts';
 import { Client } from './client.ts';
-import { Others } from './others.ts';
+import { cookieOf } from './raw-client.ts';
 import { Problems, percentile, type Report } from './report.ts';
-import { checkSessions, type Rig, startRig } from './rig.ts';
+import { checkSessions, keepChecking, type Rig, startRig } from './rig.ts';
 import { tracksOf } from './upstream.ts';
-import { WORKS, type Work, type WorkName, type Works } from './works.ts';
+import { expired, WORKS, type Work, type WorkName, type Works } from './works.ts';
 
 export interface Load {
   readonly works: Works;
@@ -16,7 +17,6 @@ export interface Load {
   readonly trackBytes?: number;
   /** The memory of the gateway's container. */
   readonly memoryMb?: number;
-  readonly settings?: Readonly<Record<string, string>>;
   /** How many requests are sent at once; a listener's queue takes no more connections than by default. */
   readonly atOnce?: number;
 }
@@ -28,6 +28,7 @@ interface Doing {
 }
 
 const AT_ONCE = 100;
+const PAUSE_MS = 10;
 const WARM_UP_CHECKS = 500;
 /** The allocator returns what only the beginning took. */
 const SETTLE_MS = 1500;
@@ -62,7 +63,9 @@ export async function runStreams({
   );
   await using stack = new AsyncDisposableStack();
   stack.defer(() => clearInterval(watching));
-  const others = stack.use(new Others(gateway.url, problems));
+  const others = stack.use(
+    keepChecking(gateway.url, problems, PAUSE_MS, (round) => refreshAndSignIn(gateway.url, round)),
+  );
   const all: Doing[] = [];
   const begin = async (each: Works) => {
     const begun = planned(each, tracks);
@@ -79,11 +82,11 @@ export async function runStreams({
   const run = async () => {
     await begin(works);
     await rig.holds(all.filter(({ work }) => work.waits === 'upstream').length);
-    const from = others.checks.length;
+    const from = others.tookMs.length;
     await Bun.sleep(Math.max(SETTLE_MS, seconds * 1000));
     const inFlight = all.filter(({ client }) => !client.ending || client.ending === 'whole').length;
     const rest = await usageOf(rig);
-    const meanwhile = others.checks.slice(from);
+    const meanwhile = others.tookMs.slice(from);
     const came = await begin(newcomers);
     const waited = Math.round(Math.max(0, ...came.map(({ client }) => client.firstByteMs)));
     await rig.release();
@@ -99,7 +102,7 @@ export async function runStreams({
       'KB reserved per work at peak': perWork(reservedPeakMb - idle.reservedMb),
       'p50 ms meanwhile': percentile(meanwhile, 0.5),
       'p99 ms meanwhile': percentile(meanwhile, 0.99),
-      ...(came.length > 0 ? { 'ms until newcomers hear something': waited } : {}),
+      'ms until newcomers hear something': waited,
     };
   };
   // Requests of this process fail first when the gateway is killed.
@@ -125,12 +128,9 @@ function planned(works: Works, tracks: readonly Uint8Array[]): Doing[] {
   const names = Object.keys(works) as WorkName[];
   return names.flatMap((name) => {
     const work: Work = WORKS[name];
-    const make = (_: unknown, index: number) => ({
-      name,
-      work,
-      client: new Client(work.plan(index, tracks)),
+    return Array.from({ length: works[name] ?? 0 }, (_, index) => {
+      return { name, work, client: new Client(work.plan(index, tracks)) };
     });
-    return Array.from({ length: works[name] ?? 0 }, make);
   });
 }
 
@@ -140,6 +140,18 @@ async function inGroups<Each>(
   work: (group: readonly Each[]) => Promise<unknown>,
 ): Promise<void> {
   for (let from = 0; from < all.length; from += size) await work(all.slice(from, from + size));
+}
+
+async function refreshAndSignIn(url: string, round: number): Promise<void> {
+  const json = { code: `code-${round}`, code_verifier: 'v'.repeat(43) };
+  const responses = [
+    await request(`${url}/api/auth/session`, expired(`o-${round}`)),
+    await request(`${url}/api/auth/idp`, { ...cookieOf('new'), json }),
+  ];
+  for (const response of responses) {
+    await response.bytes();
+    if (!response.ok) throw new Error(`${response.url}: ${response.status}`);
+  }
 }
 
 async function usageOf({ gateway }: Rig) {

@@ -1,86 +1,53 @@
 /** What has killed a gateway in 256 MB, or has denied it to others, with users beside who must be served. */
 
 import type { Load } from '../streams.ts';
+import type { Works } from '../works.ts';
 
-const USERS = { paid: 5 };
-const BESIDE = { newcomers: USERS, seconds: 1 };
+/** Users come after so many seconds. */
+function attack(works: Works, trackBytes = 3_000_000, seconds = 1): Load {
+  return { works, newcomers: { paid: 5 }, seconds, trackBytes, memoryMb: 256 };
+}
 
-export const ATTACKS: Readonly<Record<string, Omit<Load, 'memoryMb'>>> = {
-  'strangers stop in a hundred public tracks': {
-    works: { publicPlayer: 100 },
-    ...BESIDE,
-    trackBytes: 10_000_000,
-  },
-  'users stop in thirty generations that are made already': {
-    works: { deadGeneration: 30 },
-    ...BESIDE,
-    trackBytes: 10_000_000,
-  },
-  'a user with six sign-ins stops 494 players, and reads on in all at once': {
-    works: { sixfoldPlayer: 494 },
-    ...BESIDE,
-    trackBytes: 3_000_000,
-  },
-  'large sign-ins are completed together': {
-    works: { largeBody: 22 },
-    ...BESIDE,
-  },
-  'calls with long heads wait': {
-    works: { longHead: 3000 },
-    ...BESIDE,
-  },
+export const ATTACKS: Readonly<Record<string, Load>> = {
+  'strangers stop in a hundred public tracks': attack({ publicPlayer: 100 }, 10_000_000),
+  'users stop in thirty generations that are made already': attack({ deadGeneration: 30 }, 10_000_000),
+  'a user with six sign-ins stops 494 players, and reads on in all at once': attack({ sixfoldPlayer: 494 }),
+  'large sign-ins are completed together': attack({ largeBody: 22 }),
+  'calls with long heads wait': attack({ longHead: 3000 }),
   'two hundred of them hear generations while they are made': {
     works: { heardBriefly: 200 },
     seconds: 0,
     trackBytes: 100_000,
+    memoryMb: 256,
   },
-  'four thousand tabs check their sessions at once': { works: { check: 4000 }, seconds: 0, atOnce: 4000 },
+  'four thousand tabs check their sessions at once': {
+    works: { check: 4000 },
+    seconds: 0,
+    atOnce: 4000,
+    memoryMb: 256,
+  },
 };
 
-/** Those that take longer, for `bun run soak`. */
-export const LONG_ATTACKS = {
-  /** A thousand players of a thousand users have full buffers, and read on at once. */
-  'thousand-players': {
-    works: { player: 1000 },
-    ...BESIDE,
-    trackBytes: 3_000_000,
-  },
-  /** Beside strangers who listen, generations that are made already begin at the same moment. */
-  'dead-generations': {
-    works: { publicPlayer: 458, deadGeneration: 27 },
-    ...BESIDE,
-    trackBytes: 3_000_000,
-  },
-  /** Strangers listen, send bodies in tiny chunks, and then all read on. */
-  'tiny-chunks': {
-    works: { publicPlayer: 358, chunkedBody: 28 },
-    ...BESIDE,
-    trackBytes: 3_000_000,
-  },
-  /** A user with ten sign-ins takes all that there is. */
-  'ten-sign-ins': {
-    works: { tenfoldPlayer: 535, tenfoldGeneration: 18, stalledBody: 383, refresh: 351 },
-    ...BESIDE,
-    trackBytes: 3_000_000,
-  },
-} as const satisfies Readonly<Record<string, Omit<Load, 'memoryMb'>>>;
+const DEAD_GENERATIONS: Works = { publicPlayer: 458, deadGeneration: 27 };
+const TEN_SIGN_INS: Works = { tenfoldPlayer: 535, tenfoldGeneration: 18, stalledBody: 383, refresh: 351 };
 
-/** All of them, for a minute. */
-export const ALL_AT_ONCE: Omit<Load, 'memoryMb'> = {
-  works: {
-    publicPlayer: 458,
-    deadGeneration: 27,
-    sixfoldPlayer: 494,
-    player: 1000,
-    chunkedBody: 28,
-    tenfoldPlayer: 535,
-    tenfoldGeneration: 18,
-    stalledBody: 383,
-    refresh: 351,
-    largeBody: 22,
-    longHead: 1000,
-  },
-  newcomers: USERS,
-  seconds: 60,
-  trackBytes: 3_000_000,
+/** Those that take longer, for `bun run soak`. */
+export const LONG_ATTACKS: Readonly<Record<string, Load>> = {
+  /** A thousand players of a thousand users have full buffers, and read on at once. */
+  'thousand-players': attack({ player: 1000 }),
+  /** Beside strangers who listen, generations that are made already begin at the same moment. */
+  'dead-generations': attack(DEAD_GENERATIONS),
+  /** Strangers listen, send bodies in tiny chunks, and then all read on. */
+  'tiny-chunks': attack({ publicPlayer: 358, chunkedBody: 28 }),
+  /** A user with ten sign-ins takes all that there is. */
+  'ten-sign-ins': attack(TEN_SIGN_INS),
+  /** For a minute. */
+  'all-attacks': attack(
+    {
+      ...{ ...DEAD_GENERATIONS, ...TEN_SIGN_INS },
+      ...{ sixfoldPlayer: 494, player: 1000, chunkedBody: 28, largeBody: 22, longHead: 1000 },
+    },
+    3_000_000,
+    60,
+  ),
 };

@@ -6,13 +6,13 @@ import { request } from '../../support/world.ts';
 import { openMemoryCgroup } from '../memory-cgroup.ts';
 import { cookieOf } from '../raw-client.ts';
 import { Problems, percentile } from '../report.ts';
-import { checkSession, type Rig, startProgram, startRig } from '../rig.ts';
+import { checkSession, checkSessions, keepChecking, type Rig, startProgram, startRig } from '../rig.ts';
 import { runStreams } from '../streams.ts';
 import { piecesFor } from '../upstream.ts';
 import type { AttackName } from './attackers.ts';
 import { ATTACKS } from './attacks.ts';
 
-const tried = await openMemoryCgroup(1024 ** 3);
+const tried = await openMemoryCgroup(1024);
 await tried?.[Symbol.asyncDispose]();
 const MEMORY_CGROUP = machine('the right to make a memory cgroup', tried !== undefined);
 
@@ -73,7 +73,7 @@ describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {
 
   for (const [name, load] of Object.entries(ATTACKS)) {
     itWith([], `serves its users while ${name}`, async () => {
-      const { figures, problems } = await runStreams({ ...load, memoryMb: CONTAINER_MB });
+      const { figures, problems } = await runStreams(load);
       console.log(name, figures);
       expect(problems).toEqual([]);
     });
@@ -83,24 +83,16 @@ describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {
 /** Users pay for generations and check their sessions, until the attackers have been there for seconds. */
 async function endure({ gateway }: Rig, url: string) {
   const problems = new Problems();
-  for (let count = 0; count < 20; count++) await checkSession(url);
+  await checkSessions(url, 20);
   const attackers = await startAttackers(url);
   const paying = Array.from({ length: GENERATIONS }, async (_, index) => {
     await Bun.sleep(index * GENERATIONS_APART_MS);
     await problems.during(`generation ${index}`, generate(url, `paid-${index}`));
   });
-  let isOver = false;
-  void Promise.race([Promise.all(paying), gateway.killed]).then((killed) => {
-    isOver = true;
-    if (typeof killed === 'string') problems.add(killed);
-  });
-  const checks: number[] = [];
-  while (!isOver) {
-    const since = performance.now();
-    await problems.during('a session check', checkSession(url));
-    checks.push(performance.now() - since);
-    await Bun.sleep(PAUSE_MS);
-  }
+  const checking = keepChecking(url, problems, PAUSE_MS);
+  const killed = await Promise.race([Promise.all(paying), gateway.killed]);
+  if (typeof killed === 'string') problems.add(killed);
+  await checking[Symbol.asyncDispose]();
   await attackers[Symbol.asyncDispose]();
   const isCalm = async () => {
     await Bun.sleep(PAUSE_MS);
@@ -109,7 +101,7 @@ async function endure({ gateway }: Rig, url: string) {
   };
   const calm = eventually(isCalm, `less than ${CONTAINER_MB / 2} MB`, 30_000);
   await problems.during('the memory afterwards', calm);
-  return { checks, problems: problems.list() };
+  return { checks: checking.tookMs, problems: problems.list() };
 }
 
 /** From a user with whom no attacker shares a session. */
