@@ -3,20 +3,25 @@
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { type Aged, get, swap } from '../../../src/gateway/refresh/redis-commands.ts';
 import type { ReplayStore } from '../../../src/gateway/refresh/store.ts';
-import { settings } from './conclusions.ts';
+import { settings } from './history.ts';
 import type { Process } from './schedule.ts';
 
 type Refresh = Process['shared']['refresh'];
+type Outcome = Awaited<ReturnType<Refresh>>;
+type Change = (process: Process) => void;
 
 /** A process whose refreshes end so, given the real one. */
 const refreshing =
-  (refresh: (real: Refresh, process: Process) => Refresh) =>
-  (process: Process): void => {
+  (refresh: (real: Refresh, process: Process) => Refresh): Change =>
+  (process) => {
     const { shared } = process;
     Object.assign(shared, { refresh: refresh(shared.refresh.bind(shared), process) });
   };
-const always = (kind: 'rejected' | 'unreachable') =>
-  refreshing(() => async () => ({ kind, cause: 'broken' }));
+const always = (outcome: Outcome) => refreshing(() => async () => outcome);
+const altering = (alter: (outcome: Outcome, record: Parameters<Refresh>[1]) => Outcome) =>
+  refreshing(
+    (real) => async (token, record, arrivedAt) => alter(await real(token, record, arrivedAt), record),
+  );
 /** From the second request with a token. */
 const repeating = (again: (first: ReturnType<Refresh>) => ReturnType<Refresh>) =>
   refreshing((real) => {
@@ -30,51 +35,54 @@ const repeating = (again: (first: ReturnType<Refresh>) => ReturnType<Refresh>) =
     };
   });
 const counting = (refreshTokenReused: 'late' | undefined) =>
-  refreshing((real) => async (token, record, arrivedAt) => {
-    const outcome = await real(token, record, arrivedAt);
+  altering((outcome, record) => {
     Object.assign(record, { refreshTokenReused });
     return outcome;
   });
+const clearing = (kind: 'ended' | 'rejected') =>
+  altering((outcome) => (outcome.kind === kind ? { ...outcome, clearsCookies: true } : outcome));
 
-/** It forgets how a token has ended. */
-const forgetting = (lastsMs: number) => (process: Process) => {
-  const { shared, clock } = process;
+/** Calls `ended` when a session has ended at this process. */
+function onEnd({ shared }: Process, ended: (token: string, hadEnded: boolean) => unknown): void {
   const end = shared.end.bind(shared);
-  const endedAt = new Map<string, number>();
-  Object.assign(shared, {
-    end(...ending: Parameters<typeof end>) {
-      endedAt.set(ending[0], clock.now());
-      return end(...ending);
-    },
-  });
-  refreshing((real) => async (token, ...request) => {
-    if (clock.now() > (endedAt.get(token) ?? Number.POSITIVE_INFINITY) + lastsMs)
-      await shared.forgetEnd(token);
-    return real(token, ...request);
-  })(process);
-};
-
-/** It signs nobody out at the upstream with a token that had ended here. */
-function signingOutOnce({ shared, upstream }: Process): void {
-  const end = shared.end.bind(shared);
-  const signOut = upstream.signOut.bind(upstream);
-  const ended = new Set<string>();
   Object.assign(shared, {
     async end(...ending: Parameters<typeof end>) {
       const found = await end(...ending);
-      if (found.hadEnded) ended.add(ending[0]);
+      ended(ending[0], found.hadEnded);
       return found;
     },
   });
+}
+
+/** It forgets how a token has ended. */
+const forgetting =
+  (lastsMs: number): Change =>
+  (process) => {
+    const { shared, clock } = process;
+    const endedAt = new Map<string, number>();
+    onEnd(process, (token) => endedAt.set(token, clock.now()));
+    refreshing((real) => async (token, ...request) => {
+      if (clock.now() > (endedAt.get(token) ?? Number.POSITIVE_INFINITY) + lastsMs)
+        await shared.forgetEnd(token);
+      return real(token, ...request);
+    })(process);
+  };
+
+/** It signs nobody out at the upstream with a token that had ended here. */
+const signingOutOnce: Change = (process) => {
+  const { upstream } = process;
+  const signOut = upstream.signOut.bind(upstream);
+  const ended = new Set<string>();
+  onEnd(process, (token, hadEnded) => hadEnded && ended.add(token));
   Object.assign(upstream, {
     async signOut(...pair: Parameters<typeof signOut>) {
       return ended.has(pair[0].refreshToken) ? 204 : signOut(...pair);
     },
   });
-}
+};
 
 /** It has nothing but Redis. */
-function withoutMemory(process: Process): void {
+const withoutMemory: Change = (process) => {
   const { connection, clock, upstream } = process;
   const kept = (aged: Aged | undefined) => aged && { ...aged, writtenAt: clock.now() - aged.ageMs };
   const store: ReplayStore = {
@@ -86,155 +94,134 @@ function withoutMemory(process: Process): void {
     keepHere: async () => true,
   };
   Object.assign(process, { shared: new RefreshCoordinator(settings, store, upstream, clock) });
-}
-
-const clearing = (kind: 'ended' | 'rejected') =>
-  refreshing((real) => async (...request) => {
-    const outcome = await real(...request);
-    return outcome.kind === kind ? { ...outcome, clearsCookies: true } : outcome;
-  });
+};
 
 interface Broken {
+  readonly change: Change;
   /** The sentence that it contradicts begins so. */
   readonly contradicts: string;
-  readonly plan: string;
-  readonly change: (process: Process) => void;
+  /** In which it does so; that of two requests and a sign-out unless given. */
+  readonly plan?: string;
 }
 
-const REPLACED = 'a request, and a sign-in in place of its session';
-const SHARED = 'two requests and a sign-out';
 const LATE = 'a copy of the old cookies, after their window';
-const OLD = '(h) a response to an older request';
-const TOLD = '(d) a sign-out with both cookies tells';
 
 export const BROKEN: Readonly<Record<string, Broken>> = {
   'never answers': {
-    contradicts: 'every request ends',
-    plan: SHARED,
     change: refreshing(() => () => new Promise(() => {})),
+    contradicts: 'every request ends',
   },
   'refreshes for each request': {
-    contradicts: '(a) a refresh token that is spent is sent once',
-    plan: SHARED,
     change: refreshing(
       (_, { upstream }) =>
-        (token, record) =>
-          upstream.refresh(token, record),
+        (...request) =>
+          upstream.refresh(request[0], request[1]),
     ),
+    contradicts: '(a) a refresh token that is spent is sent once',
   },
   'refreshes twice': {
-    contradicts: '(b) a pair whose access token is good',
-    plan: LATE,
     change: refreshing((real) => async (token, ...request) => {
       const outcome = await real(token, ...request);
       return outcome.kind === 'renewed' ? real(outcome.pair.refreshToken, ...request) : outcome;
     }),
+    contradicts: '(b) a pair whose access token is good',
+    plan: LATE,
   },
   'replays nothing': {
+    change: repeating(async () => ({ kind: 'rejected' })),
     contradicts: '(b) a spent token yields the newest pair',
     plan: 'two requests at an instance that stands still',
-    change: repeating(async () => ({ kind: 'rejected' })),
   },
   'does not know that a response is on its way': {
+    change: ({ shared }) => Object.assign(shared.presented, { expect: () => () => {} }),
     contradicts: '(a) a refresh token that is spent is sent once',
     plan: 'a response that takes minutes, and a request meanwhile',
-    change: ({ shared }) => void Object.assign(shared.presented, { expect: () => () => {} }),
   },
   'replays for ever': {
+    change: repeating((first) => first),
     contradicts: '(c) a spent token reaches the upstream',
     plan: LATE,
-    change: repeating((first) => first),
   },
   'counts no reuse': {
+    change: counting(undefined),
     contradicts: '(c) a spent token that is sent again',
     plan: LATE,
-    change: counting(undefined),
   },
   'counts every refresh as a reuse': {
-    contradicts: '(c) only what was sent again',
-    plan: SHARED,
     change: counting('late'),
+    contradicts: '(c) only what was sent again',
   },
   'rejects its own pair': {
+    change: altering((outcome) => (outcome.kind === 'renewed' ? { kind: 'rejected' } : outcome)),
     contradicts: 'a pair that an instance gets',
-    plan: SHARED,
-    change: refreshing((real) => async (...request) => {
-      const outcome = await real(...request);
-      return outcome.kind === 'renewed' ? { kind: 'rejected' } : outcome;
-    }),
   },
   'drops a pair that comes after its lease': {
-    contradicts: 'a pair that an instance gets',
-    plan: 'an instance that stands still while another one gets no verdict',
     change: refreshing((real, { clock }) => async (...request) => {
       const askedAt = clock.now();
       const outcome = await real(...request);
       const isDropped = outcome.kind === 'renewed' && clock.now() - askedAt > 3000;
       return isDropped ? { kind: 'unreachable', cause: 'dropped' } : outcome;
     }),
+    contradicts: 'a pair that an instance gets',
+    plan: 'an instance that stands still while another one gets no verdict',
   },
-  'rejects everybody': {
-    contradicts: 'a request is rejected only',
-    plan: SHARED,
-    change: always('rejected'),
-  },
+  'rejects everybody': { change: always({ kind: 'rejected' }), contradicts: 'a request is rejected only' },
   'ends everybody': {
+    change: always({ kind: 'ended', clearsCookies: true }),
     contradicts: 'a request is ended only',
-    plan: SHARED,
-    change: refreshing(() => async () => ({ kind: 'ended', clearsCookies: true })),
   },
-  'reaches nobody': { contradicts: 'no request finds', plan: SHARED, change: always('unreachable') },
+  'reaches nobody': {
+    change: always({ kind: 'unreachable', cause: 'broken' }),
+    contradicts: 'no request finds',
+  },
   'ends nothing': {
+    change: ({ shared }) => Object.assign(shared, { end: async () => ({ hadEnded: false }) }),
     contradicts: '(d) after a sign-out no token',
-    plan: SHARED,
-    change: ({ shared }) => void Object.assign(shared, { end: async () => ({ hadEnded: false }) }),
   },
   'remembers a sign-out for 30 s': {
+    change: forgetting(30_000),
     contradicts: '(d) after a sign-out no token',
     plan: 'a request whose first call takes a minute, and a sign-out',
-    change: forgetting(30_000),
   },
   'signs no late pair out': {
+    change: ({ upstream }) => Object.assign(upstream, { signOut: async () => 204 }),
     contradicts: '(d) a pair that arrives after the sign-out',
-    plan: SHARED,
-    change: ({ upstream }) => void Object.assign(upstream, { signOut: async () => 204 }),
   },
   'does not repeat a sign-out that has failed': {
-    contradicts: TOLD,
-    plan: 'two sign-outs, of which the first one does not reach the upstream',
     change: signingOutOnce,
+    contradicts: '(d) a sign-out with both cookies tells',
+    plan: 'two sign-outs, of which the first one does not reach the upstream',
   },
   'does not sign out what a sign-in has ended': {
-    contradicts: TOLD,
-    plan: 'a sign-in whose response is lost, and a sign-out',
     change: signingOutOnce,
+    contradicts: '(d) a sign-out with both cookies tells',
+    plan: 'a sign-in whose response is lost, and a sign-out',
   },
   'sets its own pair': {
+    change: ({ shared }) => Object.assign(shared, { newest: async (pair: unknown) => pair }),
     contradicts: '(e) a response sets the newest pair',
     plan: 'a response that takes a minute, and a sign-out',
-    change: ({ shared }) => void Object.assign(shared, { newest: async (pair: unknown) => pair }),
   },
   'has no memory': {
+    change: withoutMemory,
     contradicts: '(a) a refresh token that is spent is sent once',
     plan: 'a copy of the old cookies while Redis is away',
-    change: withoutMemory,
   },
   'waits for longer than a lease': {
-    contradicts: '(g) nobody waits',
-    plan: SHARED,
     change: refreshing((real, { clock }) => async (...request) => {
       await clock.sleep(4000);
       return real(...request);
     }),
+    contradicts: '(g) nobody waits',
   },
   'clears the cookies of a sign-in in its place': {
-    contradicts: OLD,
-    plan: REPLACED,
     change: clearing('ended'),
+    contradicts: '(h) a response to an older request',
+    plan: 'a request, and a sign-in in place of its session',
   },
   'clears those of a sign-in after a refusal': {
-    contradicts: OLD,
-    plan: 'a request, and a sign-in after its session was rejected',
     change: clearing('rejected'),
+    contradicts: '(h) a response to an older request',
+    plan: 'a request, and a sign-in after its session was rejected',
   },
 };

@@ -8,8 +8,7 @@ import { beginSession, endSession } from '../../../src/gateway/session/begin-and
 import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
 import { Session, type SessionParts } from '../../../src/gateway/session/session.ts';
 import { STREAMED } from '../../../src/gateway/upstream/body-modes.ts';
-import { settings } from './conclusions.ts';
-import type { Request as RequestInHistory, SignOut, Token } from './history.ts';
+import { type Request as RequestInHistory, type SignOut, settings, type Token } from './history.ts';
 import type { Command } from './plans.ts';
 import type { Process, World } from './schedule.ts';
 import { ONE_WAY_MS } from './upstream-model.ts';

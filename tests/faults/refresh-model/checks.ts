@@ -1,24 +1,19 @@
 /** What must hold of every history, one sentence each. */
 
 import {
-  closingOf,
+  type CookieChange,
   FASTEST_SIGN_IN_MS,
-  firstPresentation,
+  type History,
   isBefore,
   isForgotten,
-  isNoticed,
-  isSignedOut,
-  newestPair,
+  isRejection,
+  type Moment,
   PRESENTED_MS,
-  rejectionsOf,
-  renewalOf,
+  type Request,
+  type Send,
   SPREADS_MS,
   settings,
-  signOutsOf,
-  stoodStill,
-  wasRedisAway,
-} from './conclusions.ts';
-import type { CookieChange, History, Moment, Request, Send } from './history.ts';
+} from './history.ts';
 
 const LEASE_MS = 3000;
 
@@ -45,7 +40,7 @@ const requests = (isWrong: (request: Ended, history: History) => unknown): Check
 const undisturbed = (isWrong: (request: Ended, history: History) => unknown): Check =>
   requests((request, history) => {
     const { token, ended } = request;
-    return !wasRedisAway(history, token.family.began, ended) && isWrong(request, history);
+    return !history.wasRedisAway(token.family.began, ended) && isWrong(request, history);
   });
 
 export const checks: Readonly<Record<string, Check>> = {
@@ -59,8 +54,7 @@ export const checks: Readonly<Record<string, Check>> = {
       history.sends.some((send) => send.token === second.token && send.successor) &&
       history.sends.some((first) => {
         if (first.token !== second.token || !isBefore(first.sent, second.sent)) return false;
-        const isShared =
-          first.instance === second.instance || !wasRedisAway(history, first.sent, second.sent);
+        const isShared = first.instance === second.instance || !history.wasRedisAway(first.sent, second.sent);
         return isShared && !mayBeSentAgain(history, first, second);
       }),
   ),
@@ -69,8 +63,8 @@ export const checks: Readonly<Record<string, Check>> = {
     ({ token, sent }, history) =>
       token.before &&
       sent.at < token.issued.at + history.accessTokensLastMs &&
-      signOutsOf(history, token).length === 0 &&
-      !wasRedisAway(history, token.issued, sent) &&
+      history.signOutsOf(token).length === 0 &&
+      !history.wasRedisAway(token.issued, sent) &&
       !history.requests.some((request) => request.token === token && isBefore(request.asked, sent)),
   ),
 
@@ -79,23 +73,23 @@ export const checks: Readonly<Record<string, Check>> = {
       const wasRenewed = history.requests.some(
         (other) => other.token === token && other.outcome === 'renewed' && isBefore(other.ended, asked),
       );
-      if (!wasRenewed || arrived.at >= closingOf(history, token, asked).earliest) return false;
-      if (isForgotten(renewalOf(history, token), ended)) return false;
+      if (!wasRenewed || arrived.at >= history.closingOf(token, asked).earliest) return false;
+      if (isForgotten(history.renewalOf(token), ended)) return false;
       if (isBefore(token.family.revoked, ended) || outcome === 'unreachable') return false;
       if (token.family.isReissued) return false;
-      if (rejectionsOf(history, token.family).some((send) => isBefore(send.ended, ended))) return false;
-      if (signOutsOf(history, token).some(({ began }) => isBefore(began, ended))) return false;
-      return !pair || pair.generation < newestPair(history, token.family, asked);
+      if (history.wasRejected(token.family, ended)) return false;
+      if (history.signOutsOf(token).some(({ began }) => isBefore(began, ended))) return false;
+      return !pair || pair.generation < history.newestPair(token.family, asked);
     },
   ),
 
   '(c) a spent token reaches the upstream when its window is closed': undisturbed(
     ({ token, instance, arrived, ended, outcome }, history) => {
-      const renewal = renewalOf(history, token);
-      if (!renewal || arrived.at <= closingOf(history, token, ended).latest) return false;
+      const renewal = history.renewalOf(token);
+      if (!renewal || arrived.at <= history.closingOf(token, ended).latest) return false;
       // A process that has crashed may have lost what clients had presented to it. A late reply makes a fact younger.
-      if (history.crashes.size > 0 || signOutsOf(history, token).length > 0) return false;
-      if (stoodStill(history, instance, arrived, ended)) return false;
+      if (history.crashes.size > 0 || history.signOutsOf(token).length > 0) return false;
+      if (history.stoodStill(instance, arrived, ended)) return false;
       const isSent = (send: Send) =>
         send.token === token && isBefore(renewal.ended, send.sent) && isBefore(send.sent, ended);
       return outcome === 'renewed' || !history.sends.some(isSent);
@@ -103,10 +97,10 @@ export const checks: Readonly<Record<string, Check>> = {
   ),
 
   '(c) a spent token that is sent again is counted as a reuse': sends(({ token, sent }, history) => {
-    const renewal = renewalOf(history, token);
+    const renewal = history.renewalOf(token);
     if (!renewal || !isBefore(renewal.ended, sent)) return false;
     if (history.crashes.size + history.standstills.length > 0) return false;
-    if (wasRedisAway(history, token.issued, sent)) return false;
+    if (history.wasRedisAway(token.issued, sent)) return false;
     if (isForgotten(renewal, sent)) return false;
     return !history.requests.some((each) => each.token === token && each.record.refreshTokenReused);
   }),
@@ -132,14 +126,13 @@ export const checks: Readonly<Record<string, Check>> = {
 
   'a request is rejected only after the upstream has rejected its session': requests(
     ({ outcome, token, ended }, history) =>
-      outcome === 'rejected' &&
-      !rejectionsOf(history, token.family).some((send) => isBefore(send.ended, ended)),
+      outcome === 'rejected' && !history.wasRejected(token.family, ended),
   ),
 
   'a request is ended only after a sign-out, or a sign-in in its place': requests(
     ({ outcome, token, instance, asked, ended }, history) =>
       outcome === 'ended' &&
-      !signOutsOf(history, token).some((signOut) => {
+      !history.signOutsOf(token).some((signOut) => {
         const { undone } = signOut;
         const isUndone =
           undone?.instance === instance &&
@@ -149,7 +142,7 @@ export const checks: Readonly<Record<string, Check>> = {
           history.sends.every(
             (send) => isBefore(send.ended, undone.began) || isBefore(undone.began, send.sent),
           ) &&
-          !wasRedisAway(history, signOut.began, ended);
+          !history.wasRedisAway(signOut.began, ended);
         return isBefore(signOut.began, ended) && !isUndone;
       }),
   ),
@@ -157,13 +150,13 @@ export const checks: Readonly<Record<string, Check>> = {
   'no request finds the upstream unreachable that has responded': undisturbed(
     ({ token, instance, outcome, asked, ended }, history) => {
       // It has waited for another instance's verdict for too long, although it was not there itself.
-      if (stoodStill(history, instance, asked, ended)) return false;
+      if (history.stoodStill(instance, asked, ended)) return false;
       const wasUnreachable = (send: Send) =>
         send.token.family === token.family &&
         isBefore(send.sent, ended) &&
         (send.verdict === 'unreachable'
           ? !send.ended || send.ended.at + SPREADS_MS > asked.at
-          : history.crashes.has(send.instance) || stoodStill(history, send.instance));
+          : history.wasDisturbed(send.instance));
       // What is forgotten when its token is issued again leaves an older fact in the memory of another instance.
       return outcome === 'unreachable' && !token.family.isReissued && !history.sends.some(wasUnreachable);
     },
@@ -171,15 +164,15 @@ export const checks: Readonly<Record<string, Check>> = {
 
   '(d) after a sign-out no token of the chain yields a pair': requests(
     (request, history) =>
-      request.outcome === 'renewed' && isSignedOut(history, request, request.asked, request.ended),
+      request.outcome === 'renewed' && history.isSignedOut(request, request.asked, request.ended),
   ),
 
   '(d) a pair that arrives after the sign-out is given to nobody, and signed out at the upstream': sends(
     (send, history) => {
       const { successor, token, instance, ended, verdict } = send;
-      if (!successor || !ended || verdict !== 'renewed' || !isSignedOut(history, send, ended)) return false;
+      if (!successor || !ended || verdict !== 'renewed' || !history.isSignedOut(send, ended)) return false;
       // A sign-out with a newer token is no reason to discard what this one yields.
-      if (signOutsOf(history, token).some((signOut) => signOut.token.generation > token.generation))
+      if (history.signOutsOf(token).some((signOut) => signOut.token.generation > token.generation))
         return false;
       const isGiven = history.requests.some(({ pair }) => pair === successor);
       const isSignedOutThere = history.upstreamSignOuts.some((each) => each.token === successor);
@@ -202,10 +195,10 @@ export const checks: Readonly<Record<string, Check>> = {
   '(e) a response sets the newest pair that its instance has had, or none after a sign-out': requests(
     ({ pair, instance, leaves, given }, history) => {
       if (!pair || !leaves || !given) return false;
-      if (isSignedOut(history, { token: pair, instance }, leaves)) return true;
+      if (history.isSignedOut({ token: pair, instance }, leaves)) return true;
       const { family } = pair;
-      if (signOutsOf(history, pair).length > 0 || wasRedisAway(history, family.began, leaves)) return false;
-      return given.generation < newestPair(history, family, leaves, instance);
+      if (history.signOutsOf(pair).length > 0 || history.wasRedisAway(family.began, leaves)) return false;
+      return given.generation < history.newestPair(family, leaves, instance);
     },
   ),
 
@@ -244,7 +237,7 @@ function touchesNewer(history: History, { request, from, to, wasLive }: CookieCh
   const isNewer = isSame ? from.generation > token.generation : isBefore(token.issued, from.issued);
   if (!isNewer) return false;
   if (!to) return clearsTooMuch(history, request, ended);
-  return !isSame && pair && leaves ? isSignedOut(history, { token: pair, instance }, leaves) : false;
+  return !isSame && pair && leaves ? history.isSignedOut({ token: pair, instance }, leaves) : false;
 }
 
 /** A refresh of its own that the upstream refuses may clear: it says nothing of a sign-in without the old cookies. */
@@ -253,21 +246,25 @@ function clearsTooMuch(
   { token, instance, arrived, asked, outcome, record }: Request,
   ended: Moment,
 ) {
-  const { successor, ended: renewed } = renewalOf(history, token) ?? {};
+  const { successor, ended: renewed } = history.renewalOf(token) ?? {};
   if (record.refreshTokenReused) {
-    const had = firstPresentation(history, successor, ended) ?? renewed;
+    const had = history.firstPresentation(successor, ended) ?? renewed;
     // Until then it may have been sent before its client had the successor.
     return had !== undefined && arrived.at < had.at + PRESENTED_MS - SPREADS_MS;
   }
   const isOwn = (send: Send) =>
-    send.instance === instance && isBefore(arrived, send.ended) && isBefore(send.ended, ended);
+    isRejection(send, token.family) &&
+    send.instance === instance &&
+    isBefore(arrived, send.ended) &&
+    isBefore(send.ended, ended);
   const isOver =
-    isSignedOut(history, { token, instance }, asked ?? ended) &&
-    !isForgotten(renewalOf(history, token), asked ?? ended);
-  if (outcome === 'rejected' && !isOver && rejectionsOf(history, token.family).some(isOwn)) return false;
-  const signIns = signOutsOf(history, token)
+    history.isSignedOut({ token, instance }, asked ?? ended) &&
+    !isForgotten(history.renewalOf(token), asked ?? ended);
+  if (outcome === 'rejected' && !isOver && history.sends.some(isOwn)) return false;
+  const signIns = history
+    .signOutsOf(token)
     // One that ends the session while the request decides is too late for it.
-    .filter((end) => end.by === 'sign-in' && isNoticed(history, end, { token, instance }, asked ?? ended))
+    .filter((end) => end.by === 'sign-in' && history.isNoticed(end, { token, instance }, asked ?? ended))
     .map((end) => end.ended?.at ?? 0);
   return signIns.length
     ? arrived.at < Math.max(...signIns) + PRESENTED_MS - SPREADS_MS
@@ -281,15 +278,15 @@ function mayBeSentAgain(history: History, first: Send, { token, instance, sent }
   if (isForgotten(first, sent)) return true;
   // Its lease has ended before its verdict was written.
   const isNoted = first.ended && (first.instance === instance || first.ended.at + SPREADS_MS <= sent.at);
-  if (!isNoted && stoodStill(history, first.instance, first.sent, sent)) return true;
+  if (!isNoted && history.stoodStill(first.instance, first.sent, sent)) return true;
   const ofToken = history.requests.filter((request) => request.token === token);
   const isKnown = ofToken.some(
     ({ outcome, instance }) => outcome === 'renewed' && instance === first.instance,
   );
   if (isBefore(history.crashes.get(first.instance), sent) && !isKnown) return true;
-  if (signOutsOf(history, token).some(({ began }) => isBefore(began, sent))) return true;
+  if (history.signOutsOf(token).some(({ began }) => isBefore(began, sent))) return true;
   return ofToken.some(({ asked, arrived, ended }) => {
     const isAsking = isBefore(asked, sent) && !isBefore(ended, sent);
-    return isAsking && arrived.at >= closingOf(history, token, asked).earliest;
+    return isAsking && arrived.at >= history.closingOf(token, asked).earliest;
   });
 }

@@ -54,6 +54,10 @@ const oneOf = <const Value>(...values: readonly Value[]) => fc.constantFrom(...v
 /** Around the times that the coordination knows: polls, leases, windows, time limits, and lifetimes. */
 const TIMES = [0, 0, 0, 0, 1, 30, 45, 400, 600, 1500, 3100, 9700, 10_300, 31_000, 61_000, 290_000];
 
+function many(kind: Kind, count: number): Kind[] {
+  return Array<Kind>(count).fill(kind);
+}
+
 function commandsOf(kinds: Kind[], times = TIMES): fc.Arbitrary<Command[]> {
   const usual = oneOf<Kind>('request', 'request', 'request', 'request', 'presentation');
   const command = fc.record<Command>({
@@ -75,33 +79,26 @@ const lost = fc.oneof(
   { weight: 2, arbitrary: oneOf('before it arrives', 'after it arrived') },
 );
 
+/** How often, what happens beside requests, and when. Some faults excuse much, so most schedules are without them. */
+const MIXES: readonly (readonly [weight: number, kinds: Kind[], times?: number[]])[] = [
+  [4, ['sign-out', 'sign-out', 'sign-in']],
+  [3, [...many('sign-in', 3), 'sign-out', 'the upstream ends the session', 'the browser loses its cookies']],
+  [4, [...many('the instance stands still', 4), 'sign-out'], [0, 0, 0, 30, 600, 3100, 3100, 3100, 31_000]],
+  [2, ['sign-out', 'crash', 'crash']],
+  [
+    2,
+    [
+      ...many('sign-out', 2),
+      ...(['sign-in', 'Redis restarts', 'Redis is cut off', 'Redis stalls'] as const),
+      ...many('Redis is back', 3),
+    ],
+  ],
+];
+
 export const plans: fc.Arbitrary<Plan> = fc.record({
   clocksAheadMs: fc.tuple(clock, clock, clock),
-  // Some faults excuse much, so most schedules are without them.
   commands: fc.oneof(
-    { weight: 4, arbitrary: commandsOf(['sign-out', 'sign-out', 'sign-in']) },
-    {
-      weight: 3,
-      arbitrary: commandsOf([
-        ...(['sign-in', 'sign-in', 'sign-in', 'sign-out'] as const),
-        ...(['the upstream ends the session', 'the browser loses its cookies'] as const),
-      ]),
-    },
-    {
-      weight: 4,
-      arbitrary: commandsOf(
-        [...Array<Kind>(4).fill('the instance stands still'), 'sign-out'],
-        [0, 0, 0, 30, 600, 3100, 3100, 3100, 31_000],
-      ),
-    },
-    { weight: 2, arbitrary: commandsOf(['sign-out', 'crash', 'crash']) },
-    {
-      weight: 2,
-      arbitrary: commandsOf([
-        ...(['sign-out', 'sign-out', 'sign-in', 'Redis restarts', 'Redis is cut off'] as const),
-        ...(['Redis stalls', 'Redis is back', 'Redis is back', 'Redis is back'] as const),
-      ]),
-    },
+    ...MIXES.map(([weight, kinds, times]) => ({ weight, arbitrary: commandsOf(kinds, times) })),
   ),
   fates: fc.array(fc.record({ beforeMs: delay, afterMs: delay, lost }), { maxLength: 6 }),
   habits: fc.record({

@@ -30,7 +30,9 @@ it.each(SMALL_PLANS)(
   30_000 * PREEMPTIONS ** 2,
 );
 
-describe.each(Object.entries(BROKEN))('a process that %s', (_, { contradicts, plan, change }) => {
+const SHARED = 'two requests and a sign-out';
+
+describe.each(Object.entries(BROKEN))('a process that %s', (_, { contradicts, plan = SHARED, change }) => {
   it(`contradicts "${contradicts}" in some schedule`, async () => {
     expect(await isContradicted(contradicts, change, SEED_OF_BROKEN, RUNS_OF_BROKEN)).toBe(true);
   });

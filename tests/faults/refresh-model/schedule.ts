@@ -6,8 +6,7 @@ import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import type { UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { newLedger } from '../../support/refresh-coordinator.ts';
 import { Jar, request, signIn, signOut } from './browser.ts';
-import { FASTEST_SIGN_IN_MS, settings } from './conclusions.ts';
-import { History, type Outage, type Token } from './history.ts';
+import { FASTEST_SIGN_IN_MS, History, type Outage, settings, type Token } from './history.ts';
 import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';
 import { RedisModel, redisNetwork } from './redis-model.ts';
 import { upstreamModel } from './upstream-model.ts';
@@ -42,14 +41,14 @@ export async function runSchedule(
   plan: Plan,
   change: World['change'] = () => {},
 ): Promise<History> {
-  const { clocksAheadMs, fates, habits, commands } = plan;
+  const { clocksAheadMs, fates, habits } = plan;
   const time = new VirtualTime(scheduler);
   const history = new History(time, habits.expiresInSeconds * 1000);
   const redis = new RedisModel(() => time.now + clocksAheadMs[2]);
   const upstream = upstreamModel(time, history, fates, habits);
   const received = [upstream.begin()];
   try {
-    await carryOut({ time, history, redis, upstream, received, change }, clocksAheadMs, commands);
+    await carryOut({ time, history, redis, upstream, received, change }, plan);
   } catch (cause) {
     if (!(cause instanceof Stuck)) throw cause;
     history.stuck = cause.message;
@@ -57,11 +56,7 @@ export async function runSchedule(
   return history;
 }
 
-async function carryOut(
-  world: World,
-  [aheadA, aheadB]: Plan['clocksAheadMs'],
-  commands: readonly Command[],
-): Promise<void> {
+async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], commands }: Plan): Promise<void> {
   const { time, history, redis, received } = world;
   const instances = [startInstance(world, 'A', aheadA), startInstance(world, 'B', aheadB)] as const;
   const browser = new Jar(world, received[0]);
@@ -72,6 +67,7 @@ async function carryOut(
     for (const each of instances) each.setNetwork(state);
   };
   const carryOutOne = (command: Command) => {
+    const { kind, isLost } = command;
     const instance = instances[command.instance];
     const { process } = instance;
     const copied = received.at(-1 - (command.token % received.length));
@@ -79,7 +75,8 @@ async function carryOut(
     // A browser without cookies has nothing to refresh or to sign out.
     const isBrowser = command.token === 0 && browser.token !== undefined;
     const jar = isBrowser ? browser : new Jar(world, copied);
-    const sent = { jar, token: jar.token ?? copied, exchange: jar.send() };
+    const token = jar.token ?? copied;
+    const sent = { jar, token, exchange: jar.send() };
     const start = async (work: () => Promise<void>) => {
       const done = new Promise<void>((resolve) => process.clock.reach(resolve)).then(work);
       inFlight.set(done, process);
@@ -90,8 +87,6 @@ async function carryOut(
       const sent = { jar: browser, exchange: browser.send() };
       void start(() => signIn(world, process, sent, isLost));
     };
-    const { isLost } = command;
-    const { token } = sent;
     const kinds: Record<Command['kind'], () => unknown> = {
       request: () => start(() => request(world, process, sent, command)),
       presentation: () =>
@@ -123,7 +118,7 @@ async function carryOut(
       'Redis stalls': () => instance.setNetwork('stalled'),
       'Redis is back': () => setNetworks('up'),
     };
-    kinds[command.kind]();
+    kinds[kind]();
   };
 
   for (const command of commands) {
@@ -163,18 +158,17 @@ function startInstance(
   const start = () => {
     const name = `${letter}${++starts}`;
     const clock = new ProcessClock(time, aheadMs);
-    isRedisUp = true;
-    const observer = {
-      onDown() {
-        isRedisUp = false;
-        outageBegins();
-      },
-      onUp() {
-        isRedisUp = true;
-        outageMayEnd();
-      },
+    const onDown = () => {
+      isRedisUp = false;
+      outageBegins();
     };
-    const connection = new RedisConnection('redis://model', observer, clock, () => network.open(clock));
+    const onUp = () => {
+      isRedisUp = true;
+      outageMayEnd();
+    };
+    isRedisUp = true;
+    const open = () => network.open(clock);
+    const connection = new RedisConnection('redis://model', { onDown, onUp }, clock, open);
     const store = new RedisReplayStore(connection, newLedger(), clock.now);
     const upstream = model.endpoints(clock, name);
     const shared = new RefreshCoordinator(settings, store, upstream, clock);

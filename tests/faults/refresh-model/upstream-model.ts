@@ -3,8 +3,7 @@
 import { Admission } from '../../../src/gateway/admission/admission.ts';
 import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
 import { type RefreshVerdict, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
-import { settings } from './conclusions.ts';
-import type { History, Moment, Token } from './history.ts';
+import { type History, type Moment, settings, type Token } from './history.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 
 /** How one call to the upstream goes. */

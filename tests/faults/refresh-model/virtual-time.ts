@@ -9,18 +9,14 @@ const MOST_STEPS = 30_000;
 /** WebCrypto works on other threads, and no scheduler chooses when it is done: virtual time stands still until then. */
 const encryptions = new Set<Promise<unknown>>();
 
-function counted<Parameters extends unknown[], Result>(work: (...parameters: Parameters) => Promise<Result>) {
-  return (...parameters: Parameters): Promise<Result> => {
+for (const name of ['encrypt', 'decrypt'] as const) {
+  const work = crypto.subtle[name];
+  crypto.subtle[name] = (...parameters: Parameters<typeof work>) => {
     const result = work.apply(crypto.subtle, parameters);
     encryptions.add(result);
-    const done = () => encryptions.delete(result);
-    result.then(done, done);
-    return result;
+    return result.finally(() => encryptions.delete(result));
   };
 }
-
-crypto.subtle.encrypt = counted(crypto.subtle.encrypt);
-crypto.subtle.decrypt = counted(crypto.subtle.decrypt);
 
 /**
  * Chooses one of so many events. They are in the order in which they began to wait; the next command comes after them,
@@ -34,7 +30,7 @@ export class Stuck extends Error {}
 interface Event {
   /** A timer is due then; an event that may happen at any moment has happened by then. */
   readonly at: number;
-  readonly happen: () => void;
+  readonly happen: () => unknown;
   /** A timer of a process does not fire any more when the process has crashed. */
   readonly of: ProcessClock | 'the commands' | undefined;
 }
@@ -64,7 +60,7 @@ export class VirtualTime {
   }
 
   /** Calls the function when its time has come. The returned function cancels that. */
-  timer(ms: number, happen: () => void, of?: Event['of']): () => void {
+  timer(ms: number, happen: () => unknown, of?: Event['of']): () => void {
     const timer = { at: this.now + Math.ceil(ms), happen, of };
     (timer.at > this.now ? this.#timers : this.#events).push(timer);
     return () => this.#remove((other) => other === timer);
@@ -91,19 +87,14 @@ export class VirtualTime {
   /** Lets so much time pass, and what is due in it happen. The scheduler may let more happen first. */
   async pass(ms: number): Promise<void> {
     let isOver = false;
-    const end = () => {
-      isOver = true;
-    };
-    this.timer(ms, end, 'the commands');
+    this.timer(ms, () => (isOver = true), 'the commands');
     await this.run(() => isOver);
   }
 
   /** Lets things happen until the promise is settled. */
   async wait<Result>(promise: Promise<Result>): Promise<Result> {
     let isSettled = false;
-    const settled = promise.finally(() => {
-      isSettled = true;
-    });
+    const settled = promise.finally(() => (isSettled = true));
     await this.run(() => isSettled);
     return settled;
   }
