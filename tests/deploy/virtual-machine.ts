@@ -16,7 +16,6 @@ import { runToEnd } from '../support/run-to-end.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 
 const EXAMPLE = fileURLToPath(new URL('../../deploy/two-instances', import.meta.url));
-const DEADLINE_MS = 60_000;
 export type Instance = 'a' | 'b';
 
 /** What a test needs that starts one. */
@@ -58,20 +57,15 @@ export async function startVirtualMachine(
   const startRedis = () => run(['redis-server', ...ownRedis], {});
   let redis = startRedis();
   stack.defer(() => redis[Symbol.asyncDispose]());
-  stack.use(
-    run(['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`], {
-      ...tools,
-      ...addresses,
-      CERTIFICATE: `${root}/both.pem`,
-    }),
-  );
+  const environment = { ...tools, ...addresses, CERTIFICATE: `${root}/both.pem` };
+  stack.use(run(['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`], environment));
 
   const running = new Map<Instance, GatewayProcess>();
-  const logs = { a: '', b: '' };
+  const complaints: string[] = [];
   const start = async (name: Instance) => {
     const own = port + (name === 'a' ? 1 : 2);
     const keep = (line: string) => {
-      if (/"level":"error"|"refreshTokenReused"/.test(line)) logs[name] += `${line}\n`;
+      if (/"level":"error"|"refreshTokenReused"/.test(line)) complaints.push(line);
     };
     const ports = { PORT: String(own), METRICS_PORT: String(own + 2) };
     running.set(name, await startGatewayProcess({ ...settings, ...ports }, keep));
@@ -89,11 +83,11 @@ export async function startVirtualMachine(
   };
   const instances = () => readStatistics(statistics);
   /** Waits until HAProxy sees an instance with this status, or with so many requests in flight. */
-  const untilSeen = async (name: Instance, expected: string | number, deadlineMs = DEADLINE_MS) => {
-    const isSeen = async () =>
-      (await instances().catch(() => [])).some(
-        (each) => each.name === name && (each.status === expected || each.underWay === expected),
-      );
+  const untilSeen = async (name: Instance, expected: string | number, deadlineMs = 60_000) => {
+    const isSeen = async () => {
+      const seen = (await instances().catch(() => [])).find((each) => each.name === name);
+      return seen?.status === expected || seen?.underWay === expected;
+    };
     await eventually(isSeen, `${name} to be seen with ${expected}`, deadlineMs);
   };
   const startUp = async (name: Instance) => {
@@ -128,10 +122,10 @@ export async function startVirtualMachine(
       await Bun.sleep(awayMs);
       redis = startRedis();
     },
-    /** The process id of an instance; undefined while it does not run. */
-    processId: async (name: Instance) => running.get(name)?.pid,
-    /** What an instance has logged of errors and reused tokens. */
-    log: async (name: Instance) => logs[name],
+    /** The ids of the instances that run at the moment. */
+    processes: () => [...running.values()].map(({ pid }) => pid),
+    /** What the instances have logged of errors and reused tokens. */
+    complaints: () => complaints,
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }
@@ -142,7 +136,7 @@ export async function readStatistics(address: string) {
   const columns = head.replace('# ', '').split(',');
   return rows
     .map((row) => row.split(','))
-    .filter((row) => row[0] === 'gateways' && row[1] !== 'BACKEND')
+    .filter(([proxy, server]) => proxy === 'gateways' && server !== 'BACKEND')
     .map((row) => {
       const value = (column: string) => row[columns.indexOf(column)] ?? '';
       // UP; DRAIN: healthy, but gets no new requests; DOWN or MAINT. Requests in flight. Responses of 200 to 299.

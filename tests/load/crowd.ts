@@ -76,7 +76,7 @@ export class Crowd implements AsyncDisposable {
   readonly problems = new Problems();
   signedOut = 0;
   /** Generations that were ordered; each may become one creation. */
-  orders = 1;
+  orders: number;
   readonly service: Service;
   /** What slow readers read. */
   readonly track: { readonly id: string; readonly sha256: string };
@@ -91,6 +91,7 @@ export class Crowd implements AsyncDisposable {
   private constructor(service: Service, track: Crowd['track']) {
     this.service = service;
     this.track = track;
+    this.orders = track === NO_TRACK ? 0 : 1;
   }
 
   /** @param trackMs the length of what slow and hurried users read; nothing is generated without it */

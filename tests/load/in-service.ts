@@ -18,14 +18,13 @@ interface Run {
 interface Place {
   readonly service: Service;
   /** The ids of the instances that run at the moment. */
-  readonly processes: () => Promise<readonly (number | undefined)[]>;
+  readonly processes: () => readonly number[];
   /** What happens every so many seconds. */
   readonly disturbances: readonly (readonly [seconds: number, happen: (crowd: Crowd) => Promise<unknown>])[];
   /** What an instance has logged that it should not have. */
-  readonly complaints: () => Promise<readonly string[]>;
+  readonly complaints: () => readonly string[];
 }
 
-const INSTANCES = ['a', 'b'] as const;
 const SAMPLES = 72;
 const REDIS_AWAY_MS = 1000;
 const UPSTREAM_AWAY_MS = 1500;
@@ -49,9 +48,9 @@ export async function runOne(run: Run & { readonly memoryMb?: number }): Promise
   const atStart = await openSocketsOf(gateway.pid);
   const report = await observe(run, {
     service: { base: new URL(gateway.url), sandbox },
-    processes: async () => [gateway.pid],
+    processes: () => [gateway.pid],
     disturbances: [[run.seconds / 3, expiryAt(sandbox)]],
-    complaints: async () => gateway.errors().split('\n').filter(Boolean),
+    complaints: () => gateway.errors().split('\n').filter(Boolean),
   });
   // Its connections to the upstream end, and all others have ended.
   await sandbox.upstream.restart(0);
@@ -76,21 +75,19 @@ export async function runTwo({ redisSeconds, upstreamSeconds, upgradeSeconds, ..
     await Bun.sleep(AFTERMATH_MS);
   };
   const upgrade = async () => {
-    for (const name of INSTANCES) await machine.replace(name);
+    await machine.replace('a');
+    await machine.replace('b');
   };
   return await observe(run, {
     service: machine,
-    processes: () => Promise.all(INSTANCES.map((name) => machine.processId(name))),
+    processes: machine.processes,
     disturbances: [
       [redisSeconds, () => machine.restartRedis(REDIS_AWAY_MS)],
       [upstreamSeconds, (crowd) => crowd.excuse(restartUpstream)],
       [upgradeSeconds, upgrade],
       [Math.min(40, run.seconds / 6), expiryAt(sandbox)],
     ],
-    complaints: async () => {
-      const logs = await Promise.all(INSTANCES.map((name) => machine.log(name)));
-      return logs.flatMap((log) => log.match(/^.*("level":"error"|"refreshTokenReused").*$/gm) ?? []);
-    },
+    complaints: machine.complaints,
   });
 }
 
@@ -105,8 +102,8 @@ function expiryAt({ upstream }: Service['sandbox']) {
 async function observe({ seconds, attendance, trackMs }: Run, place: Place): Promise<Report> {
   const crowd = await Crowd.arrive(place.service, attendance, trackMs);
   const { problems } = crowd;
-  const memory = new Map<number, number[]>();
-  const files = new Map<number, number[]>();
+  /** The memory in MB and the open files of each process. */
+  const samples = new Map<number, { readonly mb: number; readonly files: number }[]>();
   const begunAt = performance.now();
   const endsAt = begunAt + seconds * 1000;
   /** Does the work at each multiple of the interval. An interval that passes meanwhile is left out. */
@@ -119,15 +116,12 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
     }
   };
   const sample = async () => {
-    for (const pid of await place.processes()) {
-      if (pid === undefined) continue;
+    for (const pid of place.processes()) {
       // A process may end meanwhile.
       const sampled = await openFilesOf(pid)
-        .then((open) => [residentBytes(pid) / 1024 / 1024, open] as const)
+        .then((files) => ({ mb: residentBytes(pid) / 1024 / 1024, files }))
         .catch(() => undefined);
-      if (!sampled) continue;
-      memory.set(pid, [...(memory.get(pid) ?? []), sampled[0]]);
-      files.set(pid, [...(files.get(pid) ?? []), sampled[1]]);
+      if (sampled) samples.set(pid, [...(samples.get(pid) ?? []), sampled]);
     }
   };
   await Promise.all([
@@ -139,13 +133,15 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
   const { refreshes, refusedRefreshes, signIns, generations } = place.service.sandbox.upstream.counts();
   if (refusedRefreshes) problems.add(`the upstream refused ${refusedRefreshes} refresh tokens`);
   if (generations > crowd.orders) problems.add(`${crowd.orders} orders became ${generations} creations`);
-  for (const complaint of await place.complaints()) problems.add(complaint.slice(0, 300));
+  for (const complaint of place.complaints()) problems.add(complaint.slice(0, 300));
+  const mostGained = (figure: 'mb' | 'files') =>
+    Math.max(...samples.values().map((each) => growth(each.map((sample) => sample[figure]))));
   const figures = {
     'rounds by kind': [...crowd.served].flat().join(' '),
     'signed out': crowd.signedOut,
     'refreshes, sign-ins, creations upstream': `${refreshes}, ${signIns}, ${generations}`,
-    'most MB that an instance gained': Math.max(...memory.values().map(growth)),
-    'most files that an instance gained': Math.max(...files.values().map(growth)),
+    'most MB that an instance gained': mostGained('mb'),
+    'most files that an instance gained': mostGained('files'),
   };
   return { figures, problems: problems.list() };
 }
