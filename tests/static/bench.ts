@@ -12,10 +12,8 @@ export async function benchProblems(): Promise<string[]> {
 /** The first cells of a line, up to `[` or the end of each. */
 function line(text: string, title: string): string[] {
   const found = text.split('\n').find((each) => each.startsWith(`| ${title} | `)) ?? '';
-  return found
-    .split(' | ')
-    .slice(1)
-    .map((cell) => cell.split(' ', 1)[0] ?? '');
+  const [, ...cells] = found.split(' | ');
+  return cells.map((cell) => cell.split(' ', 1)[0] ?? '');
 }
 
 /** The hot path's guard counts what a request costs; beyond its tolerance the figures need a new run. */
@@ -23,12 +21,11 @@ function staleCounts(text: string): string[] {
   const counts = text.split('## Counts ')[1] ?? '';
   return COSTS.flatMap(([name, , , cost]) => {
     const then = line(counts, name).map(Number);
-    return COUNTED.filter((count, index) => {
+    const stale = COUNTED.filter((count, index) => {
       const [least, most] = boundsOf(then[index] ?? Number.NaN, count);
       return !(least <= cost[count] && cost[count] <= most);
-    }).map(
-      (count) => `${PAGE} needs a new run: ${name} has ${cost[count]} ${count} today, not as it says there`,
-    );
+    });
+    return stale.map((count) => `${PAGE} needs a new run: ${name} has ${cost[count]} ${count} today`);
   });
 }
 
@@ -39,7 +36,6 @@ async function missingFigures(text: string): Promise<string[]> {
     `| a track of 10 MB | ${line(text, 'proxied, 10 MB, ms')[0]} ms |`,
     `| ${line(text, 'refresh and retry, µs')[0]} µs, `,
   ];
-  return shown
-    .filter((part) => !sizing.includes(part))
-    .map((part) => `deploy/sizing.md does not say: ${part}`);
+  const missing = shown.filter((part) => !sizing.includes(part));
+  return missing.map((part) => `deploy/sizing.md does not say: ${part}`);
 }

@@ -52,12 +52,12 @@ function problemsIn({ path, text }: Document, documents: readonly Document[]): s
 
 /** The anchors that GitHub gives to the headings. */
 function anchorsIn({ text }: Document): string[] {
-  const headings = text.replace(CODE_BLOCK, '').matchAll(/^#+ (.+)$/gm);
+  const headings = text
+    .replace(CODE_BLOCK, '')
+    .toLowerCase()
+    .matchAll(/^#+ (.+)$/gm);
   return Array.from(headings, ([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(' ', '-'),
+    heading.replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'),
   );
 }
 

@@ -7,14 +7,8 @@ import { ROOT } from '../support/documents.ts';
 
 const EXACT = /^(npm:\S+@)?\d+\.\d+\.\d+$/;
 const INSTALLING = ['package.json', 'Containerfile', 'deploy/music-gateway@.service'];
-const NAMING_BUN = [
-  'Containerfile',
-  'README.md',
-  'src/README.md',
-  'src/client/README.md',
-  'deploy/README.md',
-  'deploy/same-origin.md',
-];
+const READMES = ['README.md', 'src/README.md', 'src/client/README.md', 'deploy/README.md'];
+const NAMING_BUN = [...READMES, 'Containerfile', 'deploy/same-origin.md'];
 
 const read = (path: string) => Bun.file(ROOT + path).text();
 

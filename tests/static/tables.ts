@@ -17,51 +17,35 @@ const SETTINGS = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: '
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 
 export async function tableProblems(): Promise<string[]> {
-  const settings = await readDocument('deploy/settings.md');
-  const contributing = await readDocument('CONTRIBUTING.md');
-  const behaviour = await readDocument('src/README.md');
-  const monitoring = await readDocument('deploy/monitoring/README.md');
-  const runbook = await readDocument('deploy/monitoring/runbook.md');
-  const example = await Bun.file(`${ROOT}.env.example`).text();
-  const alerts = await Bun.file(`${ROOT}deploy/monitoring/alerts.yml`).text();
+  const read = async (path: string, title = '') => {
+    const document = await readDocument(path);
+    return title ? section(document, title) : document.text;
+  };
   const { fields, metrics } = await observeEverything();
   const { routes } = createGateway({ logger: recordLog().logger, settings: SETTINGS });
+  const settings = settingNames();
   const packages = Object.keys({ ...dependencies, ...devDependencies });
-  const explained = namesInTables(section(monitoring, '## The log'));
-  const measured = namesInTables(section(monitoring, '## Metrics'));
+  const monitoring = 'deploy/monitoring/README.md';
+  const logged = namesInTables(await read(monitoring, '## The log')).filter((name) => !LEVELS.includes(name));
+  const measured = namesInTables(await read(monitoring, '## Metrics')).filter((name) => /^music_/.test(name));
+  const explained = namesInTables(await read('CONTRIBUTING.md', '## Dependencies, and why each'));
+  const example = matches(await Bun.file(`${ROOT}.env.example`).text(), /^(?:# )?([A-Z_]+)=/gm);
+  const runbook = matches(await read('deploy/monitoring/runbook.md', '## Alerts'), /^### (.+)$/gm);
+  const alerts = matches(
+    await Bun.file(`${ROOT}deploy/monitoring/alerts.yml`).text(),
+    /^ *- alert: (\S+)$/gm,
+  );
+  const commands = Object.keys(scripts).map((name) => `\`bun run ${name}\``);
+  const paths = routes.map(({ path }) => path.replace(/\*$/, ''));
   return [
-    ...differences('deploy/settings.md', namesInTables(settings.text), settingNames()),
-    ...differences('.env.example', matches(example, /^(?:# )?([A-Z_]+)=/gm), settingNames()),
-    ...differences(
-      'the dependencies',
-      namesInTables(section(contributing, '## Dependencies, and why each')),
-      packages,
-    ),
-    ...lacks(
-      'the commands',
-      section(contributing, '## Set up'),
-      Object.keys(scripts).map((name) => `\`bun run ${name}\``),
-    ),
-    ...lacks(
-      'the routes',
-      section(behaviour, '## Routes'),
-      routes.map(({ path }) => path.replace(/\*$/, '')),
-    ),
-    ...differences(
-      'the runbook',
-      matches(section(runbook, '## Alerts'), /^### (.+)$/gm),
-      matches(alerts, /^ *- alert: (\S+)$/gm),
-    ),
-    ...differences(
-      'the table of the log',
-      explained.filter((name) => !LEVELS.includes(name)),
-      fields,
-    ),
-    ...differences(
-      'the table of the metrics',
-      measured.filter((name) => name.startsWith('music_')),
-      metrics,
-    ),
+    ...differences('deploy/settings.md', namesInTables(await read('deploy/settings.md')), settings),
+    ...differences('.env.example', example, settings),
+    ...differences('the dependencies', explained, packages),
+    ...lacks('the commands', await read('CONTRIBUTING.md', '## Set up'), commands),
+    ...lacks('the routes', await read('src/README.md', '## Routes'), paths),
+    ...differences('the runbook', runbook, alerts),
+    ...differences('the table of the log', logged, fields),
+    ...differences('the table of the metrics', measured, metrics),
     ...(await mutantProblems()),
   ];
 }
@@ -80,11 +64,8 @@ function differences(what: string, found: readonly string[], needed: readonly st
 }
 
 function lacks(what: string, text: string, needed: readonly string[]): string[] {
-  return differences(
-    what,
-    needed.filter((name) => text.includes(name)),
-    needed,
-  );
+  const found = needed.filter((name) => text.includes(name));
+  return differences(what, found, needed);
 }
 
 function matches(text: string, pattern: RegExp): string[] {
@@ -134,10 +115,6 @@ function metricsIn(scrape: string): string[] {
 async function mutantProblems(): Promise<string[]> {
   const mutants = await readMutants();
   const stale = await Promise.all(mutants.map(isStale));
-  return mutants
-    .filter((_, index) => stale[index])
-    .map(
-      ({ file, before }) =>
-        `tests/mutants/mutants.tsv has a line that is gone from ${file}: ${before.trim()}`,
-    );
+  const gone = mutants.filter((_, index) => stale[index]);
+  return gone.map(({ file, before }) => `mutants.tsv has a line that is gone from ${file}: ${before.trim()}`);
 }
