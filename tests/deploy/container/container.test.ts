@@ -6,7 +6,6 @@ import manifest from '../../../package.json';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { isUp } from '../../support/is-up.ts';
-import { releasedBody } from '../../support/released-body.ts';
 import { describeWith, program, ROOT } from '../../support/requirements.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { ORIGIN, request } from '../../support/world.ts';
@@ -80,10 +79,9 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
 
   it('is labelled as package.json says', async () => {
     const labels = JSON.parse(await podman.run('image', 'inspect', '--format', '{{json .Labels}}', IMAGE));
-    const { name, description, version } = manifest;
-    const own = Object.entries({ title: name, description, version });
-    const expected = own.map(([label, text]) => [`org.opencontainers.image.${label}`, text]);
-    expect(labels).toMatchObject(Object.fromEntries(expected));
+    const { name: title, description, version } = manifest;
+    for (const [label, text] of Object.entries({ title, description, version }))
+      expect(labels[`org.opencontainers.image.${label}`]).toBe(text);
   });
 
   it('holds nothing that does not run in it, and nothing that its user could change', async () => {
@@ -106,16 +104,6 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
     expect(hanging).not.toBe(0);
   });
 
-  it('checks its configuration before it is started', async () => {
-    upstream
-      .on('GET /v1/models', () => new Response('', { status: 401 }))
-      .on('POST /oauth/token', () => Response.json({ error: 'invalid_grant' }, { status: 400 }));
-    const check = ['bun', 'run', 'check-config', '--connect'];
-    const { status, output } = await podman.try('run', '--rm', ...onHost, IMAGE, ...check);
-    expect(output).toContain('ok: IDP_CLIENT_ID: the token endpoint');
-    expect([output.includes('error: '), status]).toEqual([false, 0]);
-  });
-
   it('may have its connections bounded as the operating page says, which check-config asks for', async () => {
     const page = await readFile(`${PROJECT}/deploy/README.md`, 'utf8');
     const bounds = Array.from(
@@ -136,30 +124,19 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
     expect(drop.split('\n').filter((line) => line && !line.startsWith('#'))).toEqual(bounds);
   });
 
-  it('signs in under a key from a secret, and finishes a generation on SIGTERM', async () => {
+  it('signs in under a key from a secret, and stops at SIGTERM', async () => {
     await using container = await start();
-    const body = releasedBody();
     upstream
       .on('POST /oauth/token', () => Response.json({ access_token: 'identity' }))
-      .on('POST /v1/auth/idp', () => Response.json({ access_token: 'access-1', refresh_token: 'refresh-1' }))
-      .on('POST /v1/music', () => new Response(body.stream));
+      .on('POST /v1/auth/idp', () => Response.json({ access_token: 'access-1', refresh_token: 'refresh-1' }));
     const grant = { code: 'code', code_verifier: 'v'.repeat(43) };
     const cookies = (await request(`${url}/api/auth/idp`, { json: grant })).headers.getSetCookie();
     expect(cookies.map((each) => /; Secure(;|$)/.test(each))).toEqual([true, true]);
     expect(cookies.join()).not.toContain('access-1');
     // Whoever may inspect the container sees the path alone.
     expect(await podman.run('inspect', container.id)).not.toContain(key);
-
-    const order = { model: 'm', prompt: 'p', music_length_ms: 3000 };
-    const cookie = cookies.map((each) => each.split(';', 1)[0]).join('; ');
-    body.release('first ');
-    const reading = (await request(`${url}/api/music/generate`, { cookie, json: order })).text();
-    const stopping = podman.run('stop', '--time', '20', container.id);
-    await eventually(async () => !(await isUp(url)), 'it to refuse connections');
-    body.release('last');
-    body.end();
-    expect(await reading).toBe('first last');
-    await stopping;
+    // What the gateway does first: integration/process/stop. With SIGKILL it would be 137.
+    await podman.run('stop', '--time', '20', container.id);
     expect(await podman.run('inspect', '--format', '{{.State.ExitCode}}', container.id)).toBe('0');
   });
 });
