@@ -5,7 +5,7 @@
  *
  * `bun run model` tries 100,000 schedules, and every order of small plans with up to three preemptions; MODEL_RUNS and
  * MODEL_PREEMPTIONS change how many. A failure prints the sentence that does not hold, what happened in order, and the
- * plan; that of a random schedule also the MODEL_SEED and MODEL_PATH that run it again.
+ * plan; that of a random schedule also its seed and path, which as MODEL_SEED and MODEL_PATH run it again.
  *
  * What the checks excuse:
  * - While an instance has no Redis, the instances do not notify each other: a presentation or sign-out may be missed,
@@ -48,17 +48,14 @@ async function problemIn(scheduler: Scheduler, plan: Plan, change?: Change): Pro
 
 /**
  * @param path as fast-check has printed it: only that schedule runs
- * @throws Error with what is wrong with the smallest schedule that was found, and how to run it again
+ * @throws Error with the smallest schedule that was found, what is wrong with it, and its seed and path
  */
 export async function checkSchedules(seed: number, runs: number, path = ''): Promise<void> {
   const property = fc.asyncProperty(choices, plans, async (chosen, plan) => {
     const problem = await problemIn(randomly(chosen), plan);
     if (problem !== undefined) throw new Error(problem);
   });
-  const details = await fc.check(property, { seed, numRuns: runs, path });
-  if (!details.failed) return;
-  const again = `MODEL_SEED=${seed} MODEL_PATH=${details.counterexamplePath} bun run model -t random`;
-  throw new Error(`${details.errorInstance}\n${again}`);
+  await fc.assert(property, { seed, numRuns: runs, path, includeErrorInReport: true });
 }
 
 /**
