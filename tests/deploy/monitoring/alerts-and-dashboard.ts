@@ -38,10 +38,8 @@ const Dashboard = Type.Object({
 });
 
 export async function readDashboard() {
-  const { panels, annotations } = Value.Parse(
-    Dashboard,
-    await Bun.file(`${MONITORING}dashboard.json`).json(),
-  );
+  const json: unknown = await Bun.file(`${MONITORING}dashboard.json`).json();
+  const { panels, annotations } = Value.Parse(Dashboard, json);
   const charts = panels.filter((panel) => panel.type !== 'row');
   return { panels, charts, annotations: annotations.list };
 }

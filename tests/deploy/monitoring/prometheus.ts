@@ -42,9 +42,8 @@ export async function startPrometheus(gateway: string, exporter: string) {
   await eventually(isReady, 'Prometheus to be ready');
 
   async function ask(path: string, parameters = {}): Promise<unknown> {
-    const response = await fetch(
-      `http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters)}`,
-    );
+    const query = new URLSearchParams(parameters);
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}?${query}`);
     return Value.Parse(Type.Object({ data: Type.Unknown() }), await response.json()).data;
   }
 

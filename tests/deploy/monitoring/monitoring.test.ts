@@ -1,17 +1,47 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
+import { readdirSync } from 'node:fs';
 import { eventually } from '../../support/eventually.ts';
-import { describeWith } from '../../support/requirements.ts';
-import { readAlerts, readDashboard } from './alerts-and-dashboard.ts';
+import { describeWith, program } from '../../support/requirements.ts';
+import { MONITORING, readAlerts, readDashboard } from './alerts-and-dashboard.ts';
 import { PROMETHEUS, type Prometheus, startPrometheus } from './prometheus.ts';
 import { startWatchedGateway } from './watched-gateway.ts';
 
+const CASES = new URL('alerts/', import.meta.url).pathname;
+const CASE_FILES = readdirSync(CASES).map((name) => CASES + name);
+const LINT = ['--lint=all', '--lint-fatal'];
 const PATIENCE_MS = 50_000;
 const SELECTOR = /\b(?:up|(?:music_gateway|process|nodejs|probe)_\w+)(?:\{[^}]*\}|(?=[[\s)]|$))/g;
 const GROUPING = /\b(?:by|without) \(([^)]*)\)/g;
 
 const alerts = await readAlerts();
-const { charts, annotations } = await readDashboard();
+const { panels, charts, annotations } = await readDashboard();
 const targets = charts.flatMap(({ targets }) => targets);
+
+describeWith([program('promtool')], 'promtool', () => {
+  it.each([
+    ['has no objection to the alerts', ['check', 'rules', ...LINT, `${MONITORING}alerts.yml`]],
+    ['has no objection to the example', ['check', 'config', ...LINT, `${MONITORING}prometheus.yml`]],
+    // With the severity and every annotation.
+    ['sees each alert be quiet and fire as its cases say', ['test', 'rules', ...CASE_FILES]],
+  ])('%s', (_, options) => {
+    const { exitCode, stdout, stderr } = Bun.spawnSync(['promtool', ...options]);
+    expect(exitCode, `${stdout}${stderr}`).toBe(0);
+  });
+});
+
+it('each alert has a case in which it must be quiet, and one in which it must fire', async () => {
+  const cases = (await Promise.all(CASE_FILES.map((file) => Bun.file(file).text()))).join('\n');
+  for (const { alert } of alerts) {
+    expect(cases).toMatch(new RegExp(`alertname: ${alert}, .*exp_alerts: \\[\\] }`));
+    expect(cases).toMatch(new RegExp(`alertname: ${alert}\n.*\n +exp_alerts:\n +- exp_labels`));
+  }
+});
+
+it('the dashboard has panels with distinct ids, and distinct query ids in each', () => {
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  for (const { title, targets } of charts)
+    expect(new Set(targets.map(({ refId }) => refId)).size, title).toBe(targets.length);
+});
 
 /** Waits until each of them is found, and fails with what is not. */
 async function expectEach(wanted: readonly string[], isFound: (each: string) => Promise<boolean>) {
@@ -57,10 +87,9 @@ describeWith([PROMETHEUS], 'a Prometheus that watches a gateway', () => {
   afterAll(() => stack.disposeAsync());
 
   it('evaluates every alert', async () => {
-    const evaluated = async () => (await prometheus.rules()).filter(({ health }) => health === 'ok');
-    await expectEach(
-      alerts.map(({ alert }) => alert),
-      async (alert) => (await evaluated()).some(({ name }) => name === alert),
+    const names = alerts.map(({ alert }) => alert);
+    await expectEach(names, async (alert) =>
+      (await prometheus.rules()).some(({ name, health }) => name === alert && health === 'ok'),
     );
   });
 
@@ -84,9 +113,9 @@ describeWith([PROMETHEUS], 'a Prometheus that watches a gateway', () => {
   });
 
   it('names the address that responds to a probe', async () => {
-    await expectEach(
-      ['https://api.studio.example/api/health'],
-      async (instance) => (await prometheus.query('probe_success == 1'))[0]?.metric['instance'] === instance,
-    );
+    await expectEach(['https://api.studio.example/api/health'], async (instance) => {
+      const [first] = await prometheus.query('probe_success == 1');
+      return first?.metric['instance'] === instance;
+    });
   });
 });
