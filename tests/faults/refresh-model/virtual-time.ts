@@ -85,10 +85,8 @@ export class VirtualTime {
   }
 
   /** Lets so much time pass, and what is due in it happen. The scheduler may let more happen first. */
-  async pass(ms: number): Promise<void> {
-    let isOver = false;
-    this.timer(ms, () => (isOver = true), 'the commands');
-    await this.run(() => isOver);
+  pass(ms: number): Promise<void> {
+    return this.wait(new Promise<void>((resolve) => void this.timer(ms, resolve, 'the commands')));
   }
 
   /** Lets things happen until the promise is settled. */
