@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
 import { PATIENT_WITH_REDIS } from '../support/patient-redis-option.ts';
+import { REDIS_SERVER, startRedis } from '../support/redis.ts';
 import { LINUX, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
@@ -19,7 +20,7 @@ const EXAMPLE = fileURLToPath(new URL('../../deploy/two-instances', import.meta.
 export type Instance = 'a' | 'b';
 
 /** What a test needs that starts one. */
-export const VIRTUAL_MACHINE = [program('redis-server'), program('haproxy'), program('openssl'), LINUX];
+export const VIRTUAL_MACHINE = [REDIS_SERVER, program('haproxy'), program('openssl'), LINUX];
 
 export type VirtualMachine = Awaited<ReturnType<typeof startVirtualMachine>>;
 
@@ -41,6 +42,8 @@ export async function startVirtualMachine(
   const port = await freePorts(6);
   const addresses = haproxySettings(port);
   const statistics = `http://${addresses.STATISTICS}/`;
+  const redisSocket = `${root}/redis.sock`;
+  const redis = stack.use(await startRedis('--unixsocket', redisSocket));
   const tools = {
     PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
     ADMIN_SOCKET: `${root}/admin.sock`,
@@ -49,14 +52,10 @@ export async function startVirtualMachine(
     ...sandboxSettings(sandbox),
     UPSTREAM_URL: upstreamVia(sandbox.upstream.url),
     COOKIE_KEYS: randomBytes(32).toString('base64url'),
-    REDIS_URL: `redis+unix://${root}/redis.sock`,
+    REDIS_URL: `redis+unix://${redisSocket}`,
     BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
 
-  const ownRedis = ['--port', '0', '--unixsocket', `${root}/redis.sock`, '--save', '', '--dir', root];
-  const startRedis = () => run(['redis-server', ...ownRedis], {});
-  let redis = startRedis();
-  stack.defer(() => redis[Symbol.asyncDispose]());
   const environment = { ...tools, ...addresses, CERTIFICATE: `${root}/both.pem` };
   stack.use(run(['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`], environment));
 
@@ -118,9 +117,9 @@ export async function startVirtualMachine(
     },
     /** Stops Redis and starts an empty one after so many milliseconds. */
     async restartRedis(awayMs: number) {
-      await redis[Symbol.asyncDispose]();
+      await redis.stop();
       await Bun.sleep(awayMs);
-      redis = startRedis();
+      await redis.start();
     },
     /** The ids of the instances that run at the moment. */
     processes: () => [...running.values()].map(({ pid }) => pid),
