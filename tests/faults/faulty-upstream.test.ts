@@ -67,7 +67,7 @@ const CAUSES: Readonly<Record<string, string>> = {
 };
 
 const INTO_MEMORY = IN_THE_BODY.map(
-  ([fault, error, begins, breaks]): Row => [fault, error, beginning(begins, breaks)],
+  ([name, error, text, breaks]): Row => [name, error, beginning(text, breaks)],
 );
 const [, MODELS = GET] = BUFFERED;
 

@@ -96,10 +96,8 @@ describe('beyond the limit of its session', () => {
     await using world = startWorld(LIMITS);
     world.upstream.on(REFRESH, reply(200, pair(2)));
     const released = Promise.withResolvers<Response>();
-    world.upstream.on(
-      'POST /v1/music',
-      accept('access-2', () => released.promise),
-    );
+    const whenReleased = accept('access-2', () => released.promise);
+    world.upstream.on('POST /v1/music', whenReleased);
     const cookieOf = (access: string) => `svc_music_access=${access}; svc_music_refresh=refresh-1`;
     const first = send(world, GENERATE, { cookie: cookieOf('made-up-1') });
     await world.upstream.arrived('POST /v1/music', 2);

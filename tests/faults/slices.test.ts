@@ -157,13 +157,11 @@ describe('a later slice', () => {
   it('has the newest access token of the session, looked up once a second because Redis is far', async () => {
     const released = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
     const slices = () => world.upstream.received.filter(({ target }) => target === '/v1/library');
-    await using world = startSliced(
-      async (received) => {
-        await released[slices().length - 2]?.promise;
-        return rangeOf(received);
-      },
-      { RELAY_SLICE_BYTES: '40000' },
-    );
+    const whenReleased = async (received: Received) => {
+      await released[slices().length - 2]?.promise;
+      return rangeOf(received);
+    };
+    await using world = startSliced(whenReleased, { RELAY_SLICE_BYTES: '40000' });
     world.upstream.on(ME, accept('access-2'));
     let now = performance.now();
     using _clock = spyOn(performance, 'now').mockImplementation(() => now);

@@ -31,10 +31,8 @@ async function start(log: 'pipe' | number): Promise<{ gateway: ChildProcess; por
     stdio: ['ignore', log, 'ignore'],
   });
   const hasEnded = () => gateway.exitCode !== null;
-  await eventually(
-    async () => hasEnded() || (await isUp(`http://127.0.0.1:${port}`)),
-    'the gateway to listen',
-  );
+  const isDecided = async () => hasEnded() || (await isUp(`http://127.0.0.1:${port}`));
+  await eventually(isDecided, 'the gateway to listen');
   // Another process has taken one of the ports meanwhile.
   return hasEnded() ? start(log) : { gateway, port };
 }

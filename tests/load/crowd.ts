@@ -156,16 +156,14 @@ export class Crowd implements AsyncDisposable {
     const index = this.#rounds.push(0) - 1;
     while (!this.isOver.aborted) {
       const begunAt = performance.now();
-      await HABITS[kind](user, this).then(
-        () => {
-          this.served.set(kind, (this.served.get(kind) ?? 0) + 1);
-          this.#rounds[index] = (this.#rounds[index] ?? 0) + 1;
-        },
-        (error) => {
-          if (!this.#excuses && this.#lastExcuseAt < begunAt)
-            this.problems.add(`${kind} at ${new Date().toISOString()}: ${error}`);
-        },
-      );
+      try {
+        await HABITS[kind](user, this);
+        this.served.set(kind, (this.served.get(kind) ?? 0) + 1);
+        this.#rounds[index] = (this.#rounds[index] ?? 0) + 1;
+      } catch (error) {
+        if (!this.#excuses && this.#lastExcuseAt < begunAt)
+          this.problems.add(`${kind} at ${new Date().toISOString()}: ${error}`);
+      }
       if (!user.isSignedIn) {
         // Nothing excuses that somebody is signed out.
         this.signedOut++;

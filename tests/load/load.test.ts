@@ -34,16 +34,13 @@ describe('a crowd of which some disconnect', () => {
     expect(figures['rounds by kind']).toMatch(/visitor .*hurried /);
   });
 
+  const restarts = 'is not signed out while Redis, the upstream and two instances restart';
   itWith(
     VIRTUAL_MACHINE,
-    'is not signed out while Redis, the upstream and two instances restart',
+    restarts,
     async () => {
       const { figures, problems } = await runTwo({
-        seconds: 8,
-        redisSeconds: 3,
-        upstreamSeconds: 5,
-        upgradeSeconds: 2,
-        trackMs: 6000,
+        ...{ seconds: 8, redisSeconds: 3, upstreamSeconds: 5, upgradeSeconds: 2, trackMs: 6000 },
         attendance: { visitor: 8, author: 3, slowReader: 3, hurried: 4 },
       });
       expect(problems).toEqual([]);

@@ -17,10 +17,8 @@ const WARM_UP = 30;
 
 const TRACE = ['strace', '-f', '-qq', '-e', 'signal=none', '-e', 'trace=sendto,sendmsg,writev'];
 const STRACE = program('strace');
-const TRACING = machine(
-  'the permission to trace a process (ptrace)',
-  STRACE.isMet && Bun.spawnSync([...TRACE, '-o', '/dev/null', 'true']).success,
-);
+const mayTrace = STRACE.isMet && Bun.spawnSync([...TRACE, '-o', '/dev/null', 'true']).success;
+const TRACING = machine('the permission to trace a process (ptrace)', mayTrace);
 
 /** Of each path; a track has only its first piece. */
 const PIECE = 'a'.repeat(16 * 1024);

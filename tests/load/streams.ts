@@ -53,19 +53,15 @@ export async function runStreams({
   await checkSessions(gateway.url, WARM_UP_CHECKS);
   const idle = await usageOf(rig);
   let reservedPeakMb = 0;
-  const watching = setInterval(
-    () =>
-      gateway.reservedMb().then(
-        (mb) => (reservedPeakMb = Math.max(reservedPeakMb, mb)),
-        () => {},
-      ),
-    RESERVED_EVERY_MS,
-  );
+  const watch = async () => {
+    const mb = await gateway.reservedMb().catch(() => 0);
+    reservedPeakMb = Math.max(reservedPeakMb, mb);
+  };
+  const watching = setInterval(watch, RESERVED_EVERY_MS);
   await using stack = new AsyncDisposableStack();
   stack.defer(() => clearInterval(watching));
-  const others = stack.use(
-    keepChecking(gateway.url, problems, PAUSE_MS, (round) => refreshAndSignIn(gateway.url, round)),
-  );
+  const meanwhileAlso = (round: number) => refreshAndSignIn(gateway.url, round);
+  const others = stack.use(keepChecking(gateway.url, problems, PAUSE_MS, meanwhileAlso));
   const all: Doing[] = [];
   const begin = async (each: Works) => {
     const begun = planned(each, tracks);

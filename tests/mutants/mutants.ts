@@ -18,10 +18,8 @@ const SUITE = ['unit', 'integration', 'faults', 'client', 'studio/page', 'studio
 /** Of a change. Each takes half a minute. */
 const MOST = 40;
 
-const { values, positionals } = parseArgs({
-  options: { changed: { type: 'boolean' }, missed: { type: 'boolean' } },
-  allowPositionals: true,
-});
+const options = { changed: { type: 'boolean' }, missed: { type: 'boolean' } } as const;
+const { values, positionals } = parseArgs({ options, allowPositionals: true });
 const copy = await mkdtemp(`${tmpdir()}/mutants-`);
 await $`git clone --quiet ${process.cwd()} ${copy}`;
 await symlink(`${process.cwd()}/node_modules`, `${copy}/node_modules`);

@@ -106,10 +106,8 @@ describeWith([program('podman'), program('runc'), program('busybox'), ROOT], 'th
 
   it('may have its connections bounded as the operating page says, which check-config asks for', async () => {
     const page = await readFile(`${PROJECT}/deploy/README.md`, 'utf8');
-    const bounds = Array.from(
-      page.matchAll(/--sysctl (\S+)="(.+?)"/g),
-      ([, name, sizes]) => `${name} = ${sizes}`,
-    );
+    const named = page.matchAll(/--sysctl (\S+)="(.+?)"/g);
+    const bounds = Array.from(named, ([, name, sizes]) => `${name} = ${sizes}`);
     const warns = async (tcp: readonly string[]) => {
       const sysctls = tcp.flatMap((line) => ['--sysctl', line.replaceAll(' = ', '=')]);
       const run = ['run', '--rm', ...options, '--network', 'none', ...sysctls];

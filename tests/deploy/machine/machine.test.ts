@@ -61,12 +61,8 @@ describeWith(REQUIREMENTS, 'a machine under systemd', () => {
   it('has what the lines of the operating page copy from a checkout, and no more', async () => {
     expect(installed.status).toBe(0);
     expect(installed.output).toContain('net.ipv4.tcp_wmem = 4096 16384 131072');
-    const copied = await host.run(
-      'sh',
-      '-c',
-      `cd ${host.release} && ls -d .* * node_modules/* node_modules/@*/*`,
-    );
-    const paths = copied.output.split('\n');
+    const list = `cd ${host.release} && ls -d .* * node_modules/* node_modules/@*/*`;
+    const paths = (await host.run('sh', '-c', list)).output.split('\n');
     expect(paths).toEqual(expect.arrayContaining(['.env.example', 'src', 'node_modules/elysia']));
     const packages = [...Object.keys(manifest.devDependencies), 'left'].map((name) => `node_modules/${name}`);
     expect(['.env', '.git', ...packages].filter((path) => paths.includes(path))).toEqual([]);
@@ -110,10 +106,8 @@ describeWith(REQUIREMENTS, 'a machine under systemd', () => {
 
   it('moves everybody to another release and back, and stays where one does not start', async () => {
     const before = sandbox.upstream.counts();
-    await using crowd = await Crowd.arrive(
-      { base: host.base, sandbox },
-      { checker: VISITORS, author: AUTHORS },
-    );
+    const service = { base: host.base, sandbox };
+    await using crowd = await Crowd.arrive(service, { checker: VISITORS, author: AUTHORS });
     const broken = await host.install('broken', `console.error('error: this release is broken');`);
     let serving = await instances('is-active');
     for (const release of [undefined, broken, undefined]) {
@@ -139,9 +133,8 @@ describeWith(REQUIREMENTS, 'a machine under systemd', () => {
     const said = async (text: string) => (await log()).split(text).length - 1;
     const failed = await host.upgrade(await host.install('alone', WITHOUT_REDIS));
     expect(failed.status).toBe(1);
-    expect(failed.errors).toContain(
-      `not healthy with Redis after 10 seconds: music-gateway@${active} goes on`,
-    );
+    const stays = `not healthy with Redis after 10 seconds: music-gateway@${active} goes on`;
+    expect(failed.errors).toContain(stays);
     expect(failed.errors).toContain('Redis cannot be used');
     const before = await said('Redis cannot be used');
     await redis.stop();

@@ -93,10 +93,8 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
   await run('mount', '--make-rshared', '/');
   await run('cp', `${GIVEN}/haproxy.env`, '/etc/default/haproxy');
   const page = section(await readDocument('deploy/README.md'), '## On a VM');
-  const [installing = '', checking = ''] = Array.from(
-    page.matchAll(/^ *```sh\n(.*?)^ *```$/gms),
-    ([, each]) => each,
-  );
+  const blocks = page.matchAll(/^ *```sh\n(.*?)^ *```$/gms);
+  const [installing = '', checking = ''] = Array.from(blocks, ([, lines]) => lines);
   const followPage = (lines: string) => run('env', `--chdir=${GIVEN}/checkout`, 'sh', '-exc', lines);
   return {
     base: new URL(`https://127.0.0.1:${port}`),

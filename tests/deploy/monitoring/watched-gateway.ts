@@ -12,9 +12,8 @@ export async function startWatchedGateway() {
   const metrics = new Metrics();
   metrics.droppedSpans();
   const { url } = stack.use(metrics.serve({ port: 0, hostname: '127.0.0.1' }));
-  const gateway = stack.use(
-    startWorld({ TIMEOUT_SIGN_IN_MS: '1000', REDIS_URL: 'redis://127.0.0.1:1' }, metrics),
-  );
+  const settings = { TIMEOUT_SIGN_IN_MS: '1000', REDIS_URL: 'redis://127.0.0.1:1' };
+  const gateway = stack.use(startWorld(settings, metrics));
   script(gateway.upstream);
   let isOver = false;
   const traffic = (async () => {

@@ -84,15 +84,10 @@ describeInChromium('the package of the client', (visit) => {
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.waitForURL(/\/callback/);
     await page.waitForFunction('navigator.serviceWorker.controller && window.client');
-    expect(await page.evaluate('Promise.all([client.completeSignIn(), client.completeSignIn()])')).toEqual([
-      true,
-      true,
-    ]);
-    expect(
-      await page.evaluate(`call('/api/auth/session').then((response) => response.json())`),
-    ).toMatchObject({
-      data: { name: 'Ada' },
-    });
+    const twice = await page.evaluate('Promise.all([client.completeSignIn(), client.completeSignIn()])');
+    expect(twice).toEqual([true, true]);
+    const session = await page.evaluate(`call('/api/auth/session').then((response) => response.json())`);
+    expect(session).toMatchObject({ data: { name: 'Ada' } });
     visitor.expectProblem(/status of 404/);
     expect(await page.evaluate(`call('/api/nothing').catch(String)`)).toMatch(/404: .+ \(request .+\)/);
 

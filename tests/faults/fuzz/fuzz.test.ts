@@ -11,7 +11,7 @@ import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { parseResponses, RawConnection } from '../../support/raw-http.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { ORIGIN } from '../../support/world.ts';
-import { connection, type FuzzRequest, PLACEHOLDER } from './requests.ts';
+import { batch, type FuzzRequest, PLACEHOLDER } from './requests.ts';
 import { markersIn, problemWithCall, problemWithResponses, type SentRequest } from './rules.ts';
 import { parseCall, respond } from './upstream.ts';
 
@@ -37,29 +37,24 @@ it(
   `the gateway keeps its promises under requests that nobody would write: FUZZ_SEED=${SEED}`,
   async () => {
     await using upstream = await startRawUpstream(listen);
-    await using gateway = await startGatewayProcess({
-      UPSTREAM_URL: `${upstream.url}/base`,
-      IDP_URL: `${upstream.url}/idp`,
-    });
+    const addresses = { UPSTREAM_URL: `${upstream.url}/base`, IDP_URL: `${upstream.url}/idp` };
+    await using gateway = await startGatewayProcess(addresses);
     const host = new URL(upstream.url).host;
     let until = Number.POSITIVE_INFINITY;
-    const property = fc.asyncProperty(
-      fc.array(connection, { maxLength: 128, size: 'max' }),
-      async (connections) => {
-        if (performance.now() > until) throw new fc.PreconditionFailure(true);
-        const errors = () => gateway.errors().match(/^\{"level":"error".*$/gm) ?? [];
-        const logged = errors().length;
-        [findings, before, sent] = [[], sent, new Map()];
-        await Promise.all(connections.map((requests) => sendAll(gateway.url, host, requests)));
-        await checkSession(gateway.url);
-        findings.push(...errors().slice(logged));
-        const died = await Promise.race([gateway.exited, Bun.sleep(0)]);
-        if (died !== undefined) findings.push(`the gateway died with ${died}:\n${gateway.errors()}`);
-        if (findings.length === 0) return;
-        until = Math.min(until, performance.now() + SHRINK_MS);
-        throw new Error(findings.slice(0, 3).join('\n'));
-      },
-    );
+    const property = fc.asyncProperty(batch, async (connections) => {
+      if (performance.now() > until) throw new fc.PreconditionFailure(true);
+      const errors = () => gateway.errors().match(/^\{"level":"error".*$/gm) ?? [];
+      const logged = errors().length;
+      [findings, before, sent] = [[], sent, new Map()];
+      await Promise.all(connections.map((requests) => sendAll(gateway.url, host, requests)));
+      await checkSession(gateway.url);
+      findings.push(...errors().slice(logged));
+      const died = await Promise.race([gateway.exited, Bun.sleep(0)]);
+      if (died !== undefined) findings.push(`the gateway died with ${died}:\n${gateway.errors()}`);
+      if (findings.length === 0) return;
+      until = Math.min(until, performance.now() + SHRINK_MS);
+      throw new Error(findings.slice(0, 3).join('\n'));
+    });
     const numRuns = Math.ceil(REQUESTS / REQUESTS_OF_BATCH);
     const details = await fc.check(property, { seed: SEED, path: FUZZ_PATH, numRuns, unbiased: true });
     if (!details.counterexample) return;

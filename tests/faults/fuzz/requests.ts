@@ -58,10 +58,8 @@ const ENDS = [
 ];
 const VERSIONS = ['HTTP/1.0', 'HTTP/1.2', 'HTTP/2.0', 'http/1.1', 'HTTP/1.1 ', ''];
 const HOSTS = [
-  ...words(
-    'a gateway.test:4175 [::1]:80 evil.test x/api/health? x/api/health# x/api/health /api/health a@b a\\b',
-  ),
-  ...words('x:99999 x:-1 [::1 %00 \xff a,b http://x .. ? # x/../ x?/api/health'),
+  ...words(`a gateway.test:4175 [::1]:80 evil.test x/api/health? x/api/health# x/api/health /api/health a@b a\\b
+    x:99999 x:-1 [::1 %00 \xff a,b http://x .. ? # x/../ x?/api/health`),
   // Of these no address can be made, so that the gateway does not see an absolute URL.
   ...['', '', '', 'a b', '/', `${'h'.repeat(300)}.test`],
 ];
@@ -74,9 +72,8 @@ const ODD_ORIGINS =
   Origin: ${ORIGIN}\r\nOrigin: http://evil.test | Origin: ${ORIGIN}\r\norigin: ${ORIGIN} | Origin:\r\n ${ORIGIN}
   Origin: ${ORIGIN}\r\n x | Origin ${ORIGIN} | :Origin: ${ORIGIN} | X: a\rOrigin: ${ORIGIN} | X: a\x00Origin: ${ORIGIN}`);
 const ODD_VALUES = [
-  ...words(
-    '" = a=b % %0d%0aSet-Cookie:%20x=y a%20b \x7f \xff\xfe {"a":1} null __proto__ %F0%9F %c0%af eyJhbGciOiJ..a',
-  ),
+  ...words(`" = a=b % %0d%0aSet-Cookie:%20x=y a%20b \x7f \xff\xfe
+    {"a":1} null __proto__ %F0%9F %c0%af eyJhbGciOiJ..a`),
   ...['', '"a b"', 'a\tb', 'a\x00b', 'a\x01b', `x; svc_music_access=y; ${'o=x; '.repeat(3000)}`],
 ];
 /** What a browser or a player may well send, and what it may not. */
@@ -93,11 +90,8 @@ const LINES = [
   ...[8000, 70_000].map((length) => `X-Long: ${'x'.repeat(length)}`),
   ...[300, 2000].map((count) => Array.from({ length: count }, (_, at) => `X-${at}: y`).join('\r\n')),
 ];
-const TYPES = [
-  ...words('text/plain application/x-www-form-urlencoded ; \xff'),
-  '',
-  'multipart/form-data; boundary=b',
-];
+const FORM = 'multipart/form-data; boundary=b';
+const TYPES = [...words('text/plain application/x-www-form-urlencoded ; \xff'), '', FORM];
 /** By the end of its code, identity provider and upstream know how to respond. */
 const SIGN_INS = words('ok ok ok no bad list crlf big reset refused').map(
   (end) => `{"code":"code.${PLACEHOLDER}.${end}","code_verifier":"${'v'.repeat(43)}"}`,
@@ -133,19 +127,14 @@ const LIES: readonly Framing[] = [
 
 const tokenOf = (kind: string, flavour: Arbitrary<string>) =>
   flavour.map((end) => `${kind}.${PLACEHOLDER}.${end}`);
-const ACCESS = tokenOf(
-  'acc',
-  fc.oneof(
-    pick(words('200-0 200-0 401-0 401-0 long gzip reset dies')),
-    fc.tuple(pick(STATUSES), fc.nat(RESPONSE_LINES.length - 1)).map((each) => each.join('-')),
-  ),
-);
+const usualResponse = pick(words('200-0 200-0 401-0 401-0 long gzip reset dies'));
+const oddResponse = fc.tuple(pick(STATUSES), fc.nat(RESPONSE_LINES.length - 1)).map((each) => each.join('-'));
+const ACCESS = tokenOf('acc', fc.oneof(usualResponse, oddResponse));
 const REFRESH = tokenOf('ref', pick(words('ok ok ok no list crlf big reset again')));
-const cookie = (name: string, value: Arbitrary<string>) =>
-  fc.option(
-    mostly(value, pick(ODD_VALUES)).map((token) => `${name}=${token}`),
-    { freq: 4, nil: '' },
-  );
+const cookie = (name: string, value: Arbitrary<string>) => {
+  const field = mostly(value, pick(ODD_VALUES)).map((token) => `${name}=${token}`);
+  return fc.option(field, { freq: 4, nil: '' });
+};
 const proxied = fc
   .tuple(
     pick(METHODS),
@@ -198,5 +187,6 @@ const request: Arbitrary<FuzzRequest> = fc
     };
   });
 
-/** Those of a connection are sent one after another. */
-export const connection = fc.array(request, { minLength: 1, maxLength: 5 });
+/** The requests of each connection, which are sent one after another. */
+const requests = fc.array(request, { minLength: 1, maxLength: 5 });
+export const batch = fc.array(requests, { maxLength: 128, size: 'max' });

@@ -48,12 +48,8 @@ export function parseCall(received: string): { readonly call: Call; readonly res
   if (end < 0) return undefined;
   const [requestLine = '', ...lines] = received.slice(0, end).split('\r\n');
   const [, method, target] = REQUEST_LINE.exec(requestLine) ?? [];
-  const headers = new Map(
-    lines.map((line) => {
-      const [, name = '', value = ''] = HEADER_LINE.exec(line) ?? [];
-      return [name.toLowerCase(), value];
-    }),
-  );
+  const fields = lines.map((line) => HEADER_LINE.exec(line) ?? []);
+  const headers = new Map(fields.map(([, name = '', value = '']) => [name.toLowerCase(), value]));
   const length = headers.get('content-length');
   const isChunked = headers.has('transfer-encoding');
   const isPlain = headers.size === lines.length && !headers.has('') && !(isChunked && length !== undefined);

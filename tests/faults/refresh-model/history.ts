@@ -212,14 +212,9 @@ export class History {
     const next = this.sends.find((send) => send.token === successor && send.successor)?.arrived;
     const spentAt = presentedAt < NEVER ? (next?.at ?? NEVER) : NEVER;
     const knownAt = this.renewalOf(successor)?.ended.at ?? NEVER;
-    const surelyUntil = Math.min(
-      Math.max(ended.at, ...surelyFrom) + lifetimes.replayMs,
-      presentedAt + PRESENTED_MS,
-    );
-    const perhapsUntil =
-      presentedBy < NEVER
-        ? presentedBy + PRESENTED_MS
-        : Math.max(ended.at, ...perhapsFrom) + lifetimes.replayMs;
+    const untilFrom = (ways: readonly number[]) => Math.max(ended.at, ...ways) + lifetimes.replayMs;
+    const surelyUntil = Math.min(untilFrom(surelyFrom), presentedAt + PRESENTED_MS);
+    const perhapsUntil = presentedBy < NEVER ? presentedBy + PRESENTED_MS : untilFrom(perhapsFrom);
     return {
       earliest: Math.min(surelyUntil + 1, spentAt, this.closingOf(successor, by).earliest),
       latest: SPREADS_MS + Math.min(perhapsUntil, Math.max(presentedBy, knownAt)),

@@ -4,14 +4,14 @@ import type { Socket } from 'node:net';
 import { cookieOf, openSocket, orderOf, requestOf } from '../raw-client.ts';
 import { UNANSWERED } from '../upstream.ts';
 
+/** What is done on a connection, given its index of all that were ever opened. */
+type Begin = (socket: Socket, index: number) => void;
+
 /**
  * How many connections are kept open; if fewer are needed while everything is tried at once, because the machine has no
- * more memory or time, how many then; and what is sent on each, given its index of all that were ever opened.
+ * more memory or time, how many then.
  */
-type Attack = readonly [
-  count: number | readonly [alone: number, together: number],
-  begin: (socket: Socket, index: number) => void,
-];
+type Attack = readonly [count: number | readonly [alone: number, together: number], begin: Begin];
 
 /** The attacks come from several addresses: otherwise a proxy's limit for one address would be all that is tried. */
 const ADDRESSES = 20;
@@ -22,79 +22,72 @@ const REOPEN_MS = 2000;
 const SIGN_IN = 'POST /api/auth/idp';
 const PUBLIC = 'GET /api/upstream/v1/music/public/track';
 const GRANT = JSON.stringify({ code: UNANSWERED, code_verifier: 'v'.repeat(43) });
+const DECLARED = { 'content-length': 2_000_000 };
 
 const [, , target = '', only] = process.argv;
 /** Between two requests on one connection. */
 const PAUSE_MS = only === undefined ? 100 : 0;
 
 const ATTACKS = {
-  'readers of a public track that stop': [200, (socket) => stop(socket, requestOf(`${PUBLIC}/content`))],
+  'readers of a public track that stop': [200, stop(() => requestOf(`${PUBLIC}/content`))],
   'sign-ins that stall in a long body': [
     160,
-    (socket) => send(socket, requestOf(SIGN_IN, { 'content-length': 2_000_000 }, ' '.repeat(1_999_999))),
+    send(() => requestOf(SIGN_IN, DECLARED, ' '.repeat(1_999_999))),
   ],
-  'sign-ins of which a byte arrives now and then': [
-    4001,
-    (socket) => {
-      send(socket, requestOf(SIGN_IN, { 'content-length': 60_000 }, '{'));
-      const timer = setInterval(() => socket.write('x'), 5000);
-      socket.once('close', () => clearInterval(timer));
-    },
-  ],
-  'orders whose clients disconnect': [300, (socket) => leave(socket, orderOf('never', 'one', 'hostile'))],
+  'sign-ins of which a byte arrives now and then': [4001, drip],
+  'orders whose clients disconnect': [300, leave(orderOf('never', 'one', 'hostile'))],
   'exports of two sessions that nobody reads': [
     130,
-    (socket, index) =>
-      stop(socket, requestOf('POST /api/upstream/v1/export', cookieOf(`exporter-${index % 2}`), '{}')),
+    stop((index) => requestOf('POST /api/upstream/v1/export', cookieOf(`exporter-${index % 2}`), '{}')),
   ],
   'orders of one session under one key that the upstream replays': [150, order(1)],
   'orders of five sessions whose audio begins at the same moment': [[50, 0], order(5)],
-  'readers of long details that stop': [[150, 100], (socket) => stop(socket, requestOf(PUBLIC))],
+  'readers of long details that stop': [[150, 100], stop(() => requestOf(PUBLIC))],
   'refreshes of other tokens again and again': [[50, 20], repeat('GET /api/auth/session', 'expired')],
   // More than the gateway makes at once.
   'made-up sign-outs': [[300, 100], repeat('POST /api/auth/logout', 'made-up')],
   'sign-outs with bodies': [
     [400, 0],
-    (socket, index) => {
-      const headers = { ...cookieOf(`${UNANSWERED}-${index}`), 'content-length': 2_000_000 };
-      send(socket, requestOf('POST /api/auth/logout', headers, ' '.repeat(1_300_000)));
-    },
+    send((index) => {
+      const headers = { ...cookieOf(`${UNANSWERED}-${index}`), ...DECLARED };
+      return requestOf('POST /api/auth/logout', headers, ' '.repeat(1_300_000));
+    }),
   ],
-  'sign-ins at an identity provider that does not respond': [
-    5,
-    (socket) => leave(socket, requestOf(SIGN_IN, {}, GRANT)),
-  ],
-  'deeply nested JSON': [
-    16,
-    (socket) => send(socket, requestOf(SIGN_IN, { connection: 'close' }, '['.repeat(2_000_000))),
-  ],
+  'sign-ins at an identity provider that does not respond': [5, leave(requestOf(SIGN_IN, {}, GRANT))],
+  'deeply nested JSON': [16, send(() => requestOf(SIGN_IN, { connection: 'close' }, '['.repeat(2_000_000)))],
 } as const satisfies Readonly<Record<string, Attack>>;
 
 export type AttackName = keyof typeof ATTACKS;
 
-function send(socket: Socket, bytes: string): void {
-  socket.resume();
-  socket.write(bytes);
+function send(bytes: (index: number) => string): Begin {
+  return (socket, index) => socket.resume().write(bytes(index));
 }
 
 /** Reads nothing of the response. */
-function stop(socket: Socket, bytes: string): void {
-  socket.pause();
-  socket.write(bytes);
+function stop(bytes: (index: number) => string): Begin {
+  return (socket, index) => socket.pause().write(bytes(index));
 }
 
 /** Disconnects before there is a response. */
-function leave(socket: Socket, bytes: string): void {
-  send(socket, bytes);
-  setTimeout(() => socket.destroy(), 200);
+function leave(bytes: string): Begin {
+  return (socket) => {
+    socket.resume().write(bytes);
+    setTimeout(() => socket.destroy(), 200);
+  };
 }
 
-function order(sessions: number): Attack[1] {
-  return (socket, index) => stop(socket, orderOf('replayed', 'one', `customer-${index % sessions}`));
+function order(sessions: number): Begin {
+  return stop((index) => orderOf('replayed', 'one', `customer-${index % sessions}`));
+}
+
+function drip(socket: Socket): void {
+  socket.resume().write(requestOf(SIGN_IN, { 'content-length': 60_000 }, '{'));
+  const timer = setInterval(() => socket.write('x'), 5000);
+  socket.once('close', () => clearInterval(timer));
 }
 
 /** Sends the same request again after each response, with another refresh token. */
-function repeat(start: string, access: string): Attack[1] {
+function repeat(start: string, access: string): Begin {
   return (socket, index) => {
     let count = 0;
     const next = () => {
@@ -109,7 +102,7 @@ function repeat(start: string, access: string): Attack[1] {
 let opened = 0;
 
 /** Opens a connection, and again when it has been closed. */
-async function keep(begin: Attack[1]): Promise<never> {
+async function keep(begin: Begin): Promise<never> {
   for (;;) {
     const index = opened++;
     const socket = openSocket(new URL(target), `127.0.1.${1 + (index % ADDRESSES)}`);

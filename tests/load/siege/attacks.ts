@@ -30,6 +30,10 @@ export const ATTACKS: Readonly<Record<string, Load>> = {
 
 const DEAD_GENERATIONS: Works = { publicPlayer: 458, deadGeneration: 27 };
 const TEN_SIGN_INS: Works = { tenfoldPlayer: 535, tenfoldGeneration: 18, stalledBody: 383, refresh: 351 };
+const ALL: Works = {
+  ...{ ...DEAD_GENERATIONS, ...TEN_SIGN_INS },
+  ...{ sixfoldPlayer: 494, player: 1000, chunkedBody: 28, largeBody: 22, longHead: 1000 },
+};
 
 /** Those that take longer, for `bun run soak`. */
 export const LONG_ATTACKS: Readonly<Record<string, Load>> = {
@@ -41,13 +45,5 @@ export const LONG_ATTACKS: Readonly<Record<string, Load>> = {
   'tiny-chunks': attack({ publicPlayer: 358, chunkedBody: 28 }),
   /** A user with ten sign-ins takes all that there is. */
   'ten-sign-ins': attack(TEN_SIGN_INS),
-  /** For a minute. */
-  'all-attacks': attack(
-    {
-      ...{ ...DEAD_GENERATIONS, ...TEN_SIGN_INS },
-      ...{ sixfoldPlayer: 494, player: 1000, chunkedBody: 28, largeBody: 22, longHead: 1000 },
-    },
-    3_000_000,
-    60,
-  ),
+  'all-attacks': attack(ALL, 3_000_000, 60),
 };
