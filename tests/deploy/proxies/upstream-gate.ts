@@ -47,7 +47,10 @@ export function openUpstreamGate(upstreamUrl: string) {
     arrive(call: string, times: number) {
       const { promise, resolve } = Promise.withResolvers<void>();
       let left = times;
-      arrivals.addEventListener(call, () => --left === 0 && resolve());
+      arrivals.addEventListener(call, () => {
+        left -= 1;
+        if (left === 0) resolve();
+      });
       return promise;
     },
     /** Replaces the sandbox's response to a call, until it is given back. */
