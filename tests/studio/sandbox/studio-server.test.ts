@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => studio.stop());
 
-// That the page's files are compressed, and nothing in it is inline: studio/browser/page-security.test.ts.
+// That nothing in the page breaks its policy: every test in Chromium.
 const PATHS = ['/', '/?listen=nobody-answers', '/callback?code=a', '/config.json', '/live-audio-worker.js'];
 it.each([
   ['GET', 200, PATHS],
