@@ -3,24 +3,17 @@
 import { once } from 'node:events';
 import net from 'node:net';
 
-export interface BreakableNetwork extends AsyncDisposable {
-  /** Ends every connection; new ones are fine. */
-  break(): void;
-  /** The same with a reset, which no browser can take for the end of a response. */
-  reset(): void;
-  /** Ends every connection, and new ones are refused until `repair()`. */
-  cut(): void;
-  repair(): void;
-}
-
 /** Passes what comes to `port` on to `serverPort`, both on this machine. */
-export async function openNetwork(port: number, serverPort: number): Promise<BreakableNetwork> {
+export async function openNetwork(port: number, serverPort: number) {
   const sockets = new Set<net.Socket>();
   let isCut = false;
   const keep = (socket: net.Socket) => {
     sockets.add(socket);
     socket.on('error', () => socket.destroy());
     socket.on('close', () => sockets.delete(socket));
+  };
+  const endAll = (how: 'destroy' | 'resetAndDestroy') => {
+    for (const socket of sockets) socket[how]();
   };
   const listener = net.createServer((browser) => {
     if (isCut) return void browser.destroy();
@@ -33,23 +26,19 @@ export async function openNetwork(port: number, serverPort: number): Promise<Bre
   });
   listener.listen({ port, host: 'localhost' });
   await once(listener, 'listening');
-  const breakAll = () => {
-    for (const socket of sockets) socket.destroy();
-  };
   return {
-    break: breakAll,
-    reset() {
-      for (const socket of sockets) socket.resetAndDestroy();
-    },
+    /** Ends every connection; new ones are fine. */
+    break: () => endAll('destroy'),
+    /** Resets every connection, which no browser can take for the end of a response; until `repair()` there is no new one. */
     cut() {
       isCut = true;
-      breakAll();
+      endAll('resetAndDestroy');
     },
     repair() {
       isCut = false;
     },
     async [Symbol.asyncDispose]() {
-      breakAll();
+      endAll('destroy');
       listener.close();
       await once(listener, 'close');
     },

@@ -12,7 +12,7 @@ import {
 import { eventually } from '../support/eventually.ts';
 import { describeWith, program } from '../support/requirements.ts';
 
-const CHROMIUM = program('chromium');
+export const CHROMIUM = program('chromium');
 
 /** How each of them is launched. */
 export const CHROMIUM_LAUNCH = {

@@ -1,7 +1,6 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../chromium.ts';
-import { ORDER, undisturbedHash, watchPieces } from '../pieces.ts';
 import { isHeard, waveformIsDrawn } from './media.ts';
 import { openStudio, type Studio } from './page.ts';
 
@@ -44,79 +43,6 @@ describeInChromium('a track that arrives', (visit) => {
     expect(await sources()).toEqual([]);
     expect(await said()).toEqual([english.asking, english.arriving, english.complete]);
     expect(studio.upstream.counts().generations).toBe(1);
-  });
-
-  it('can be moved in as far as it is here, also when it is played from its row', async () => {
-    await using studio = await openStudio(visit);
-    const { page, gate, slider } = studio;
-    const at = async () => Number(await slider.inputValue());
-    const playsOn = async () => {
-      const before = await at();
-      await page.waitForFunction(
-        (before) => Number(document.querySelector<HTMLInputElement>('[data-part=position]')?.value) > before,
-        before,
-      );
-    };
-    const audio = gate.holdAudio(16 * 48_000);
-    for (const prompt of ['Rain', 'Snow']) {
-      await studio.order({ prompt, seconds: 30 });
-      await studio.lines.filter({ hasText: prompt }).getByText('53%').waitFor();
-      if (prompt === 'Snow') await studio.press(english.play, studio.tracks.filter({ hasText: 'Snow' }));
-      await playsOn();
-      await slider.press('End');
-      expect(await at()).toBe(16);
-      await slider.press('ArrowLeft');
-      await slider.press('ArrowLeft');
-      // It may have played on between the two.
-      expect(await at()).toBeWithin(6, 10);
-      await playsOn();
-    }
-    await studio.press(english.pause);
-    for (const [key, seconds] of [
-      ['Home', 0],
-      ['ArrowRight', 5],
-    ] as const) {
-      await slider.press(key);
-      expect(await at()).toBe(seconds);
-    }
-    await studio.press(english.listen);
-    await playsOn();
-    const sources = await studio.loads();
-    audio.release();
-    await studio.lines.filter({ hasText: 'Snow' }).getByText(english.complete).waitFor();
-    await playsOn();
-    expect(await sources()).toEqual([]);
-    await slider.press('ArrowRight');
-    expect(await at()).toBeGreaterThanOrEqual(10);
-    expect(await studio.audio.getAttribute('src')).toEndWith('/content');
-  });
-
-  it('is whole, and was heard as far as it was here, although the browser was offline and the gateway restarted', async () => {
-    await using studio = await openStudio(visit, { isGatewayProcess: true });
-    const { page, world, visitor } = studio;
-    visitor.expectProblem(/ERR_/);
-    const sources = await studio.loads();
-    await page.evaluate(watchPieces);
-    await studio.playsAtRate(4);
-    const audio = studio.gate.holdAudio(ORDER.bytes / 2);
-    await studio.order(ORDER);
-    await page.waitForFunction((bytes) => watched.bytes >= bytes, ORDER.bytes / 2);
-    await studio.setOffline(true);
-    audio.release();
-    await studio.shows(english.reconnecting);
-    await studio.says(english.recovering);
-    await world.gateway.restart();
-    // Chromium plays nothing of the last six seconds before it has more.
-    await studio.playsBeyond(ORDER.seconds / 2 - 6);
-    await studio.setOffline(false);
-    await studio.says(english.complete);
-    await studio.hides(english.reconnecting);
-    await studio.playsToEnd();
-    expect(await page.evaluate(() => watched.hash())).toBe(undisturbedHash());
-    expect(await sources()).toEqual([false]);
-    await studio.accountShows('4,972');
-    expect(studio.upstream.counts().generations).toBe(1);
-    expect(await studio.tracks.count()).toBe(1);
   });
 
   it.each(['its stream fails', 'no service worker serves the page'])(

@@ -28,7 +28,7 @@ describeInChromium('an order in the studio', (visit) => {
 
   it('without a clear response is the same attempt when it is sent again, which waits for a network', async () => {
     await using studio = await openStudio(visit);
-    const { visitor, gate } = studio;
+    const { world, visitor, gate } = studio;
     visitor.expectProblem(/status of 500/);
     void studio.loseResponse(new Response(null, { status: 500 }));
     await studio.order();
@@ -36,7 +36,8 @@ describeInChromium('an order in the studio', (visit) => {
     await studio.warns(english.uncertain);
 
     visitor.expectProblem(/ERR_/);
-    await studio.setOffline(true);
+    await visitor.context.setOffline(true);
+    world.network.cut();
     const offline = studio.alert.filter({ hasText: english.offline });
     await studio.press(english.generate);
     await studio.says(english.held);
@@ -47,7 +48,8 @@ describeInChromium('an order in the studio', (visit) => {
     // A sign-out that does not reach the gateway ends nothing.
     await studio.press(english.signOut);
     await offline.waitFor();
-    await studio.setOffline(false);
+    world.network.repair();
+    await visitor.context.setOffline(false);
     await offline.waitFor({ state: 'detached' });
     await studio.says(english.complete);
     await studio.tracks.first().waitFor();

@@ -216,12 +216,6 @@ export async function openStudio(
       await tab.isReady();
       return tab;
     },
-    /** Takes the browser out of the network, and back. */
-    async setOffline(isOffline: boolean) {
-      if (isOffline) world.network.cut();
-      else world.network.repair();
-      await visitor.context.setOffline(isOffline);
-    },
     /** Lets the upstream accept the next order, and the response to it be lost: there is this one, or none. */
     loseResponse(response?: Response) {
       const accepted = Promise.withResolvers<void>();

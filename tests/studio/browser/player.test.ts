@@ -1,7 +1,6 @@
 import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../chromium.ts';
-import { listenerIn, listenThroughEverything } from '../engines/listening.ts';
 import { isHeard, waveformIsDrawn } from './media.ts';
 import { openStudio, type Studio } from './page.ts';
 
@@ -98,14 +97,6 @@ describeInChromium('a complete track in the player', (visit) => {
     await studio.playsToEnd();
     expect(await sources()).toEqual([true, false, true, true]);
     expect(await page.getByText(english.notPlayable).count()).toBe(0);
-  });
-
-  it('goes on through seeks, an expired token, a restart of the gateway and a pause', async () => {
-    await using studio = await openStudio(visit, { isGatewayProcess: true });
-    const { page, visitor, world } = studio;
-    // Of slices without a valid token, and of the restart.
-    visitor.tolerateProblem(/ERR_|status of 401/);
-    await listenThroughEverything(listenerIn(page), world, true);
   });
 });
 

@@ -10,8 +10,8 @@ export interface EngineBrowser extends AsyncDisposable {
   open(address: string): Promise<void>;
   /** Evaluates an expression in the page, waits if it is a promise, and returns the text that it results in. */
   evaluate(expression: string): Promise<string>;
-  /** Takes actions of input, as both WebDriver protocols describe them. @see https://www.w3.org/TR/webdriver2/#actions */
-  perform(input: object): Promise<void>;
+  /** Types a text into what has the focus; a line feed in it is a press of Enter. */
+  type(text: string): Promise<void>;
 }
 
 export interface Engine {
@@ -22,6 +22,13 @@ export interface Engine {
   /** Whether its player goes on after a seek in a file without Content-Length. */
   readonly canSeek: boolean;
   launch(): Promise<EngineBrowser>;
+}
+
+/** The actions that type a text, as both WebDriver protocols describe them. @see https://www.w3.org/TR/webdriver2/#actions */
+export function typing(text: string): object {
+  const press = (value: string) => ['keyDown', 'keyUp'].map((type) => ({ type, value }));
+  const actions = [...text.replace('\n', '\uE007')].flatMap(press);
+  return { actions: [{ type: 'key', id: 'keyboard', actions }] };
 }
 
 /** A temporary folder for profiles and caches. */

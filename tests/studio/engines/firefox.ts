@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { program } from '../../support/requirements.ts';
-import { createHome, type Engine, startProgram } from './browser-engine.ts';
+import { createHome, type Engine, startProgram, typing } from './browser-engine.ts';
 
 const FIREFOX = program('firefox-esr');
 /** Stands in for a sound card, without which Firefox does not play. */
@@ -43,8 +43,8 @@ export const firefox: Engine = {
         if (evaluated.type === 'exception') throw new Error(evaluated.exceptionDetails.text);
         return evaluated.result.value;
       },
-      async perform(input) {
-        await send('input.performActions', { context, actions: [input] });
+      async type(text) {
+        await send('input.performActions', { context, ...typing(text) });
       },
       [Symbol.asyncDispose]: () => running.disposeAsync(),
     };

@@ -1,8 +1,8 @@
 /** One long file through everything that may happen to a listener: the sound goes on, in every engine. */
 
 import { expect } from 'bun:test';
-import type { Page } from 'playwright-core';
 import type { DemoWorld } from '../demo-world.ts';
+import type { Person } from './person.ts';
 
 /** So long that neither browser nor kernel keeps all of it, and how much is played after the token has expired. */
 const SOUGHT = { seconds: 300, rate: 16, more: 60 };
@@ -13,23 +13,6 @@ const EXPIRED_SLICE = 8;
 /** Longer than a browser that goes on needs for it. */
 const SILENCE_MS = 15_000;
 
-/** Runs functions in the page of somebody who is signed in. */
-export interface Listener {
-  call<Args extends readonly unknown[], Value>(
-    run: (...args: Args) => Value,
-    ...args: Args
-  ): Promise<Awaited<Value>>;
-}
-
-export function listenerIn(page: Pick<Page, 'evaluate'>): Listener {
-  return {
-    async call(run, ...args) {
-      const expression = `(${run})(...${JSON.stringify(args)})`;
-      return JSON.parse(await page.evaluate(`(async () => JSON.stringify(await ${expression}) ?? 'null')()`));
-    },
-  };
-}
-
 declare const listening: {
   readonly audio: HTMLAudioElement;
   /** The greatest jump of the position between two looks, in seconds. */
@@ -38,12 +21,12 @@ declare const listening: {
 
 /** @param canSeek whether the engine's player goes on after a seek in a file without Content-Length */
 export async function listenThroughEverything(
-  listener: Listener,
+  person: Person,
   world: DemoWorld,
   canSeek: boolean,
 ): Promise<void> {
   const { seconds, rate, more } = canSeek ? SOUGHT : HEARD;
-  const path = `/v1/music/creations/${await listener.call(makeTrack, world.gatewayUrl, seconds)}/content`;
+  const path = `/v1/music/creations/${await person.call(makeTrack, world.gatewayUrl, seconds)}/content`;
   const statuses: number[] = [];
   world.gate.replace(`GET ${path}`, async (forward) => {
     // In the middle of a response, which breaks off. WebKit's player may stall for ever then.
@@ -52,28 +35,28 @@ export async function listenThroughEverything(
     statuses.push(response.status);
     return response;
   });
-  await listener.call(begin, `${world.gatewayUrl}/api/upstream${path}`, rate);
-  await playsOn(listener, 1);
+  await person.call(begin, `${world.gatewayUrl}/api/upstream${path}`, rate);
+  await playsOn(person, 1);
   // WebKit takes the rate only when it begins again.
-  await listener.call(() => listening.audio.pause());
-  await listener.call(() => listening.audio.play());
-  await playsOn(listener, 5);
+  await person.call(() => listening.audio.pause());
+  await person.call(() => listening.audio.play());
+  await playsOn(person, 5);
   for (const position of canSeek ? [150, 30] : []) {
-    await listener.call(seek, position);
-    await playsOn(listener, 5);
+    await person.call(seek, position);
+    await playsOn(person, 5);
   }
   world.upstream.expireAccessTokens();
-  await playsOn(listener, more);
-  await world.gateway.restart();
-  await playsOn(listener, 15);
-  await listener.call(() => listening.audio.pause());
+  await playsOn(person, more);
+  await world.restartGateway();
+  await playsOn(person, 15);
+  await person.call(() => listening.audio.pause());
   // As the gateway does with a connection on which nothing has moved for a minute.
   world.network.break();
-  await listener.call(() => listening.audio.play());
-  await playsOn(listener, 15);
-  if (canSeek) await listener.call(seek, seconds - 10);
-  await reaches(listener, seconds - 1);
-  const { jump, error } = await listener.call(() => ({
+  await person.call(() => listening.audio.play());
+  await playsOn(person, 15);
+  if (canSeek) await person.call(seek, seconds - 10);
+  await reaches(person, seconds - 1);
+  const { jump, error } = await person.call(() => ({
     jump: listening.jump,
     error: listening.audio.error?.message ?? null,
   }));
@@ -118,17 +101,17 @@ function seek(seconds: number): void {
   listening.audio.currentTime = seconds;
 }
 
-async function playsOn(listener: Listener, seconds: number): Promise<void> {
-  const from = await listener.call(() => listening.audio.currentTime);
-  await reaches(listener, from + seconds);
+async function playsOn(person: Person, seconds: number): Promise<void> {
+  const from = await person.call(() => listening.audio.currentTime);
+  await reaches(person, from + seconds);
 }
 
 /** Waits as long as the sound goes on. */
-async function reaches(listener: Listener, seconds: number): Promise<void> {
+async function reaches(person: Person, seconds: number): Promise<void> {
   let movedAt = performance.now();
   let last = -1;
   while (performance.now() < movedAt + SILENCE_MS) {
-    const at = await listener.call(() => listening.audio.currentTime);
+    const at = await person.call(() => listening.audio.currentTime);
     if (at >= seconds) return;
     if (at !== last) movedAt = performance.now();
     last = at;

@@ -7,7 +7,6 @@ import type { EngineBrowser } from './browser-engine.ts';
 const PATIENCE_MS = 40_000;
 /** Each look at the page takes time from the page. */
 const LOOK_EVERY_MS = 30;
-const ENTER = '\uE007';
 
 export class Person implements AsyncDisposable {
   readonly #browser: EngineBrowser;
@@ -60,14 +59,13 @@ export class Person implements AsyncDisposable {
 
   /** Presses Enter on the button with this name. */
   presses(name: string): Promise<void> {
-    return this.types(name, ENTER);
+    return this.types(name, '\n');
   }
 
   /** Types into the field with this name, in place of what stands in it. */
   async types(name: string, text: string): Promise<void> {
     await this.until(`the focus on “${name}”`, focus, name);
-    const press = (value: string) => ['keyDown', 'keyUp'].map((type) => ({ type, value }));
-    await this.#browser.perform({ type: 'key', id: 'keyboard', actions: [...text].flatMap(press) });
+    await this.#browser.type(text);
   }
 
   [Symbol.asyncDispose](): PromiseLike<void> {

@@ -5,7 +5,7 @@ import { Value } from '@sinclair/typebox/value';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { program } from '../../support/requirements.ts';
-import { createHome, type Engine, startProgram } from './browser-engine.ts';
+import { createHome, type Engine, startProgram, typing } from './browser-engine.ts';
 
 const DRIVER = program('WebKitWebDriver');
 const SCREEN = program('Xvfb');
@@ -46,8 +46,8 @@ export const webkit: Engine = {
         const script = `return ${expression}`;
         return Value.Parse(Type.String(), await send(`${session}/execute/sync`, { script, args: [] }));
       },
-      async perform(input) {
-        await send(`${session}/actions`, { actions: [input] });
+      async type(text) {
+        await send(`${session}/actions`, typing(text));
       },
       [Symbol.asyncDispose]: () => running.disposeAsync(),
     };

@@ -73,8 +73,13 @@ describe('the player', () => {
     reach(4);
     expect(times()).toEqual(['0:34 / 1:30', '34', 4, 34 / 90]);
     slide(24, 'change');
-    expect(audio.src).toBe('https://studio.test/live/24');
+    expect([audio.src, audio.paused]).toEqual(['https://studio.test/live/24', false]);
+    player.pause();
+    slide(10, 'change');
+    expect([audio.src, audio.paused]).toEqual(['https://studio.test/live/10', true]);
+    player.play();
     player.complete('Snow');
+    expect([audio.src, audio.paused]).toEqual(['https://studio.test/live/10', false]);
     slide(20, 'change');
     expect([audio.src, times()[0]]).toEqual(['https://gateway.test/Snow', '0:20 / 1:00']);
     fire(audio, 'ended');

@@ -1,8 +1,8 @@
 /** A track as the page receives it piece by piece, whatever happens to its connection. */
 
-import type { LiveMessage } from '../../src/client/live-audio/live-audio.ts';
-import { composeTrack } from '../../src/demo/sandbox/audio/composition.ts';
-import { renderWav, wavSize } from '../../src/demo/sandbox/audio/wav.ts';
+import type { LiveMessage } from '../../../src/client/live-audio/live-audio.ts';
+import { composeTrack } from '../../../src/demo/sandbox/audio/composition.ts';
+import { renderWav, wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
 
 const SECONDS = 14;
 
