@@ -1,5 +1,5 @@
 import { expect, it } from 'bun:test';
-import type { Locator } from 'playwright-core';
+import type { Keyboard, Locator } from 'playwright-core';
 import { swahili } from '../../../src/demo/studio/swahili.ts';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { describeInChromium } from '../chromium.ts';
@@ -8,8 +8,8 @@ import { openStudio } from './page.ts';
 /** More than the studio has places for the focus. */
 const MOST_TABS = 60;
 
-/** Presses Tab until the focus is there, where it has to be seen, and then the key. */
-async function press(target: Locator, key = 'Enter'): Promise<void> {
+/** Presses Tab until the focus is there, where it has to be seen. */
+async function reach(target: Locator): Promise<Keyboard> {
   const { keyboard } = target.page();
   await target.waitFor();
   for (let pressed = 0; pressed < MOST_TABS; pressed++) {
@@ -20,19 +20,24 @@ async function press(target: Locator, key = 'Enter'): Promise<void> {
     });
     if (!outline) continue;
     expect(outline).not.toEqual(['none', 'none']);
-    return keyboard.press(key);
+    return keyboard;
   }
   throw new Error(`Tab does not come to ${target}`);
 }
 
+async function press(target: Locator, key = 'Enter'): Promise<void> {
+  await (await reach(target)).press(key);
+}
+
 /** Types into a field, whatever was in it. */
 async function type(field: Locator, text: string): Promise<void> {
-  await press(field, 'Control+A');
-  await field.page().keyboard.type(text);
+  const keyboard = await reach(field);
+  await keyboard.press('Control+A');
+  await keyboard.type(text);
 }
 
 describeInChromium('a person with a keyboard', (visit) => {
-  it('signs in, generates, plays, seeks, gets an error, deletes and signs out in Swahili', async () => {
+  it('signs in, orders one track by holding Enter, plays, seeks, gets an error, renames, deletes and signs out in Swahili', async () => {
     await using studio = await openStudio(visit, { isSignedIn: false, texts: swahili }, { locale: 'sw-KE' });
     const { world, visitor, page, tracks } = studio;
     const focused = page.locator(':focus');
@@ -48,7 +53,12 @@ describeInChromium('a person with a keyboard', (visit) => {
     await type(studio.prompt, 'Mvua juu ya paa');
     await type(studio.length, '30');
     await press(page.getByRole('checkbox', { name: swahili.instrumental }), 'Space');
-    await press(studio.button(swahili.generate));
+    // Held down, it is repeated when the order is accepted.
+    await reach(studio.button(swahili.generate));
+    await page.keyboard.down('Enter');
+    await tracks.first().waitFor();
+    await page.keyboard.down('Enter');
+    await page.keyboard.up('Enter');
     await studio.says(swahili.complete);
     await studio.playsBeyond(0.1);
     await press(studio.button(swahili.pause, tracks.first()));
@@ -64,11 +74,19 @@ describeInChromium('a person with a keyboard', (visit) => {
     await studio.warns(swahili.later);
     expect(await studio.alert.textContent()).toContain(messages.sw.upstreamUnreachable);
     world.upstreamNetwork.repair();
-    await press(studio.button(swahili.delete, tracks.first()));
     const dialog = page.getByRole('dialog');
-    await studio.button(swahili.cancel, dialog).and(focused).waitFor();
-    await press(studio.button(swahili.delete, dialog));
-    await studio.shows(swahili.libraryEmpty);
+    await press(studio.button(swahili.rename, tracks.first()));
+    await dialog.getByRole('textbox', { name: swahili.newName }).and(focused).fill(' Theluji ');
+    await page.keyboard.press('Enter');
+    await tracks.first().getByText('Theluji', { exact: true }).waitFor();
+    for (const answer of [swahili.cancel, swahili.delete]) {
+      await press(studio.button(swahili.delete, tracks.first()));
+      await dialog.getByText('Theluji').waitFor();
+      await studio.button(swahili.cancel, dialog).and(focused).waitFor();
+      expect(world.gate.calls.some((call) => call.startsWith('DELETE'))).toBe(false);
+      await press(studio.button(answer, dialog));
+    }
+    for (const text of [swahili.libraryEmpty, swahili.nothingToPlay]) await studio.shows(text);
     await page.getByRole('heading', { name: swahili.library }).and(focused).waitFor();
     await press(studio.button(swahili.signOut));
     await studio.button(swahili.signIn).waitFor();

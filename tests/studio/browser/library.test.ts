@@ -76,32 +76,6 @@ describeInChromium('the library of the studio', (visit) => {
 });
 
 describeInChromium('a track in the library', (visit) => {
-  it('gets another name, and is deleted and closed, only when that is meant', async () => {
-    await using studio = await openStudio(visit);
-    const { page, gate } = studio;
-    await studio.generate({ prompt: 'Rain', seconds: 30 });
-    const track = studio.tracks.first();
-    const dialog = page.getByRole('dialog');
-    const focused = page.locator(':focus');
-    await studio.press(english.rename, track);
-    const name = dialog.getByRole('textbox', { name: english.newName });
-    await name.and(focused).fill(' Snow ');
-    await page.keyboard.press('Enter');
-    await track.getByText('Snow', { exact: true }).waitFor();
-    for (const answer of [english.cancel, english.delete]) {
-      await studio.press(english.delete, track);
-      await dialog.getByText('Delete “Snow”?').waitFor();
-      await studio.button(english.cancel, dialog).and(focused).waitFor();
-      expect([await studio.tracks.count(), gate.calls.some((call) => call.startsWith('DELETE'))]).toEqual([
-        1,
-        false,
-      ]);
-      await studio.press(answer, dialog);
-    }
-    for (const text of [english.libraryEmpty, english.nothingToPlay, 'Deleted: Snow'])
-      await studio.shows(text);
-  });
-
   it('cannot be changed without the gateway, which is not said any more as soon as that is back', async () => {
     await using studio = await openStudio(visit);
     const { world, visitor } = studio;
