@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import type { GatewayClient } from '../../src/client/gateway-client.ts';
-import { bundleModules, CLIENT } from './bundle.ts';
+import { ROOT } from '../support/documents.ts';
 import { describeInChromium } from './chromium.ts';
 
 /** What the page has loaded. */
@@ -8,7 +8,7 @@ declare const client: GatewayClient;
 
 const PAGE = `<!doctype html><link rel="icon" href="data:,"><script type="module" src="/entry.js"></script>`;
 const ENTRY = `
-  import { createGatewayClient } from '${CLIENT}';
+  import { createGatewayClient } from './src/client/index.ts';
   globalThis.client = createGatewayClient({ baseUrl: location.origin });
 `;
 const MODULES = '**/chunk-*';
@@ -27,7 +27,10 @@ const beginSignIn = () =>
 
 describeInChromium('the part of the client that signs in', (visit) => {
   it('is loaded when nobody is signed in, before the button is pressed, and again after a failure', async () => {
-    const modules = await bundleModules(ENTRY);
+    const entry = `${ROOT}entry.ts`;
+    const files = { [entry]: ENTRY };
+    const bundle = await Bun.build({ entrypoints: [entry], files, splitting: true, target: 'browser' });
+    const modules = new Map(bundle.outputs.map((output) => [output.path.replace('./', '/'), output]));
     await using server = Bun.serve({
       port: 0,
       hostname: 'localhost',

@@ -3,7 +3,7 @@ import axe, { type AxeResults, type RunOptions } from 'axe-core';
 import type { Locator, Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../chromium.ts';
-import { openStudio, Studio } from './page.ts';
+import { openStudio, studioIn } from './page.ts';
 
 declare const window: Window & { readonly axe: { run(options: RunOptions): Promise<AxeResults> } };
 
@@ -132,7 +132,7 @@ describeInChromium('the studio has no accessibility problem', (visit) => {
     await owner.generate({ isPublic: true });
     await using stranger = await visit(WITH_AXE);
     stranger.expectProblem(/status of 404/);
-    const studio = new Studio(await stranger.open(await owner.sharedLink()));
+    const studio = studioIn(await stranger.open(await owner.sharedLink()));
     await studio.button(english.listen).waitFor();
     expect(await findings(studio.page)).toEqual([]);
     await studio.page.goto(`${owner.world.studioUrl}/?listen=nothing`);

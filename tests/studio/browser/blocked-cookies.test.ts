@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { CHROMIUM_LAUNCH, describeInChromium } from '../chromium.ts';
-import { openStudio, Studio } from './page.ts';
+import { openStudio, studioIn } from './page.ts';
 
 /** Chromium's settings of a person who blocks all cookies, and with them every storage. */
 const BLOCKING = { profile: { default_content_setting_values: { cookies: 2 } } };
@@ -23,7 +23,7 @@ describeInChromium('the studio in a browser that blocks its cookies', (visit) =>
     stack.defer(() => context.close());
     const exceptions: Error[] = [];
     context.on('weberror', (event) => exceptions.push(event.error()));
-    const studio = new Studio(await context.newPage());
+    const studio = studioIn(await context.newPage());
     await studio.page.goto(await owner.sharedLink());
     await studio.press(english.listen);
     await studio.playsBeyond(0.1);

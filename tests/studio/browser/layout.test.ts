@@ -2,7 +2,7 @@ import { expect, it } from 'bun:test';
 import type { Locator } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../chromium.ts';
-import { openStudio, Studio } from './page.ts';
+import { openStudio, studioIn } from './page.ts';
 
 const PHONE = { width: 390, height: 844 };
 const WIDE = { width: 1280, height: 800 };
@@ -83,7 +83,7 @@ describeInChromium('the layout of the studio', (visit) => {
 
     // The page of a shared track is about nothing else, so it stays where it is on a phone.
     await using stranger = await visit({ viewport: PHONE });
-    const phone = new Studio(await stranger.open(link));
+    const phone = studioIn(await stranger.open(link));
     await phone.button(english.listen).waitFor();
     const player = await boxOf(phone.page.locator('.player'));
     expect(player.bottom).toBeLessThan((await boxOf(phone.page.locator('.welcome'))).y);

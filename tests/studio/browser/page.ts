@@ -16,167 +16,120 @@ interface Order {
 
 type Texts = Readonly<Record<TextKey, string>>;
 
-/** One tab. */
-export class Studio {
-  readonly page: Page;
-  readonly audio: Locator;
-  readonly slider: Locator;
-  /** The tracks of the library, newest first. */
-  readonly tracks: Locator;
-  /** The tracks that are being made. */
-  readonly lines: Locator;
-  readonly player: Locator;
-  readonly prompt: Locator;
-  readonly length: Locator;
-  readonly alert: Locator;
-  readonly #texts: Texts;
+export type Studio = ReturnType<typeof studioIn>;
 
-  constructor(page: Page, texts: Texts = english) {
-    this.page = page;
-    this.#texts = texts;
-    this.audio = page.locator('audio');
-    this.slider = page.getByRole('slider', { name: texts.position });
-    this.tracks = page.getByRole('list', { name: texts.library }).getByRole('listitem');
-    this.lines = page.getByRole('list', { name: texts.underWay }).getByRole('listitem');
-    this.player = this.region(texts.player);
-    this.prompt = page.getByRole('textbox', { name: texts.prompt });
-    this.length = page.getByRole('spinbutton', { name: texts.length });
-    this.alert = page.getByRole('alert').filter({ hasText: /\S/ });
-  }
-
+/** The Studio in a tab. What is named after something seen or heard waits for it. */
+export function studioIn(page: Page, texts: Texts = english) {
+  const region = (name: string) => page.getByRole('region', { name, exact: true });
+  const itemsOf = (name: string) => page.getByRole('list', { name }).getByRole('listitem');
+  const audio = page.locator('audio');
+  const tracks = itemsOf(texts.library);
+  const lines = itemsOf(texts.underWay);
+  const prompt = page.getByRole('textbox', { name: texts.prompt });
+  const length = page.getByRole('spinbutton', { name: texts.length });
+  const alert = page.getByRole('alert').filter({ hasText: /\S/ });
   /** In a row of the library, the title of the track follows in its name. */
-  button(name: string, within?: Locator): Locator {
-    if (!within) return this.page.getByRole('button', { name, exact: true });
-    return within.getByRole('button', { name: new RegExp(`^${RegExp.escape(name)}(?: |$)`) });
-  }
-
-  press(name: string, within?: Locator): Promise<void> {
-    return this.button(name, within).click();
-  }
-
-  region(name: string): Locator {
-    return this.page.getByRole('region', { name, exact: true });
-  }
-
-  /** Waits until a text is shown. */
-  shows(text: string): Promise<void> {
-    return this.page.getByText(text).waitFor();
-  }
-
-  /** Waits until a text is not shown, or no longer. */
-  hides(text: string): Promise<void> {
-    return this.page.getByText(text).waitFor({ state: 'hidden' });
-  }
-
-  /** Waits until the live region says so. */
-  says(text: string): Promise<void> {
-    return this.page.getByRole('status').filter({ hasText: text }).waitFor();
-  }
-
-  /** Waits until an alert has this text. */
-  warns(text: string): Promise<void> {
-    return this.alert.filter({ hasText: text }).waitFor();
-  }
-
-  /** Waits until the account has this text. */
-  accountShows(text: string): Promise<void> {
-    return this.region(this.#texts.account).getByText(text).waitFor();
-  }
-
-  /** Goes through the identity provider's form. */
-  async signIn(name: string): Promise<void> {
-    await this.press(this.#texts.signIn);
-    await this.page.getByRole('textbox', { name: 'Name' }).fill(name);
-    await this.press('Sign in');
-    await this.accountShows(name);
-  }
+  const button = (name: string, within?: Locator) =>
+    within
+      ? within.getByRole('button', { name: new RegExp(`^${RegExp.escape(name)}(?: |$)`) })
+      : page.getByRole('button', { name, exact: true });
+  const press = (name: string, within?: Locator) => button(name, within).click();
+  const hides = (text: string) => page.getByText(text).waitFor({ state: 'hidden' });
+  const accountShows = (text: string) => region(texts.account).getByText(text).waitFor();
 
   /** Waits until the page knows whether there is a session, and has the service worker that plays what arrives. */
-  async isReady(): Promise<void> {
-    const isReady = () =>
-      navigator.serviceWorker.controller !== null && document.body.dataset['session'] !== 'unknown';
-    await this.page.waitForFunction(isReady);
+  async function isReady(): Promise<void> {
+    await page.waitForFunction(
+      () => navigator.serviceWorker.controller !== null && document.body.dataset['session'] !== 'unknown',
+    );
   }
 
   /** Waits until all that belongs to the session is there too. */
-  async isLoaded(): Promise<void> {
-    const texts = this.#texts;
-    await this.isReady();
-    await this.page.getByRole('combobox', { name: texts.model }).filter({ hasText: 'Sandbox' }).waitFor();
-    await this.hides(texts.libraryLoading);
-    const account = this.region(texts.account);
-    await account.filter({ hasText: texts.activitySignIn }).filter({ hasNotText: texts.none }).waitFor();
-  }
-
-  async reload(): Promise<void> {
-    await this.page.reload();
-    await this.isLoaded();
+  async function isLoaded(): Promise<void> {
+    await isReady();
+    await page.getByRole('combobox', { name: texts.model }).filter({ hasText: 'Sandbox' }).waitFor();
+    await hides(texts.libraryLoading);
+    const account = region(texts.account).filter({ hasText: texts.activitySignIn });
+    await account.filter({ hasNotText: texts.none }).waitFor();
   }
 
   /** Fills in the form and presses Generate. */
-  async order({ prompt = 'Rain on a tin roof', seconds = 3, isPublic }: Order = {}): Promise<void> {
-    await this.prompt.fill(prompt);
-    await this.length.fill(String(seconds));
-    if (isPublic !== undefined)
-      await this.page.getByRole('checkbox', { name: 'Public' }).setChecked(isPublic);
-    await this.press(this.#texts.generate);
-  }
-
-  /** Orders a track and waits until it is in the library. */
-  async generate(wanted: Order = {}): Promise<void> {
-    const before = await this.tracks.count();
-    // The text of the track before says the same, and may stay for a moment.
-    await this.lines.evaluateAll((earlier) => {
-      for (const line of earlier) line.setAttribute('data-earlier', '');
-    });
-    await this.order(wanted);
-    await this.lines.and(this.page.locator(':not([data-earlier])')).getByText(this.#texts.complete).waitFor();
-    await this.tracks.nth(before).waitFor();
-  }
-
-  /** Presses Share on the newest track, which is public, and gives the link that it shows. */
-  async sharedLink(): Promise<string> {
-    const track = this.tracks.first();
-    await this.press(english.share, track);
-    return (await track.getByRole('link').textContent()) ?? '';
-  }
-
-  /** Waits until the player has got beyond so many seconds. */
-  async playsBeyond(seconds: number): Promise<void> {
-    await this.page.waitForFunction(
-      (least) => (document.querySelector('audio')?.currentTime ?? 0) > least,
-      seconds,
-    );
+  async function order({ prompt: text = 'Rain on a tin roof', seconds = 3, isPublic }: Order = {}) {
+    await prompt.fill(text);
+    await length.fill(String(seconds));
+    if (isPublic !== undefined) await page.getByRole('checkbox', { name: 'Public' }).setChecked(isPublic);
+    await press(texts.generate);
   }
 
   /** Plays what is loaded, now and later, faster than a person listens. */
-  async playsAtRate(playbackRate: number): Promise<void> {
+  async function playsAtRate(playbackRate: number): Promise<void> {
     const rates = { playbackRate, defaultPlaybackRate: playbackRate };
-    await this.audio.evaluate((audio, rates) => void Object.assign(audio, rates), rates);
+    await audio.evaluate((audio, rates) => void Object.assign(audio, rates), rates);
   }
 
-  /** Plays the rest as fast as the browser can. */
-  async playsToEnd(): Promise<void> {
-    await this.playsAtRate(16);
-    await this.page.waitForFunction(() => document.querySelector('audio')?.ended);
-  }
-
-  /** How many keys this tab has of orders whose outcome is not known. */
-  unfinished(): Promise<number> {
-    return this.page.evaluate(
-      () => Object.keys(sessionStorage).filter((key) => key.startsWith('music-gateway.generations')).length,
-    );
-  }
-
-  /** What the audio element loads from now on: for each source, whether it is the file, and not a stream. */
-  async loads(): Promise<() => Promise<readonly boolean[]>> {
-    const sources = await this.audio.evaluateHandle((audio: HTMLAudioElement) => {
-      const found: boolean[] = [];
-      audio.addEventListener('loadstart', () => found.push(audio.src.endsWith('/content')));
-      return found;
-    });
-    return () => sources.jsonValue();
-  }
+  return {
+    ...{ page, region, audio, lines, prompt, length, alert, button, press, hides, accountShows },
+    ...{ isReady, isLoaded, order, playsAtRate },
+    /** Newest first. */
+    tracks,
+    slider: page.getByRole('slider', { name: texts.position }),
+    player: region(texts.player),
+    shows: (text: string) => page.getByText(text).waitFor(),
+    /** In the live region. */
+    says: (text: string) => page.getByRole('status').filter({ hasText: text }).waitFor(),
+    warns: (text: string) => alert.filter({ hasText: text }).waitFor(),
+    /** Goes through the identity provider's form. */
+    async signIn(name: string) {
+      await press(texts.signIn);
+      await page.getByRole('textbox', { name: 'Name' }).fill(name);
+      await press('Sign in');
+      await accountShows(name);
+    },
+    async reload() {
+      await page.reload();
+      await isLoaded();
+    },
+    /** Orders a track and waits until it is in the library. */
+    async generate(wanted: Order = {}) {
+      const before = await tracks.count();
+      // The text of the track before says the same, and may stay for a moment.
+      await lines.evaluateAll((earlier) => {
+        for (const line of earlier) line.setAttribute('data-earlier', '');
+      });
+      await order(wanted);
+      await lines.and(page.locator(':not([data-earlier])')).getByText(texts.complete).waitFor();
+      await tracks.nth(before).waitFor();
+    },
+    /** Presses Share on the newest track, which is public, and gives the link that it shows. */
+    async sharedLink() {
+      await press(english.share, tracks.first());
+      return (await tracks.first().getByRole('link').textContent()) ?? '';
+    },
+    /** Waits until the player has got beyond so many seconds. */
+    async playsBeyond(seconds: number) {
+      const isBeyond = (seconds: number) => (document.querySelector('audio')?.currentTime ?? 0) > seconds;
+      await page.waitForFunction(isBeyond, seconds);
+    },
+    /** Plays the rest as fast as the browser can. */
+    async playsToEnd() {
+      await playsAtRate(16);
+      await page.waitForFunction(() => document.querySelector('audio')?.ended);
+    },
+    /** How many keys this tab has of orders whose outcome is not known. */
+    unfinished: () =>
+      page.evaluate(
+        () => Object.keys(sessionStorage).filter((key) => key.startsWith('music-gateway.generations')).length,
+      ),
+    /** What the audio element loads from now on: for each source, whether it is the file, and not a stream. */
+    async loads() {
+      const sources = await audio.evaluateHandle((audio: HTMLAudioElement) => {
+        const found: boolean[] = [];
+        audio.addEventListener('loadstart', () => found.push(audio.src.endsWith('/content')));
+        return found;
+      });
+      return () => sources.jsonValue();
+    },
+  };
 }
 
 interface StudioOptions extends DemoWorldOptions {
@@ -204,15 +157,16 @@ export async function openStudio(
   // A sign-out and the end of a page break off the audio that the player still loads.
   visitor.tolerateProblem(/INCOMPLETE_CHUNKED_ENCODING.*\/content/);
   if (isSignedIn) await signInBehind(world, visitor, 'Ada');
-  const studio = new Studio(await visitor.open(world.studioUrl), texts);
+  const studio = studioIn(await visitor.open(world.studioUrl), texts);
   await (isSignedIn ? studio.isLoaded() : studio.isReady());
-  const { gate } = world;
+  const { gate, upstream } = world;
   const opened = stack.move();
-  return Object.assign(studio, {
-    ...{ world, visitor, gate, upstream: world.upstream },
+  return {
+    ...studio,
+    ...{ world, visitor, gate, upstream },
     /** The same studio in another tab. */
     async openTab() {
-      const tab = new Studio(await visitor.open(world.studioUrl), texts);
+      const tab = studioIn(await visitor.open(world.studioUrl), texts);
       await tab.isReady();
       return tab;
     },
@@ -234,5 +188,5 @@ export async function openStudio(
       return audio;
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  });
+  };
 }

@@ -58,46 +58,6 @@ describeInChromium('a complete track in the player', (visit) => {
     await studio.button(english.signIn).waitFor();
     expect(await outlines(studio, 'count')).toBe(0);
   });
-
-  it('is a stream until it is searched, has ended or fails, and then a file; the browser may want a press', async () => {
-    await using studio = await openStudio(visit);
-    const { page, slider, audio } = studio;
-    await studio.generate({ seconds: 10 });
-    const sources = await studio.loads();
-    await studio.press(english.pause, studio.tracks.first());
-    await studio.press(english.play, studio.tracks.first());
-    await studio.playsToEnd();
-    expect(await sources()).toEqual([]);
-    await audio.evaluate((element: HTMLAudioElement) => {
-      element.play = () => {
-        Reflect.deleteProperty(element, 'play');
-        return Promise.reject(new DOMException('', 'NotAllowedError'));
-      };
-    });
-    const response = page.waitForResponse((response) => response.url().endsWith('/content'));
-    await slider.click();
-    expect((await response).status()).toBe(206);
-    expect(await stateOf(studio)).toMatchObject({ at: 5, paused: true });
-    await studio.press(english.listen);
-    await studio.shows(english.pressListen);
-    await studio.press(english.listen);
-    await studio.hides(english.pressListen);
-    await studio.playsToEnd();
-    expect(await sources()).toEqual([true]);
-
-    await studio.playsAtRate(1);
-    await studio.generate({ prompt: 'Snow', seconds: 10 });
-    await studio.playsBeyond(0.1);
-    // The browser could not go on with its source.
-    await audio.evaluate((element) => void element.dispatchEvent(new Event('error')));
-    await page.waitForFunction(() => document.querySelector('audio')?.src.endsWith('/content'));
-    // After its end comes the next one, and after the last one none.
-    await studio.playsAtRate(16);
-    await studio.player.getByText('Rain on a tin roof').waitFor();
-    await studio.playsToEnd();
-    expect(await sources()).toEqual([true, false, true, true]);
-    expect(await page.getByText(english.notPlayable).count()).toBe(0);
-  });
 });
 
 describeInChromium('the controls of the player', (visit) => {

@@ -4,6 +4,7 @@ import { part } from '../../../src/demo/studio/parts.ts';
 import type { Peaks } from '../../../src/demo/studio/peaks.ts';
 import type { Track } from '../../../src/demo/studio/playback.ts';
 import { createPlayer } from '../../../src/demo/studio/player.ts';
+import { settle } from '../../client/fake-time.ts';
 import { fire, openPart } from './page.ts';
 
 const track = (id: string, seconds: number) =>
@@ -84,6 +85,51 @@ describe('the player', () => {
     expect([audio.src, times()[0]]).toEqual(['https://gateway.test/Snow', '0:20 / 1:00']);
     fire(audio, 'ended');
     expect(onEnd.mock.calls).toMatchObject([[{ id: 'Snow' }]]);
+  });
+
+  it('plays the file in place of a stream that is broken or spent, and only then', async () => {
+    const { audio, player, reach, message } = openPlayer();
+    const stream = { url: 'https://studio.test/live/1', from: 0 };
+    const playing = () => [audio.src, audio.currentTime, message()];
+    player.openArriving(track('Snow', 90), () => stream);
+    reach(12, { error: {} });
+    fire(audio, 'error');
+    expect(playing()).toEqual([stream.url, 12, english.afterArrival]);
+    player.complete('Snow');
+    await settle();
+    expect(playing()).toEqual(['https://gateway.test/Snow', 12, '']);
+
+    reach(13, { error: null });
+    player.openArriving(track('Hail', 90), () => stream);
+    player.complete('Hail');
+    expect(playing()).toEqual([stream.url, 13, '']);
+    fire(audio, 'error');
+    expect(playing()).toEqual(['https://gateway.test/Hail', 13, '']);
+
+    player.openArriving(track('Fog', 90), () => stream);
+    player.complete('Fog');
+    reach(90, { ended: true });
+    fire(audio, 'ended');
+    player.play();
+    expect(playing()).toEqual(['https://gateway.test/Fog', 0, '']);
+  });
+
+  it('says that the browser wants a press, and that a track does not play to a person who wants to listen', async () => {
+    const { audio, player, message } = openPlayer();
+    const said = async () => {
+      await settle();
+      return message();
+    };
+    fire(audio, 'error');
+    expect(await said()).toBe('');
+    audio.play = () => Promise.reject(new DOMException('', 'NotAllowedError'));
+    player.play();
+    expect(await said()).toBe(english.pressListen);
+    Reflect.deleteProperty(audio, 'play');
+    player.play();
+    expect(await said()).toBe('');
+    fire(audio, 'error');
+    expect(await said()).toBe(english.notPlayable);
   });
 
   it('says that a track has to be complete before it is moved in when nothing of it can be cut', () => {
