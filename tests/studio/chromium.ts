@@ -1,14 +1,8 @@
 /** Tests in a real Chromium. A page in which something goes wrong fails its test. */
 
 import { expect, onTestFinished } from 'bun:test';
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  type ConsoleMessage,
-  chromium,
-  type Page,
-} from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage } from 'playwright-core';
+import { chromium } from 'playwright-core';
 import { eventually } from '../support/eventually.ts';
 import { describeWith, program } from '../support/requirements.ts';
 
@@ -33,18 +27,8 @@ const TIMEOUT_MS = 30_000;
 const LATE_PROBLEM_MS = 5_000;
 const PROBLEMS = ['error', 'warning', 'assert'];
 
-/** A person with a context of the browser, without cookies, cache or service worker of another test. */
-export interface Visitor extends AsyncDisposable {
-  readonly context: BrowserContext;
-  /** Opens a tab. */
-  open(address: string): Promise<Page>;
-  /** Expects a problem in the console. It must occur, and any other problem fails the test. */
-  expectProblem(text: RegExp): void;
-  /** Allows a problem that may or may not occur. */
-  tolerateProblem(text: RegExp): void;
-}
-
-export type Visit = (options?: BrowserContextOptions) => Promise<Visitor>;
+export type Visit = typeof visit;
+export type Visitor = Awaited<ReturnType<Visit>>;
 
 /** Describes tests that need Chromium. */
 export function describeInChromium(name: string, tests: (visit: Visit) => void): void {
@@ -54,7 +38,8 @@ export function describeInChromium(name: string, tests: (visit: Visit) => void):
 /** One browser for all tests of this process, with which it ends. */
 let running: Browser | undefined;
 
-async function visit(options: BrowserContextOptions = {}): Promise<Visitor> {
+/** A person with a context of the browser, without cookies, cache or service worker of another test. */
+async function visit(options: BrowserContextOptions = {}) {
   // A test that takes too long ends the processes that it sees, and with them the browser.
   if (!running?.isConnected()) running = await chromium.launch(CHROMIUM_LAUNCH);
   const browser = running;
@@ -74,13 +59,16 @@ async function visit(options: BrowserContextOptions = {}): Promise<Visitor> {
   });
   return {
     context,
-    async open(address) {
+    /** Opens a tab. */
+    async open(address: string) {
       const page = await context.newPage();
       await page.goto(address);
       return page;
     },
-    expectProblem: (text) => void expected.push(text),
-    tolerateProblem: (text) => void tolerated.push(text),
+    /** Expects a problem in the console. It must occur, and any other problem fails the test. */
+    expectProblem: (text: RegExp) => void expected.push(text),
+    /** Allows a problem that may or may not occur. */
+    tolerateProblem: (text: RegExp) => void tolerated.push(text),
     async [Symbol.asyncDispose]() {
       // Messages of the console arrive late. What is still missing then fails the test when it has finished.
       await eventually(() => missing().length === 0, 'expected problems', LATE_PROBLEM_MS).catch(() => {});

@@ -10,14 +10,6 @@ import type { UpstreamData } from '../../../src/client/upstream-data.ts';
 
 export type Respond = (init: RequestInit) => Response | Promise<Response>;
 
-interface Sent {
-  /** Such as `GET /api/music/models`. */
-  readonly call: string;
-  readonly headers: Headers;
-  readonly init: RequestInit;
-  readonly at: number;
-}
-
 export const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_ms: 30_000 };
 export const BASE_URL = 'http://gateway.test';
 
@@ -31,13 +23,13 @@ export function respond(
   return () => new Response(body, { status, headers });
 }
 
-/** The responses come one after the other, and the last one again and again. */
+/** The responses come one after the other, the last one again and again. `sent` has calls such as `GET /api/health`. */
 export function stubGateway(
   responses: Respond | readonly Respond[],
   options: Partial<Omit<GatewayClientOptions, 'fetch'>> = {},
 ) {
   const script = [responses].flat();
-  const sent: Sent[] = [];
+  const sent: { call: string; headers: Headers; init: RequestInit; at: number }[] = [];
   const client = createGatewayClient<UpstreamData>({
     baseUrl: BASE_URL,
     async fetch(url, init) {
