@@ -75,44 +75,41 @@ describe('a sign-in', () => {
   it('asks for a code with PKCE, and posts it with the verifier of the challenge', async () => {
     const { sessionStorage: storage } = openPage();
     const { client, sent } = stubGateway(respond(200), { storage });
-    const endpoint = `${PROVIDER.authorizationEndpoint}?tenant=a%26b&scope=all`;
-    const begun = client.beginSignIn({ ...PROVIDER, authorizationEndpoint: endpoint });
-    const address = new URL(await begun);
-    expect(`${address.origin}${address.pathname}`).toBe(PROVIDER.authorizationEndpoint);
-    expect(address.searchParams.getAll('scope')).toEqual(['openid profile']);
-    const { state, code_challenge: challenge, ...parameters } = Object.fromEntries(address.searchParams);
-    expect(parameters).toEqual({
-      tenant: 'a&b',
-      response_type: 'code',
-      client_id: PROVIDER.clientId,
-      redirect_uri: PROVIDER.redirectUri,
-      scope: 'openid profile',
-      code_challenge_method: 'S256',
+    const begin = async (more: object) => {
+      const { origin, pathname, searchParams } = new URL(await client.beginSignIn({ ...PROVIDER, ...more }));
+      expect(origin + pathname).toBe(PROVIDER.authorizationEndpoint);
+      const parameters = Object.fromEntries(searchParams);
+      expect(searchParams.size).toBe(Object.keys(parameters).length);
+      const { state = '', code_challenge: challenge, ...plain } = parameters;
+      // 32 bytes, in base64url.
+      expect(state).toMatch(/^[\w-]{43}$/);
+      return { state, challenge, plain };
+    };
+    const always = { response_type: 'code', client_id: 'studio', code_challenge_method: 'S256' };
+    const expected = { ...always, redirect_uri: PROVIDER.redirectUri };
+    const first = await begin({});
+    expect(first.plain).toEqual({ ...expected, scope: 'openid profile' });
+    const demands = { scope: 'openid', prompt: 'login', acrValues: 'mfa', maxAgeSeconds: 0 };
+    const extra = { audience: 'https://api.test/', login_hint: 'ada' };
+    const second = await begin({
+      authorizationEndpoint: `${PROVIDER.authorizationEndpoint}?tenant=a%26b&scope=all`,
+      ...demands,
+      extra: { ...extra, state: 'mine', response_type: 'token' },
     });
-    // 32 bytes, in base64url.
-    expect(state).toMatch(/^[\w-]{43}$/);
+    const asked = { scope: 'openid', prompt: 'login', acr_values: 'mfa', max_age: '0' };
+    expect(second.plain).toEqual({ ...expected, ...asked, ...extra, tenant: 'a&b' });
+    expect([first.state, first.challenge]).not.toContainAnyValues([second.state, second.challenge]);
     expect(sent).toEqual([]);
 
     // By another client of the same tab, as after a navigation.
     const next = stubGateway(respond(200), { storage });
-    expect(await next.client.completeSignIn(`${PROVIDER.redirectUri}?code=c-1&state=${state}`)).toBe(true);
+    const response = `${PROVIDER.redirectUri}?code=c-1&state=${second.state}`;
+    expect(await next.client.completeSignIn(response)).toBe(true);
     expect(next.sent.map(({ call }) => call)).toEqual(['POST /api/auth/idp']);
     const { code, code_verifier: verifier, ...more } = JSON.parse(String(next.sent[0]?.init.body));
     expect([code, more, storage.length]).toEqual(['c-1', {}, 0]);
     expect(verifier).toMatch(/^[\w.~-]{43,128}$/);
-    expect(challenge).toBe(createHash('sha256').update(verifier).digest('base64url'));
-
-    const extra = { audience: 'https://api.test/', login_hint: 'ada', state: 'mine', response_type: 'token' };
-    const hinted = new URL(await client.beginSignIn({ ...PROVIDER, extra }));
-    const { audience, login_hint, response_type } = Object.fromEntries(hinted.searchParams);
-    expect([audience, login_hint, response_type]).toEqual(['https://api.test/', 'ada', 'code']);
-    expect(hinted.searchParams.get('state')).toMatch(/^[\w-]{43}$/);
-
-    const demands = { scope: 'openid', prompt: 'login', acrValues: 'mfa', maxAgeSeconds: 0 } as const;
-    const again = new URL(await client.beginSignIn({ ...PROVIDER, ...demands }));
-    const second = Object.fromEntries(again.searchParams);
-    expect(second).toMatchObject({ scope: 'openid', prompt: 'login', acr_values: 'mfa', max_age: '0' });
-    expect([state, challenge]).not.toContainAnyValues([second['state'], second['code_challenge']]);
+    expect(second.challenge).toBe(createHash('sha256').update(verifier).digest('base64url'));
   });
 
   it('has the parameters that the README names for a page without the client', async () => {
