@@ -7,11 +7,18 @@ import {
 } from '../../../src/client/gateway-client.ts';
 import type { GenerationOptions, GenerationProgress } from '../../../src/client/generation.ts';
 import type { UpstreamData } from '../../../src/client/upstream-data.ts';
+import { ORIGIN } from '../../support/world.ts';
 
 export type Respond = (init: RequestInit) => Response | Promise<Response>;
 
 export const ORDER = { model: 'm-1', prompt: 'rain on a tin roof', music_length_ms: 30_000 };
 export const BASE_URL = 'http://gateway.test';
+export const PROVIDER = {
+  issuer: 'https://id.test',
+  authorizationEndpoint: 'https://id.test/oauth/authorize',
+  clientId: 'studio',
+  redirectUri: `${ORIGIN}/callback`,
+};
 
 export const lost: Respond = () => Promise.reject(new TypeError('Failed to fetch'));
 
@@ -41,6 +48,21 @@ export function stubGateway(
     ...options,
   });
   return { client, sent };
+}
+
+/** The storage of a tab, with room for so many writes. */
+export function openStorage(room = 100) {
+  const stored = new Map<string, string>();
+  let writes = 0;
+  return {
+    stored,
+    getItem: (key: string) => stored.get(key) ?? null,
+    setItem(key: string, value: string) {
+      if (writes++ >= room) throw new DOMException('The quota has been exceeded.', 'QuotaExceededError');
+      stored.set(key, value);
+    },
+    removeItem: (key: string) => void stored.delete(key),
+  };
 }
 
 /** The reason for which the promise is rejected. A promise that is not rejected fails the test. */

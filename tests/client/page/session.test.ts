@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import type { SessionCheck } from '../../../src/client/gateway-client.ts';
-import { lost, rejection, respond, stubGateway } from './gateway-stub.ts';
+import { eventually } from '../../support/eventually.ts';
+import { lost, openStorage, PROVIDER, rejection, respond, stubGateway } from './gateway-stub.ts';
 
 describe('the session', () => {
   const ADA = { name: 'Ada' };
@@ -50,49 +51,21 @@ describe('onRefresh', () => {
 });
 
 describe('onSessionChange', () => {
-  const PROVIDER = {
-    issuer: 'i',
-    authorizationEndpoint: 'https://id.test/',
-    clientId: 'c',
-    redirectUri: 'r',
-  };
-
-  /** A tab of a page, which notes what it learns; with a gateway of its own address. */
-  function openTab(baseUrl: string, response = respond(200)) {
-    const heard: string[] = [];
-    const stored = new Map<string, string>();
-    const waiting = new Set<() => void>();
-    const storage = {
-      getItem: (key: string) => stored.get(key) ?? null,
-      setItem: (key: string, value: string) => void stored.set(key, value),
-      removeItem: (key: string) => void stored.delete(key),
-    };
-    const onSessionChange = () => {
-      heard.push('change');
-      for (const resolve of waiting) resolve();
-    };
-    const { client } = stubGateway(response, { baseUrl, storage, onSessionChange });
-    const learns = () => new Promise<void>((resolve) => waiting.add(resolve));
-    return { client, heard, learns, storage };
-  }
-
   it('is called in the other tabs of the same gateway after a sign-in and a sign-out, not after a failure', async () => {
-    const [first, second, elsewhere] = [
-      openTab('http://a.test'),
-      openTab('http://a.test/'),
-      openTab('http://b.test'),
-    ];
-    const failing = openTab('http://a.test', lost);
-    const mute = stubGateway(respond(200), { baseUrl: 'http://a.test' });
-    await rejection(failing.client.signOut());
-    const signedIn = second.learns();
-    const address = new URL(await first.client.beginSignIn(PROVIDER));
-    await first.client.completeSignIn(`http://page.test/?code=c&state=${address.searchParams.get('state')}`);
-    await signedIn;
-    expect([first, second, elsewhere].map(({ heard }) => heard.length)).toEqual([0, 1, 0]);
-    const signedOut = Promise.all([first.learns(), second.learns()]);
-    await mute.client.signOut();
-    await signedOut;
-    expect([first, second, elsewhere].map(({ heard }) => heard.length)).toEqual([1, 2, 0]);
+    const heard = { first: 0, second: 0, elsewhere: 0, failing: 0 };
+    const openTab = (name: keyof typeof heard, baseUrl: string, response = respond(200)) =>
+      stubGateway(response, { baseUrl, storage: openStorage(), onSessionChange: () => heard[name]++ }).client;
+    const first = openTab('first', 'http://a.test');
+    openTab('second', 'http://a.test/');
+    openTab('elsewhere', 'http://b.test');
+    await rejection(openTab('failing', 'http://a.test', lost).signOut());
+    const address = new URL(await first.beginSignIn(PROVIDER));
+    await first.completeSignIn(`http://page.test/?code=c&state=${address.searchParams.get('state')}`);
+    await eventually(() => heard.second, 'news of the sign-in');
+    expect(heard).toEqual({ first: 0, second: 1, elsewhere: 0, failing: 1 });
+    // By a tab that wants to hear of nothing itself.
+    await stubGateway(respond(200), { baseUrl: 'http://a.test' }).client.signOut();
+    await eventually(() => heard.first && heard.second === 2, 'news of the sign-out');
+    expect(heard).toEqual({ first: 1, second: 2, elsewhere: 0, failing: 2 });
   });
 });

@@ -3,14 +3,8 @@ import { createHash } from 'node:crypto';
 import { Window } from 'happy-dom';
 import { readDocument } from '../../support/documents.ts';
 import { ORIGIN } from '../../support/world.ts';
-import { lost, type Respond, rejection, respond, stubGateway } from './gateway-stub.ts';
+import { lost, PROVIDER, type Respond, rejection, respond, stubGateway } from './gateway-stub.ts';
 
-const PROVIDER = {
-  issuer: 'https://id.test',
-  authorizationEndpoint: 'https://id.test/oauth/authorize',
-  clientId: 'studio',
-  redirectUri: `${ORIGIN}/callback`,
-};
 const STORAGE_KEY = 'music-gateway.sign-in';
 const CODE = 'the-code-that-nobody-may-see';
 const INVALID = { name: 'SignInError', code: 'invalid_response' };

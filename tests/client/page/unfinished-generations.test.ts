@@ -1,28 +1,19 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
 import { UnfinishedGenerations } from '../../../src/client/unfinished-generations.ts';
 import { fastForward } from '../fake-time.ts';
-import { ORDER, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
+import { ORDER, openStorage, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
 import { begun, TRACK } from './track.ts';
 
 const KEY = { idempotencyKey: 'a-key' };
 const KEPT = { order: ORDER, ...KEY, creationId: null };
 const complete = begun(TRACK.length, 'ends');
 
-/** @param room how often something can be stored */
-function openStorage(room = 100) {
-  const stored = new Map<string, string>();
-  let writes = 0;
-  const storage = {
-    getItem: (key: string) => stored.get(key) ?? null,
-    setItem(key: string, value: string) {
-      if (writes++ >= room) throw new DOMException('The quota has been exceeded.', 'QuotaExceededError');
-      stored.set(key, value);
-    },
-    removeItem: (key: string) => void stored.delete(key),
-  };
+/** What a tab keeps for Ada, whose storage has room for so many writes. */
+function openUnfinished(room?: number) {
+  const storage = openStorage(room);
   const unfinished = new UnfinishedGenerations('ada', storage);
   const keys = () => unfinished.list().map(({ idempotencyKey }) => idempotencyKey);
-  return { stored, storage, unfinished, keys };
+  return { storage, unfinished, keys };
 }
 
 describe('unfinished generations', () => {
@@ -31,7 +22,7 @@ describe('unfinished generations', () => {
     ['as far as the storage has room', 1, [KEPT], [KEPT]],
     ['nowhere when the storage is full', 0, [], []],
   ])('are kept %s, and forgotten when they are complete', async (_, room, whenSent, whenBegun) => {
-    const { unfinished } = openStorage(room);
+    const { unfinished } = openUnfinished(room);
     const { client } = stubGateway((init) => {
       expect(unfinished.list()).toEqual(whenSent);
       return complete(init);
@@ -43,7 +34,7 @@ describe('unfinished generations', () => {
   });
 
   it('are taken up after a reload under the same key, if the caller lets them be sent again', async () => {
-    const { unfinished } = openStorage();
+    const { unfinished } = openUnfinished();
     unfinished.keep(KEPT);
     const { client, sent } = stubGateway(complete);
     const options = { ...KEY, unfinished };
@@ -64,7 +55,7 @@ describe('unfinished generations', () => {
     [429, true, 'RecoveryError', 'refused', ['a-key']],
   ])('after a %d, taken up: %p, fail with %s %s, and these are kept: %j', async (...row) => {
     const [status, isTakenUp, name, code, kept] = row;
-    const { unfinished, keys } = openStorage();
+    const { unfinished, keys } = openUnfinished();
     if (isTakenUp) unfinished.keep(KEPT);
     const { client } = stubGateway(respond(status));
     const error = await rejection(fastForward(() => client.generate(ORDER, { ...KEY, unfinished })));
@@ -73,7 +64,7 @@ describe('unfinished generations', () => {
   });
 
   it('are forgotten when the user aborts the order or the audio, or cancels it', async () => {
-    const { unfinished, keys } = openStorage();
+    const { unfinished, keys } = openUnfinished();
     const abort = new AbortController();
     const options = { ...KEY, unfinished, signal: abort.signal };
     const { client } = stubGateway(begun(10, 'stalls'));
@@ -91,7 +82,7 @@ describe('unfinished generations', () => {
   });
 
   it('are not taken up an hour after they were kept first, nor from a time that is still to come', () => {
-    const { unfinished, keys } = openStorage();
+    const { unfinished, keys } = openUnfinished();
     const atMinute = (minute: number) => setSystemTime(new Date(Date.UTC(2026, 0, 1, 12, minute)));
     atMinute(0);
     unfinished.keep(KEPT);
@@ -105,13 +96,13 @@ describe('unfinished generations', () => {
   });
 
   it('belong to one account, and several may be under way', () => {
-    const { stored, storage, unfinished, keys } = openStorage();
+    const { storage, unfinished, keys } = openUnfinished();
     for (const idempotencyKey of ['1', '2']) unfinished.keep({ ...KEPT, idempotencyKey });
     expect(new UnfinishedGenerations('grace', storage).list()).toEqual([]);
     unfinished.forget('1');
     expect(keys()).toEqual(['2']);
     unfinished.forget('2');
-    expect(stored.size).toBe(0);
+    expect(storage.stored.size).toBe(0);
     storage.setItem('music-gateway.generations.ada', '{');
     expect(unfinished.list()).toEqual([]);
   });
