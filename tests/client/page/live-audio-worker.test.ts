@@ -3,10 +3,6 @@ import type { LiveMessage } from '../../../src/client/live-audio/live-audio.ts';
 import { fakeTime } from '../fake-time.ts';
 
 type Kind = LiveMessage['kind'];
-interface Fetch extends Event {
-  request?: Request;
-  respondWith?(response: Response | Promise<Response>): void;
-}
 
 const SOURCE = new URL('../../../src/client/live-audio/live-audio-worker.ts', import.meta.url).pathname;
 const [script] = (await Bun.build({ entrypoints: [SOURCE], format: 'iife', target: 'browser' })).outputs;
@@ -22,15 +18,13 @@ function startWorker() {
     },
     /** Undefined for a request that the worker leaves to the browser. */
     ask(path: string) {
-      let answer: Promise<Response> | undefined;
-      const event: Fetch = Object.assign(new Event('fetch'), {
-        request: new Request(`https://studio.test${path}`),
-        respondWith: (response: Response | Promise<Response>) => {
-          answer = Promise.resolve(response);
-        },
-      });
-      scope.dispatchEvent(event);
-      return answer;
+      let response: Promise<Response> | undefined;
+      const request = new Request(`https://studio.test${path}`);
+      const respondWith = (given: Response | Promise<Response>) => {
+        response = Promise.resolve(given);
+      };
+      scope.dispatchEvent(Object.assign(new Event('fetch'), { request, respondWith }));
+      return response;
     },
   };
 }
