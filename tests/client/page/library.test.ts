@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'bun:test';
+import { describe, expect, it, mock, spyOn } from 'bun:test';
 import { createGatewayClient, type GatewayClient } from '../../../src/client/gateway-client.ts';
 import { fakeTime, fastForward } from '../fake-time.ts';
 import { BASE_URL, rejection, respond, stubGateway } from './gateway-stub.ts';
@@ -76,17 +76,13 @@ describe('the address of a track', () => {
 
 describe('the fetch of a client', () => {
   it('is called as a function, as a browser demands, and looked up when it is needed', async () => {
-    function fetch(this: unknown): Promise<Response> {
+    const fetch = mock(function (this: unknown) {
       return Promise.resolve(Response.json(this === undefined));
-    }
-    const read = (client: Pick<GatewayClient, 'upstreamData'>) => client.upstreamData<boolean>('/v1/me');
+    });
+    const read = ({ upstreamData }: GatewayClient) => upstreamData<boolean>('/v1/me');
     expect(await read(createGatewayClient({ baseUrl: BASE_URL, fetch }))).toBe(true);
     const client = createGatewayClient({ baseUrl: BASE_URL });
-    const own = globalThis.fetch;
-    onTestFinished(() => {
-      globalThis.fetch = own;
-    });
-    globalThis.fetch = Object.assign(fetch.bind(undefined), { preconnect: own.preconnect });
+    using _ = spyOn(globalThis, 'fetch').mockImplementation(Object.assign(fetch, { preconnect() {} }));
     expect(await read(client)).toBe(true);
   });
 });

@@ -111,7 +111,7 @@ for (const engine of [chromium, firefox, webkit])
         world.network.repair();
         audio.release();
         await person.sees(english.complete);
-        expect(await person.call(() => watched.hash())).toBe(undisturbedHash());
+        expect(await person.call(() => hashOfPieces())).toBe(undisturbedHash());
         await playsBeyond(person, ORDER.seconds / 2 + 1);
         await person.sees(`${BALANCE - ORDER.credits} ${english.balance}`);
         expect(world.upstream.counts().generations).toBe(1);

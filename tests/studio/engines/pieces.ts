@@ -14,31 +14,22 @@ export const ORDER = {
 };
 
 declare global {
-  /** What {@link watchPieces} has seen. */
-  var watched: {
-    bytes: number;
-    /** The SHA-256 of the pieces. */
-    hash(): Promise<string>;
-  };
+  /** The SHA-256 of the pieces that {@link watchPieces} has seen. */
+  var hashOfPieces: () => Promise<string>;
 }
 
 /** Runs in a page that a service worker controls: notes what the page gives to it from now on. */
 export function watchPieces(): void {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
-  const seen: typeof watched = {
-    bytes: 0,
-    hash: async () =>
-      new Uint8Array(await crypto.subtle.digest('SHA-256', await new Blob(pieces).arrayBuffer())).toHex(),
+  globalThis.hashOfPieces = async () => {
+    const track = await new Blob(pieces).arrayBuffer();
+    return new Uint8Array(await crypto.subtle.digest('SHA-256', track)).toHex();
   };
-  globalThis.watched = seen;
   const worker = navigator.serviceWorker.controller;
   const post = worker?.postMessage.bind(worker);
   Object.assign(worker ?? {}, {
     postMessage(message: LiveMessage) {
-      if (message.kind === 'piece') {
-        pieces.push(message.piece);
-        seen.bytes += message.piece.length;
-      }
+      if (message.kind === 'piece') pieces.push(message.piece);
       post?.(message);
     },
   });
@@ -46,10 +37,7 @@ export function watchPieces(): void {
 
 /** The SHA-256 of the audio that the sandbox composes for the order. */
 export function undisturbedHash(): string {
-  const track = composeTrack({
-    model: 'sandbox-music-2',
-    prompt: ORDER.prompt,
-    lengthMs: SECONDS * 1_000,
-  });
+  const { prompt } = ORDER;
+  const track = composeTrack({ model: 'sandbox-music-2', prompt, lengthMs: SECONDS * 1_000 });
   return new Bun.CryptoHasher('sha256').update(renderWav(track, 0, ORDER.bytes)).digest('hex');
 }

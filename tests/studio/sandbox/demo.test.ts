@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
 import { describeWav } from '../../../src/demo/tour/wav-description.ts';
 import { ROOT } from '../../support/documents.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { postJson } from '../../support/sandbox-account.ts';
 
 /** Bun prints this when there is a .env. */
 const DOT_ENV_NOTE = /^\[[\d.]+ms\] ".env"\n/;
@@ -51,22 +49,14 @@ afterAll(async () => {
 });
 
 describe('bun run demo', () => {
-  it('prints the addresses and what to do next', () => {
+  // That such a page can sign in: studio/documented-samples.test.ts.
+  it('prints the addresses, the pages of your own that it lets in, and what to do next', () => {
     expect(greeting).toContain(`http://localhost:${port}\n`);
     expect(greeting).toContain(`http://127.0.0.1:${port + 1}\n`);
+    for (const origin of OWN_ORIGINS)
+      expect(greeting).toContain(`  ${origin}   with the redirect URI ${origin}/\n`);
     expect(greeting).toContain('they live until it ends');
     expect(greeting).toContain(`PORT=${port} npx --yes bun@${Bun.version} run tour`);
-  });
-
-  it.each(OWN_ORIGINS)('lets a page of your own sign in: %s', async (origin) => {
-    const redirectUri = `${origin}/`;
-    expect(greeting).toContain(`  ${origin}   with the redirect URI ${redirectUri}\n`);
-    const identityProviderUrl = `http://127.0.0.1:${port + 1}`;
-    const grant = await signInThroughForm({ identityProviderUrl, clientId: 'music-studio', redirectUri });
-    const body = { code: grant.code, code_verifier: grant.codeVerifier };
-    const response = await postJson(`http://localhost:${port}/api/auth/idp`, body, { origin });
-    expect(await response.text()).toBe('{"ok":true}');
-    expect(response.headers.get('access-control-allow-origin')).toBe(origin);
   });
 
   it.each([
