@@ -1,10 +1,9 @@
 import { expect, it } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { ROOT, readDocument } from '../support/documents.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { describeInChromium } from './chromium.ts';
 import { samplesIn } from './samples.ts';
+import { createFolder } from './temporary-folder.ts';
 
 const README = await readDocument('src/client/README.md');
 const CLIENT = `'${ROOT}src/client`;
@@ -12,16 +11,15 @@ const START = /^(DEMO_ORIGINS=\S+ )npx --yes bun@[\d.]+ (run demo)$/m;
 
 /** Bundles the first sample with the others, as they are for ports beside those of the demo. */
 async function bundleSamples(port: number): Promise<string> {
-  const folder = await mkdtemp(`${tmpdir()}/documented-samples-`);
-  await using _ = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
+  await using folder = await createFolder();
   const samples = samplesIn(README.text, {
     ...{ 4175: `${port}`, 4176: `${port + 1}`, 5173: `${port + 6}` },
     "'music-gateway-client'": `${CLIENT}/index.ts'`,
     "'music-gateway-client/live-audio'": `${CLIENT}/live-audio/live-audio.ts'`,
   });
-  for (const [name, code] of samples) await Bun.write(`${folder}/${name}`, code);
+  for (const [name, code] of samples) await Bun.write(`${folder.path}/${name}`, code);
   const { outputs } = await Bun.build({
-    entrypoints: [`${folder}/main.ts`],
+    entrypoints: [`${folder.path}/main.ts`],
     format: 'iife',
     target: 'browser',
   });

@@ -1,10 +1,8 @@
 import { expect, it } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { CHROMIUM_LAUNCH, describeInChromium } from '../chromium.ts';
+import { createFolder } from '../temporary-folder.ts';
 import { openStudio, studioIn } from './page.ts';
 
 /** Chromium's settings of a person who blocks all cookies, and with them every storage. */
@@ -16,9 +14,8 @@ describeInChromium('the studio in a browser that blocks its cookies', (visit) =>
     const owner = stack.use(await openStudio(visit));
     await owner.generate({ isPublic: true });
     // Only a profile on disk can have these settings.
-    const profile = await mkdtemp(join(tmpdir(), 'blocked-cookies-'));
-    stack.defer(() => rm(profile, { recursive: true, force: true }));
-    await Bun.write(join(profile, 'Default', 'Preferences'), JSON.stringify(BLOCKING));
+    const { path: profile } = stack.use(await createFolder());
+    await Bun.write(`${profile}/Default/Preferences`, JSON.stringify(BLOCKING));
     const context = await chromium.launchPersistentContext(profile, { ...CHROMIUM_LAUNCH, locale: 'en-GB' });
     stack.defer(() => context.close());
     const exceptions: Error[] = [];

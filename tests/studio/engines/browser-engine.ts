@@ -1,7 +1,5 @@
 /** What tests need of a browser, whichever engine it has, and the programs that it consists of. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { eventually } from '../../support/eventually.ts';
 import type { Requirement } from '../../support/requirements.ts';
 
@@ -29,14 +27,6 @@ export function typing(text: string): object {
   const press = (value: string) => ['keyDown', 'keyUp'].map((type) => ({ type, value }));
   const actions = [...text.replace('\n', '\uE007')].flatMap(press);
   return { actions: [{ type: 'key', id: 'keyboard', actions }] };
-}
-
-/** A temporary folder for profiles and caches. */
-export async function createHome() {
-  const path = await mkdtemp(`${tmpdir()}/browser-`);
-  // A program that is just being killed may still write to it.
-  const remove = () => rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
-  return { path, [Symbol.asyncDispose]: remove };
 }
 
 /** Starts a program that is killed on disposal. What it has started itself ends with it, or with its display. */

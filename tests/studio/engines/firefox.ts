@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { program } from '../../support/requirements.ts';
-import { createHome, type Engine, startProgram, typing } from './browser-engine.ts';
+import { createFolder } from '../temporary-folder.ts';
+import { type Engine, startProgram, typing } from './browser-engine.ts';
 
 const FIREFOX = program('firefox-esr');
 /** Stands in for a sound card, without which Firefox does not play. */
@@ -22,7 +23,7 @@ export const firefox: Engine = {
   canSeek: true,
   async launch() {
     await using stack = new AsyncDisposableStack();
-    const home = stack.use(await createHome());
+    const home = stack.use(await createFolder());
     const profile = `${home.path}/profile`;
     await Bun.write(`${profile}/user.js`, PREFERENCES);
     const options = ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port=0'];

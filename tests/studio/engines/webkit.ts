@@ -5,7 +5,8 @@ import { Value } from '@sinclair/typebox/value';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { program } from '../../support/requirements.ts';
-import { createHome, type Engine, startProgram, typing } from './browser-engine.ts';
+import { createFolder } from '../temporary-folder.ts';
+import { type Engine, startProgram, typing } from './browser-engine.ts';
 
 const DRIVER = program('WebKitWebDriver');
 const SCREEN = program('Xvfb');
@@ -27,7 +28,7 @@ export const webkit: Engine = {
   canSeek: false,
   async launch() {
     await using stack = new AsyncDisposableStack();
-    const home = stack.use(await createHome());
+    const home = stack.use(await createFolder());
     const screen = stack.use(startProgram([SCREEN.name, '-displayfd', '1', '-nolisten', 'tcp'], home));
     const DISPLAY = `:${await screen.printed(/^(\d+)\n/m)}`;
     const port = await freePorts(1);

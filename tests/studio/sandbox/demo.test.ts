@@ -1,22 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { describeWav } from '../../../src/demo/tour/wav-description.ts';
 import { ROOT } from '../../support/documents.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { createFolder } from '../temporary-folder.ts';
 
 /** Bun prints this when there is a .env. */
 const DOT_ENV_NOTE = /^\[[\d.]+ms\] ".env"\n/;
 /** Nothing is served there: the demo only lets its pages in. */
 const OWN_ORIGINS = ['http://localhost:5173', 'http://localhost'];
 let port = 0;
-let folder = '';
 let demo: ReturnType<typeof run>;
 let greeting = '';
 
 function run(script: string, environment: Record<string, string> = {}) {
   const { PATH, HOME } = process.env;
-  const own = { PORT: String(port), TOUR_TRACK: `${folder}/track.wav`, DEMO_ACCESS_TOKEN_SECONDS: '3' };
+  const own = { PORT: String(port), DEMO_ACCESS_TOKEN_SECONDS: '3' };
   return Bun.spawn([process.execPath, 'run', '--silent', script], {
     cwd: ROOT,
     env: { PATH, HOME, ...own, ...environment },
@@ -30,7 +28,6 @@ async function errorsOf(ending: ReturnType<typeof run>, status = 1): Promise<str
 }
 
 beforeAll(async () => {
-  folder = await mkdtemp(`${tmpdir()}/demo-`);
   // Another program may take a port that was free a moment ago.
   for (let attempt = 0; attempt < 3 && !greeting.includes('Ctrl-C'); attempt++) {
     port = await freePorts(7);
@@ -45,7 +42,6 @@ afterAll(async () => {
   // Stops cleanly on Ctrl-C, whatever was done with it.
   demo.kill('SIGINT');
   expect(await errorsOf(demo, 0)).toBe('');
-  await rm(folder, { recursive: true });
 });
 
 describe('bun run demo', () => {
@@ -77,14 +73,16 @@ describe('bun run demo', () => {
 
 describe('bun run tour', () => {
   it('walks through the demo, finds every step right, and saves a track that plays', async () => {
-    const tour = run('tour');
+    await using folder = await createFolder();
+    const file = `${folder.path}/track.wav`;
+    const tour = run('tour', { TOUR_TRACK: file });
     const [output, errors] = await Promise.all([tour.stdout.text(), tour.stderr.text()]);
     expect(errors.replace(DOT_ENV_NOTE, '')).toBe('');
     expect(await tour.exited).toBe(0);
     const steps = output.split('\n').filter((line) => line.startsWith('  '));
     expect(steps).toHaveLength(13);
     expect(steps.every((line) => line.startsWith('  ok '))).toBe(true);
-    const track = describeWav(Buffer.from(await Bun.file(`${folder}/track.wav`).bytes()));
+    const track = describeWav(Buffer.from(await Bun.file(file).bytes()));
     expect(track.seconds).toBe(30);
     expect(track.loudness).toBeGreaterThan(0.1);
   }, 60_000);

@@ -1,20 +1,19 @@
 import { expect, it } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { ROOT, readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { isUp } from '../../support/is-up.ts';
 import { SIGN_IN } from '../../support/routes.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { expectCleared, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
 import { samplesIn } from '../samples.ts';
+import { createFolder } from '../temporary-folder.ts';
 
 const LIBRARY = 'GET /v1/library?page=2';
 
 it('the sketch for the tokens of an identity provider signs in, renews, relays and signs out', async () => {
   await using stack = new AsyncDisposableStack();
-  const folder = await mkdtemp(`${tmpdir()}/provider-tokens-`);
-  stack.defer(() => rm(folder, { recursive: true }));
+  const { path: folder } = stack.use(await createFolder());
   const { text } = await readDocument('deploy/your-api.md');
   const port = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
@@ -40,15 +39,8 @@ it('the sketch for the tokens of an identity provider signs in, renews, relays a
     sketch.kill();
     await sketch.exited;
   });
-  upstream.on('GET /up', () => new Response());
-  await eventually(
-    () =>
-      fetch(`${url}/up`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    'the sketch',
-  );
+  upstream.on('GET /api/health', () => new Response());
+  await eventually(() => isUp(url), 'the sketch');
 
   const provides = (status: number, tokens: object) =>
     upstream.on('POST /oauth/token', () => Response.json(tokens, { status }));

@@ -1,11 +1,10 @@
 import { expect } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { Type } from '@sinclair/typebox';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
 import { readDocument } from '../../support/documents.ts';
 import { itWith, program } from '../../support/requirements.ts';
 import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
+import { createFolder } from '../temporary-folder.ts';
 
 /** A call of the page, and what comes back, in which `...` stands for anything. */
 const EXAMPLE = /```sh\n(.*?)```\n(?:\n```\w+\n(.*?)```)?/gs;
@@ -22,8 +21,7 @@ function problemsWith(printed: string, expected: string): string[] {
 
 itWith([program('curl')], 'the sandbox is what the page about your API says, word for word', async () => {
   await using stack = new AsyncDisposableStack();
-  const folder = await mkdtemp(`${tmpdir()}/your-api-`);
-  stack.defer(() => rm(folder, { recursive: true }));
+  const { path: cwd } = stack.use(await createFolder());
   const sandbox = await startTestSandbox();
   stack.defer(() => sandbox.stop());
   const { identityProviderUrl, upstream } = sandbox;
@@ -41,7 +39,7 @@ itWith([program('curl')], 'the sandbox is what the page about your API says, wor
   for (const [, command = '', expected = ''] of examples) {
     const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
     // Not `spawnSync`: the sandbox is in this process.
-    const call = Bun.spawn(['sh', '-c', command], { cwd: folder, env, stdout: 'pipe' });
+    const call = Bun.spawn(['sh', '-c', command], { cwd, env, stdout: 'pipe' });
     const printed = await call.stdout.text();
     expect([await call.exited, ...problemsWith(printed, expected)]).toEqual([0]);
     const found = [
