@@ -29,7 +29,7 @@ export async function openNetwork(port: number, serverPort: number) {
   return {
     /** Ends every connection; new ones are fine. */
     break: () => endAll('destroy'),
-    /** Resets every connection, which no browser can take for the end of a response; until `repair()` there is no new one. */
+    /** Resets every connection, which no browser can take for the end of a response. No new one until `repair()`. */
     cut() {
       isCut = true;
       endAll('resetAndDestroy');

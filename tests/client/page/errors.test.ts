@@ -88,42 +88,38 @@ describe('retryIsSafe', () => {
   });
 });
 
-describe('retryAfterSeconds', () => {
-  it.each([
-    ['0', 0],
-    ['120', 120],
-    ['Fri, 20 Nov 2026 20:00:30 GMT', 30],
-    ['Fri, 20 Nov 2026 19:59:00 GMT', 0],
-    ['5, 5', undefined],
-    ['-5', undefined],
-    ['1e3', undefined],
-    ['', undefined],
-    ['Fri, 45 Nov 2026 20:00:30 GMT', undefined],
-    [undefined, undefined],
-  ])('of %p is %p', async (retryAfter, seconds) => {
-    fakeTime(new Date('2026-11-20T20:00:00.000Z'));
-    const headers: HeadersInit = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
-    expect(await errorOf(respond(503, headers))).toHaveProperty('retryAfterSeconds', seconds);
-  });
+it.each([
+  ['0', 0],
+  ['120', 120],
+  ['Fri, 20 Nov 2026 20:00:30 GMT', 30],
+  ['Fri, 20 Nov 2026 19:59:00 GMT', 0],
+  ['5, 5', undefined],
+  ['-5', undefined],
+  ['1e3', undefined],
+  ['', undefined],
+  ['Fri, 45 Nov 2026 20:00:30 GMT', undefined],
+  [undefined, undefined],
+])('retryAfterSeconds of %p is %p', async (retryAfter, seconds) => {
+  fakeTime(new Date('2026-11-20T20:00:00.000Z'));
+  const headers: HeadersInit = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
+  expect(await errorOf(respond(503, headers))).toHaveProperty('retryAfterSeconds', seconds);
 });
 
-describe('challenge', () => {
-  const ERROR = 'insufficient_user_authentication';
-  const ALL = { error: ERROR, acrValues: 'a', maxAgeSeconds: 9 };
-  it.each([
-    [`Bearer error="${ERROR}"`, { error: ERROR }],
-    [`Bearer error="${ERROR}", max_age="0", realm="r"`, { error: ERROR, maxAgeSeconds: 0 }],
-    [`Bearer error="${ERROR}", acr_values="a b"`, { error: ERROR, acrValues: 'a b' }],
-    [`Bearer error="${ERROR}", acr_values="a", max_age="9", scope="s", Bearer error="e"`, ALL],
-    [`Bearer error="${ERROR}", max_age="soon"`, { error: ERROR }],
-    ['', undefined],
-    ['Bearer realm="r"', undefined],
-    ['Basic realm="r"', undefined],
-  ])('of %j is known, or the session has ended', async (header, challenge) => {
-    const error = await errorOf(respond(401, { 'www-authenticate': header }));
-    expect(error).toMatchObject({ status: 401, sessionHasEnded: challenge === undefined });
-    expect(error).toHaveProperty('challenge', challenge);
-  });
+const ERROR = 'insufficient_user_authentication';
+const ALL = { error: ERROR, acrValues: 'a', maxAgeSeconds: 9 };
+it.each([
+  [`Bearer error="${ERROR}"`, { error: ERROR }],
+  [`Bearer error="${ERROR}", max_age="0", realm="r"`, { error: ERROR, maxAgeSeconds: 0 }],
+  [`Bearer error="${ERROR}", acr_values="a b"`, { error: ERROR, acrValues: 'a b' }],
+  [`Bearer error="${ERROR}", acr_values="a", max_age="9", scope="s", Bearer error="e"`, ALL],
+  [`Bearer error="${ERROR}", max_age="soon"`, { error: ERROR }],
+  ['', undefined],
+  ['Bearer realm="r"', undefined],
+  ['Basic realm="r"', undefined],
+])('challenge of %j is known, or the session has ended', async (header, challenge) => {
+  const error = await errorOf(respond(401, { 'www-authenticate': header }));
+  expect(error).toMatchObject({ status: 401, sessionHasEnded: challenge === undefined });
+  expect(error).toHaveProperty('challenge', challenge);
 });
 
 describe('a response', () => {

@@ -3,50 +3,46 @@ import { createGatewayClient, type GatewayClient } from '../../../src/client/gat
 import { fakeTime, fastForward } from '../fake-time.ts';
 import { BASE_URL, rejection, respond, stubGateway } from './gateway-stub.ts';
 
-describe('the library', () => {
-  it.each([
-    ['under data', '{"data":[{"id":"1"}],"total":1}', [{ id: '1' }]],
-    ['bare', '[{"id":"1"}]', [{ id: '1' }]],
-    ['with data that is null', '{"data":null}', null],
-    ['with a list of its own', '{"items":[]}', { items: [] }],
-    ['that are empty', '', undefined],
-  ])('gives models, creations and other data %s, and changes a creation', async (_, body, data) => {
-    const { client, sent } = stubGateway(respond(200, {}, body));
-    const calls: (() => Promise<unknown>)[] = [
-      client.models,
-      client.creations,
-      () => client.creation('7'),
-      () => client.upstreamData('/v1/activity?limit=5'),
-      ...[true, false].map((isPublic) => () => client.setVisibility('7', isPublic)),
-      () => client.rename('7', 'Snow "2"'),
-    ];
-    for (const call of calls) expect(await call()).toEqual(data);
-    expect(await client.delete('../7').then(String)).toBe('undefined');
-    const patch = 'PATCH /api/upstream/v1/music/creations/7';
-    expect(sent.map(({ call, init, headers }) => [call, init.body, headers.get('content-type')])).toEqual([
-      ['GET /api/music/models', undefined, null],
-      ['GET /api/upstream/v1/music/creations', undefined, null],
-      ['GET /api/upstream/v1/music/creations/7', undefined, null],
-      ['GET /api/upstream/v1/activity?limit=5', undefined, null],
-      [patch, '{"is_public":true}', 'application/json'],
-      [patch, '{"is_public":false}', 'application/json'],
-      [patch, '{"title":"Snow \\"2\\""}', 'application/json'],
-      ['DELETE /api/upstream/v1/music/creations/..%2F7', undefined, null],
-    ]);
-  });
+it.each([
+  ['under data', '{"data":[{"id":"1"}],"total":1}', [{ id: '1' }]],
+  ['bare', '[{"id":"1"}]', [{ id: '1' }]],
+  ['with data that is null', '{"data":null}', null],
+  ['with a list of its own', '{"items":[]}', { items: [] }],
+  ['that are empty', '', undefined],
+])('the library gives models, creations and other data %s, and changes a creation', async (_, body, data) => {
+  const { client, sent } = stubGateway(respond(200, {}, body));
+  const calls: (() => Promise<unknown>)[] = [
+    client.models,
+    client.creations,
+    () => client.creation('7'),
+    () => client.upstreamData('/v1/activity?limit=5'),
+    ...[true, false].map((isPublic) => () => client.setVisibility('7', isPublic)),
+    () => client.rename('7', 'Snow "2"'),
+  ];
+  for (const call of calls) expect(await call()).toEqual(data);
+  expect(await client.delete('../7').then(String)).toBe('undefined');
+  const patch = 'PATCH /api/upstream/v1/music/creations/7';
+  expect(sent.map(({ call, init, headers }) => [call, init.body, headers.get('content-type')])).toEqual([
+    ['GET /api/music/models', undefined, null],
+    ['GET /api/upstream/v1/music/creations', undefined, null],
+    ['GET /api/upstream/v1/music/creations/7', undefined, null],
+    ['GET /api/upstream/v1/activity?limit=5', undefined, null],
+    [patch, '{"is_public":true}', 'application/json'],
+    [patch, '{"is_public":false}', 'application/json'],
+    [patch, '{"title":"Snow \\"2\\""}', 'application/json'],
+    ['DELETE /api/upstream/v1/music/creations/..%2F7', undefined, null],
+  ]);
 });
 
-describe('any other path of the upstream', () => {
-  it('gives the response as it is to the request as it was, with the cookies whatever it says', async () => {
-    const response = new Response('dio', { status: 206 });
-    const { client, sent } = stubGateway(() => response);
-    const init = { method: 'POST', body: 'x', headers: { range: 'bytes=2-4' } };
-    expect(await client.upstream('/v1/me', { ...init, credentials: 'omit' })).toBe(response);
-    expect(sent).toMatchObject([
-      { call: 'POST /api/upstream/v1/me', init: { credentials: 'include', body: 'x' } },
-    ]);
-    expect(sent[0]?.headers.get('range')).toBe('bytes=2-4');
-  });
+it('any other path gives the response as it is to the request as it was, and always with the cookies', async () => {
+  const response = new Response('dio', { status: 206 });
+  const { client, sent } = stubGateway(() => response);
+  const init = { method: 'POST', body: 'x', headers: { range: 'bytes=2-4' } };
+  expect(await client.upstream('/v1/me', { ...init, credentials: 'omit' })).toBe(response);
+  expect(sent).toMatchObject([
+    { call: 'POST /api/upstream/v1/me', init: { credentials: 'include', body: 'x' } },
+  ]);
+  expect(sent[0]?.headers.get('range')).toBe('bytes=2-4');
 });
 
 describe('the address of a track', () => {
@@ -74,17 +70,15 @@ describe('the address of a track', () => {
   });
 });
 
-describe('the fetch of a client', () => {
-  it('is called as a function, as a browser demands, and looked up when it is needed', async () => {
-    const fetch = mock(function (this: unknown) {
-      return Promise.resolve(Response.json(this === undefined));
-    });
-    const read = ({ upstreamData }: GatewayClient) => upstreamData<boolean>('/v1/me');
-    expect(await read(createGatewayClient({ baseUrl: BASE_URL, fetch }))).toBe(true);
-    const client = createGatewayClient({ baseUrl: BASE_URL });
-    using _ = spyOn(globalThis, 'fetch').mockImplementation(Object.assign(fetch, { preconnect() {} }));
-    expect(await read(client)).toBe(true);
+it('the fetch of a client is called as a function, as a browser demands, and looked up when it is needed', async () => {
+  const fetch = mock(function (this: unknown) {
+    return Promise.resolve(Response.json(this === undefined));
   });
+  const read = ({ upstreamData }: GatewayClient) => upstreamData<boolean>('/v1/me');
+  expect(await read(createGatewayClient({ baseUrl: BASE_URL, fetch }))).toBe(true);
+  const client = createGatewayClient({ baseUrl: BASE_URL });
+  using _ = spyOn(globalThis, 'fetch').mockImplementation(Object.assign(fetch, { preconnect() {} }));
+  expect(await read(client)).toBe(true);
 });
 
 describe('a creation', () => {

@@ -37,7 +37,7 @@ async function type(field: Locator, text: string): Promise<void> {
 }
 
 describeInChromium('a person with a keyboard', (visit) => {
-  it('signs in, orders one track by holding Enter, plays, seeks, gets an error, renames, deletes and signs out in Swahili', async () => {
+  it('signs in, orders once, plays, seeks, gets an error, renames, deletes and signs out in Swahili', async () => {
     await using studio = await openStudio(visit, { isSignedIn: false, texts: swahili }, { locale: 'sw-KE' });
     const { world, visitor, page, tracks } = studio;
     const focused = page.locator(':focus');

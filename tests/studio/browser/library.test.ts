@@ -7,7 +7,7 @@ const LIST = 'GET /v1/music/creations';
 const PROMPT = 'A slow waltz for two';
 
 describeInChromium('the library of the studio', (visit) => {
-  it('shows a new track on top while it is made, marks the one that is open, leaves the focus, and says what needs the gateway while it is away', async () => {
+  it('shows a new track on top, marks the open one, leaves the focus, and says when the gateway is away', async () => {
     await using studio = await openStudio(visit);
     const { gate, page, tracks, visitor, world } = studio;
     for (const prompt of ['Rain', 'Snow']) await studio.generate({ prompt, seconds: 30 });

@@ -4,7 +4,7 @@ import { describeInChromium } from '../chromium.ts';
 import { openStudio, signInBehind } from './page.ts';
 
 describeInChromium('a track that was being made when the page was left', (visit) => {
-  it('is waited for after a new sign-in, also in another tab, and can be played in both as soon as it is complete', async () => {
+  it('is waited for after a new sign-in, also in another tab, and plays in both when it is complete', async () => {
     await using first = await openStudio(visit);
     const { page, gate, world, visitor, upstream } = first;
     visitor.tolerateProblem(/status of 409/);
@@ -40,7 +40,7 @@ describeInChromium('a track that was being made when the page was left', (visit)
     expect(await first.unfinished()).toBe(0);
   });
 
-  it('is ordered again under its own key if there was no response yet, by its own account, and paid for once', async () => {
+  it('is ordered again under its own key if it had no response, by its own account, and paid for once', async () => {
     await using studio = await openStudio(visit);
     const { page, world, visitor, upstream, gate } = studio;
     visitor.tolerateProblem(/favicon/);

@@ -22,7 +22,7 @@ export interface Engine {
   launch(): Promise<EngineBrowser>;
 }
 
-/** The actions that type a text, as both WebDriver protocols describe them. @see https://www.w3.org/TR/webdriver2/#actions */
+/** The actions that type a text, in both WebDriver protocols. @see https://www.w3.org/TR/webdriver2/#actions */
 export function typing(text: string): object {
   const press = (value: string) => ['keyDown', 'keyUp'].map((type) => ({ type, value }));
   const actions = [...text.replace('\n', '\uE007')].flatMap(press);

@@ -53,7 +53,7 @@ function openForm(tab?: Memory) {
 }
 
 describe('an order', () => {
-  it('is what the form holds, with the chosen model after they are loaded again, and not sent without one', async () => {
+  it('is what the form holds, with the chosen model after they are loaded again, or none without one', async () => {
     const { root, form, length, model, press, isReady, keys } = openForm();
     for (const models of [undefined, []]) {
       form.showModels(models);

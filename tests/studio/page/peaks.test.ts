@@ -5,13 +5,11 @@ import { cutAudio } from '../../../src/demo/studio/audio-cut.ts';
 import { AudioParts } from '../../../src/demo/studio/audio-parts.ts';
 import { outline } from '../../../src/demo/studio/peaks.ts';
 
-describe('the outline of a track', () => {
-  it('is the loudest of each part, as a share of the loudest of all', () => {
-    const peaks = (samples: number[], count: number) => outline(Float32Array.from(samples), count);
-    expect(peaks([0.125, -0.5, 0.25, 0.125, 1, -0.75], 3)).toEqual([0.5, 0.25, 1]);
-    expect(peaks([0.25, 0.5], 4)).toEqual([0.5, 0.5, 1, 1]);
-    expect([peaks([0, 0], 1), peaks([], 2)]).toEqual([[0], [0, 0]]);
-  });
+it('the outline of a track is the loudest of each part, as a share of the loudest of all', () => {
+  const peaks = (samples: number[], count: number) => outline(Float32Array.from(samples), count);
+  expect(peaks([0.125, -0.5, 0.25, 0.125, 1, -0.75], 3)).toEqual([0.5, 0.25, 1]);
+  expect(peaks([0.25, 0.5], 4)).toEqual([0.5, 0.5, 1, 1]);
+  expect([peaks([0, 0], 1), peaks([], 2)]).toEqual([[0], [0, 0]]);
 });
 
 const lengthMs = 60_000;

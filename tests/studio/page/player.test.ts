@@ -114,7 +114,7 @@ describe('the player', () => {
     expect(playing()).toEqual(['https://gateway.test/Fog', 0, '']);
   });
 
-  it('says that the browser wants a press, and that a track does not play to a person who wants to listen', async () => {
+  it('says that the browser wants a press, and that a track does not play to a person who wants it', async () => {
     const { audio, player, message } = openPlayer();
     const said = async () => {
       await settle();

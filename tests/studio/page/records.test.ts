@@ -72,13 +72,11 @@ describe('a record of the upstream', () => {
   });
 });
 
-describe('the address of a shared track', () => {
-  it('leads to that track and to no other, and nowhere without an id', () => {
-    const id = 'a b&c=d/../ü#';
-    const address = shareAddress('https://studio.test', id);
-    expect(address).toStartWith('https://studio.test/?listen=');
-    expect(sharedId(address)).toBe(id);
-    for (const path of ['/', '/?listen=', '/?code=x#listen=c1'])
-      expect(sharedId(`https://studio.test${path}`)).toBeUndefined();
-  });
+it('the address of a shared track leads to that track and to no other, and nowhere without an id', () => {
+  const id = 'a b&c=d/../ü#';
+  const address = shareAddress('https://studio.test', id);
+  expect(address).toStartWith('https://studio.test/?listen=');
+  expect(sharedId(address)).toBe(id);
+  for (const path of ['/', '/?listen=', '/?code=x#listen=c1'])
+    expect(sharedId(`https://studio.test${path}`)).toBeUndefined();
 });

@@ -36,18 +36,16 @@ describe('the texts', () => {
   });
 });
 
-describe('a value in a text', () => {
-  it.each<[text: string, values: Values, expected: string, language: string]>([
-    ['{n:number}', { n: 4_100.5 }, '4.100,5', 'de'],
-    ['{t:date}', { t: NOW }, '4 Mac 2026, 05:06', 'sw'],
-    ['{n} {s:seconds} {m:milliseconds}', { n: 4_100, s: 1_260, m: 123.4 }, '4100 1.3s 123ms', 'en-GB'],
-    ['{a:bytes} {b:bytes} {c:bytes}', { a: 0, b: 999_499, c: 1e6 }, '0 kB 999 kB 1 MB', 'en-GB'],
-    ['{a:clock} {b:clock} {t:time}', { a: 59.9, b: 60, t: NOW }, '0:59 1:00 05:06:07', 'en-GB'],
-    ['{a} {b} {a}', { a: 1 }, '1 {b} 1', 'en-GB'],
-    ['{a}{b}', { a: '{b}', b: '$&' }, '{b}$&', 'en-GB'],
-  ])('turns %s with %j into %s', (text, values, expected, language) => {
-    expect(formatText(text, values, language)).toBe(expected);
-  });
+it.each<[text: string, values: Values, expected: string, language: string]>([
+  ['{n:number}', { n: 4_100.5 }, '4.100,5', 'de'],
+  ['{t:date}', { t: NOW }, '4 Mac 2026, 05:06', 'sw'],
+  ['{n} {s:seconds} {m:milliseconds}', { n: 4_100, s: 1_260, m: 123.4 }, '4100 1.3s 123ms', 'en-GB'],
+  ['{a:bytes} {b:bytes} {c:bytes}', { a: 0, b: 999_499, c: 1e6 }, '0 kB 999 kB 1 MB', 'en-GB'],
+  ['{a:clock} {b:clock} {t:time}', { a: 59.9, b: 60, t: NOW }, '0:59 1:00 05:06:07', 'en-GB'],
+  ['{a} {b} {a}', { a: 1 }, '1 {b} 1', 'en-GB'],
+  ['{a}{b}', { a: '{b}', b: '$&' }, '{b}$&', 'en-GB'],
+])('a value in a text turns %s with %j into %s', (text, values, expected, language) => {
+  expect(formatText(text, values, language)).toBe(expected);
 });
 
 describe('the language of the page', () => {

@@ -1,4 +1,4 @@
-/** The contract of the sandbox's upstream API, as far as the tour and the browsers, which use the rest, do not need it. */
+/** The contract of the sandbox's upstream API, as far as tour and browsers, which use the rest, do not need it. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
