@@ -17,7 +17,7 @@ async function listen(studio: Studio): Promise<() => Promise<readonly string[]>>
 }
 
 describeInChromium('a track that arrives', (visit) => {
-  it('is heard and drawn as far as it is here, is announced in a few words, and plays on when it is whole', async () => {
+  it('is heard and drawn as far as it is here, is announced briefly, and plays on when it is whole', async () => {
     await using studio = await openStudio(visit);
     const { page, slider } = studio;
     const live = page.getByText(english.live, { exact: true });

@@ -6,7 +6,7 @@ import { type DemoWorld, startDemoWorld } from '../demo-world.ts';
 import { chromium } from './chromium.ts';
 import { firefox } from './firefox.ts';
 import { listenThroughEverything } from './listening.ts';
-import { Person } from './person.ts';
+import { type Person, personWith } from './person.ts';
 import { ORDER, undisturbedHash, watchPieces } from './pieces.ts';
 import { webkit } from './webkit.ts';
 
@@ -75,7 +75,7 @@ for (const engine of [chromium, firefox, webkit])
         },
       });
       const { origin } = server.url;
-      await using person = new Person(await engine.launch());
+      await using person = personWith(await engine.launch());
       await person.open(origin);
       await eventually(() => Object.keys(seen).length === 3, 'all three requests');
       const read = [null, 'same-origin'];
@@ -86,7 +86,7 @@ for (const engine of [chromium, firefox, webkit])
       'signs in to the studio, plays a track while it arrives and a long file, whatever happens to them, and signs out',
       async () => {
         await using world = await startDemoWorld({ startingBalance: BALANCE });
-        await using person = new Person(await engine.launch());
+        await using person = personWith(await engine.launch());
         await person.open(world.studioUrl);
         await person.presses(english.signIn);
         await person.types('Name', 'Ada');

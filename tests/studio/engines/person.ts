@@ -8,24 +8,16 @@ const PATIENCE_MS = 40_000;
 /** Each look at the page takes time from the page. */
 const LOOK_EVERY_MS = 30;
 
-export class Person implements AsyncDisposable {
-  readonly #browser: EngineBrowser;
+export type Person = ReturnType<typeof personWith>;
 
-  constructor(browser: EngineBrowser) {
-    this.#browser = browser;
-  }
-
-  open(address: string): Promise<void> {
-    return this.#browser.open(address);
-  }
-
+export function personWith(browser: EngineBrowser) {
   /** Calls the function in the page; what it takes and returns must be JSON. */
-  async call<Args extends readonly unknown[], Value>(
+  async function call<Args extends readonly unknown[], Value>(
     run: (...args: Args) => Value,
     ...args: Args
   ): Promise<Awaited<Value>> {
     const expression = `(async () => JSON.stringify(await ${callOf(run, args)}) ?? 'null')()`;
-    return JSON.parse(await this.#browser.evaluate(expression));
+    return JSON.parse(await browser.evaluate(expression));
   }
 
   /**
@@ -33,7 +25,7 @@ export class Person implements AsyncDisposable {
    *
    * @param run returns no promise, because one that is pending in a page that is left may never be settled
    */
-  async until<Args extends readonly unknown[], Value>(
+  async function until<Args extends readonly unknown[], Value>(
     what: string,
     run: (...args: Args) => Value,
     ...args: Args
@@ -42,35 +34,30 @@ export class Person implements AsyncDisposable {
     const look = async (): Promise<Value | undefined> => {
       await Bun.sleep(LOOK_EVERY_MS);
       // A page that is being left cannot be asked.
-      return JSON.parse(await this.#browser.evaluate(expression).catch(() => 'null'));
+      return JSON.parse(await browser.evaluate(expression).catch(() => 'null'));
     };
     return eventually(look, what, PATIENCE_MS);
   }
 
   /** Waits until the page shows a text, in one line or several. */
-  async sees(text: string): Promise<void> {
+  async function sees(text: string): Promise<void> {
     const isShown = (text: string) => {
       // What is hidden is not seen, which `textContent` does not tell.
       // biome-ignore lint/performance/useDomNodeTextContent: see above
       return document.body.innerText.replace(/\s+/g, ' ').includes(text);
     };
-    await this.until(`“${text}”`, isShown, text);
-  }
-
-  /** Presses Enter on the button with this name. */
-  presses(name: string): Promise<void> {
-    return this.types(name, '\n');
+    await until(`“${text}”`, isShown, text);
   }
 
   /** Types into the field with this name, in place of what stands in it. */
-  async types(name: string, text: string): Promise<void> {
-    await this.until(`the focus on “${name}”`, focus, name);
-    await this.#browser.type(text);
+  async function types(name: string, text: string): Promise<void> {
+    await until(`the focus on “${name}”`, focus, name);
+    await browser.type(text);
   }
 
-  [Symbol.asyncDispose](): PromiseLike<void> {
-    return this.#browser[Symbol.asyncDispose]();
-  }
+  /** Presses Enter on the button with this name. */
+  const presses = (name: string) => types(name, '\n');
+  return { ...browser, call, until, sees, types, presses };
 }
 
 function callOf(run: (...args: never) => unknown, args: readonly unknown[]): string {
