@@ -29,10 +29,10 @@ describe('a record of the upstream', () => {
     const models = readMusicModels([
       {
         id: '1',
-        modalities: ['text', 'music'],
         name: 'One',
-        credits_per_second: 0.5,
+        modalities: ['text', 'music'],
         capabilities: ['vocals'],
+        credits_per_second: 0.5,
       },
       { id: '2', capabilities: 'Music', credits_per_second: '1' },
       { id: '3', name: 'Music 3', capabilities: ['vocals', 'instrumental'] },
@@ -59,11 +59,8 @@ describe('a record of the upstream', () => {
     const statuses = ['generating', 'processing', 'pending', 'queued', 'ready', 'failed'];
     const made = statuses.filter((status) => readCreation({ status }).isGenerating);
     expect(made).toEqual(statuses.slice(0, 4));
-    expect([0, '12', Number.NaN].map((balance) => readBalance({ balance }))).toEqual([
-      0,
-      undefined,
-      undefined,
-    ]);
+    const balances = [0, '12', Number.NaN].map((balance) => readBalance({ balance }));
+    expect(balances).toEqual([0, undefined, undefined]);
     const activity = { type: 'generation', description: 'Rain', credits: 3 };
     const read = readActivity({ total: 1, activity: [{ ...activity, created_at: AT }] });
     expect(read).toEqual([{ ...activity, at: new Date(AT) }]);

@@ -47,10 +47,7 @@ it('the sketch for the tokens of an identity provider signs in, renews, relays a
   const asked = () => Object.fromEntries(new URLSearchParams(upstream.last('POST /oauth/token').body));
   provides(200, { access_token: 'provider-1', refresh_token: 'refresh-1', expires_in: 60, id_token: 'i' });
   const signedIn = await world.request('/api/auth/idp', { json: SIGN_IN });
-  expect(storedTokens(signedIn)).toEqual({
-    svc_music_access: 'provider-1',
-    svc_music_refresh: 'refresh-1',
-  });
+  expect(storedTokens(signedIn)).toEqual({ svc_music_access: 'provider-1', svc_music_refresh: 'refresh-1' });
   const { code, code_verifier } = SIGN_IN;
   expect(asked()).toMatchObject({ grant_type: 'authorization_code', code, code_verifier });
 
