@@ -45,35 +45,32 @@ describeInChromium('a track that arrives', (visit) => {
     expect(studio.upstream.counts().generations).toBe(1);
   });
 
-  it.each(['its stream fails', 'no service worker serves the page'])(
-    'waits when %s, and plays as the file when it is whole',
-    async (problem) => {
-      await using studio = await openStudio(visit);
-      const { page, visitor } = studio;
-      const hasStream = problem === 'its stream fails';
-      if (!hasStream) {
-        await visitor.context.addInitScript('Object.defineProperty(navigator, "serviceWorker", {})');
-        await page.reload();
-        await page.getByRole('combobox', { name: english.model }).filter({ hasText: 'Sandbox' }).waitFor();
-      }
-      const audio = await studio.orderHeld();
-      if (hasStream) {
-        visitor.tolerateProblem(/ERR_|\/live\//);
-        await studio.playsBeyond(0.1);
-        // As a worker does that the browser stops.
-        await studio.audio.evaluate((element: HTMLAudioElement) => {
-          const id = new URL(element.src).pathname.slice('/live/'.length);
-          navigator.serviceWorker.controller?.postMessage({ id, kind: 'break' });
-        });
-      }
+  it('waits when its stream fails or there is no service worker, and plays as the file when it is whole', async () => {
+    await using studio = await openStudio(visit);
+    const { page, visitor } = studio;
+    const playsWhenWhole = async (audio: { release(): void }) => {
       await studio.shows(english.afterArrival);
       audio.release();
       await studio.says(english.complete);
       await page.waitForFunction(() => document.querySelector('audio')?.src.endsWith('/content'));
       await studio.playsToEnd();
       await studio.hides(english.afterArrival);
-    },
-  );
+    };
+    visitor.tolerateProblem(/ERR_|\/live\//);
+    const broken = await studio.orderHeld();
+    await studio.playsBeyond(0.1);
+    // As a worker does that the browser stops.
+    await studio.audio.evaluate((element: HTMLAudioElement) => {
+      const id = new URL(element.src).pathname.slice('/live/'.length);
+      navigator.serviceWorker.controller?.postMessage({ id, kind: 'break' });
+    });
+    await playsWhenWhole(broken);
+
+    await visitor.context.addInitScript('Object.defineProperty(navigator, "serviceWorker", {})');
+    await page.reload();
+    await page.getByRole('combobox', { name: english.model }).filter({ hasText: 'Sandbox' }).waitFor();
+    await playsWhenWhole(await studio.orderHeld());
+  });
 
   it('leaves the player to the track that was opened before or meanwhile, and is heard from its row', async () => {
     await using studio = await openStudio(visit);
