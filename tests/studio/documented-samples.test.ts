@@ -7,7 +7,7 @@ import { createFolder } from './temporary-folder.ts';
 
 const README = await readDocument('src/client/README.md');
 const CLIENT = `'${ROOT}src/client`;
-const START = /^(DEMO_ORIGINS=\S+ )npx --yes bun@[\d.]+ (run demo)$/m;
+const START = /^DEMO_ORIGINS=(\S+) npx --yes bun@[\d.]+ run demo$/m;
 
 /** Bundles the first sample with the others, as they are for ports beside those of the demo. */
 async function bundleSamples(port: number): Promise<string> {
@@ -18,24 +18,21 @@ async function bundleSamples(port: number): Promise<string> {
     "'music-gateway-client/live-audio'": `${CLIENT}/live-audio/live-audio.ts'`,
   });
   for (const [name, code] of samples) await Bun.write(`${folder.path}/${name}`, code);
-  const { outputs } = await Bun.build({
-    entrypoints: [`${folder.path}/main.ts`],
-    format: 'iife',
-    target: 'browser',
-  });
+  const entrypoints = [`${folder.path}/main.ts`];
+  const { outputs } = await Bun.build({ entrypoints, format: 'iife', target: 'browser' });
   expect(outputs).toHaveLength(1);
   return outputs[0]?.text() ?? '';
 }
 
 /** Starts the demo as documented, and waits until it is there. */
 async function startDemo(port: number) {
-  const [, origins = '', command = ''] = START.exec(README.text) ?? [];
+  const [, origins = ''] = START.exec(README.text) ?? [];
   const { PATH, HOME } = process.env;
-  // In a process group of its own, because the shell does not pass on signals.
-  const demo = Bun.spawn(
-    ['sh', '-c', `${origins.replace('5173', `${port + 6}`)}${process.execPath} ${command}`],
-    { cwd: ROOT, detached: true, env: { PATH, HOME, PORT: `${port}` }, stdio: ['ignore', 'pipe', 'inherit'] },
-  );
+  const demo = Bun.spawn([process.execPath, 'run', '--silent', 'demo'], {
+    cwd: ROOT,
+    env: { PATH, HOME, PORT: `${port}`, DEMO_ORIGINS: origins.replace('5173', `${port + 6}`) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let printed = '';
   for await (const chunk of demo.stdout) {
     printed += Buffer.from(chunk).toString();
@@ -44,7 +41,7 @@ async function startDemo(port: number) {
   expect(printed).toContain('Ctrl-C');
   return {
     async [Symbol.asyncDispose]() {
-      process.kill(-demo.pid, 'SIGTERM');
+      demo.kill('SIGINT');
       await demo.exited;
     },
   };

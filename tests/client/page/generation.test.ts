@@ -2,9 +2,9 @@ import { describe, expect, it } from 'bun:test';
 import type { GenerationProgress } from '../../../src/client/generation.ts';
 import type { GenerationOrder } from '../../../src/client/generation-order.ts';
 import { NotAudioError } from '../../../src/client/not-audio-error.ts';
-import type { UnfinishedGeneration } from '../../../src/client/unfinished-generations.ts';
+import { UnfinishedGenerations } from '../../../src/client/unfinished-generations.ts';
 import type { GenerationRequest } from '../../../src/gateway/routes/schemas.ts';
-import { lost, ORDER, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
+import { lost, ORDER, openStorage, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
 import { audio, begun, TRACK } from './track.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -81,12 +81,7 @@ describe('a generation whose response is', () => {
   ])('%s is no audio, says so with its first kilobyte, and is not ordered again', async (type, body) => {
     const headers = { 'content-type': type, 'x-music-creation-id': 'c-7' };
     const { client, sent } = stubGateway(respond(200, headers, body));
-    const kept = new Set<string>();
-    const unfinished = {
-      list: () => [],
-      keep: ({ idempotencyKey }: UnfinishedGeneration) => void kept.add(idempotencyKey),
-      forget: (key: string) => void kept.delete(key),
-    };
+    const unfinished = new UnfinishedGenerations('ada', openStorage());
     const states: string[] = [];
     const onProgress = ({ state }: GenerationProgress) => states.push(state);
     const error = await rejection(client.generate(ORDER, { unfinished, onProgress }));
@@ -94,7 +89,7 @@ describe('a generation whose response is', () => {
     const details = { code: 'not_audio', contentType: type, creationId: 'c-7' };
     expect(error).toMatchObject({ ...details, beginning: body.slice(0, 1_024) });
     expect(String(error)).toContain(`not audio, but ${type}`);
-    expect([states, kept.size]).toEqual([['waiting'], 0]);
+    expect([states, unfinished.list()]).toEqual([['waiting'], []]);
     expect(sent.map(({ init }) => init.signal?.reason)).toEqual([error]);
   });
 
