@@ -9,7 +9,7 @@ const SAMPLE = /^```tsx?\n\/\/ (\S+)\n([\s\S]*?)^```$/gm;
  */
 export function samplesIn(
   document: string,
-  replacements: Readonly<Record<string, string>> = {},
+  replacements: Readonly<Record<string, string>>,
 ): ReadonlyMap<string, string> {
   return new Map(
     Array.from(document.matchAll(SAMPLE), ([, name = '', code = '']) => [
