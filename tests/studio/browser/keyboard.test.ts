@@ -91,5 +91,6 @@ describeInChromium('a person with a keyboard', (visit) => {
     await press(studio.button(swahili.signOut));
     await studio.button(swahili.signIn).waitFor();
     expect(world.upstream.counts().generations).toBe(1);
-  });
+    // Each place that Tab comes to is looked at.
+  }, 120_000);
 });
