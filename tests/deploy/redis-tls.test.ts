@@ -4,8 +4,7 @@ import { makeCertificate } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
-import { PATIENT_WITH_REDIS } from '../support/patient-redis-option.ts';
-import { REDIS_SERVER, RedisAdmin, startRedis } from '../support/redis.ts';
+import { PATIENT_WITH_REDIS, REDIS_SERVER, RedisAdmin, startRedis } from '../support/redis.ts';
 import { describeWith, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
 

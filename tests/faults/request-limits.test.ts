@@ -1,9 +1,8 @@
 import { describe, expect, it, jest } from 'bun:test';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import { TRACK } from '../support/long-calls.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { recordLog } from '../support/recorded-log.ts';
-import { GENERATE, PROXIED_PATH } from '../support/routes.ts';
+import { GENERATE, PROXIED_PATH, TRACK } from '../support/routes.ts';
 import { rawCall, sharedWorld } from '../support/shared-world.ts';
 import { expectCleared, ORIGIN, startWorld, testSettings } from '../support/world.ts';
 

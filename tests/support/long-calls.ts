@@ -5,8 +5,6 @@ import type { Budget } from '../../src/gateway/admission/budget.ts';
 import type { RouteCase } from './routes.ts';
 import { envelopeMessage, ORIGIN, type RequestOptions, type World } from './world.ts';
 
-export const TRACK = { model: 'm', prompt: 'p', music_length_ms: 3000 };
-
 export function send(
   world: World,
   { path, options }: Pick<RouteCase, 'path' | 'options'>,

@@ -8,7 +8,8 @@ import { ROOT } from './documents.ts';
 
 const Json = Type.Record(Type.String(), Type.Unknown());
 const Content = Type.Record(Type.String(), Type.Object({ schema: Json }));
-const Headers = Type.Record(Type.String(), Type.Object({ required: Type.Optional(Type.Boolean()) }));
+const Header = Type.Object({ required: Type.Optional(Type.Boolean()), description: Type.String() });
+const Headers = Type.Record(Type.String(), Header);
 const Operation = Type.Object({
   parameters: Type.Optional(Type.Array(Type.Object({ name: Type.String(), in: Type.String() }))),
   requestBody: Type.Optional(Type.Unknown()),
@@ -74,9 +75,16 @@ export async function expectDocumented(method: string, target: string, response:
   const absent = Object.keys(headers).filter(
     (each) => headers[each]?.required && !response.headers.has(each),
   );
-  if (strangers.length || absent.length)
-    throw new Error(`${about}: not documented ${strangers}, absent ${absent}`);
+  // Of some, such as `no-store`, the value is the description.
+  const wrong = Object.entries(headers).filter(([name, { description }]) => {
+    const [, value] = /^`([^`]+)`\.$/.exec(description) ?? [];
+    return value !== undefined && value !== response.headers.get(name);
+  });
+  if (strangers.length || absent.length || wrong.length)
+    throw new Error(`${about}: not documented ${strangers}, absent ${absent}, wrong ${wrong}`);
   const schema = content?.['*/*'] ? undefined : content?.['application/json']?.schema;
-  if (schema && !ajv.validate(schema, await response.clone().json()))
-    throw new Error(`${about}: ${ajv.errorsText()}`);
+  if (!schema) return;
+  if (!response.headers.get('content-type')?.startsWith('application/json'))
+    throw new Error(`${about}: no JSON`);
+  if (!ajv.validate(schema, await response.clone().json())) throw new Error(`${about}: ${ajv.errorsText()}`);
 }

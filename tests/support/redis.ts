@@ -7,6 +7,8 @@ import { freePorts } from './free-ports.ts';
 import { program } from './requirements.ts';
 
 export const REDIS_SERVER = program('redis-server');
+/** The BUN_OPTIONS of a gateway process that does not take a slow Redis for one that is down. */
+export const PATIENT_WITH_REDIS = `--preload=${import.meta.dir}/patient-redis.ts`;
 
 export type Redis = Awaited<ReturnType<typeof startRedis>>;
 

@@ -1,6 +1,6 @@
 /** An upstream that rotates refresh tokens: `refresh-1` gives `access-2` and `refresh-2`, `ben-1` gives `access-ben-2`. */
 
-import { type Received, ScriptedUpstream } from './scripted-upstream.ts';
+import type { Received, ScriptedUpstream } from './scripted-upstream.ts';
 import { LOGOUT, ME, REFRESH, reply } from './session-calls.ts';
 
 export class Rotation {
@@ -32,13 +32,5 @@ export class Rotation {
     this.live.add(accessName + next);
     const pair = { access_token: accessName + next, refresh_token: name + next };
     return Response.json({ ...pair, expires_in: this.#expiresIn });
-  }
-}
-
-/** For several gateways; it is stopped when the test ends. */
-export class SharedUpstream extends ScriptedUpstream implements AsyncDisposable {
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-    if (this.unexpected.length) throw new Error(`not scripted: ${this.unexpected.join()}`);
   }
 }

@@ -15,7 +15,7 @@ type Respond = (received: Received) => Response | Promise<Response>;
 /** Both live below a base path, so that every test also shows that a path prefix is kept. */
 const BASE_PATH = /^\/(?:base|idp)(?=\/)/;
 
-export class ScriptedUpstream {
+export class ScriptedUpstream implements AsyncDisposable {
   readonly received: Received[] = [];
   readonly unexpected: string[] = [];
   readonly #responses = new Map<string, Respond>();
@@ -66,6 +66,11 @@ export class ScriptedUpstream {
 
   stop(): Promise<void> {
     return this.#server.stop(true);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    if (this.unexpected.length) throw new Error(`not scripted: ${this.unexpected.join()}`);
   }
 
   async #take(request: Request): Promise<Response> {

@@ -42,15 +42,15 @@ export interface RawCall {
   readonly body?: string;
 }
 
-/** Sends a request such as `GET /api/health` of a signed-in browser, with whatever a client could write. */
-export function rawCall(
-  { port }: Pick<World, 'port'>,
-  start: string,
-  call: RawCall = {},
-): Promise<RawAnswer> {
+/** A request such as `GET /api/health` of a signed-in browser, with whatever a client could write. */
+export function rawText(start: string, call: RawCall = {}): string {
   const { cookie = SIGNED_IN, host = 'Host: gateway.test\r\n', version = 'HTTP/1.1' } = call;
   const { origin = `Origin: ${ORIGIN}\r\n`, lines = [], body = '' } = call;
   const cookies = cookie === '' ? [] : [`Cookie: ${cookie}`];
   const head = [...cookies, 'Connection: close', ...lines].join('\r\n');
-  return rawRequest(port, `${start} ${version}\r\n${host}${origin}${head}\r\n\r\n${body}`);
+  return `${start} ${version}\r\n${host}${origin}${head}\r\n\r\n${body}`;
+}
+
+export function rawCall(world: Pick<World, 'port'>, start: string, call?: RawCall): Promise<RawAnswer> {
+  return rawRequest(world.port, rawText(start, call));
 }

@@ -103,8 +103,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
     },
     async [Symbol.asyncDispose]() {
       await gateway.stop(true);
-      await upstream.stop();
-      expect(upstream.unexpected).toEqual([]);
+      await upstream[Symbol.asyncDispose]();
       expect(secrets).toEqual([]);
     },
   };

@@ -2,8 +2,8 @@ import { expect, it, jest } from 'bun:test';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
-import { SharedUpstream } from '../../support/rotating-upstream.ts';
 import { BUFFERED, GENERATE, PUBLIC, proxied, SIGN_IN_ROUTE } from '../../support/routes.ts';
+import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { LOGOUT } from '../../support/session-calls.ts';
 import { request, SIGNED_IN, testSettings } from '../../support/world.ts';
 
@@ -18,7 +18,7 @@ const ROUTES = [GENERATE, PUBLIC, proxied('GET'), SIGN_IN_ROUTE, ...BUFFERED, SI
 const BEGUN = [...GENERATE.calls, ...PUBLIC.calls];
 
 it("Bun's idle timeout does not cut a client that waits for the upstream, on any route", async () => {
-  await using upstream = new SharedUpstream();
+  await using upstream = new ScriptedUpstream();
   const released = Promise.withResolvers<void>();
   const calls = ROUTES.map((route) => route.calls[0] ?? '');
   const stalledHead = () => released.promise.then(() => new Response('body'));

@@ -14,14 +14,21 @@ it.each([GENERATE, proxied('GET'), PUBLIC])(
   async ({ path, options, calls }) => {
     await using world = startWorld();
     const body = releasedBody();
-    world.upstream.on(calls.join(), () => new Response(body.stream));
+    // Encoded events pass as they are, and no heartbeat waits for the next one.
+    const headers = { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' };
+    world.upstream.on(calls.join(), () => new Response(body.stream, { headers }));
     body.release('first');
     const client = new AbortController();
-    const reader = (await world.request(path, { ...options, signal: client.signal })).body?.getReader();
+    const request = { ...options, decompress: false, signal: client.signal };
+    const response = await world.request(path, request);
+    expect(response.headers.has('content-length')).toBe(false);
+    const reader = response.body?.getReader();
     const read = async () => Buffer.from((await reader?.read())?.value ?? '').toString();
     expect(await read()).toBe('first');
-    body.release('second');
-    expect(await read()).toBe('second');
+    for (const event of ['data: 1\n\n', ': a comment\n\n']) {
+      body.release(event);
+      expect(await read()).toBe(event);
+    }
     // A generation is paid for, and continues.
     if (calls.join() === MUSIC) return body.end();
     client.abort();

@@ -1,6 +1,6 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
-import { TRACK } from '../../support/long-calls.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
+import { TRACK } from '../../support/routes.ts';
 import {
   checkSession,
   cookies,
@@ -19,7 +19,7 @@ import {
 import { envelopeMessage, expectCleared, startWorld, storedTokens, type World } from '../../support/world.ts';
 
 const MODELS = 'GET /v1/models';
-const GENERATE = 'POST /v1/music';
+const MUSIC = 'POST /v1/music';
 const TOO_LARGE = { ...pair(3), refresh_token: 'r'.repeat(5000) };
 
 const CLEARED: [string, string][] = [
@@ -235,14 +235,14 @@ describe('a sign-in with the cookies of another session', () => {
       await release.promise;
       yield 'late"}';
     }
-    world.upstream.on(REFRESH, reply(200, pair(2))).on(GENERATE, ({ headers }) => {
+    world.upstream.on(REFRESH, reply(200, pair(2))).on(MUSIC, ({ headers }) => {
       const isFirst = headers.get('authorization') === 'Bearer access-1';
       return new Response(text(), { status: isFirst ? 401 : status });
     });
     scriptSignIn(world, { access_token: 'other-access', refresh_token: 'other-refresh' });
     const generation = world.request('/api/music/generate', { cookie, json: TRACK });
     // The refresh does not wait for the text of the first 401.
-    await world.upstream.arrived(GENERATE, calls);
+    await world.upstream.arrived(MUSIC, calls);
     await world.roundTrip();
     await signIn(world, undefined, { cookie });
     release.resolve();

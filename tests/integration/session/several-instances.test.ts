@@ -3,10 +3,10 @@ import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { parseSamples } from '../../support/metrics.ts';
-import { PATIENT_WITH_REDIS } from '../../support/patient-redis-option.ts';
-import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
+import { PATIENT_WITH_REDIS, REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
-import { Rotation, SharedUpstream } from '../../support/rotating-upstream.ts';
+import { Rotation } from '../../support/rotating-upstream.ts';
+import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { cookies, REFRESH, refreshes, reply } from '../../support/session-calls.ts';
 import { request, storedTokens } from '../../support/world.ts';
 
@@ -14,7 +14,7 @@ import { request, storedTokens } from '../../support/world.ts';
 async function start() {
   await using stack = new AsyncDisposableStack();
   const redis = stack.use(await startRedis());
-  const upstream = stack.use(new SharedUpstream());
+  const upstream = stack.use(new ScriptedUpstream());
   const rotation = new Rotation(upstream);
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
   const gateway = async (settings: Record<string, string> = {}) => {

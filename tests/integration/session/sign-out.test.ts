@@ -38,8 +38,6 @@ const ending = (generation: number) => `${LOGOUT} Bearer access-${generation} ${
 /** Asserts the only response that a sign-out has, whatever the upstream makes of it. */
 async function expectSignedOut(response: Response): Promise<void> {
   expect(response.status).toBe(200);
-  expect(response.headers.get('content-type')).toStartWith('application/json');
-  expect(response.headers.get('cache-control')).toBe('no-store');
   expect(response.headers.get('server-timing')).toBeNull();
   expect(await response.text()).toBe('{"ok":true}');
   expectCleared(response);

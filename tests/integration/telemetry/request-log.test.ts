@@ -7,6 +7,7 @@ import { createLogger } from '../../../src/gateway/telemetry/logger.ts';
 import { rawRequest } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { GENERATE } from '../../support/routes.ts';
+import { type RawCall, rawText } from '../../support/shared-world.ts';
 import {
   ACCESS_ONLY,
   ORIGIN,
@@ -26,9 +27,9 @@ beforeEach(() => {
 afterEach(() => world[Symbol.asyncDispose]());
 
 /** Sends a request by hand, and reads nothing of the response. */
-function connect(requestLine: string, rest = '\r\n'): net.Socket {
-  const head = `${requestLine} HTTP/1.1\r\nHost: g\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}\r\n`;
-  const socket = net.connect(world.port, '127.0.0.1', () => socket.write(head + rest));
+function connect(start: string, call: RawCall = {}): net.Socket {
+  const bytes = rawText(start, { cookie: ACCESS_ONLY, ...call });
+  const socket = net.connect(world.port, '127.0.0.1', () => socket.write(bytes));
   return socket.pause();
 }
 
@@ -119,7 +120,7 @@ describe('the log line of a request', () => {
       .on('GET /v1/slow', () => new Promise(() => {}))
       // All of it at once.
       .on('GET /v1/models', () => new Response(new Uint8Array(7_500_000)));
-    const sending = connect('PUT /api/upstream/v1/x', 'Content-Length: 100\r\n\r\nabc');
+    const sending = connect('PUT /api/upstream/v1/x', { lines: ['Content-Length: 100'], body: 'abc' });
     await world.roundTrip();
     sending.destroy();
     expect(await world.line({ method: 'PUT' })).toMatchObject({ status: 400, clientGone: 'waiting' });
