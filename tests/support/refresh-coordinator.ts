@@ -2,7 +2,6 @@
 
 import { Admission } from '../../src/gateway/admission/admission.ts';
 import { Budget } from '../../src/gateway/admission/budget.ts';
-import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import type { Clock } from '../../src/gateway/refresh/clock.ts';
 import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
@@ -21,10 +20,6 @@ export const ENDED: Fact = { kind: 'ended', detail: '0' };
 /** A ledger in which no test runs out of memory. */
 export function newLedger(): Budget {
   return new Budget(1024 ** 3);
-}
-
-export function newRequestRecord(): RequestRecord {
-  return new RequestRecord(new Request('http://gateway.test'));
 }
 
 /** Remembers the refresh tokens with which it was asked to refresh and to sign out. */

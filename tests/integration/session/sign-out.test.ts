@@ -12,8 +12,6 @@ import {
   pair,
   REFRESH,
   reply,
-  scriptSignIn,
-  signIn,
   signOut,
   silence,
 } from '../../support/session-calls.ts';
@@ -37,9 +35,8 @@ const ending = (generation: number) => `${LOGOUT} Bearer access-${generation} ${
 
 /** Asserts the only response that a sign-out has, whatever the upstream makes of it. */
 async function expectSignedOut(response: Response): Promise<void> {
-  expect(response.status).toBe(200);
-  expect(response.headers.get('server-timing')).toBeNull();
-  expect(await response.text()).toBe('{"ok":true}');
+  const timing = response.headers.get('server-timing');
+  expect([response.status, timing, await response.text()]).toEqual([200, null, '{"ok":true}']);
   expectCleared(response);
 }
 
@@ -103,7 +100,6 @@ describe('POST /api/auth/logout', () => {
     expect(sentTo(world)).toEqual([...calls, ...repeated]);
     expect(await envelopeMessage(await models(world, REFRESH_ONLY), 401)).toBe(messages.en.sessionEnded);
     expect(sentTo(world)).toEqual([...calls, ...repeated]);
-    expect(world.log.join()).not.toMatch(/(?:access|refresh)-\d/);
   });
 });
 
@@ -117,16 +113,6 @@ it('A sign-out discards its body at once', async () => {
   const url = 'http://gateway.test/api/auth/logout';
   await expectSignedOut(await createGateway({ settings, logger }).handle(new Request(url, request)));
   expect(cancel).toHaveBeenCalled();
-});
-
-it('A sign-out after a sign-in whose response was lost ends the session that the browser still has', async () => {
-  await using world = startRevoking();
-  scriptSignIn(world, pair(7));
-  await signIn(world, undefined, { cookie: SIGNED_IN });
-  world.upstream.received.length = 0;
-  world.upstream.on(LOGOUT, reply(401));
-  await expectSignedOut(await signOut(world, SIGNED_IN));
-  expect(sentTo(world)).toEqual([ending(1)]);
 });
 
 it.each([undefined, ACCESS_ONLY, `${SIGNED_IN}; svc_music_refresh=refresh-2`])(
@@ -192,20 +178,5 @@ describe('a sign-out with SIGN_OUT_REVOKES', () => {
     await expectSignedOut(await signOut(world, cookie));
     // Two pairs are signed out at the same time.
     expect(sentTo(world).toSorted()).toEqual(sent.toSorted());
-  });
-
-  it('continues when the client has disconnected', async () => {
-    await using world = startRevoking();
-    const refreshed = Promise.withResolvers<Response>();
-    world.upstream.on(REFRESH, () => refreshed.promise);
-    const client = new AbortController();
-    const options = { method: 'POST', cookie: REFRESH_ONLY, signal: client.signal };
-    const gone = world.request('/api/auth/logout', options);
-    await world.upstream.arrived(REFRESH);
-    client.abort();
-    await expect(gone).rejects.toThrow();
-    refreshed.resolve(Response.json(pair(2)));
-    await world.upstream.arrived(LOGOUT);
-    expect(sentTo(world)).toEqual([renewing(1), ending(2)]);
   });
 });
