@@ -1,13 +1,12 @@
 import { describe, expect, it, spyOn } from 'bun:test';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectOverloaded, fill, send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { BUFFERED, GENERATE, PUBLIC, proxied } from '../support/routes.ts';
-import { FIRST_PIECE, startTrackUpstream } from '../support/track-upstream.ts';
 import { envelopeMessage, startWorld, type World } from '../support/world.ts';
-
-type TrackUpstream = Awaited<ReturnType<typeof startTrackUpstream>>;
 
 const GET = proxied('GET');
 const LIBRARY = 'GET /v1/library';
@@ -113,20 +112,29 @@ describe('a ledger without room', () => {
 
 describe('a generation at whose head the ledger is full gets 503 with its ids, and is in flight', () => {
   const IDS = { 'x-generation-id': 'g1', 'x-music-creation-id': 'c1' };
+  const HEAD = 'HTTP/1.1 200 OK\r\nX-Generation-Id: g1\r\nX-Music-Creation-Id: c1\r\n';
+  /** More than the kernel buffers for a connection: it can be sent only when somebody reads it. */
+  const TRACK = Buffer.alloc(20_000_000, 'a');
 
-  it.each<[until: string, end: (track: TrackUpstream) => unknown, environment: Record<string, string>]>([
-    ['it has been read to its end for the library', (track) => track.finish(), {}],
-    ['its upstream breaks off', (track) => track.breakOff(), {}],
+  it.each<[until: string, end: (upstream: Socket) => unknown, environment: Record<string, string>]>([
+    [
+      'it has been read to its end for the library',
+      (socket) => once(socket.end(TRACK.subarray(1)), 'finish'),
+      {},
+    ],
+    ['its upstream breaks off', (socket) => socket.resetAndDestroy(), {}],
     ['TIMEOUT_STREAM_MS is over', () => {}, { TIMEOUT_STREAM_MS: '1000' }],
   ])('until %s', async (_, end, environment) => {
-    await using upstream = await startTrackUpstream();
+    const connected = Promise.withResolvers<Socket>();
+    await using upstream = await startRawUpstream(connected.resolve);
     await using world = startSmall({ UPSTREAM_URL: upstream.url, ...environment });
     const { ledger, streams } = world.admission;
     const ordered = send(world, GENERATE);
-    await upstream.arrived;
+    const socket = await connected.promise;
+    const closed = new Promise((resolve) => void socket.on('close', resolve));
     const free = ledger.limit - ledger.inUse;
     ledger.take(free);
-    upstream.sendHead('X-Generation-Id: g1\r\nX-Music-Creation-Id: c1\r\n');
+    socket.write(`${HEAD}Content-Length: ${TRACK.length}\r\n\r\n`);
     const refused = await ordered;
     // The call was made, unlike one that was refused for want of a place.
     const proxyStatus = 'music-gateway; error=http_response_incomplete';
@@ -137,9 +145,9 @@ describe('a generation at whose head the ledger is full gets 503 with its ids, a
     });
     expect(await envelopeMessage(refused, 503)).toContain('in your library');
     expect([streams.inUse, world.lines]).toEqual([1, []]);
-    upstream.send(FIRST_PIECE);
-    expect(await end(upstream)).not.toBe(false);
-    await upstream.closed;
+    socket.write(TRACK.subarray(0, 1));
+    await end(socket);
+    await closed;
     await expectReleased(world, free);
     const made = { reason: 'generationNotStreamed', upstream: [{ call: 'music', outcome: 200 }] };
     expect(await world.line({ status: 503 })).toMatchObject(made);

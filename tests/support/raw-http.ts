@@ -3,7 +3,7 @@
 import net from 'node:net';
 
 /** The name is in lower case. */
-export type HeaderLine = readonly [name: string, value: string];
+type HeaderLine = readonly [name: string, value: string];
 
 export interface ParsedResponse {
   readonly status: number;
@@ -21,8 +21,6 @@ export interface RawAnswer {
   /** All that followed the headers, with its chunks. */
   readonly body: string;
 }
-
-export class MalformedHttp extends Error {}
 
 /** The request must ask for the connection to be closed; the promise settles when it is. */
 export async function rawRequest(port: number, bytes: string): Promise<RawAnswer> {
@@ -103,7 +101,7 @@ export class RawConnection {
  * Parses the complete responses, without interim ones (1xx), and returns the rest of the text.
  *
  * @param isHead the first response has no body
- * @throws MalformedHttp for a chunk without a valid size
+ * @throws for a chunk without a valid size
  */
 export function parseResponses(received: string, isHead: boolean) {
   const responses: ParsedResponse[] = [];
@@ -133,7 +131,7 @@ function parseHead(received: string) {
   return { status, headers, length: end + 4 };
 }
 
-export function headerLine(line: string): HeaderLine {
+function headerLine(line: string): HeaderLine {
   const colon = line.indexOf(':');
   return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
 }
@@ -152,7 +150,7 @@ function parseBody(status: number, isHead: boolean, headers: readonly HeaderLine
 /**
  * Returns the bytes of all chunks, and how long they are with their sizes; undefined until the last one is complete.
  *
- * @throws MalformedHttp for a chunk without a valid size
+ * @throws for a chunk without a valid size
  */
 export function parseChunks(text: string): { readonly text: string; readonly length: number } | undefined {
   let bytes = '';
@@ -160,7 +158,7 @@ export function parseChunks(text: string): { readonly text: string; readonly len
     const lineEnd = text.indexOf('\r\n', at);
     if (lineEnd < 0 && text.length - at <= 10) return undefined;
     const line = text.slice(at, Math.max(lineEnd, 0));
-    if (!/^[0-9a-f]{1,8}$/i.test(line)) throw new MalformedHttp('chunk size');
+    if (!/^[0-9a-f]{1,8}$/i.test(line)) throw new Error('malformed chunk size');
     const size = Number.parseInt(line, 16);
     const start = lineEnd + 2;
     if (text.length < start + size + 2) return undefined;

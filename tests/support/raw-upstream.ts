@@ -2,16 +2,8 @@
 
 import net from 'node:net';
 
-export interface RawUpstream extends AsyncDisposable {
-  readonly url: string;
-  /** How many connections have been opened. */
-  readonly connections: number;
-}
-
 /** Calls `respond` on each connection with the first of its request, one character per byte. */
-export async function startRawUpstream(
-  respond: (socket: net.Socket, request: string) => void,
-): Promise<RawUpstream> {
+export async function startRawUpstream(respond: (socket: net.Socket, request: string) => void) {
   const sockets = new Set<net.Socket>();
   let connections = 0;
   const server = net.createServer((socket) => {
@@ -22,10 +14,9 @@ export async function startRawUpstream(
     socket.on('close', () => sockets.delete(socket));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' && address ? address.port : 0;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${Object(server.address()).port}`,
+    /** How many connections have been opened. */
     get connections() {
       return connections;
     },

@@ -1,15 +1,9 @@
 import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
-import { Budget } from '../../src/gateway/admission/budget.ts';
 import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
 import type { Permit } from '../../src/gateway/admission/permit.ts';
 import { Exchange } from '../../src/gateway/exchange/exchange.ts';
-import {
-  CALL_BYTES,
-  READ_AHEAD_BYTES,
-  STREAM_BASE_BYTES,
-  STREAMED_BODY_BYTES,
-} from '../../src/gateway/settings/memory.ts';
+import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { pass } from '../support/passing-time.ts';
 import { CLOSED } from '../support/session-calls.ts';
 import { testSettings } from '../support/world.ts';
@@ -34,84 +28,33 @@ async function enter(admission: Admission, kind: CallKind, token?: string): Prom
   }
 }
 
-interface Share {
-  readonly kind: CallKind;
-  readonly pool: 'reads' | 'streams';
-  /** How much of its pool and of the ledger is in use when there is no place for it, with the bytes that it needs. */
-  readonly ofPool: number;
-  readonly ofLedger: number;
-  readonly bytes: number;
-  /** How much of the ledger may be in use with its body, and how much of it by one session. */
-  readonly ofBodies: number;
-  readonly ofSession: number | undefined;
-  /** What it reserves before its response has a head. */
-  readonly readAheadBytes: number;
-}
-const ORDINARY = {
-  pool: 'streams',
-  ofPool: 1,
-  ofLedger: 1,
-  bytes: CALL_BYTES,
-  ofBodies: 7 / 8,
-  ofSession: 1 / 4,
-  readAheadBytes: 0,
-} as const;
-
 describe('a call that is admitted', () => {
   beforeEach(() => void jest.useFakeTimers());
 
-  it.each<Share>([
-    { ...ORDINARY, kind: 'read', pool: 'reads', ofBodies: 31 / 32 },
-    { ...ORDINARY, kind: 'head' },
-    { ...ORDINARY, kind: 'get', readAheadBytes: READ_AHEAD_BYTES },
-    { ...ORDINARY, kind: 'change', ofSession: 1 / 8, readAheadBytes: STREAMED_BODY_BYTES },
+  // Who is refused by a full pool or ledger before it is admitted: faults/overload.test.ts.
+  it.each<[CallKind, ofBodies: number, ofSession: number | undefined, readAheadBytes: number]>([
+    ['read', 31 / 32, 1 / 4, 0],
+    ['head', 7 / 8, 1 / 4, 0],
+    ['get', 7 / 8, 1 / 4, READ_AHEAD_BYTES],
+    ['change', 7 / 8, 1 / 8, STREAMED_BODY_BYTES],
     // The rest is for other calls, such as a refresh.
-    {
-      ...ORDINARY,
-      kind: 'generation',
-      bytes: CALL_BYTES + STREAM_BASE_BYTES,
-      ofLedger: 15 / 16,
-      ofBodies: 15 / 16,
-      ofSession: 1 / 12,
-    },
+    ['generation', 15 / 16, 1 / 12, 0],
     // Strangers are refused first.
-    {
-      ...ORDINARY,
-      kind: 'public',
-      ofPool: 3 / 4,
-      ofBodies: 3 / 4,
-      ofSession: undefined,
-      readAheadBytes: READ_AHEAD_BYTES,
-    },
+    ['public', 3 / 4, undefined, READ_AHEAD_BYTES],
   ])(
-    'as $kind has its share of $pool and of the ledger, and no more',
-    async ({ kind, pool, ofPool, bytes, ofLedger, ofBodies, ofSession, readAheadBytes }) => {
+    'as %s fills %d of the ledger with its body, and a session %d of it',
+    async (kind, ofBodies, ofSession, ahead) => {
       const admission = startAdmission();
       const { ledger } = admission;
-      const token = kind === 'public' ? undefined : 'token';
-      for (const [budget, share, needed] of [
-        [admission[pool], ofPool, 1],
-        [ledger, ofLedger, bytes],
-      ] as const) {
-        const most = Math.ceil(budget.limit * share) - needed;
-        budget.take(most);
-        admission.refuseIfFull(kind, token);
-        budget.take(1);
-        const refused = enter(admission, kind, token).catch((error) => error);
-        await pass(2000);
-        expect(await refused).toEqual(refusal(503));
-        budget.release(most + 1);
-      }
-      const permit = await enter(admission, kind, token);
+      const permit = await enter(admission, kind, ofSession === undefined ? undefined : 'token');
       void permit.reserveReadAhead();
-      expect([ledger.inUse, ledger.expected]).toEqual([CALL_BYTES + readAheadBytes, readAheadBytes]);
-      if (ofSession !== undefined) {
+      expect([ledger.inUse, ledger.expected]).toEqual([CALL_BYTES + ahead, ahead]);
+      if (ofSession) {
         permit.reserveBody(ledger.limit * ofSession);
         expect(() => permit.reserveBody(ledger.limit * ofSession + 1)).toThrow(refusal(429));
       }
       permit.reserveBody(0);
-      const free = Math.floor(ledger.limit * ofBodies) - CALL_BYTES;
-      ledger.take(free - 100);
+      ledger.take(Math.floor(ledger.limit * ofBodies) - CALL_BYTES - 100);
       permit.reserveBody(100);
       expect(() => permit.reserveBody(102)).toThrow(refusal(503));
     },
@@ -205,18 +148,6 @@ describe('a call that is admitted', () => {
     expect(await late).toEqual(refusal(503));
     expect(ledger.inUse).toBe(ledger.limit - CALL_BYTES);
   });
-});
-
-it('a budget lets 500 wait, because each keeps its memory meanwhile, and serves all from one release', async () => {
-  const budget = new Budget(500);
-  budget.take(499);
-  await expect(budget.reserve(2, 0)).rejects.toThrow();
-  budget.take(1);
-  const waiting = Array.from({ length: 500 }, () => budget.reserve(1, 60_000));
-  await expect(budget.reserve(1, 60_000)).rejects.toThrow();
-  budget.release(500);
-  await Promise.all(waiting);
-  expect([budget.inUse, budget.refused]).toEqual([500, 2]);
 });
 
 describe('the limit of a session', () => {

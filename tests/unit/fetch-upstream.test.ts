@@ -103,7 +103,6 @@ describe('fetchUpstream()', () => {
   it.each<[what: string, line: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
     ['is a redirect instead of a track', '302 Found', { bodyMode: TRACK }, 502, 'http_protocol_error'],
     ['has a status below those of HTTP', '099 Odd', {}, 502, 'http_protocol_error'],
-    ['has a status above those of HTTP', '600 Odd', {}, 502, 'http_protocol_error'],
     ['has no room', '200 OK', { bodyMode: new Buffered(noRoom) }, 503, 'connection_limit_reached'],
   ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {
     await using upstream = await start(`HTTP/1.1 ${line}\r\nContent-Length: 100000\r\n\r\nsome`);

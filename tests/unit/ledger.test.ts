@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it, jest, spyOn } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir, totalmem } from 'node:os';
+import { Budget } from '../../src/gateway/admission/budget.ts';
 import { openChargedMemory } from '../../src/gateway/admission/charged-memory.ts';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
-import { WaitingLine } from '../../src/gateway/admission/waiting-line.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
 const MiB = 1024 ** 2;
@@ -56,56 +56,60 @@ describe('a ledger', () => {
   });
 });
 
-describe('a waiting line', () => {
-  /** A line for three, in which each waits until there is enough for it. */
-  function start() {
-    const line = new WaitingLine(3);
-    const state = { free: 0 };
+describe('a budget', () => {
+  /** All of it is in use; `ended` has those that were served, or refused. */
+  function start(most?: number) {
+    const budget = new Budget(1000, most);
+    budget.take(budget.limit);
     const ended: string[] = [];
-    const wait = (name: string, amount: number, patienceMs = 1000) => {
-      const attempt = () => {
-        const fits = state.free >= amount;
-        if (fits) state.free -= amount;
-        return fits;
-      };
-      void line.wait(attempt, patienceMs).then((succeeded) => ended.push(`${name} ${succeeded}`));
+    const reserve = (name: string, amount: number, patienceMs = 1000) => {
+      const note = (prefix: string) => () => void ended.push(prefix + name);
+      void budget.reserve(amount, patienceMs).then(note(''), note('not '));
     };
-    const free = (amount: number) => {
-      state.free += amount;
-      line.serve();
+    const release = (amount: number) => {
+      budget.release(amount);
       return settle();
     };
-    return { ended, state, wait, free };
+    return { budget, ended, reserve, release };
   }
 
   it('serves in order of arrival: nobody passes one who needs more', async () => {
-    const { ended, wait, free } = start();
-    wait('large', 10);
-    wait('small', 1);
-    wait('last', 2);
-    await free(9);
+    const { ended, reserve, release } = start();
+    reserve('large', 10);
+    reserve('small', 1);
+    reserve('last', 2);
+    await release(9);
     expect(ended).toEqual([]);
-    await free(2);
-    expect(ended).toEqual(['large true', 'small true']);
-    await free(2);
-    expect(ended.slice(2)).toEqual(['last true']);
+    await release(2);
+    expect(ended).toEqual(['large', 'small']);
+    await release(2);
+    expect(ended.slice(2)).toEqual(['last']);
     expect(jest.getTimerCount()).toBe(0);
   });
 
   it('keeps neither a place nor room for one who has given up', async () => {
-    const { ended, state, wait, free } = start();
-    wait('impatient', 10, 1000);
-    wait('patient', 1, 2000);
-    wait('third', 1, 1500);
-    wait('one too many', 1);
-    wait('without patience', 1, 0);
+    const { budget, ended, reserve, release } = start(3);
+    reserve('impatient', 10, 1000);
+    reserve('patient', 1, 2000);
+    reserve('third', 1, 1500);
+    reserve('one too many', 1);
+    reserve('without patience', 1, 0);
     await settle();
-    expect(ended).toEqual(['one too many false', 'without patience false']);
+    expect(ended).toEqual(['not one too many', 'not without patience']);
     await pass(1000);
-    wait('next', 1, 2000);
-    await free(20);
-    expect(ended.slice(2)).toEqual(['impatient false', 'patient true', 'third true', 'next true']);
-    expect(state.free).toBe(17);
+    reserve('next', 1, 2000);
+    await release(20);
+    expect(ended.slice(2)).toEqual(['not impatient', 'patient', 'third', 'next']);
+    expect([budget.inUse, budget.refused]).toEqual([983, 3]);
+  });
+
+  it('lets 500 wait, because each keeps its memory meanwhile, and serves all from one release', async () => {
+    const { budget, ended, reserve, release } = start();
+    for (let waiting = 0; waiting < 501; waiting++) reserve(`${waiting}`, 1);
+    await settle();
+    expect(ended).toEqual(['not 500']);
+    await release(500);
+    expect([ended.length, budget.inUse]).toEqual([501, 1000]);
   });
 });
 

@@ -1,7 +1,6 @@
-import { beforeEach, describe, expect, it, jest } from 'bun:test';
+import { beforeEach, expect, it, jest } from 'bun:test';
 import { Exchange, IDLE_TIMEOUT_SECONDS } from '../../src/gateway/exchange/exchange.ts';
 import { OpenExchanges } from '../../src/gateway/exchange/open-exchanges.ts';
-import { settle } from '../support/passing-time.ts';
 
 const RESPONSE = new Response();
 
@@ -34,49 +33,17 @@ function watched(faulty: { began?: () => void; responded?: () => void } = {}) {
   return { done, exchanges, exchange: new Exchange(new Request('http://gateway.test'), server) };
 }
 
-describe('an exchange ends once, whatever its handler does:', () => {
-  it.each([
-    ['responds', () => RESPONSE, ['began', 200, 'ended']],
-    ['responds later', async () => RESPONSE, ['began', 200, 'ended']],
-    ['throws', () => fail(), ['began', 'internalError']],
-    ['rejects', async () => fail(), ['began', 'internalError']],
-    ['returns no response', () => 'text', ['began', 'ended']],
-  ])('%s', async (_, handle, expected) => {
-    const { done, exchanges, exchange } = watched();
-    await Promise.try(() => exchanges.run(exchange, handle)).catch(() => {});
-    expect(done).toEqual(expected);
-    await exchanges.settled();
-  });
-
-  it.each([
-    [{ began: fail }, ['began', 'internalError']],
-    [{ responded: fail }, ['began', 200, 'ended']],
-  ])('also when its observer throws: %o', (faulty, expected) => {
-    const { done, exchanges, exchange } = watched(faulty);
-    expect(() => exchanges.run(exchange, () => RESPONSE)).toThrow();
-    expect([done, exchanges.size]).toEqual([expected, 0]);
-  });
-});
-
-describe('an exchange that is kept open', () => {
-  it('ends when it has been closed as often', async () => {
-    const { done, exchanges, exchange } = watched();
-    exchange.keepOpen();
-    exchange.keepOpen();
-    exchanges.run(exchange, () => RESPONSE);
-    exchange.close();
-    expect(done).toEqual(['began', 200]);
-    let isSettled = false;
-    const settled = exchanges.settled().then(() => {
-      isSettled = true;
-    });
-    await settle();
-    expect(isSettled).toBe(false);
-    exchange.close();
-    expect(done).toEqual(['began', 200, 'ended']);
-    jest.advanceTimersByTime(20);
-    await settled;
-  });
+// Other ends, on every route: integration/relay/every-end.test.ts.
+it.each([
+  ['its handler throws', () => fail(), {}, ['began', 'internalError']],
+  ['its handler rejects', async () => fail(), {}, ['began', 'internalError']],
+  ['its handler returns no response', () => 'text', {}, ['began', 'ended']],
+  ['its observer throws at its begin', () => RESPONSE, { began: fail }, ['began', 'internalError']],
+  ['its observer throws at its response', () => RESPONSE, { responded: fail }, ['began', 200, 'ended']],
+])('an exchange ends once, although %s', async (_, handle, faulty, expected) => {
+  const { done, exchanges, exchange } = watched(faulty);
+  await Promise.try(() => exchanges.run(exchange, handle)).catch(() => {});
+  expect([done, exchanges.size]).toEqual([expected, 0]);
 });
 
 it('all that are left end at once, and only once', async () => {
@@ -95,28 +62,19 @@ it('all that are left end at once, and only once', async () => {
   expect(done).toEqual([200]);
 });
 
-describe('the idle timeout', () => {
-  it('is off for an exchange that takes long, until it ends', async () => {
-    const { done, exchanges, exchange } = watched();
-    const { promise, resolve } = Promise.withResolvers<Response>();
-    const running = exchanges.run(exchange, () => promise);
-    // Early enough for one that began right after the last look, and only once.
-    jest.advanceTimersByTime((IDLE_TIMEOUT_SECONDS * 1000) / 4);
-    expect(done.splice(0)).toEqual(['began', 0]);
-    jest.advanceTimersByTime(60_000);
-    resolve(RESPONSE);
-    await running;
-    expect(done).toEqual([200, IDLE_TIMEOUT_SECONDS, 'ended']);
-    jest.advanceTimersByTime(60_000);
-    expect(jest.getTimerCount()).toBe(0);
-  });
-
-  it('stays for one that is short', () => {
-    const { done, exchanges, exchange } = watched();
-    exchanges.run(exchange, () => RESPONSE);
-    jest.advanceTimersByTime(60_000);
-    expect(done).toEqual(['began', 200, 'ended']);
-  });
+it('the idle timeout is off for an exchange that takes long, until it ends', async () => {
+  const { done, exchanges, exchange } = watched();
+  const { promise, resolve } = Promise.withResolvers<Response>();
+  const running = exchanges.run(exchange, () => promise);
+  // Early enough for one that began right after the last look, and only once.
+  jest.advanceTimersByTime((IDLE_TIMEOUT_SECONDS * 1000) / 4);
+  expect(done.splice(0)).toEqual(['began', 0]);
+  jest.advanceTimersByTime(60_000);
+  resolve(RESPONSE);
+  await running;
+  expect(done).toEqual([200, IDLE_TIMEOUT_SECONDS, 'ended']);
+  jest.advanceTimersByTime(60_000);
+  expect(jest.getTimerCount()).toBe(0);
 });
 
 function fail(): never {

@@ -38,8 +38,9 @@ interface End {
   readonly act?: (world: World, clients: AbortController, heads: readonly Promise<Response>[]) => unknown;
 }
 
+const ok = () => new Response('ok');
 const large = () => new Response(LARGE);
-const lateHead = (until: Promise<void>) => until.then(() => new Response('late'));
+const lateHead = (until: Promise<void>) => until.then(ok);
 const begunBody = (until: Promise<void>) => {
   const chunks = async function* () {
     yield 'begun';
@@ -47,69 +48,62 @@ const begunBody = (until: Promise<void>) => {
   };
   return new Response(chunks());
 };
+const firstSlice = () => {
+  const headers = { 'content-range': `bytes 0-262143/${LARGE.length}`, etag: '"one"' };
+  return new Response(LARGE.subarray(0, 262_144), { status: 206, headers });
+};
+
+function fillLedger({ admission }: World): void {
+  fill(admission.ledger);
+}
+
+/** Every response that would be a success throws instead. */
+function breakResponses(): void {
+  const { respond } = Exchange.prototype;
+  spyOn(Exchange.prototype, 'respond').mockImplementation(function (this: Exchange, body, status, ...rest) {
+    if (status === 200) throw new Error('no');
+    return respond.call(this, body, status, ...rest);
+  });
+}
+
+/** The memory is taken when everything is admitted. */
+function fillAtGeneration({ admission: { ledger }, upstream, line }: World): void {
+  upstream.on('POST /v1/music', async () => {
+    for (const call of CALLS) await upstream.arrived(call, call === LOGOUT_CALL ? 2 : 1);
+    const free = ledger.limit - ledger.inUse;
+    ledger.take(free);
+    void line({ reason: 'generationNotStreamed' }).then(() => ledger.release(free));
+    return large();
+  });
+}
+
+/** What has arrived is handled before the next second begins. */
+async function passSilence({ request }: World): Promise<void> {
+  for (let second = 0; second < 70; second++) {
+    await request('/api/health');
+    jest.advanceTimersByTime(1000);
+  }
+}
+
+const EVIL = { origin: 'http://evil.test' };
+const SLICED = { headers: { range: 'bytes=0-' } };
+/** Once the bodies have begun. */
+const begun = (act: (world: World) => unknown) => (world: World) => world.roundTrip().then(() => act(world));
+const stopUpstream = ({ upstream }: World) => upstream.stop();
 
 const ENDS: readonly End[] = [
-  { name: 'a success', line: { status: 200 }, respond: () => new Response('ok') },
-  {
-    name: 'a failure of the upstream',
-    line: { status: 500 },
-    respond: () => new Response('no', { status: 500 }),
-  },
-  {
-    name: 'a refusal',
-    line: { status: 403 },
-    options: { origin: 'http://evil.test' },
-    respond: large,
-    calls: [],
-  },
-  {
-    name: 'a full ledger',
-    line: { status: 503 },
-    first: ({ admission }) => fill(admission.ledger),
-    respond: large,
-    calls: [],
-  },
-  {
-    name: 'a fault of the gateway itself',
-    line: { reason: 'internalError' },
-    first: () => {
-      const { respond } = Exchange.prototype;
-      spyOn(Exchange.prototype, 'respond').mockImplementation(function (
-        this: Exchange,
-        body,
-        status,
-        ...rest
-      ) {
-        if (status === 200) throw new Error('no');
-        return respond.call(this, body, status, ...rest);
-      });
-    },
-    respond: () => new Response('ok'),
-  },
+  { name: 'a success', line: { status: 200 }, respond: ok },
+  { name: 'a failure', line: { status: 500 }, respond: () => new Response('no', { status: 500 }) },
+  { name: 'a refusal', line: { status: 403 }, options: EVIL, respond: large, calls: [] },
+  { name: 'a full ledger', line: { status: 503 }, first: fillLedger, respond: large, calls: [] },
+  { name: 'a fault of the gateway', line: { reason: 'internalError' }, first: breakResponses, respond: ok },
   {
     name: 'a generation without memory for its audio',
     line: { reason: 'generationNotStreamed' },
-    first: ({ admission: { ledger }, upstream, line }) => {
-      upstream.on('POST /v1/music', async () => {
-        // The memory is taken when everything is admitted.
-        for (const call of CALLS) await upstream.arrived(call, call === LOGOUT_CALL ? 2 : 1);
-        const free = ledger.limit - ledger.inUse;
-        ledger.take(free);
-        void line({ reason: 'generationNotStreamed' }).then(() => ledger.release(free));
-        return large();
-      });
-    },
-    respond: () => new Response('ok'),
+    first: fillAtGeneration,
+    respond: ok,
   },
-  {
-    name: 'an upstream whose second slice is the first again',
-    line: { cause: 'SliceError range' },
-    options: { headers: { range: 'bytes=0-' } },
-    respond: () => {
-      const headers = { 'content-range': `bytes 0-262143/${LARGE.length}`, etag: '"one"' };
-      return new Response(LARGE.subarray(0, 262_144), { status: 206, headers });
-    },
-  },
+  { name: 'a repeated slice', line: { cause: 'SliceError range' }, options: SLICED, respond: firstSlice },
   {
     name: 'a client that leaves before the head',
     line: { clientGone: 'waiting' },
@@ -123,48 +117,18 @@ const ENDS: readonly End[] = [
     name: 'a client that leaves in the body',
     line: { clientGone: 'streaming' },
     respond: large,
-    act: async (_, clients, heads) => {
-      await Promise.allSettled(heads);
-      clients.abort();
-    },
+    act: (_, clients, heads) => Promise.allSettled(heads).then(() => clients.abort()),
   },
   {
     name: 'an upstream that is silent in the body',
     line: { cause: 'stalled' },
     first: () => void jest.useFakeTimers(),
     respond: begunBody,
-    act: async (world) => {
-      for (let second = 0; second < 70; second++) {
-        // What has arrived is handled before the next second begins.
-        await world.request('/api/health');
-        jest.advanceTimersByTime(1000);
-      }
-    },
+    act: passSilence,
   },
-  {
-    name: 'an upstream that breaks off',
-    line: { status: 502 },
-    respond: lateHead,
-    act: ({ upstream }) => upstream.stop(),
-  },
-  {
-    name: 'an upstream that breaks off in the body',
-    line: { brokenBody: true },
-    respond: begunBody,
-    act: async ({ upstream, roundTrip }) => {
-      await roundTrip();
-      await upstream.stop();
-    },
-  },
-  {
-    name: 'a stop',
-    line: { cutOff: 'shutdown' },
-    respond: begunBody,
-    act: async ({ roundTrip, endAll }) => {
-      await roundTrip();
-      endAll();
-    },
-  },
+  { name: 'an upstream that breaks off', line: { status: 502 }, respond: lateHead, act: stopUpstream },
+  { name: 'a broken body', line: { brokenBody: true }, respond: begunBody, act: begun(stopUpstream) },
+  { name: 'a stop', line: { cutOff: 'shutdown' }, respond: begunBody, act: begun(({ endAll }) => endAll()) },
 ];
 
 afterEach(() => void jest.restoreAllMocks());
