@@ -94,11 +94,4 @@ describe('readFields()', () => {
   ])('finds no fields in another content type: "%s"', async (type) => {
     expect(await read('{"model":"m"}', type)).toBeNull();
   });
-
-  it('takes no field from a prototype, and keeps no other field', async () => {
-    const others = '"__proto__":{"is_public":true},"constructor":{"prototype":{"is_public":true}},"price":0';
-    const fields = await read(`{${others},"toString":1,"data":{"is_public":true},"model":"m"}`);
-    const keys = ['model', 'prompt', 'music_length_ms', 'force_instrumental', 'is_public'];
-    expect(fields).toStrictEqual({ ...Object.fromEntries(keys.map((key) => [key, undefined])), model: 'm' });
-  });
 });

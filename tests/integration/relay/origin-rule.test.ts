@@ -57,8 +57,8 @@ describe('the origin rule', () => {
       const refused = await world.request(path, { headers: ID, ...options, origin });
       const { headers } = refused;
       expect(Object.fromEntries(headers)).toMatchObject({ ...ALWAYS, 'cache-control': 'no-store' });
-      expect([headers.get('access-control-allow-origin'), headers.getSetCookie()]).toEqual([null, []]);
-      expect([refused.status, world.upstream.calls]).toEqual([403, []]);
+      expect(headers.get('access-control-allow-origin')).toBeNull();
+      expect([refused.status, headers.getSetCookie(), world.upstream.calls]).toEqual([403, [], []]);
       const message = options.method !== 'HEAD' && (await envelopeMessage(refused, 403));
       const key = origin === null ? 'originMissing' : 'originNotAllowed';
       expect(message).toBeOneOf([false, messages.en[key]]);

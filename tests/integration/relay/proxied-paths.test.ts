@@ -37,21 +37,23 @@ beforeEach(() => {
 afterAll(() => world[Symbol.asyncDispose]());
 afterAll(() => upstream[Symbol.asyncDispose]());
 
-function requestLines(): (string | undefined)[] {
-  return received.splice(0).map((head) => head.split('\r\n', 1)[0]);
+/** The request lines, and whether the session's token came with each. */
+function forwarded(): [line: string, hasToken: boolean][] {
+  return received.splice(0).map((head) => [head.split('\r\n', 1)[0] ?? '', /^authorization:/im.test(head)]);
 }
 
-async function expectForwarded(target: string, path: string): Promise<void> {
-  const { status } = await rawCall(world, `GET ${target}`);
-  expect([target, status, ...requestLines()]).toEqual([target, 200, `GET /base${path} HTTP/1.1`]);
+async function expectForwarded(target: string, path: string, hasToken = true, method = 'GET'): Promise<void> {
+  const { status } = await rawCall(world, `${method} ${target}`);
+  const line = `${method} /base${path} HTTP/1.1`;
+  expect([target, status, ...forwarded()]).toEqual([target, 200, [line, hasToken]]);
 }
 
 async function expectNotForwarded(target: string, refusal: number): Promise<void> {
   const { status } = await rawCall(world, `GET ${target}`);
-  expect([target, status, ...requestLines()]).toEqual([target, refusal]);
+  expect([target, status, ...forwarded()]).toEqual([target, refusal]);
 }
 
-// Which paths are refused, and which are public: unit/proxy-target.test.ts.
+// All that are refused: unit/proxy-target.test.ts.
 describe('a proxied path', () => {
   it('is not forwarded when it is one of those that are refused, nor found in another target', async () => {
     const ofEachRule = Object.values(PATHS.REFUSED_PATHS).map(([path]) => `/api/upstream${path}`);
@@ -60,9 +62,13 @@ describe('a proxied path', () => {
       for (const target of targets) await expectNotForwarded(target, Number(refusal));
   });
 
-  it('is forwarded byte for byte', async () => {
-    const paths = [...PATHS.FORWARDED_PATHS, ...PATHS.PUBLIC_PATHS, ...PATHS.NEARLY_PUBLIC_PATHS];
-    for (const path of paths) await expectForwarded(`/api/upstream${path}`, path);
+  it.each([
+    ['with the session', PATHS.FORWARDED_PATHS, 'GET', true],
+    ['with the session when it is only close to a public one', PATHS.NEARLY_PUBLIC_PATHS, 'GET', true],
+    ['with the session when a public one is to be changed', PATHS.PUBLIC_PATHS, 'HEAD', true],
+    ['without the session', PATHS.PUBLIC_PATHS, 'GET', false],
+  ])('is forwarded byte for byte, %s', async (_, paths, method, hasToken) => {
+    for (const path of paths) await expectForwarded(`/api/upstream${path}`, path, hasToken, method);
   });
 
   it('is forwarded as the server resolves it', async () => {
@@ -77,6 +83,6 @@ it('Public playback sends no credentials and refreshes nothing', async () => {
     const { status, headers } = await rawCall(world, `GET ${PUBLIC.path}`, { cookie });
     expect([status, headers.getSetCookie()]).toEqual([401, []]);
     expect(received.join()).not.toMatch(/authorization|cookie|origin/i);
-    expect(requestLines()).toEqual(['GET /base/v1/music/public/abc HTTP/1.1']);
+    expect(forwarded()).toEqual([['GET /base/v1/music/public/abc HTTP/1.1', false]]);
   }
 });

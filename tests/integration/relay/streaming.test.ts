@@ -52,7 +52,8 @@ it.each([...BUFFERED, proxied('GET'), proxied('POST'), PUBLIC])(
     client.abort();
     await expect(left).rejects.toThrow();
     await aborted.promise;
-    expect(world.log).toEqual([]);
+    const line = await world.line({ clientGone: 'waiting' });
+    expect(line).toMatchObject({ level: 'info', upstream: [{ outcome: 'client_gone' }] });
   },
 );
 

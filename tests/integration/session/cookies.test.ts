@@ -23,8 +23,7 @@ const TWICE = `${SIGNED_IN}; svc_music_access=tossed; svc_music_refresh=tossed`;
 const COOKIE_KEYS = Buffer.alloc(32, 7).toString('base64url');
 
 async function expectState(response: Response, authenticated: boolean): Promise<void> {
-  expect(response.status).toBe(200);
-  expect(await response.json()).toEqual({ authenticated });
+  expect([response.status, await response.json()]).toEqual([200, { authenticated }]);
 }
 
 // What a session check relays: relay/relayed-responses.test.ts; how it fails: relay/every-route.test.ts.
@@ -36,8 +35,7 @@ describe('a session check', () => {
     await using world = startWorld();
     const response = await checkSession(world, cookie);
     await expectState(response, false);
-    expect(response.headers.getSetCookie()).toEqual([]);
-    expect(world.upstream.calls).toEqual([]);
+    expect([response.headers.getSetCookie(), world.upstream.calls]).toEqual([[], []]);
     const line = await world.line({ route: '/api/auth/session' });
     expect([line['level'], line['reason']]).toEqual(['info', reason]);
   });
@@ -89,8 +87,7 @@ describe('sealed cookies that cannot be opened', () => {
   it('stay while the other one can be, and are replaced when a refresh follows', async () => {
     const [access, refresh] = sentBack(await signIn(world)).split('; ');
     const half = await checkSession(world, `${access}; svc_music_refresh=nonsense`);
-    expect(half.status).toBe(200);
-    expect(half.headers.getSetCookie()).toEqual([]);
+    expect([half.status, half.headers.getSetCookie()]).toEqual([200, []]);
     world.upstream.on(REFRESH, reply(200, pair(1)));
     const renewed = await checkSession(world, `svc_music_access=nonsense; ${refresh}`);
     expect(renewed.status).toBe(200);

@@ -1,13 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, jest, onTestFinished } from 'bun:test';
-import { once } from 'node:events';
-import net from 'node:net';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { CollectedLines } from '../../../src/gateway/telemetry/collected-lines.ts';
 import { createLogger } from '../../../src/gateway/telemetry/logger.ts';
-import { rawRequest } from '../../support/raw-http.ts';
+import { RawConnection, rawRequest } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { GENERATE } from '../../support/routes.ts';
-import { type RawCall, rawText } from '../../support/shared-world.ts';
+import { rawText } from '../../support/shared-world.ts';
 import {
   ACCESS_ONLY,
   ORIGIN,
@@ -25,13 +23,6 @@ beforeEach(() => {
   world = startWorld();
 });
 afterEach(() => world[Symbol.asyncDispose]());
-
-/** Sends a request by hand, and reads nothing of the response. */
-function connect(start: string, call: RawCall = {}): net.Socket {
-  const bytes = rawText(start, { cookie: ACCESS_ONLY, ...call });
-  const socket = net.connect(world.port, '127.0.0.1', () => socket.write(bytes));
-  return socket.pause();
-}
 
 // Which facts have which level: metrics.test.ts. What a refresh notes: traces.test.ts, unit/refresh-coordinator.test.ts.
 describe('the log line of a request', () => {
@@ -67,14 +58,6 @@ describe('the log line of a request', () => {
       { method: 'HEAD', status: 200 },
     ]);
     expect(world.lines[2]).not.toContainKey('bytes');
-  });
-
-  it('is a warning when no server is there, and names the innermost error', async () => {
-    await using lonely = startWorld({ UPSTREAM_URL: NO_SERVER });
-    await lonely.request(MODELS, { cookie: ACCESS_ONLY });
-    const failure = { level: 'warn', status: 502, reason: 'upstreamUnreachable' };
-    const upstream = [{ call: 'models', outcome: 'connection_refused' }];
-    expect(lonely.lines).toMatchObject([{ ...failure, cause: 'TypeError ECONNREFUSED', upstream }]);
   });
 
   it('is an error for a fault of the gateway, with its place and without its message', async () => {
@@ -115,27 +98,12 @@ describe('the log line of a request', () => {
     },
   );
 
-  it('says when the client disconnects: while it sends its body, before the response, or in its midst', async () => {
-    world.upstream
-      .on('GET /v1/slow', () => new Promise(() => {}))
-      // All of it at once.
-      .on('GET /v1/models', () => new Response(new Uint8Array(7_500_000)));
-    const sending = connect('PUT /api/upstream/v1/x', { lines: ['Content-Length: 100'], body: 'abc' });
+  // Other ends: relay/every-end.test.ts.
+  it('says when the client disconnects while it sends its body', async () => {
+    const client = new RawConnection(world.port);
+    await client.send(rawText('PUT /api/upstream/v1/x', { lines: ['Content-Length: 100'], body: 'abc' }));
     await world.roundTrip();
-    sending.destroy();
+    client.hangUp();
     expect(await world.line({ method: 'PUT' })).toMatchObject({ status: 400, clientGone: 'waiting' });
-
-    const waiting = connect('GET /api/upstream/v1/slow');
-    await world.upstream.arrived('GET /v1/slow');
-    waiting.destroy();
-    const upstream = [{ call: 'proxy', outcome: 'client_gone' }];
-    const line = await world.line({ clientGone: 'waiting', method: 'GET' });
-    expect(line).toMatchObject({ level: 'info', upstream });
-
-    const reading = connect(`GET ${MODELS}`);
-    await once(reading, 'readable');
-    expect(world.lines.filter(({ route }) => route === MODELS)).toEqual([]);
-    reading.destroy();
-    expect(await world.line({ route: MODELS })).toMatchObject({ clientGone: 'streaming' });
   });
 });
