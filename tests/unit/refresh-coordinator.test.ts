@@ -306,6 +306,15 @@ describe('a refresh token', () => {
     expect([await kind(a), upstream.refreshed]).toEqual(['ended', ['t1']]);
   });
 
+  it('that the upstream issues again is sent once for two requests, each time', async () => {
+    const { time, upstream, a, ask } = start();
+    upstream.verdict = () => renewed(1);
+    for (const sends of [1, 2]) {
+      await time.wait(Promise.all([ask(a), ask(a)]));
+      expect(upstream.refreshed).toHaveLength(sends);
+    }
+  });
+
   it('is noted once when it is presented, and again when very many others have come after it', () => {
     const { store, a } = start();
     for (let times = 0; times < 3; times++) a.presented.note('t1');
