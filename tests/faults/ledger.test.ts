@@ -123,7 +123,7 @@ describe('a generation at whose head the ledger is full gets 503 with its ids, a
       {},
     ],
     ['its upstream breaks off', (socket) => socket.resetAndDestroy(), {}],
-    ['TIMEOUT_STREAM_MS is over', () => {}, { TIMEOUT_STREAM_MS: '1000' }],
+    ['TIMEOUT_STREAM_MS is over', () => {}, { TIMEOUT_STREAM_MS: '1000', TIMEOUT_READ_MS: '100000' }],
   ])('until %s', async (_, end, environment) => {
     const connected = Promise.withResolvers<Socket>();
     await using upstream = await startRawUpstream(connected.resolve);

@@ -157,6 +157,7 @@ describe('POST /api/auth/idp when the identity provider refuses', () => {
       [429, { error: SECRET }, 'signInRefused', 429, 'other'],
       [401, 'invalid_client', 'signInRefused', 401, undefined],
       [307, { access_token: 'identity-1' }, 'signInRefused', 401, undefined],
+      [500, QUOTE, 'identityProviderFailed', 500, undefined],
       [599, QUOTE, 'identityProviderFailed', 599, undefined],
       [500, { error: 'invalid_client' }, 'clientRefused', 500, 'invalid_client'],
       [200, { error: 'invalid_client' }, 'clientRefused', 401, 'invalid_client'],
