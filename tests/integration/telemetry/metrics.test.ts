@@ -80,6 +80,13 @@ describe('a request', () => {
     });
   });
 
+  it('that has no response yet when the process ends is counted without a status', async () => {
+    const exchange = new Exchange(new Request(`http://gateway.test${MODELS}`), null);
+    exchanges.run(exchange, () => new Promise(() => {}));
+    exchanges.endAll();
+    await expectSamples({ [requests('none')]: 1 });
+  });
+
   it.each([
     ['GET', '/api/health', '/api/health', 'debug'],
     ['GET', '/api/upstream/v1/library/a?q=b', '/api/upstream/*', 'info'],
