@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, it, jest, spyOn } from 'bun:test';
 import { once } from 'node:events';
 import net from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { type BodyMemory, BodyWatch, type WatchedBody } from '../../src/gateway/admission/body-watch.ts';
 import { connectionKey, sendQueues } from '../../src/gateway/admission/send-queues.ts';
 import { eventually } from '../support/eventually.ts';
 import { pass } from '../support/passing-time.ts';
+import { itWith, machine } from '../support/requirements.ts';
 
 beforeEach(() => void jest.useFakeTimers());
 
@@ -88,13 +90,12 @@ it('readers that wait are looked after every 4 s', async () => {
   expect(looks).toEqual([4000, 8000, 12_000]);
 });
 
-// What the watch makes of it: faults/streamed-bodies.test.ts.
-it('the kernel tells how much of what was sent to a connection waits for its reader', async () => {
+async function fillAndDrain(host: string): Promise<void> {
   jest.useRealTimers();
   const server = net.createServer((socket) => socket.on('error', () => {}).write(Buffer.alloc(16_000_000)));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  await once(server.listen(0, host), 'listening');
   const port = Number(Object(server.address()).port);
-  const client = net.connect(port, '127.0.0.1').pause();
+  const client = net.connect(port, host).pause();
   await once(client, 'connect');
   const queued = async () => (await sendQueues()).get(connectionKey(port, client.localPort ?? 0));
   await eventually(async () => Number(await queued()) > 10_000, 'the queue to fill');
@@ -102,4 +103,11 @@ it('the kernel tells how much of what was sent to a connection waits for its rea
   await eventually(async () => (await queued()) === 0, 'the queue to drain');
   client.destroy();
   server.close();
+}
+
+// What the watch makes of it: faults/streamed-bodies.test.ts.
+describe('the kernel tells how much of what was sent to a connection waits for its reader', () => {
+  const addresses = Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address));
+  it('by IPv4', () => fillAndDrain('127.0.0.1'));
+  itWith([machine('IPv6', addresses.includes('::1'))], 'by IPv6', () => fillAndDrain('::1'));
 });
