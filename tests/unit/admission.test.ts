@@ -3,6 +3,8 @@ import { Admission } from '../../src/gateway/admission/admission.ts';
 import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
 import type { Permit } from '../../src/gateway/admission/permit.ts';
 import { Exchange } from '../../src/gateway/exchange/exchange.ts';
+import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
+import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { pass } from '../support/passing-time.ts';
 import { CLOSED } from '../support/session-calls.ts';
@@ -109,6 +111,31 @@ describe('a call that is admitted', () => {
       return permit.tryReserveRead('drained', true);
     };
     expect([await tryReserveRead('change'), await tryReserveRead('get')]).toEqual([true, false]);
+  });
+
+  it('as public has a place where there is but one', () => {
+    const admission = new Admission(testSettings({ ...ADDRESSES, MAX_IN_FLIGHT_REQUESTS: '1' }));
+    admission.refuseIfFull('public', undefined);
+  });
+
+  it('has its body cut off when the kernel charges too much, and no other one for the same bytes', async () => {
+    const kernel = { charges: 0 };
+    const admission = startAdmission(() => kernel.charges);
+    const { ledger } = admission;
+    const records = await Promise.all(
+      ['a', 'b'].map(async (token) => {
+        const memory = await enter(admission, 'get', token);
+        memory.reserveBody(STREAMED_BODY_BYTES);
+        const record = new RequestRecord(new Request('http://gateway.test'));
+        const client = { connection: undefined, onUpstreamEnd: () => {} };
+        new ObservedBody({ reader: null }, record, memory, client).waitsFor = 'reader';
+        return record;
+      }),
+    );
+    await pass(10_000);
+    kernel.charges = (ledger.limit * 15) / 16 - ledger.charged() + STREAMED_BODY_BYTES;
+    await pass(100);
+    expect(records.map(({ cutOff }) => cutOff)).toEqual(['room for others', undefined]);
   });
 
   it('whose session has its share is refused at once, and others behind it are served', async () => {
