@@ -6,11 +6,12 @@ import { type RawAnswer, rawRequest } from './raw-http.ts';
 import { startRawUpstream } from './raw-upstream.ts';
 import { ORIGIN, SIGNED_IN, startWorld, type World } from './world.ts';
 
-/** Call it in a describe. Each test begins with nothing received; scripted responses stay. */
+/** Call it in a describe. Each test begins with nothing received and no warning; scripted responses stay. */
 export function sharedWorld(environment: Environment = {}): World {
   const world = startWorld(environment);
   beforeEach(() => {
     world.upstream.received.length = 0;
+    world.log.length = 0;
   });
   afterEach(() => expect(world.upstream.unexpected.splice(0)).toEqual([]));
   afterAll(() => world[Symbol.asyncDispose]());

@@ -33,7 +33,7 @@ export interface World extends AsyncDisposable {
   /** What the gateway counts, and a test can fill. */
   readonly admission: Admission;
   /** What the gateway warned of in its log. */
-  readonly log: readonly string[];
+  readonly log: string[];
   /** Every line of it, and a wait for one. */
   readonly lines: RecordedLog['lines'];
   readonly line: RecordedLog['line'];

@@ -115,8 +115,9 @@ async function sendAll(gatewayUrl: string, upstreamHost: string, requests: reado
     const received = responses.map(({ bytes }) => bytes).join('') + rest;
     report(problemWithResponses(responses, rest, request, upstreamHost), request, received);
     const headers = new Map(responses[0]?.headers);
-    // A response of Bun's own has no other header than `Connection`, and ends the connection.
-    const isKept = headers.size > 1 && !/close/i.test(headers.get('connection') ?? '');
+    // Without a length, the end of the connection may be the end of the body, as for HTTP/1.0.
+    const isDelimited = headers.has('content-length') || headers.has('transfer-encoding');
+    const isKept = isDelimited && !/close/i.test(headers.get('connection') ?? '');
     if (request.isFramed && !connection.isClosed && rest === '' && isKept) continue;
     connection.reset();
     connection = undefined;
