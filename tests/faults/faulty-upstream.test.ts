@@ -66,9 +66,15 @@ const CAUSES: Readonly<Record<string, string>> = {
   http_protocol_error: 'TypeError InvalidHTTPResponse',
 };
 
-const INTO_MEMORY = IN_THE_BODY.map(
-  ([name, error, text, breaks]): Row => [name, error, beginning(text, breaks)],
-);
+const TOO_LARGE = 8 * 1024 ** 2 + 1;
+const INTO_MEMORY: Row[] = [
+  ...IN_THE_BODY.map(([name, error, text, breaks]): Row => [name, error, beginning(text, breaks)]),
+  [
+    'sends more than 8 MB',
+    'http_protocol_error',
+    ending(`${HEADERS}Content-Length: ${TOO_LARGE}\r\n\r\n${'x'.repeat(TOO_LARGE)}`),
+  ],
+];
 const [, MODELS = GET] = BUFFERED;
 
 /** All routes call the upstream in the same way: one has every fault, and each other one those that its body changes. */

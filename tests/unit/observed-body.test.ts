@@ -153,7 +153,10 @@ describe('a body', () => {
     expect(record).toMatchObject({ cutOff, brokenBody: false, cause: undefined, clientGone: undefined });
     expect(memory.isGivenUp).toBeTrue();
     if (kind === 'paid') {
-      await push(KiB);
+      for (let chunk = 0; chunk < 2; chunk++) {
+        await pass(59_900);
+        await push(KiB);
+      }
       expect(seen).toEqual({ hasEnded: false, isCancelled: false });
       await close();
     }
