@@ -85,11 +85,17 @@ const CALLS = [
   { call: 'models', route: MODELS, rows: INTO_MEMORY },
 ].flatMap(({ rows, ...on }) => rows.map(([fault, error, breaks]) => ({ ...on, fault, error, breaks })));
 
-/** Asserts a 502 of the gateway's own, which does not name the address of the upstream. */
+/** The other errors have the text for an upstream that cannot be reached. */
+const TEXTS = new Map<string, string>([
+  ['http_protocol_error', messages.en.upstreamInvalid],
+  ['http_response_timeout', messages.en.upstreamTimeout],
+]);
+
+/** Asserts a 502 of the gateway's own, whose text does not name the address of the upstream. */
 async function expectFailed(response: Response, error: string): Promise<void> {
   expect(response.headers.get('proxy-status')).toBe(`music-gateway; error=${error}`);
   expect(response.headers.get('access-control-expose-headers')).toContain('Proxy-Status');
-  expect(await envelopeMessage(response, 502)).not.toContain('127.0.0.1');
+  expect(await envelopeMessage(response, 502)).toBe(TEXTS.get(error) ?? messages.en.upstreamUnreachable);
 }
 
 describe('an upstream that', () => {

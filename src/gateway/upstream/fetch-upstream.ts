@@ -117,11 +117,10 @@ function errorOf(cause: unknown): ProxyError {
   return cause.status === 502 ? 'http_protocol_error' : 'connection_limit_reached';
 }
 
-/** Without a cause, the response is invalid. */
 function failureOf({ texts }: UpstreamCall, error: ProxyError, cause?: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
   const { unreachable, late, invalid } = { ...TEXTS, ...texts };
-  const isInvalid = cause === undefined || error === 'http_response_content_coding';
+  const isInvalid = error === 'http_protocol_error' || error === 'http_response_content_coding';
   const text = error === 'http_response_timeout' ? late : isInvalid ? invalid : unreachable;
   return new GatewayError(502, text, { cause, headers: proxyStatus(error) });
 }
