@@ -27,9 +27,7 @@ function cookiesWith(environment: Environment) {
 
 /** What a gateway with these settings finds in a Cookie header. */
 async function read(cookie: string, environment: Environment = {}) {
-  const request = new Request('http://gateway.test', { headers: { cookie } });
-  const cookies = cookiesWith(environment);
-  return cookies.areSealed ? cookies.unseal(request) : cookies.read(request);
+  return cookiesWith(environment).read(new Request('http://gateway.test', { headers: { cookie } }));
 }
 
 /** The Set-Cookie headers of a gateway with these settings; without a pair, of one that clears the cookies. */

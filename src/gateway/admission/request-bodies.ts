@@ -3,6 +3,7 @@
 import { CLOSE, type GatewayError } from '../http/errors.ts';
 import { overloaded } from './budget.ts';
 import { BEFORE_CALLS, type Ledger } from './ledger.ts';
+import { type Expendable, makeRoom } from './make-room.ts';
 
 /** The cost of a request while its body arrives, whatever the size of the body. */
 const OVERHEAD_BYTES = 32 * 1024;
@@ -17,7 +18,7 @@ const SHARE_WHEN_BUSY = 1 / 32;
 const BUSY = 13 / 16;
 
 /** A request body, and what it has reserved. */
-interface BodyShare {
+interface BodyShare extends Expendable {
   bytes: number;
   /** Rejects when the body is dropped. */
   readonly dropped: Promise<never>;
@@ -46,7 +47,15 @@ export class RequestBodies {
     const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
     // Prevents an unhandled rejection when nothing awaits it.
     dropped.catch(() => {});
-    const share: BodyShare = { bytes: 0, dropped, drop };
+    const share: BodyShare = {
+      bytes: 0,
+      dropped,
+      drop,
+      makeRoom: () => {
+        this.release(share);
+        drop(this.#refusal());
+      },
+    };
     this.#arriving.add(share);
     this.#reserve(share, OVERHEAD_BYTES);
     return share;
@@ -67,11 +76,7 @@ export class RequestBodies {
     this.usedBytes += bytes;
     this.#ledger.take(bytes);
     const isLarge = share.bytes > OVERHEAD_BYTES + COPIES * SMALL_BODY_BYTES;
-    for (const each of isLarge ? [share] : this.#arriving) {
-      if (this.#fits(0)) return;
-      this.release(each);
-      each.drop(this.#refusal());
-    }
+    makeRoom(() => this.#fits(0), isLarge ? [share] : this.#arriving);
     if (!this.#arriving.has(share)) throw overloaded(CLOSE);
   }
 

@@ -13,8 +13,8 @@ export class FairTurns {
   #nextTurn: Promise<void> | undefined;
 
   /** Handles the request at once or, when many have been, in the next turn of the event loop. */
-  handle(request: Request, respond: (request: Request) => unknown): unknown {
-    if (this.#nextTurn) return this.#nextTurn.then(() => respond(request));
+  handle(work: () => unknown): unknown {
+    if (this.#nextTurn) return this.#nextTurn.then(work);
     if (--this.#left === 0) {
       this.#nextTurn = new Promise((resolve) => {
         setImmediate(() => {
@@ -24,6 +24,6 @@ export class FairTurns {
         });
       });
     }
-    return respond(request);
+    return work();
   }
 }

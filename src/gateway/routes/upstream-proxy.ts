@@ -60,7 +60,8 @@ export function upstreamProxyRoutes(
   };
 
   const relayPublic = async (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
-    const permit = await admission.enter('public', undefined, exchange);
+    const permit = await admission.enter('public', undefined);
+    exchange.permit = permit;
     const fetch = (call: UpstreamCall) => fetchUpstream(call, exchange.record);
     return relay(exchange, target, permit, { fetch, fetchMore: fetch });
   };
@@ -77,7 +78,7 @@ export function upstreamProxyRoutes(
       if (method === 'GET' || method === 'HEAD') {
         return relay(exchange, target, await session.enter(method === 'GET' ? 'get' : 'head'), session);
       }
-      session.refuseIfFull('change');
+      await session.refuseIfFull('change');
       // The body is kept until the head of the response arrives, because a refresh sends it again.
       using body = await readBody(request, admission.requestBodies);
       return await relay(exchange, target, await session.enter('change'), session, body);
