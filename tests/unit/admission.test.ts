@@ -128,6 +128,21 @@ describe('a call that is admitted', () => {
     expect(records.map(({ cutOff }) => cutOff)).toEqual(['room for others', undefined]);
   });
 
+  it('as generation takes the room of a reader who stands still, also of another user', async () => {
+    const admission = startAdmission();
+    const { ledger } = admission;
+    const memory = await enter(admission, 'get', 'other');
+    memory.reserveBody(STREAMED_BODY_BYTES);
+    ledger.take((ledger.limit * 15) / 16 - ledger.inUse);
+    const record = new RequestRecord(new Request('http://gateway.test'));
+    const client = { connection: undefined, onUpstreamEnd: () => {} };
+    new ObservedBody({ reader: null }, record, memory, client).waitsFor = 'reader';
+    await pass(10_000);
+    expect(record.cutOff).toBeUndefined();
+    admission.refuseIfFull('generation', 'token');
+    expect(record.cutOff).toBe('room for others');
+  });
+
   it('whose session has its share is refused at once, and others behind it are served', async () => {
     const admission = startAdmission();
     const { ledger } = admission;
