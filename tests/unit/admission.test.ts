@@ -3,7 +3,12 @@ import { Admission } from '../../src/gateway/admission/admission.ts';
 import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
-import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
+import {
+  CALL_BYTES,
+  READ_AHEAD_BYTES,
+  STREAM_BASE_BYTES,
+  STREAMED_BODY_BYTES,
+} from '../../src/gateway/settings/memory.ts';
 import { pass } from '../support/passing-time.ts';
 import { CLOSED } from '../support/session-calls.ts';
 import { testSettings } from '../support/world.ts';
@@ -19,6 +24,16 @@ function startAdmission(readCharge?: () => number): Admission {
 
 /** A refusal at once rejects as well as a later one. */
 const enter = async (admission: Admission, kind: CallKind, token?: string) => admission.enter(kind, token);
+
+/** Streams a body whose reader takes nothing. Its record says whether it was cut off. */
+async function streamToStoppedReader(admission: Admission, token: string): Promise<RequestRecord> {
+  const memory = await enter(admission, 'get', token);
+  memory.reserveBody(STREAMED_BODY_BYTES);
+  const record = new RequestRecord(new Request('http://gateway.test'));
+  const client = { connection: undefined, onUpstreamEnd: () => {} };
+  new ObservedBody({ reader: null }, record, memory, client).waitsFor = 'reader';
+  return record;
+}
 
 describe('a call that is admitted', () => {
   beforeEach(() => void jest.useFakeTimers());
@@ -103,6 +118,15 @@ describe('a call that is admitted', () => {
     expect([await tryReserveRead('change'), await tryReserveRead('get')]).toEqual([true, false]);
   });
 
+  it('as generation needs room for the base of its audio, too', () => {
+    const admission = startAdmission();
+    const { ledger } = admission;
+    ledger.take((ledger.limit * 15) / 16 - CALL_BYTES - STREAM_BASE_BYTES);
+    admission.refuseIfFull('generation', 'token');
+    ledger.take(1);
+    expect(() => admission.refuseIfFull('generation', 'token')).toThrow(refusal(503));
+  });
+
   it('as public has a place where there is but one', () => {
     const admission = new Admission(testSettings({ ...ADDRESSES, MAX_IN_FLIGHT_REQUESTS: '1' }));
     admission.refuseIfFull('public', undefined);
@@ -112,16 +136,7 @@ describe('a call that is admitted', () => {
     const kernel = { charges: 0 };
     const admission = startAdmission(() => kernel.charges);
     const { ledger } = admission;
-    const records = await Promise.all(
-      ['a', 'b'].map(async (token) => {
-        const memory = await enter(admission, 'get', token);
-        memory.reserveBody(STREAMED_BODY_BYTES);
-        const record = new RequestRecord(new Request('http://gateway.test'));
-        const client = { connection: undefined, onUpstreamEnd: () => {} };
-        new ObservedBody({ reader: null }, record, memory, client).waitsFor = 'reader';
-        return record;
-      }),
-    );
+    const records = await Promise.all(['a', 'b'].map((token) => streamToStoppedReader(admission, token)));
     await pass(10_000);
     kernel.charges = (ledger.limit * 15) / 16 - ledger.charged() + STREAMED_BODY_BYTES;
     await pass(100);
@@ -131,12 +146,8 @@ describe('a call that is admitted', () => {
   it('as generation takes the room of a reader who stands still, also of another user', async () => {
     const admission = startAdmission();
     const { ledger } = admission;
-    const memory = await enter(admission, 'get', 'other');
-    memory.reserveBody(STREAMED_BODY_BYTES);
+    const record = await streamToStoppedReader(admission, 'other');
     ledger.take((ledger.limit * 15) / 16 - ledger.inUse);
-    const record = new RequestRecord(new Request('http://gateway.test'));
-    const client = { connection: undefined, onUpstreamEnd: () => {} };
-    new ObservedBody({ reader: null }, record, memory, client).waitsFor = 'reader';
     await pass(10_000);
     expect(record.cutOff).toBeUndefined();
     admission.refuseIfFull('generation', 'token');
