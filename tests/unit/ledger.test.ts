@@ -115,13 +115,14 @@ describe('a budget', () => {
 
 it('what the kernel charges contains what was just taken, and is less than the machine has', () => {
   const read = openChargedMemory(totalmem());
-  const before = read();
-  const taken = Buffer.alloc(64 * MiB, 'a');
-  const after = read();
-  expect(before).toBeGreaterThan(20 * MiB);
-  // Other processes may give something back meanwhile.
-  expect(after - before).toBeGreaterThan(taken.length / 2);
-  expect(after).toBeLessThan(totalmem());
+  const isContained = () => {
+    const before = read();
+    const taken = Buffer.alloc(64 * MiB, 'a');
+    return read() - before > taken.length / 2;
+  };
+  // Other processes may give as much back at the same moment.
+  expect(Array.from({ length: 20 }).some(isContained)).toBeTrue();
+  expect(read()).toBeWithin(20 * MiB, totalmem());
 });
 
 describe('what the kernel charges is read', () => {
