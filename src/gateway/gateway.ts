@@ -76,7 +76,7 @@ export function createGateway({
     // A hook that takes `server` from its context would make Elysia define that property for every request, which is slow.
     .wrap(
       (handle, request) => () =>
-        exchanges.run(new Exchange(request, gateway.server), () => turns.handle(() => handle(request))),
+        exchanges.run(new Exchange(request, gateway.server), () => turns.handle(request, handle)),
     )
     .headers({ 'x-content-type-options': 'nosniff' })
     .onRequest(({ request, set }) => {

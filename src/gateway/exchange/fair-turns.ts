@@ -10,20 +10,17 @@ const REQUESTS_A_TURN = 512;
 
 export class FairTurns {
   #left = REQUESTS_A_TURN;
-  #nextTurn: Promise<void> | undefined;
 
-  /** Handles the request at once or, when many have been, in the next turn of the event loop. */
-  handle(work: () => unknown): unknown {
-    if (this.#nextTurn) return this.#nextTurn.then(work);
-    if (--this.#left === 0) {
-      this.#nextTurn = new Promise((resolve) => {
-        setImmediate(() => {
-          this.#left = REQUESTS_A_TURN;
-          this.#nextTurn = undefined;
-          resolve();
-        });
+  /**
+   * Handles the request at once or, when many have been, in the next turn of the event loop. There each gets as far as it
+   * can before the next one begins: a body that has arrived is read, and is not dropped to make room for those that come.
+   */
+  handle(request: Request, respond: (request: Request) => unknown): unknown {
+    if (this.#left === 0) return new Promise<void>(setImmediate).then(() => respond(request));
+    if (--this.#left === 0)
+      setImmediate(() => {
+        this.#left = REQUESTS_A_TURN;
       });
-    }
-    return work();
+    return respond(request);
   }
 }
