@@ -76,7 +76,7 @@ describe('beyond the limit of its session', () => {
     await using world = startWorld(LIMITS);
     scriptRoutes(world);
     const { perSession } = world.admission;
-    const busy = await world.admission.enter('generation', 'access-1');
+    const busy = await world.admission.enter('generation', 'access-1', { permit: undefined });
     for (const route of routes) {
       // A session is known by its access token, whatever its refresh token is.
       for (const cookie of [ACCESS_ONLY, `${ACCESS_ONLY}; svc_music_refresh=made-up`])
@@ -88,7 +88,7 @@ describe('beyond the limit of its session', () => {
     for (const route of routes) expect((await send(world, route)).status).toBe(200);
     expect(perSession.size).toBe(0);
     // Without an access token, it is known by its refresh token.
-    await world.admission.enter('generation', 'refresh-1');
+    await world.admission.enter('generation', 'refresh-1', { permit: undefined });
     await expectOverloaded(await send(world, proxied('GET'), { cookie: REFRESH_ONLY }), 429);
   });
 

@@ -90,8 +90,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
     const ended = Promise.withResolvers<string>();
     await Bun.sleep(plan.beginsAtMs);
     const token = plan.kind === 'public' ? undefined : `token-${port}`;
-    const permit = await admission.enter(plan.kind, token);
-    exchange.permit = permit;
+    const permit = await admission.enter(plan.kind, token, exchange);
     try {
       await permit.reserveReadAhead();
       reserve(permit, plan.isSliced);

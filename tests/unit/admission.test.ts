@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
 import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
+import type { Permit } from '../../src/gateway/admission/permit.ts';
+import { Exchange } from '../../src/gateway/exchange/exchange.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import {
@@ -22,8 +24,16 @@ function startAdmission(readCharge?: () => number): Admission {
   return new Admission(testSettings(ADDRESSES, 256 * 1024 ** 2), readCharge);
 }
 
-/** A refusal at once rejects as well as a later one. */
-const enter = async (admission: Admission, kind: CallKind, token?: string) => admission.enter(kind, token);
+/** Enters as a request does, which ends when it is refused. A refusal at once rejects as well as a later one. */
+async function enter(admission: Admission, kind: CallKind, token?: string): Promise<Permit> {
+  const exchange = new Exchange(new Request('http://gateway.test'), null);
+  try {
+    return await admission.enter(kind, token, exchange);
+  } catch (refused) {
+    exchange.end();
+    throw refused;
+  }
+}
 
 /** Streams a body whose reader takes nothing. Its record says whether it was cut off. */
 async function streamToStoppedReader(admission: Admission, token: string): Promise<RequestRecord> {
@@ -218,8 +228,8 @@ describe('the limit of a session', () => {
     generation.reserveBody(100);
     call.reserveBody(7);
     generation.renewed('b');
-    expect(perSession.useOf('a')).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
-    expect(perSession.useOf('b')).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
+    expect(perSession.useOf('a', false)).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
+    expect(perSession.useOf('b', false)).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
     // It does not refuse itself when the upstream gives the same access token again.
     generation.renewed('b');
     const other = await enter(admission, 'generation', 'a');

@@ -29,8 +29,7 @@ function watching() {
       memory: { bodies, session, isExpendable, ...unused, ...ignored },
       check: () => {},
       noteQueue: () => {},
-      endEarly: () => {},
-      makeRoom: () => {
+      cutOff: () => {
         cut.push(name);
         bodies.remove(body);
       },
@@ -52,11 +51,11 @@ describe('room', () => {
     add('public, later');
     await pass(10_000);
     add('whose reader has read lately');
-    expect(bodies.makeRoom(() => true, { isPublic: false })).toBeTrue();
+    expect(bodies.makeRoom(() => true)).toBeTrue();
     expect(cut).toEqual([]);
-    expect(bodies.makeRoom(() => cut.length === 3, { isPublic: false })).toBeTrue();
+    expect(bodies.makeRoom(() => cut.length === 3)).toBeTrue();
     expect(cut).toEqual(['public', 'public, later', 'of a user, oldest']);
-    expect(bodies.makeRoom(() => false, { isPublic: false })).toBeFalse();
+    expect(bodies.makeRoom(() => false)).toBeFalse();
     expect(cut.slice(3)).toEqual(['of a user']);
   });
 
@@ -69,13 +68,13 @@ describe('room', () => {
     add('own', { session: own });
     add('of others', { session: others });
     await pass(9900);
-    expect(bodies.makeRoom(() => cut.length > 0, { isPublic: true, memory: stranger })).toBeFalse();
+    expect(bodies.makeRoom(() => cut.length > 0, stranger)).toBeFalse();
     reader.readAt = bodies.now;
     await pass(100);
     // Strangers take nothing from users, and a session beyond its share nothing from another.
-    expect(bodies.makeRoom(() => false, { isPublic: true, memory: stranger })).toBeFalse();
+    expect(bodies.makeRoom(() => false, stranger)).toBeFalse();
     expect(cut).toEqual([]);
-    expect(bodies.makeRoom(() => false, { isPublic: false, onlyOf: own })).toBeFalse();
+    expect(bodies.makeRoom(() => false, undefined, own)).toBeFalse();
     expect(cut).toEqual(['own']);
   });
 });

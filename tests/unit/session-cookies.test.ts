@@ -27,7 +27,9 @@ function cookiesWith(environment: Environment) {
 
 /** What a gateway with these settings finds in a Cookie header. */
 async function read(cookie: string, environment: Environment = {}) {
-  return cookiesWith(environment).read(new Request('http://gateway.test', { headers: { cookie } }));
+  const request = new Request('http://gateway.test', { headers: { cookie } });
+  const cookies = cookiesWith(environment);
+  return cookies.areSealed ? cookies.unseal(request) : cookies.read(request);
 }
 
 /** The Set-Cookie headers of a gateway with these settings; without a pair, of one that clears the cookies. */

@@ -9,13 +9,17 @@ import { CALLS, type CallKind } from './call-rules.ts';
 import { Ledger } from './ledger.ts';
 import { Permit } from './permit.ts';
 import { RequestBodies } from './request-bodies.ts';
-import { SessionLimit } from './session-limit.ts';
+import { SessionLimit, type SessionUse } from './session-limit.ts';
 
 /** More of the ledger than bodies of reads may use, so that a generation is admitted when they fill the rest. */
 const FOR_GENERATIONS = 15 / 16;
 
 /** A collection takes some 40 ms. */
 const COLLECT_EVERY_MS = 1000;
+
+interface PermitHolder {
+  permit: Permit | undefined;
+}
 
 type ShortCall = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
 
@@ -54,14 +58,16 @@ export class Admission {
    * Admits a call without its response body.
    *
    * @param token identifies the session; undefined for public playback
+   * @param holder gets the permit, and has to release it
    * @returns a promise only when it has to wait
    * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call or
    *   for the audio of a generation
    */
-  enter(kind: CallKind, token: string | undefined): Permit | Promise<Permit> {
-    this.#refuseUnlessRoom(kind, token);
+  enter(kind: CallKind, token: string | undefined, holder: PermitHolder): Permit | Promise<Permit> {
+    const session = this.#refuseUnlessRoom(kind, token);
     const rules = CALLS[kind];
-    return new Permit(this, this[rules.pool], rules, token).takePlace();
+    holder.permit = new Permit(this, this[rules.pool], rules, session);
+    return holder.permit.takePlace();
   }
 
   /**
@@ -76,13 +82,16 @@ export class Admission {
   }
 
   /** For a generation, first cuts off readers that stand still. */
-  #refuseUnlessRoom(kind: CallKind, token: string | undefined): void {
+  #refuseUnlessRoom(kind: CallKind, token: string | undefined): SessionUse | undefined {
     const { isGeneration } = CALLS[kind];
-    if (token !== undefined) this.perSession.refuseIfFull(token, isGeneration);
+    const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
     this.ledger.refuseUnlessFits(CALL_BYTES);
-    if (!isGeneration) return;
-    const hasRoom = () => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, FOR_GENERATIONS);
-    if (!this.bodies.makeRoom(hasRoom, { isPublic: false })) throw this.ledger.refusal();
+    if (isGeneration && !this.#makeRoomForGeneration()) throw this.ledger.refusal();
+    return session;
+  }
+
+  #makeRoomForGeneration(): boolean {
+    return this.bodies.makeRoom(() => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, FOR_GENERATIONS));
   }
 
   /**
@@ -106,7 +115,7 @@ export class Admission {
   /** The kernel's charge may rise without a new call, and fall without a release. */
   #relieve(someWait: boolean): void {
     const { share } = CALLS.generation;
-    const hasRoom = this.bodies.makeRoom(() => this.ledger.fitsCharged(0, share), { isPublic: false });
+    const hasRoom = this.bodies.makeRoom(() => this.ledger.fitsCharged(0, share));
     if ((someWait || !hasRoom) && performance.now() - this.#collectedAt >= COLLECT_EVERY_MS) {
       // What floods leave behind is garbage, of which Bun collects little while the machine has memory.
       Bun.gc(true);

@@ -1,11 +1,11 @@
 /** Watches every streamed body: who is silent, who falls behind, and who is cut off to make room for others. */
 
-import { type Expendable, makeRoom } from './make-room.ts';
+import type { CutOff } from '../record/request-record.ts';
 import { sendQueues } from './send-queues.ts';
 import type { SessionUse } from './session-limit.ts';
 
 /** A streamed body in flight. All times are those of the watch, in milliseconds. */
-export interface WatchedBody extends Expendable {
+export interface WatchedBody {
   /** Whom it waits for at the moment, and since when. */
   readonly waitsFor: 'upstream' | 'reader' | 'memory';
   readonly waitsSince: number;
@@ -18,8 +18,8 @@ export interface WatchedBody extends Expendable {
   check(now: number): void;
   /** @param bytes what the kernel has not yet sent of it */
   noteQueue(bytes: number, now: number): void;
-  /** Breaks its client's connection, because the process ends. */
-  endEarly(): void;
+  /** Breaks its client's connection, and gives its memory back. */
+  cutOff(why: CutOff): void;
 }
 
 /**
@@ -42,15 +42,6 @@ export interface BodyMemory {
   fallBehind(): boolean;
   catchUp(): void;
   giveBodyUp(): void;
-}
-
-/** For whom room is made. */
-interface Claimant {
-  readonly isPublic: boolean;
-  /** Its own body, which is not cut off for it. */
-  readonly memory?: BodyMemory;
-  /** A session that has used up its share, so that only its own bodies are cut off. */
-  readonly onlyOf?: SessionUse | undefined;
 }
 
 const TICK_MS = 100;
@@ -88,19 +79,26 @@ export class BodyWatch {
 
   /**
    * Cuts off bodies whose readers stand still, until there is room: public ones before those of users, and then those
-   * that have stood still longest. Nobody who reads is cut off.
+   * that have stood still longest. Nobody who reads is cut off, and no user for public playback.
+   *
+   * @param claimant the body that needs the room; undefined for a generation, which has none yet
+   * @param onlyOf a session that has used up its share, so that only its own bodies are cut off
    */
-  makeRoom(hasRoom: () => boolean, claimant: Claimant): boolean {
-    return makeRoom(hasRoom, this.#standingFor(claimant));
+  makeRoom(hasRoom: () => boolean, claimant?: BodyMemory, onlyOf?: SessionUse): boolean {
+    if (hasRoom()) return true;
+    return this.#standingFor(claimant, onlyOf).some((body) => {
+      body.cutOff('room for others');
+      return hasRoom();
+    });
   }
 
   /** Breaks all connections. If Bun ended them, an HTTP/1.0 client would take a part for the whole. */
   endAll(): void {
-    for (const body of this.#bodies) body.endEarly();
+    for (const body of this.#bodies) body.cutOff('shutdown');
   }
 
-  /** A generator, so that nothing is sorted while there is room. */
-  *#standingFor({ isPublic, memory, onlyOf }: Claimant): Generator<WatchedBody> {
+  #standingFor(claimant: BodyMemory | undefined, onlyOf: SessionUse | undefined): WatchedBody[] {
+    const isPublic = claimant && claimant.session === undefined;
     // Found once a tick, because every body that waits for memory asks at each tick.
     if (this.#standingAt !== this.now)
       this.#standing = [...this.#bodies].filter(
@@ -111,16 +109,15 @@ export class BodyWatch {
       (body) =>
         this.#bodies.has(body) &&
         this.#standsStill(body) &&
-        body.memory !== memory &&
+        body.memory !== claimant &&
         (onlyOf ? body.memory.session === onlyOf : isOfStranger(body) || !isPublic),
     );
-    standing.sort(
+    return standing.sort(
       (a, b) =>
         Number(isOfStranger(b)) - Number(isOfStranger(a)) ||
         Number(a.waitsFor === 'memory') - Number(b.waitsFor === 'memory') ||
         a.readAt - b.readAt,
     );
-    yield* standing;
   }
 
   #standsStill({ waitsFor, readAt }: WatchedBody): boolean {

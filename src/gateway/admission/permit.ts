@@ -34,7 +34,7 @@ export class Permit implements BodyMemory {
   session: SessionUse | undefined;
   readonly #shared: Shared;
   readonly #pool: Budget;
-  #places = 0;
+  #hasPlace = false;
   /** Reserved while the reader keeps up. */
   #baseBytes = 0;
   /** Reserved while it does not. */
@@ -48,15 +48,16 @@ export class Permit implements BodyMemory {
   /**
    * Counts the call for its session and takes its memory, even when there is none left.
    *
-   * @param token identifies the session; undefined for public playback
+   * @param session undefined for public playback
    */
-  constructor(shared: Shared, pool: Budget, rules: CallRules, token: string | undefined) {
+  constructor(shared: Shared, pool: Budget, rules: CallRules, session: SessionUse | undefined) {
     this.rules = rules;
     this.isGeneration = rules.isGeneration;
     this.#shared = shared;
     this.#pool = pool;
     shared.ledger.take(CALL_BYTES);
-    if (token !== undefined) this.#join(shared.perSession.useOf(token));
+    this.session = session;
+    this.#count(1);
   }
 
   get bodies(): BodyWatch {
@@ -73,20 +74,19 @@ export class Permit implements BodyMemory {
 
   /** Takes a place in its pool. A session check waits for one; other calls may last for minutes. */
   takePlace(): Permit | Promise<Permit> {
-    const { poolShare, isVital } = this.rules;
-    const pool = this.#pool;
-    if (pool.tryTake(1, poolShare)) {
-      this.#places = 1;
-      return this;
-    }
-    const mayWait = isVital && this.#shared.ledger.fits(0, WAITING_SHARE);
-    const attempt = () => pool.tryTake(1, poolShare);
-    return pool.succeeds(attempt, mayWait ? PATIENCE_MS : 0).then((succeeded) => {
-      this.#places = succeeded ? 1 : 0;
-      if (succeeded) return this;
-      this.release();
-      throw pool.refusal();
-    });
+    return this.#tryPlace() ? this : this.#waitForPlace();
+  }
+
+  #tryPlace(): boolean {
+    this.#hasPlace = this.#pool.tryTake(1, this.rules.poolShare);
+    return this.#hasPlace;
+  }
+
+  async #waitForPlace(): Promise<Permit> {
+    const mayWait = this.rules.isVital && this.#shared.ledger.fits(0, WAITING_SHARE);
+    const succeeded = await this.#pool.succeeds(() => this.#tryPlace(), mayWait ? PATIENCE_MS : 0);
+    if (!succeeded) throw this.#pool.refusal();
+    return this;
   }
 
   /**
@@ -209,34 +209,31 @@ export class Permit implements BodyMemory {
 
   /** Counts the request for the access token with which its session was renewed. @throws GatewayError 429 */
   renewed(accessToken: string): void {
-    const { perSession } = this.#shared;
+    // First, because the upstream may issue the same token again, for which the call is not counted twice.
+    this.#count(-1);
     const { session } = this;
-    if (!session || perSession.isOf(session, accessToken)) return;
-    perSession.refuseIfFull(accessToken, this.isGeneration);
-    this.#leave(session);
-    this.#join(perSession.useOf(accessToken));
+    try {
+      this.session = session && this.#shared.perSession.useOf(accessToken, this.isGeneration);
+    } finally {
+      this.#count(1);
+    }
   }
 
-  #join(session: SessionUse): void {
-    session.calls++;
-    if (this.isGeneration) session.generations++;
-    session.bytes += this.bodyBytes;
-    this.session = session;
-  }
-
-  #leave(session: SessionUse): void {
-    session.calls--;
-    if (this.isGeneration) session.generations--;
-    session.bytes -= this.bodyBytes;
-    this.#shared.perSession.forgetUnused(session);
+  /** Counts the call for its session, or no longer. */
+  #count(by: 1 | -1): void {
+    const { session } = this;
+    if (!session) return;
+    session.calls += by;
+    if (this.isGeneration) session.generations += by;
+    session.bytes += by * this.bodyBytes;
+    this.#shared.perSession.note(session);
   }
 
   /** Cuts off readers that stand still when there is no room: those of this session when it has its share. */
   #makeRoomFor(bytes: number): boolean {
     if (this.#tryTake(bytes)) return true;
     const onlyOf = this.#isWithinSession(bytes - this.bodyBytes) ? undefined : this.session;
-    const isPublic = this.session === undefined;
-    return this.bodies.makeRoom(() => this.#tryTake(bytes), { isPublic, memory: this, onlyOf });
+    return this.bodies.makeRoom(() => this.#tryTake(bytes), this, onlyOf);
   }
 
   #tryTake(bytes: number): boolean {
@@ -279,10 +276,10 @@ export class Permit implements BodyMemory {
   }
 
   release(): void {
-    if (this.session) this.#leave(this.session);
+    this.#count(-1);
     this.#expect(0);
     this.#borrow(0);
-    this.#pool.release(this.#places);
+    if (this.#hasPlace) this.#pool.release(1);
     this.#shared.ledger.release(CALL_BYTES + this.bodyBytes);
     // A slice that is still being fetched gives nothing back after this.
     this.bodyBytes = 0;

@@ -3,7 +3,6 @@
 import { CLOSE, type GatewayError } from '../http/errors.ts';
 import { overloaded } from './budget.ts';
 import { BEFORE_CALLS, type Ledger } from './ledger.ts';
-import { type Expendable, makeRoom } from './make-room.ts';
 
 /** The cost of a request while its body arrives, whatever the size of the body. */
 const OVERHEAD_BYTES = 32 * 1024;
@@ -18,7 +17,7 @@ const SHARE_WHEN_BUSY = 1 / 32;
 const BUSY = 13 / 16;
 
 /** A request body, and what it has reserved. */
-interface BodyShare extends Expendable {
+interface BodyShare {
   bytes: number;
   /** Rejects when the body is dropped. */
   readonly dropped: Promise<never>;
@@ -47,15 +46,7 @@ export class RequestBodies {
     const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
     // Prevents an unhandled rejection when nothing awaits it.
     dropped.catch(() => {});
-    const share: BodyShare = {
-      bytes: 0,
-      dropped,
-      drop,
-      makeRoom: () => {
-        this.release(share);
-        drop(this.#refusal());
-      },
-    };
+    const share: BodyShare = { bytes: 0, dropped, drop };
     this.#arriving.add(share);
     this.#reserve(share, OVERHEAD_BYTES);
     return share;
@@ -76,7 +67,11 @@ export class RequestBodies {
     this.usedBytes += bytes;
     this.#ledger.take(bytes);
     const isLarge = share.bytes > OVERHEAD_BYTES + COPIES * SMALL_BODY_BYTES;
-    makeRoom(() => this.#fits(0), isLarge ? [share] : this.#arriving);
+    for (const each of isLarge ? [share] : this.#arriving) {
+      if (this.#fits(0)) return;
+      this.release(each);
+      each.drop(this.#refusal());
+    }
     if (!this.#arriving.has(share)) throw overloaded(CLOSE);
   }
 

@@ -34,31 +34,25 @@ export class SessionLimit {
     return this.#sessions.size;
   }
 
-  /** @throws GatewayError 429 when the session has as many calls in flight as it may have */
-  refuseIfFull(token: string, isGeneration: boolean): void {
-    const session = this.#sessions.get(tokenHash(token));
-    if (!session) return;
+  /**
+   * Returns what the session has in flight. A call that is admitted must be counted there, and then be noted.
+   *
+   * @throws GatewayError 429 when it has as many calls in flight as it may have
+   */
+  useOf(token: string, isGeneration: boolean): SessionUse {
+    const key = tokenHash(token);
+    const use = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
     // 0 means no limit.
     const most = this.#limits.maxInFlightPerSession || Number.POSITIVE_INFINITY;
     const mostGenerations = this.#limits.maxGenerationsPerSession || Number.POSITIVE_INFINITY;
-    const isFull = session.calls >= most || (isGeneration && session.generations >= mostGenerations);
-    if (isFull) throw this.refusal();
-  }
-
-  /** The entry of the session, which is remembered until {@link forgetUnused}. */
-  useOf(token: string): SessionUse {
-    const key = tokenHash(token);
-    const use = this.#sessions.get(key) ?? { key, calls: 0, generations: 0, bytes: 0 };
-    this.#sessions.set(key, use);
+    if (use.calls >= most || (isGeneration && use.generations >= mostGenerations)) throw this.refusal();
     return use;
   }
 
-  isOf({ key }: SessionUse, token: string): boolean {
-    return tokenHash(token) === key;
-  }
-
-  forgetUnused({ key, calls }: SessionUse): void {
-    if (calls === 0) this.#sessions.delete(key);
+  /** Remembers the session while it has calls. */
+  note(use: SessionUse): void {
+    if (use.calls > 0) this.#sessions.set(use.key, use);
+    else this.#sessions.delete(use.key);
   }
 
   /** Counts a refusal, and returns its error. @see RFC 6585 section 4 */

@@ -108,9 +108,9 @@ export class ObservedBody implements WatchedBody {
       this.memory.catchUp();
       if (waitedMs >= SILENCE_MS) this.#onUpstreamLost('stalled');
     } else if (this.waitsFor === 'memory' && this.#tryReserveRead()) this.#onWaited?.();
-    else if (waitedMs >= BEHIND_MS && this.#mustCutOff(waitedMs)) this.#cutOff('no memory');
+    else if (waitedMs >= BEHIND_MS && this.#mustCutOff(waitedMs)) this.cutOff('no memory');
     else if (now - this.readAt >= STOPPED_MS)
-      this.#cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
+      this.cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
   }
 
   noteQueue(bytes: number, now: number): void {
@@ -119,12 +119,10 @@ export class ObservedBody implements WatchedBody {
     this.#isDrained = bytes < DRAINED_BYTES;
   }
 
-  makeRoom(): void {
-    this.#cutOff('room for others');
-  }
-
-  endEarly(): void {
-    this.#cutOff('shutdown');
+  cutOff(why: CutOff): void {
+    this.#record.cutOff = why;
+    this.#breakConnection();
+    this.#onReaderLost();
   }
 
   async #pass(sink: ReadableStreamDirectController): Promise<void> {
@@ -169,7 +167,7 @@ export class ObservedBody implements WatchedBody {
     this.#pace = this.#paceNow();
     if (this.#isOver || this.#tryReserveRead()) return undefined;
     if (!this.#mustCutOff(BEHIND_MS)) return this.#waitUntilReady('memory');
-    this.#cutOff('no memory');
+    this.cutOff('no memory');
     return undefined;
   }
 
@@ -216,12 +214,6 @@ export class ObservedBody implements WatchedBody {
     this.#isOver = true;
     this.memory.bodies.remove(this);
     this.#onWaited?.();
-  }
-
-  #cutOff(why: CutOff): void {
-    this.#record.cutOff = why;
-    this.#breakConnection();
-    this.#onReaderLost();
   }
 
   #onReaderLost(): void {

@@ -26,16 +26,16 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
         const fields = await readFields(request, admission.requestBodies, SignInRequest);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);
         const pair = await api.signIn({ code, codeVerifier, redirectUri }, exchange.record);
-        await beginSession(parts, exchange, await session.readTokens(), pair);
+        await beginSession(parts, exchange, session.readTokens(), pair);
         return { ok: true };
       },
       { parse: 'none', body: typeOf(SignInRequest) },
     )
-    .get('/session', async ({ session, exchange, request, set }) => {
+    .get('/session', async ({ session, exchange, set }) => {
       set.headers['cache-control'] = 'no-store';
-      const { accessToken, refreshToken } = await session.readTokens();
+      const { accessToken, refreshToken } = session.readTokens();
       if ((accessToken ?? refreshToken) === undefined) return { authenticated: false } satisfies SessionState;
-      const upstream = await session.fetchBuffered(api.readCall('me', request.signal));
+      const upstream = await session.fetchBuffered('me');
       if (upstream.status === 404) return { authenticated: true } satisfies SessionState;
       return relayBuffered(exchange, upstream);
     })
@@ -45,7 +45,7 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
         set.headers['cache-control'] = 'no-store';
         // Nothing reads it, and Bun would keep about a megabyte of it meanwhile. One that is broken cannot be cancelled.
         await request.body?.cancel().catch(() => {});
-        await endSession(parts, exchange, await session.readTokens());
+        await endSession(parts, exchange, session.readTokens());
         return { ok: true };
       },
       { parse: 'none' },

@@ -19,21 +19,21 @@ const validGeneration = validator(GenerationRequest);
 export function musicRoutes({ settings, api, admission }: SessionParts, sessionPlugin: SessionPlugin) {
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(sessionPlugin)
-    .get('/models', async ({ session, exchange, request }) =>
-      relayBuffered(exchange, await session.fetchBuffered(api.readCall('models', request.signal))),
+    .get('/models', async ({ session, exchange }) =>
+      relayBuffered(exchange, await session.fetchBuffered('models')),
     )
     .post(
       '/generate',
       async ({ session, exchange, request }) => {
         // The body is expensive to read, so it is read only for a session and when there is room for the call.
-        await session.refuseIfFull('generation');
+        session.refuseIfFull('generation');
         // A trimmed string is a view into the whole request body, so only the JSON text is kept for the minutes of the call.
         const call = api.generationCall(
           orderOf(await readFields(request, admission.requestBodies, GenerationRequest)),
           forwardedRequestHeader(request, 'idempotency-key'),
         );
         const permit = await session.enter('generation');
-        const { accessToken } = await session.readTokens();
+        const { accessToken } = session.readTokens();
         const trackMode = new GeneratedTrack(permit, settings.timeouts, accessToken !== undefined);
         exchange.record.lacksIdempotencyKey = call.headers['idempotency-key'] === undefined;
         const upstream = await session.fetch({ ...call, bodyMode: trackMode });

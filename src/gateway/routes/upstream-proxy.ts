@@ -60,8 +60,7 @@ export function upstreamProxyRoutes(
   };
 
   const relayPublic = async (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
-    const permit = await admission.enter('public', undefined);
-    exchange.permit = permit;
+    const permit = await admission.enter('public', undefined, exchange);
     const fetch = (call: UpstreamCall) => fetchUpstream(call, exchange.record);
     return relay(exchange, target, permit, { fetch, fetchMore: fetch });
   };
@@ -78,7 +77,7 @@ export function upstreamProxyRoutes(
       if (method === 'GET' || method === 'HEAD') {
         return relay(exchange, target, await session.enter(method === 'GET' ? 'get' : 'head'), session);
       }
-      await session.refuseIfFull('change');
+      session.refuseIfFull('change');
       // The body is kept until the head of the response arrives, because a refresh sends it again.
       using body = await readBody(request, admission.requestBodies);
       return await relay(exchange, target, await session.enter('change'), session, body);

@@ -12,8 +12,6 @@ const ACCESS = 'svc_music_access';
 const REFRESH = 'svc_music_refresh';
 
 const CookieValues = Type.Object({ [ACCESS]: Type.Optional(Token), [REFRESH]: Type.Optional(Token) });
-/** The values of the cookies; undefined when a cookie is absent or its value cannot be a token. */
-type CookieValues = Record<CookieName, string | undefined>;
 type CookieName = keyof Static<typeof CookieValues>;
 const NAMES: readonly CookieName[] = [ACCESS, REFRESH];
 const cookieCheck = compiledAtFirstUse(CookieValues);
@@ -32,7 +30,6 @@ export interface FoundTokens {
   /** Whether there are sealed cookies, and none of them contains a token that the seal opens. */
   readonly isUnreadable: boolean;
 }
-const NO_TOKENS = { accessToken: undefined, refreshToken: undefined, isUnreadable: false };
 
 export class SessionCookies {
   /** The cookie names that browsers see, with the prefix. */
@@ -46,35 +43,38 @@ export class SessionCookies {
     this.#seal = keys.length ? new CookieSeal(keys, acceptPlain) : undefined;
   }
 
+  get areSealed(): boolean {
+    return this.#seal !== undefined;
+  }
+
   /**
-   * Reads the tokens from the `Cookie` header. A value that cannot be a token, or that the seal does not open, counts
-   * as absent. A promise is returned only for sealed cookies.
-   *
-   * Two cookies with the same name count as no session: another host of the site can set one of them, and the header
-   * does not say which.
+   * Reads the tokens from the `Cookie` header, as they are if they are sealed. A value that cannot be a token counts as
+   * absent. Two cookies with the same name count as no session: another host of the site can set one of them, and the
+   * header does not say which.
    *
    * Elysia's own cookie jar is not used, because it changes some tokens: it decodes twice (`a%2Bb` becomes `a+b`) and
    * turns a value that looks like JSON into an object. Bun's classes return every value as it was stored.
    */
-  read({ headers }: Request): FoundTokens | Promise<FoundTokens> {
-    const header = headers.get('cookie');
-    if (header === null) return { ...NO_TOKENS, isAmbiguous: false };
-    const jar = new Bun.CookieMap(header);
+  read({ headers }: Request): FoundTokens {
+    const jar = new Bun.CookieMap(headers.get('cookie') ?? '');
     const { [ACCESS]: access, [REFRESH]: refresh } = this.#names;
-    if (isTwice(access, refresh, jar)) return { ...NO_TOKENS, isAmbiguous: true };
-    const values = { [ACCESS]: jar.get(access) || undefined, [REFRESH]: jar.get(refresh) || undefined };
-    return this.#seal ? this.#unseal(this.#seal, values) : tokensOf(values);
+    const isAmbiguous = isTwice(access, refresh, jar);
+    return {
+      accessToken: isAmbiguous ? undefined : validToken(ACCESS, jar.get(access)),
+      refreshToken: isAmbiguous ? undefined : validToken(REFRESH, jar.get(refresh)),
+      isAmbiguous,
+      isUnreadable: false,
+    };
   }
 
-  async #unseal(seal: CookieSeal, values: CookieValues): Promise<FoundTokens> {
-    const opened = { ...values };
-    for (const name of NAMES) {
-      const value = values[name];
-      if (value !== undefined) opened[name] = await seal.open(this.#names[name], value);
-    }
-    const tokens = tokensOf(opened);
-    const isSent = NAMES.some((name) => values[name] !== undefined);
-    return { ...tokens, isUnreadable: isSent && (tokens.accessToken ?? tokens.refreshToken) === undefined };
+  /** Like {@link read}, where cookies are sealed. A value that the seal does not open counts as absent. */
+  async unseal(request: Request): Promise<FoundTokens> {
+    const sealed = this.read(request);
+    const accessToken = await this.#open(ACCESS, sealed.accessToken);
+    const refreshToken = await this.#open(REFRESH, sealed.refreshToken);
+    const isSent = (sealed.accessToken ?? sealed.refreshToken) !== undefined;
+    const isUnreadable = isSent && (accessToken ?? refreshToken) === undefined;
+    return { ...sealed, accessToken, refreshToken, isUnreadable };
   }
 
   /** @throws GatewayError 502 when a token is too large for a cookie; then neither is stored */
@@ -100,6 +100,10 @@ export class SessionCookies {
     return this.#cookie(name, value ?? token, maxAge);
   }
 
+  async #open(name: CookieName, value: string | undefined): Promise<string | undefined> {
+    return value === undefined ? undefined : this.#seal?.open(this.#names[name], value);
+  }
+
   #cookie(name: CookieName, value: string, maxAge: number): string {
     const attributes = { ...this.#attributes, httpOnly: true, path: '/', maxAge };
     return new Bun.Cookie(this.#names[name], value, attributes).serialize();
@@ -113,16 +117,6 @@ function isTwice(access: string, refresh: string, jar: Bun.CookieMap): boolean {
   return found > Number(jar.has(access)) + Number(jar.has(refresh));
 }
 
-function tokensOf(values: CookieValues): FoundTokens {
-  const areValid = cookieCheck().Check(values);
-  return {
-    accessToken: areValid ? values[ACCESS] : validToken(ACCESS, values),
-    refreshToken: areValid ? values[REFRESH] : validToken(REFRESH, values),
-    isAmbiguous: false,
-    isUnreadable: false,
-  };
-}
-
-function validToken(name: CookieName, { [name]: value }: CookieValues): string | undefined {
-  return cookieCheck().Check({ [name]: value }) ? value : undefined;
+function validToken(name: CookieName, value: string | null): string | undefined {
+  return value !== null && cookieCheck().Check({ [name]: value }) ? value : undefined;
 }

@@ -14,7 +14,7 @@ import type { Settings } from '../settings/settings.ts';
 import { Buffered } from '../upstream/body-modes.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
-import type { UnreadCall, UpstreamApi } from '../upstream/upstream-api.ts';
+import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
 
@@ -34,6 +34,7 @@ export class Session {
   readonly #parts: SessionParts;
   readonly #exchange: Exchange;
   readonly #arrivedAt = Date.now();
+  #unsealed: FoundTokens | undefined;
   #tokens: FoundTokens | undefined;
   /** The pair of this request's refresh, or the newest one that has followed it. */
   #pair: TokenPair | undefined;
@@ -46,14 +47,22 @@ export class Session {
     this.#exchange = exchange;
   }
 
-  /**
-   * Reads the tokens from the cookies, once. Clears them when none can be read, and logs that one was sent twice.
-   * Returns a promise only when the cookies are sealed, because every request would have to wait for it.
-   */
-  readTokens(): FoundTokens | Promise<FoundTokens> {
+  /** Opens sealed cookies, before anything reads their tokens. */
+  async unseal(): Promise<void> {
+    this.#unsealed = await this.#parts.cookies.unseal(this.#exchange.request);
+  }
+
+  /** Reads the tokens from the cookies, once. Clears them when none can be read, and logs that one was sent twice. */
+  readTokens(): FoundTokens {
     if (this.#tokens) return this.#tokens;
-    const read = this.#parts.cookies.read(this.#exchange.request);
-    return read instanceof Promise ? read.then((tokens) => this.#keep(tokens)) : this.#keep(read);
+    const { record, request, set } = this.#exchange;
+    const { cookies } = this.#parts;
+    const tokens = this.#unsealed ?? cookies.read(request);
+    this.#tokens = tokens;
+    if (tokens.isAmbiguous) record.reason = 'sessionCookieTwice';
+    // Such a request ends at once. A late response could clear the cookies of a newer sign-in.
+    if (tokens.isUnreadable) cookies.clear(set);
+    return tokens;
   }
 
   /**
@@ -61,30 +70,17 @@ export class Session {
    *
    * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no room for the call
    */
-  async refuseIfFull(kind: CallKind): Promise<void> {
-    this.#parts.admission.refuseIfFull(kind, tokenOf(await this.readTokens()));
+  refuseIfFull(kind: CallKind): void {
+    this.#parts.admission.refuseIfFull(kind, tokenOf(this.readTokens()));
   }
 
   /**
-   * Admits the request, until its exchange has ended. Returns a promise only when it waits.
+   * Admits the request, until its exchange has ended.
    *
    * @throws GatewayError as {@link refuseIfFull} does
    */
   enter(kind: CallKind): Permit | Promise<Permit> {
-    const tokens = this.readTokens();
-    if (tokens instanceof Promise) return tokens.then((found) => this.#enter(kind, found));
-    return this.#enter(kind, tokens);
-  }
-
-  #enter(kind: CallKind, tokens: FoundTokens): Permit | Promise<Permit> {
-    const permit = this.#parts.admission.enter(kind, tokenOf(tokens));
-    if (permit instanceof Promise) return permit.then((admitted) => this.#keepPermit(admitted));
-    return this.#keepPermit(permit);
-  }
-
-  #keepPermit(permit: Permit): Permit {
-    this.#exchange.permit = permit;
-    return permit;
+    return this.#parts.admission.enter(kind, tokenOf(this.readTokens()), this.#exchange);
   }
 
   /**
@@ -98,9 +94,10 @@ export class Session {
     this.#exchange.set.headers['vary'] = VARY.session;
     // A request refreshes once, however many calls it makes.
     if (this.#pair) return this.#sendRenewed(call, this.#pair);
-    const { accessToken, refreshToken } = this.#tokens ?? (await this.readTokens());
+    const { accessToken, refreshToken } = this.readTokens();
     if (refreshToken !== undefined) this.#parts.refreshCoordinator.presented.note(refreshToken);
-    const first = accessToken === undefined ? undefined : await this.#send(call, accessToken);
+    const first =
+      accessToken === undefined ? undefined : await fetchUpstream(call, this.#exchange.record, accessToken);
     const unauthorized = first === undefined || mayNeedNewToken(first);
     if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
     if (first) return first;
@@ -114,26 +111,22 @@ export class Session {
    * @throws GatewayError 401 when the session was signed out, 502 when the upstream cannot be reached
    */
   async fetchMore(call: UpstreamCall): Promise<UpstreamResponse> {
-    const { accessToken = '', refreshToken } = this.#tokens ?? (await this.readTokens());
+    const { accessToken = '', refreshToken } = this.readTokens();
     const known = this.#pair ?? (refreshToken && { accessToken, refreshToken, expiresInSeconds: 0 });
     if (known && performance.now() > this.#newestUntil) {
       this.#pair = await this.#newest(known);
       if (!this.#pair) throw new GatewayError(401, 'sessionEnded');
       this.#newestUntil = performance.now() + NEWEST_FOR_MS;
     }
-    return this.#send(call, this.#pair?.accessToken ?? accessToken);
+    return fetchUpstream(call, this.#exchange.record, this.#pair?.accessToken ?? accessToken);
   }
 
   /** Fetches session check or models. A large response reserves memory until it is sent. */
-  fetchBuffered(call: UnreadCall): Promise<UpstreamResponse> {
-    const permit = this.enter('read');
-    if (permit instanceof Promise) return permit.then((admitted) => this.#fetchBuffered(call, admitted));
-    return this.#fetchBuffered(call, permit);
-  }
-
-  #fetchBuffered(call: UnreadCall, permit: Permit): Promise<UpstreamResponse> {
+  async fetchBuffered(name: 'me' | 'models'): Promise<UpstreamResponse> {
+    const permit = await this.enter('read');
     // It is joined from its chunks, and copied again when the client reads slowly.
-    return this.fetch({ ...call, bodyMode: new Buffered((bytes) => permit.reserveBody(2 * bytes)) });
+    const bodyMode = new Buffered((bytes) => permit.reserveBody(2 * bytes));
+    return this.fetch(this.#parts.api.readCall(name, this.#exchange.request.signal, bodyMode));
   }
 
   async #renew(call: UpstreamCall, refreshToken: string, first: UpstreamResponse | undefined) {
@@ -168,7 +161,7 @@ export class Session {
   async #sendRenewed(call: UpstreamCall, pair: TokenPair): Promise<UpstreamResponse> {
     const stop = this.#parts.refreshCoordinator.presented.expect(pair.refreshToken);
     try {
-      return await this.#send(call, pair.accessToken);
+      return await fetchUpstream(call, this.#exchange.record, pair.accessToken);
     } finally {
       stop();
       await this.#storeNewest(pair);
@@ -194,27 +187,24 @@ export class Session {
     const reused = this.#exchange.record.refreshTokenReused && this.#tokens?.refreshToken;
     return this.#parts.refreshCoordinator.newest(pair, reused);
   }
-
-  #send(call: UpstreamCall, accessToken: string) {
-    const headers = { accept: 'application/json', ...call.headers, authorization: `Bearer ${accessToken}` };
-    return fetchUpstream({ ...call, headers }, this.#exchange.record);
-  }
-
-  #keep(tokens: FoundTokens): FoundTokens {
-    this.#tokens = tokens;
-    if (tokens.isAmbiguous) this.#exchange.record.reason = 'sessionCookieTwice';
-    // Such a request ends at once. A late response could clear the cookies of a newer sign-in.
-    if (tokens.isUnreadable) this.#parts.cookies.clear(this.#exchange.set);
-    return tokens;
-  }
 }
 
-/** The derive() that gives each handler its exchange and its session. */
+/** The derive() that gives each handler its exchange and its session. It waits only where the cookies are sealed. */
 export function createSessionPlugin(parts: SessionParts) {
-  return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request }) => {
+  const begin = (request: Request) => {
     const exchange = exchangeOf(request);
     return { exchange, session: new Session(parts, exchange) };
-  });
+  };
+  const beginSealed = async (request: Request) => {
+    // Begun first, because the time of its arrival counts.
+    const begun = begin(request);
+    await begun.session.unseal();
+    return begun;
+  };
+  return new Elysia({ name: 'session' }).derive(
+    { as: 'scoped' },
+    parts.cookies.areSealed ? async ({ request }) => beginSealed(request) : ({ request }) => begin(request),
+  );
 }
 
 export type SessionPlugin = ReturnType<typeof createSessionPlugin>;

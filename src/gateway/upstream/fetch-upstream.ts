@@ -46,15 +46,21 @@ const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 /**
  * Sends the call and returns the response, whatever its status.
  *
+ * @param accessToken undefined for a call without a session
  * @throws GatewayError 502 when the server cannot be reached, is late, or does not respond with valid HTTP
+ * @see RFC 6750 section 2.1
  */
-export async function fetchUpstream(call: UpstreamCall, record: RequestRecord): Promise<UpstreamResponse> {
+export async function fetchUpstream(
+  call: UpstreamCall,
+  record: RequestRecord,
+  accessToken?: string,
+): Promise<UpstreamResponse> {
   const startedAt = performance.now();
   const span = call.isLaterSlice ? undefined : record.span?.beginCall(call);
   const deadline = new Deadline(call.timeoutMs, call.signal);
   let outcome: CallRecord['outcome'] = 'client_gone';
   try {
-    const response = await fetch(call.url, requestOf(call, record, span, deadline));
+    const response = await fetch(call.url, requestOf(call, record, accessToken, span, deadline));
     const { status, headers } = response;
     const isValid = status >= 200 && status <= 599;
     const body = isValid ? await call.bodyMode.read(response, deadline) : undefined;
@@ -77,12 +83,17 @@ export async function fetchUpstream(call: UpstreamCall, record: RequestRecord): 
 function requestOf(
   { name, method, headers, body, bodyMode, timeoutMs }: UpstreamCall,
   record: RequestRecord,
+  accessToken: string | undefined,
   span: CallSpan | undefined,
   { signal }: Deadline,
 ): BunFetchRequestInit {
   return {
     method,
     headers: {
+      ...(accessToken !== undefined && {
+        accept: 'application/json',
+        authorization: `Bearer ${accessToken}`,
+      }),
       ...headers,
       ...record.headers,
       ...span?.headers,

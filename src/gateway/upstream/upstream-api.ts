@@ -5,7 +5,7 @@ import { GatewayError } from '../http/errors.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
 import type { CallName, RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
-import { Buffered, STREAMED } from './body-modes.ts';
+import { type BodyMode, Buffered, STREAMED } from './body-modes.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
@@ -93,20 +93,19 @@ export class UpstreamApi {
     const { logoutMs } = this.#settings.timeouts;
     const deadline = performance.now() + logoutMs;
     const body = { refresh_token: refreshToken };
-    const authorization = { authorization: `Bearer ${accessToken}` };
     const send = () => {
       const leftMs = Math.max(1, deadline - performance.now());
-      return this.#post('sign-out', '/v1/auth/logout', leftMs, body, record, authorization);
+      return this.#post('sign-out', '/v1/auth/logout', leftMs, body, record, accessToken);
     };
     const { status } = await this.#admission.shortCall('signOuts', send, logoutMs);
     return status;
   }
 
   /** Session check and models. */
-  readCall(name: 'me' | 'models', signal: AbortSignal): UnreadCall {
-    const url = `${this.#settings.upstreamUrl}/v1/${name}`;
-    const timeoutMs = this.#settings.timeouts.readMs;
-    return { name, method: 'GET', url, headers: {}, timeoutMs, signal };
+  readCall(name: 'me' | 'models', signal: AbortSignal, bodyMode: BodyMode): UpstreamCall {
+    const { upstreamUrl, timeouts } = this.#settings;
+    const url = `${upstreamUrl}/v1/${name}`;
+    return { name, method: 'GET', url, headers: {}, timeoutMs: timeouts.readMs, signal, bodyMode };
   }
 
   /** Has no signal: a generation is paid for, so it continues when the client disconnects. */
@@ -137,14 +136,12 @@ export class UpstreamApi {
     timeoutMs: number,
     fields: Readonly<Record<string, string>>,
     record: RequestRecord,
-    authorization?: { readonly authorization: string },
+    accessToken?: string,
   ): Promise<UpstreamResponse> {
-    const headers = { accept: 'application/json', 'content-type': 'application/json', ...authorization };
+    const headers = { accept: 'application/json', 'content-type': 'application/json' };
     const body = JSON.stringify(fields);
     const url = this.#settings.upstreamUrl + path;
-    return fetchUpstream(
-      { name, method: 'POST', url, headers, body, timeoutMs, bodyMode: new Buffered() },
-      record,
-    );
+    const call = { name, method: 'POST', url, headers, body, timeoutMs, bodyMode: new Buffered() };
+    return fetchUpstream(call, record, accessToken);
   }
 }

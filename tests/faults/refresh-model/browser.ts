@@ -144,7 +144,7 @@ export async function signOut(
   isLost: boolean,
 ): Promise<void> {
   const signOut = world.history.signOut({ token, instance: process.name }, 'sign-out');
-  await endSession(ending(world, process, signOut), exchange, await cookies.read(exchange.request));
+  await endSession(ending(world, process, signOut), exchange, cookies.read(exchange.request));
   signOut.left = world.history.moment(`the response to the sign-out of ${token.text} leaves`);
   await jar.receive(exchange, isLost);
 }
@@ -157,7 +157,7 @@ export async function signIn(
 ): Promise<void> {
   const { history, upstream } = world;
   const instance = process.name;
-  const found = await cookies.read(exchange.request);
+  const found = cookies.read(exchange.request);
   const token = await upstream.signIn(process.clock);
   if (!token) return;
   const began = history.moment(`${instance} signs in with ${token.text}`);

@@ -1,7 +1,9 @@
 /** What the session cookies of a request make of it. What is a token, and how it is sealed: unit/session-cookies. */
 
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, setSystemTime, spyOn } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
+import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
+import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
 import { GENERATE, PROXIED_PATH } from '../../support/routes.ts';
 import {
   accept,
@@ -91,4 +93,24 @@ describe('sealed cookies that cannot be opened', () => {
     expect(renewed.status).toBe(200);
     expect(sentBack(renewed)).toMatch(/^svc_music_access=ey\S+; svc_music_refresh=ey\S+$/);
   });
+});
+
+it('A request has arrived before its sealed cookies are opened, however long that takes', async () => {
+  await using world = startWorld({ COOKIE_KEYS });
+  scriptSignIn(world);
+  const cookie = sentBack(await signIn(world));
+  world.upstream.on(ME, accept('access-2')).on(REFRESH, reply(200, pair(2)));
+  const openedAt = Date.now() + 5000;
+  const { unseal } = SessionCookies.prototype;
+  using _ = spyOn(SessionCookies.prototype, 'unseal').mockImplementation(function (
+    this: SessionCookies,
+    request,
+  ) {
+    setSystemTime(openedAt);
+    return unseal.call(this, request);
+  });
+  using refresh = spyOn(RefreshCoordinator.prototype, 'refresh');
+  expect((await checkSession(world, cookie)).status).toBe(200);
+  setSystemTime();
+  expect(refresh.mock.lastCall?.[2]).toBeLessThan(openedAt);
 });

@@ -175,11 +175,12 @@ describe('the metrics', () => {
     await expectSamples({ memory_promised_bytes: promised, memory_limit_bytes: memoryLimitBytes });
 
     const { perSession, requestBodies } = admission;
-    perSession.useOf('a').calls++;
-    expect(() => admission.enter('read', 'a')).toThrow();
+    perSession.note({ ...perSession.useOf('a', false), calls: 1 });
+    const holder = { permit: undefined };
+    expect(() => admission.enter('read', 'a', holder)).toThrow();
     expect(() => requestBodies.grow(requestBodies.open(0), ledger.limit)).toThrow();
     fill(streams);
-    expect(() => admission.enter('get', 'b')).toThrow();
+    expect(() => admission.enter('get', 'b', holder)).toThrow();
     // Twice: a counter must not grow by being read.
     for (const _ of [1, 2]) await expectPools('refused_total', [0, 0, 0, 0, 1, 0, 1, 1]);
   });
