@@ -11,9 +11,9 @@ const SEED = Number(MODEL_SEED || Math.floor(Math.random() * 2 ** 31));
 const RUNS = Number(MODEL_RUNS || 1500);
 const PREEMPTIONS = Number(MODEL_PREEMPTIONS || 2);
 /** Always the same, because a broken process may be contradicted by few schedules. */
-const SEED_OF_BROKEN = 20_261_123;
-/** Most need fewer than 500. */
-const RUNS_OF_BROKEN = 5000;
+const SEED_OF_BROKEN = 20_261_101;
+/** With this seed the slowest needs some 600. */
+const RUNS_OF_BROKEN = 1000;
 
 it(
   `the session layer keeps every sentence of checks.ts in random schedules: MODEL_SEED=${SEED}`,
