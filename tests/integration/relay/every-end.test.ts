@@ -135,7 +135,7 @@ afterEach(() => void jest.restoreAllMocks());
 
 it.each(ENDS)('every exchange ends once after $name, on every route', async (end) => {
   const metrics = new Metrics();
-  await using world = startWorld({}, metrics, 256 * 1024 ** 2);
+  await using world = startWorld({ TIMEOUT_LOGOUT_MS: '2000' }, metrics, 256 * 1024 ** 2);
   const { ledger, perSession, requestBodies, ...pools } = world.admission;
   const released = Promise.withResolvers<void>();
   const calls = end.calls ?? CALLS;
