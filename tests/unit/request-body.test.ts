@@ -86,6 +86,13 @@ describe('the budget of readBody()', () => {
     expect(bodies.map(({ status }) => status())).toEqual([503, undefined, undefined]);
   });
 
+  it('refuses the oldest body when it grows itself, so that no more of it is read', () => {
+    const budget = bodiesWithin(100 * KiB);
+    const oldest = budget.open(0);
+    budget.open(0);
+    expect(() => budget.grow(oldest, 20 * KiB)).toThrow(expect.objectContaining({ status: 503 }));
+  });
+
   it('has room for a whole body until it is disposed of, and never takes it for another', async () => {
     const whole = reading({}, bodiesWithin(80 * KiB));
     whole.send(10 * KiB);

@@ -68,7 +68,7 @@ export class RequestBodies {
     this.#ledger.take(bytes);
     const isLarge = share.bytes > OVERHEAD_BYTES + COPIES * SMALL_BODY_BYTES;
     for (const each of isLarge ? [share] : this.#arriving) {
-      if (this.#fits(0)) return;
+      if (this.#fits(0)) break;
       this.release(each);
       each.drop(this.#refusal());
     }
