@@ -38,7 +38,7 @@ function endingOf({ chunks, isSteady }: Plan): string {
 }
 
 function reserve(permit: Permit, isSliced: boolean): void {
-  if (permit.isGeneration) permit.tryReservePaid(Number.POSITIVE_INFINITY);
+  if (permit.rules.isGeneration) permit.tryReservePaid(Number.POSITIVE_INFINITY);
   else if (isSliced && permit.isExpendable) permit.reserveBody(1.5 * SLICE, SLICE);
   else permit.reserveBody(STREAMED_BODY_BYTES);
 }
@@ -99,7 +99,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
         exchange.close();
       };
       const client = { connection: connectionKey(1, port), onUpstreamEnd };
-      const drainMs = permit.isGeneration ? 280_000 : undefined;
+      const drainMs = permit.rules.isGeneration ? 280_000 : undefined;
       const body = new ObservedBody({ reader: readerOf(plan) }, exchange.record, permit, client, drainMs);
       live.set(port, body);
       exchange.keepOpen();

@@ -58,8 +58,8 @@ export class Admission {
    * Admits a call without its response body.
    *
    * @param token identifies the session; undefined for public playback
-   * @param holder gets the permit, and has to release it
-   * @returns a promise only when it has to wait
+   * @param holder gets the permit, and has to release it, also when the call is refused
+   * @returns a promise only when the call has to wait for a place, or gets none
    * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call or
    *   for the audio of a generation
    */
@@ -86,12 +86,9 @@ export class Admission {
     const { isGeneration } = CALLS[kind];
     const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
     this.ledger.refuseUnlessFits(CALL_BYTES);
-    if (isGeneration && !this.#makeRoomForGeneration()) throw this.ledger.refusal();
+    const hasRoom = () => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, FOR_GENERATIONS);
+    if (isGeneration && !this.bodies.makeRoom(hasRoom)) throw this.ledger.refusal();
     return session;
-  }
-
-  #makeRoomForGeneration(): boolean {
-    return this.bodies.makeRoom(() => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, FOR_GENERATIONS));
   }
 
   /**

@@ -24,8 +24,11 @@ export class BoundedMap<Value> {
   readonly #now: () => number;
   readonly #onEvicted: OnEvicted<Value>;
   #bytes = 0;
-  /** Kept, because a new iterator would skip all removed entries one by one, which is slow. */
-  #order = this.#entries.keys();
+  /**
+   * Kept, because a new iterator would skip all removed entries one by one, which is slow. It never comes to its end: all
+   * that are left come after the oldest.
+   */
+  readonly #order = this.#entries.keys();
   #oldest: string | undefined;
 
   constructor(limitBytes: number, ledger: Budget, now: () => number, onEvicted: OnEvicted<Value>) {
@@ -61,11 +64,8 @@ export class BoundedMap<Value> {
   evict(): void {
     while (this.#entries.size > 0) {
       const oldest = this.#oldest ?? this.#order.next().value;
+      if (oldest === undefined) return;
       this.#oldest = oldest;
-      if (oldest === undefined) {
-        this.#order = this.#entries.keys();
-        continue;
-      }
       const value = this.get(oldest);
       const isYoung = this.#now() < (this.#entries.get(oldest)?.writtenAt ?? 0) + YOUNG_MS;
       const fits = this.#bytes <= this.#limitBytes && (isYoung || this.#ledger.fits(0, BEFORE_CALLS));

@@ -29,7 +29,6 @@ const PATIENCE_MS = 2000;
 
 export class Permit implements BodyMemory {
   readonly rules: CallRules;
-  readonly isGeneration: boolean;
   bodyBytes = 0;
   session: SessionUse | undefined;
   readonly #shared: Shared;
@@ -52,7 +51,6 @@ export class Permit implements BodyMemory {
    */
   constructor(shared: Shared, pool: Budget, rules: CallRules, session: SessionUse | undefined) {
     this.rules = rules;
-    this.isGeneration = rules.isGeneration;
     this.#shared = shared;
     this.#pool = pool;
     shared.ledger.take(CALL_BYTES);
@@ -203,28 +201,28 @@ export class Permit implements BodyMemory {
     const before = this.bodyBytes;
     this.#borrow(0);
     this.#expect(0);
-    this.#set(this.isGeneration ? Math.min(before, this.#baseBytes) : 0);
+    this.#set(this.rules.isGeneration ? Math.min(before, this.#baseBytes) : 0);
     this.#shared.ledger.expectFree(before - this.bodyBytes);
   }
 
   /** Counts the request for the access token with which its session was renewed. @throws GatewayError 429 */
   renewed(accessToken: string): void {
-    // First, because the upstream may issue the same token again, for which the call is not counted twice.
+    // First, because the upstream may issue the same token again, and the call would be refused because of itself.
     this.#count(-1);
     const { session } = this;
     try {
-      this.session = session && this.#shared.perSession.useOf(accessToken, this.isGeneration);
+      this.session = session && this.#shared.perSession.useOf(accessToken, this.rules.isGeneration);
     } finally {
       this.#count(1);
     }
   }
 
-  /** Counts the call for its session, or no longer. */
+  /** Counts the call for its session, or takes it out of the count. */
   #count(by: 1 | -1): void {
     const { session } = this;
     if (!session) return;
     session.calls += by;
-    if (this.isGeneration) session.generations += by;
+    if (this.rules.isGeneration) session.generations += by;
     session.bytes += by * this.bodyBytes;
     this.#shared.perSession.note(session);
   }

@@ -35,7 +35,7 @@ export class SessionLimit {
   }
 
   /**
-   * Returns what the session has in flight. A call that is admitted must be counted there, and then be noted.
+   * Returns what the session has in flight. Whoever changes it calls {@link note}.
    *
    * @throws GatewayError 429 when it has as many calls in flight as it may have
    */

@@ -1,4 +1,4 @@
-/** Those that wait for room, in order of arrival. */
+/** Those that wait for room, in order of arrival. To wait, to be served and to give up take constant time. */
 
 /** Reserves what it needs and returns true, or returns false. */
 export type Attempt = () => boolean;
@@ -11,6 +11,12 @@ interface Waiting {
 export class WaitingLine {
   readonly #most: number;
   readonly #waiting = new Set<Waiting>();
+  /**
+   * Kept, because a new iterator would skip all that have left one by one, which is slow. It never comes to its end: all
+   * that wait come after the first one.
+   */
+  readonly #order = this.#waiting.values();
+  #first: Waiting | undefined;
 
   /** @param most how many may wait; each keeps its request in memory */
   constructor(most: number) {
@@ -34,9 +40,10 @@ export class WaitingLine {
 
   /** Serves from the front, until one has no room. */
   serve(): void {
-    for (const { attempt, end } of this.#waiting) {
-      if (!attempt()) return;
-      end(true);
+    while (this.#waiting.size > 0) {
+      if (!this.#first || !this.#waiting.has(this.#first)) this.#first = this.#order.next().value;
+      if (!this.#first?.attempt()) return;
+      this.#first.end(true);
     }
   }
 }

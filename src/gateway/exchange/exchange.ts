@@ -51,7 +51,7 @@ export class Exchange {
   readonly origin: string | null;
   /** Elysia's settings of the response, once it has them. Their headers go into whatever response is sent. */
   set: ResponseSettings = NOT_YET;
-  /** What the request has reserved, until the exchange ends; undefined before it is admitted. */
+  /** What the request has reserved, until the exchange ends; undefined when that is nothing. */
   permit: Permit | undefined;
   /** Learns once that the exchange has ended. */
   observer: { ended(exchange: Exchange): void } | undefined;
