@@ -26,6 +26,7 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
         const fields = await readFields(request, admission.requestBodies, SignInRequest);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);
         const pair = await api.signIn({ code, codeVerifier, redirectUri }, exchange.record);
+        await session.unseal();
         await beginSession(parts, exchange, session.readTokens(), pair);
         return { ok: true };
       },
@@ -33,8 +34,12 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
     )
     .get('/session', async ({ session, exchange, set }) => {
       set.headers['cache-control'] = 'no-store';
+      await session.unseal();
       const { accessToken, refreshToken } = session.readTokens();
-      if ((accessToken ?? refreshToken) === undefined) return { authenticated: false } satisfies SessionState;
+      if ((accessToken ?? refreshToken) === undefined) {
+        session.rejectCookies();
+        return { authenticated: false } satisfies SessionState;
+      }
       const upstream = await session.fetchBuffered('me');
       if (upstream.status === 404) return { authenticated: true } satisfies SessionState;
       return relayBuffered(exchange, upstream);
@@ -45,6 +50,7 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
         set.headers['cache-control'] = 'no-store';
         // Nothing reads it, and Bun would keep about a megabyte of it meanwhile. One that is broken cannot be cancelled.
         await request.body?.cancel().catch(() => {});
+        await session.unseal();
         await endSession(parts, exchange, session.readTokens());
         return { ok: true };
       },

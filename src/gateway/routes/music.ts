@@ -19,12 +19,14 @@ const validGeneration = validator(GenerationRequest);
 export function musicRoutes({ settings, api, admission }: SessionParts, sessionPlugin: SessionPlugin) {
   return new Elysia({ name: 'music', prefix: '/api/music' })
     .use(sessionPlugin)
-    .get('/models', async ({ session, exchange }) =>
-      relayBuffered(exchange, await session.fetchBuffered('models')),
-    )
+    .get('/models', async ({ session, exchange }) => {
+      await session.unseal();
+      return relayBuffered(exchange, await session.fetchBuffered('models'));
+    })
     .post(
       '/generate',
       async ({ session, exchange, request }) => {
+        await session.unseal();
         // The body is expensive to read, so it is read only for a session and when there is room for the call.
         session.refuseIfFull('generation');
         // A trimmed string is a view into the whole request body, so only the JSON text is kept for the minutes of the call.

@@ -74,6 +74,7 @@ export function upstreamProxyRoutes(
       if (!target) throw new GatewayError(404, 'notFound');
       if (!PROXIED_METHODS.includes(method)) throw methodNotAllowed(PROXIED_METHODS);
       if (target.isPublic) return relayPublic(exchange, target);
+      await session.unseal();
       if (method === 'GET' || method === 'HEAD') {
         return relay(exchange, target, await session.enter(method === 'GET' ? 'get' : 'head'), session);
       }

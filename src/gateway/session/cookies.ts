@@ -27,7 +27,7 @@ export interface FoundTokens {
   readonly refreshToken: string | undefined;
   /** Whether a session cookie was sent twice, in which case neither token is returned. */
   readonly isAmbiguous: boolean;
-  /** Whether there are sealed cookies, and none of them contains a token that the seal opens. */
+  /** Whether cookies were sent of which the seal opens none. */
   readonly isUnreadable: boolean;
 }
 
@@ -48,7 +48,7 @@ export class SessionCookies {
   }
 
   /**
-   * Reads the tokens from the `Cookie` header, as they are if they are sealed. A value that cannot be a token counts as
+   * Reads the tokens from the `Cookie` header; sealed ones are returned sealed. A value that cannot be a token counts as
    * absent. Two cookies with the same name count as no session: another host of the site can set one of them, and the
    * header does not say which.
    *

@@ -34,44 +34,50 @@ export class Session {
   readonly #parts: SessionParts;
   readonly #exchange: Exchange;
   readonly #arrivedAt = Date.now();
-  #unsealed: FoundTokens | undefined;
   #tokens: FoundTokens | undefined;
   /** The pair of this request's refresh, or the newest one that has followed it. */
   #pair: TokenPair | undefined;
   /** Until when it counts as the newest one. */
   #newestUntil = 0;
 
-  /** Does no work: the cookies are read when they are first needed. */
+  /** Does no work: the cookies are read where they are needed. */
   constructor(parts: SessionParts, exchange: Exchange) {
     this.#parts = parts;
     this.#exchange = exchange;
   }
 
-  /** Opens sealed cookies, before anything reads their tokens. */
-  async unseal(): Promise<void> {
-    this.#unsealed = await this.#parts.cookies.unseal(this.#exchange.request);
+  /** Opens sealed cookies, before the tokens are read. Returns a promise only when there is something to open. */
+  unseal(): Promise<void> | undefined {
+    return this.#parts.cookies.areSealed ? this.#open() : undefined;
   }
 
-  /** Reads the tokens from the cookies, once. Clears them when none can be read, and logs that one was sent twice. */
+  async #open(): Promise<void> {
+    this.#tokens = await this.#parts.cookies.unseal(this.#exchange.request);
+  }
+
   readTokens(): FoundTokens {
-    if (this.#tokens) return this.#tokens;
-    const { record, request, set } = this.#exchange;
-    const { cookies } = this.#parts;
-    const tokens = this.#unsealed ?? cookies.read(request);
-    this.#tokens = tokens;
-    if (tokens.isAmbiguous) record.reason = 'sessionCookieTwice';
-    // Such a request ends at once. A late response could clear the cookies of a newer sign-in.
-    if (tokens.isUnreadable) cookies.clear(set);
-    return tokens;
+    this.#tokens ??= this.#parts.cookies.read(this.#exchange.request);
+    return this.#tokens;
+  }
+
+  /**
+   * Clears cookies that nobody can open, and notes one that was sent twice. Only for a request that ends at once: a late
+   * response could clear the cookies of a newer sign-in.
+   */
+  rejectCookies(): void {
+    const { isAmbiguous, isUnreadable } = this.readTokens();
+    if (isAmbiguous) this.#exchange.record.reason = 'sessionCookieTwice';
+    if (isUnreadable) this.#parts.cookies.clear(this.#exchange.set);
   }
 
   /**
    * Reserves nothing, so that a request can be refused before its body is read.
    *
-   * @throws GatewayError 401 when there is no session cookie, 429 or 503 when there is no room for the call
+   * @throws GatewayError 401 when there is no session cookie, or one of them was sent twice; 429 or 503 when there is no
+   *   room for the call
    */
   refuseIfFull(kind: CallKind): void {
-    this.#parts.admission.refuseIfFull(kind, tokenOf(this.readTokens()));
+    this.#parts.admission.refuseIfFull(kind, this.#token());
   }
 
   /**
@@ -80,7 +86,7 @@ export class Session {
    * @throws GatewayError as {@link refuseIfFull} does
    */
   enter(kind: CallKind): Permit | Promise<Permit> {
-    return this.#parts.admission.enter(kind, tokenOf(this.readTokens()), this.#exchange);
+    return this.#parts.admission.enter(kind, this.#token(), this.#exchange);
   }
 
   /**
@@ -127,6 +133,15 @@ export class Session {
     // It is joined from its chunks, and copied again when the client reads slowly.
     const bodyMode = new Buffered((bytes) => permit.reserveBody(2 * bytes));
     return this.fetch(this.#parts.api.readCall(name, this.#exchange.request.signal, bodyMode));
+  }
+
+  /** The token by which the session is counted. */
+  #token(): string {
+    const { accessToken, refreshToken, isAmbiguous } = this.readTokens();
+    const token = accessToken ?? refreshToken;
+    if (token !== undefined) return token;
+    this.rejectCookies();
+    throw new GatewayError(401, isAmbiguous ? 'sessionCookieTwice' : 'notSignedIn');
   }
 
   async #renew(call: UpstreamCall, refreshToken: string, first: UpstreamResponse | undefined) {
@@ -189,33 +204,12 @@ export class Session {
   }
 }
 
-/** The derive() that gives each handler its exchange and its session. It waits only where the cookies are sealed. */
+/** The derive() that gives each handler its exchange and its session. */
 export function createSessionPlugin(parts: SessionParts) {
-  const begin = (request: Request) => {
+  return new Elysia({ name: 'session' }).derive({ as: 'scoped' }, ({ request }) => {
     const exchange = exchangeOf(request);
     return { exchange, session: new Session(parts, exchange) };
-  };
-  const beginSealed = async (request: Request) => {
-    // Begun first, because the time of its arrival counts.
-    const begun = begin(request);
-    await begun.session.unseal();
-    return begun;
-  };
-  return new Elysia({ name: 'session' }).derive(
-    { as: 'scoped' },
-    parts.cookies.areSealed ? async ({ request }) => beginSealed(request) : ({ request }) => begin(request),
-  );
+  });
 }
 
 export type SessionPlugin = ReturnType<typeof createSessionPlugin>;
-
-/**
- * The token by which a session is counted.
- *
- * @throws GatewayError 401 when there is no session cookie, or one of them was sent twice
- */
-function tokenOf({ accessToken, refreshToken, isAmbiguous }: FoundTokens): string {
-  const token = accessToken ?? refreshToken;
-  if (token !== undefined) return token;
-  throw new GatewayError(401, isAmbiguous ? 'sessionCookieTwice' : 'notSignedIn');
-}

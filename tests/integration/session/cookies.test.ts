@@ -4,10 +4,12 @@ import { describe, expect, it, setSystemTime, spyOn } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
-import { GENERATE, PROXIED_PATH } from '../../support/routes.ts';
+import { GENERATE, PROXIED_PATH, PUBLIC, ROUTES, scriptRoutes } from '../../support/routes.ts';
 import {
   accept,
   checkSession,
+  expectRefused,
+  GRANT,
   ME,
   pair,
   REFRESH,
@@ -93,6 +95,29 @@ describe('sealed cookies that cannot be opened', () => {
     expect(renewed.status).toBe(200);
     expect(sentBack(renewed)).toMatch(/^svc_music_access=ey\S+; svc_music_refresh=ey\S+$/);
   });
+});
+
+it('Sealed cookies that cannot be opened are left alone by a sign-in that fails late', async () => {
+  await using world = startWorld({ COOKIE_KEYS });
+  scriptSignIn(world, { ...pair(1), refresh_token: 'r'.repeat(5000) });
+  await expectRefused(await signIn(world, GRANT, { cookie: SIGNED_IN }), 502, 'tokensTooLarge');
+});
+
+it('Sealed cookies are opened where a session is needed, and only there', async () => {
+  await using world = startWorld({ COOKIE_KEYS });
+  scriptSignIn(world);
+  const cookie = sentBack(await signIn(world));
+  scriptRoutes(world);
+  using unseal = spyOn(SessionCookies.prototype, 'unseal');
+  for (const { name, path, options } of ROUTES) {
+    unseal.mockClear();
+    expect((await world.request(path, { ...options, cookie })).status).toBe(200);
+    expect(unseal, name).toHaveBeenCalledTimes(path === PUBLIC.path ? 0 : 1);
+  }
+  unseal.mockClear();
+  expect((await world.request('/api/upstream/v2', { cookie })).status).toBe(404);
+  expect((await signIn(world, {}, { cookie })).status).toBe(400);
+  expect(unseal).not.toHaveBeenCalled();
 });
 
 it('A request has arrived before its sealed cookies are opened, however long that takes', async () => {
