@@ -16,8 +16,11 @@ beforeEach(() => {
 });
 afterEach(() => mock.restore());
 
-/** A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. */
-function observed(kind: 'relayed' | 'paid') {
+/**
+ * A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. For a
+ * complete one of a megabyte there is no memory.
+ */
+function observed(kind: 'relayed' | 'paid' | 'complete') {
   // Those of other files, which may still serve requests in this process.
   jest.clearAllTimers();
   let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
@@ -31,12 +34,16 @@ function observed(kind: 'relayed' | 'paid') {
     },
   }).getReader();
   const record = new RequestRecord(new Request('http://gateway.test'));
-  const isPaid = kind === 'paid';
+  const bodies = {
+    relayed: { reader },
+    paid: { firstChunk: new Uint8Array(KiB), reader },
+    complete: { firstChunk: new Uint8Array(KiB * KiB), reader: null },
+  };
   const memory = {
     bodies: new BodyWatch(),
     session: undefined,
     isExpendable: true,
-    hasRoom: true,
+    hasRoom: kind !== 'complete',
     isBehind: false,
     isGivenUp: false,
     tryReserveRead: (_: string, isFast: boolean) => memory.hasRoom || !isFast,
@@ -57,11 +64,11 @@ function observed(kind: 'relayed' | 'paid') {
     seen.hasEnded = true;
   });
   const body = new ObservedBody(
-    isPaid ? { firstChunk: new Uint8Array(KiB), reader } : { reader },
+    bodies[kind],
     record,
     memory,
     { connection: undefined, onUpstreamEnd: onEnd },
-    isPaid ? 280_000 : undefined,
+    kind === 'paid' ? 280_000 : undefined,
   );
   /** The connection to a client that reads at once, until `isReading` is false. */
   let onTaken = (_: number) => {};
@@ -117,6 +124,14 @@ describe('a body', () => {
     expect(seen).toEqual({ hasEnded: true, isCancelled: false });
     expect(record).toMatchObject({ bytes: KiB + 5, clientGone: undefined, brokenBody: false });
     expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('that is complete ends when it is written, also without memory for more', async () => {
+    const { sink, seen, record } = observed('complete');
+    await settle();
+    expect(sink.end).toHaveBeenCalled();
+    expect(seen).toEqual({ hasEnded: true, isCancelled: false });
+    expect(record).toMatchObject({ bytes: KiB * KiB, cutOff: undefined });
   });
 
   it('is broken when its upstream has been silent for 60 s, which is named', async () => {

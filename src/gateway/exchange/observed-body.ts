@@ -37,7 +37,7 @@ const PILE_BYTES = 1024 * 1024;
 /** No music is generated as fast as this. */
 const FAST_BYTES_PER_MS = 640;
 
-/** How long a reader that has taken everything waits for memory at most. */
+/** After this wait for memory, a reader that has taken everything may use a larger share. */
 const STARVED_MS = 500;
 /** A reader that has left less than this in the kernel needs more soon. */
 const DRAINED_BYTES = 128 * 1024;
@@ -134,7 +134,7 @@ export class ObservedBody implements WatchedBody {
         await taken;
         this.readAt = this.memory.bodies.now;
       }
-      const reserved = this.#reserveRead();
+      const reserved = reader && this.#reserveRead();
       if (reserved) await reserved;
       if (this.#isOver) return;
       this.#noteWaitFor('upstream');
