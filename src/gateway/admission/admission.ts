@@ -11,9 +11,6 @@ import { Permit } from './permit.ts';
 import { RequestBodies } from './request-bodies.ts';
 import { SessionLimit, type SessionUse } from './session-limit.ts';
 
-/** More of the ledger than bodies of reads may use, so that a generation is admitted when they fill the rest. */
-const FOR_GENERATIONS = 15 / 16;
-
 /** A collection takes some 40 ms. */
 const COLLECT_EVERY_MS = 1000;
 
@@ -83,10 +80,10 @@ export class Admission {
 
   /** For a generation, first cuts off readers that stand still. */
   #refuseUnlessRoom(kind: CallKind, token: string | undefined): SessionUse | undefined {
-    const { isGeneration } = CALLS[kind];
+    const { isGeneration, share } = CALLS[kind];
     const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
     this.ledger.refuseUnlessFits(CALL_BYTES);
-    const hasRoom = () => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, FOR_GENERATIONS);
+    const hasRoom = () => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, share);
     if (isGeneration && !this.bodies.makeRoom(hasRoom)) throw this.ledger.refusal();
     return session;
   }

@@ -25,8 +25,8 @@ export class BoundedMap<Value> {
   readonly #onEvicted: OnEvicted<Value>;
   #bytes = 0;
   /**
-   * Kept, because a new iterator would skip all removed entries one by one, which is slow. It never comes to its end: all
-   * that are left come after the oldest.
+   * Kept, because a new iterator would skip all removed entries one by one, which is slow. It never ends, because it is
+   * asked only when the oldest was removed and others are left.
    */
   readonly #order = this.#entries.keys();
   #oldest: string | undefined;

@@ -24,7 +24,8 @@ const SIGNED_IN = {
  */
 export const CALLS = {
   read: { ...SIGNED_IN, pool: 'reads', share: BEFORE_CALLS, isVital: true },
-  // The rest of the ledger is for calls that keep sessions alive.
+  // More than relayed bodies may use, so that it is admitted when they fill theirs. The rest is for calls that keep
+  // sessions alive.
   generation: { ...SIGNED_IN, share: 15 / 16, sessionShare: 1 / 12, isGeneration: true },
   head: SIGNED_IN,
   get: { ...SIGNED_IN, readAheadBytes: READ_AHEAD_BYTES },

@@ -15,9 +15,9 @@ interface Shared {
   readonly perSession: SessionLimit;
 }
 
-/** The part of its share that a reader may use who leaves much in the kernel, so that the sockets of a few keep nobody out. */
+/** The part of its share that a reader may use who leaves much unread, so that a few slow sockets keep nobody out. */
 const FOR_BEHIND = 0.6;
-/** The share of a starved reader, more than of other bodies: the kernel still charges what the allocator has not given back. */
+/** A starved reader may use more than other bodies: the kernel still charges what the allocator has not given back. */
 const FOR_STARVED = 29 / 32;
 /** The share of the ledger beyond which no session check begins to wait: more than public playback may use. */
 const WAITING_SHARE = 13 / 16;
@@ -120,7 +120,7 @@ export class Permit implements BodyMemory {
         this.#expect(this.bodyBytes);
         return true;
       }
-      // Only the session's share is used up.
+      // When only the session's share is used up, the base is enough.
       if (!ledger.fitsCharged(this.#behindBytes, this.rules.share)) return false;
     }
     const fits = ledger.fits(STREAM_BASE_BYTES, BEFORE_CALLS);
@@ -279,7 +279,7 @@ export class Permit implements BodyMemory {
     this.#borrow(0);
     if (this.#hasPlace) this.#pool.release(1);
     this.#shared.ledger.release(CALL_BYTES + this.bodyBytes);
-    // A slice that is still being fetched gives nothing back after this.
+    // A body that is given up after this gives nothing back again.
     this.bodyBytes = 0;
   }
 }

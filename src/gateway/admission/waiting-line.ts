@@ -12,8 +12,8 @@ export class WaitingLine {
   readonly #most: number;
   readonly #waiting = new Set<Waiting>();
   /**
-   * Kept, because a new iterator would skip all that have left one by one, which is slow. It never comes to its end: all
-   * that wait come after the first one.
+   * Kept, because a new iterator would skip all that have left one by one, which is slow. It never ends, because it is
+   * asked only while somebody waits.
    */
   readonly #order = this.#waiting.values();
   #first: Waiting | undefined;

@@ -1,4 +1,4 @@
-/** Keeps requests that are responded to at once from delaying all others. */
+/** Limits how many requests begin in one turn of the event loop, so that quick refusals do not delay all others. */
 
 /**
  * While 1,024 sockets are ready, Bun polls up to 48 times before it gives fetches and timers a turn. Clients that repeat

@@ -69,7 +69,7 @@ export class RefreshCoordinator {
    * Returns the newest pair that follows this one, without a refresh; undefined when the session is over, or when too
    * many pairs follow. So a slow response does not bring an older pair back to the browser.
    *
-   * @param reusedToken has yielded the pair as a reuse, and still has its former chain
+   * @param reusedToken the spent token whose reuse gave the pair; its former chain may have been signed out
    */
   async newest(pair: TokenPair, reusedToken?: string): Promise<TokenPair | undefined> {
     const { found, newest, next } = await this.#endOfChain(pair.refreshToken);

@@ -29,7 +29,7 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
         await session.unseal();
         // The body is expensive to read, so it is read only for a session and when there is room for the call.
         session.refuseIfFull('generation');
-        // A trimmed string is a view into the whole request body, so only the JSON text is kept for the minutes of the call.
+        // A trimmed string keeps the whole body in memory, so the minutes of the call keep only new JSON text.
         const call = api.generationCall(
           orderOf(await readFields(request, admission.requestBodies, GenerationRequest)),
           forwardedRequestHeader(request, 'idempotency-key'),
@@ -58,7 +58,7 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
 
 /**
  * The refusal of a generation that is under way at the upstream. The client finds it in the library by its ids. Its
- * `Proxy-Status` says that the call was made, unlike that of other refusals.
+ * `Proxy-Status` says that the call was made, unlike that of other refusals, and `Retry-After` when to look there.
  */
 function notStreamed(headers: Headers): GatewayError {
   const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('x-'));

@@ -25,9 +25,10 @@ export function upstreamProxyRoutes(
   const { relaySliceBytes: sliceBytes, upstreamUrl } = settings;
 
   /**
-   * Reserves memory for what can arrive before the response is known, and then for what it needs.
+   * Calls the upstream and relays its response. Reserves memory before the call, and again when the head is known.
    *
-   * @throws GatewayError 400 for a header with a control character, or for a GET or HEAD with a body
+   * @throws GatewayError 400 for a header with a control character, or for a GET or HEAD with a body; 429, 502 or 503 as
+   *   the call and {@link Permit.reserveBody} do
    */
   const relay = async (
     exchange: Exchange,

@@ -15,8 +15,8 @@ export interface BodyMode {
 }
 
 /**
- * The body is passed on in chunks; only a small one is in memory when the call returns. The deadline ends with the head,
- * and the first byte may follow within {@link SILENCE_MS}.
+ * The body is passed on in chunks; only a small one is in memory when the call returns, within its deadline. For others
+ * the deadline ends with the head, and the first byte may follow within {@link SILENCE_MS}.
  */
 export const STREAMED: BodyMode = {
   isDecoded: false,

@@ -90,6 +90,7 @@ function requestOf(
   return {
     method,
     headers: {
+      // The upstream asks for both with every token, also where it responds with audio.
       ...(accessToken !== undefined && {
         accept: 'application/json',
         authorization: `Bearer ${accessToken}`,
