@@ -17,7 +17,7 @@ const SHARE_WHEN_BUSY = 1 / 32;
 const BUSY = 13 / 16;
 
 /** A request body, and what it has reserved. */
-interface BodyShare {
+interface BodyReservation {
   bytes: number;
   /** Rejects when the body is dropped. */
   readonly dropped: Promise<never>;
@@ -31,7 +31,7 @@ interface BodyShare {
 export class RequestBodies {
   readonly #ledger: Ledger;
   /** In order of arrival. */
-  readonly #arriving = new Set<BodyShare>();
+  readonly #arriving = new Set<BodyReservation>();
   usedBytes = 0;
   refused = 0;
 
@@ -40,16 +40,16 @@ export class RequestBodies {
   }
 
   /** @throws GatewayError 503 when there is no room */
-  open(declaredBytes: number): BodyShare {
+  open(declaredBytes: number): BodyReservation {
     if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(OVERHEAD_BYTES + COPIES * declaredBytes))
       throw this.#refusal();
     const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
     // Prevents an unhandled rejection when nothing awaits it.
     dropped.catch(() => {});
-    const share: BodyShare = { bytes: 0, dropped, drop };
-    this.#arriving.add(share);
-    this.#reserve(share, OVERHEAD_BYTES);
-    return share;
+    const reservation: BodyReservation = { bytes: 0, dropped, drop };
+    this.#arriving.add(reservation);
+    this.#reserve(reservation, OVERHEAD_BYTES);
+    return reservation;
   }
 
   /**
@@ -57,35 +57,35 @@ export class RequestBodies {
    *
    * @throws GatewayError 503 when there is no room and the body is large or the oldest, or when it has been dropped
    */
-  grow(share: BodyShare, bytes: number): void {
-    this.#reserve(share, COPIES * bytes);
+  grow(reservation: BodyReservation, bytes: number): void {
+    this.#reserve(reservation, COPIES * bytes);
   }
 
-  #reserve(share: BodyShare, bytes: number): void {
-    if (!this.#arriving.has(share)) throw overloaded(CLOSE);
-    share.bytes += bytes;
+  #reserve(reservation: BodyReservation, bytes: number): void {
+    if (!this.#arriving.has(reservation)) throw overloaded(CLOSE);
+    reservation.bytes += bytes;
     this.usedBytes += bytes;
     this.#ledger.take(bytes);
-    const isLarge = share.bytes > OVERHEAD_BYTES + COPIES * SMALL_BODY_BYTES;
-    for (const each of isLarge ? [share] : this.#arriving) {
+    const isLarge = reservation.bytes > OVERHEAD_BYTES + COPIES * SMALL_BODY_BYTES;
+    for (const each of isLarge ? [reservation] : this.#arriving) {
       if (this.#fits(0)) break;
       this.release(each);
       each.drop(this.#refusal());
     }
-    if (!this.#arriving.has(share)) throw overloaded(CLOSE);
+    if (!this.#arriving.has(reservation)) throw overloaded(CLOSE);
   }
 
   /** Marks the body as complete: it is no longer dropped to make room for others. */
-  arrived(share: BodyShare): void {
-    this.#arriving.delete(share);
+  arrived(reservation: BodyReservation): void {
+    this.#arriving.delete(reservation);
   }
 
   /** A second call does nothing. */
-  release(share: BodyShare): void {
-    this.#arriving.delete(share);
-    this.usedBytes -= share.bytes;
-    this.#ledger.release(share.bytes);
-    share.bytes = 0;
+  release(reservation: BodyReservation): void {
+    this.#arriving.delete(reservation);
+    this.usedBytes -= reservation.bytes;
+    this.#ledger.release(reservation.bytes);
+    reservation.bytes = 0;
   }
 
   #fits(bytes: number): boolean {

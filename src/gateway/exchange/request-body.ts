@@ -23,28 +23,28 @@ export interface RequestBody extends Disposable {
 export async function readBody(request: Request, bodies: RequestBodies): Promise<RequestBody> {
   const declaredBytes = Number(request.headers.get('content-length') ?? 0);
   if (declaredBytes > BODY_LIMIT_BYTES) throw new GatewayError(413, 'bodyTooLarge');
-  const share = bodies.open(declaredBytes);
+  const reservation = bodies.open(declaredBytes);
   let arrivedBytes = 0;
   let timer: Timer | undefined;
   // Bun itself has no deadline for request bodies.
   const checkDeadline = (elapsedMs: number) => {
     const allowedMs = MIN_DEADLINE_MS + Math.floor(arrivedBytes / MIN_BYTES_PER_SECOND) * 1000;
     if (allowedMs > elapsedMs) timer = setTimeout(checkDeadline, allowedMs - elapsedMs, allowedMs);
-    else share.drop(new GatewayError(408, 'bodyTooSlow', { headers: CLOSE }));
+    else reservation.drop(new GatewayError(408, 'bodyTooSlow', { headers: CLOSE }));
   };
   checkDeadline(0);
   try {
     const onChunk = (bytes: number) => {
       arrivedBytes += bytes;
-      bodies.grow(share, bytes);
+      bodies.grow(reservation, bytes);
     };
     const reading = readBounded(request.body, BODY_LIMIT_BYTES, onChunk);
-    const bytes = await Promise.race([reading, share.dropped]);
+    const bytes = await Promise.race([reading, reservation.dropped]);
     if (!bytes) throw new GatewayError(413, 'bodyTooLarge');
-    bodies.arrived(share);
-    return { bytes, [Symbol.dispose]: () => bodies.release(share) };
+    bodies.arrived(reservation);
+    return { bytes, [Symbol.dispose]: () => bodies.release(reservation) };
   } catch (cause) {
-    bodies.release(share);
+    bodies.release(reservation);
     throw cause instanceof GatewayError ? cause : new GatewayError(400, 'bodyIncomplete', { cause });
   } finally {
     clearTimeout(timer);
