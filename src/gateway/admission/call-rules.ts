@@ -3,7 +3,7 @@
 import { READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { BEFORE_CALLS } from './ledger.ts';
 
-const SIGNED_IN = {
+const USUAL = {
   pool: 'streams',
   /** How much of the pool may be in use when a call is admitted. */
   poolShare: 1,
@@ -23,16 +23,16 @@ const SIGNED_IN = {
  * response, because it waits for minutes, and continues without its client when there is no memory.
  */
 export const CALLS = {
-  read: { ...SIGNED_IN, pool: 'reads', share: BEFORE_CALLS, isVital: true },
+  read: { ...USUAL, pool: 'reads', share: BEFORE_CALLS, isVital: true },
   // More than relayed bodies may use, so that it is admitted when they fill theirs. The rest is for calls that keep
   // sessions alive.
-  generation: { ...SIGNED_IN, share: 15 / 16, sessionShare: 1 / 12, isGeneration: true },
-  head: SIGNED_IN,
-  get: { ...SIGNED_IN, readAheadBytes: READ_AHEAD_BYTES },
+  generation: { ...USUAL, share: 15 / 16, sessionShare: 1 / 12, isGeneration: true },
+  head: USUAL,
+  get: { ...USUAL, readAheadBytes: READ_AHEAD_BYTES },
   // It is never cut off to make room, so one session may have fewer.
-  change: { ...SIGNED_IN, sessionShare: 1 / 8, readAheadBytes: STREAMED_BODY_BYTES },
+  change: { ...USUAL, sessionShare: 1 / 8, readAheadBytes: STREAMED_BODY_BYTES },
   // Strangers have no session, so they are refused first.
-  public: { ...SIGNED_IN, poolShare: 3 / 4, share: 3 / 4, sessionShare: 1, readAheadBytes: READ_AHEAD_BYTES },
+  public: { ...USUAL, poolShare: 3 / 4, share: 3 / 4, sessionShare: 1, readAheadBytes: READ_AHEAD_BYTES },
 } as const;
 
 export type CallKind = keyof typeof CALLS;

@@ -33,7 +33,7 @@ const AUDIO_HEADERS = [
 /** Matches `RateLimit`, `RateLimit-Policy`, `X-RateLimit-Remaining` and similar names. */
 const RATE_LIMIT = /^(x-)?ratelimit/;
 /** The headers that tell a client when it may send the next request, besides the rate limits. */
-const CONDITION_HEADERS = new Set(['retry-after']);
+const RETRY_HEADERS = new Set(['retry-after']);
 /** The response headers that the proxy relays, besides the rate limits. */
 const RELAYED_HEADERS = new Set([
   ...names(`
@@ -129,8 +129,8 @@ export function generationHeaders(upstream: Headers): Record<string, string> {
 }
 
 /** The headers that tell the client when it may send the next request, and which sign-in that needs. */
-export function conditionHeaders(upstream: Headers): Record<string, string> {
-  return passing(upstream, CONDITION_HEADERS);
+export function retryHeaders(upstream: Headers): Record<string, string> {
+  return passing(upstream, RETRY_HEADERS);
 }
 
 /** The listed headers and the rate limits, by lower-case name, without those that `Connection` names. */

@@ -4,7 +4,7 @@ import { Elysia } from 'elysia';
 import { RETRY_LATER } from '../admission/budget.ts';
 import { readFields } from '../exchange/request-fields.ts';
 import { GatewayError } from '../http/errors.ts';
-import { conditionHeaders, forwardedRequestHeader, generationHeaders } from '../http/forwarded-headers.ts';
+import { forwardedRequestHeader, generationHeaders, retryHeaders } from '../http/forwarded-headers.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
@@ -41,7 +41,7 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
         const upstream = await session.fetch({ ...call, bodyMode: trackMode });
         if (!isSuccess(upstream)) {
           const upstreamText = await readErrorMessage(upstream, settings.timeouts.readMs);
-          const headers = conditionHeaders(upstream.headers);
+          const headers = retryHeaders(upstream.headers);
           throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
         }
         if (trackMode.discarded) {

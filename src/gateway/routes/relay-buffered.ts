@@ -2,7 +2,7 @@
 
 import type { Exchange } from '../exchange/exchange.ts';
 import { GatewayError } from '../http/errors.ts';
-import { CONTENT_SECURITY_POLICY, conditionHeaders } from '../http/forwarded-headers.ts';
+import { CONTENT_SECURITY_POLICY, retryHeaders } from '../http/forwarded-headers.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 
@@ -20,7 +20,7 @@ export function relayBuffered(exchange: Exchange, { body, status, headers }: Ups
     const unreadable = proxyStatus('http_response_content_coding');
     throw new GatewayError(502, 'upstreamInvalid', { headers: unreadable });
   }
-  const sent = conditionHeaders(headers);
+  const sent = retryHeaders(headers);
   const contentType = headers.get('content-type');
   if (contentType !== null) sent['content-type'] = contentType;
   sent['cache-control'] = 'no-store';
