@@ -80,12 +80,16 @@ export class Admission {
 
   /** For a generation, first cuts off readers that stand still. */
   #refuseUnlessRoom(kind: CallKind, token: string | undefined): SessionUse | undefined {
-    const { isGeneration, share } = CALLS[kind];
+    const { isGeneration } = CALLS[kind];
     const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
     this.ledger.refuseUnlessFits(CALL_BYTES);
-    const hasRoom = () => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, share);
-    if (isGeneration && !this.bodies.makeRoom(hasRoom)) throw this.ledger.refusal();
+    if (isGeneration && !this.#makeRoomForGeneration()) throw this.ledger.refusal();
     return session;
+  }
+
+  #makeRoomForGeneration(): boolean {
+    const { share } = CALLS.generation;
+    return this.bodies.makeRoom(() => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, share));
   }
 
   /**

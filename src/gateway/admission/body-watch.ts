@@ -81,7 +81,7 @@ export class BodyWatch {
    * Cuts off bodies whose readers stand still, until there is room: public ones before those of users, and then those
    * that have stood still longest. Nobody who reads is cut off, and no user for public playback.
    *
-   * @param claimant the body that needs the room; without one, strangers do not count as having asked for it
+   * @param claimant the body that needs the room; undefined when no body does, such as for a generation that begins
    * @param onlyOf a session that has used up its share, so that only its own bodies are cut off
    */
   makeRoom(hasRoom: () => boolean, claimant?: BodyMemory, onlyOf?: SessionUse): boolean {

@@ -46,7 +46,7 @@ export class Session {
     this.#exchange = exchange;
   }
 
-  /** Opens sealed cookies, before the tokens are read. Returns a promise only when there is something to open. */
+  /** Opens sealed cookies, before the tokens are read. Returns a promise only where cookies are sealed. */
   unseal(): Promise<void> | undefined {
     return this.#parts.cookies.areSealed ? this.#open() : undefined;
   }
