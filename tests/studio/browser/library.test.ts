@@ -45,8 +45,8 @@ describeInChromium('the library of the studio', (visit) => {
     world.network.repair();
     await studio.press(english.tryNow);
     await studio.alert.waitFor({ state: 'detached' });
-    // A session check may be in flight at the sign-out.
-    visitor.tolerateProblem(/status of 401.*\/api\/auth\/session/);
+    // After the repair both may be asked for again, and be in flight at the sign-out.
+    visitor.tolerateProblem(/status of 401.*\/(?:auth\/session|content)/);
     await studio.press(english.signOut);
     await studio.button(english.signIn).waitFor();
     expect(await page.locator('[data-part=list] > li').count()).toBe(0);
