@@ -20,7 +20,7 @@ it(
   async () => {
     await checkSchedules(SEED, RUNS, MODEL_PATH);
   },
-  40 * RUNS,
+  200 * RUNS,
 );
 
 it.each(SMALL_PLANS)(
@@ -28,7 +28,7 @@ it.each(SMALL_PLANS)(
   async (_, plan) => {
     expect(await tryEveryOrder(plan, PREEMPTIONS)).toBeGreaterThan(500);
   },
-  30_000 * PREEMPTIONS ** 2,
+  100_000 * PREEMPTIONS ** 2,
 );
 
 const SHARED = 'two requests and a sign-out';

@@ -143,7 +143,7 @@ describe.each(['production', 'development'] as const)('everything that a gateway
     await using receiver = startTraceReceiver(() => new Response(MARK, { status: exports++ ? 200 : 500 }));
     const metricsPort = await freePorts(1);
     // Two flows wait for these, and the process for the longest of all.
-    const timeouts = ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'].map((name) => [`TIMEOUT_${name}_MS`, '1500']);
+    const timeouts = ['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'].map((name) => [`TIMEOUT_${name}_MS`, '4000']);
     await using gateway = await start({
       ...Object.fromEntries(timeouts),
       ...SECRETS[mode],
