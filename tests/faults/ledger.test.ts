@@ -47,7 +47,19 @@ describe('memory is reserved', () => {
 
   it.each([
     ['whose length is declared', () => new Response(LARGE)],
-    ['in chunks', () => new Response(new Blob([LARGE]).stream())],
+    [
+      'in chunks',
+      () =>
+        new Response(
+          (async function* () {
+            for (let sent = 0; sent < LARGE.length; sent += 20_000) yield LARGE.slice(sent, sent + 20_000);
+          })(),
+        ),
+    ],
+    [
+      'which is encoded',
+      () => new Response(Bun.gzipSync(LARGE), { headers: { 'content-encoding': 'gzip' } }),
+    ],
   ])('twice for a large body of a read %s, which is otherwise refused', async (_, respond) => {
     await using world = startSmall();
     const { ledger, reads } = world.admission;

@@ -137,6 +137,32 @@ describe('a call that is admitted', () => {
     expect(() => admission.refuseIfFull('generation', 'token')).toThrow(refusal(503));
   });
 
+  it('as generation has more memory while its reader does not keep up', async () => {
+    const admission = startAdmission();
+    const { ledger } = admission;
+    const permit = await enter(admission, 'generation', 'token');
+    permit.tryReservePaid(Number.POSITIVE_INFINITY);
+    const reserved = () => [ledger.inUse - CALL_BYTES, ledger.borrowed];
+    expect(permit.fallBehind()).toBeTrue();
+    expect(reserved()).toEqual([STREAMED_BODY_BYTES, STREAMED_BODY_BYTES - STREAM_BASE_BYTES]);
+    permit.catchUp();
+    expect(reserved()).toEqual([STREAM_BASE_BYTES, 0]);
+  });
+
+  it('waits for memory that the kernel alone says is free', async () => {
+    const kernel = { charges: 0 };
+    const admission = startAdmission(() => kernel.charges);
+    await streamToStoppedReader(admission, 'other');
+    const permit = await enter(admission, 'get', 'token');
+    kernel.charges = 256 * 1024 ** 2;
+    await pass(100);
+    const waiting = permit.reserveReadAhead();
+    kernel.charges = 0;
+    await pass(100);
+    await waiting;
+    expect(permit.bodyBytes).toBe(READ_AHEAD_BYTES);
+  });
+
   it('as public has a place where there is but one', () => {
     const admission = new Admission(testSettings({ ...ADDRESSES, MAX_IN_FLIGHT_REQUESTS: '1' }));
     admission.refuseIfFull('public', undefined);

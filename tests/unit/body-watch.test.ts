@@ -40,8 +40,9 @@ function watching() {
 }
 
 describe('room', () => {
-  it('is made by public bodies before those of users, and by those that have stood still longest', async () => {
+  it('is made by public bodies before those of users, longest still first, and last by those who lack memory', async () => {
     const { bodies, cut, add } = watching();
+    add('of a user, starved', { session: own, waitsFor: 'memory' });
     add('of a user, oldest', { session: own });
     add('public');
     await pass(100);
@@ -54,7 +55,7 @@ describe('room', () => {
     expect(bodies.makeRoom(() => cut.length === 3)).toBeTrue();
     expect(cut).toEqual(['public', 'public, later', 'of a user, oldest']);
     expect(bodies.makeRoom(() => false)).toBeFalse();
-    expect(cut.slice(3)).toEqual(['of a user']);
+    expect(cut.slice(3)).toEqual(['of a user', 'of a user, starved']);
   });
 
   it('is made by nobody who reads, waits for the upstream, has changed something or belongs to others', async () => {

@@ -113,6 +113,13 @@ describe('fetchUpstream()', () => {
     expect(upstream.record.calls).toMatchObject([{ outcome }]);
   });
 
+  it('takes an unknown failure for one after which the call may have had its effect', async () => {
+    await using upstream = await start('');
+    using _fetch = spyOn(globalThis, 'fetch').mockRejectedValue(new Error('unknown'));
+    expect(await failureOf(upstream.call())).toMatchObject({ status: 502 });
+    expect(upstream.record.calls).toMatchObject([{ outcome: 'http_response_incomplete' }]);
+  });
+
   it('keeps a call alive that may take longer than the 300 s of fetch', async () => {
     await using upstream = await start(`${OK}Content-Length: 0\r\n\r\n`);
     using fetched = spyOn(globalThis, 'fetch');

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { describe, expect, it, spyOn } from 'bun:test';
 import { totalmem } from 'node:os';
 import { ledgerBytes, memoryLimitBytes } from '../../src/gateway/settings/memory.ts';
 import { limitWarnings } from '../../src/gateway/settings/process-limits.ts';
@@ -34,8 +34,13 @@ it('openFilesLimit() is what the system gives the process', () => {
   expect(stdout.toString()).toBe('321\n');
 });
 
-it('memoryLimitBytes() is more than the process uses, and no more than the machine has', () => {
-  expect(memoryLimitBytes()).toBeWithin(process.memoryUsage.rss(), totalmem() + 1);
+it.each([
+  ['the limit of its container', 256 * MiB, 256 * MiB],
+  ['the memory of the machine without one', 0, totalmem()],
+  ['the memory of the machine when that is less', 2 ** 62, totalmem()],
+])('memoryLimitBytes() is %s', (_, limit, bytes) => {
+  using _limit = spyOn(process, 'constrainedMemory').mockReturnValue(limit);
+  expect(memoryLimitBytes()).toBe(bytes);
 });
 
 it.each([

@@ -56,6 +56,14 @@ it('GET /api/health names the configured service to every load balancer and orig
     expect((await rawCall(world, `GET ${HEALTH}`, { ...call, origin: '', cookie: '' })).status).toBe(200);
 });
 
+it('any other request without a Host is refused, wherever its query leads', async () => {
+  for (const path of ['/api/music/models', '/?/api/music/models']) {
+    const { status, body } = await rawCall(world, `GET ${path}`, { host: '', version: 'HTTP/1.0' });
+    expect([status, body]).toEqual([400, JSON.stringify({ error: { message: messages.en.requestInvalid } })]);
+  }
+  expect(world.upstream.calls).toEqual([]);
+});
+
 // What an odd Host makes of it: faults/fuzz.
 it('GET /api/health is the only request without an origin rule', async () => {
   for (const path of ['/api/health/', '/API/HEALTH', '/api/health%2f', '/api/healthy'])
