@@ -56,8 +56,8 @@ it('GET /api/health names the configured service to every load balancer and orig
     expect((await rawCall(world, `GET ${HEALTH}`, { ...call, origin: '', cookie: '' })).status).toBe(200);
 });
 
-it('any other request without a Host is refused, wherever its query leads', async () => {
-  for (const path of ['/api/music/models', '/?/api/music/models']) {
+it('any other request without a Host is refused, because the router would find a path in the query', async () => {
+  for (const path of ['/api/music/models', '/aaaaaa/api/music/models?://b/api/health']) {
     const { status, body } = await rawCall(world, `GET ${path}`, { host: '', version: 'HTTP/1.0' });
     expect([status, body]).toEqual([400, JSON.stringify({ error: { message: messages.en.requestInvalid } })]);
   }
