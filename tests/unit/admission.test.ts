@@ -11,7 +11,7 @@ import {
   STREAM_BASE_BYTES,
   STREAMED_BODY_BYTES,
 } from '../../src/gateway/settings/memory.ts';
-import { pass } from '../support/passing-time.ts';
+import { pass, settle } from '../support/passing-time.ts';
 import { CLOSED } from '../support/session-calls.ts';
 import { testSettings } from '../support/world.ts';
 
@@ -147,6 +147,9 @@ describe('a call that is admitted', () => {
     expect(reserved()).toEqual([STREAMED_BODY_BYTES, STREAMED_BODY_BYTES - STREAM_BASE_BYTES]);
     permit.catchUp();
     expect(reserved()).toEqual([STREAM_BASE_BYTES, 0]);
+    permit.fallBehind();
+    permit.release();
+    expect([ledger.inUse, ledger.borrowed]).toEqual([0, 0]);
   });
 
   it('waits for memory that the kernel alone says is free', async () => {
@@ -207,6 +210,26 @@ describe('a call that is admitted', () => {
     expect(await outcomes[0]).toBe(429);
     ledger.release(others);
     expect(await outcomes[1]).toBe('served');
+  });
+
+  it('whose session has its share takes no room of another', async () => {
+    const admission = startAdmission();
+    const record = await streamToStoppedReader(admission, 'other');
+    await pass(10_000);
+    const permit = await enter(admission, 'get', 'own');
+    expect(() => permit.reserveBody(admission.ledger.limit / 4 + 1)).toThrow(refusal(429));
+    expect(record.cutOff).toBeUndefined();
+  });
+
+  it('as get does not wait behind strangers, who may use less', async () => {
+    const admission = startAdmission();
+    const { ledger } = admission;
+    const [stranger, user] = [await enter(admission, 'public'), await enter(admission, 'get', 'token')];
+    ledger.take(ledger.limit - ledger.inUse);
+    for (const permit of [stranger, user]) void permit.reserveReadAhead();
+    ledger.release((ledger.limit * 5) / 32);
+    await settle();
+    expect([stranger.bodyBytes, user.bodyBytes]).toEqual([0, READ_AHEAD_BYTES]);
   });
 
   it('waits for memory and then for a place, together no longer than its patience', async () => {

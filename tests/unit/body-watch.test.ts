@@ -5,6 +5,7 @@ import { type BodyMemory, BodyWatch, type WatchedBody } from '../../src/gateway/
 import { connectionKey, sendQueues } from '../../src/gateway/admission/send-queues.ts';
 import { eventually } from '../support/eventually.ts';
 import { pass } from '../support/passing-time.ts';
+import { itWith, LINUX } from '../support/requirements.ts';
 
 beforeEach(() => void jest.useFakeTimers());
 
@@ -91,7 +92,7 @@ it('readers that wait are looked after every 4 s', async () => {
 
 // What the watch makes of it: faults/streamed-bodies.test.ts.
 describe('the kernel tells how much of what was sent to a connection waits for its reader', () => {
-  it('while the reader does not read, and when it has read all', async () => {
+  itWith([LINUX], 'while the reader does not read, and when it has read all', async () => {
     jest.useRealTimers();
     const server = net.createServer((socket) => socket.on('error', () => {}).write(Buffer.alloc(16_000_000)));
     await once(server.listen(0, '127.0.0.1'), 'listening');

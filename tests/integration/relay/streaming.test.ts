@@ -1,7 +1,9 @@
-import { expect, it } from 'bun:test';
+import { expect, it, spyOn } from 'bun:test';
+import { sendQueues } from '../../../src/gateway/admission/send-queues.ts';
 import { CALL_BYTES, STREAM_BASE_BYTES } from '../../../src/gateway/settings/memory.ts';
 import { eventually } from '../../support/eventually.ts';
 import { releasedBody } from '../../support/released-body.ts';
+import { itWith, LINUX } from '../../support/requirements.ts';
 import { BUFFERED, GENERATE, PUBLIC, proxied } from '../../support/routes.ts';
 import { pair, REFRESH } from '../../support/session-calls.ts';
 import { ACCESS_ONLY, REFRESH_ONLY, startWorld, type World } from '../../support/world.ts';
@@ -54,6 +56,23 @@ it.each([...BUFFERED, proxied('GET'), proxied('POST'), PUBLIC])(
     await aborted.promise;
     const line = await world.line({ clientGone: 'waiting' });
     expect(line).toMatchObject({ level: 'info', upstream: [{ outcome: 'client_gone' }] });
+  },
+);
+
+itWith(
+  [LINUX],
+  'a streamed body is watched by the connection of its client, as the kernel lists it',
+  async () => {
+    await using world = startWorld();
+    const body = releasedBody();
+    const { path, options, calls } = proxied('GET');
+    world.upstream.on(calls.join(), () => new Response(body.stream));
+    body.release('first');
+    using added = spyOn(world.admission.bodies, 'add');
+    const response = await world.request(path, options);
+    expect((await sendQueues()).has(added.mock.lastCall?.[0].connection ?? 0)).toBeTrue();
+    await response.body?.cancel();
+    await body.cancelled;
   },
 );
 

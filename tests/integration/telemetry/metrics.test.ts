@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'bun:test';
+import { beforeEach, describe, expect, it, spyOn } from 'bun:test';
 import { version } from '../../../package.json';
 import { Admission } from '../../../src/gateway/admission/admission.ts';
 import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
@@ -61,6 +61,8 @@ describe('a request', () => {
     [{ slices: 3 }, 'info', `slices_total${OF_MODELS}`],
     [{ bytes: 9 }, 'info', `sent_bytes_total${OF_MODELS}`],
     [{ brokenBody: true }, 'warn', `broken_bodies_total${OF_MODELS}`],
+    [{ cutOff: 'no memory' }, 'warn', 'cut_off_total{call="none",why="no memory"}'],
+    [{ cutOff: 'stopped reading' }, 'info', 'cut_off_total{call="none",why="stopped reading"}'],
     [{ clientGone: 'streaming' }, 'info', `client_aborts_total{route="${MODELS}",phase="streaming"}`],
   ])('with %j is logged at the level %s, and counted', async (facts, level, ...counted) => {
     observe(facts);
@@ -171,8 +173,15 @@ describe('the metrics', () => {
     const pools = [identityProvider, sessions, signOuts, reads, streams, ledger];
     for (const [at, pool] of pools.entries()) pool.take(at + 1);
     await expectPools('places_in_use', [1, 2, 3, 4, 5, 6]);
-    const promised = memoryLimitBytes - ledger.limit + 6;
-    await expectSamples({ memory_promised_bytes: promised, memory_limit_bytes: memoryLimitBytes });
+    const ownBytes = memoryLimitBytes - ledger.limit;
+    ledger.borrowed = 7;
+    using _charged = spyOn(ledger, 'charged').mockReturnValue(8);
+    await expectSamples({
+      memory_promised_bytes: ownBytes + 6,
+      memory_charged_bytes: ownBytes + 8,
+      memory_borrowed_bytes: 7,
+      memory_limit_bytes: memoryLimitBytes,
+    });
 
     const { perSession, requestBodies } = admission;
     perSession.note({ ...perSession.useOf('a', false), calls: 1 });
