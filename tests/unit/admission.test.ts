@@ -152,7 +152,7 @@ describe('a call that is admitted', () => {
     expect([ledger.inUse, ledger.borrowed]).toEqual([0, 0]);
   });
 
-  it('waits for memory that the kernel alone says is free', async () => {
+  it('and waits for memory is served when the kernel charges less, without a release', async () => {
     const kernel = { charges: 0 };
     const admission = startAdmission(() => kernel.charges);
     await streamToStoppedReader(admission, 'other');
