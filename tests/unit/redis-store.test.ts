@@ -40,6 +40,16 @@ describe('RedisReplayStore', () => {
     expect([await kindAt(a, 'k'), await kindAt(b, 'k'), kept('k')]).toEqual(['ended', undefined, undefined]);
   });
 
+  it('says how old a fact is that another instance has written', async () => {
+    const { time, store, write } = start();
+    await write(store(), 'k', RENEWAL);
+    const writtenAt = time.now;
+    await time.pass(7000);
+    const read = await time.wait(store().get('k'));
+    // The way to Redis and back takes a moment.
+    expect(read?.writtenAt).toBeWithin(writtenAt - 100, writtenAt + 100);
+  });
+
   it('removes from Redis what has no room in its memory, but no sign-out and no lease', async () => {
     const { time, store, write, kept } = start();
     // Room for two renewals.
