@@ -1,6 +1,7 @@
 import { expect, it } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
+import { eventually } from '../../support/eventually.ts';
 import { describeInChromium } from '../chromium.ts';
 import { openForeignSite } from '../foreign-site.ts';
 import { openStudio } from './page.ts';
@@ -90,6 +91,11 @@ describeInChromium('a page on a foreign origin of the host', (visit) => {
     await studio.reload();
     await studio.press(english.play, studio.tracks.first());
     const file = (await studio.audio.getAttribute('src')) ?? '';
+    // The player has all of it, and asks for nothing more.
+    await eventually(
+      () => studio.audio.evaluate((audio: HTMLAudioElement) => audio.networkState === 1),
+      'the file',
+    );
     // Whatever arrives upstream from now on was sent by a foreign page.
     await studio.page.close();
     const before = world.gate.calls.length;
