@@ -93,7 +93,7 @@ describeInChromium('a page on a foreign origin of the host', (visit) => {
     const file = (await studio.audio.getAttribute('src')) ?? '';
     // The player has all of it, and asks for nothing more.
     await eventually(
-      () => studio.audio.evaluate((audio: HTMLAudioElement) => audio.networkState === 1),
+      () => studio.audio.evaluate((audio: HTMLAudioElement) => audio.networkState === audio.NETWORK_IDLE),
       'the file',
     );
     // Whatever arrives upstream from now on was sent by a foreign page.
