@@ -36,8 +36,9 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
   ['streams', 1, STREAMS],
   ['ledger', 3 / 4, ['public playback']],
   ['ledger', 7 / 8, BODIES],
-  ['ledger', 15 / 16, [...BODIES, 'generate']],
-  ['ledger', 31 / 32, [...BODIES, 'generate', 'sign-in']],
+  ['ledger', 15 / 16, STREAMS.filter((name) => name !== 'generate')],
+  ['ledger', 31 / 32, STREAMS],
+  ['ledger', 63 / 64, [...STREAMS, 'sign-in']],
   ['ledger', 1, CALLS.map(({ name }) => name)],
 ])('a full pool refuses its own calls alone, before they are sent: %s (%d)', async (pool, share, refused) => {
   await using world = startWorld({ TIMEOUT_LOGOUT_MS: '1000' }, undefined, 256 * 1024 ** 2);

@@ -131,7 +131,7 @@ describe('a call that is admitted', () => {
   it('as generation needs room for the base of its audio, too', () => {
     const admission = startAdmission();
     const { ledger } = admission;
-    ledger.take((ledger.limit * 15) / 16 - CALL_BYTES - STREAM_BASE_BYTES);
+    ledger.take((ledger.limit * 31) / 32 - CALL_BYTES - STREAM_BASE_BYTES);
     admission.refuseIfFull('generation', 'token');
     ledger.take(1);
     expect(() => admission.refuseIfFull('generation', 'token')).toThrow(refusal(503));
@@ -186,8 +186,8 @@ describe('a call that is admitted', () => {
     const admission = startAdmission();
     const { ledger } = admission;
     const record = await streamToStoppedReader(admission, 'other');
-    ledger.take((ledger.limit * 15) / 16 - ledger.inUse);
     await pass(10_000);
+    ledger.take((ledger.limit * 31) / 32 - ledger.inUse);
     expect(record.cutOff).toBeUndefined();
     admission.refuseIfFull('generation', 'token');
     expect(record.cutOff).toBe('room for others');

@@ -75,8 +75,8 @@ describe('readBody()', () => {
 describe('the budget of readBody()', () => {
   it.each([
     ['takes the oldest small body that still arrives for a new one', 4 * 80 * KiB, 0],
-    // A thirty-second of the ledger, of which 13/16 are in use.
-    ['is smaller when much is in flight', 32 * 80 * KiB, 26 * 80 * KiB],
+    // A sixty-fourth of the ledger, of which 13/16 are in use.
+    ['is smaller when much is in flight', 64 * 80 * KiB, 52 * 80 * KiB],
   ])('%s', async (_, limit, inUse) => {
     const ledger = new Ledger(limit);
     ledger.take(inUse);

@@ -80,16 +80,17 @@ export class Admission {
 
   /** For a generation, first cuts off readers that stand still. */
   #refuseUnlessRoom(kind: CallKind, token: string | undefined): SessionUse | undefined {
-    const { isGeneration } = CALLS[kind];
+    const { isGeneration, callShare } = CALLS[kind];
     const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
-    this.ledger.refuseUnlessFits(CALL_BYTES);
-    if (isGeneration && !this.#makeRoomForGeneration()) throw this.ledger.refusal();
+    if (isGeneration) this.#makeRoomForGeneration();
+    else this.ledger.refuseUnlessFits(CALL_BYTES, callShare);
     return session;
   }
 
-  #makeRoomForGeneration(): boolean {
-    const { share } = CALLS.generation;
-    return this.bodies.makeRoom(() => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, share));
+  #makeRoomForGeneration(): void {
+    const { callShare } = CALLS.generation;
+    const hasRoom = () => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, callShare);
+    if (!this.bodies.makeRoom(hasRoom)) throw this.ledger.refusal();
   }
 
   /**

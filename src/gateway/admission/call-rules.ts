@@ -7,6 +7,8 @@ const USUAL = {
   pool: 'streams',
   /** How much of the pool may be in use when a call is admitted. */
   poolShare: 1,
+  /** How much of the ledger may be in use when a call is admitted. */
+  callShare: 15 / 16,
   /** How much of the ledger may be in use when a body is reserved, and how much of it by one session. */
   share: 7 / 8,
   sessionShare: 1 / 4,
@@ -23,10 +25,16 @@ const USUAL = {
  * response, because it waits for minutes, and continues without its client when there is no memory.
  */
 export const CALLS = {
-  read: { ...USUAL, pool: 'reads', share: BEFORE_CALLS, isVital: true },
-  // More than relayed bodies may use, so that it is admitted when they fill theirs. The rest is for calls that keep
-  // sessions alive.
-  generation: { ...USUAL, share: 15 / 16, sessionShare: 1 / 12, isGeneration: true },
+  read: { ...USUAL, pool: 'reads', callShare: 1, share: BEFORE_CALLS, isVital: true },
+  // More than other calls and their bodies may use, so that it is admitted when they fill theirs. The rest is for calls
+  // that keep sessions alive.
+  generation: {
+    ...USUAL,
+    callShare: BEFORE_CALLS,
+    share: 15 / 16,
+    sessionShare: 1 / 12,
+    isGeneration: true,
+  },
   head: USUAL,
   get: { ...USUAL, readAheadBytes: READ_AHEAD_BYTES },
   // It is never cut off to make room, so one session may have fewer.

@@ -2,7 +2,7 @@
 
 import { Budget } from './budget.ts';
 
-/** How much of the ledger bodies and facts may use: the rest is for calls, such as a refresh. */
+/** How much of the ledger generations, responses and facts may use: the rest is for calls, such as a refresh. */
 export const BEFORE_CALLS = 31 / 32;
 
 /** Sockets can take some 10 MB in this time. */

@@ -106,7 +106,7 @@ export class Permit implements BodyMemory {
 
   /**
    * Reserves what a generation needs while its reader keeps up. It is paid for, so it may use the ledger nearly to its end.
-   * A track of known length already exists and arrives at once, so it reserves what a slow reader needs.
+   * A long track of known length already exists and arrives at once, so it reserves what a slow reader needs.
    *
    * @param length of the body, in bytes; infinite when it is not known
    * @returns whether there was memory
@@ -115,7 +115,7 @@ export class Permit implements BodyMemory {
     const { ledger } = this.#shared;
     this.#baseBytes = STREAM_BASE_BYTES;
     this.#behindBytes = Math.max(STREAM_BASE_BYTES, Math.min(STREAMED_BODY_BYTES, 2 * length));
-    if (Number.isFinite(length)) {
+    if (Number.isFinite(length) && this.#behindBytes > STREAM_BASE_BYTES) {
       if (this.fallBehind()) {
         this.#expect(this.bodyBytes);
         return true;

@@ -2,7 +2,7 @@
 
 import { CLOSE, type GatewayError } from '../http/errors.ts';
 import { overloaded } from './budget.ts';
-import { BEFORE_CALLS, type Ledger } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 
 /** The cost of a request while its body arrives, whatever the size of the body. */
 const OVERHEAD_BYTES = 32 * 1024;
@@ -13,8 +13,10 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** The share of the ledger that all bodies together may use, because strangers can send them. */
 const SHARE = 1 / 4;
 /** That share when more than {@link BUSY} of the ledger is in use, so that generations get the rest. */
-const SHARE_WHEN_BUSY = 1 / 32;
+const SHARE_WHEN_BUSY = 1 / 64;
 const BUSY = 13 / 16;
+/** How much of the ledger may be in use with them: more than with generations, so that sign-ins are read beside those. */
+const OF_LEDGER = 63 / 64;
 
 /** A request body, and what it has reserved. */
 interface BodyReservation {
@@ -90,7 +92,7 @@ export class RequestBodies {
 
   #fits(bytes: number): boolean {
     const share = this.#ledger.fitsCharged(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
-    return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, BEFORE_CALLS);
+    return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, OF_LEDGER);
   }
 
   #refusal(): GatewayError {
