@@ -262,6 +262,19 @@ describe('a refresh token', () => {
     expect(await refresh(a)).toMatchObject({ record: { refreshTokenReused: 'presented' } });
   });
 
+  it.each([
+    ['clears the cookies', false],
+    ['keeps the cookies when a client presents its successor meanwhile', true],
+  ])('that was sent as a reuse and is refused %s', async (_, isPresented) => {
+    const { time, a, kind, hold } = start();
+    await kind(a);
+    await time.pass(61_000);
+    const { resolve, outcome } = await hold(a);
+    if (isPresented) a.presented.note('t2');
+    resolve({ kind: 'rejected' });
+    expect(await time.wait(outcome)).toMatchObject({ kind: 'rejected', clearsCookies: !isPresented });
+  });
+
   it('that is sent as a reuse gets nothing when its session ends meanwhile, and its pair is signed out', async () => {
     const { time, upstream, a, b, kind, hold } = start();
     await kind(a);

@@ -126,14 +126,12 @@ export class RefreshCoordinator {
     const [fact, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
     const isPresented = mark?.kind === 'presented';
     const { replayMs } = this.#parts.lifetimes;
-    // When the successor was presented, or was last on its way.
     const { writtenAt } = mark ?? renewal;
-    // It may have been sent before its browser had the successor, whose cookies must then stay.
-    const isStraggler = arrivedAt <= writtenAt + SENT_BEFORE_MS;
     const isSpent = fact?.kind === 'renewed' && arrivedAt > fact.writtenAt;
     const isLate = arrivedAt > (replayMs > 0 ? writtenAt : renewal.writtenAt) + replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
-    if (isLate || (isPresented && (isSpent || !isStraggler))) return this.#reuse(request, !isStraggler);
+    if (isLate || (isPresented && (isSpent || !isStraggler(request, mark ?? renewal))))
+      return this.#reuse(request, renewal, next);
     // The successor is followed when there is a fact about it, such as its renewal, or its access token has expired.
     if (fact || next.expiresInSeconds <= 0) return undefined;
     request.record.refresh ??= 'replayed';
@@ -145,7 +143,7 @@ export class RefreshCoordinator {
    * Sends a spent token to the upstream, which can detect its reuse, unless its chain was signed out here. The
    * renewal of the token is kept, because a sign-out finds the rest of the chain by it.
    */
-  async #reuse(request: RefreshRequest, clearsCookies: boolean) {
+  async #reuse(request: RefreshRequest, renewal: Kept, next: TokenPair): Promise<RefreshOutcome> {
     const { refreshToken, record } = request;
     const { store, upstream } = this.#parts;
     const { found: before, links } = await this.#endOfChain(refreshToken);
@@ -157,7 +155,9 @@ export class RefreshCoordinator {
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
     if (pair) await this.presented.issue(pair.refreshToken);
     const { found: after } = await this.#endOfChain(refreshToken);
-    if (after?.kind !== 'ended') return { ...verdict, clearsCookies };
+    // Read only now, because a client may have presented the successor meanwhile.
+    const mark = await store.get(markKey(next.refreshToken));
+    if (after?.kind !== 'ended') return { ...verdict, clearsCookies: !isStraggler(request, mark ?? renewal) };
     if (pair) await upstream.signOut(pair, record).catch(() => {});
     return this.#over(after, request);
   }
@@ -194,6 +194,15 @@ export class RefreshCoordinator {
 }
 
 type Find<Found> = (refreshToken: string, isSuccessor: boolean) => Promise<Found>;
+
+/**
+ * Whether the request may have been sent before its browser had the successor, whose cookies must then stay.
+ *
+ * @param written when the successor was presented, or was last on its way
+ */
+function isStraggler({ arrivedAt }: RefreshRequest, written: Pick<Kept, 'writtenAt'>): boolean {
+  return arrivedAt <= written.writtenAt + SENT_BEFORE_MS;
+}
 
 /** In whole seconds, at least one: with 0 a browser would delete the cookie of a token that has just expired. */
 function usable(pair: TokenPair): TokenPair {
