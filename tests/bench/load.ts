@@ -23,14 +23,18 @@ interface Load extends Report {
 const SCRIPT = new URL('wrk.lua', import.meta.url).pathname;
 const MOST_SECONDS = 4;
 
-/** @throws Error when a response has not the row's status, a connection fails, or nothing arrives */
+/** No response was wrong, but a connection failed, broke, or waited too long. */
+export class BrokenConnections extends Error {}
+
+/** @throws Error when a response has not the row's status, or nothing arrives; {@link BrokenConnections} */
 export async function load(row: Row, url: string, seconds = row.seconds ?? 0.5): Promise<Load> {
   const report = await runWrk(row, url, seconds);
   const { bytes = 0, broken, statusesAbove399: errors = 0 } = report ?? {};
   const refused = row.mayRefuse ? errors : 0;
   const responses = report?.requests ?? 0;
   const wrong = row.status > 399 ? responses - errors : errors - refused;
-  if (wrong || broken) throw new Error(`${row.id}: ${wrong} responses wrong, ${broken} connections broken`);
+  if (wrong) throw new Error(`${row.id}: ${wrong} responses wrong`);
+  if (broken) throw new BrokenConnections(`${row.id}: ${broken} connections broken`);
   const requests = row.trackBytes ? bytes / row.trackBytes : responses - refused;
   if (report && requests > 0)
     return { ...report, requests, refusedPercent: refused && (refused / responses) * 100 };
