@@ -1,3 +1,4 @@
+import { heapStats } from 'bun:jsc';
 import { describe, expect, it, jest } from 'bun:test';
 import { Budget } from '../../src/gateway/admission/budget.ts';
 import { systemClock } from '../../src/gateway/refresh/clock.ts';
@@ -86,6 +87,22 @@ describe('MemoryReplayStore', () => {
     }
     expect(evictedBy).toEqual([0, 1, 2, 3, 3]);
     expect(evicted).toEqual(['made-up-0', 'made-up-1', 'known-old']);
+  });
+
+  it('keeps no object of what it has forgotten, however long its oldest fact stays', async () => {
+    const { write, kind } = start();
+    await write('oldest', RENEWAL);
+    const objects = () => {
+      Bun.gc(true);
+      return heapStats().objectCount;
+    };
+    const before = objects();
+    for (let index = 0; index < 50_000; index++) {
+      await write(`key-${index}`, LEASE);
+      await write(`key-${index - 100}`, undefined, LEASE);
+    }
+    expect(objects() - before).toBeLessThan(10_000);
+    expect(await kind('oldest')).toBe('renewed');
   });
 
   it('takes no more than 64 MB of a large ledger, because Redis keeps as much for each instance', async () => {

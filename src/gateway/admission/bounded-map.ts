@@ -13,6 +13,9 @@ interface Entry<Value> {
 /** A full ledger evicts nothing younger: the calls of this moment need it. */
 const YOUNG_MS = 10_000;
 
+/** After so many writes there is a new iterator, which has at most as many removed entries to skip. */
+const WRITES_OF_AN_ITERATOR = 1000;
+
 /** Called with an entry that is evicted before it expires. */
 export type OnEvicted<Value> = (key: string, value: Value) => void;
 
@@ -25,11 +28,12 @@ export class BoundedMap<Value> {
   readonly #onEvicted: OnEvicted<Value>;
   #bytes = 0;
   /**
-   * Kept, because a new iterator would skip all removed entries one by one, which is slow. It never ends, because it is
-   * asked only when the oldest was removed and others are left.
+   * Kept, because each new iterator skips removed entries one by one, which is slow. It never ends, because it is asked
+   * only when the oldest was removed and others are left. But all that the map forgets stays in memory until its next step.
    */
-  readonly #order = this.#entries.keys();
+  #order = this.#entries.keys();
   #oldest: string | undefined;
+  #writes = 0;
 
   constructor(limitBytes: number, ledger: Budget, now: () => number, onEvicted: OnEvicted<Value>) {
     this.#limitBytes = limitBytes;
@@ -54,6 +58,10 @@ export class BoundedMap<Value> {
   /** Writes at the end, so that the first entry is the oldest, which is nearly the first to expire. */
   set(key: string, value: Value, bytes: number, lifetimeMs: number): void {
     this.delete(key);
+    if (++this.#writes % WRITES_OF_AN_ITERATOR === 0) {
+      this.#order = this.#entries.keys();
+      this.#oldest = undefined;
+    }
     const writtenAt = this.#now();
     this.#entries.set(key, { value, writtenAt, expiresAt: writtenAt + lifetimeMs, bytes });
     this.#bytes += bytes;
