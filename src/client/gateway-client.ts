@@ -151,7 +151,8 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
     upstream: (path, init) => sendRequest(connection, `/api/upstream${path}`, init),
     upstreamData: (path) => upstreamData(path),
     async signOut() {
-      await sendRequest(connection, '/api/auth/logout', { method: 'POST' });
+      // The response clears the cookies, also when the page is closed before it.
+      await sendRequest(connection, '/api/auth/logout', { method: 'POST', keepalive: true });
       otherTabs.tell();
     },
   };

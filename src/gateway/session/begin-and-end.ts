@@ -18,13 +18,15 @@ type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
  */
 export async function beginSession(
   { cookies, refreshCoordinator }: SessionParts,
-  { set }: Exchange,
+  { request, set }: Exchange,
   { refreshToken }: FoundTokens,
   pair: TokenPair,
 ): Promise<void> {
   // First, because a sign-in that fails must not end the other session.
   await cookies.store(set, pair);
-  if (refreshToken !== undefined) await refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
+  // A client that has gone gets no cookies, and goes on with the other session.
+  if (refreshToken !== undefined && !request.signal.aborted)
+    await refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
   await refreshCoordinator.forgetEnd(pair.refreshToken);
 }
 

@@ -11,10 +11,12 @@ import {
   REFRESH,
   refreshes,
   reply,
+  SIGN_IN,
   scriptSignIn,
   sentBack,
   signIn,
   signOut,
+  silence,
 } from '../../support/session-calls.ts';
 import { envelopeMessage, expectCleared, startWorld, storedTokens, type World } from '../../support/world.ts';
 
@@ -174,6 +176,23 @@ describe('a sign-in with the cookies of another session', () => {
     later(11);
     expectCleared(await session(world, 1));
     expect(refreshes(world)).toBe(1);
+  });
+
+  it('leaves that session when its client has gone, and so keeps the former cookies', async () => {
+    await using world = startRotating();
+    scriptSignIn(world, OTHER);
+    const late = Promise.withResolvers<Response>();
+    world.upstream.on(SIGN_IN, () => late.promise).on(MODELS, silence);
+    const client = new AbortController();
+    const options = { cookie: cookies(1), signal: client.signal };
+    const left = [signIn(world, undefined, options), world.request('/api/music/models', options)];
+    for (const call of [SIGN_IN, MODELS]) await world.upstream.arrived(call);
+    client.abort();
+    await Promise.allSettled(left);
+    await world.line({ clientGone: 'waiting', method: 'GET' });
+    late.resolve(Response.json(OTHER));
+    await world.line({ clientGone: 'waiting', method: 'POST' });
+    expect(storedTokens(await session(world, 1))['svc_music_refresh']).toBe('refresh-2');
   });
 
   it.each([

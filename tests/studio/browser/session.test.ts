@@ -56,6 +56,16 @@ describeInChromium('a session in the studio', (visit) => {
     await page.reload();
     await studio.signIn('Ada');
     expect(await studio.region(english.account).getByText('Grace').count()).toBe(0);
+
+    // Also when nobody waits for its end.
+    const logout = 'POST /v1/auth/logout';
+    const [held, arrived] = [studio.gate.hold(logout), studio.gate.arrive(logout, 1)];
+    await studio.press(english.signOut);
+    await arrived;
+    await page.goto('about:blank');
+    held.release();
+    const areGone = async () => (await visitor.context.cookies(world.gatewayUrl)).length === 0;
+    await eventually(areGone, 'the cookies to go');
   });
 
   it('does not begin with a foreign response, or with cookies that the browser does not keep', async () => {
