@@ -109,12 +109,15 @@ describe('a ledger without room', () => {
     await using world = startSmall();
     const { ledger, streams } = world.admission;
     for (const { calls } of [GET, PUBLIC]) world.upstream.on(calls.join(), () => new Response('done'));
+    fill(ledger, ledger.limit / 4);
+    const waiting = [send(world, PUBLIC)];
+    await eventually(() => streams.inUse === 1, 'the first call to wait');
     fill(ledger, ledger.limit / 8);
-    const waiting = [send(world, GET), send(world, GET), send(world, PUBLIC)];
+    waiting.push(send(world, GET), send(world, GET));
     await eventually(() => streams.inUse === 3, 'the calls to wait');
     expect(world.upstream.calls).toEqual([]);
     // One release may have room for all of them.
-    ledger.release(ledger.limit / 4);
+    ledger.release((ledger.limit * 3) / 8);
     for (const response of await Promise.all(waiting)) expect(await response.text()).toBe('done');
   });
 });

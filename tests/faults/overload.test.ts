@@ -36,7 +36,7 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
   ['streams', 1, STREAMS],
   ['ledger', 3 / 4, ['public playback']],
   ['ledger', 7 / 8, BODIES],
-  ['ledger', 15 / 16, STREAMS.filter((name) => name !== 'generate')],
+  ['ledger', 57 / 64, STREAMS.filter((name) => name !== 'generate')],
   ['ledger', 31 / 32, STREAMS],
   ['ledger', 63 / 64, [...STREAMS, 'sign-in']],
   ['ledger', 1, CALLS.map(({ name }) => name)],
@@ -114,13 +114,13 @@ describe('beyond the limit of its session', () => {
 describe('a place', () => {
   it('is taken from when the body of a request has arrived until its response has ended', async () => {
     await using world = startWorld({ MAX_IN_FLIGHT_REQUESTS: '1' });
-    const { requestBodies } = world.admission;
+    const { relayedBodies } = world.admission;
     const route = proxied('GET');
     const released = waiting(world, 'GET /v1/library');
     const head = `Host: x\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}\r\nContent-Length: 100\r\n\r\n{`;
     const connections = Array.from({ length: 20 }, () => new RawConnection(world.port));
     for (const connection of connections) await connection.send(`POST ${PROXIED_PATH} HTTP/1.1\r\n${head}`);
-    await eventually(() => requestBodies.usedBytes >= connections.length * 16 * 1024, 'the bodies');
+    await eventually(() => relayedBodies.usedBytes >= connections.length * 16 * 1024, 'the bodies');
     const inFlight = send(world, route);
     await world.upstream.arrived('GET /v1/library');
     await expectOverloaded(await send(world, route));
@@ -128,7 +128,20 @@ describe('a place', () => {
     expect(await (await inFlight).text()).toBe('done');
     expect((await send(world, route)).status).toBe(200);
     for (const connection of connections) connection.reset();
-    await eventually(() => !requestBodies.usedBytes, 'the budget to be free');
+    await eventually(() => !relayedBodies.usedBytes, 'the budget to be free');
+  });
+
+  it('that a relayed body has for minutes keeps out no sign-in and no generation, when much is in use', async () => {
+    await using world = startWorld({}, undefined, 256 * 1024 ** 2);
+    scriptRoutes(world);
+    const { ledger } = world.admission;
+    const released = waiting(world, 'PUT /v1/library');
+    const upload = send(world, proxied('PUT'), { body: Buffer.alloc(2 * 1024 ** 2, 'x') });
+    await world.upstream.arrived('PUT /v1/library');
+    fill(ledger, ledger.limit / 8);
+    for (const route of [SIGN_IN_ROUTE, GENERATE]) expect((await send(world, route)).status).toBe(200);
+    released.resolve();
+    expect((await upload).status).toBe(200);
   });
 
   it.each([

@@ -128,14 +128,25 @@ describe('a call that is admitted', () => {
     expect([await tryReserveRead('change'), await tryReserveRead('get')]).toEqual([true, false]);
   });
 
-  it('as generation needs room for the base of its audio, too', () => {
-    const admission = startAdmission();
-    const { ledger } = admission;
-    ledger.take((ledger.limit * 31) / 32 - CALL_BYTES - STREAM_BASE_BYTES);
-    admission.refuseIfFull('generation', 'token');
-    ledger.take(1);
-    expect(() => admission.refuseIfFull('generation', 'token')).toThrow(refusal(503));
-  });
+  it.each<[CallKind, share: number, bytes: number]>([
+    ['public', 25 / 32, CALL_BYTES],
+    ['head', 57 / 64, CALL_BYTES],
+    ['get', 57 / 64, CALL_BYTES],
+    ['change', 57 / 64, CALL_BYTES],
+    // Also the base of its audio.
+    ['generation', 31 / 32, CALL_BYTES + STREAM_BASE_BYTES],
+    ['read', 1, CALL_BYTES],
+  ])(
+    'as %s is refused when more than %d of the ledger would be in use, with %d bytes',
+    (kind, share, bytes) => {
+      const admission = startAdmission();
+      const { ledger } = admission;
+      ledger.take(ledger.limit * share - bytes);
+      admission.refuseIfFull(kind, 'token');
+      ledger.take(1);
+      expect(() => admission.refuseIfFull(kind, 'token')).toThrow(refusal(503));
+    },
+  );
 
   it('as generation has more memory while its reader does not keep up', async () => {
     const admission = startAdmission();

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
-import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
+import { READ_HERE, RELAYED, RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
 import { readBody } from '../../src/gateway/exchange/request-body.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
@@ -9,7 +9,7 @@ beforeEach(() => void jest.useFakeTimers());
 const KiB = 1024;
 
 /** Bodies that may use so much, a quarter of the ledger. */
-const bodiesWithin = (bytes: number) => new RequestBodies(new Ledger(4 * bytes));
+const bodiesWithin = (bytes: number) => new RequestBodies(new Ledger(4 * bytes), READ_HERE);
 const declared = (bytes: number) => ({ 'content-length': `${bytes}` });
 
 /** Reads a body that arrives chunk by chunk, as the test sends it. */
@@ -74,13 +74,17 @@ describe('readBody()', () => {
 
 describe('the budget of readBody()', () => {
   it.each([
-    ['takes the oldest small body that still arrives for a new one', 4 * 80 * KiB, 0],
-    // A sixty-fourth of the ledger, of which 13/16 are in use.
-    ['is smaller when much is in flight', 64 * 80 * KiB, 52 * 80 * KiB],
-  ])('%s', async (_, limit, inUse) => {
-    const ledger = new Ledger(limit);
-    ledger.take(inUse);
-    const budget = new RequestBodies(ledger);
+    ['takes the oldest small body that still arrives for a new one', READ_HERE, 4, 0],
+    ['is a 64th of the ledger when 13/16 are in use', READ_HERE, 64, 52],
+    ['is a 32nd then for relayed bodies', RELAYED, 32, 26],
+    ['ends with the ledger at 63/64', READ_HERE, 640, 629],
+    ['ends with the ledger at 15/16 for relayed bodies', RELAYED, 640, 599],
+  ])('%s', async (_, shares, limit, inUse) => {
+    // Of which two bodies fit into one, and not three.
+    const unit = 80 * KiB;
+    const ledger = new Ledger(limit * unit);
+    ledger.take(inUse * unit);
+    const budget = new RequestBodies(ledger, shares);
     const bodies = [reading({}, budget), reading({}, budget), reading({}, budget)];
     await settle();
     expect(bodies.map(({ status }) => status())).toEqual([503, undefined, undefined]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
-import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
+import { READ_HERE, RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
 import { parseFields, readFields } from '../../src/gateway/exchange/request-fields.ts';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { GenerationRequest } from '../../src/gateway/routes/schemas.ts';
@@ -75,7 +75,7 @@ describe('readFields()', () => {
   const read = (body: string, type = JSON_TYPE) => {
     const headers = { 'content-type': type };
     const request = new Request('http://gateway.test', { method: 'POST', body, headers });
-    return readFields(request, new RequestBodies(new Ledger(MB)), GenerationRequest);
+    return readFields(request, new RequestBodies(new Ledger(MB), READ_HERE), GenerationRequest);
   };
 
   it('reads JSON and forms, whatever the parameters of their type', async () => {

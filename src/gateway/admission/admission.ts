@@ -8,7 +8,7 @@ import { Budget } from './budget.ts';
 import { CALLS, type CallKind } from './call-rules.ts';
 import { Ledger } from './ledger.ts';
 import { Permit } from './permit.ts';
-import { RequestBodies } from './request-bodies.ts';
+import { READ_HERE, RELAYED, RequestBodies } from './request-bodies.ts';
 import { SessionLimit, type SessionUse } from './session-limit.ts';
 
 /** A collection takes some 40 ms. */
@@ -36,6 +36,8 @@ export class Admission {
   readonly streams: Budget;
   readonly perSession: SessionLimit;
   readonly requestBodies: RequestBodies;
+  /** Apart, because one of them may stay for minutes, and would keep every sign-in and generation out. */
+  readonly relayedBodies: RequestBodies;
   readonly bodies: BodyWatch;
   readonly memoryLimitBytes: number;
   #collectedAt = 0;
@@ -47,7 +49,8 @@ export class Admission {
     this.ledger = new Ledger(ledgerBytes(settings), () => readCharge() - idleBytes);
     this.streams = new Budget(settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
-    this.requestBodies = new RequestBodies(this.ledger);
+    this.requestBodies = new RequestBodies(this.ledger, READ_HERE);
+    this.relayedBodies = new RequestBodies(this.ledger, RELAYED);
     this.bodies = new BodyWatch((someWait) => this.#relieve(someWait));
   }
 

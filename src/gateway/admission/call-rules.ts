@@ -7,8 +7,8 @@ const USUAL = {
   pool: 'streams',
   /** How much of the pool may be in use when a call is admitted. */
   poolShare: 1,
-  /** How much of the ledger may be in use when a call is admitted. */
-  callShare: 15 / 16,
+  /** How much of the ledger may be in use when a call is admitted: a little more than for its body, so that some wait. */
+  callShare: 57 / 64,
   /** How much of the ledger may be in use when a body is reserved, and how much of it by one session. */
   share: 7 / 8,
   sessionShare: 1 / 4,
@@ -40,7 +40,14 @@ export const CALLS = {
   // It is never cut off to make room, so one session may have fewer.
   change: { ...USUAL, sessionShare: 1 / 8, readAheadBytes: STREAMED_BODY_BYTES },
   // Strangers have no session, so they are refused first.
-  public: { ...USUAL, poolShare: 3 / 4, share: 3 / 4, sessionShare: 1, readAheadBytes: READ_AHEAD_BYTES },
+  public: {
+    ...USUAL,
+    poolShare: 3 / 4,
+    callShare: 25 / 32,
+    share: 3 / 4,
+    sessionShare: 1,
+    readAheadBytes: READ_AHEAD_BYTES,
+  },
 } as const;
 
 export type CallKind = keyof typeof CALLS;

@@ -10,13 +10,22 @@ const OVERHEAD_BYTES = 32 * 1024;
 const COPIES = 2;
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** The share of the ledger that all bodies together may use, because strangers can send them. */
+/** The share of the ledger that all bodies of one kind may use, because strangers can send them. */
 const SHARE = 1 / 4;
-/** That share when more than {@link BUSY} of the ledger is in use, so that generations get the rest. */
-const SHARE_WHEN_BUSY = 1 / 64;
+/** How much of the ledger must be in use for the share to be that of {@link Shares}. */
 const BUSY = 13 / 16;
-/** How much of the ledger may be in use with them: more than with generations, so that sign-ins are read beside those. */
-const OF_LEDGER = 63 / 64;
+
+interface Shares {
+  /** Their share when much is in use, so that generations get the rest. */
+  readonly whenBusy: number;
+  /** How much of the ledger may be in use with them. */
+  readonly ofLedger: number;
+}
+
+/** Bodies that are read and freed at once: they get more than generations, so that sign-ins are read beside those. */
+export const READ_HERE: Shares = { whenBusy: 1 / 64, ofLedger: 63 / 64 };
+/** Bodies that are kept until the upstream has responded, which may take minutes. */
+export const RELAYED: Shares = { whenBusy: 1 / 32, ofLedger: 15 / 16 };
 
 /** A request body, and what it has reserved. */
 interface BodyReservation {
@@ -32,13 +41,15 @@ interface BodyReservation {
  */
 export class RequestBodies {
   readonly #ledger: Ledger;
+  readonly #shares: Shares;
   /** In order of arrival. */
   readonly #arriving = new Set<BodyReservation>();
   usedBytes = 0;
   refused = 0;
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: Ledger, shares: Shares) {
     this.#ledger = ledger;
+    this.#shares = shares;
   }
 
   /** @throws GatewayError 503 when there is no room */
@@ -91,8 +102,9 @@ export class RequestBodies {
   }
 
   #fits(bytes: number): boolean {
-    const share = this.#ledger.fitsCharged(bytes, BUSY) ? SHARE : SHARE_WHEN_BUSY;
-    return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, OF_LEDGER);
+    const { whenBusy, ofLedger } = this.#shares;
+    const share = this.#ledger.fitsCharged(bytes, BUSY) ? SHARE : whenBusy;
+    return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, ofLedger);
   }
 
   #refusal(): GatewayError {

@@ -81,7 +81,7 @@ export function upstreamProxyRoutes(
       }
       session.refuseIfFull('change');
       // The body is kept until the head of the response arrives, because a refresh sends it again.
-      using body = await readBody(request, admission.requestBodies);
+      using body = await readBody(request, admission.relayedBodies);
       return await relay(exchange, target, await session.enter('change'), session, body);
     },
     { parse: 'none' },

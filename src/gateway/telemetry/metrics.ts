@@ -97,7 +97,12 @@ export class Metrics {
       stream: admission.streams,
       memory: ledger,
     };
-    const refusing = { ...pools, one_session: admission.perSession, request_body: admission.requestBodies };
+    const refusing = {
+      ...pools,
+      one_session: admission.perSession,
+      request_body: admission.requestBodies,
+      relayed_body: admission.relayedBodies,
+    };
     new Gauge({
       ...this.#named('places_in_use', 'Calls in flight, and the bytes of memory that are reserved.', 'pool'),
       collect() {

@@ -165,7 +165,10 @@ describe('the metrics', () => {
     const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
     const admission = new Admission(testSettings({ ...addresses, MAX_IN_FLIGHT_PER_SESSION: '1' }));
     metrics.watch(admission);
-    const POOLS = 'identity_provider session sign_out read stream memory one_session request_body'.split(' ');
+    const POOLS =
+      'identity_provider session sign_out read stream memory one_session request_body relayed_body'.split(
+        ' ',
+      );
     const expectPools = (name: string, values: readonly number[]) =>
       expectSamples(Object.fromEntries(values.map((value, at) => [`${name}{pool="${POOLS[at]}"}`, value])));
     const { identityProvider, sessions, signOuts, reads, streams, ledger, memoryLimitBytes } = admission;
@@ -183,14 +186,15 @@ describe('the metrics', () => {
       memory_limit_bytes: memoryLimitBytes,
     });
 
-    const { perSession, requestBodies } = admission;
+    const { perSession, requestBodies, relayedBodies } = admission;
     perSession.note({ ...perSession.useOf('a', false), calls: 1 });
     const holder = { permit: undefined };
     expect(() => admission.enter('read', 'a', holder)).toThrow();
-    expect(() => requestBodies.grow(requestBodies.open(0), ledger.limit)).toThrow();
+    for (const bodies of [requestBodies, relayedBodies, relayedBodies])
+      expect(() => bodies.grow(bodies.open(0), ledger.limit)).toThrow();
     fill(streams);
     expect(() => admission.enter('get', 'b', holder)).toThrow();
     // Twice: a counter must not grow by being read.
-    for (const _ of [1, 2]) await expectPools('refused_total', [0, 0, 0, 0, 1, 0, 1, 1]);
+    for (const _ of [1, 2]) await expectPools('refused_total', [0, 0, 0, 0, 1, 0, 1, 1, 2]);
   });
 });
