@@ -58,10 +58,7 @@ export class BoundedMap<Value> {
   /** Writes at the end, so that the first entry is the oldest, which is nearly the first to expire. */
   set(key: string, value: Value, bytes: number, lifetimeMs: number): void {
     this.delete(key);
-    if (++this.#writes % WRITES_OF_AN_ITERATOR === 0) {
-      this.#order = this.#entries.keys();
-      this.#oldest = undefined;
-    }
+    if (++this.#writes % WRITES_OF_AN_ITERATOR === 0) this.#order = this.#entries.keys();
     const writtenAt = this.#now();
     this.#entries.set(key, { value, writtenAt, expiresAt: writtenAt + lifetimeMs, bytes });
     this.#bytes += bytes;
