@@ -76,9 +76,13 @@ export function checksOf(history: History): Readonly<Record<string, readonly str
         // A process that has crashed may have lost what clients had presented to it. A late reply makes a fact younger.
         if (history.crashes.size > 0 || history.signOutsOf(token).length > 0) return false;
         if (history.stoodStill(instance, arrived, ended)) return false;
-        const isSent = (send: Send) =>
-          send.token === token && isBefore(renewal.ended, send.sent) && isBefore(send.sent, ended);
-        return outcome === 'renewed' || !sends.some(isSent);
+        const ofToken = sends.filter((send) => send.token === token);
+        // A refusal is remembered for longer than the late pair that has replaced it.
+        const isRefused = (send: Send) =>
+          send.instance === instance && send.verdict === 'rejected' && isBefore(send.ended, renewal.ended);
+        if (outcome === 'rejected' && ofToken.some(isRefused)) return false;
+        const isSent = ({ sent }: Send) => isBefore(renewal.ended, sent) && isBefore(sent, ended);
+        return outcome === 'renewed' || !ofToken.some(isSent);
       }),
     ),
 
