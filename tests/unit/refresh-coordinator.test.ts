@@ -24,7 +24,7 @@ const FACTS = {
   'an end': ENDED,
 };
 
-type Step = 'after leased' | 'before renewed' | 'after renewed';
+type Step = 'after leased' | 'before renewed' | 'after renewed' | 'before undefined';
 
 /** A store that counts, and that a test can stop before or after a write. */
 class WatchedStore extends MemoryReplayStore {
@@ -326,6 +326,20 @@ describe('a refresh token', () => {
       await time.wait(Promise.all([ask(a), ask(a)]));
       expect(upstream.refreshed).toHaveLength(sends);
     }
+  });
+
+  it('that the upstream issues again counts, whatever another instance notes of it at that moment', async () => {
+    const { time, store, a, b, kind, upstream } = start();
+    upstream.verdict = () => ({ kind: 'rejected' });
+    await kind(a);
+    const { reached, goOn } = store.stopAt('before undefined');
+    const forgotten = a.forgetEnd('t1');
+    await reached;
+    await b.end('t1');
+    goOn();
+    await time.wait(forgotten);
+    upstream.verdict = () => renewed(2);
+    expect(await kind(a)).toBe('renewed');
   });
 
   it('is noted once when it is presented, and again when very many others have come after it', () => {

@@ -61,8 +61,12 @@ export class RefreshCoordinator {
   async forgetEnd(refreshToken: string): Promise<void> {
     const { store } = this.#parts;
     const key = factKey(refreshToken);
-    const fact = await store.get(key);
-    if (fact?.kind === 'ended' || fact?.kind === 'rejected') await store.swap(key, fact, undefined);
+    for (;;) {
+      const fact = await store.get(key);
+      if (fact?.kind !== 'ended' && fact?.kind !== 'rejected') return;
+      // Otherwise another instance has changed the fact meanwhile.
+      if ((await store.swap(key, fact, undefined)).isWritten) return;
+    }
   }
 
   /**
