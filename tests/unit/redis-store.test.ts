@@ -69,6 +69,19 @@ describe('RedisReplayStore', () => {
     expect(['f', 'own', 'leased'].map(kept)).toEqual([undefined, 'ended:0', 'leased:forged']);
   });
 
+  it('remembers a sign-out also here when a refresh ends at the same moment', async () => {
+    const { time, network, store, write, kindAt } = start();
+    const a = store();
+    await write(a, 'k', LEASE);
+    const [refresh, signOut] = [undefined, ENDED].map((to) => a.swap('k', LEASE, to, 280_000));
+    expect(await time.wait(Promise.all([refresh, signOut]))).toMatchObject([
+      { isWritten: true },
+      { isWritten: true },
+    ]);
+    network.become('stalled');
+    expect(await kindAt(a, 'k')).toBe('ended');
+  });
+
   it('waits 500 ms for a Redis that does not respond, and goes on alone', async () => {
     const { time, network, heard, store, kindAt } = start();
     const a = store();

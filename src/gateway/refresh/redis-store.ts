@@ -42,8 +42,9 @@ export class RedisReplayStore implements ReplayStore {
     if (swapped && !swapped.isWritten && own && isOwn && outranks(own, swapped.before))
       swapped = await ask(swapped.before);
     if (!swapped) return this.#memory.swap(key, from, to, lifetimeMs);
-    // Meanwhile the session may have been signed out here.
-    if (swapped.isWritten && isSame(this.#memory.read(key), own)) this.#memory.write(key, to, lifetimeMs);
+    // Meanwhile the session may have been signed out here, which counts whatever else has changed.
+    const mayWrite = to?.kind === 'ended' || isSame(this.#memory.read(key), own);
+    if (swapped.isWritten && mayWrite) this.#memory.write(key, to, lifetimeMs);
     return { isWritten: swapped.isWritten, before: this.#keptHere(swapped.before) };
   }
 
