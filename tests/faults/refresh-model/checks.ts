@@ -261,7 +261,8 @@ function mayBeSentAgain(history: History, first: Send, { token, instance, sent }
   if (!isNoted && history.stoodStill(first.instance, first.sent, sent)) return true;
   const ofToken = history.requests.filter((request) => request.token === token);
   const isKnown = ofToken.some(
-    ({ outcome, instance }) => outcome === 'renewed' && instance === first.instance,
+    ({ outcome, instance, ended }) =>
+      outcome === 'renewed' && instance === first.instance && isBefore(first.sent, ended),
   );
   if (isBefore(history.crashes.get(first.instance), sent) && !isKnown) return true;
   if (history.signOutsOf(token).some(({ began }) => isBefore(began, sent))) return true;
