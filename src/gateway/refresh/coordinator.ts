@@ -130,11 +130,12 @@ export class RefreshCoordinator {
     const [fact, mark] = await Promise.all(keys.map((key) => this.#parts.store.get(key)));
     const isPresented = mark?.kind === 'presented';
     const { replayMs } = this.#parts.lifetimes;
+    // When the successor was presented, or was last on its way.
     const { writtenAt } = mark ?? renewal;
     const isSpent = fact?.kind === 'renewed' && arrivedAt > fact.writtenAt;
     const isLate = arrivedAt > (replayMs > 0 ? writtenAt : renewal.writtenAt) + replayMs;
     // A client has provably received the successor, so the spent token is a replay. @see RFC 9700 section 4.14.2
-    if (isLate || (isPresented && (isSpent || !isStraggler(request, mark ?? renewal))))
+    if (isLate || (isPresented && (isSpent || !isStraggler(request, writtenAt))))
       return this.#reuse(request, renewal, next);
     // The successor is followed when there is a fact about it, such as its renewal, or its access token has expired.
     if (fact || next.expiresInSeconds <= 0) return undefined;
@@ -159,11 +160,13 @@ export class RefreshCoordinator {
     const pair = verdict.kind === 'renewed' ? verdict.pair : undefined;
     if (pair) await this.presented.issue(pair.refreshToken);
     const { found: after } = await this.#endOfChain(refreshToken);
+    if (after?.kind === 'ended') {
+      if (pair) await upstream.signOut(pair, record).catch(() => {});
+      return this.#over(after, request);
+    }
     // Read only now, because a client may have presented the successor meanwhile.
-    const mark = await store.get(markKey(next.refreshToken));
-    if (after?.kind !== 'ended') return { ...verdict, clearsCookies: !isStraggler(request, mark ?? renewal) };
-    if (pair) await upstream.signOut(pair, record).catch(() => {});
-    return this.#over(after, request);
+    const { writtenAt } = (await store.get(markKey(next.refreshToken))) ?? renewal;
+    return { ...verdict, clearsCookies: !isStraggler(request, writtenAt) };
   }
 
   /**
@@ -202,10 +205,10 @@ type Find<Found> = (refreshToken: string, isSuccessor: boolean) => Promise<Found
 /**
  * Whether the request may have been sent before its browser had the successor, whose cookies must then stay.
  *
- * @param written when the successor was presented, or was last on its way
+ * @param seenAt when the successor was presented, or was last on its way
  */
-function isStraggler({ arrivedAt }: RefreshRequest, written: Pick<Kept, 'writtenAt'>): boolean {
-  return arrivedAt <= written.writtenAt + SENT_BEFORE_MS;
+function isStraggler({ arrivedAt }: RefreshRequest, seenAt: number): boolean {
+  return arrivedAt <= seenAt + SENT_BEFORE_MS;
 }
 
 /** In whole seconds, at least one: with 0 a browser would delete the cookie of a token that has just expired. */
