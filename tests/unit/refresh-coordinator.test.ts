@@ -21,7 +21,8 @@ const FACTS = {
   'another lease': { ...LEASE, detail: 'of another' },
   'a refusal': REJECTED,
   'another pair': await factOf(renewed(9), 't1'),
-  'an end': ENDED,
+  'a sign-out': ENDED,
+  'an end by a sign-in': { ...ENDED, detail: '10000' },
 };
 
 type Step = 'after leased' | 'before renewed' | 'after renewed' | 'before undefined';
@@ -118,17 +119,18 @@ describe('two instances that need the same refresh', () => {
     ['a pair', 'another lease', 't2'],
     ['a pair', 'a refusal', 't2'],
     ['a pair', 'another pair', 't9'],
-    ['a pair', 'an end', 'ended'],
+    ['a pair', 'a sign-out', 'ended'],
+    ['a pair', 'an end by a sign-in', 'ended'],
     ['a refusal', 'nothing', 'rejected, clears'],
     ['a refusal', 'no verdict', 'rejected, clears'],
     ['a refusal', 'a refusal', 'rejected'],
     ['a refusal', 'another pair', 't9'],
-    ['a refusal', 'an end', 'ended'],
+    ['a refusal', 'a sign-out', 'ended'],
     ['no verdict', 'nothing', 'unreachable'],
     ['no verdict', 'no verdict', 'unreachable'],
     ['no verdict', 'a refusal', 'rejected'],
     ['no verdict', 'another pair', 't9'],
-    ['no verdict', 'an end', 'ended'],
+    ['no verdict', 'a sign-out', 'ended'],
   ])('get what counts when %s finds %s in place of its lease: %s', async (verdict, found, counts) => {
     const { time, store, upstream, a, b, ask, hold } = start();
     const { resolve, outcome } = await hold(a);
@@ -139,7 +141,7 @@ describe('two instances that need the same refresh', () => {
     const own = await time.wait(outcome);
     const clears = own.kind === 'rejected' && (own.clearsCookies ?? true) ? ', clears' : '';
     expect(own.kind === 'renewed' ? own.pair.refreshToken : own.kind + clears).toBe(counts);
-    expect(upstream.signedOut).toEqual(verdict === 'a pair' && found === 'an end' ? ['t2'] : []);
+    expect(upstream.signedOut).toEqual(verdict === 'a pair' && found === 'a sign-out' ? ['t2'] : []);
     // It is also kept.
     if (counts !== 'unreachable') expect((await time.wait(ask(b))).kind).toBe(own.kind);
     expect(upstream.refreshed).toEqual(['t1']);

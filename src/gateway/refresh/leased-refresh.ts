@@ -2,7 +2,7 @@
 
 import type { RequestRecord } from '../record/request-record.ts';
 import type { RefreshVerdict } from '../upstream/upstream-api.ts';
-import { factKey, factOf, LEASE_MS, type RefreshParts } from './facts.ts';
+import { factKey, factOf, isSignOut, LEASE_MS, type RefreshParts } from './facts.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept } from './store.ts';
 
@@ -84,9 +84,9 @@ export class LeasedRefreshes {
     const [fact] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
     if (!fact) return verdict;
     if (pair && fact.kind === 'ended') {
-      // The session was signed out while its refresh was in flight. The token is spent now, so its end is shared.
+      // The session has ended while its refresh was in flight. The token is spent now, so its end is shared.
       await store.swap(key, fact, fact, lifetimes.endedMs);
-      await upstream.signOut(pair, request).catch(() => {});
+      if (isSignOut(fact)) await upstream.signOut(pair, request).catch(() => {});
     }
     return fact;
   }

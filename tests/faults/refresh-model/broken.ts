@@ -187,6 +187,14 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     change: ({ upstream }) => Object.assign(upstream, { signOut: async () => 204 }),
     contradicts: '(d) a pair that arrives after the sign-out',
   },
+  'ends a session by a sign-in as by a sign-out': {
+    change({ shared }) {
+      const end = shared.end.bind(shared);
+      Object.assign(shared, { end: (token: string) => end(token) });
+    },
+    contradicts: '(d) a sign-in in the place of a session',
+    plan: 'a request, and a sign-in in place of its session',
+  },
   'does not repeat a sign-out that has failed': {
     change: signingOutOnce,
     contradicts: '(d) a sign-out with both cookies tells',

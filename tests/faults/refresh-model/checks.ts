@@ -161,8 +161,13 @@ export function checksOf(history: History): Readonly<Record<string, readonly str
         if (history.signOutsOf(token).some(isNewer)) return false;
         const isGiven = history.requests.some(({ pair }) => pair === successor);
         const isSignedOutThere = upstreamSignOuts.some((each) => each.token === successor);
-        return isGiven || !(isSignedOutThere || history.crashes.has(instance));
+        const bySignIn = history.signOutsOf(token).some(({ by }) => by === 'sign-in');
+        return isGiven || !(isSignedOutThere || bySignIn || history.crashes.has(instance));
       }),
+    ),
+
+    '(d) a sign-in in the place of a session signs nothing out at the upstream': named(
+      upstreamSignOuts.filter((each) => !history.signOutsOf(each.token).some(({ by }) => by === 'sign-out')),
     ),
 
     '(d) a sign-out with both cookies tells the upstream, every time': named(
