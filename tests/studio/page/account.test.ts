@@ -1,14 +1,11 @@
 import { expect, it, mock } from 'bun:test';
 import { createAccountFeeds } from '../../../src/demo/studio/account-feeds.ts';
 import { createAccountPanel } from '../../../src/demo/studio/account-panel.ts';
-import { part } from '../../../src/demo/studio/parts.ts';
-import { fakeTime, NOW, settle } from '../../client/fake-time.ts';
-import { openPart, shownText } from './page.ts';
+import { fakeTime, settle } from '../../client/fake-time.ts';
+import { openPart } from './page.ts';
 
 const SUMMARY = '/v1/billing/summary?month=2026-03';
 const TOUCHED = ['/v1/activity', '/v1/billing/balance', SUMMARY, 'creations'];
-const NOTHING = ['–', '–', '–', '–', 'Loading your activity…'];
-const created_at = NOW.toISOString();
 
 it('An account is loaded at sign-in, again after a generation, and forgotten at the end of the session', async () => {
   const advance = fakeTime();
@@ -16,16 +13,10 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
   const asked: string[] = [];
   const responses: Record<string, unknown> = {
     models: [{ id: 'music-1' }],
-    creations: [{ id: 'c1' }],
-    '/v1/billing/balance': { balance: 12_345 },
-    '/v1/activity': [
-      { type: 'generation', description: 'Rain', credits: 3, created_at },
-      { type: 'sign_in', description: 'Signed in at 1', created_at },
-      { type: 'visibility', description: 'Rain', credits: 0 },
-      { type: 'deletion', description: 'Rain', credits: 0 },
-      ...['refund', 'fifth', 'seventh'].map((type) => ({ type })),
-    ],
-    [SUMMARY]: { generations: 2, music_length_ms: 90_000, credits_spent: 1_009 },
+    creations: [{ id: 'c1', status: 'generating' }],
+    '/v1/billing/balance': { balance: 12 },
+    '/v1/activity': [{ type: 'generation', description: 'Rain' }],
+    [SUMMARY]: { generations: 2 },
   };
   const respond = async (name: string) => {
     asked.push(name);
@@ -43,31 +34,21 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
     },
   );
   const latest = () => [showModels, showBalance, library.show].map(({ mock }) => mock.lastCall?.[0]);
-  const figures = () => ['balance', 'tracks', 'music', 'spent', 'no-activity'].map(shown);
-  const activity = () => [...part(root, 'activity').children].map(shownText);
+  const figures = () => ['balance', 'tracks', 'activity'].map(shown);
 
   feeds.begin();
   await settle();
   expect(takeAsked()).toEqual([...TOUCHED, 'models']);
   // Another account may have signed in before the responses.
   expect(confirmAccount).toHaveBeenCalledTimes(5);
-  expect(latest()).toMatchObject([[{ id: 'music-1' }], 12_345, [{ id: 'c1' }]]);
-  // The month is the one in UTC.
-  expect(figures()).toEqual(['12,345', '2', '1:30', '1,009', '']);
-  const [rain, signedIn] = ['Rain Mar 4, 2026, 5:06 AM 3 credits', 'Signed in Mar 4, 2026, 5:06 AM'];
-  const changed = ['Visibility changed: Rain', 'Deleted: Rain'];
-  expect(activity()).toEqual([rain, signedIn, ...changed, 'refund', 'fifth']);
+  expect(latest()).toMatchObject([[{ id: 'music-1' }], 12, [{ id: 'c1' }]]);
+  expect(figures()).toEqual(['12', '2', 'Rain']);
 
-  Object.assign(responses, { '/v1/billing/balance': { balance: 0 }, '/v1/activity': [], [SUMMARY]: {} });
-  responses['creations'] = [{ id: 'c2', status: 'generating' }];
-  feeds.refreshAccount();
-  expect(takeAsked()).toEqual(TOUCHED);
-  await settle();
-  expect(figures()).toEqual(['0', '0', '0:00', '0', 'Nothing has happened yet.']);
   responses['creations'] = [];
   await advance(60_000);
   expect(takeAsked()).toEqual(['creations']);
-
+  feeds.refreshAccount();
+  expect(takeAsked()).toEqual(TOUCHED);
   feeds.refreshAll();
   expect(takeAsked()).toEqual([...TOUCHED, 'models']);
   feeds.end();
@@ -75,5 +56,5 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
   feeds.refreshAccount();
   feeds.refreshAll();
   await advance(60_000);
-  expect([takeAsked(), latest(), figures()]).toEqual([[], [undefined, undefined, undefined], NOTHING]);
+  expect([takeAsked(), latest(), figures()]).toEqual([[], [undefined, undefined, undefined], ['–', '–', '']]);
 });

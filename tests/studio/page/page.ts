@@ -5,7 +5,7 @@ import { Window as HappyWindow } from 'happy-dom';
 import { part } from '../../../src/demo/studio/parts.ts';
 import { createText } from '../../../src/demo/studio/text.ts';
 
-export const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
+const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
 
 /** Opens the page; it is closed when the test has ended. */
 export function openPage(languages: readonly string[] = ['en-GB']) {
