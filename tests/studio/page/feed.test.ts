@@ -47,7 +47,7 @@ it.each([
   ['has one timer', 'refresh unsettled refresh unsettled 3000', 'unsettled unsettled', 3],
   ['ignores an overtaken response', 'refresh refresh newest=newer older 60000', 'newer', 2],
   ['ignores an overtaken failure', 'refresh refresh newest=newer lost 60000', 'newer', 2],
-  ['reports the first of several failures', 'refresh lost 9999 1 lost 10000', 'lost', 3],
+  ['reports the first of several failures', 'refresh lost 10000 lost 10000', 'lost', 3],
   ['reports the recovery', 'refresh lost 10000 settled', 'lost settled recovery', 2],
   ['asks no more after it was stopped', 'refresh unsettled refresh stop late 60000', 'unsettled', 2],
   ['has forgotten its failure when it was stopped', 'refresh lost stop refresh ok 60000', 'lost ok', 2],

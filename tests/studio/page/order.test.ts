@@ -192,18 +192,4 @@ describe('the fields of an order', () => {
     enter(field, '30');
     expect(judged()).toEqual(['', false]);
   });
-
-  it.each([
-    ['31', 16, 'Costs 16 credits'],
-    ['31', 15, 'Costs 16 credits, and you have 15: choose a shorter length or a cheaper model.'],
-    ['601', 15, ''],
-  ])('show the price of %s seconds to an account with %d credits, which may order: %j', async (...row) => {
-    const [seconds, balance, price] = row;
-    const { form, length, shown, press } = openForm();
-    form.showBalance(balance);
-    enter(length, seconds);
-    expect(shown('price')).toBe(price);
-    // Only the upstream knows for sure whether it is enough.
-    expect((await press()).order === undefined).toBe(seconds === '601');
-  });
 });

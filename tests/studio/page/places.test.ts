@@ -19,7 +19,8 @@ it('Two works have a place at once, and the others wait in turn, until they get 
     await settle();
     return events.splice(0).join(', ');
   };
-  const [a, b, c, d, e] = [begin('a'), begin('b'), begin('c'), begin('d'), begin('e')];
+  const [a, b, c, d] = [begin('a'), begin('b'), begin('c'), begin('d')];
+  begin('e');
   expect(await take()).toBe('c waits, d waits, e waits, a, b');
   c.abort('c has left');
   expect([await c.done, await take()]).toEqual(['c has left', '']);
@@ -36,7 +37,6 @@ it('Two works have a place at once, and the others wait in turn, until they get 
   f.abort('f has left');
   f.finish();
   expect(await take()).toBe('f');
-  const g = begin('g');
+  begin('g');
   expect(await take()).toBe('g');
-  for (const each of [e, g]) each.finish();
 });

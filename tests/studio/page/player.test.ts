@@ -9,6 +9,8 @@ import { fire, openPart } from './page.ts';
 const track = (id: string, seconds: number) =>
   ({ id, title: id, seconds, url: `https://gateway.test/${id}`, crossOrigin: 'use-credentials' }) as const;
 
+const STREAM = { url: 'https://studio.test/live/1', from: 0 };
+
 /** The player with Rain, a track of half a minute, in it. Nothing sounds: the test says how far it has played. */
 function openPlayer() {
   const { root, text, shown } = openPart('player');
@@ -82,24 +84,23 @@ describe('the player', () => {
 
   it('plays the file in place of a stream that is broken or spent, and only then', async () => {
     const { audio, player, reach, message } = openPlayer();
-    const stream = { url: 'https://studio.test/live/1', from: 0 };
     const playing = () => [audio.src, audio.currentTime, message()];
-    player.openArriving(track('Snow', 90), () => stream);
+    player.openArriving(track('Snow', 90), () => STREAM);
     reach(12, { error: {} });
     fire(audio, 'error');
-    expect(playing()).toEqual([stream.url, 12, english.afterArrival]);
+    expect(playing()).toEqual([STREAM.url, 12, english.afterArrival]);
     player.complete('Snow');
     await settle();
     expect(playing()).toEqual(['https://gateway.test/Snow', 12, '']);
 
     reach(13, { error: null });
-    player.openArriving(track('Hail', 90), () => stream);
+    player.openArriving(track('Hail', 90), () => STREAM);
     player.complete('Hail');
-    expect(playing()).toEqual([stream.url, 13, '']);
+    expect(playing()).toEqual([STREAM.url, 13, '']);
     fire(audio, 'error');
     expect(playing()).toEqual(['https://gateway.test/Hail', 13, '']);
 
-    player.openArriving(track('Fog', 90), () => stream);
+    player.openArriving(track('Fog', 90), () => STREAM);
     player.complete('Fog');
     reach(90, { ended: true });
     fire(audio, 'ended');
@@ -125,33 +126,24 @@ describe('the player', () => {
     expect(await said()).toBe(english.notPlayable);
   });
 
-  it('says that a track has to be complete before it is moved in when nothing of it can be cut', () => {
+  it('says that it cannot be moved in a track of which nothing can be cut, or that the rest waits for the connection', () => {
     const { audio, player, slide, message } = openPlayer();
-    player.openArriving(track('Snow', 90), (seconds) =>
-      seconds === 0 ? { url: 'https://studio.test/live/1', from: 0 } : undefined,
-    );
+    const onlyBeginning = (seconds: number) => (seconds === 0 ? STREAM : undefined);
+    player.openArriving(track('Snow', 90), onlyBeginning);
     slide(20, 'change');
-    expect([audio.src, message()]).toEqual(['https://studio.test/live/1', english.notYet]);
+    expect([audio.src, message()]).toEqual([STREAM.url, english.notYet]);
     player.complete('Rain');
     expect(message()).toBe(english.notYet);
     player.complete('Snow');
     expect(message()).toBe('');
-  });
 
-  it('says that the track waits for the connection, until it does not, or another track is open', () => {
-    const { audio, player, message } = openPlayer();
-    player.showRecovery('Rain', true);
-    fire(audio, 'playing');
-    player.showRecovery('Snow', false);
-    expect(message()).toBe(english.reconnecting);
+    player.showRecovery('Snow', true);
     player.showRecovery('Rain', false);
+    expect(message()).toBe(english.reconnecting);
+    player.showRecovery('Snow', false);
     expect(message()).toBe('');
-    player.showRecovery('Rain', true);
-    player.open(track('Snow', 90));
+    player.showRecovery('Snow', true);
+    player.open(track('Fog', 90));
     expect(message()).toBe('');
-    // What is worse than a lost connection.
-    player.openArriving(track('Hail', 90), () => undefined);
-    player.showRecovery('Hail', true);
-    expect(message()).toBe(english.afterArrival);
   });
 });

@@ -34,22 +34,22 @@ describe('a record of the upstream', () => {
       { id: 'acme-voice', name: 'Voice', description: 'no music', capabilities: [7] },
       { name: 'Music without an id' },
     ]);
-    expect(models.map((model) => [model.name, model.creditsPerSecond, model.canBeInstrumental])).toEqual([
-      ['One', undefined, false],
-      ['2', 0.5, true],
-      ['Music 3', undefined, true],
-      ['acme-music-2', undefined, true],
+    expect(models.map(({ name }) => name)).toEqual(['One', '2', 'Music 3', 'acme-music-2']);
+    expect(models.map(({ creditsPerSecond }) => creditsPerSecond)).toEqual([
+      undefined,
+      0.5,
+      undefined,
+      undefined,
     ]);
+    expect(models.map(({ canBeInstrumental }) => canBeInstrumental)).toEqual([false, true, true, true]);
   });
 
   it('of a creation or an account has what the studio shows of it', () => {
-    const order = { title: 'Rain', model: 'm-1', music_length_ms: 30_000, force_instrumental: true };
-    const sent = { ...order, id: 7, author: 'Ada', is_public: true, created_at: AT };
-    expect(readCreation(sent)).toEqual({
-      ...{ id: '7', title: 'Rain', prompt: 'Rain', author: 'Ada', model: 'm-1', seconds: 30 },
-      ...{ createdAt: new Date(AT), isGenerating: false, isInstrumental: true, isPublic: true },
-    });
-    expect(readCreation({ prompt: 'Rain', title: 'Snow' })).toMatchObject({ prompt: 'Rain', title: 'Snow' });
+    const texts = { title: 'Snow', prompt: 'Rain', author: 'Ada', model: 'm-1' };
+    const flags = { force_instrumental: true, is_public: true };
+    const sent = { ...texts, ...flags, id: 7, music_length_ms: 30_000, created_at: AT };
+    const shown = { id: '7', seconds: 30, createdAt: new Date(AT), isInstrumental: true, isPublic: true };
+    expect(readCreation(sent)).toEqual({ ...texts, ...shown, isGenerating: false });
     expect(readCreation({ prompt: 'Rain' }).title).toBe('Rain');
     expect(readCreation({ force_instrumental: 1, is_public: 'true', created_at: '?' })).toEqual(NO_TRACK);
     const statuses = ['generating', 'processing', 'pending', 'queued', 'ready', 'failed'];
