@@ -7,7 +7,6 @@ it.each([
   ['under data', '{"data":[{"id":"1"}],"total":1}', [{ id: '1' }]],
   ['bare', '[{"id":"1"}]', [{ id: '1' }]],
   ['with data that is null', '{"data":null}', null],
-  ['with a list of its own', '{"items":[]}', { items: [] }],
   ['that are empty', '', undefined],
 ])('the library gives models, creations and other data %s, and changes a creation', async (_, body, data) => {
   const { client, sent } = stubGateway(respond(200, {}, body));
@@ -53,7 +52,7 @@ describe('the address of a track', () => {
     expect(client.publicContentUrl('7')).toBe(`${below}/public/7/content`);
   });
 
-  const ODD_IDS = ['a/b', 'a?b', 'a#b', 'a b', '..%2F..', '../../studio', '&;=+', '...', '\u{1f3b5}'];
+  const ODD_IDS = ['a?b', 'a#b', '..%2F..', '../../studio', '&;=+', '...', '\u{1f3b5}'];
   it.each([
     ...ODD_IDS.map((id) => [id, id] as const),
     // A browser would resolve these, and the gateway refuses what is encoded twice.
