@@ -20,7 +20,7 @@ it('An account is loaded at sign-in, again after a generation, and forgotten at 
   };
   const respond = async (name: string) => {
     asked.push(name);
-    return JSON.parse(JSON.stringify(responses[name]));
+    return Object(responses[name]);
   };
   const takeAsked = () => asked.splice(0).sort();
   const [showModels, showBalance] = [mock((_models: unknown) => {}), mock((_credits: unknown) => {})];

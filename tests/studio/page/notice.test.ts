@@ -38,7 +38,6 @@ it.each<[what: string, error: unknown, doing: Doing, isOnline: boolean, advice: 
   ['the end of the session after a break', loss('c-1', refusal(401)), 'receiving', true, 'sessionEnded'],
   ['a refused sign-in', refusal(401), 'signing-in', true, 'signInAgain', SAID],
   ['a denied sign-in', new SignInError('denied', ''), 'changing', true, 'signInDenied'],
-  ['a stale sign-in', new SignInError('not_begun', ''), 'changing', true, 'signInStale'],
   ['a bad one', new SignInError('invalid_response', ''), 'changing', true, 'signInInvalid'],
   ['503', refusal(503, true, 0), 'ordering', true, 'busy', SAID],
   ['a bug', new TypeError('x is not a function'), 'ordering', true, 'unexpected'],

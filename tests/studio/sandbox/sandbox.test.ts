@@ -1,14 +1,12 @@
-/** The contract of the sandbox, as far as tour and browsers, which use the rest, do not need it. */
+/** The contract of the sandbox's music API, as far as tour and browsers, which use the rest, do not need it. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
-import { requestAuthorization, submitForm } from '../../../src/demo/tour/sign-in-through-form.ts';
 import {
   ORDER,
   openAccount,
   postJson,
   readTokens,
-  SANDBOX_CLIENT,
   signIn,
   startTestSandbox,
   type Tokens,
@@ -25,33 +23,6 @@ beforeAll(async () => {
   sandbox = await startTestSandbox({ startingBalance: 20, ...slowly });
 });
 afterAll(() => sandbox.stop());
-
-describe('the sandbox’s identity provider', () => {
-  const authorize = (parameters: Record<string, string | undefined>) =>
-    requestAuthorization({ ...SANDBOX_CLIENT, identityProviderUrl: sandbox.identityProviderUrl, parameters });
-
-  it('refuses a request without PKCE, and one whose redirect URI is not exactly that of the client', async () => {
-    for (const parameters of [
-      { code_challenge: undefined, code_challenge_method: undefined },
-      { code_challenge_method: 'plain' },
-    ]) {
-      const { landing } = await authorize(parameters);
-      if (landing.at === 'page') expect.unreachable();
-      expect(landing.redirect.searchParams.get('error')).toBe('invalid_request');
-    }
-    const { landing } = await authorize({ redirect_uri: 'http://localhost:5173/other' });
-    expect(landing).toMatchObject({ at: 'page', status: 400 });
-  });
-
-  it('asks again for what is missing, escapes what was entered, and then continues with consent', async () => {
-    const { jar, landing } = await authorize({ prompt: 'consent' });
-    const again = await submitForm(jar, landing, { name: '"><script>alert(1)</script>', password: '' });
-    if (again.at === 'client') expect.unreachable();
-    expect([again.status, again.html]).toEqual([422, expect.stringContaining('Enter a password.')]);
-    expect(again.html).not.toContain('<script');
-    expect((await submitForm(jar, again, { name: 'Amina' })).at).toBe('client');
-  });
-});
 
 describe('the sandbox’s sessions', () => {
   const post = (path: string, body: unknown, headers = {}) =>

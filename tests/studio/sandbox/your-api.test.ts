@@ -1,10 +1,34 @@
-import { expect } from 'bun:test';
+/** What `deploy/your-api.md` says of an API: its calls, what may differ, and the sketch for an identity provider's tokens. */
+
+import { expect, it } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
-import { readDocument } from '../../support/documents.ts';
+import { ROOT, readDocument } from '../../support/documents.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePorts } from '../../support/free-ports.ts';
+import { isUp } from '../../support/is-up.ts';
 import { itWith, program } from '../../support/requirements.ts';
+import { runToEnd } from '../../support/run-to-end.ts';
 import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
+import type { Received } from '../../support/scripted-upstream.ts';
+import {
+  accept,
+  checkSession,
+  GRANT,
+  ME,
+  pair,
+  REFRESH,
+  reply,
+  scriptSignIn,
+  signIn,
+  signOut,
+  TOKEN,
+} from '../../support/session-calls.ts';
+import { ACCESS_ONLY, expectCleared, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
+import { samplesIn } from '../samples.ts';
 import { createFolder } from '../temporary-folder.ts';
+
+const { text: DOCUMENT } = await readDocument('deploy/your-api.md');
 
 /** A call of the page, and what comes back, in which `...` stands for anything. */
 const EXAMPLE = /```sh\n(.*?)```\n(?:\n```\w+\n(.*?)```)?/gs;
@@ -33,8 +57,7 @@ itWith([program('curl')], 'the sandbox is what the page about your API says, wor
     ['IDENTITY', token],
     ['KEY', crypto.randomUUID()],
   ]);
-  const { text } = await readDocument('deploy/your-api.md');
-  const examples = [...text.matchAll(EXAMPLE)];
+  const examples = [...DOCUMENT.matchAll(EXAMPLE)];
   expect(examples).toHaveLength(7);
   for (const [, command = '', expected = ''] of examples) {
     const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
@@ -52,4 +75,119 @@ itWith([program('curl')], 'the sandbox is what the page about your API says, wor
       if (value !== undefined) variables.set(name, value);
     }
   }
+});
+
+it.each([
+  ['without expires_in', pair(1), 900],
+  ['with all three in data, and the seconds as a text', { data: { ...pair(1), expires_in: '60' } }, 60],
+])('an API %s signs in', async (_, tokens, seconds) => {
+  await using world = startWorld();
+  scriptSignIn(world, tokens);
+  const { status, headers } = await signIn(world);
+  expect([status, headers.getSetCookie()[0]]).toEqual([
+    200,
+    `svc_music_access=access-1; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax`,
+  ]);
+});
+
+it('an API that issues the same refresh token again keeps the user signed in, and sees no theft', async () => {
+  await using world = startWorld();
+  for (const access of ['access-2', 'access-3']) {
+    world.upstream
+      .on(ME, accept(access, reply(200, { name: 'Ada' })))
+      .on(REFRESH, reply(200, { ...pair(1), access_token: access }));
+    expect((await checkSession(world, SIGNED_IN)).status).toBe(200);
+  }
+  expect(world.upstream.calls).toEqual([ME, REFRESH, ME, ME, REFRESH, ME]);
+  expect(world.lines.some((line) => 'refreshTokenReused' in line)).toBe(false);
+});
+
+const CONTENT = 'GET /v1/music/creations/7/content';
+/** 12 slices. */
+const TRACK = Buffer.alloc(3 * 1024 * 1024, 'track');
+
+/** Responds with the range, as an API with a weak ETag does. */
+function ranges({ headers }: Received): Response {
+  const [, first = 0, last = TRACK.length - 1] = /(\d+)-(\d+)?/.exec(headers.get('range') ?? '') ?? [];
+  const range = `bytes ${first}-${last}/${TRACK.length}`;
+  const part = TRACK.subarray(Number(first), Number(last) + 1);
+  return new Response(part, { status: 206, headers: { 'content-range': range, etag: 'W/"a"' } });
+}
+
+it.each([
+  ['without ranges', () => new Response(TRACK), 200, 1],
+  ['with weak ETags', ranges, 206, 2],
+] as const)('an API %s plays a track whole', async (_, respond, status, calls) => {
+  await using world = startWorld();
+  world.upstream.on(CONTENT, respond);
+  const range = { cookie: ACCESS_ONLY, headers: { range: 'bytes=0-' } };
+  const response = await world.request('/api/upstream/v1/music/creations/7/content', range);
+  expect([response.status, TRACK.equals(await response.bytes())]).toEqual([status, true]);
+  expect(world.upstream.calls).toEqual(Array(calls).fill(CONTENT));
+});
+
+const LIBRARY = 'GET /v1/library?page=2';
+
+it('the sketch for the tokens of an identity provider signs in, renews, relays and signs out', async () => {
+  await using stack = new AsyncDisposableStack();
+  const { path: folder } = stack.use(await createFolder());
+  const port = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  for (const [name, code] of samplesIn(DOCUMENT, { 4300: `${port}` }))
+    await Bun.write(`${folder}/${name}`, code);
+  const compilerOptions = { typeRoots: [`${ROOT}node_modules`], types: ['bun-types'] };
+  const tsconfig = { extends: `${ROOT}tsconfig.json`, compilerOptions, include: ['*.ts'] };
+  await Bun.write(`${folder}/tsconfig.json`, JSON.stringify(tsconfig));
+  const check = await runToEnd([process.execPath, 'check', '--no-script', '--no-pretty', '-p', folder]);
+  expect(check).toMatchObject({ status: 0 });
+
+  const world = stack.use(startWorld({ UPSTREAM_URL: url, IDP_TOKEN_URL: `${url}/oauth/token` }));
+  const { upstream } = world;
+  const sketch = Bun.spawn([process.execPath, `${folder}/provider-tokens.ts`], {
+    env: {
+      TOKEN_URL: `${upstream.identityProviderUrl}/oauth/token`,
+      REVOCATION_URL: `${upstream.identityProviderUrl}/oauth/revoke`,
+      API_URL: upstream.upstreamUrl,
+      CLIENT_ID: 'studio',
+    },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  stack.defer(async () => {
+    sketch.kill();
+    await sketch.exited;
+  });
+  upstream.on('GET /api/health', () => new Response());
+  await eventually(() => isUp(url), 'the sketch');
+
+  const provides = (status: number, tokens: object) =>
+    upstream.on(TOKEN, () => Response.json(tokens, { status }));
+  const asked = () => Object.fromEntries(new URLSearchParams(upstream.last(TOKEN).body));
+  provides(200, { access_token: 'provider-1', refresh_token: 'refresh-1', expires_in: 60, id_token: 'i' });
+  const signedIn = await signIn(world);
+  expect(storedTokens(signedIn)).toEqual({ svc_music_access: 'provider-1', svc_music_refresh: 'refresh-1' });
+  expect(asked()).toMatchObject({ grant_type: 'authorization_code', ...GRANT });
+
+  // The provider does not rotate, and the API compresses.
+  provides(200, { access_token: 'provider-2', expires_in: 60 });
+  const body = Bun.gzipSync(Buffer.from('the library'));
+  upstream.on(LIBRARY, ({ headers }) =>
+    headers.get('authorization') === 'Bearer provider-2'
+      ? new Response(body, { headers: { 'content-encoding': 'gzip' } })
+      : new Response(null, { status: 401 }),
+  );
+  const library = { cookie: SIGNED_IN, headers: { 'accept-encoding': 'gzip' } };
+  const read = await world.request('/api/upstream/v1/library?page=2', library);
+  expect([read.status, await read.text()]).toEqual([200, 'the library']);
+  expect(asked()).toEqual({ grant_type: 'refresh_token', refresh_token: 'refresh-1', client_id: 'studio' });
+  expect(storedTokens(read)).toEqual({ svc_music_access: 'provider-2', svc_music_refresh: 'refresh-1' });
+
+  upstream.on('POST /oauth/revoke', () => new Response());
+  await signOut(world, 'svc_music_access=provider-2; svc_music_refresh=refresh-1');
+  const revoked = new URLSearchParams(upstream.last('POST /oauth/revoke').body);
+  expect(Object.fromEntries(revoked)).toEqual({ token: 'refresh-1', client_id: 'studio' });
+
+  provides(400, { error: 'invalid_grant' });
+  const other = { ...library, cookie: 'svc_music_access=access-9; svc_music_refresh=refresh-9' };
+  expectCleared(await world.request('/api/upstream/v1/library?page=2', other));
+  expect((await signIn(world)).status).toBe(400);
 });
