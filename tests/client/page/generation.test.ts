@@ -24,11 +24,6 @@ describe('an order', () => {
     expect([first, second]).toEqual([expect.stringMatching(UUID), expect.stringMatching(UUID)]);
     expect([first === second, third]).toEqual([false, 'mine']);
   });
-
-  it('may yield no audio, of no type and without ids', async () => {
-    const nothing = { creationId: null, generationId: null, contentType: 'audio/mpeg' };
-    expect(await receive(stubGateway(respond(204)).client)).toMatchObject(nothing);
-  });
 });
 
 describe('the progress of a generation', () => {

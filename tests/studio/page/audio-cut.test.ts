@@ -32,6 +32,12 @@ describe('arriving audio from a later time on', () => {
     },
   );
 
+  it.each([0, 0xffff_ffff])('of a WAV that announces %d bytes leaves that as it is', (announced) => {
+    const begun = WAV.slice(0, 44 + RATE);
+    new DataView(begun.buffer).setUint32(40, announced, true);
+    expect(join(cut(0.5, [begun])?.pieces).readUInt32LE(40)).toBe(announced);
+  });
+
   it('in frames begins as its rate says, and is none while that is not known, or of what cannot be cut', () => {
     expect(cut(10, PIECES, 'audio/mpeg')).toBeUndefined();
     expect(cut(10, PIECES, 'audio/mpeg', 16_000)?.from).toBe(10);

@@ -3,9 +3,8 @@ import type { GenerationOrder } from '../../../src/client/generation-order.ts';
 import { type Memory, openMemory } from '../../../src/demo/studio/browser-memory.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
-import { enter, fillOrder } from '../../../src/demo/studio/order-fields.ts';
+import { enter } from '../../../src/demo/studio/order-fields.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
-import { readCreation } from '../../../src/demo/studio/records.ts';
 import { settle } from '../../client/fake-time.ts';
 import { openPart, viewOf } from './page.ts';
 
@@ -27,12 +26,11 @@ function openForm(tab?: Memory) {
   const generate = part(root, 'generate');
   const prompt = part<HTMLTextAreaElement>(root, 'prompt');
   const length = part<HTMLInputElement>(root, 'length');
-  const checks = [part<HTMLInputElement>(root, 'instrumental'), part<HTMLInputElement>(root, 'public')];
-  const draft = [prompt.value, length.value, ...checks.map(({ checked }) => checked)];
+  const draft = [prompt.value, length.value, part<HTMLInputElement>(root, 'public').checked];
   form.showModels(MODELS);
   enter(prompt, ' Rain ');
   return {
-    ...{ root, text, form, prompt, length, checks, draft, shown, isMeant },
+    ...{ root, text, form, prompt, length, draft, shown, isMeant },
     model: part<HTMLSelectElement>(root, 'model'),
     keys: () => onGenerate.mock.calls.map(([, key]) => key),
     isReady: () => generate.getAttribute('aria-disabled') === 'false',
@@ -71,10 +69,10 @@ describe('an order', () => {
     const tab = openMemory(() => {
       throw new Error('blocked');
     });
-    const { draft: untouched, form, length, checks } = openForm(tab);
+    const { draft: untouched, root, form, length } = openForm(tab);
     enter(length, '45');
-    checks[1]?.click();
-    expect(openForm(tab).draft).toEqual([' Rain ', '45', false, true]);
+    part(root, 'public').click();
+    expect(openForm(tab).draft).toEqual([' Rain ', '45', true]);
     form.empty();
     expect(openForm(tab).draft).toEqual(untouched);
   });
@@ -154,21 +152,6 @@ describe('the attempts to order', () => {
 });
 
 describe('the fields of an order', () => {
-  it('are filled in by suggestions, and with what is known of an earlier order', async () => {
-    const { root, prompt, shown, press, end } = openForm();
-    root.querySelector<HTMLElement>('[data-seconds="120"]')?.click();
-    root.querySelector<HTMLElement>('[data-example]')?.click();
-    expect([prompt.value, shown('price')]).toEqual([english.exampleRain, 'Costs 60 credits']);
-    const order = { prompt: 'Snow', model: 'music-2', music_length_ms: 7_000, force_instrumental: true };
-    fillOrder(root, readCreation({ ...order, is_public: true }));
-    expect((await press()).order).toEqual({ ...order, is_public: true });
-    end('done');
-    await settle();
-    fillOrder(root, readCreation({ prompt: 'Hail', model: 'gone' }));
-    const unset = { prompt: 'Hail', force_instrumental: false, is_public: false };
-    expect((await press()).order).toEqual({ ...order, ...unset });
-  });
-
   const LENGTH = 'Choose a whole number of seconds from 3 to 600.';
   it.each([
     ['prompt', ' \n\t ', 'Describe the music first.'],

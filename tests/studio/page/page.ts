@@ -7,8 +7,11 @@ import { createText } from '../../../src/demo/studio/text.ts';
 
 const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
 
-/** Opens the page; it is closed when the test has ended. */
-export function openPage(languages: readonly string[] = ['en-GB']) {
+/**
+ * Opens the page until the test has ended, with what the tests of one of its parts need. `shown` is the text of a part
+ * within that part.
+ */
+export function openPart(name: string) {
   const window = new HappyWindow({
     url: 'https://studio.test/',
     settings: { disableCSSFileLoading: true, handleDisabledFileLoadingAsSuccess: true },
@@ -18,15 +21,9 @@ export function openPage(languages: readonly string[] = ['en-GB']) {
   // happy-dom declares classes of its own, which are no part of the compiler's library for pages.
   const document = window.document as unknown as Document;
   const storage = viewOf(document).localStorage;
-  return { document, storage, text: createText({ document, languages, storage }) };
-}
-
-/** Opens the page, with what the tests of one of its parts need. `shown` is the text of a part within that part. */
-export function openPart(name: string) {
-  const page = openPage();
-  const root = part(page.document, name);
-  const shown = (inner: string) => shownText(part(root, inner));
-  return { ...page, root, shown };
+  const root = part(document, name);
+  const text = createText({ document, languages: ['en-GB'], storage });
+  return { document, storage, root, text, shown: (inner: string) => shownText(part(root, inner)) };
 }
 
 export function viewOf(document: Document): Window & typeof globalThis {

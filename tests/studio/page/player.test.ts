@@ -43,6 +43,8 @@ describe('the player', () => {
     expect(times()).toEqual(['0:12 / 0:30', '12', 12]);
     slide(20, 'input');
     expect(times()).toEqual(['0:20 / 0:30', '20', 12]);
+    reach(13);
+    expect(times()).toEqual(['0:20 / 0:30', '20', 13]);
     slide(21, 'change');
     expect(times()).toEqual(['0:21 / 0:30', '21', 21]);
     reach(22, { duration: 25 });
@@ -60,7 +62,7 @@ describe('the player', () => {
       return { url: `https://studio.test/live/${from}`, from };
     };
     player.openArriving(track('Snow', 90), listen);
-    reach(2);
+    reach(2, { duration: Number.POSITIVE_INFINITY });
     slide(40, 'input');
     expect(times()[0]).toBe('0:40 / 1:30');
     slide(40, 'change');

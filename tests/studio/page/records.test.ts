@@ -26,21 +26,14 @@ describe('a record of the upstream', () => {
 
   it('of a model makes music when its name, id or one of its abilities says so', () => {
     const models = readMusicModels([
-      { id: '1', name: 'One', modalities: ['text', 'music'], capabilities: ['vocals'] },
-      { id: '2', capabilities: 'Music', credits_per_second: 0.5 },
-      { id: '3', name: 'Music 3', capabilities: ['vocals', 'instrumental'] },
-      { id: 'acme-music-2', credits_per_second: '1' },
+      { id: '1', name: 'One', modalities: ['text', 'music'] },
+      { id: '2', capabilities: 'Music' },
+      { id: '3', name: 'Music 3' },
+      { id: 'acme-music-2' },
       { id: 'acme-voice', name: 'Voice', description: 'no music', capabilities: [7] },
       { name: 'Music without an id' },
     ]);
     expect(models.map(({ name }) => name)).toEqual(['One', '2', 'Music 3', 'acme-music-2']);
-    expect(models.map(({ creditsPerSecond }) => creditsPerSecond)).toEqual([
-      undefined,
-      0.5,
-      undefined,
-      undefined,
-    ]);
-    expect(models.map(({ canBeInstrumental }) => canBeInstrumental)).toEqual([false, true, true, true]);
   });
 
   it('of a creation has what a player needs, and is being made while its status says so', () => {

@@ -34,22 +34,14 @@ describe('the sandbox’s sessions', () => {
   const profileStatus = async (tokens: Tokens) =>
     (await fetch(`${sandbox.upstream.url}/v1/me`, { headers: bearer(tokens) })).status;
 
-  it('have tokens of every character that is awkward in a cookie, and are renewed when they have expired', async () => {
-    const old = await signIn(sandbox, 'Amina');
-    for (const token of [old.access_token, old.refresh_token])
-      expect(token).toMatch(/^\d+\|(?=.*\+)(?=.*\/)[A-Za-z0-9+/]+=$/);
-    elapsedMs += 86_399_999;
-    expect(await profileStatus(old)).toBe(200);
-    elapsedMs += 1;
-    expect(await profileStatus(old)).toBe(401);
-    expect(await profileStatus(await readTokens(await refresh(old.refresh_token)))).toBe(200);
-  });
-
   it.each<[string, refreshes: number, (tokens: Tokens) => Promise<Response>, status: number]>([
     ['when a spent refresh token is sent', 1, ({ refresh_token }) => refresh(refresh_token), 401],
     ['at a sign-out', 0, (tokens) => signOut(tokens, bearer(tokens)), 204],
   ])('end %s, with all tokens of the family and no others', async (_, refreshes, end, status) => {
     const [tokens, other] = [await signIn(sandbox, 'Amina'), await signIn(sandbox, 'Amina')];
+    // So that a web app sees early what breaks in a cookie.
+    for (const token of [tokens.access_token, tokens.refresh_token])
+      expect(token).toMatch(/^\d+\|(?=.*\+)(?=.*\/)[A-Za-z0-9+/]+=$/);
     const newest = refreshes ? await readTokens(await refresh(tokens.refresh_token)) : tokens;
     // Neither a made-up token nor a sign-out without the access token ends them.
     const madeUp = tokens.refresh_token.replace(/\|.*/, '|made+up/==');

@@ -1,20 +1,26 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { type StudioServer, startStudio } from '../../../src/demo/studio-server.ts';
 
-const CONFIG = {
-  gatewayUrl: 'http://localhost:4999',
-  identityProvider: {
-    issuer: 'http://localhost:4998',
-    authorizationEndpoint: 'http://localhost:4998/oauth/authorize',
-    clientId: 'music-studio',
-    redirectUri: 'http://localhost:4997/callback',
+/** What the server of the page has asked of the gateway. */
+const asked: unknown[] = [];
+const gateway = Bun.serve({
+  port: 0,
+  fetch({ url, headers }) {
+    asked.push([new URL(url).pathname, headers.get('origin')]);
+    return Response.json({ data: { title: `"Rain" & <b>$&`, author: `"/><script>` } });
   },
+});
+const identityProvider = {
+  issuer: 'http://localhost:4998',
+  authorizationEndpoint: 'http://localhost:4998/oauth/authorize',
+  clientId: 'music-studio',
+  redirectUri: 'http://localhost:4997/callback',
 };
 let studio: StudioServer;
 beforeAll(async () => {
-  studio = await startStudio({ port: 0, config: CONFIG });
+  studio = await startStudio({ port: 0, config: { gatewayUrl: gateway.url.origin, identityProvider } });
 });
-afterAll(() => studio.stop());
+afterAll(() => Promise.all([studio.stop(), gateway.stop(true)]));
 
 // That nothing in the page breaks its policy: every test in Chromium.
 const PATHS = ['/', '/?listen=nobody-answers', '/callback?code=a', '/config.json', '/live-audio-worker.js'];
@@ -48,21 +54,12 @@ it.each([
 });
 
 it('shows a messenger title and author of a shared track, whatever they contain', async () => {
-  const asked: unknown[] = [];
-  await using gateway = Bun.serve({
-    port: 0,
-    fetch({ url, headers }) {
-      asked.push([new URL(url).pathname, headers.get('origin')]);
-      return Response.json({ data: { title: `"Rain" & <b>$&`, author: `"/><script>` } });
-    },
-  });
-  const sharing = await startStudio({ port: 0, config: { ...CONFIG, gatewayUrl: gateway.url.origin } });
-  await using _ = { [Symbol.asyncDispose]: () => sharing.stop() };
   const preview = async (query: string) =>
-    (await (await fetch(sharing.url + query)).text()).match(/<meta property="og:.*/g) ?? [];
+    (await (await fetch(studio.url + query)).text()).match(/<meta property="og:.*/g) ?? [];
+  asked.length = 0;
   expect([await preview('/'), asked]).toEqual([[], []]);
   const lines = await preview('/?listen=a/b');
   expect(lines).toContain('<meta property="og:title" content="&quot;Rain&quot; &amp; &lt;b&gt;$&amp;" />');
   expect(lines).toContain('<meta property="og:description" content="By &quot;/&gt;&lt;script&gt;" />');
-  expect(asked).toEqual([['/api/upstream/v1/music/public/a%2Fb', sharing.url]]);
+  expect(asked).toEqual([['/api/upstream/v1/music/public/a%2Fb', studio.url]]);
 });
