@@ -16,20 +16,14 @@ it('each order has a line, which says what becomes of it, announces that, and is
     return shownText(first('said'));
   };
   const paid = () => shownText(part(root, 'paid'));
-  const arriving = {
-    elapsedMs: 0,
-    totalBytes: undefined,
-    state: 'arriving',
-    firstByteMs: 1,
-    bytes: 9,
-  } as const;
+  const figures = { elapsedMs: 0, totalBytes: undefined, firstByteMs: 1, bytes: 9 };
   expect([said(), paid()]).toEqual([english.asking, '']);
-  rain.update({ ...arriving, state: 'recovering', bytes: 0 });
+  rain.update({ ...figures, state: 'recovering', bytes: 0 });
   expect(said()).toBe(english.orderingAgain);
   rain.pay();
-  rain.update(arriving);
+  rain.update({ ...figures, state: 'arriving' });
   expect([said(), paid()]).toEqual([english.arriving, english.paidFor]);
-  rain.update({ ...arriving, state: 'recovering' });
+  rain.update({ ...figures, state: 'recovering' });
   expect(said()).toBe(english.recovering);
 
   const snow = progress.begin('Snow', onCancelSnow);

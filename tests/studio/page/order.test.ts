@@ -39,8 +39,7 @@ function openForm(tab?: Memory) {
       outcome = Promise.withResolvers();
       for (let time = 0; time < times; time++) generate.click();
       await settle();
-      const [order, key, accept = () => {}] = onGenerate.mock.lastCall ?? [];
-      return { order, key, accept };
+      return onGenerate.mock.lastCall ?? [];
     },
     end: (reached: Outcome) => outcome.resolve(reached),
   };
@@ -62,7 +61,7 @@ describe('an order', () => {
     part(root, 'instrumental').click();
     const fields = { model: 'music-2', prompt: 'Rain', music_length_ms: 45_000 };
     const order = { ...fields, force_instrumental: true, is_public: false };
-    expect(await press()).toMatchObject({ order, key: expect.stringMatching(UUID) });
+    expect(await press()).toMatchObject([order, expect.stringMatching(UUID), expect.any(Function)]);
   });
 
   it('survives a reload as a draft, until the account leaves', () => {
@@ -89,7 +88,7 @@ describe('the attempts to order', () => {
       prompt.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, ...init }));
     const actions: Record<string, () => unknown> = {
       press: async () => {
-        ({ accept } = await press());
+        [, , accept = accept] = await press();
       },
       'double-click': () => press(2),
       'second-click': () =>
@@ -166,7 +165,7 @@ describe('the fields of an order', () => {
     const judged = () => [shown(`${name}-problem`), field.getAttribute('aria-invalid') === 'true'];
     enter(field, value);
     expect(judged()).toEqual(['', false]);
-    const { prompt, music_length_ms } = (await press()).order ?? {};
+    const [{ prompt, music_length_ms } = {}] = await press();
     const sent = name === 'prompt' ? prompt : music_length_ms && `${music_length_ms / 1_000}`;
     expect([sent, ...judged()]).toEqual([problem ? undefined : value.trim(), problem, problem !== '']);
     expect(focused()).toBe(problem ? name : null);

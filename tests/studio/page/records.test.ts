@@ -38,18 +38,11 @@ describe('a record of the upstream', () => {
 
   it('of a creation has what a player needs, and is being made while its status says so', () => {
     const texts = { title: 'Snow', prompt: 'Rain', author: 'Ada', model: 'm-1' };
-    const read = readCreation({
-      ...texts,
-      id: 7,
-      music_length_ms: 30_000,
-      status: 'queued',
-      is_public: true,
-    });
-    expect(read).toEqual({ ...NO_TRACK, ...texts, id: '7', seconds: 30, isGenerating: true, isPublic: true });
-    expect(readCreation({ prompt: 'Rain', status: 'ready' })).toMatchObject({
-      title: 'Rain',
-      isGenerating: false,
-    });
+    const sent = { ...texts, id: 7, music_length_ms: 30_000, status: 'queued', is_public: true };
+    const read = { ...NO_TRACK, ...texts, id: '7', seconds: 30, isGenerating: true, isPublic: true };
+    expect(readCreation(sent)).toEqual(read);
+    const ready = readCreation({ ...sent, status: 'ready', title: '' });
+    expect(ready).toEqual({ ...read, title: 'Rain', isGenerating: false });
   });
 });
 
