@@ -1,41 +1,36 @@
 /** What a web app does with a client that is generated from the OpenAPI document; its types are in `gateway-api`. */
 
 import type { components, paths } from 'gateway-api';
-import createClient, { type Client } from 'openapi-fetch';
+import createClient from 'openapi-fetch';
 
-type UpstreamJson = components['schemas']['UpstreamJson'];
+const gateway = createClient<paths>({ baseUrl: 'https://api.studio.example', credentials: 'include' });
+const CREATION = '/api/upstream/v1/music/creations/{creation_id}';
 
-/** Signs in, generates a track, publishes it, plays a part of it, and signs out. */
-export async function useGateway(baseUrl: string, grant: { code: string; code_verifier: string }) {
-  const gateway = createClient<paths>({ baseUrl, credentials: 'include' });
-  const signedIn = await gateway.POST('/api/auth/idp', { body: grant });
-  const isDone: boolean | undefined = signedIn.data?.ok;
+/** Never called, but compiled: signs in, generates a track, publishes it, plays a part of it, and signs out. */
+export async function useGateway(grant: { code: string; code_verifier: string }) {
+  const isDone: boolean | undefined = (await gateway.POST('/api/auth/idp', { body: grant })).data?.ok;
   const session = await gateway.GET('/api/auth/session');
-
   const body = { model: 'sandbox-music-1', prompt: 'A quiet piano at night', music_length_ms: 3000 };
   const header = { 'Idempotency-Key': crypto.randomUUID() };
   const track = await gateway.POST('/api/music/generate', { body, params: { header }, parseAs: 'stream' });
   const audio: ReadableStream<Uint8Array> | null | undefined = track.data;
-
   const path = { creation_id: track.response.headers.get('x-music-creation-id') ?? '' };
-  const creation = '/api/upstream/v1/music/creations/{creation_id}';
-  const changed = await gateway.PATCH(creation, { params: { path }, body: { is_public: true } });
+  const changed = await gateway.PATCH(CREATION, { params: { path }, body: { is_public: true } });
   const range = { params: { path, header: { Range: 'bytes=0-99' } }, parseAs: 'arrayBuffer' } as const;
-  const size: number | undefined = (await gateway.GET(`${creation}/content`, range)).data?.byteLength;
+  const size: number | undefined = (await gateway.GET(`${CREATION}/content`, range)).data?.byteLength;
   const me = await gateway.GET('/api/upstream/v1/{rest}', { params: { path: { rest: 'me' } } });
-  const upstream: (UpstreamJson | undefined)[] = [changed.data, me.data];
-  const signedOut = await gateway.POST('/api/auth/logout');
-  return { isDone, session: session.data, audio, size, upstream, signedOut };
+  const upstream: (components['schemas']['UpstreamJson'] | undefined)[] = [changed.data, me.data];
+  return { isDone, session, audio, size, upstream, signedOut: await gateway.POST('/api/auth/logout') };
 }
 
 /** Never called: the compiler refuses each of these calls. */
-export const mistakes = (gateway: Client<paths>) => [
+export const mistakes = () => [
   // @ts-expect-error There is no such path.
   gateway.GET('/api/music/model'),
   // @ts-expect-error The length is missing.
   gateway.POST('/api/music/generate', { body: { model: 'm', prompt: 'p' } }),
   // @ts-expect-error The id is missing.
-  gateway.GET('/api/upstream/v1/music/creations/{creation_id}', {}),
+  gateway.GET(CREATION, {}),
   // @ts-expect-error A body has no form that is known here.
   gateway.GET('/api/upstream/v1/billing/balance').then(({ data }) => data?.balance),
 ];
