@@ -2,13 +2,12 @@
 
 import { settingNames } from '../../../src/gateway/settings/settings.ts';
 import { ROOT } from '../../support/documents.ts';
+import { eventually } from '../../support/eventually.ts';
 import { linesOf } from '../../support/lines-of.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { ORIGIN } from '../../support/world.ts';
 
 const SCRIPT = [process.execPath, 'run', '--silent'];
-/** Empty counts as not set, so that a developer's own .env has no effect. */
-const NO_SETTINGS = Object.fromEntries(settingNames().map((name) => [name, '']));
 
 export const SETTINGS = {
   PORT: '0',
@@ -19,6 +18,8 @@ export const SETTINGS = {
   IDP_REDIRECT_URI: `${ORIGIN}/callback`,
   ALLOWED_ORIGINS: ORIGIN,
 };
+/** Empty counts as not set, so that a developer's own .env has no effect. */
+const ALL = { ...Object.fromEntries(settingNames().map((name) => [name, ''])), ...SETTINGS };
 
 export type Started = Awaited<ReturnType<typeof start>>;
 
@@ -26,24 +27,21 @@ export type Started = Awaited<ReturnType<typeof start>>;
 export async function start(settings: Record<string, string> = {}) {
   const child = Bun.spawn([...SCRIPT, 'start'], {
     cwd: ROOT,
-    env: { ...NO_SETTINGS, PATH: process.env['PATH'], ...SETTINGS, ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env['PATH'], ...ALL, ...settings },
+    stdio: ['ignore', 'pipe', 'ignore'],
     detached: true,
   });
   const lines: unknown[] = [];
-  const listening = Promise.withResolvers<string>();
+  let listensOn: string | undefined;
   const ended = (async () => {
     for await (const line of linesOf(child.stdout)) {
       lines.push(JSON.parse(line));
-      const url = /listens on (http:\/\/[\w.:]+)/.exec(line)?.[1];
-      if (url) listening.resolve(url);
+      listensOn ??= /listens on (http:\/\/[\w.:]+)/.exec(line)?.[1];
     }
-    listening.reject(new Error(`the gateway did not start: ${JSON.stringify(lines)}`));
   })();
-  const url = await listening.promise;
   return {
     child,
-    url,
+    url: await eventually(() => listensOn, 'the gateway to listen'),
     /** Every line of the log so far; complete once `ended` has resolved. */
     lines,
     ended,
@@ -55,13 +53,7 @@ export async function start(settings: Record<string, string> = {}) {
   };
 }
 
-/** For settings with which the gateway does not start. */
-export const startInVain = (settings: Record<string, string>) => runScript(['start'], settings);
-
-export const checkConfig = (settings: Record<string, string>, ...options: string[]) =>
-  runScript(['check-config', ...options], settings);
-
-function runScript(script: readonly string[], settings: Record<string, string>) {
-  const environment = { ...NO_SETTINGS, ...SETTINGS, ...settings };
-  return runToEnd([...SCRIPT, ...script], { cwd: ROOT, environment });
+/** Runs `start` with settings with which the gateway does not start, or `check-config`. */
+export function runScript(script: readonly string[], settings: Record<string, string>) {
+  return runToEnd([...SCRIPT, ...script], { cwd: ROOT, environment: { ...ALL, ...settings } });
 }

@@ -10,20 +10,6 @@ import { type Started, start } from './bun-run-start.ts';
 const HEADERS = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
 const GENERATION = { method: 'POST', body: JSON.stringify(TRACK) };
 
-/** A gateway, and its upstream, which is stopped with it. */
-async function startBehind(settings: Record<string, string> = {}) {
-  const upstream = new ScriptedUpstream();
-  const gateway = await start({ ...settings, UPSTREAM_URL: upstream.upstreamUrl });
-  return {
-    upstream,
-    gateway,
-    async [Symbol.asyncDispose]() {
-      await gateway[Symbol.asyncDispose]();
-      await upstream.stop();
-    },
-  };
-}
-
 /** @param pid by default of the process alone; negative, of its group */
 async function stop({ child, url }: Started, signal: NodeJS.Signals = 'SIGTERM', pid = child.pid) {
   process.kill(pid, signal);
@@ -39,8 +25,8 @@ describe('a gateway that is stopped', () => {
   ] as const)(
     'by %s to %s refuses connections, finishes its requests and exits with 0',
     async (signal, _, sign) => {
-      await using behind = await startBehind();
-      const { upstream, gateway } = behind;
+      await using upstream = new ScriptedUpstream();
+      await using gateway = await start({ UPSTREAM_URL: upstream.upstreamUrl });
       const release = Promise.withResolvers<void>();
       upstream.on('GET /v1/me', () => release.promise.then(() => Response.json({ name: 'Ada' })));
       const session = fetch(`${gateway.url}/api/auth/session`, { headers: HEADERS });
@@ -63,8 +49,8 @@ describe('a gateway that is stopped', () => {
     ['/api/auth/logout', { method: 'POST' }, LOGOUT],
     ['/api/music/generate', GENERATION, 'POST /v1/music'],
   ])('finishes a request for %s whose client has disconnected, before it exits', async (path, init, call) => {
-    await using behind = await startBehind();
-    const { upstream, gateway } = behind;
+    await using upstream = new ScriptedUpstream();
+    await using gateway = await start({ UPSTREAM_URL: upstream.upstreamUrl });
     const response = Promise.withResolvers<Response>();
     upstream.on(ME, reply(401)).on(call, () => response.promise);
     const client = new AbortController();
@@ -88,8 +74,8 @@ describe('a gateway that is stopped', () => {
     ['after the longest timeout', SHORT, 0],
     ['at once on a second signal', {}, 1],
   ])('cuts off bodies without an end %s, also of a generation', async (_, settings, status) => {
-    await using behind = await startBehind(settings);
-    const { upstream, gateway } = behind;
+    await using upstream = new ScriptedUpstream();
+    await using gateway = await start({ ...settings, UPSTREAM_URL: upstream.upstreamUrl });
     const endless = () => new ReadableStream({ start: (body) => body.enqueue(new Uint8Array(10)) });
     const respond = () => new Response(endless());
     upstream.on('GET /v1/endless', respond).on('POST /v1/music', respond);
