@@ -33,6 +33,7 @@ const RESPONSES: Readonly<Record<string, (host: string) => Response | Promise<Re
   malformed: () => new Response(`${MARK} is not JSON`),
   otherNames: () => Response.json({ [MARK]: MARK }),
   silent: () => new Promise(() => {}),
+  left: () => new Promise(() => {}),
   moved: (host) => {
     const location = `http://${host}/v1/next?access_token=${MARK}`;
     return new Response(null, { status: 302, headers: { location, 'set-cookie': `a=${MARK}` } });
@@ -97,32 +98,6 @@ async function send(url: string, id: string, [path, init]: Flow, signal?: AbortS
   return cookies.flatMap((cookie) => Bun.Cookie.parse(cookie).value || []);
 }
 
-function startServers() {
-  const credentials: string[] = [];
-  const addresses: (string | null)[] = [];
-  const departed = new AbortController();
-  const server = Bun.serve({
-    ...{ port: 0, hostname: '127.0.0.1', idleTimeout: 0 },
-    async fetch(request) {
-      const { url, headers } = request;
-      const body = await request.text();
-      const assertion = new URLSearchParams(body).get('client_assertion');
-      const basic = url.endsWith('/oauth/token') && headers.get('authorization')?.replace('Basic ', '');
-      credentials.push(...[basic, assertion].filter((each) => typeof each === 'string'));
-      if (url.endsWith('/v1/me')) addresses.push(headers.get('x-forwarded-for'));
-      if (url.endsWith('/leave')) departed.abort();
-      const own = [url, body, headers.get('idempotency-key')].join();
-      const word = (WORD.exec(own) ?? WORD.exec(headers.get('authorization') ?? ''))?.[1] ?? '';
-      const respond = RESPONSES[url.endsWith('/leave') ? 'silent' : word];
-      return respond ? respond(headers.get('host') ?? '') : tokens();
-    },
-  });
-  return {
-    ...{ url: server.url.origin, credentials, addresses, departed: departed.signal },
-    [Symbol.asyncDispose]: () => server.stop(true),
-  };
-}
-
 describe.each(['production', 'development'] as const)('everything that a gateway writes in %s', (mode) => {
   /** Returns its log, how to stop it, and what it has written on stderr. */
   async function start(settings: Record<string, string>) {
@@ -137,7 +112,24 @@ describe.each(['production', 'development'] as const)('everything that a gateway
   }
 
   it('is free of secrets in every flow', async () => {
-    await using servers = startServers();
+    const credentials: string[] = [];
+    const addresses: (string | null)[] = [];
+    const departed = new AbortController();
+    using server = Bun.serve({
+      ...{ port: 0, hostname: '127.0.0.1', idleTimeout: 0 },
+      async fetch(request) {
+        const { url, headers } = request;
+        const body = await request.text();
+        const basic = /^Basic (.+)/.exec(headers.get('authorization') ?? '')?.[1];
+        const assertion = new URLSearchParams(body).get('client_assertion');
+        credentials.push(...[basic, assertion].flatMap((each) => each ?? []));
+        if (url.endsWith('/v1/me')) addresses.push(headers.get('x-forwarded-for'));
+        const own = [url, body, headers.get('idempotency-key')].join();
+        const word = (WORD.exec(own) ?? WORD.exec(headers.get('authorization') ?? ''))?.[1] ?? '';
+        if (word === 'left') departed.abort();
+        return RESPONSES[word]?.(headers.get('host') ?? '') ?? tokens();
+      },
+    });
     // The first export fails, so that the log says why.
     let exports = 0;
     await using receiver = startTraceReceiver(() => new Response(MARK, { status: exports++ ? 200 : 500 }));
@@ -148,8 +140,8 @@ describe.each(['production', 'development'] as const)('everything that a gateway
       ...Object.fromEntries(timeouts),
       ...SECRETS[mode],
       LOG_LEVEL: 'trace',
-      UPSTREAM_URL: servers.url,
-      IDP_URL: servers.url,
+      UPSTREAM_URL: server.url.origin,
+      IDP_URL: server.url.origin,
       METRICS_PORT: String(metricsPort),
       REDIS_URL: `redis://:${MARK}@127.0.0.1:1`,
       OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
@@ -166,20 +158,19 @@ describe.each(['production', 'development'] as const)('everything that a gateway
     ];
     const [cookies] = await Promise.all([
       Promise.all(FLOWS.map((flow, index) => send(url, `flow-${index}-`, flow))),
-      send(url, 'flow-leave-', [`${PROXIED}/leave`], servers.departed),
+      send(url, 'flow-left-', [`${PROXIED}-left`], departed.signal),
       rawRequest(Number(new URL(url).port), odd.join('\r\n')),
     ]);
     // The token was renewed before.
     cookies.push(await send(url, 'flow-replay-', refreshing('renewed')));
     const linesOf = (id: unknown) => log.filter((line) => line.includes(`"flow-${id}-"`)).length;
-    const ids = [...FLOWS.keys(), 'leave', 'odd', 'replay'];
+    const ids = [...FLOWS.keys(), 'left', 'odd', 'replay'];
     await eventually(() => ids.every((id) => linesOf(id) === 1), 'one log line of each flow');
     const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
     await gateway.stop();
     const exported = receiver.received.map(({ bytes }) => bytes.toString('latin1'));
     const written = [...log, metrics, gateway.stderr(), ...exported].join('\n');
 
-    const { credentials, addresses } = servers;
     expect(credentials.length).toBeGreaterThanOrEqual(5);
     expect(cookies.flat().length).toBeGreaterThanOrEqual(2);
     expect(addresses).toContain(CLIENT_ADDRESS);
@@ -200,22 +191,21 @@ describe.each(['production', 'development'] as const)('everything that a gateway
     });
     await using gateway = await start({ UPSTREAM_URL: `${upstream.url}/${MARK}` });
     const headers = { origin: ORIGIN, cookie: `svc_music_access=${MARK}` };
-    for (const [index, bytes] of [1000, 300_000].entries()) {
-      size = bytes;
+    for (size of [1000, 300_000]) {
       const response = await fetch(`${gateway.url}/api/upstream/v1/${MARK}?q=${MARK}`, { headers });
       const reading = async () => {
-        let left = bytes;
+        let left = size;
         for await (const piece of response.body ?? []) {
           left -= piece.byteLength;
           if (left === 0) breakOff();
         }
       };
       await expect(reading()).rejects.toThrow();
-      const broken = () => gateway.log.filter((line) => line.includes('"brokenBody":true')).length;
-      await eventually(() => broken() === index + 1, 'the log line');
     }
     await gateway.stop();
-    expect(gateway.log.join('\n')).not.toContain(MARK);
+    const log = gateway.log.join('\n');
+    expect(log.match(/"brokenBody":true/g)).toHaveLength(2);
+    expect(log).not.toContain(MARK);
     // Bun would print the address there.
     expect(gateway.stderr()).toBe('');
   });

@@ -39,15 +39,11 @@ function startTraces(variables: Record<string, string> = {}, share = 1): Traces 
   return traces;
 }
 
-interface Given {
-  readonly facts?: Partial<RequestRecord>;
-  readonly headers?: Record<string, string>;
-  readonly call?: { url: string; outcome: CallRecord['outcome'] };
-  readonly traces?: Traces;
-}
+type Call = { readonly url: string; readonly outcome: CallRecord['outcome'] };
 
 /** Records the spans of a request and its call, and returns them as they are exported. */
-async function traced({ facts = {}, headers = {}, call, traces = startTraces() }: Given) {
+async function traced(facts: Partial<RequestRecord>, call?: Call, headers = {}, share = 1) {
+  const traces = startTraces({}, share);
   const record = new RequestRecord(new Request('http://gateway.test/a-path', { headers }));
   Object.assign(record, { route: '/all/*', status: 200, ...facts });
   traces.begin(new Headers(headers), record);
@@ -64,8 +60,7 @@ async function traced({ facts = {}, headers = {}, call, traces = startTraces() }
 
 describe('the span of a request', () => {
   it.each<[Partial<RequestRecord>, own: Record<string, unknown>, name?: string]>([
-    [{ status: 404, refresh: 'renewed' }, { [`${OWN}.refresh`]: 'renewed' }],
-    [{ slices: 3 }, { [`${OWN}.slices`]: 3 }],
+    [{ status: 404, slices: 3 }, { [`${OWN}.slices`]: 3 }],
     [
       { status: 502, reason: 'upstreamUnreachable', cause: 'secret' },
       { 'error.type': '502', [`${OWN}.reason`]: 'upstreamUnreachable' },
@@ -78,7 +73,7 @@ describe('the span of a request', () => {
     [{ route: 'unmatched' }, { [ROUTE]: undefined }, 'GET'],
     [{ method: 'other' }, { [METHOD]: '_OTHER' }, 'HTTP /all/*'],
   ])('with %j has these attributes beside the usual: %j', async (facts, own, name = 'GET /all/*') => {
-    const { server } = await traced({ facts });
+    const { server } = await traced(facts);
     expect(server).toMatchObject({ name, kind: 'SERVER', isError: 'error.type' in own, parentSpanId: '' });
     const usual = { [METHOD]: 'GET', [ROUTE]: '/all/*', [STATUS]: facts.status ?? 200 };
     expect(server?.attributes).toEqual({ ...usual, ...own });
@@ -89,7 +84,7 @@ describe('the span of a request', () => {
     ['http://[::1]/a', 401, '::1', 80, { [STATUS]: 401, 'error.type': '401' }],
     ['https://[::1]', 'connection_refused', '::1', 443, { 'error.type': 'connection_refused' }],
   ])('is the parent of its call to %s with the outcome %s', async (url, outcome, address, port, end) => {
-    const { server, client, passedOn } = await traced({ call: { url, outcome } });
+    const { server, client, passedOn } = await traced({}, { url, outcome });
     const [parentSpanId, isError] = [server?.spanId ?? '', outcome !== 200];
     expect(client).toMatchObject({ name: 'PUT', kind: 'CLIENT', isError, parentSpanId });
     const begin = { [METHOD]: 'PUT', 'server.address': address, 'server.port': port };
@@ -104,35 +99,26 @@ describe('the span of a request', () => {
     ['', 0, false],
   ])('with the traceparent %j and the share %d is exported: %p', async (traceparent, share, isSampled) => {
     const headers = { traceparent, tracestate };
-    const { server, own } = await traced({ headers, traces: startTraces({}, share) });
+    const { server, own } = await traced({}, undefined, headers, share);
     expect(server !== undefined).toBe(isSampled);
     expect(own).toMatch(isSampled ? /-01$/ : /^00-[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-00$/);
     if (traceparent !== SAMPLED) return;
     expect(server).toMatchObject({ traceId: TRACE_ID, parentSpanId: CALLER, traceState: tracestate });
     expect(own).toBe(`00-${TRACE_ID}-${server?.spanId}-01`);
   });
-
-  it('is exported as the variables of OpenTelemetry say', async () => {
-    const traces = startTraces({
-      OTEL_EXPORTER_OTLP_ENDPOINT: `${receiver.url}/own/path`,
-      OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20key',
-      OTEL_RESOURCE_ATTRIBUTES: 'service.name=studio-gateway,service.instance.id=a',
-    });
-    const { server } = await traced({ traces });
-    const resource = { 'service.name': 'studio-gateway', 'service.instance.id': 'a' };
-    expect(server?.resource).toMatchObject({ ...resource, 'service.version': expect.any(String) });
-    const [{ path, headers } = expect.unreachable()] = receiver.received;
-    expect([path, headers.get('api-key')]).toEqual(['/own/path/v1/traces', 'a key']);
-  });
 });
 
-it('the calls of a request that needed a refresh are its children, and the upstream learns these parents', async () => {
+it('the calls of a request that needed a refresh are its children, exported as the variables of OpenTelemetry say', async () => {
   const upstream = new ScriptedUpstream();
   upstream.on('GET /v1/me', ({ headers }) => {
     return new Response('{}', { status: headers.get('authorization') === 'Bearer b' ? 200 : 401 });
   });
   upstream.on('POST /v1/auth/refresh', () => Response.json({ access_token: 'b', refresh_token: 'c' }));
-  const traces = startTraces();
+  const traces = startTraces({
+    OTEL_EXPORTER_OTLP_ENDPOINT: `${receiver.url}/own/path`,
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20key',
+    OTEL_RESOURCE_ATTRIBUTES: 'service.name=studio-gateway,service.instance.id=a',
+  });
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
   const gateway = createGateway({ ...log, traces, settings: testSettings(addresses) });
   gateway.listen({ port: 0, hostname: '127.0.0.1' });
@@ -151,6 +137,10 @@ it('the calls of a request that needed a refresh are its children, and the upstr
   expect(parents).toEqual(spans.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`));
   const logged = [{ outcome: 401 }, { call: 'refresh', outcome: 200 }, { outcome: 200 }];
   expect(log.lines).toMatchObject([{ traceId: server?.traceId, refresh: 'renewed', upstream: logged }]);
+  const resource = { 'service.name': 'studio-gateway', 'service.instance.id': 'a' };
+  expect(server?.resource).toMatchObject({ ...resource, 'service.version': expect.any(String) });
+  const [{ path, headers } = expect.unreachable()] = receiver.received;
+  expect([path, headers.get('api-key')]).toEqual(['/own/path/v1/traces', 'a key']);
 });
 
 describe('a collector', () => {
