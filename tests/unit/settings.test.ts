@@ -2,13 +2,7 @@ import { afterAll, describe, expect, it } from 'bun:test';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import { memoryLimitBytes } from '../../src/gateway/settings/memory.ts';
-import {
-  loadSettings,
-  parseSettings,
-  type Settings,
-  settingNames,
-} from '../../src/gateway/settings/settings.ts';
+import { parseSettings, type Settings, settingNames } from '../../src/gateway/settings/settings.ts';
 
 const REQUIRED = {
   UPSTREAM_URL: 'https://upstream.test/base',
@@ -95,7 +89,15 @@ const OPTIONAL: [name: string, path: string, fallback: unknown, taken: Taken][] 
 const TOKEN_URL = ['IDP_TOKEN_URL', 'identityProvider.tokenUrl'] as const;
 const REDIRECT = ['IDP_REDIRECT_URI', 'identityProvider.redirectUris.0'] as const;
 const ORIGINS = ['ALLOWED_ORIGINS', 'allowedOrigins'] as const;
-/** What values of the required settings become, and of one that depends on them. */
+const A = 'https://a.test/callback';
+const B = 'http://B.test:80/x?y=1,2';
+/** Other settings on which those in the tables below depend. */
+const BESIDE = {
+  NODE_ENV: 'production',
+  ALLOWED_ORIGINS: 'https://a.test,http://b.test',
+  OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR,
+};
+/** What values of the required settings become, and of those that depend on others. */
 const TAKEN: [name: string, path: string, taken: Taken][] = [
   ['UPSTREAM_URL', 'upstreamUrl', { 'http://[::1]:8080/': 'http://[::1]:8080' }],
   ['UPSTREAM_URL', 'upstreamUrl', { 'https://HOST.test:443/two/parts///': 'https://host.test/two/parts' }],
@@ -104,8 +106,10 @@ const TAKEN: [name: string, path: string, taken: Taken][] = [
   [...TOKEN_URL, 'http://[::1]:80/a//token/ | https://idp.test/v2/token?tenant=a%2Fb'],
   // A comma separates two URIs only before http or https.
   [...REDIRECT, 'HTTPS://Studio.Test:443/Callback/../x?a=b%20c | app:/b,x | https://a.test/?x=1,2,http'],
+  ['IDP_REDIRECT_URI', 'identityProvider.redirectUris', { [` ${A} , ${B},`]: [A, B] }],
   [...ORIGINS, { ' https://a.b , http://c:84,,https://a.b,': new Set(['https://a.b', 'http://c:84']) }],
   [...ORIGINS, { 'https://xn--caf-dma.test': new Set(['https://xn--caf-dma.test']) }],
+  ['OTEL_TRACES_SAMPLER_ARG', 'traceShare', { 0: 0, 0.1: 0.1, 1: 1 }],
 ];
 
 const FLAGS = 'COOKIE_KEYS_ACCEPT_PLAIN COOKIE_SECURE SIGN_OUT_REVOKES FORWARD_CLIENT_ADDRESS SAME_ORIGIN';
@@ -115,6 +119,8 @@ const CREDENTIALS = ' must not contain credentials';
 const FRAGMENT = ' must not contain a fragment';
 const NOT_REDIS =
   ' must be an address like redis://127.0.0.1:6379, or redis+unix://:password@localhost/run/redis.sock for a socket';
+const NO_NETWORK = ' is not an address or a network like 10.0.0.0/8';
+const UNCHECKED = 'certificates of other servers are not checked';
 const NO_KEY = ' must be 32 bytes in base64url';
 const SENT = ': "VALUE" must be written as a browser sends it: https://';
 const NO_ORIGIN = ': "VALUE" is not an origin like https://studio.example';
@@ -133,6 +139,14 @@ const REFUSED: readonly [names: string, problem: string, values: string][] = [
   ['IDP_TOKEN_URL', FRAGMENT, 'https://idp.test/token#secret | https://idp.test/token?a#'],
   ['IDP_REDIRECT_URI', FRAGMENT, 'https://studio.test/callback#a'],
   ['IDP_REDIRECT_URI', ' must be an absolute URI, not "VALUE"', '/callback | https:// | ,'],
+  ['IDP_REDIRECT_URI', `: "${A}#x" must not contain a fragment`, `${A}#x,${B}`],
+  ['IDP_REDIRECT_URI', ': https://a.test must have only one redirect URI', `${A},${B},https://a.test:443/y`],
+  ['IDP_REDIRECT_URI', ': "app:/x" is not an http or https address', `app:/x,${A}`],
+  ['IDP_REDIRECT_URI', ': "https://" is not an http or https address', `${A},https://`],
+  ['IDP_REDIRECT_URI', ': the origin of "https://c.test/" is not in ALLOWED_ORIGINS', `${A},https://c.test/`],
+  ['TRUSTED_PROXIES', `: "VALUE"${NO_NETWORK}`, '10.0.0.0/33 | ::/129 | 10.0.0.0/ | 10.0.0/8 | localhost'],
+  ['TRUSTED_PROXIES', `: "VALUE"${NO_NETWORK}`, '[::1] | fe80::1%eth0 | ::ffff:10.0.0.0/104 | 10.0.0.0/8/8'],
+  ['TRUSTED_PROXIES', ': "VALUE" would trust every client', '0.0.0.0/0 | 10.0.0.1/0 | ::/0'],
   ['REDIS_URL', NOT_REDIS, 'http://:secret@cache.test | cache.test:6379 | redis://:secret@a.test/b'],
   ['REDIS_URL', NOT_REDIS, 'redis+unix://:secret@/run/redis.sock'],
   ['ALLOWED_ORIGINS', NO_ORIGIN, '* | null | a.test | ftp://a.test | https://*.a.test'],
@@ -142,19 +156,10 @@ const REFUSED: readonly [names: string, problem: string, values: string][] = [
   ['COOKIE_KEYS', `: key 1${NO_KEY}`, `${keyOf(0, 31)} | ${keyOf(0, 33)} | ${'/'.repeat(42)}8=`],
   ['COOKIE_KEYS', `: key 3${NO_KEY}`, `${KEYS}, | ${KEYS},${keyOf(0, 31)}`],
   ['ALLOWED_ORIGINS', ' must name at least one origin', ','],
+  ['NODE_TLS_REJECT_UNAUTHORIZED', ` is 0: ${UNCHECKED}, which production does not allow`, '0'],
   ['METRICS_PORT', ' must not be PORT (4175), which is public', '4175'],
 ];
 describe('parseSettings()', () => {
-  it('reads the required settings, without the blanks around them', () => {
-    const blanks = Object.entries(REQUIRED).map(([name, value]) => [name, `  ${value}\t`]);
-    const read = settingsOf(Object.fromEntries(blanks));
-    expect(read).toEqual({ ...settingsOf({}), isTrustedProxy: expect.any(Function) });
-    expect(read).toMatchObject({ upstreamUrl: REQUIRED.UPSTREAM_URL, memoryLimitBytes: memoryLimitBytes() });
-    const { issuer, tokenUrl, clientId, redirectUris } = read.identityProvider;
-    expect([issuer, tokenUrl]).toEqual(['https://idp.test', 'https://idp.test/oauth/token']);
-    expect([clientId, ...redirectUris]).toEqual([REQUIRED.IDP_CLIENT_ID, REQUIRED.IDP_REDIRECT_URI]);
-  });
-
   it.each(Object.keys(REQUIRED))('requires %s', (name) => {
     for (const value of [undefined, '', '  ']) {
       expect(problemsOf({ [name]: value })).toEqual([`${name} is required and not set`, ALL_NAMES]);
@@ -171,13 +176,14 @@ describe('parseSettings()', () => {
   });
 
   it.each(TAKEN)('reads %s as %s: %j', (name, path, taken) => {
-    for (const [value, expected] of entriesOf(taken)) expect(at(path, { [name]: value })).toEqual(expected);
+    for (const [value, expected] of entriesOf(taken))
+      expect(at(path, { ...BESIDE, [name]: value })).toEqual(expected);
   });
 
   it.each(REFUSED)('refuses %s, which %s: %s', (names, problem, values) => {
     for (const name of names.split(' ')) {
       for (const value of values.split(' | ')) {
-        const problems = problemsOf({ COOKIE_SECURE: 'true', [name]: value });
+        const problems = problemsOf({ ...BESIDE, [name]: value });
         expect(problems).toEqual([name + problem.replace('VALUE', value)]);
       }
     }
@@ -195,50 +201,11 @@ describe('parseSettings()', () => {
     }
   });
 
-  it.each([
-    [{}, ['TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true']],
-    [{ FORWARD_CLIENT_ADDRESS: 'true' }, []],
-    [{ SAME_ORIGIN: 'true' }, []],
-  ])('warns of TRUSTED_PROXIES without effect: %j', (environment, warnings) => {
-    expect(warningsOf({ TRUSTED_PROXIES: '127.0.0.1', ...environment })).toEqual(warnings);
-  });
-
   it('makes the cookies Secure in production, and refuses a COOKIE_PREFIX only where they are not Secure', () => {
     const production = { NODE_ENV: 'production', COOKIE_SECURE: 'false', COOKIE_PREFIX: '__Host-' };
     expect(settingsOf(production).cookies.secure).toBe(true);
     const problem = 'COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true';
     expect(problemsOf({ ...production, NODE_ENV: '' })).toEqual([problem]);
-  });
-
-  it.each(['0', '0.1', '1'])('exports the share OTEL_TRACES_SAMPLER_ARG=%s of the traces', (value) => {
-    const tracing = { OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR, OTEL_TRACES_SAMPLER_ARG: value };
-    expect(settingsOf(tracing).traceShare).toBe(Number(value));
-  });
-});
-
-describe('a list of redirect URIs', () => {
-  const A = 'https://a.test/callback';
-  const B = 'http://B.test:80/x?y=1,2';
-  const PLACES = { ALLOWED_ORIGINS: 'https://a.test,http://b.test' };
-
-  it('has one for each origin, unchanged', () => {
-    const { identityProvider } = settingsOf({ ...PLACES, IDP_REDIRECT_URI: ` ${A} , ${B},` });
-    expect(identityProvider.redirectUris).toEqual([A, B]);
-  });
-
-  it.each([
-    [`${A}#x,${B}`, `"${A}#x" must not contain a fragment`],
-    [`${A},${B},https://a.test:443/other`, 'https://a.test must have only one redirect URI'],
-    ['studio.app:/x,https://a.test/', '"studio.app:/x" is not an http or https address'],
-    [`${A},https://`, '"https://" is not an http or https address'],
-    [`${A},https://b.test/`, 'the origin of "https://b.test/" is not in ALLOWED_ORIGINS'],
-  ])('is refused as %s, because %s', (value, problem) => {
-    expect(problemsOf({ ...PLACES, IDP_REDIRECT_URI: value })).toEqual([`IDP_REDIRECT_URI: ${problem}`]);
-  });
-
-  it('is not compared with origins that are not set', () => {
-    const problems = problemsOf({ ALLOWED_ORIGINS: '', IDP_REDIRECT_URI: `${A},${B}` });
-    expect(problems).toEqual(['ALLOWED_ORIGINS is required and not set', ALL_NAMES]);
   });
 });
 
@@ -268,33 +235,24 @@ describe('a secret in a file', () => {
     // It may be the secret itself.
     expect(problems('the-secret')).toEqual([`${name}_FILE must be an absolute path`]);
   });
-
-  it.each(['REDIS_URL', 'COOKIE_KEYS', 'IDP_CLIENT_KEY'])('is never quoted: %s', async (name) => {
-    const outcome = await loadSettings({ ...REQUIRED, [`${name}_FILE`]: file('not-that-secret') });
-    expect(outcome).toMatchObject({ ok: false, problems: [expect.stringContaining(name)] });
-    expect(JSON.stringify(outcome)).not.toContain('not-that-secret');
-  });
 });
 
-describe('the warnings of parseSettings()', () => {
-  const LOCAL = { ALLOWED_ORIGINS: 'http://localhost:4180' };
+const SECURE = { NODE_ENV: 'prod', COOKIE_SECURE: 'true' };
+const NO_EFFECT = 'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true';
+const PLAIN =
+  'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
+  'COOKIE_SECURE=true makes them Secure';
 
-  it('say where cookies are not Secure although an origin is https', () => {
-    const plain =
-      'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
-      'COOKIE_SECURE=true makes them Secure';
-    expect(warningsOf({ NODE_ENV: 'prod' })).toEqual([plain]);
-    expect(warningsOf({ NODE_ENV: 'prod', COOKIE_SECURE: 'true' })).toEqual([]);
-    expect(warningsOf({ NODE_ENV: 'prod', ...LOCAL })).toEqual([]);
-  });
-
-  it('say outside production that certificates are not checked, where production does not start', () => {
-    const unchecked = 'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked';
-    const environment = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_ENV: 'production' };
-    expect(problemsOf(environment)).toEqual([`${unchecked}, which production does not allow`]);
-    expect(problemsOf({ ...environment, NODE_ENV: '' })).toEqual([]);
-    expect(warningsOf({ ...environment, ...LOCAL, NODE_ENV: '' })).toEqual([unchecked]);
-    // Bun checks them with any other value.
-    expect(problemsOf({ ...environment, NODE_TLS_REJECT_UNAUTHORIZED: 'false' })).toEqual([]);
-  });
+it.each([
+  [{ NODE_ENV: 'prod' }, [PLAIN]],
+  [SECURE, []],
+  [{ NODE_ENV: 'prod', ALLOWED_ORIGINS: 'http://localhost:4180' }, []],
+  [{ TRUSTED_PROXIES: '127.0.0.1' }, [NO_EFFECT]],
+  [{ TRUSTED_PROXIES: '127.0.0.1', FORWARD_CLIENT_ADDRESS: 'true' }, []],
+  [{ TRUSTED_PROXIES: '127.0.0.1', SAME_ORIGIN: 'true' }, []],
+  [{ ...SECURE, NODE_TLS_REJECT_UNAUTHORIZED: '0' }, [`NODE_TLS_REJECT_UNAUTHORIZED is 0: ${UNCHECKED}`]],
+  // Bun checks them with any other value.
+  [{ NODE_TLS_REJECT_UNAUTHORIZED: 'false' }, []],
+])('parseSettings() warns of %j: %j', (environment, warnings) => {
+  expect([warningsOf(environment), problemsOf(environment)]).toEqual([warnings, []]);
 });
