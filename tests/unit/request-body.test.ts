@@ -28,48 +28,25 @@ function reading(headers: Record<string, string> = {}, budget = bodiesWithin(64 
     status: () => status,
     send: (bytes: number) => void writer.write(new Uint8Array(bytes)).catch(() => {}),
     end: () => void writer.close().catch(() => {}),
-    breakOff: () => void writer.abort(new Error('reset')),
   };
 }
 
-describe('readBody()', () => {
-  // How much is accepted: integration/relay/request-bodies.test.ts.
-  it('joins many pieces, and keeps nothing of them once they are disposed of', async () => {
-    const { body, budget, send, end } = reading();
-    for (let piece = 0; piece < 16_385; piece++) send(1);
-    end();
-    const whole = await body;
-    expect(whole?.bytes.length).toBe(16_385);
-    whole?.[Symbol.dispose]();
-    expect(budget.usedBytes).toBe(0);
-  });
-
-  it('refuses a body that breaks off, and keeps nothing of it', async () => {
-    const { body, budget, status, send, breakOff } = reading();
-    send(10);
-    await settle();
-    breakOff();
-    await body;
-    expect([status(), budget.usedBytes]).toEqual([400, 0]);
-  });
-
-  it.each([
-    ['25 s for 2 MB declared of which little arrives', declared(2_000_000), 5, 0, 25, 408],
-    ['no longer for single bytes', {}, 1, 1, 25, 408],
-    ['a second more for each 16 KiB that have arrived', {}, 32 * KiB, 0, 27, 408],
-    ['as long as a body keeps the pace', {}, 0, 16 * KiB, 60, undefined],
-  ])('waits %s', async (_, headers, first, everySecond, seconds, expected) => {
-    const { send, status, budget } = reading(headers);
-    send(first);
-    for (let second = 0; second < seconds; second++) {
-      await pass(999);
-      expect(status()).toBeUndefined();
-      await pass(1);
-      if (everySecond) send(everySecond);
-    }
-    expect(status()).toBe(expected);
-    expect(budget.usedBytes === 0).toBe(expected === 408);
-  });
+// How much is accepted: integration/relay/request-bodies.test.ts. What drips: faults/request-limits.test.ts.
+it.each([
+  ['25 s for 2 MB declared of which little arrives', declared(2_000_000), 5, 0, 25, 408],
+  ['a second more for each 16 KiB that have arrived', {}, 32 * KiB, 0, 27, 408],
+  ['as long as a body keeps the pace', {}, 0, 16 * KiB, 60, undefined],
+])('readBody() waits %s', async (_, headers, first, everySecond, seconds, expected) => {
+  const { send, status, budget } = reading(headers);
+  send(first);
+  for (let second = 0; second < seconds; second++) {
+    await pass(999);
+    expect(status()).toBeUndefined();
+    await pass(1);
+    if (everySecond) send(everySecond);
+  }
+  expect(status()).toBe(expected);
+  expect(budget.usedBytes === 0).toBe(expected === 408);
 });
 
 describe('the budget of readBody()', () => {

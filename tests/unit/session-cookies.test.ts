@@ -12,13 +12,12 @@ const PAIR = { ...TOKENS, expiresInSeconds: 600 };
 const NOTHING = { accessToken: undefined, refreshToken: undefined, isAmbiguous: false, isUnreadable: false };
 const REFRESH_SECONDS = 30 * 24 * 60 * 60;
 const KEY = Buffer.alloc(32, 1);
-const OLDER = Buffer.alloc(32, 2).toString('base64url');
 const SEALED = { COOKIE_KEYS: KEY.toString('base64url') };
-const OF_OLDER = { COOKIE_KEYS: OLDER };
-const ROTATED = { COOKIE_KEYS: `${SEALED.COOKIE_KEYS},${OLDER}` };
+const OF_OLDER = { COOKIE_KEYS: Buffer.alloc(32, 2).toString('base64url') };
+const ROTATED = { COOKIE_KEYS: `${SEALED.COOKIE_KEYS},${OF_OLDER.COOKIE_KEYS}` };
 const PLAIN_TOO = { ...SEALED, COOKIE_KEYS_ACCEPT_PLAIN: 'true' };
 const PREFIXED = { COOKIE_PREFIX: '__Host-Http-', COOKIE_SECURE: 'true' };
-const SEALED_WITH_PREFIX = { ...SEALED, ...PREFIXED };
+const BOTH = { ...SEALED, ...PREFIXED };
 
 function cookiesWith(environment: Environment) {
   const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
@@ -32,51 +31,30 @@ async function read(cookie: string, environment: Environment = {}) {
   return cookies.areSealed ? cookies.unseal(request) : cookies.read(request);
 }
 
-/** The Set-Cookie headers of a gateway with these settings; without a pair, of one that clears the cookies. */
-async function written(environment: Environment, pair?: typeof PAIR): Promise<string[]> {
-  const set: Context['set'] = { headers: {} };
-  if (pair) await cookiesWith(environment).store(set, pair);
-  else cookiesWith(environment).clear(set);
-  return [set.headers['set-cookie'] ?? []].flat().map(String);
-}
-
-/** The Cookie header of a browser that has them. */
+/** The Cookie header of a browser with the cookies that a gateway with these settings has stored. */
 async function stored(environment: Environment, change: Partial<typeof PAIR> = {}): Promise<string> {
-  const lines = await written(environment, { ...PAIR, ...change });
+  const set: Context['set'] = { headers: {} };
+  await cookiesWith(environment).store(set, { ...PAIR, ...change });
+  const lines = [set.headers['set-cookie'] ?? []].flat().map(String);
   return lines.map((line) => line.slice(0, line.indexOf(';'))).join('; ');
 }
 
-describe('session cookies', () => {
-  it.each<[environment: Environment, prefix: string, attributes: string]>([
-    [{}, '', 'HttpOnly; SameSite=Lax'],
-    [{ COOKIE_SAME_SITE: 'strict' }, '', 'HttpOnly; SameSite=Strict'],
-    [{ COOKIE_SECURE: 'false', NODE_ENV: 'production' }, '', 'Secure; HttpOnly; SameSite=Lax'],
-    [SEALED_WITH_PREFIX, '__Host-Http-', 'Secure; HttpOnly; SameSite=Lax'],
-  ])('have these attributes with %j', async (environment, prefix, attributes) => {
-    const lines = (values: string[], accessSeconds: number, refreshSeconds: number) => [
-      `${prefix}${ACCESS}=${values[0]}; Path=/; Max-Age=${accessSeconds}; ${attributes}`,
-      `${prefix}${REFRESH}=${values[1]}; Path=/; Max-Age=${refreshSeconds}; ${attributes}`,
-    ];
-    const set = (await written(environment, PAIR)).map((line) => line.replace(/ey[\w.-]{50,}/, 'SEALED'));
-    const values = 'COOKIE_KEYS' in environment ? ['SEALED', 'SEALED'] : Object.values(TOKENS);
-    expect(set).toEqual(lines(values, 600, REFRESH_SECONDS));
-    expect(await written(environment)).toEqual(lines(['', ''], 0, 0));
-    expect(await read(await stored(environment), environment)).toEqual({ ...NOTHING, ...TOKENS });
-  });
-
-  it.each<[what: string, environment: Environment, name: keyof typeof TOKENS, token: string]>([
-    ['access, escaped', {}, 'accessToken', '%'.repeat((4096 - 16) / 3)],
-    ['refresh', {}, 'refreshToken', 'r'.repeat(4096 - 17)],
-    ['access, sealed', SEALED, 'accessToken', 'a'.repeat(2900)],
-  ])('are stored up to the 4096 bytes that browsers keep: %s', async (_, environment, name, token) => {
-    const [access = '', refresh = ''] = await written(environment, { ...PAIR, [name]: token });
-    const length = (name === 'accessToken' ? access : refresh).indexOf(';') - 1;
-    expect(length).toBeWithin(environment === SEALED ? 3900 : 4096, 4097);
+// Their attributes: integration/session/sign-in.test.ts and hardened.test.ts.
+it.each<[what: string, environment: Environment, name: keyof typeof TOKENS, token: string]>([
+  ['access, escaped', {}, 'accessToken', '%'.repeat((4096 - 16) / 3)],
+  ['refresh', {}, 'refreshToken', 'r'.repeat(4096 - 17)],
+  ['access, sealed', SEALED, 'accessToken', 'a'.repeat(2900)],
+])(
+  'session cookies are stored up to the 4096 bytes that browsers keep: %s',
+  async (_, environment, name, token) => {
+    const [access = '', refresh = ''] = (await stored(environment, { [name]: token })).split('; ');
+    const { length } = name === 'accessToken' ? access : refresh;
+    expect(length - '='.length).toBeWithin(environment === SEALED ? 3900 : 4096, 4097);
     const longer = token + token.slice(0, environment === SEALED ? 150 : 1);
-    const refused = written(environment, { ...PAIR, [name]: longer });
+    const refused = stored(environment, { [name]: longer });
     await expect(refused).rejects.toMatchObject({ key: 'tokensTooLarge', status: 502 });
-  });
-});
+  },
+);
 
 describe('a token in a plain cookie', () => {
   /** All that a token may consist of. */
@@ -158,7 +136,7 @@ describe('sealed cookies', () => {
     ['sealed with a key that is not listed', SEALED, () => stored(OF_OLDER)],
     ['sealed so, where plain ones are accepted', PLAIN_TOO, () => stored(OF_OLDER)],
     ['plain', SEALED, () => stored({})],
-    ['sealed for another name', SEALED_WITH_PREFIX, (jar) => jar.replaceAll('svc', '__Host-Http-svc')],
+    ['sealed for another name', BOTH, (jar) => jar.replaceAll('svc', '__Host-Http-svc')],
     ['changed to no algorithm', SEALED, (jar) => forge(jar, { alg: 'none' })],
     ['changed to last longer', SEALED, (jar) => forge(jar, { exp: 9e9 })],
   ])('count as absent when they are %s', async (_, environment, change) => {
@@ -187,15 +165,10 @@ describe('sealed cookies', () => {
     expect(await read(await stored(ROTATED), SEALED)).toEqual({ ...NOTHING, ...TOKENS });
   });
 
-  it('hide their tokens, and take over plain ones with COOKIE_KEYS_ACCEPT_PLAIN, also JWEs of the upstream', async () => {
+  it('let plain ones count too with COOKIE_KEYS_ACCEPT_PLAIN, also JWEs of the upstream', async () => {
     const jwe = await seal('x', KEY, { kid: 'of-the-upstream' });
     const found = await read(`${ACCESS}=${jwe}; ${REFRESH}=refresh-1`, PLAIN_TOO);
     expect(found).toEqual({ ...NOTHING, accessToken: jwe, refreshToken: 'refresh-1' });
-    for (const line of [...(await written(SEALED, PAIR)), ...(await written(PLAIN_TOO, PAIR))]) {
-      const { value } = Bun.Cookie.parse(line);
-      expect(value).toMatch(/^[\w-]+\.\.[\w-]+\.[\w-]+\.[\w-]+$/);
-      const parts = value.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'));
-      expect(parts.join()).not.toContain('token');
-    }
+    expect(await stored(PLAIN_TOO)).not.toContain(TOKENS.accessToken);
   });
 });

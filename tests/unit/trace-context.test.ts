@@ -7,18 +7,14 @@ const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 const read = (headers: Record<string, string>) => traceHeaders(new Headers(headers));
 
-it.each(['a', '~._-', 'i'.repeat(64)])('the X-Request-Id %s is kept', (id) => {
-  expect(read({ 'x-request-id': id })['x-request-id']).toBe(id);
+it('an X-Request-Id is kept when it is well-formed, and replaced by a new one otherwise', () => {
+  for (const id of ['a', '~._-', 'i'.repeat(64)])
+    expect(read({ 'x-request-id': id })['x-request-id']).toBe(id);
+  const odd = ['', 'a b', 'a,b', 'é', '"', '{}', '/', 'a=b', 'i'.repeat(65)];
+  const made = odd.map((id) => read({ 'x-request-id': id })['x-request-id']);
+  for (const id of made) expect(id).toMatch(UUID);
+  expect(new Set(made).size).toBe(odd.length);
 });
-
-it.each(['', 'a b', 'a,b', 'é', '"', '{}', '/', 'a=b', 'i'.repeat(65)])(
-  'the X-Request-Id %j is replaced',
-  (id) => {
-    const [made, other] = [read({ 'x-request-id': id }), read({})].map((headers) => headers['x-request-id']);
-    expect(made).toMatch(UUID);
-    expect(made).not.toBe(other);
-  },
-);
 
 it.each([
   ['vendor=opaque,other=1', 'vendor=opaque,other=1'],
