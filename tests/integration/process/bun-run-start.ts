@@ -53,7 +53,7 @@ export async function start(settings: Record<string, string> = {}) {
   };
 }
 
-/** Runs `start` with settings with which the gateway does not start, or `check-config`. */
+/** Runs a script that ends: `check-config`, or `start` where the gateway does not start. */
 export function runScript(script: readonly string[], settings: Record<string, string>) {
   return runToEnd([...SCRIPT, ...script], { cwd: ROOT, environment: { ...ALL, ...settings } });
 }

@@ -1,16 +1,21 @@
 import { afterAll, expect, it } from 'bun:test';
+import { appendFile, cp, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { clientKeyPair } from '../../support/client-keys.ts';
+import { ROOT } from '../../support/documents.ts';
+import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { runScript, start } from './bun-run-start.ts';
+import { linesOf } from '../../support/lines-of.ts';
+import { runScript, SETTINGS, start } from './bun-run-start.ts';
 
 const CLOSING = 'bun run check-config tells more';
-const SETTINGS = {
+const WARNED_OF = {
   HOST: '0.0.0.0',
   TRUSTED_PROXIES: '127.0.0.1',
   NODE_TLS_REJECT_UNAUTHORIZED: '0',
   METRICS_PORT: String(await freePorts(1)),
 };
-const gateway = await start(SETTINGS);
+const gateway = await start(WARNED_OF);
 afterAll(() => gateway[Symbol.asyncDispose]());
 const { port } = new URL(gateway.url);
 
@@ -24,12 +29,12 @@ it('bun run start logs its warnings, that check-config tells more, where it list
     ...[...warnings, CLOSING].map((msg) => ({ level: 'warn', msg })),
     { level: 'info', msg: `music-gateway listens on ${gateway.url} for http://studio.test` },
   ]);
-  const { status, output } = await runScript(['check-config'], SETTINGS);
+  const { status, output } = await runScript(['check-config'], WARNED_OF);
   expect([status, ...output.split('\n', 2)]).toEqual([0, ...warnings.map((text) => `warning: ${text}`)]);
 });
 
 it('bun run start serves the gateway on HOST, and metrics on loopback alone wherever HOST is', async () => {
-  const metrics = (host: string) => fetch(`http://${host}:${SETTINGS.METRICS_PORT}/metrics`);
+  const metrics = (host: string) => fetch(`http://${host}:${WARNED_OF.METRICS_PORT}/metrics`);
   expect((await fetch(`http://127.0.0.2:${port}/api/health`)).status).toBe(200);
   // Without this type, Prometheus would not know the format.
   expect((await metrics('127.0.0.1')).headers.get('content-type')).toStartWith('text/plain; version=0.0.4');
@@ -37,7 +42,7 @@ it('bun run start serves the gateway on HOST, and metrics on loopback alone wher
 });
 
 it('bun run start ends with 1, and names the port that is taken', async () => {
-  for (const [name, taken] of Object.entries({ PORT: port, METRICS_PORT: SETTINGS.METRICS_PORT })) {
+  for (const [name, taken] of Object.entries({ PORT: port, METRICS_PORT: WARNED_OF.METRICS_PORT })) {
     const { status, errors } = await runScript(['start'], { [name]: taken });
     const error = expect.stringContaining(`error: port ${taken} is taken (${name})\n`);
     expect([status, errors]).toEqual([1, error]);
@@ -66,4 +71,37 @@ it('bun run start prints every problem at once like check-config, without a stac
   );
   expect([checked.status, checked.output.trimEnd().split('\n')]).toEqual([1, printed]);
   for (const hidden of ['    at ', 's3cr3t', ...secrets]) expect(started.errors).not.toContain(hidden);
+});
+
+it('bun run dev starts the gateway once more for each change of a source file', async () => {
+  const copy = await mkdtemp(`${tmpdir()}/dev-`);
+  for (const each of ['src', 'package.json'])
+    await cp(`${ROOT}/${each}`, `${copy}/${each}`, { recursive: true });
+  await symlink(`${ROOT}/node_modules`, `${copy}/node_modules`);
+  await using dev = Bun.spawn([process.execPath, 'run', '--silent', 'dev'], {
+    cwd: copy,
+    env: { PATH: process.env['PATH'], ...SETTINGS },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let starts = 0;
+  const read = (async () => {
+    for await (const line of linesOf(dev.stdout)) starts += Number(line.includes('listens on'));
+  })();
+  await eventually(() => starts === 1, 'the start');
+  for (const changes of [1, 2]) {
+    await appendFile(`${copy}/src/gateway/http/messages.ts`, '\n');
+    await eventually(() => starts > changes, 'the restart');
+    expect(starts).toBe(changes + 1);
+  }
+  dev.kill();
+  await read;
+  expect(starts).toBe(3);
+  await rm(copy, { recursive: true });
+});
+
+it('bun run keys prints a new key of 32 bytes', async () => {
+  const keys = await Promise.all([1, 2].map(() => runScript(['keys'], {})));
+  const [first, second] = keys.map(({ output }) => output.trim());
+  expect(first).toMatch(/^[\w-]{43}$/);
+  expect(second).not.toBe(first);
 });
