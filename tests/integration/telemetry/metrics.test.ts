@@ -153,15 +153,20 @@ describe('the metrics', () => {
 
     const { perSession, requestBodies, relayedBodies } = admission;
     perSession.note({ ...perSession.useOf('a', false), calls: 1 });
-    const holder = { permit: undefined };
-    expect(() => admission.enter('read', 'a', holder)).toThrow();
-    for (const bodies of [requestBodies, relayedBodies, relayedBodies])
-      expect(() => bodies.grow(bodies.open(0), ledger.limit)).toThrow();
     fill(streams);
-    expect(() => admission.enter('get', 'b', holder)).toThrow();
+    const holder = { permit: undefined };
+    const refused = {
+      stream: () => admission.enter('get', 'b', holder),
+      one_session: () => admission.enter('read', 'a', holder),
+      request_body: () => requestBodies.grow(requestBodies.open(0), ledger.limit),
+      relayed_body: () => relayedBodies.grow(relayedBodies.open(0), ledger.limit),
+    };
+    // The first once, the second twice, and so on.
+    for (const [before, refuse] of Object.values(refused).entries())
+      for (let times = 0; times <= before; times++) expect(refuse).toThrow();
     const none = { identity_provider: 0, session: 0, sign_out: 0, read: 0, memory: 0 };
-    const refused = { ...none, stream: 1, one_session: 1, request_body: 1, relayed_body: 2 };
+    const counted = { ...none, stream: 1, one_session: 2, request_body: 3, relayed_body: 4 };
     // Twice: a counter must not grow by being read.
-    for (const _ of [1, 2]) await expectSamples(ofPools('refused_total', refused));
+    for (const _ of [1, 2]) await expectSamples(ofPools('refused_total', counted));
   });
 });
