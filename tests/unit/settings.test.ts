@@ -40,12 +40,8 @@ const KEYS = `${keyOf(1)}, ${keyOf(2)}`;
 const REDIS = 'rediss://:secret@cache.test:6380/1';
 const COLLECTOR = 'http://127.0.0.1:4318';
 const SECRET = { kind: 'secret', secret: 'a secret' };
-type Taken = string | Record<string, unknown>;
-/** What values become; a text has those that are kept letter by letter, with ` | ` between them. */
-const entriesOf = (taken: Taken) =>
-  typeof taken === 'string'
-    ? taken.split(' | ').map((value) => [value, value] as const)
-    : Object.entries(taken);
+/** Values that are kept letter by letter, with ` | ` between them. */
+const kept = (values: string) => Object.fromEntries(values.split(' | ').map((value) => [value, value]));
 
 /** Whole numbers: their place, what they are without a value, the least and the most. */
 const INTEGERS: [name: string, path: string, fallback: unknown, least: number, most: number][] = [
@@ -63,23 +59,23 @@ const INTEGERS: [name: string, path: string, fallback: unknown, least: number, m
 ];
 
 /** Settings with their place, what they are without a value, and what other values become. */
-const OPTIONAL: [name: string, path: string, fallback: unknown, taken: Taken][] = [
-  ['HOST', 'host', '0.0.0.0', '127.0.0.1'],
-  ['SERVICE_NAME', 'serviceName', 'music-gateway', 'studio gateway'],
+const OPTIONAL: [name: string, path: string, fallback: unknown, taken: object][] = [
+  ['HOST', 'host', '0.0.0.0', kept('127.0.0.1')],
+  ['SERVICE_NAME', 'serviceName', 'music-gateway', kept('studio gateway')],
   ['NODE_ENV', 'production', false, { production: true }],
-  ['UPSTREAM_SIGN_IN_FIELD', 'upstreamSignInField', 'access_token', 'token'],
-  ['METRICS_HOST', 'metricsHost', '127.0.0.1', '0.0.0.0'],
+  ['UPSTREAM_SIGN_IN_FIELD', 'upstreamSignInField', 'access_token', kept('token')],
+  ['METRICS_HOST', 'metricsHost', '127.0.0.1', kept('0.0.0.0')],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'traceShare', undefined, { [COLLECTOR]: 1 }],
   ['OTEL_TRACES_SAMPLER_ARG', 'traceShare', undefined, { 0.5: undefined }],
-  ['LOG_LEVEL', 'logLevel', 'info', 'debug'],
-  ['REFRESH_OUTAGE', 'refreshOutage', 'sign-out', 'keep'],
-  ['REDIS_URL', 'redisUrl', undefined, `${REDIS} | valkey://a.test | redis+unix:///run/redis.sock`],
+  ['LOG_LEVEL', 'logLevel', 'info', kept('debug')],
+  ['REFRESH_OUTAGE', 'refreshOutage', 'sign-out', kept('keep')],
+  ['REDIS_URL', 'redisUrl', undefined, kept(`${REDIS} | valkey://a.test | redis+unix:///run/redis.sock`)],
   ['IDP_CLIENT_SECRET', 'identityProvider.credential', undefined, { 'a secret': SECRET }],
   ['IDP_CLIENT_KEY', 'identityProvider.credential.kind', undefined, { 'a key': 'key' }],
   ['SIGN_OUT_REVOKES', 'signOutRevokes', false, { true: true }],
   ['COOKIE_KEYS', 'cookies.keys', [], { [KEYS]: [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] }],
-  ['COOKIE_PREFIX', 'cookies.prefix', '', '__Host- | __Host-Http-'],
-  ['COOKIE_SAME_SITE', 'cookies.sameSite', 'lax', 'strict'],
+  ['COOKIE_PREFIX', 'cookies.prefix', '', kept('__Host- | __Host-Http-')],
+  ['COOKIE_SAME_SITE', 'cookies.sameSite', 'lax', kept('strict')],
   ['COOKIE_SECURE', 'cookies.secure', false, { true: true }],
   ['COOKIE_KEYS_ACCEPT_PLAIN', 'cookies.acceptPlain', false, { true: true }],
   ['FORWARD_CLIENT_ADDRESS', 'forwardClientAddress', false, { true: true }],
@@ -98,14 +94,15 @@ const BESIDE = {
   OTEL_EXPORTER_OTLP_ENDPOINT: COLLECTOR,
 };
 /** What values of the required settings become, and of those that depend on others. */
-const TAKEN: [name: string, path: string, taken: Taken][] = [
+const TAKEN: [name: string, path: string, taken: object][] = [
   ['UPSTREAM_URL', 'upstreamUrl', { 'http://[::1]:8080/': 'http://[::1]:8080' }],
   ['UPSTREAM_URL', 'upstreamUrl', { 'https://HOST.test:443/two/parts///': 'https://host.test/two/parts' }],
   ['IDP_URL', 'identityProvider.tokenUrl', { 'https://idp.test/a//': 'https://idp.test/a/oauth/token' }],
-  ['IDP_URL', 'identityProvider.issuer', 'https://IDP.test:443/tenant/'],
-  [...TOKEN_URL, 'http://[::1]:80/a//token/ | https://idp.test/v2/token?tenant=a%2Fb'],
+  ['IDP_URL', 'identityProvider.issuer', kept('https://IDP.test:443/tenant/')],
+  [...TOKEN_URL, kept('http://[::1]:80/a//token/ | https://idp.test/v2/token?tenant=a%2Fb')],
   // A comma separates two URIs only before http or https.
-  [...REDIRECT, 'HTTPS://Studio.Test:443/Callback/../x?a=b%20c | app:/b,x | https://a.test/?x=1,2,http'],
+  [...REDIRECT, kept('HTTPS://Studio.Test:443/Callback/../x?a=b%20c')],
+  [...REDIRECT, kept('app:/b,x | https://a.test/?x=1,2,http')],
   ['IDP_REDIRECT_URI', 'identityProvider.redirectUris', { [` ${A} , ${B},`]: [A, B] }],
   [...ORIGINS, { ' https://a.b , http://c:84,,https://a.b,': new Set(['https://a.b', 'http://c:84']) }],
   [...ORIGINS, { 'https://xn--caf-dma.test': new Set(['https://xn--caf-dma.test']) }],
@@ -169,14 +166,14 @@ describe('parseSettings()', () => {
   it.each(OPTIONAL)('reads %s, and has a default for it', (name, path, fallback, taken) => {
     const become = (value: string | undefined) => at(path, { COOKIE_SECURE: 'true', [name]: value });
     for (const value of [undefined, '', ' \t ']) expect(become(value)).toEqual(fallback);
-    for (const [value, expected] of entriesOf(taken)) {
+    for (const [value, expected] of Object.entries(taken)) {
       for (const given of [value, ` ${value}\t`]) expect(become(given)).toEqual(expected);
       expect(warningsOf({ [name]: value })).toEqual([]);
     }
   });
 
   it.each(TAKEN)('reads %s as %s: %j', (name, path, taken) => {
-    for (const [value, expected] of entriesOf(taken))
+    for (const [value, expected] of Object.entries(taken))
       expect(at(path, { ...BESIDE, [name]: value })).toEqual(expected);
   });
 
@@ -194,9 +191,7 @@ describe('parseSettings()', () => {
     expect(at(path, { [name]: `${least}` })).toBe(least);
     expect(at(path, { [name]: ` 00${most}\t` })).toBe(most);
     const problem = `${name} must be a whole number from ${least} to ${most}, not `;
-    for (const value of [least - 1, most + 1, '+80', '80.0', '8e1', '0x50', '80 81', '٨٠', 'NaN'].map(
-      String,
-    )) {
+    for (const value of [`${least - 1}`, `${most + 1}`, '+80', '80.0', '8e1', '0x50', '80 81', '٨٠', 'NaN']) {
       expect(problemsOf({ [name]: value })).toEqual([`${problem}"${value}"`]);
     }
   });
