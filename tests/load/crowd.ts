@@ -7,12 +7,13 @@ import { Problems } from './report.ts';
 import { User } from './user.ts';
 
 export type Service = Parameters<typeof User.signIn>[0];
-type Kind = keyof typeof HABITS;
+type Kind = (typeof KINDS)[number];
 /** How many there are of each. */
 export type Attendance = Readonly<Partial<Record<Kind, number>>>;
 /** What somebody does over and over. Throws when a response is not what it should be. */
 type Habit = (user: User, crowd: Crowd) => Promise<void>;
 
+const KINDS = ['checker', 'visitor', 'author', 'slowReader', 'hurried'] as const;
 const LIBRARY = '/api/upstream/v1/music/creations';
 const READER_BYTES_PER_SECOND = 300_000;
 const MOST_PAUSE_MS = 500;
@@ -21,7 +22,7 @@ const MOST_PATIENCE_MS = 30;
 /** For a busy machine, on which two dozen users take turns. */
 const DEADLINE_MS = 60_000;
 
-const HABITS = {
+const HABITS: Readonly<Record<Kind, Habit>> = {
   /** Has no pause. */
   async checker(user) {
     await expectText(user.request('/api/auth/session'), `"${user.name}"`);
@@ -33,23 +34,22 @@ const HABITS = {
   },
   /** Gets what was generated a second time from the library, the same bytes. */
   async author(user, crowd) {
-    crowd.orders++;
-    const response = await user.generate({ ...ORDER, music_length_ms: 12_000 });
-    const audio = await response.bytes();
-    if (response.status !== 200) throw new Error(`${response.status}, ${audio.length} bytes`);
-    const kept = await user.listen(response.headers.get('x-music-creation-id') ?? '');
+    const { id, audio } = await crowd.order(user, 12_000);
+    const kept = await user.listen(id);
     if (!Buffer.from(await kept.bytes()).equals(audio)) throw new Error('other bytes in the library');
   },
   async slowReader(user, { track, isOver }) {
     const response = await user.listen(track.id);
     if (response.status !== 200 || !response.body) throw new Error(`status ${response.status}`);
-    const hash = new Bun.CryptoHasher('sha256');
+    let read = 0;
     for await (const chunk of response.body) {
       if (isOver.aborted) return;
-      hash.update(chunk);
+      const expected = track.audio.subarray(read, read + chunk.byteLength);
+      if (!expected.equals(chunk)) throw new Error('other bytes than were generated');
+      read += chunk.byteLength;
       await Bun.sleep((chunk.byteLength / READER_BYTES_PER_SECOND) * 1000);
     }
-    if (hash.digest('hex') !== track.sha256) throw new Error('other bytes than were generated');
+    if (read !== track.audio.length) throw new Error(`${read} bytes of ${track.audio.length}`);
   },
   /** Goes away in the midst of a request or of its response, and then wants to know whether it is still signed in. */
   async hurried(user, { service: { base }, track }) {
@@ -65,38 +65,31 @@ const HABITS = {
     socket.destroy();
     await expectText(user.request('/api/auth/session'), `"${user.name}"`);
   },
-} satisfies Record<string, Habit>;
-
-const NO_TRACK = { id: '', sha256: '' };
-const KINDS = ['checker', 'visitor', 'author', 'slowReader', 'hurried'] as const;
+};
 
 export class Crowd implements AsyncDisposable {
-  /** How many rounds of requests had the right responses. */
-  readonly served = new Map<Kind, number>();
   readonly problems = new Problems();
-  signedOut = 0;
+  /** How many rounds of requests each user had the right responses. */
+  readonly rounds: number[] = [];
   /** Generations that were ordered; each may become one creation. */
-  orders: number;
+  orders = 0;
   readonly service: Service;
-  /** What slow readers read. */
-  readonly track: { readonly id: string; readonly sha256: string };
+  /** What slow and hurried users read. */
+  track = { id: '', audio: Buffer.alloc(0) };
   readonly #habits: Promise<void>[] = [];
-  /** How many rounds each user had the right responses. */
-  readonly #rounds: number[] = [];
   readonly #leaving = new AbortController();
   /** What fails while somebody has an excuse, or has had one since it began, is not the gateway's fault. */
   #excuses = 0;
   #lastExcuseAt = 0;
 
-  private constructor(service: Service, track: Crowd['track']) {
+  private constructor(service: Service) {
     this.service = service;
-    this.track = track;
-    this.orders = track === NO_TRACK ? 0 : 1;
   }
 
   /** @param trackMs the length of what slow and hurried users read; nothing is generated without it */
   static async arrive(service: Service, attendance: Attendance, trackMs?: number): Promise<Crowd> {
-    const crowd = new Crowd(service, trackMs === undefined ? NO_TRACK : await generate(service, trackMs));
+    const crowd = new Crowd(service);
+    if (trackMs) crowd.track = await crowd.order(await User.signIn(service, 'slowReader'), trackMs);
     for (const kind of KINDS) {
       for (let index = 0; index < (attendance[kind] ?? 0); index++) {
         // Slow readers have many browsers, and so sessions, of one account.
@@ -111,6 +104,15 @@ export class Crowd implements AsyncDisposable {
     return this.#leaving.signal;
   }
 
+  /** Has music generated. */
+  async order(author: User, lengthMs: number): Promise<Crowd['track']> {
+    this.orders++;
+    const response = await author.generate({ ...ORDER, music_length_ms: lengthMs });
+    const audio = Buffer.from(await response.bytes());
+    if (response.status !== 200) throw new Error(`${response.status}, ${audio.length} bytes`);
+    return { id: response.headers.get('x-music-creation-id') ?? '', audio };
+  }
+
   /** Excuses every failure until the work is done. */
   async excuse(work: () => Promise<unknown>): Promise<void> {
     this.#excuses++;
@@ -122,8 +124,8 @@ export class Crowd implements AsyncDisposable {
 
   /** Waits until everybody has had this many more rounds of right responses. */
   async goesOn(rounds: number): Promise<void> {
-    const targets = this.#rounds.map((count) => count + rounds);
-    const areReached = () => this.#rounds.every((count, index) => count >= (targets[index] ?? 0));
+    const targets = this.rounds.map((count) => count + rounds);
+    const areReached = () => this.rounds.every((count, index) => count >= (targets[index] ?? 0));
     await this.until(areReached, `${rounds} more rounds of everybody`);
   }
 
@@ -153,33 +155,24 @@ export class Crowd implements AsyncDisposable {
   }
 
   async #repeat(kind: Kind, user: User): Promise<void> {
-    const index = this.#rounds.push(0) - 1;
+    const index = this.rounds.push(0) - 1;
     while (!this.isOver.aborted) {
       const begunAt = performance.now();
       try {
         await HABITS[kind](user, this);
-        this.served.set(kind, (this.served.get(kind) ?? 0) + 1);
-        this.#rounds[index] = (this.#rounds[index] ?? 0) + 1;
+        this.rounds[index] = (this.rounds[index] ?? 0) + 1;
       } catch (error) {
         if (!this.#excuses && this.#lastExcuseAt < begunAt)
           this.problems.add(`${kind} at ${new Date().toISOString()}: ${error}`);
       }
       if (!user.isSignedIn) {
         // Nothing excuses that somebody is signed out.
-        this.signedOut++;
         this.problems.add(`${kind} was signed out at ${new Date().toISOString()}`);
         await user.signIn().catch(() => undefined);
       }
       if (kind !== 'checker') await Bun.sleep(Math.random() * MOST_PAUSE_MS);
     }
   }
-}
-
-async function generate(service: Service, lengthMs: number) {
-  const author = await User.signIn(service, 'slowReader');
-  const generated = await author.generate({ ...ORDER, music_length_ms: lengthMs });
-  const id = generated.headers.get('x-music-creation-id') ?? '';
-  return { id, sha256: new Bun.CryptoHasher('sha256').update(await generated.bytes()).digest('hex') };
 }
 
 async function expectText(sent: Promise<Response>, part: string): Promise<void> {

@@ -1,10 +1,11 @@
 /** A crowd at a gateway for long: at one instance, or at two while Redis, the upstream and the instances restart. */
 
-import { startVirtualMachine } from '../deploy/virtual-machine.ts';
+import { readFileSync } from 'node:fs';
+import { readdir, readlink } from 'node:fs/promises';
+import { sandboxSettings, startVirtualMachine } from '../deploy/virtual-machine.ts';
 import { eventually } from '../support/eventually.ts';
-import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
+import { startTestSandbox } from '../support/sandbox-account.ts';
 import { type Attendance, Crowd, type Service } from './crowd.ts';
-import { openFilesOf, openSocketsOf, residentBytes } from './process-status.ts';
 import { percentile, type Report } from './report.ts';
 import { startLimitedGateway } from './rig.ts';
 
@@ -25,6 +26,8 @@ interface Place {
   readonly complaints: () => readonly string[];
 }
 
+type Usage = Awaited<ReturnType<typeof usageOf>>;
+
 const SAMPLES = 72;
 const REDIS_AWAY_MS = 1000;
 const UPSTREAM_AWAY_MS = 1500;
@@ -39,13 +42,8 @@ export async function runOne(run: Run & { readonly memoryMb?: number }): Promise
   const sandbox = await startTestSandbox(SANDBOX);
   await using stack = new AsyncDisposableStack();
   stack.defer(() => sandbox.stop());
-  const settings = {
-    UPSTREAM_URL: sandbox.upstream.url,
-    IDP_URL: sandbox.identityProviderUrl,
-    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
-  };
-  const gateway = stack.use(await startLimitedGateway(settings, run.memoryMb));
-  const atStart = await openSocketsOf(gateway.pid);
+  const gateway = stack.use(await startLimitedGateway(sandboxSettings(sandbox), run.memoryMb));
+  const { sockets: atStart } = await usageOf(gateway.pid);
   const report = await observe(run, {
     service: { base: new URL(gateway.url), sandbox },
     processes: () => [gateway.pid],
@@ -54,7 +52,7 @@ export async function runOne(run: Run & { readonly memoryMb?: number }): Promise
   });
   // Its connections to the upstream end, and all others have ended.
   await sandbox.upstream.restart(0);
-  const areClosed = async () => (await openSocketsOf(gateway.pid)) <= atStart;
+  const areClosed = async () => (await usageOf(gateway.pid)).sockets <= atStart;
   await eventually(areClosed, `the gateway's sockets to be ${atStart} again`, 60_000);
   return report;
 }
@@ -102,8 +100,7 @@ function expiryAt({ upstream }: Service['sandbox']) {
 async function observe({ seconds, attendance, trackMs }: Run, place: Place): Promise<Report> {
   const crowd = await Crowd.arrive(place.service, attendance, trackMs);
   const { problems } = crowd;
-  /** The memory in MB and the open files of each process. */
-  const samples = new Map<number, { readonly mb: number; readonly files: number }[]>();
+  const samples = new Map<number, Usage[]>();
   const begunAt = performance.now();
   const endsAt = begunAt + seconds * 1000;
   /** Does the work at each multiple of the interval. An interval that passes meanwhile is left out. */
@@ -118,10 +115,8 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
   const sample = async () => {
     for (const pid of place.processes()) {
       // A process may end meanwhile.
-      const sampled = await openFilesOf(pid)
-        .then((files) => ({ mb: residentBytes(pid) / 1024 / 1024, files }))
-        .catch(() => undefined);
-      if (sampled) samples.set(pid, [...(samples.get(pid) ?? []), sampled]);
+      const usage = await usageOf(pid).catch(() => undefined);
+      if (usage) samples.set(pid, [...(samples.get(pid) ?? []), usage]);
     }
   };
   await Promise.all([
@@ -134,11 +129,10 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
   if (refusedRefreshes) problems.add(`the upstream refused ${refusedRefreshes} refresh tokens`);
   if (generations > crowd.orders) problems.add(`${crowd.orders} orders became ${generations} creations`);
   for (const complaint of place.complaints()) problems.add(complaint.slice(0, 300));
-  const mostGained = (figure: 'mb' | 'files') =>
+  const mostGained = (figure: keyof Usage) =>
     Math.max(...samples.values().map((each) => growth(each.map((sample) => sample[figure]))));
   const figures = {
-    'rounds by kind': [...crowd.served].flat().join(' '),
-    'signed out': crowd.signedOut,
+    rounds: crowd.rounds.reduce((sum, count) => sum + count),
     'refreshes, sign-ins, creations upstream': `${refreshes}, ${signIns}, ${generations}`,
     'most MB that an instance gained': mostGained('mb'),
     'most files that an instance gained': mostGained('files'),
@@ -151,4 +145,14 @@ function growth(values: readonly number[]): number {
   const quarter = Math.floor(values.length / 4);
   const [early, late] = [values.slice(quarter, 2 * quarter), values.slice(-quarter)];
   return quarter > 0 ? Math.round(percentile(late, 0.5) - percentile(early, 0.5)) : 0;
+}
+
+/** What Linux reports about a process. @see proc_pid_status(5): VmRSS, in kB */
+async function usageOf(pid: number) {
+  const mb = Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+  const folder = `/proc/${pid}/fd`;
+  // One that is closed meanwhile leads nowhere.
+  const fileOf = (descriptor: string) => readlink(`${folder}/${descriptor}`).catch(() => '');
+  const files = await Promise.all((await readdir(folder)).map(fileOf));
+  return { mb, files: files.length, sockets: files.filter((file) => file.startsWith('socket:')).length };
 }

@@ -6,21 +6,14 @@
 import { readFileSync } from 'node:fs';
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 
-interface Folder {
+/** What the thread gets. */
+interface Metered {
   readonly folder: string;
   /** An index into the versions. */
   readonly version: number;
-}
-
-interface MemoryCgroup extends Folder, AsyncDisposable {
-  /** Runs a command in it. */
-  readonly prefix: readonly string[];
-}
-
-/** What the thread gets; it keeps the peak in the shared memory, in MiB. */
-interface Metered extends Folder {
   readonly pid: number;
   readonly limitMb: number;
+  /** In MiB, in shared memory. */
   readonly peakMb: Float64Array;
 }
 
@@ -49,15 +42,31 @@ const VERSIONS = [
 let opened = 0;
 
 /** Undefined where none can be made: without root's rights, or in a container that does not give them. */
-export async function openMemoryCgroup(limitMb: number): Promise<MemoryCgroup | undefined> {
+export async function openMemoryCgroup(limitMb: number) {
   for (const [version, { parent, controllers, limits }] of VERSIONS.entries()) {
     const folder = `${parent}/music-gateway-${process.pid}-${opened++}`;
     try {
       if (controllers && !/\bmemory\b/.test(await readFile(controllers, 'utf8'))) continue;
       await mkdir(folder);
       for (const limit of limits) await writeFile(`${folder}/${limit}`, String(limitMb * MIB));
-      const prefix = ['sh', '-c', `echo $$ >${folder}/cgroup.procs && exec "$@"`, 'sh'];
-      return { folder, version, prefix, [Symbol.asyncDispose]: () => rmdir(folder) };
+      return {
+        /** Runs a command in it. */
+        prefix: ['sh', '-c', `echo $$ >${folder}/cgroup.procs && exec "$@"`, 'sh'],
+        /** Measures the process, and kills it when it uses more than the limit, as version 2 of cgroups does. */
+        meter(pid: number) {
+          const peakMb = new Float64Array(new SharedArrayBuffer(8));
+          const thread = new Worker(import.meta.url);
+          const metered: Metered = { folder, version, pid, limitMb, peakMb };
+          thread.postMessage(metered);
+          return {
+            /** In MiB, as the peak. */
+            now: () => Math.round(chargedMb(metered)),
+            peak: () => Math.round(peakMb[0] ?? 0),
+            [Symbol.dispose]: () => thread.terminate(),
+          };
+        },
+        [Symbol.asyncDispose]: () => rmdir(folder),
+      };
     } catch {
       await rmdir(folder).catch(() => {});
     }
@@ -65,22 +74,8 @@ export async function openMemoryCgroup(limitMb: number): Promise<MemoryCgroup | 
   return undefined;
 }
 
-/** Measures the process, and kills it when it uses more than the limit, as version 2 of cgroups does. */
-export function meterMemory({ folder, version }: Folder, pid: number, limitMb: number) {
-  const peakMb = new Float64Array(new SharedArrayBuffer(8));
-  const thread = new Worker(import.meta.url);
-  const metered: Metered = { folder, version, pid, limitMb, peakMb };
-  thread.postMessage(metered);
-  return {
-    /** In MiB, as the peak. */
-    now: () => Math.round(chargedMb(metered)),
-    peak: () => Math.round(peakMb[0] ?? 0),
-    [Symbol.dispose]: () => thread.terminate(),
-  };
-}
-
 /** What it is charged, without the file cache that the kernel could drop at once. */
-function chargedMb({ folder, version }: Folder): number {
+function chargedMb({ folder, version }: Metered): number {
   const read = (file: string) => readFileSync(`${folder}/${file}`, 'utf8');
   const { usages, cache } = VERSIONS[version] ?? VERSIONS[0];
   const used = usages.reduce((sum, usage) => sum + Number(read(usage)), 0);

@@ -7,16 +7,9 @@ import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { parseSamples } from '../support/metrics.ts';
 import { request } from '../support/world.ts';
-import { meterMemory, openMemoryCgroup } from './memory-cgroup.ts';
+import { openMemoryCgroup } from './memory-cgroup.ts';
 import { cookieOf } from './raw-client.ts';
 import type { Problems } from './report.ts';
-
-interface RigOptions {
-  readonly trackBytes?: number;
-  /** The memory of the gateway's container; without a limit by default. */
-  readonly memoryMb?: number;
-  readonly settings?: Readonly<Record<string, string>>;
-}
 
 export type Rig = Awaited<ReturnType<typeof startRig>>;
 
@@ -30,7 +23,8 @@ const State = Type.Object({
   signedOut: Type.Array(Type.String()),
 });
 
-export async function startRig({ trackBytes = 0, memoryMb, settings }: RigOptions) {
+/** @param memoryMb the memory of the gateway's container; without a limit by default */
+export async function startRig(trackBytes = 0, memoryMb?: number, settings: Record<string, string> = {}) {
   await using stack = new AsyncDisposableStack();
   const { line: url } = stack.use(await startProgram('upstream.ts', String(trackBytes)));
   const addresses = { UPSTREAM_URL: url, IDP_URL: url, ...settings };
@@ -69,14 +63,13 @@ export async function startProgram(file: string, ...words: string[]) {
 /** @param memoryMb its container's memory: it is killed when it uses more, as cgroup v2 does */
 export async function startLimitedGateway(settings: Record<string, string>, memoryMb?: number) {
   await using stack = new AsyncDisposableStack();
-  const limitMb = memoryMb ?? NO_LIMIT_MB;
-  const cgroup = await openMemoryCgroup(limitMb);
+  const cgroup = await openMemoryCgroup(memoryMb ?? NO_LIMIT_MB);
   if (memoryMb !== undefined && !cgroup) throw new Error('no memory cgroup can be made');
   stack.use(cgroup);
   const metricsPort = await freePorts(1);
   const environment = { METRICS_PORT: String(metricsPort), ...settings };
   const gateway = stack.use(await startGatewayProcess(environment, undefined, cgroup?.prefix));
-  const memory = cgroup ? stack.use(meterMemory(cgroup, gateway.pid, limitMb)) : UNMEASURED;
+  const memory = cgroup ? stack.use(cgroup.meter(gateway.pid)) : UNMEASURED;
   // An interrupted run skips the disposal.
   const onExit = () => gateway.kill('SIGKILL');
   process.once('exit', onExit);

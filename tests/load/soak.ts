@@ -3,26 +3,161 @@
  * `bash tests/load/bounded-sockets.sh` before it, its sockets have the bounds of the shipped deployments.
  */
 
-import type { Report } from './report.ts';
-import { SCENARIOS, type Scenario, twoInstances } from './scenarios.ts';
+import { runOne, runTwo } from './in-service.ts';
+import { Problems, type Report } from './report.ts';
+import { type Load, runStreams } from './streams.ts';
+import type { Works } from './works.ts';
+
+interface Scenario {
+  readonly run: () => Promise<Report>;
+  /** A larger figure is wrong. Limits are far above what was measured, and far below what a fault costs. */
+  readonly most?: Readonly<Record<string, number>>;
+  /** A smaller one is. */
+  readonly least?: Readonly<Record<string, number>>;
+}
+
+/** Longer than the buffers of the kernel, and than what a generation that is heard has in all. */
+const TRACK_BYTES = 10_000_000;
+const GROWTH = { 'most MB that an instance gained': 20, 'most files that an instance gained': 20 };
+/** Until a player counts as stopped. */
+const STOPPED_SECONDS = 15;
+const USERS: Works = { newPlayer: 5, paid: 5 };
+const DEAD_GENERATIONS: Works = { publicPlayer: 458, deadGeneration: 27 };
+const TEN_SIGN_INS: Works = { tenfoldPlayer: 535, tenfoldGeneration: 18, stalledBody: 383, refresh: 351 };
+const ALL_ATTACKS: Works = {
+  ...{ ...DEAD_GENERATIONS, ...TEN_SIGN_INS },
+  ...{ sixfoldPlayer: 494, player: 1000, chunkedBody: 28, largeBody: 22, longHead: 1000 },
+};
+
+/** All that must be whole is, and a gateway with a limit survives. */
+function streams(load: Load, bounds: Omit<Scenario, 'run'> = {}): Scenario {
+  return { run: () => runStreams({ trackBytes: TRACK_BYTES, ...load }), ...bounds };
+}
+
+/** Generations that are heard while they are made: peak and session checks are what users notice. */
+function heard(works: Works): Scenario {
+  const most = { 'MB at peak': 200, 'p99 ms meanwhile': 50 };
+  return streams({ works, seconds: 19, memoryMb: 256 }, { most });
+}
+
+/** Players that have stopped with full buffers, and read on at once: so many are served. */
+function audience(memoryMb: number, works: Works, least: Record<string, number>, mostMb = memoryMb) {
+  const load = { works, newcomers: { paid: 5 }, seconds: 3, memoryMb };
+  return streams(load, { least, most: { 'MB at peak': mostMb } });
+}
+
+/** Those who have stopped make room for those who come. */
+function madeRoom(works: Works, newcomers: Works = USERS): Scenario {
+  const most = { 'ms until newcomers hear something': 2000 };
+  return streams({ works, newcomers, seconds: STOPPED_SECONDS, memoryMb: 256 }, { most });
+}
+
+/** What has killed a gateway in 256 MB, and takes longer than a siege. */
+function attack(works: Works, seconds = 1): Scenario {
+  return streams({ works, newcomers: { paid: 5 }, seconds, trackBytes: 3_000_000, memoryMb: 256 });
+}
+
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'slow-readers': streams({ works: { reader: 500 }, seconds: 5 }, { most: { 'p99 ms meanwhile': 1000 } }),
+  heard: heard({ heard: 1000 }),
+  'heard-beside-stopped': heard({ unheard: 100, heard: 400 }),
+  'heard-fast': heard({ heardFast: 300 }),
+  listeners: audience(256, { player: 400 }, { 'player whole': 380 }),
+  'public-listeners': audience(256, { publicPlayer: 330 }, { 'publicPlayer whole': 320 }),
+  'too-many-listeners': audience(256, { player: 1000 }, { 'player whole': 220 }, 240),
+  'listeners-512': audience(512, { player: 900 }, { 'player whole': 700 }),
+  'listeners-1024': audience(1024, { player: 1900 }, { 'player whole': 1500 }),
+  // Strangers make room for strangers; users never do.
+  'room-of-strangers': madeRoom({ publicPlayer: 700 }, { newPublicPlayer: 5, ...USERS }),
+  'room-of-one-user': madeRoom({ tenfoldPlayer: 900 }),
+  'waiting-generations': streams(
+    { works: { head: 4000 }, seconds: 5 },
+    { most: { 'p99 ms meanwhile': 500 } },
+  ),
+  /** A thousand players of a thousand users have full buffers, and read on at once. */
+  'thousand-players': attack({ player: 1000 }),
+  /** Beside strangers who listen, generations that are made already begin at the same moment. */
+  'dead-generations': attack(DEAD_GENERATIONS),
+  /** Strangers listen, send bodies in tiny chunks, and then all read on. */
+  'tiny-chunks': attack({ publicPlayer: 358, chunkedBody: 28 }),
+  /** A user with ten sign-ins takes all that there is. */
+  'ten-sign-ins': attack(TEN_SIGN_INS),
+  'all-attacks': attack(ALL_ATTACKS, 60),
+  ledger: { run: reservedBesideCharged },
+  'one-instance': {
+    run: () =>
+      runOne({
+        seconds: 180,
+        memoryMb: 256,
+        trackMs: 60_000,
+        attendance: { visitor: 100, author: 5, slowReader: 10, hurried: 60 },
+      }),
+    most: GROWTH,
+  },
+};
+
+function twoInstances(minutes: number): Scenario {
+  const run = () =>
+    runTwo({
+      seconds: minutes * 60,
+      redisSeconds: 300,
+      upstreamSeconds: 420,
+      upgradeSeconds: 1200,
+      trackMs: 180_000,
+      attendance: { visitor: 16, author: 5, slowReader: 8, hurried: 8 },
+    });
+  return { run, most: GROWTH };
+}
+
+/** More than there is room for. */
+const MOST: Works = {
+  ...{ player: 700, reader: 100, stoppedGeneration: 100, largeBody: 22 },
+  ...{ chunkedBody: 200, refresh: 20_000, call: 4000, longHead: 4000 },
+};
+/** What a process gains anyway, in KB: compiled code, and garbage that it collects only when memory is short. */
+const GROWTH_KB = 24_000;
+
+/** Whether anything costs more than the ledger has reserved for it: prints both, for each kind of work and several numbers. */
+async function reservedBesideCharged(): Promise<Report> {
+  const figures: Record<string, string> = {};
+  const problems = new Problems();
+  for (const [work, most] of Object.entries(MOST)) {
+    for (const number of new Set([Math.min(50, most), Math.min(200, most), most])) {
+      const load = { memoryMb: 256, seconds: 1, trackBytes: TRACK_BYTES, works: { [work]: number } };
+      const { figures: measured, problems: others } = await runStreams(load);
+      const killed = others.find((problem) => problem.startsWith('killed'));
+      if (killed) problems.add(`${number} of ${work}: ${killed}`);
+      const inFlight = Number(measured['waiting at once'] ?? 0);
+      const pairs = ['while all wait', 'at peak'].map((moment) => {
+        const charged = Number(measured[`KB charged per work ${moment}`]);
+        const reserved = Number(measured[`KB reserved per work ${moment}`]);
+        // A peak with memory to spare is garbage.
+        const counts = moment === 'while all wait' || number === most;
+        if (counts && (charged - reserved) * inFlight > GROWTH_KB)
+          problems.add(`${inFlight} of ${work} ${moment}: ${charged} KB charged, ${reserved} reserved`);
+        return `${charged} of ${reserved} KB ${moment}`;
+      });
+      figures[`${number} of ${work}`] = killed ?? pairs.join(', ');
+    }
+  }
+  return { figures, problems: problems.list() };
+}
 
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const [, minutes] = /--minutes=(\d+)/.exec(process.argv.join(' ')) ?? [];
-const scenarios: Readonly<Record<string, Scenario>> = minutes
-  ? { 'two-instances': twoInstances(Number(minutes)) }
-  : SCENARIOS;
+const scenarios = minutes ? { 'two-instances': twoInstances(Number(minutes)) } : SCENARIOS;
 const unknown = names.filter((name) => !Object.hasOwn(scenarios, name));
 if (unknown.length) throw new Error(`no such scenario: ${unknown}; there are ${Object.keys(scenarios)}`);
 // An exit handler ends the processes of the scenario.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 let wrong = 0;
-for (const [name, scenario] of Object.entries(scenarios)) {
+for (const [name, { run, most = {}, least = {} }] of Object.entries<Scenario>(scenarios)) {
   if (names.length && !names.includes(name)) continue;
-  const { figures, problems } = await scenario.run().catch(failed);
+  const { figures, problems } = await run().catch(failed);
   const outOfBounds = [
-    ...Object.entries(scenario.most ?? {}).filter(([figure, limit]) => !(Number(figures[figure]) <= limit)),
-    ...Object.entries(scenario.least ?? {}).filter(([figure, limit]) => !(Number(figures[figure]) >= limit)),
+    ...Object.entries(most).filter(([figure, limit]) => !(Number(figures[figure]) <= limit)),
+    ...Object.entries(least).filter(([figure, limit]) => !(Number(figures[figure]) >= limit)),
   ].map(([figure, limit]) => `${figure}: the limit is ${limit}`);
   console.log(name, figures, ...problems, ...outOfBounds);
   wrong += problems.length + outOfBounds.length;

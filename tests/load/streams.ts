@@ -37,38 +37,31 @@ const LONGEST_MS = 300_000;
 /** Whoever is refused or cut off is a warning. */
 const WARNING = /^\{"level":"warn".*$/gm;
 
-export async function runStreams({
-  works,
-  seconds,
-  newcomers = {},
-  atOnce,
-  ...options
-}: Load): Promise<Report> {
-  await using rig = await startRig(options);
+export async function runStreams(load: Load): Promise<Report> {
+  const { works, seconds, newcomers = {}, trackBytes = 0, memoryMb, atOnce = AT_ONCE } = load;
+  await using rig = await startRig(trackBytes, memoryMb);
   const { gateway } = rig;
   const url = new URL(gateway.url);
-  const tracks = tracksOf(options.trackBytes ?? 0);
+  const tracks = tracksOf(trackBytes);
   const problems = new Problems();
   // What is used once belongs to no work.
   await checkSessions(gateway.url, WARM_UP_CHECKS);
   const idle = await usageOf(rig);
   let reservedPeakMb = 0;
-  const watch = async () => {
-    const mb = await gateway.reservedMb().catch(() => 0);
-    reservedPeakMb = Math.max(reservedPeakMb, mb);
-  };
-  const watching = setInterval(watch, RESERVED_EVERY_MS);
+  const watching = setInterval(async () => {
+    reservedPeakMb = Math.max(reservedPeakMb, await gateway.reservedMb().catch(() => 0));
+  }, RESERVED_EVERY_MS);
   await using stack = new AsyncDisposableStack();
   stack.defer(() => clearInterval(watching));
-  const meanwhileAlso = (round: number) => refreshAndSignIn(gateway.url, round);
-  const others = stack.use(keepChecking(gateway.url, problems, PAUSE_MS, meanwhileAlso));
+  const alsoDo = (round: number) => refreshAndSignIn(gateway.url, round);
+  const others = stack.use(keepChecking(gateway.url, problems, PAUSE_MS, alsoDo));
   const all: Doing[] = [];
   const begin = async (each: Works) => {
     const begun = planned(each, tracks);
     all.push(...begun);
     for (const { client } of begun) stack.use(client);
     // An idle connection would be closed before its turn.
-    await inGroups(begun, atOnce ?? AT_ONCE, async (group) => {
+    await inGroups(begun, atOnce, async (group) => {
       await inGroups(group, AT_ONCE, (some) => Promise.all(some.map(({ client }) => client.connect(url))));
       for (const { client } of group) client.send();
       await Promise.all(group.map(({ client, work }) => (work.waits ? undefined : client.begun)));
@@ -96,7 +89,6 @@ export async function runStreams({
       'KB reserved per work while all wait': perWork(rest.reservedMb - idle.reservedMb),
       'KB charged per work at peak': perWork(gateway.memory.peak() - idle.chargedMb),
       'KB reserved per work at peak': perWork(reservedPeakMb - idle.reservedMb),
-      'p50 ms meanwhile': percentile(meanwhile, 0.5),
       'p99 ms meanwhile': percentile(meanwhile, 0.99),
       'ms until newcomers hear something': waited,
     };
@@ -113,7 +105,6 @@ export async function runStreams({
     figures: {
       ...endingsOf(all, problems),
       'MB at peak': gateway.memory.peak(),
-      'MB reserved at peak': Math.round(reservedPeakMb),
       ...(typeof figures === 'object' ? figures : {}),
     },
     problems: problems.list(),

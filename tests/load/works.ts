@@ -1,11 +1,13 @@
 /** What a gateway is asked for under load, by users, and by those who want its memory. */
 
-import { AS_IT_COMES, type Plan, STOPS } from './client.ts';
+import type { Plan } from './client.ts';
 import { cookieOf, orderOf, requestOf } from './raw-client.ts';
 import { piecesFor, TRACKS } from './upstream.ts';
 
+type Planner = (index: number, tracks: readonly Uint8Array[]) => Plan;
+
 export interface Work {
-  readonly plan: (index: number, tracks: readonly Uint8Array[]) => Plan;
+  readonly plan: Planner;
   /** Others may be refused or cut off, but never get other bytes. */
   readonly mustBeWhole?: true;
   /** There is no response before it goes on. */
@@ -14,25 +16,22 @@ export interface Work {
   readonly stays?: true;
 }
 
-const STEADY_SPEEDS = [3000, 16_000, 40_000] as const;
 const SIGN_IN = 'POST /api/auth/idp';
 const PUBLIC = '/api/upstream/v1/music/public';
 const KEPT = '/api/upstream/v1/music/creations';
 const RANGED = '/api/upstream/v1/music/ranged';
 const LARGE_BODY_BYTES = 2_000_000;
 const CHUNKS = 16_000;
+const STOPS = { stops: true } as const;
 
 export const WORKS = {
   /** Wants the whole of a track. */
-  reader: { plan: track(KEPT, STOPS, 'reader'), mustBeWhole: true },
+  reader: { plan: track(KEPT, 'reader', STOPS), mustBeWhole: true },
   /** Wants a track as players do, in one long range. */
-  player: { plan: track(RANGED, STOPS, 'player') },
-  publicPlayer: { plan: track(PUBLIC, STOPS) },
-  newPublicPlayer: { plan: track(PUBLIC, AS_IT_COMES), mustBeWhole: true },
-  newPlayer: { plan: track(RANGED, AS_IT_COMES, 'new'), mustBeWhole: true },
-  publicListener: { plan: track(PUBLIC, 16_000), mustBeWhole: true },
-  /** Twelve of them read at each speed a whole body, a range, a public range and a generation. */
-  steady: { plan: steady, mustBeWhole: true },
+  player: { plan: track(RANGED, 'player', STOPS) },
+  publicPlayer: { plan: track(PUBLIC, undefined, STOPS) },
+  newPublicPlayer: { plan: track(PUBLIC), mustBeWhole: true },
+  newPlayer: { plan: track(RANGED, 'new'), mustBeWhole: true },
   /** A generation that streams for a second. */
   paid: { plan: pieces('paid'), mustBeWhole: true },
   /** Generations that are heard while they are made, at 128 kbit/s and at 2 Mbit/s. */
@@ -42,26 +41,30 @@ export const WORKS = {
   /** The first bytes of such a generation are read. */
   unheard: { plan: heard(16_000, 20, STOPS), stays: true },
   /** Of a generation whose upstream has all of it at once, the first bytes are read. */
-  stoppedGeneration: { plan: generation(STOPS, (index) => `stopped-${index}`) },
-  deadGeneration: { plan: generation(STOPS, (index) => `dead-${index}`), stays: true },
+  stoppedGeneration: { plan: generation((index) => `stopped-${index}`) },
+  deadGeneration: { plan: generation((index) => `dead-${index}`), stays: true },
   /** A generation that is not made yet. */
   head: { plan: pieces('held'), waits: 'upstream', mustBeWhole: true },
   /** A call to an upstream that does not respond. */
   call: { plan: call(''), waits: 'client', stays: true },
   longHead: { plan: call('x'.repeat(14_000)), waits: 'client', stays: true },
   /** Everything of one user: what six or ten sign-ins hold. */
-  sixfoldPlayer: { plan: track(RANGED, STOPS, 'one', 6) },
-  tenfoldPlayer: { plan: track(RANGED, STOPS, 'one', 10) },
-  tenfoldGeneration: { plan: generation(STOPS, (index) => `one-${index % 10}`) },
-  refresh: { plan: (index) => sending(requestOf('GET /api/auth/session', expired(`one-${index}`))) },
+  sixfoldPlayer: { plan: track(RANGED, 'one', STOPS, 6) },
+  tenfoldPlayer: { plan: track(RANGED, 'one', STOPS, 10) },
+  tenfoldGeneration: { plan: generation((index) => `one-${index % 10}`) },
+  refresh: {
+    plan: (index) => ({ request: requestOf('GET /api/auth/session', expired(`one-${index}`)) }),
+  },
   stalledBody: {
-    plan: () => sending(requestOf(SIGN_IN, { 'content-length': 60_000 }, '{')),
+    plan: () => ({ request: requestOf(SIGN_IN, { 'content-length': 60_000 }, '{') }),
     waits: 'client',
     stays: true,
   },
   /** A body in chunks of one byte, which does not end. */
   chunkedBody: {
-    plan: () => sending(requestOf(SIGN_IN, { 'transfer-encoding': 'chunked' }) + '1\r\n \r\n'.repeat(CHUNKS)),
+    plan: () => ({
+      request: requestOf(SIGN_IN, { 'transfer-encoding': 'chunked' }) + '1\r\n \r\n'.repeat(CHUNKS),
+    }),
     waits: 'client',
     stays: true,
   },
@@ -70,14 +73,13 @@ export const WORKS = {
     plan: () => {
       const ignored = 'x'.repeat(LARGE_BODY_BYTES - 100);
       const body = JSON.stringify({ code: 'c', code_verifier: 'v'.repeat(43), ignored });
-      const request = requestOf(SIGN_IN, { 'content-length': body.length }, body);
-      return { ...sending(request.slice(0, -1)), rest: '}' };
+      return { request: requestOf(SIGN_IN, {}, body).slice(0, -1), rest: '}' };
     },
     waits: 'client',
   },
   check: {
     plan: (index) => ({
-      ...sending(requestOf('GET /api/auth/session', cookieOf(`check-${index}`))),
+      request: requestOf('GET /api/auth/session', cookieOf(`check-${index}`)),
       body: Buffer.from(JSON.stringify({ token: `Bearer check-${index}` })),
     }),
     mustBeWhole: true,
@@ -88,67 +90,46 @@ export type WorkName = keyof typeof WORKS;
 export type Works = Readonly<Partial<Record<WorkName, number>>>;
 
 /** Of a session whose access has expired. */
-export function expired(user: string): Record<string, string> {
+export function expired(user: string) {
   return { cookie: `svc_music_access=expired; svc_music_refresh=${user}` };
 }
 
 /** @param user the name of the sessions that ask for it, one for each index or `sessions` in all; public by default */
-function track(
-  path: string,
-  reads: number,
-  user?: string,
-  sessions = Number.POSITIVE_INFINITY,
-): Work['plan'] {
+function track(path: string, user?: string, reading = {}, sessions = Number.POSITIVE_INFINITY): Planner {
   return (index, tracks) => ({
     request: requestOf(`GET ${path}/${index % TRACKS}/content`, {
-      ...(user === undefined ? {} : cookieOf(`${user}-${index % sessions}`)),
-      ...(path === KEPT ? {} : { range: 'bytes=0-' }),
+      ...(user && cookieOf(`${user}-${index % sessions}`)),
+      ...(path !== KEPT && { range: 'bytes=0-' }),
     }),
     body: tracks[index % TRACKS],
-    reads,
+    ...reading,
   });
-}
-
-function sending(request: string): Plan {
-  return { request, reads: AS_IT_COMES };
 }
 
 /** A generation of the pieces that belong to its key. */
-function pieces(prompt: string): Work['plan'] {
+function pieces(prompt: string): Planner {
   return (index) => {
     const key = `${prompt}-${index}`;
-    return { ...sending(orderOf(prompt, key, key)), body: Buffer.concat(piecesFor(key)) };
+    return { request: orderOf(prompt, key, key), body: Buffer.concat(piecesFor(key)) };
   };
 }
 
-function generation(reads: number, user: (index: number) => string): Work['plan'] {
+function generation(user: (index: number) => string): Planner {
   return (index, tracks) => ({
     request: orderOf(`made ${index % TRACKS}`, `made-${index}`, user(index)),
     body: tracks[index % TRACKS],
-    reads,
+    ...STOPS,
   });
 }
 
-function heard(bytesPerSecond: number, seconds: number, reads = AS_IT_COMES): Work['plan'] {
+function heard(bytesPerSecond: number, seconds: number, reading = {}): Planner {
   return (index, tracks) => ({
     request: orderOf(`heard ${index % TRACKS} ${bytesPerSecond} ${seconds}`, 'heard', `heard-${index}`),
     body: tracks[index % TRACKS]?.subarray(0, bytesPerSecond * seconds),
-    reads,
+    ...reading,
   });
 }
 
-function call(padding: string): Work['plan'] {
-  return (index) => sending(orderOf('never', 'never', `call-${index}`, { 'x-padding': padding }));
-}
-
-function steady(index: number, tracks: readonly Uint8Array[]): Plan {
-  const speed = STEADY_SPEEDS[index % STEADY_SPEEDS.length] ?? 0;
-  const ways = [
-    track(KEPT, speed, 'steady'),
-    track(RANGED, speed, 'steady'),
-    track(PUBLIC, speed),
-    generation(speed, (each) => `steady-${each}`),
-  ];
-  const way = ways[Math.floor(index / STEADY_SPEEDS.length) % ways.length] ?? track(KEPT, speed);
-  return way(index, tracks);
+function call(padding: string): Planner {
+  return (index) => ({ request: orderOf('never', 'never', `call-${index}`, padding) });
 }

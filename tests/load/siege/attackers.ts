@@ -8,10 +8,10 @@ import { UNANSWERED } from '../upstream.ts';
 type Begin = (socket: Socket, index: number) => void;
 
 /**
- * How many connections are kept open; if fewer are needed while everything is tried at once, because the machine has no
- * more memory or time, how many then.
+ * How many connections are kept open when it is tried alone, and when everything is tried at once, for which the machine
+ * may have less memory or time.
  */
-type Attack = readonly [count: number | readonly [alone: number, together: number], begin: Begin];
+type Attack = readonly [alone: number, together: number, begin: Begin];
 
 /** The attacks come from several addresses: otherwise a proxy's limit for one address would be all that is tried. */
 const ADDRESSES = 20;
@@ -23,38 +23,28 @@ const SIGN_IN = 'POST /api/auth/idp';
 const PUBLIC = 'GET /api/upstream/v1/music/public/track';
 const GRANT = JSON.stringify({ code: UNANSWERED, code_verifier: 'v'.repeat(43) });
 const DECLARED = { 'content-length': 2_000_000 };
+const MOST_OF_A_BODY = ' '.repeat(1_999_999);
+const NESTED = '['.repeat(2_000_000);
 
 const [, , target = '', only] = process.argv;
 /** Between two requests on one connection. */
 const PAUSE_MS = only === undefined ? 100 : 0;
 
 const ATTACKS = {
-  'readers of a public track that stop': [200, stop(() => requestOf(`${PUBLIC}/content`))],
-  'sign-ins that stall in a long body': [
-    160,
-    send(() => requestOf(SIGN_IN, DECLARED, ' '.repeat(1_999_999))),
-  ],
-  'sign-ins of which a byte arrives now and then': [4001, drip],
-  'orders whose clients disconnect': [300, leave(orderOf('never', 'one', 'hostile'))],
-  'exports of two sessions that nobody reads': [
-    130,
-    stop((index) => requestOf('POST /api/upstream/v1/export', cookieOf(`exporter-${index % 2}`), '{}')),
-  ],
-  'orders of one session under one key that the upstream replays': [150, order(1)],
-  'orders of five sessions whose audio begins at the same moment': [[50, 0], order(5)],
-  'readers of long details that stop': [[150, 100], stop(() => requestOf(PUBLIC))],
-  'refreshes of other tokens again and again': [[50, 20], repeat('GET /api/auth/session', 'expired')],
+  'readers of a public track that stop': [200, 200, stop(() => requestOf(`${PUBLIC}/content`))],
+  'sign-ins that stall in a long body': [160, 160, send(() => requestOf(SIGN_IN, DECLARED, MOST_OF_A_BODY))],
+  'sign-ins of which a byte arrives now and then': [0, 4001, drip],
+  'orders whose clients disconnect': [0, 300, leave(orderOf('never', 'one', 'hostile'))],
+  'exports of two sessions that nobody reads': [130, 130, stop(exportOf)],
+  'orders of one session under one key that the upstream replays': [150, 150, order(1)],
+  'orders of five sessions whose audio begins at the same moment': [50, 0, order(5)],
+  'readers of long details that stop': [150, 100, stop(() => requestOf(PUBLIC))],
+  'refreshes of other tokens again and again': [50, 20, repeat('GET /api/auth/session', 'expired')],
   // More than the gateway makes at once.
-  'made-up sign-outs': [[300, 100], repeat('POST /api/auth/logout', 'made-up')],
-  'sign-outs with bodies': [
-    [400, 0],
-    send((index) => {
-      const headers = { ...cookieOf(`${UNANSWERED}-${index}`), ...DECLARED };
-      return requestOf('POST /api/auth/logout', headers, ' '.repeat(1_300_000));
-    }),
-  ],
-  'sign-ins at an identity provider that does not respond': [5, leave(requestOf(SIGN_IN, {}, GRANT))],
-  'deeply nested JSON': [16, send(() => requestOf(SIGN_IN, { connection: 'close' }, '['.repeat(2_000_000)))],
+  'made-up sign-outs': [300, 100, repeat('POST /api/auth/logout', 'made-up')],
+  'sign-outs with bodies': [400, 0, send(longSignOut)],
+  'sign-ins at an identity provider that does not respond': [0, 5, leave(requestOf(SIGN_IN, {}, GRANT))],
+  'deeply nested JSON': [0, 16, send(() => requestOf(SIGN_IN, { connection: 'close' }, NESTED))],
 } as const satisfies Readonly<Record<string, Attack>>;
 
 export type AttackName = keyof typeof ATTACKS;
@@ -74,6 +64,15 @@ function leave(bytes: string): Begin {
     socket.resume().write(bytes);
     setTimeout(() => socket.destroy(), 200);
   };
+}
+
+function exportOf(index: number): string {
+  return requestOf('POST /api/upstream/v1/export', cookieOf(`exporter-${index % 2}`), '{}');
+}
+
+function longSignOut(index: number): string {
+  const headers = { ...cookieOf(`${UNANSWERED}-${index}`), ...DECLARED };
+  return requestOf('POST /api/auth/logout', headers, ' '.repeat(1_300_000));
 }
 
 function order(sessions: number): Begin {
@@ -102,25 +101,20 @@ function repeat(start: string, access: string): Begin {
 let opened = 0;
 
 /** Opens a connection, and again when it has been closed. */
-async function keep(begin: Begin): Promise<never> {
-  for (;;) {
-    const index = opened++;
-    const socket = openSocket(new URL(target), `127.0.1.${1 + (index % ADDRESSES)}`);
-    const closed = new Promise((resolve) => socket.once('close', resolve));
-    begin(socket, index);
-    await closed;
-    await Bun.sleep(REOPEN_MS);
-  }
+function keep(begin: Begin): void {
+  const index = opened++;
+  const socket = openSocket(new URL(target), `127.0.1.${1 + (index % ADDRESSES)}`);
+  socket.once('close', () => setTimeout(() => keep(begin), REOPEN_MS));
+  begin(socket, index);
 }
 
 if (import.meta.main) {
   void Bun.stdin.bytes().then(() => process.exit(0));
   const attacks = Object.entries<Attack>(ATTACKS).filter(([name]) => only === undefined || name === only);
   if (attacks.length === 0) throw new Error(`no such attack: ${only}`);
-  const begun = attacks.map(async ([, [count, begin]]) => {
-    const [alone, together] = typeof count === 'number' ? [count, count] : count;
+  const begun = attacks.map(async ([, [alone, together, begin]]) => {
     for (let started = 0; started < (only === undefined ? together : alone); started++) {
-      void keep(begin);
+      keep(begin);
       if (started % OPENED_AT_ONCE === 0) await Bun.sleep(20);
     }
   });
