@@ -4,7 +4,6 @@ import { messages } from '../../src/gateway/http/messages.ts';
 import { send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { BUFFERED, GENERATE, PUBLIC, proxied } from '../support/routes.ts';
-import { CLOSED } from '../support/session-calls.ts';
 import { envelopeMessage, startWorld } from '../support/world.ts';
 
 const GET = proxied('GET');
@@ -127,7 +126,6 @@ describe('an upstream that', () => {
   });
 
   it.each([
-    ['refuses connections', CLOSED, 'connection_refused'],
     ['has no address', 'http://no-such-host.invalid', 'dns_error'],
     ['has an unknown certificate', undefined, 'tls_certificate_error'],
   ])('%s fails a call, which is never sent', async (_, url, error) => {

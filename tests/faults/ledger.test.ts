@@ -5,7 +5,7 @@ import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gat
 import { eventually } from '../support/eventually.ts';
 import { expectOverloaded, fill, send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { BUFFERED, GENERATE, PUBLIC, proxied } from '../support/routes.ts';
+import { BUFFERED, GENERATE, proxied } from '../support/routes.ts';
 import { envelopeMessage, startWorld, type World } from '../support/world.ts';
 
 const GET = proxied('GET');
@@ -104,39 +104,25 @@ describe('a ledger without room', () => {
     expect(changed.status).toBe(200);
     await changed.body?.cancel();
   });
-
-  it('lets calls wait for a moment, those of strangers too, because heads of others free memory', async () => {
-    await using world = startSmall();
-    const { ledger, streams } = world.admission;
-    for (const { calls } of [GET, PUBLIC]) world.upstream.on(calls.join(), () => new Response('done'));
-    fill(ledger, ledger.limit / 4);
-    const waiting = [send(world, PUBLIC)];
-    await eventually(() => streams.inUse === 1, 'the first call to wait');
-    fill(ledger, ledger.limit / 8);
-    waiting.push(send(world, GET), send(world, GET));
-    await eventually(() => streams.inUse === 3, 'the calls to wait');
-    expect(world.upstream.calls).toEqual([]);
-    // One release may have room for all of them.
-    ledger.release((ledger.limit * 3) / 8);
-    for (const response of await Promise.all(waiting)) expect(await response.text()).toBe('done');
-  });
 });
 
-describe('a generation at whose head the ledger is full gets 503 with its ids, and is in flight', () => {
-  const IDS = { 'x-generation-id': 'g1', 'x-music-creation-id': 'c1' };
-  const HEAD = 'HTTP/1.1 200 OK\r\nX-Generation-Id: g1\r\nX-Music-Creation-Id: c1\r\n';
-  /** More than the kernel buffers for a connection: it can be sent only when somebody reads it. */
-  const TRACK = Buffer.alloc(20_000_000, 'a');
+const IDS = { 'x-generation-id': 'g1', 'x-music-creation-id': 'c1' };
+const HEAD = 'HTTP/1.1 200 OK\r\nX-Generation-Id: g1\r\nX-Music-Creation-Id: c1\r\n';
+/** More than the kernel buffers for a connection: it can be sent only when somebody reads it. */
+const TRACK = Buffer.alloc(20_000_000, 'a');
+const EARLY = { TIMEOUT_STREAM_MS: '1000', TIMEOUT_READ_MS: '100000' };
 
-  it.each<[until: string, end: (upstream: Socket) => unknown, environment: Record<string, string>]>([
-    [
-      'it has been read to its end for the library',
-      (socket) => once(socket.end(TRACK.subarray(1)), 'finish'),
-      {},
-    ],
-    ['its upstream breaks off', (socket) => socket.resetAndDestroy(), {}],
-    ['TIMEOUT_STREAM_MS is over', () => {}, { TIMEOUT_STREAM_MS: '1000', TIMEOUT_READ_MS: '100000' }],
-  ])('until %s', async (_, end, environment) => {
+it.each<[until: string, end: (upstream: Socket) => unknown, environment: Record<string, string>]>([
+  [
+    'it has been read to its end for the library',
+    (socket) => once(socket.end(TRACK.subarray(1)), 'finish'),
+    {},
+  ],
+  ['its upstream breaks off', (socket) => socket.resetAndDestroy(), {}],
+  ['TIMEOUT_STREAM_MS is over', () => {}, EARLY],
+])(
+  'a generation at whose head the ledger is full gets 503 with its ids, and is in flight until %s',
+  async (_, end, environment) => {
     const connected = Promise.withResolvers<Socket>();
     await using upstream = await startRawUpstream(connected.resolve);
     await using world = startSmall({ UPSTREAM_URL: upstream.url, ...environment });
@@ -149,12 +135,8 @@ describe('a generation at whose head the ledger is full gets 503 with its ids, a
     socket.write(`${HEAD}Content-Length: ${TRACK.length}\r\n\r\n`);
     const refused = await ordered;
     // The call was made, unlike one that was refused for want of a place.
-    const proxyStatus = 'music-gateway; error=http_response_incomplete';
-    expect(Object.fromEntries(refused.headers)).toMatchObject({
-      ...IDS,
-      'retry-after': '5',
-      'proxy-status': proxyStatus,
-    });
+    const status = { 'retry-after': '5', 'proxy-status': 'music-gateway; error=http_response_incomplete' };
+    expect(Object.fromEntries(refused.headers)).toMatchObject({ ...IDS, ...status });
     expect(await envelopeMessage(refused, 503)).toContain('in your library');
     expect([streams.inUse, world.lines]).toEqual([1, []]);
     socket.write(TRACK.subarray(0, 1));
@@ -163,5 +145,5 @@ describe('a generation at whose head the ledger is full gets 503 with its ids, a
     await expectReleased(world, free);
     const made = { reason: 'generationNotStreamed', upstream: [{ call: 'music', outcome: 200 }] };
     expect(await world.line({ status: 503 })).toMatchObject(made);
-  });
-});
+  },
+);

@@ -1,7 +1,5 @@
 import { describe, expect, it, spyOn } from 'bun:test';
-import type { Socket } from 'node:net';
 import { CALL_BYTES } from '../../src/gateway/settings/memory.ts';
-import { startRawUpstream } from '../support/raw-upstream.ts';
 import { PROXIED_PATH, PUBLIC } from '../support/routes.ts';
 import type { Received } from '../support/scripted-upstream.ts';
 import {
@@ -113,24 +111,6 @@ describe('a range that is longer than a slice', () => {
     const tokens = world.upstream.received.map(({ headers }) => headers.get('authorization'));
     expect(tokens.filter((token) => token === 'Bearer access-1')).toHaveLength(1);
   });
-});
-
-it('A first slice that is longer than its Content-Range frees its connection to the upstream', async () => {
-  const connected = Promise.withResolvers<Socket>();
-  const closed = Promise.withResolvers<unknown>();
-  const chunk = `${SLICE_BYTES.toString(16)}\r\n${'x'.repeat(SLICE_BYTES)}\r\n`;
-  await using upstream = await startRawUpstream((socket) => {
-    connected.resolve(socket.on('close', closed.resolve));
-    const range = `Content-Range: bytes 0-${SLICE_BYTES - 1}/${TRACK_BYTES}`;
-    socket.write(`HTTP/1.1 206 Text\r\nETag: "a"\r\n${range}\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`);
-  });
-  await using world = startSliced(rangeOf, { UPSTREAM_URL: upstream.url });
-  // Keeps the upstream's response, because the garbage collector would close its connection as well.
-  using _fetch = spyOn(globalThis, 'fetch');
-  const response = await play(world);
-  (await connected.promise).write(chunk);
-  await expect(response.arrayBuffer()).rejects.toMatchObject({ code: 'ECONNRESET' });
-  await closed.promise;
 });
 
 describe('a later slice', () => {
