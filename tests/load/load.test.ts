@@ -4,25 +4,17 @@ import { describe, expect, it } from 'bun:test';
 import { VIRTUAL_MACHINE } from '../deploy/virtual-machine.ts';
 import { itWith } from '../support/requirements.ts';
 import { runOne, runTwo } from './in-service.ts';
-import { type Load, runStreams } from './streams.ts';
+import { runStreams } from './streams.ts';
+import type { Works } from './works.ts';
 
 describe('the gateway under load', () => {
-  it.each<[string, Load, whole: Readonly<Record<string, number>>]>([
-    [
-      'delivers every byte of large tracks to readers that have stopped',
-      { works: { reader: 20 }, trackBytes: 2_000_000, seconds: 0 },
-      { 'reader whole': 20 },
-    ],
+  it.each<[what: string, Works]>([
+    ['delivers every byte of large tracks to readers that have stopped', { reader: 20 }],
     // More than the 256 calls that Bun makes at once by default.
-    [
-      'checks sessions while 300 generations wait, and gives each its own audio',
-      { works: { head: 300 }, seconds: 0 },
-      { 'head whole': 300 },
-    ],
-  ])('%s', async (_, load, whole) => {
-    const { figures, problems } = await runStreams(load);
-    expect(problems).toEqual([]);
-    expect(figures).toMatchObject(whole);
+    ['checks sessions while 300 generations wait, and gives each its own audio', { head: 300 }],
+  ])('%s', async (_, works) => {
+    // It is a problem when one of them does not get all of its own bytes.
+    expect((await runStreams({ works, trackBytes: 2_000_000, seconds: 0 })).problems).toEqual([]);
   });
 });
 

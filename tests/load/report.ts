@@ -1,9 +1,7 @@
 /** What a load has measured, and what was wrong. */
 
-export type Figures = Readonly<Record<string, number | string>>;
-
 export interface Report {
-  readonly figures: Figures;
+  readonly figures: Readonly<Record<string, number | string>>;
   /** What is wrong; empty when nothing is. */
   readonly problems: readonly string[];
 }

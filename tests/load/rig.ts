@@ -29,7 +29,7 @@ export async function startRig(trackBytes = 0, memoryMb?: number, settings: Reco
   const { line: url } = stack.use(await startProgram('upstream.ts', String(trackBytes)));
   const addresses = { UPSTREAM_URL: url, IDP_URL: url, ...settings };
   const gateway = stack.use(await startLimitedGateway(addresses, memoryMb));
-  await checkSessions(gateway.url, WARM_UP_CHECKS);
+  await checkSession(gateway.url, WARM_UP_CHECKS);
   /** How many orders have had to wait, how many refreshes there were, and the refresh tokens that were signed out. */
   const state = async () => Value.Parse(State, await (await fetch(`${url}/state`)).json());
   const running = stack.move();
@@ -89,17 +89,14 @@ export async function startLimitedGateway(settings: Record<string, string>, memo
   };
 }
 
-/** @throws Error when the response is wrong */
-export async function checkSession(url: string): Promise<void> {
-  const tls = { rejectUnauthorized: false };
-  const response = await request(`${url}/api/auth/session`, { ...cookieOf('ada'), tls });
-  const text = await response.text();
-  if (response.status !== 200 || text !== '{"token":"Bearer ada"}')
-    throw new Error(`a session check: ${response.status} ${text.slice(0, 80)}`);
-}
-
-export async function checkSessions(url: string, count: number): Promise<void> {
-  for (let index = 0; index < count; index++) await checkSession(url);
+/** @throws Error when a response is wrong */
+export async function checkSession(url: string, times = 1): Promise<void> {
+  const options = { ...cookieOf('ada'), tls: { rejectUnauthorized: false } };
+  for (let time = 0; time < times; time++) {
+    const response = await request(`${url}/api/auth/session`, options);
+    const text = `${response.status} ${await response.text()}`;
+    if (text !== '200 {"token":"Bearer ada"}') throw new Error(`a session check: ${text.slice(0, 80)}`);
+  }
 }
 
 /**

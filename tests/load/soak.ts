@@ -74,8 +74,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     { works: { head: 4000 }, seconds: 5 },
     { most: { 'p99 ms meanwhile': 500 } },
   ),
-  /** A thousand players of a thousand users have full buffers, and read on at once. */
-  'thousand-players': attack({ player: 1000 }),
   /** Beside strangers who listen, generations that are made already begin at the same moment. */
   'dead-generations': attack(DEAD_GENERATIONS),
   /** Strangers listen, send bodies in tiny chunks, and then all read on. */

@@ -4,7 +4,7 @@ import { request } from '../support/world.ts';
 import { Client } from './client.ts';
 import { cookieOf } from './raw-client.ts';
 import { Problems, percentile, type Report } from './report.ts';
-import { checkSessions, keepChecking, type Rig, startRig } from './rig.ts';
+import { checkSession, keepChecking, type Rig, startRig } from './rig.ts';
 import { tracksOf } from './upstream.ts';
 import { expired, WORKS, type Work, type WorkName, type Works } from './works.ts';
 
@@ -45,7 +45,7 @@ export async function runStreams(load: Load): Promise<Report> {
   const tracks = tracksOf(trackBytes);
   const problems = new Problems();
   // What is used once belongs to no work.
-  await checkSessions(gateway.url, WARM_UP_CHECKS);
+  await checkSession(gateway.url, WARM_UP_CHECKS);
   const idle = await usageOf(rig);
   let reservedPeakMb = 0;
   const watching = setInterval(async () => {

@@ -14,14 +14,12 @@ interface Service {
 
 export class User {
   readonly name: string;
-  readonly #base: URL;
-  readonly #identityProviderUrl: string;
+  readonly #service: Service;
   readonly #jar = new CookieJar();
 
-  private constructor(name: string, { base, sandbox }: Service) {
+  private constructor(name: string, service: Service) {
     this.name = name;
-    this.#base = base;
-    this.#identityProviderUrl = sandbox.identityProviderUrl;
+    this.#service = service;
   }
 
   static async signIn(service: Service, name: string): Promise<User> {
@@ -32,9 +30,9 @@ export class User {
 
   /** Goes through the login form; rejects unless that ends in a session whose cookies are Secure. */
   async signIn(): Promise<void> {
-    const form = { ...SANDBOX_CLIENT, name: this.name, jar: this.#jar };
-    const identityProviderUrl = this.#identityProviderUrl;
-    const { code, codeVerifier } = await signInThroughForm({ ...form, identityProviderUrl });
+    const { identityProviderUrl } = this.#service.sandbox;
+    const form = { ...SANDBOX_CLIENT, identityProviderUrl, name: this.name, jar: this.#jar };
+    const { code, codeVerifier } = await signInThroughForm(form);
     const response = await this.#post('/api/auth/idp', { code, code_verifier: codeVerifier });
     const cookies = response.headers.getSetCookie();
     if (cookies.length !== 2 || !cookies.every((cookie) => cookie.includes('; Secure')))
@@ -51,7 +49,7 @@ export class User {
 
   /** Whether the browser has a refresh cookie. */
   get isSignedIn(): boolean {
-    return this.#jar.names(this.#base).includes('svc_music_refresh');
+    return this.#jar.names(this.#service.base).includes('svc_music_refresh');
   }
 
   #post(path: string, body: unknown): Promise<Response> {
@@ -62,6 +60,6 @@ export class User {
     const headers = { origin: ORIGIN, 'content-type': 'application/json' };
     // On a reused connection Bun repeats a GET that had no response, which would hide the failure.
     const options: BunFetchRequestInit = { keepalive: false, tls: { rejectUnauthorized: false } };
-    return this.#jar.fetch(new URL(path, this.#base), { ...init, ...options, headers });
+    return this.#jar.fetch(new URL(path, this.#service.base), { ...init, ...options, headers });
   }
 }

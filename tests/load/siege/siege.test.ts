@@ -3,13 +3,13 @@ import { startTlsProxy, TLS_PROXIES } from '../../deploy/proxies/tls-proxies.ts'
 import { eventually } from '../../support/eventually.ts';
 import { describeWith, itWith, machine, program } from '../../support/requirements.ts';
 import { request } from '../../support/world.ts';
+import { Client } from '../client.ts';
 import { openMemoryCgroup } from '../memory-cgroup.ts';
 import { cookieOf } from '../raw-client.ts';
 import { Problems, percentile } from '../report.ts';
-import { checkSession, checkSessions, keepChecking, type Rig, startProgram, startRig } from '../rig.ts';
+import { checkSession, keepChecking, type Rig, startProgram, startRig } from '../rig.ts';
 import { type Load, runStreams } from '../streams.ts';
-import { piecesFor } from '../upstream.ts';
-import type { Works } from '../works.ts';
+import { WORKS, type Works } from '../works.ts';
 import type { AttackName } from './attackers.ts';
 
 const tried = await openMemoryCgroup(1024);
@@ -98,13 +98,10 @@ describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {
 /** Users pay for generations and check their sessions, until the attackers have been there for seconds. */
 async function endure({ gateway }: Rig, url: string) {
   const problems = new Problems();
-  await checkSessions(url, 20);
+  await checkSession(url, 20);
   const attackers = await startAttackers(url);
   const checking = keepChecking(url, problems, PAUSE_MS);
-  const paying = Array.from({ length: GENERATIONS }, async (_, index) => {
-    await Bun.sleep(index * GENERATIONS_APART_MS);
-    await problems.during(`generation ${index}`, generate(url, `paid-${index}`));
-  });
+  const paying = Array.from({ length: GENERATIONS }, (_, index) => pay(new URL(url), index, problems));
   const killed = await Promise.race([Promise.all(paying), gateway.killed]);
   if (typeof killed === 'string') problems.add(killed);
   await checking[Symbol.asyncDispose]();
@@ -119,17 +116,14 @@ async function endure({ gateway }: Rig, url: string) {
   return { checks: checking.tookMs, problems: problems.list() };
 }
 
-/** From a user with whom no attacker shares a session. */
-async function generate(url: string, key: string): Promise<void> {
-  const response = await request(`${url}/api/music/generate`, {
-    ...cookieOf(key),
-    headers: { 'idempotency-key': key },
-    json: { model: 'm', prompt: 'paid', music_length_ms: 3000 },
-    tls: { rejectUnauthorized: false },
-  });
-  const audio = await response.bytes();
-  if (response.status !== 200 || !Buffer.concat(piecesFor(key)).equals(audio))
-    throw new Error(`${response.status} with ${audio.length} bytes`);
+/** A user with whom no attacker shares a session has a generation made, and hears it. */
+async function pay(url: URL, index: number, problems: Problems): Promise<void> {
+  await Bun.sleep(index * GENERATIONS_APART_MS);
+  using client = new Client(WORKS.paid.plan(index, []));
+  await client.connect(url);
+  client.send();
+  await client.ended;
+  if (client.ending !== 'whole') problems.add(`generation ${index}: ${client.ending}, ${client.seen}`);
 }
 
 /** Resolves when all of them are there. */
