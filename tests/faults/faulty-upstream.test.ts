@@ -60,10 +60,6 @@ const IN_THE_BODY: [fault: string, error: string, begins: string, breaks: Fault]
   ['closes in the middle of a chunk', 'connection_terminated', `${CHUNKED}ff\r\nabc`, closes],
   ['leaves out the last chunk', 'connection_terminated', `${CHUNKED}3\r\nabc\r\n`, closes],
 ];
-const CAUSES: Readonly<Record<string, string>> = {
-  connection_terminated: 'TypeError ECONNRESET',
-  http_protocol_error: 'TypeError InvalidHTTPResponse',
-};
 
 const TOO_LARGE = 8 * 1024 ** 2 + 1;
 const INTO_MEMORY: Row[] = [
@@ -122,7 +118,8 @@ describe('an upstream that', () => {
     expect(response.status).toBe(200);
     breaks(await called.promise);
     await expect(response.text()).rejects.toMatchObject({ code: 'ECONNRESET' });
-    expect(await world.line({ brokenBody: true })).toMatchObject({ status: 200, cause: CAUSES[error] });
+    const cause = error === 'http_protocol_error' ? 'TypeError InvalidHTTPResponse' : 'TypeError ECONNRESET';
+    expect(await world.line({ brokenBody: true })).toMatchObject({ status: 200, cause });
   });
 
   it.each([

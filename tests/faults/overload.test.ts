@@ -1,5 +1,4 @@
 import { describe, expect, it, jest } from 'bun:test';
-import type { Admission } from '../../src/gateway/admission/admission.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectOverloaded, fill, send, waiting } from '../support/long-calls.ts';
 import { RawConnection } from '../support/raw-http.ts';
@@ -8,9 +7,7 @@ import { accept, cookies, LOGOUT, pair, REFRESH, reply, silence } from '../suppo
 import { rawCall } from '../support/shared-world.ts';
 import { ACCESS_ONLY, expectCleared, ORIGIN, REFRESH_ONLY, SIGNED_IN, startWorld } from '../support/world.ts';
 
-type Pool = {
-  [Key in keyof Admission]: Admission[Key] extends Admission['reads'] ? Key : never;
-}[keyof Admission];
+type Pool = 'identityProvider' | 'sessions' | 'signOuts' | 'reads' | 'streams' | 'ledger';
 
 const EXPIRED = 'GET /v1/expired';
 const SIGN_OUT = { path: '/api/auth/logout', options: { method: 'POST', cookie: SIGNED_IN } };

@@ -43,35 +43,25 @@ function reserve(permit: Permit, isSliced: boolean): void {
   else permit.reserveBody(STREAMED_BODY_BYTES);
 }
 
-/** @returns a chunk after each pause; undefined once it is cancelled */
+/** Reads a chunk after each pause, and nothing more once it is cancelled. */
 function readerOf({ chunks }: Plan) {
   const left = chunks.values();
-  let cancel = () => {};
+  const cancelled = Promise.withResolvers<undefined>();
   return {
     async read() {
       const chunk = left.next().value;
-      const cancelled = new Promise<undefined>((resolve) => {
-        cancel = () => resolve(undefined);
-      });
       const sent = chunk && Bun.sleep(chunk.upstreamMs).then(() => new Uint8Array(chunk.bytes));
-      const value = await Promise.race([sent, cancelled]);
+      const value = await Promise.race([sent, cancelled.promise]);
       return value ? ({ done: false, value } as const) : ({ done: true } as const);
     },
-    cancel: async () => cancel(),
+    cancel: async () => cancelled.resolve(undefined),
   };
 }
 
-function isPublic({ memory }: ObservedBody): boolean {
-  return memory.session === undefined;
-}
+const isPublic = ({ memory }: ObservedBody) => memory.session === undefined;
 
 /** What is wrong with cutting the body off for want of memory, beside these others. */
-function faultsOf(
-  body: ObservedBody,
-  cutOff: CutOff,
-  others: readonly ObservedBody[],
-  now: number,
-): string[] {
+function faultsOf(body: ObservedBody, cutOff: CutOff, others: readonly ObservedBody[], now: number) {
   const stands = (each: ObservedBody) =>
     each.memory.isExpendable && each.waitsFor === 'reader' && now - each.readAt >= 10_000;
   const standing = others.filter(stands);

@@ -1,5 +1,5 @@
 import { expect, it } from 'bun:test';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { ROOT } from '../support/documents.ts';
@@ -14,7 +14,7 @@ import { ORIGIN, request } from '../support/world.ts';
 const REQUESTS = 800;
 
 /** Not with Bun's own spawn, which reads a pipe even when nobody asks for it. */
-async function start(log: 'pipe' | number): Promise<{ gateway: ChildProcess; port: number }> {
+async function start(log: 'pipe' | number) {
   const port = await freePorts(2);
   const gateway = spawn(process.execPath, ['src/index.ts'], {
     cwd: ROOT,
@@ -30,11 +30,8 @@ async function start(log: 'pipe' | number): Promise<{ gateway: ChildProcess; por
     },
     stdio: ['ignore', log, 'ignore'],
   });
-  const hasEnded = () => gateway.exitCode !== null;
-  const isDecided = async () => hasEnded() || (await isUp(`http://127.0.0.1:${port}`));
-  await eventually(isDecided, 'the gateway to listen');
-  // Another process has taken one of the ports meanwhile.
-  return hasEnded() ? start(log) : { gateway, port };
+  await eventually(() => isUp(`http://127.0.0.1:${port}`), 'the gateway to listen');
+  return { gateway, port };
 }
 
 it.each([
