@@ -125,7 +125,7 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
   ]);
   await crowd[Symbol.asyncDispose]();
 
-  const { refreshes, refusedRefreshes, signIns, generations } = place.service.sandbox.upstream.counts();
+  const { refusedRefreshes, generations } = place.service.sandbox.upstream.counts();
   if (refusedRefreshes) problems.add(`the upstream refused ${refusedRefreshes} refresh tokens`);
   if (generations > crowd.orders) problems.add(`${crowd.orders} orders became ${generations} creations`);
   for (const complaint of place.complaints()) problems.add(complaint.slice(0, 300));
@@ -133,7 +133,6 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
     Math.max(...samples.values().map((each) => growth(each.map((sample) => sample[figure]))));
   const figures = {
     rounds: crowd.rounds.reduce((sum, count) => sum + count),
-    'refreshes, sign-ins, creations upstream': `${refreshes}, ${signIns}, ${generations}`,
     'most MB that an instance gained': mostGained('mb'),
     'most files that an instance gained': mostGained('files'),
   };

@@ -19,6 +19,7 @@ interface Scenario {
 /** Longer than the buffers of the kernel, and than what a generation that is heard has in all. */
 const TRACK_BYTES = 10_000_000;
 const GROWTH = { 'most MB that an instance gained': 20, 'most files that an instance gained': 20 };
+const MANY = { visitor: 100, author: 5, slowReader: 10, hurried: 60 };
 /** Until a player counts as stopped. */
 const STOPPED_SECONDS = 15;
 const USERS: Works = { newPlayer: 5, paid: 5 };
@@ -83,27 +84,15 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'all-attacks': attack(ALL_ATTACKS, 60),
   ledger: { run: reservedBesideCharged },
   'one-instance': {
-    run: () =>
-      runOne({
-        seconds: 180,
-        memoryMb: 256,
-        trackMs: 60_000,
-        attendance: { visitor: 100, author: 5, slowReader: 10, hurried: 60 },
-      }),
+    run: () => runOne({ seconds: 180, memoryMb: 256, trackMs: 60_000, attendance: MANY }),
     most: GROWTH,
   },
 };
 
 function twoInstances(minutes: number): Scenario {
-  const run = () =>
-    runTwo({
-      seconds: minutes * 60,
-      redisSeconds: 300,
-      upstreamSeconds: 420,
-      upgradeSeconds: 1200,
-      trackMs: 180_000,
-      attendance: { visitor: 16, author: 5, slowReader: 8, hurried: 8 },
-    });
+  const often = { redisSeconds: 300, upstreamSeconds: 420, upgradeSeconds: 1200 };
+  const attendance = { visitor: 16, author: 5, slowReader: 8, hurried: 8 };
+  const run = () => runTwo({ seconds: minutes * 60, ...often, trackMs: 180_000, attendance });
   return { run, most: GROWTH };
 }
 

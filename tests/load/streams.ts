@@ -6,7 +6,7 @@ import { cookieOf } from './raw-client.ts';
 import { Problems, percentile, type Report } from './report.ts';
 import { checkSession, keepChecking, type Rig, startRig } from './rig.ts';
 import { tracksOf } from './upstream.ts';
-import { expired, WORKS, type Work, type WorkName, type Works } from './works.ts';
+import { expired, WORKS, type Work, type Works } from './works.ts';
 
 export interface Load {
   readonly works: Works;
@@ -22,7 +22,7 @@ export interface Load {
 }
 
 interface Doing {
-  readonly name: WorkName;
+  readonly name: string;
   readonly work: Work;
   readonly client: Client;
 }
@@ -61,11 +61,12 @@ export async function runStreams(load: Load): Promise<Report> {
     all.push(...begun);
     for (const { client } of begun) stack.use(client);
     // An idle connection would be closed before its turn.
-    await inGroups(begun, atOnce, async (group) => {
-      await inGroups(group, AT_ONCE, (some) => Promise.all(some.map(({ client }) => client.connect(url))));
+    for (const group of groupsOf(begun, atOnce)) {
+      for (const some of groupsOf(group, AT_ONCE))
+        await Promise.all(some.map(({ client }) => client.connect(url)));
       for (const { client } of group) client.send();
       await Promise.all(group.map(({ client, work }) => (work.waits ? undefined : client.begun)));
-    });
+    }
     return begun;
   };
   const run = async () => {
@@ -101,18 +102,17 @@ export async function runStreams(load: Load): Promise<Report> {
   if (typeof figures !== 'object') problems.add(figures ?? `not over after ${LONGEST_MS / 1000} s`);
   const log = gateway.errors().replaceAll(WARNING, '').trim();
   if (log) problems.add(`the gateway's log: ${log.slice(0, 300)}`);
+  const measured = typeof figures === 'object' ? figures : {};
+  const endings = endingsOf(all, problems);
   return {
-    figures: {
-      ...endingsOf(all, problems),
-      'MB at peak': gateway.memory.peak(),
-      ...(typeof figures === 'object' ? figures : {}),
-    },
+    figures: { ...endings, 'MB at peak': gateway.memory.peak(), ...measured },
     problems: problems.list(),
   };
 }
 
+/** In the order in which they are named. */
 function planned(works: Works, tracks: readonly Uint8Array[]): Doing[] {
-  const names = Object.keys(works) as WorkName[];
+  const names = Object.keys(works) as (keyof Works)[];
   return names.flatMap((name) => {
     const work: Work = WORKS[name];
     return Array.from({ length: works[name] ?? 0 }, (_, index) => {
@@ -121,12 +121,9 @@ function planned(works: Works, tracks: readonly Uint8Array[]): Doing[] {
   });
 }
 
-async function inGroups<Each>(
-  all: readonly Each[],
-  size: number,
-  work: (group: readonly Each[]) => Promise<unknown>,
-): Promise<void> {
-  for (let from = 0; from < all.length; from += size) await work(all.slice(from, from + size));
+function groupsOf<Each>(all: readonly Each[], size: number): Each[][] {
+  const count = Math.ceil(all.length / size);
+  return Array.from({ length: count }, (_, index) => all.slice(index * size, (index + 1) * size));
 }
 
 async function refreshAndSignIn(url: string, round: number): Promise<void> {

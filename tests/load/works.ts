@@ -86,8 +86,8 @@ export const WORKS = {
   },
 } as const satisfies Readonly<Record<string, Work>>;
 
-export type WorkName = keyof typeof WORKS;
-export type Works = Readonly<Partial<Record<WorkName, number>>>;
+/** How many there are of each. */
+export type Works = Readonly<Partial<Record<keyof typeof WORKS, number>>>;
 
 /** Of a session whose access has expired. */
 export function expired(user: string) {
