@@ -1,25 +1,27 @@
-import { afterAll, beforeAll, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { readdirSync } from 'node:fs';
+import dashboard from '../../../deploy/monitoring/dashboard.json';
 import { eventually } from '../../support/eventually.ts';
 import { describeWith, program } from '../../support/requirements.ts';
-import { MONITORING, readAlerts, readDashboard } from './alerts-and-dashboard.ts';
-import { PROMETHEUS, type Prometheus, startPrometheus } from './prometheus.ts';
+import { MONITORING, PROMETHEUS, startPrometheus } from './prometheus.ts';
 import { startWatchedGateway } from './watched-gateway.ts';
 
 const CASES = new URL('alerts/', import.meta.url).pathname;
 const CASE_FILES = readdirSync(CASES).map((name) => CASES + name);
+const ALERTS_FILE = `${MONITORING}alerts.yml`;
+const ALERTS = [...(await Bun.file(ALERTS_FILE).text()).matchAll(/^ +- alert: (\w+)$/gm)];
 const LINT = ['--lint=all', '--lint-fatal'];
 const PATIENCE_MS = 50_000;
 const SELECTOR = /\b(?:up|(?:music_gateway|process|nodejs|probe)_\w+)(?:\{[^}]*\}|(?=[[\s)]|$))/g;
 const GROUPING = /\b(?:by|without) \(([^)]*)\)/g;
 
-const alerts = await readAlerts();
-const { panels, charts, annotations } = await readDashboard();
+const { panels, annotations } = dashboard;
+const charts = panels.flatMap((panel) => (panel.type === 'row' ? [] : [{ targets: [], ...panel }]));
 const targets = charts.flatMap(({ targets }) => targets);
 
 describeWith([program('promtool')], 'promtool', () => {
   it.each([
-    ['has no objection to the alerts', ['check', 'rules', ...LINT, `${MONITORING}alerts.yml`]],
+    ['has no objection to the alerts', ['check', 'rules', ...LINT, ALERTS_FILE]],
     ['has no objection to the example', ['check', 'config', ...LINT, `${MONITORING}prometheus.yml`]],
     // With the severity and every annotation.
     ['sees each alert be quiet and fire as its cases say', ['test', 'rules', ...CASE_FILES]],
@@ -31,37 +33,23 @@ describeWith([program('promtool')], 'promtool', () => {
 
 it('each alert has a case in which it must be quiet, and one in which it must fire', async () => {
   const cases = (await Promise.all(CASE_FILES.map((file) => Bun.file(file).text()))).join('\n');
-  for (const { alert } of alerts) {
+  for (const [, alert] of ALERTS) {
     expect(cases).toMatch(new RegExp(`alertname: ${alert}, .*exp_alerts: \\[\\] }`));
     expect(cases).toMatch(new RegExp(`alertname: ${alert}\n.*\n +exp_alerts:\n +- exp_labels`));
   }
 });
 
-it('the dashboard has panels with distinct ids, and distinct query ids in each', () => {
+it('the dashboard asks the chosen Prometheus, in panels and queries with distinct ids', () => {
+  for (const { datasource } of [...charts, ...annotations.list])
+    expect(datasource?.uid).toMatch(/^\$\{datasource\}$/);
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   for (const { title, targets } of charts)
     expect(new Set(targets.map(({ refId }) => refId)).size, title).toBe(targets.length);
 });
 
-/** Waits until each of them is found, and fails with what is not. */
-async function expectEach(wanted: readonly string[], isFound: (each: string) => Promise<boolean>) {
-  let missing = wanted;
-  const areFound = async () => {
-    const found = await Promise.all(wanted.map((each) => isFound(each).catch(() => false)));
-    missing = wanted.filter((_, index) => !found[index]);
-    return missing.length === 0;
-  };
-  await eventually(areFound, 'each to be found', PATIENCE_MS).catch(() => {});
-  expect(missing).toEqual([]);
-}
-
 /** The query as Grafana sends it for all instances, over longer than a round of all requests takes. */
 function filled({ expr }: { readonly expr: string }): string {
   return expr.replaceAll('$instance', '.+').replaceAll('$__rate_interval', '15s');
-}
-
-function selectorsOf(query: string): string[] {
-  return query.match(SELECTOR) ?? [];
 }
 
 /** Stands in for prometheus-blackbox-exporter, which asks for the addresses of production. */
@@ -75,47 +63,35 @@ function probe({ url }: Request): Response {
 }
 
 describeWith([PROMETHEUS], 'a Prometheus that watches a gateway', () => {
-  const stack = new AsyncDisposableStack();
-  let prometheus: Prometheus;
+  it('evaluates every alert, and has each series, label and figure that alerts and panels ask for', async () => {
+    await using gateway = startWatchedGateway();
+    await using exporter = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: probe });
+    await using prometheus = await startPrometheus(gateway.metrics, `127.0.0.1:${exporter.port}`);
+    const alerts = async () =>
+      (await prometheus.groups()).flatMap(({ rules }) => rules).filter(({ health }) => health === 'ok');
+    const areEvaluated = async () => (await alerts()).length === ALERTS.length;
+    await eventually(areEvaluated, 'every alert to be evaluated', PATIENCE_MS);
 
-  beforeAll(async () => {
-    const { metrics } = stack.use(await startWatchedGateway());
-    const exporter = stack.use(Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: probe }));
-    prometheus = stack.use(await startPrometheus(metrics, `127.0.0.1:${exporter.port}`));
-  }, 60_000);
-
-  afterAll(() => stack.disposeAsync());
-
-  it('evaluates every alert', async () => {
-    const names = alerts.map(({ alert }) => alert);
-    await expectEach(names, async (alert) =>
-      (await prometheus.rules()).some(({ name, health }) => name === alert && health === 'ok'),
-    );
-  });
-
-  it('has seen every series that an alert or a panel asks for, with the labels that it groups by', async () => {
-    const queries = [...alerts, ...targets, ...annotations].map(filled);
-    const selectors = [...new Set(queries.flatMap(selectorsOf))];
-    expect(selectors.length).toBeGreaterThan(30);
-    await expectEach(selectors, async (each) => (await prometheus.series(each)).length > 0);
-    for (const query of queries) {
-      const series = (await Promise.all(selectorsOf(query).map((each) => prometheus.series(each)))).flat();
-      const labels = series.flatMap((each) => Object.keys(each));
-      const grouping = [...query.matchAll(GROUPING)].flatMap(([, names = '']) => names.split(', '));
-      expect(labels, query).toEqual(expect.arrayContaining(grouping));
+    const alertQueries = (await alerts()).map(({ query }) => query);
+    const queries = [...alertQueries, ...[...targets, ...annotations.list].map(filled)];
+    const selectors = new Set(queries.flatMap((query) => query.match(SELECTOR) ?? []));
+    expect(selectors.size).toBeGreaterThan(30);
+    const labels = new Map<string, readonly string[]>();
+    for (const selector of selectors) {
+      await eventually(async () => (await prometheus.series(selector)).length, selector, PATIENCE_MS);
+      labels.set(selector, (await prometheus.series(selector)).flatMap(Object.keys));
     }
-  });
+    for (const query of queries) {
+      const found = (query.match(SELECTOR) ?? []).flatMap((selector) => labels.get(selector) ?? []);
+      const grouping = [...query.matchAll(GROUPING)].flatMap(([, names = '']) => names.split(', '));
+      expect(found, query).toEqual(expect.arrayContaining(grouping));
+    }
 
-  it('has figures for every panel', async () => {
-    await expectEach(targets.map(filled), async (query) =>
-      (await prometheus.query(query)).some(({ value: [, figure] }) => figure !== 'NaN'),
-    );
-  });
-
-  it('names the address that responds to a probe', async () => {
-    await expectEach(['https://api.studio.example/api/health'], async (instance) => {
-      const [first] = await prometheus.query('probe_success == 1');
-      return first?.metric['instance'] === instance;
-    });
-  });
+    for (const query of targets.map(filled)) {
+      const hasFigure = async () => (await prometheus.query(query)).some(({ value }) => value[1] !== 'NaN');
+      await eventually(hasFigure, query, PATIENCE_MS);
+    }
+    const [probed] = await prometheus.query('probe_success == 1');
+    expect(probed?.metric['instance']).toBe('https://api.studio.example/api/health');
+  }, 240_000);
 });

@@ -2,22 +2,16 @@
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { program } from '../../support/requirements.ts';
-import { MONITORING } from './alerts-and-dashboard.ts';
 
 export const PROMETHEUS = program('prometheus');
+export const MONITORING = new URL('../../../deploy/monitoring/', import.meta.url).pathname;
 
-const Labels = Type.Record(Type.String(), Type.String());
-const Sample = Type.Tuple([Type.Number(), Type.String()]);
-const Samples = Type.Object({ result: Type.Array(Type.Object({ metric: Labels, value: Sample })) });
-const Rule = Type.Object({ name: Type.String(), health: Type.String() });
-const Rules = Type.Object({ groups: Type.Array(Type.Object({ rules: Type.Array(Rule) })) });
-
-export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>;
+type Labels = Readonly<Record<string, string>>;
+type Sample = { readonly metric: Labels; readonly value: readonly [at: number, figure: string] };
+type Group = { readonly rules: readonly { name: string; query: string; health: string }[] };
 
 /**
  * It is in a hurry, and scrapes the gateway as the only one of its machine.
@@ -27,7 +21,7 @@ export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>;
  */
 export async function startPrometheus(gateway: string, exporter: string) {
   const folder = await mkdtemp(`${tmpdir()}/prometheus-`);
-  const port = await freePorts(1);
+  const address = `127.0.0.1:${await freePorts(1)}`;
   const configuration = (await Bun.file(`${MONITORING}prometheus.yml`).text())
     .replaceAll('15s', '250ms')
     .replace('- alerts.yml', `- ${MONITORING}alerts.yml`)
@@ -35,24 +29,20 @@ export async function startPrometheus(gateway: string, exporter: string) {
     .replace('127.0.0.1:9115', exporter);
   await Bun.write(`${folder}/prometheus.yml`, configuration);
   const options = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`];
-  const server = Bun.spawn([PROMETHEUS.name, ...options, `--web.listen-address=127.0.0.1:${port}`], {
-    stdio: ['ignore', 'ignore', 'ignore'],
-  });
-  const isReady = async () => (await fetch(`http://127.0.0.1:${port}/-/ready`).catch(() => undefined))?.ok;
+  const command = [PROMETHEUS.name, ...options, `--web.listen-address=${address}`];
+  const server = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'ignore'] });
+  const isReady = async () => (await fetch(`http://${address}/-/ready`).catch(() => undefined))?.ok;
   await eventually(isReady, 'Prometheus to be ready');
 
-  async function ask(path: string, parameters = {}): Promise<unknown> {
+  const ask = async (path: string, parameters = {}) => {
     const query = new URLSearchParams(parameters);
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}?${query}`);
-    return Value.Parse(Type.Object({ data: Type.Unknown() }), await response.json()).data;
-  }
-
+    return Object(await (await fetch(`http://${address}/api/v1/${path}?${query}`)).json()).data;
+  };
   return {
-    query: async (query: string) => Value.Parse(Samples, await ask('query', { query })).result,
+    query: async (query: string): Promise<readonly Sample[]> => (await ask('query', { query })).result,
     /** The labels of every series that a selector has found so far. */
-    series: async (selector: string) =>
-      Value.Parse(Type.Array(Labels), await ask('series', { 'match[]': selector })),
-    rules: async () => Value.Parse(Rules, await ask('rules')).groups.flatMap(({ rules }) => rules),
+    series: (selector: string): Promise<readonly Labels[]> => ask('series', { 'match[]': selector }),
+    groups: async (): Promise<readonly Group[]> => (await ask('rules')).groups,
     async [Symbol.asyncDispose]() {
       server.kill('SIGKILL');
       await server.exited;
