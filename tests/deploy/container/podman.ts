@@ -1,13 +1,16 @@
 /** Podman with a storage of its own, in a temporary folder, so that it leaves nothing on the machine. */
 
 import { mkdtempSync } from 'node:fs';
-import { chmod, readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { eventually } from '../../support/eventually.ts';
 import { type Ended, runToEnd } from '../../support/run-to-end.ts';
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-const REMOVE_ALL = ['rm', '--all', '--force', '--time', '0'];
+/** Podman's own limits are higher than some machines allow. An interrupted test leaves no container for longer. */
+export const RUN_OPTIONS = [
+  ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'],
+  ...['--pull', 'never', '--log-driver', 'k8s-file', '--timeout', '1200'],
+];
 
 export class Podman implements AsyncDisposable {
   readonly folder = mkdtempSync(`${tmpdir()}/podman-`);
@@ -20,23 +23,6 @@ export class Podman implements AsyncDisposable {
       `${this.folder}/${name}`,
     ]),
   ];
-  /** An interrupted run skips the disposal, and would leave a machine that runs with all rights. */
-  readonly #onSignal = (signal: NodeJS.Signals) => {
-    Bun.spawnSync([...this.#command, ...REMOVE_ALL], { stdio: ['ignore', 'ignore', 'ignore'] });
-    Bun.spawnSync(['umount', `${this.folder}/root/overlay`], { stderr: 'ignore' });
-    // What is still mounted there may be this machine's own disk.
-    Bun.spawnSync(['rm', '-r', '--one-file-system', this.folder], { stderr: 'ignore' });
-    this.#ignoreSignals();
-    process.kill(process.pid, signal);
-  };
-
-  constructor() {
-    for (const signal of SIGNALS) process.once(signal, this.#onSignal);
-  }
-
-  #ignoreSignals(): void {
-    for (const signal of SIGNALS) process.off(signal, this.#onSignal);
-  }
 
   /** Returns what a command prints, and throws when it fails. */
   async run(...command: string[]): Promise<string> {
@@ -51,17 +37,13 @@ export class Podman implements AsyncDisposable {
     return runToEnd([...this.#command, ...command], options);
   }
 
-  /**
-   * Writes a program that starts it, for podman-compose. Podman's own limits are higher than some machines allow, and
-   * unlike Docker it would give each container a writable /tmp.
-   */
+  /** Writes a program that starts it, for podman-compose. Unlike Docker, Podman gives a container a writable /tmp. */
   async program(): Promise<string> {
     const path = `${this.folder}/podman`;
-    const limits = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'];
-    const run = ['--pull', 'never', '--log-driver', 'k8s-file', '--read-only-tmpfs=false', ...limits];
+    const run = ['run', ...RUN_OPTIONS, '--read-only-tmpfs=false'];
     const script = [
       '#!/bin/sh',
-      `[ "$1" != run ] || { shift; set -- run ${run.join(' ')} "$@"; }`,
+      `[ "$1" != run ] || { shift; set -- ${run.join(' ')} "$@"; }`,
       `exec ${this.#command.join(' ')} "$@"\n`,
     ];
     await Bun.write(path, script.join('\n'));
@@ -70,18 +52,11 @@ export class Podman implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.try(...REMOVE_ALL);
+    await this.try('rm', '--all', '--force', '--time', '0');
     // What cleans up after a container goes on when podman has ended, and would mount the storage again.
-    const isAtRest = async () => !(await commandLines()).some((command) => command.includes(this.folder));
+    const isAtRest = async () => (await runToEnd(['pgrep', '--full', this.folder])).status === 1;
     await eventually(isAtRest, 'podman to clean up');
-    await Bun.spawn(['umount', `${this.folder}/root/overlay`], { stderr: 'ignore' }).exited;
+    await runToEnd(['umount', `${this.folder}/root/overlay`]);
     await rm(this.folder, { recursive: true });
-    this.#ignoreSignals();
   }
-}
-
-/** Of every process. */
-async function commandLines(): Promise<string[]> {
-  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  return Promise.all(processes.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '')));
 }
