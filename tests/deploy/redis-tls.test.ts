@@ -1,46 +1,35 @@
 import { expect, it } from 'bun:test';
-import { mkdir } from 'node:fs/promises';
-import { makeCertificate } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
-import { PATIENT_WITH_REDIS, REDIS_SERVER, RedisAdmin, startRedis } from '../support/redis.ts';
-import { describeWith, program } from '../support/requirements.ts';
-import { runToEnd } from '../support/run-to-end.ts';
+import { PATIENT_WITH_REDIS, REDIS_SERVER, startRedis } from '../support/redis.ts';
+import { describeWith } from '../support/requirements.ts';
 
 const SECRET = 'password-of-redis';
-/** For the same address as the trusted one, and signed with its own key. */
-const OTHER = '-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=IP:127.0.0.1';
+/** A certificate and its key. */
+const BOTH = new URL('../support/certificate.pem', import.meta.url).pathname;
 
-describeWith([REDIS_SERVER, program('openssl')], 'an instance whose Redis has a certificate', () => {
-  it('uses Redis from the moment when it is one that the instance trusts', async () => {
+describeWith([REDIS_SERVER], 'a Redis with a certificate', () => {
+  it('is used by an instance that trusts it, and by no other', async () => {
     await using stack = new AsyncDisposableStack();
     const port = await freePorts(1);
-    const redis = stack.use(await startRedis());
-    const admin = stack.use(new RedisAdmin(redis.url));
-    const [trusted, other] = [`${redis.folder}/trusted`, `${redis.folder}/other`];
-    await makeCertificate(trusted);
-    await mkdir(other);
-    const made = ['-keyout', `${other}/key.pem`, '-out', `${other}/certificate.pem`];
-    expect(await runToEnd(['openssl', 'req', ...OTHER.split(' '), ...made])).toMatchObject({ status: 0 });
-    const show = async (folder: string) => {
-      const [certificate, key] = [`${folder}/certificate.pem`, `${folder}/key.pem`];
-      const files = ['tls-cert-file', certificate, 'tls-key-file', key, 'tls-ca-cert-file', certificate];
-      await admin.send('CONFIG', ['SET', 'tls-auth-clients', 'no', ...files, 'tls-port', String(port)]);
-    };
-    await show(other);
-    await admin.send('CONFIG', ['SET', 'requirepass', SECRET]);
+    const files = ['--tls-cert-file', BOTH, '--tls-key-file', BOTH, '--tls-ca-cert-file', BOTH];
+    const secured = ['--tls-port', String(port), '--tls-auth-clients', 'no', '--requirepass', SECRET];
+    const redis = stack.use(await startRedis(...files, ...secured));
     const lines: string[] = [];
-    const settings = {
-      UPSTREAM_URL: 'http://127.0.0.1:1',
-      REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}`,
-      NODE_EXTRA_CA_CERTS: `${trusted}/certificate.pem`,
-      BUN_OPTIONS: PATIENT_WITH_REDIS,
+    const start = async (trusted: Record<string, string>) => {
+      const settings = { UPSTREAM_URL: 'http://127.0.0.1:1', BUN_OPTIONS: PATIENT_WITH_REDIS, ...trusted };
+      const REDIS_URL = `rediss://:${SECRET}@127.0.0.1:${port}`;
+      return stack.use(await startGatewayProcess({ ...settings, REDIS_URL }, (line) => lines.push(line)));
     };
-    const gateway = stack.use(await startGatewayProcess(settings, (line) => lines.push(line)));
-    await eventually(() => gateway.said('Redis cannot be used') === 1, 'Redis not to be trusted');
-    await show(trusted);
-    await eventually(() => gateway.said('Redis can be used again') === 1, 'Redis to be trusted');
-    expect(lines.join('\n') + gateway.stderr()).not.toContain(SECRET);
+    const stranger = await start({});
+    const trusting = await start({ NODE_EXTRA_CA_CERTS: BOTH });
+    await eventually(() => stranger.said('Redis cannot be used') === 1, 'Redis not to be trusted');
+    await redis.stop();
+    await eventually(() => trusting.said('Redis cannot be used') === 1, 'Redis to be away');
+    await redis.start();
+    await eventually(() => trusting.said('Redis can be used again') === 1, 'Redis to be trusted');
+    expect(stranger.said('Redis can be used again')).toBe(0);
+    expect(lines.join('\n') + stranger.stderr() + trusting.stderr()).not.toContain(SECRET);
   });
 });

@@ -40,13 +40,10 @@ export async function startVirtualMachine(
   stack.defer(() => sandbox.stop());
   const port = await freePorts(6);
   const addresses = haproxySettings(port);
-  const statistics = `http://${addresses.STATISTICS}/`;
   const redisSocket = `${root}/redis.sock`;
   const redis = stack.use(await startRedis('--unixsocket', redisSocket));
-  const tools = {
-    PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
-    ADMIN_SOCKET: `${root}/admin.sock`,
-  };
+  const PATH = `${dirname(process.execPath)}:${process.env['PATH']}`;
+  const tools = { PATH, ADMIN_SOCKET: `${root}/admin.sock` };
   const settings = {
     ...sandboxSettings(sandbox),
     UPSTREAM_URL: upstreamVia(sandbox.upstream.url),
@@ -54,19 +51,26 @@ export async function startVirtualMachine(
     REDIS_URL: `redis+unix://${redisSocket}`,
     BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
-
   const environment = { ...tools, ...addresses, CERTIFICATE: `${root}/both.pem` };
   stack.use(run(['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`], environment));
 
   const running = new Map<Instance, GatewayProcess>();
   const complaints: string[] = [];
-  const start = async (name: Instance) => {
+  const keep = (line: string) => {
+    if (/"level":"error"|"refreshTokenReused"/.test(line)) complaints.push(line);
+  };
+  const instances = () => readStatistics(`http://${addresses.STATISTICS}/`);
+  /** Waits until a column of HAProxy's statistics has this value for an instance. */
+  const untilSeen = async (name: Instance, column: string, expected: string, deadlineMs = 60_000) => {
+    const isSeen = async () =>
+      (await instances()).some((each) => each['svname'] === name && each[column] === expected);
+    await eventually(() => isSeen().catch(() => false), `${column} of ${name} to be ${expected}`, deadlineMs);
+  };
+  const start = async (name: Instance, status = 'UP') => {
     const own = port + (name === 'a' ? 1 : 2);
-    const keep = (line: string) => {
-      if (/"level":"error"|"refreshTokenReused"/.test(line)) complaints.push(line);
-    };
     const ports = { PORT: String(own), METRICS_PORT: String(own + 2) };
     running.set(name, await startGatewayProcess({ ...settings, ...ports }, keep));
+    await untilSeen(name, 'status', status);
   };
   const stop = async (name: Instance, signal: NodeJS.Signals = 'SIGTERM') => {
     const gateway = running.get(name);
@@ -79,39 +83,23 @@ export async function startVirtualMachine(
     const { output, errors } = await runToEnd(['sh', `${EXAMPLE}/admin.sh`, line], { environment: tools });
     if (output.trim() || errors) throw new Error(`HAProxy refused: ${output}${errors}`);
   };
-  const instances = () => readStatistics(statistics);
-  /** Waits until HAProxy sees an instance with this status, or with so many requests in flight. */
-  const untilSeen = async (name: Instance, expected: string | number, deadlineMs = 60_000) => {
-    const isSeen = async () => {
-      const seen = (await instances().catch(() => [])).find((each) => each.name === name);
-      return seen?.status === expected || seen?.underWay === expected;
-    };
-    await eventually(isSeen, `${name} to be seen with ${expected}`, deadlineMs);
-  };
-  const startUp = async (name: Instance) => {
-    await start(name);
-    await untilSeen(name, 'UP');
-  };
-  await startUp('a');
+  await start('a');
   const started = stack.move();
   return {
     base: new URL(`https://127.0.0.1:${port}`),
     sandbox,
-    /** HAProxy's page about the two. */
-    statistics,
     instances,
     /** Starts the second instance, which then gets half of the requests. */
-    startBoth: () => startUp('b'),
-    start: startUp,
+    startBoth: () => start('b'),
+    start,
     kill: (name: Instance) => stop(name, 'SIGKILL'),
     /** Upgrades one instance of two as `deploy/README.md` describes it: drains it, starts the new one, uses that. */
     async replace(name: Instance) {
       await command(`set server gateways/${name} state drain`);
-      await untilSeen(name, 0, 600_000);
+      await untilSeen(name, 'scur', '0', 600_000);
       await stop(name);
-      await untilSeen(name, 'DOWN');
-      await start(name);
-      await untilSeen(name, 'DRAIN');
+      await untilSeen(name, 'status', 'DOWN');
+      await start(name, 'DRAIN');
       await command(`set server gateways/${name} state ready`);
     },
     /** Stops Redis and starts an empty one after so many milliseconds. */
@@ -128,19 +116,16 @@ export async function startVirtualMachine(
   };
 }
 
-/** What HAProxy's statistics say of each gateway. */
-export async function readStatistics(address: string) {
+/**
+ * What HAProxy's statistics say of each gateway, by column. `status`: UP; DRAIN, healthy, but gets no new requests; DOWN or
+ * MAINT. `scur`: requests in flight. `hrsp_2xx`: responses of 200 to 299. `wretr`: how often it has connected again.
+ */
+export async function readStatistics(address: string): Promise<Record<string, string>[]> {
   const [head = '', ...rows] = (await (await fetch(`${address};csv`)).text()).split('\n');
   const columns = head.replace('# ', '').split(',');
   return rows
-    .map((row) => row.split(','))
-    .filter(([proxy, server]) => proxy === 'gateways' && server !== 'BACKEND')
-    .map((row) => {
-      const value = (column: string) => row[columns.indexOf(column)] ?? '';
-      // UP; DRAIN: healthy, but gets no new requests; DOWN or MAINT. Requests in flight. Responses of 200 to 299.
-      const [status, underWay, served] = [value('status'), Number(value('scur')), Number(value('hrsp_2xx'))];
-      return { name: value('svname'), status, underWay, served };
-    });
+    .filter((row) => row.startsWith('gateways,') && !row.includes('BACKEND'))
+    .map((row) => Object.fromEntries(row.split(',').map((value, at) => [columns[at], value])));
 }
 
 /** Where HAProxy listens with the first of six ports, and finds the instances; how much it takes from one address. */

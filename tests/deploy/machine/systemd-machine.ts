@@ -3,15 +3,15 @@
  * lines of `deploy/README.md` install the gateway there, with secrets in credentials, and HAProxy in front.
  */
 
-import { chmod, chown, cp } from 'node:fs/promises';
+import { cp } from 'node:fs/promises';
+import { $ } from 'bun';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { projectFiles, ROOT, readDocument, section } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { runToEnd } from '../../support/run-to-end.ts';
 import { ORIGIN } from '../../support/world.ts';
-import type { Podman } from '../container/podman.ts';
+import { type Podman, RUN_OPTIONS } from '../container/podman.ts';
 import { haproxySettings, sandboxSettings } from '../virtual-machine.ts';
 
 const OTHER_USER = 1000;
@@ -56,8 +56,8 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
     'b.env': variables({ PORT: port + 2, METRICS_PORT: port + 4 }),
     'given.conf': UNIT_GIVEN,
     // Bun is here already, and the kernel is this machine's own.
-    npm: `#!/bin/sh\nexec ln -sf ${BUN} /usr/local/bin/bun\n`,
-    sysctl: '#!/bin/sh\nexec /usr/sbin/sysctl --dry-run "$@"\n',
+    'sbin/npm': `#!/bin/sh\nexec ln -sf ${BUN} /usr/local/bin/bun\n`,
+    'sbin/sysctl': '#!/bin/sh\nexec /usr/sbin/sysctl --dry-run "$@"\n',
     'haproxy.cfg': haproxy.replaceAll(/#(user|group|chroot) /g, '$1 '),
     'haproxy.env': variables({
       ...haproxySettings(port),
@@ -67,23 +67,21 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
     }),
   };
   for (const [name, text] of Object.entries(files)) await Bun.write(`${folder}/${name}`, text);
+  await $`chmod +x ${folder}/sbin/npm ${folder}/sbin/sysctl`;
   await makeCertificate(folder);
   await makeCheckout(`${folder}/checkout`);
-  const mounts: Record<string, string> = {
+  const mounts = {
     [folder]: GIVEN,
     [process.execPath]: BUN,
     [`${folder}/given.conf`]: `${UNITS}/music-gateway@.service.d/given.conf`,
+    [`${folder}/sbin`]: '/usr/local/sbin',
+    '/dev/null': '/etc/fstab',
   };
-  for (const stub of ['npm', 'sysctl']) {
-    await chmod(`${folder}/${stub}`, 0o755);
-    mounts[`${folder}/${stub}`] = `/usr/local/sbin/${stub}`;
-  }
   const id = await podman.run(
     ...['run', '--detach', '--network', 'host', '--privileged', '--systemd', 'always'],
-    ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096', '--log-driver', 'k8s-file'],
+    ...RUN_OPTIONS,
     ...[...IN_MEMORY, ...EMPTY].flatMap((path) => ['--tmpfs', `${path}:rw,mode=755,notmpcopyup`]),
     ...Object.entries(mounts).flatMap(([from, to]) => ['--volume', `${from}:${to}:ro`]),
-    ...['--volume', '/dev/null:/etc/fstab:ro'],
     ...['--rootfs', '/:O', '/lib/systemd/systemd', '--unit=systemd-journald.service'],
   );
   const run = (...command: string[]) => podman.try('exec', id, ...command);
@@ -138,17 +136,11 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
 /** A checkout of the project as it is here, with what must not be copied. Another user's, as after `su`. */
 async function makeCheckout(folder: string) {
   for (const path of await projectFiles()) if (path !== '.git') await cp(ROOT + path, `${folder}/${path}`);
-  const git = async (...command: string[]) => {
-    const author = ['-c', 'user.name=Test', '-c', 'user.email=test@example.com'];
-    const { status, errors } = await runToEnd(['git', ...author, ...command], { cwd: folder });
-    if (status !== 0) throw new Error(errors);
-  };
-  await git('init', '--quiet');
-  await git('add', '--all');
-  await git('commit', '--quiet', '--message', 'A release');
+  const git = ['git', '-C', folder, '-c', 'user.name=Test', '-c', 'user.email=test@example.com'];
+  await $`${git} init --quiet && ${git} add --all && ${git} commit --quiet --message Release`;
   await Bun.write(`${folder}/.env`, 'LOG_LEVEL=debug\n');
   await Bun.write(`${folder}/node_modules/left/package.json`, '{}\n');
-  for (const path of ['.', '.git']) await chown(`${folder}/${path}`, OTHER_USER, OTHER_USER);
+  await $`chown ${OTHER_USER}:${OTHER_USER} ${folder} ${folder}/.git`;
 }
 
 /** The text of an environment file. */

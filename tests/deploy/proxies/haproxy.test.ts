@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import http from 'node:http';
-import { tmpdir } from 'node:os';
+import { dirname } from 'node:path';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
+import { readStatistics } from '../virtual-machine.ts';
 import { connect, ProxyClient, writeHead } from './proxy-client.ts';
 import { prepareHaproxy, startTlsProxy, type TlsProxy } from './tls-proxies.ts';
 
@@ -34,12 +34,8 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
   };
   /** How often HAProxy has connected with a gateway again for the same request. */
   const retries = async () => {
-    const environment = { ADMIN_SOCKET: proxy.adminSocket };
-    const { output } = await runToEnd(['sh', ADMIN, 'show stat'], { environment });
-    const [names = '', ...rows] = output.split('\n');
-    const at = names.split(',').indexOf('wretr');
-    const backend = rows.find((row) => row.startsWith('gateways,BACKEND,'));
-    return Number(backend?.split(',')[at]);
+    const [gateway] = await readStatistics(proxy.statistics);
+    return Number(gateway?.['wretr']);
   };
   const arrived = (path: string) =>
     eventually(() => received.find(({ url }) => url === path), `${path} to arrive`);
@@ -104,13 +100,17 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   });
 
+  it('takes no command of a web page that posts to the statistics', async () => {
+    const body = new URLSearchParams({ s: 'a', b: 'gateways', action: 'maint' });
+    const response = await fetch(proxy.statistics, { method: 'POST', body, redirect: 'manual' });
+    expect(response.headers.get('location')).toEndWith('st=DENY');
+  });
+
   it('takes commands of admin.sh, which runs nothing of the folder that it is called in', async () => {
-    const cwd = await mkdtemp(`${tmpdir()}/admin-`);
-    await Bun.write(`${cwd}/bunfig.toml`, 'preload = ["./foreign.ts"]');
-    await Bun.write(`${cwd}/foreign.ts`, "console.log('foreign')");
+    const cwd = dirname(proxy.adminSocket);
+    await Bun.write(`${cwd}/bunfig.toml`, 'preload = ["./missing.ts"]');
     const environment = { ADMIN_SOCKET: proxy.adminSocket };
     const { output } = await runToEnd(['sh', ADMIN, 'show info'], { cwd, environment });
     expect(output).toStartWith('Name: HAProxy');
-    await rm(cwd, { recursive: true });
   });
 });

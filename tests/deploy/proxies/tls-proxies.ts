@@ -56,6 +56,8 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
     port,
     /** Clients must trust it. */
     certificate,
+    /** Of HAProxy. */
+    statistics: `http://127.0.0.1:${port + 1}/`,
     adminSocket: `${folder}/admin.sock`,
     async [Symbol.asyncDispose]() {
       proxy.kill('SIGTERM');
