@@ -7,8 +7,7 @@ import { freePorts } from '../../support/free-ports.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { readStatistics } from '../virtual-machine.ts';
-import { connect, ProxyClient, writeHead } from './proxy-client.ts';
-import { prepareHaproxy, startTlsProxy, type TlsProxy } from './tls-proxies.ts';
+import { prepareHaproxy, startTlsProxy, type TlsProxy, writeHead } from './tls-proxies.ts';
 
 const CLIENT = '127.0.0.2';
 const ADMIN = new URL('../../../deploy/two-instances/admin.sh', import.meta.url).pathname;
@@ -56,12 +55,12 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
   /** Sends a POST on a connection that has carried a request before. Returns its status. */
   const POST: Record<string, (path: string) => Promise<number>> = {
     async 'HTTP/2'(path) {
-      using client = new ProxyClient(proxy, CLIENT);
+      using client = proxy.openClient(CLIENT);
       await client.request('GET', '/served');
       return (await client.request('POST', path)).status;
     },
     async 'HTTP/1.1'(path) {
-      const client = connect(proxy, CLIENT);
+      const client = proxy.connect(CLIENT);
       await once(writeHead(client, 'GET /served'), 'data');
       writeHead(client, `POST ${path}`, 'Content-Length: 0');
       const [head] = await Promise.race([once(client, 'data'), once(client, 'close')]);
@@ -83,7 +82,7 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
 
   it.each(['GET', 'POST'])('ends a %s whose client has gone', async (method) => {
     const path = `/left/${method}`;
-    const client = writeHead(connect(proxy, CLIENT), `${method} ${path}`, 'Content-Length: 0');
+    const client = writeHead(proxy.connect(CLIENT), `${method} ${path}`, 'Content-Length: 0');
     const { socket } = await arrived(path);
     client.destroy();
     await eventually(() => socket.destroyed, 'the connection to the gateway to be closed');
@@ -93,7 +92,7 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
     // At its start HAProxy takes a gateway out of service after one failed check, and not after three.
     await eventually(() => checks > 5, 'HAProxy to trust the gateway');
     await refuse();
-    using client = new ProxyClient(proxy, CLIENT);
+    using client = proxy.openClient(CLIENT);
     const requests = ['GET', 'POST', 'GET', 'POST'].map((method) => client.request(method, '/served'));
     await eventually(async () => (await retries()) >= requests.length, 'HAProxy to try each again');
     await listen();

@@ -1,11 +1,16 @@
-/** The TLS proxies of `deploy/`, started for real with a certificate of their own in front of a gateway. */
+/** The TLS proxies of `deploy/`, started for real with a certificate of their own in front of a gateway, and clients. */
 
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import http2 from 'node:http2';
+import net from 'node:net';
 import { tmpdir } from 'node:os';
+import tls from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 
 /** In tests nginx reads a client's address from this header, because the machine may have only one IPv6 address. */
 export const CLIENT_ADDRESS_HEADER = 'x-test-address';
@@ -52,10 +57,31 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
     return (await fetch(health, { tls: { ca: certificate } }).catch(() => undefined))?.ok;
   };
   await eventually(isUp, `${command[0]} to pass requests on`);
+  /** A connection from an address of this machine, such as 127.0.0.2, for limits that are per address. */
+  const connect = (localAddress: string, options: tls.ConnectionOptions = {}) => {
+    const socket = net.connect({ host: '127.0.0.1', port, localAddress });
+    return tls.connect({ socket, ca: certificate, ...options });
+  };
   return {
     port,
     /** Clients must trust it. */
     certificate,
+    connect,
+    /** HTTP/2 on one connection. */
+    openClient(localAddress: string) {
+      const createConnection = () => connect(localAddress, { ALPNProtocols: ['h2'] });
+      const session = http2.connect(`https://127.0.0.1:${port}`, { createConnection });
+      return {
+        /** Sends a request without a body; resolves when the response has ended. */
+        async request(method: string, path: string, headers: Record<string, string> = {}) {
+          const stream = session.request({ ':method': method, ':path': path, origin: ORIGIN, ...headers });
+          const [head]: http2.IncomingHttpHeaders[] = await once(stream.end(), 'response');
+          await once(stream.resume(), 'end');
+          return { status: Number(head?.[':status']), headers: head };
+        },
+        [Symbol.dispose]: () => session.destroy(),
+      };
+    },
     /** Of HAProxy. */
     statistics: `http://127.0.0.1:${port + 1}/`,
     adminSocket: `${folder}/admin.sock`,
@@ -108,4 +134,12 @@ export async function prepareHaproxy(folder: string, port: number, gatewayPort: 
   };
   const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   return ['env', ...variables, 'haproxy', '-f', `${folder}/haproxy.cfg`];
+}
+
+/** Writes the head of an HTTP/1.1 request; an error of the connection only closes it. */
+export function writeHead(connection: tls.TLSSocket, requestLine: string, ...headers: string[]) {
+  const own = ['Host: test', `Origin: ${ORIGIN}`, `Cookie: ${SIGNED_IN}`];
+  connection.on('error', () => {});
+  connection.write([`${requestLine} HTTP/1.1`, ...own, ...headers, '\r\n'].join('\r\n'));
+  return connection;
 }

@@ -1,5 +1,7 @@
 /** Stands between the gateway and the sandbox's upstream: remembers what arrives, and lets a test hold or replace responses. */
 
+import { eventually } from '../../support/eventually.ts';
+
 /** `forward` gets the sandbox's own response. */
 type Respond = (forward: () => Promise<Response>) => Response | Promise<Response>;
 
@@ -10,7 +12,6 @@ const GENERATION = 'POST /v1/music';
 export function openUpstreamGate(upstreamUrl: string) {
   const calls: string[] = [];
   const idempotencyKeys: (string | null)[] = [];
-  const arrivals = new EventTarget();
   const responses = new Map<string, Respond>();
 
   const server = Bun.serve({
@@ -23,7 +24,6 @@ export function openUpstreamGate(upstreamUrl: string) {
       const call = `${method} ${pathname}`;
       calls.push(call);
       if (call === GENERATION) idempotencyKeys.push(headers.get('idempotency-key'));
-      arrivals.dispatchEvent(new Event(call));
       const body = method === 'GET' || method === 'HEAD' ? null : await request.text();
       const forward = () =>
         fetch(upstreamUrl + pathname + search, { method, headers, body, signal, redirect: 'manual' });
@@ -45,13 +45,9 @@ export function openUpstreamGate(upstreamUrl: string) {
     idempotencyKeys,
     /** Resolves when a call has come so many times more. */
     arrive(call: string, times: number) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      let left = times;
-      arrivals.addEventListener(call, () => {
-        left -= 1;
-        if (left === 0) resolve();
-      });
-      return promise;
+      const count = () => calls.filter((each) => each === call).length;
+      const awaited = count() + times;
+      return eventually(() => count() >= awaited, `${call} to arrive`);
     },
     /** Replaces the sandbox's response to a call, until it is given back. */
     replace,
@@ -75,7 +71,7 @@ export function openUpstreamGate(upstreamUrl: string) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const generation = replace(GENERATION, async (forward) => {
         const response = await forward();
-        return new Response(response.body?.pipeThrough(held(afterBytes, promise)), response);
+        return new Response(held(response.body ?? [], afterBytes, promise), response);
       });
       return {
         release() {
@@ -88,17 +84,18 @@ export function openUpstreamGate(upstreamUrl: string) {
   };
 }
 
-function held(afterBytes: number, released: Promise<void>): TransformStream<Uint8Array, Uint8Array> {
+async function* held(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  afterBytes: number,
+  released: Promise<void>,
+) {
   let left = afterBytes;
-  return new TransformStream({
-    async transform(chunk, controller) {
-      const first = chunk.subarray(0, left);
-      left -= first.length;
-      if (first.length) controller.enqueue(first);
-      if (first.length === chunk.length) return;
+  for await (const chunk of body) {
+    if (left > 0) yield chunk.subarray(0, left);
+    if (chunk.length > left) {
       await released;
-      controller.enqueue(chunk.subarray(first.length));
-      left = Number.POSITIVE_INFINITY;
-    },
-  });
+      yield chunk.subarray(left);
+    }
+    left = Math.max(0, left - chunk.length);
+  }
 }
