@@ -1,7 +1,6 @@
 import { expect, it } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import manifest from '../../../package.json';
+import { createFolder } from '../../studio/temporary-folder.ts';
 import { describeWith, program } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { testSettings } from '../../support/world.ts';
@@ -12,17 +11,15 @@ const BUN = 'ExecStart=/usr/local/bin/bun';
 const MOST_EXPOSURE = 11;
 
 describeWith([program('systemd-analyze')], 'deploy/music-gateway@.service', () => {
-  it.each([
-    ['is understood by systemd in every line', ['verify']],
-    ['leaves the gateway little access', ['security', '--offline=true', `--threshold=${MOST_EXPOSURE}`]],
-  ])('%s', async (_, command) => {
-    const folder = await mkdtemp(`${tmpdir()}/unit-`);
-    const file = `${folder}/music-gateway@.service`;
+  it('is understood by systemd in every line, and leaves the gateway little access', async () => {
+    await using folder = await createFolder();
+    const file = `${folder.path}/music-gateway@.service`;
     await Bun.write(file, UNIT.replace(BUN, `ExecStart=${process.execPath}`));
     const environment = { SYSTEMD_COLORS: '0' };
-    const ended = await runToEnd(['systemd-analyze', '--no-pager', ...command, file], { environment });
-    expect(ended).toMatchObject({ status: 0, errors: '' });
-    await rm(folder, { recursive: true });
+    for (const command of [['verify'], ['security', '--offline=true', `--threshold=${MOST_EXPOSURE}`]]) {
+      const ended = await runToEnd(['systemd-analyze', '--no-pager', ...command, file], { environment });
+      expect(ended).toMatchObject({ status: 0, errors: '' });
+    }
   });
 
   it('gives the gateway longer to stop than the longest call may take', () => {

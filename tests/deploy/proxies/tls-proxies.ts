@@ -103,7 +103,7 @@ async function changed(file: string, changes: Changes): Promise<string> {
 }
 
 /** The file is for nginx's `conf.d`: only the names of the machine that it was written for are changed. */
-export async function prepareNginx(folder: string, port: number, gatewayPort: number, changes: Changes) {
+async function prepareNginx(folder: string, port: number, gatewayPort: number, changes: Changes) {
   const site = await changed(NGINX, {
     'listen 443 ': `listen 127.0.0.1:${port} `,
     'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
