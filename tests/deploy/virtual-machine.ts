@@ -1,8 +1,6 @@
 /** One machine as `deploy/README.md` describes it: HAProxy, a Redis on a socket, and the gateways a and b. */
 
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Sandbox, SandboxOptions } from '../../src/demo/sandbox/sandbox.ts';
@@ -33,26 +31,24 @@ export async function startVirtualMachine(
   upstreamVia = (address: string) => address,
 ) {
   await using stack = new AsyncDisposableStack();
-  const root = await mkdtemp(`${tmpdir()}/virtual-machine-`);
-  stack.defer(() => rm(root, { recursive: true }));
-  await makeCertificate(root);
   const sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000, ...options });
   stack.defer(() => sandbox.stop());
   const port = await freePorts(6);
   const addresses = haproxySettings(port);
-  const redisSocket = `${root}/redis.sock`;
-  const redis = stack.use(await startRedis('--unixsocket', redisSocket));
+  const redis = stack.use(await startRedis('--unixsocket', 'redis.sock'));
+  const { folder } = redis;
+  await makeCertificate(folder);
   const PATH = `${dirname(process.execPath)}:${process.env['PATH']}`;
-  const tools = { PATH, ADMIN_SOCKET: `${root}/admin.sock` };
+  const tools = { PATH, ADMIN_SOCKET: `${folder}/admin.sock` };
   const settings = {
     ...sandboxSettings(sandbox),
     UPSTREAM_URL: upstreamVia(sandbox.upstream.url),
     COOKIE_KEYS: randomBytes(32).toString('base64url'),
-    REDIS_URL: `redis+unix://${redisSocket}`,
+    REDIS_URL: `redis+unix://${folder}/redis.sock`,
     BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
-  const environment = { ...tools, ...addresses, CERTIFICATE: `${root}/both.pem` };
-  stack.use(run(['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`], environment));
+  const haproxy = ['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`];
+  stack.use(run(haproxy, { ...tools, ...addresses, CERTIFICATE: `${folder}/both.pem` }));
 
   const running = new Map<Instance, GatewayProcess>();
   const complaints: string[] = [];

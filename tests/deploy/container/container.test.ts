@@ -58,14 +58,13 @@ it('a container, a container of compose and a machine bound their connections al
 
 describeWith([...PROGRAMS.map(program), ROOT], 'deploy/compose, with two gateways,', () => {
   const calls: { readonly call: string; readonly from: string }[] = [];
-  let upstream: Bun.Server<undefined>;
+  const stack = new AsyncDisposableStack();
   let podman: Podman;
   let project: string;
   let url: string;
 
   beforeAll(async () => {
-    podman = new Podman();
-    upstream = Bun.serve({
+    const upstream = Bun.serve({
       port: 0,
       // Containers have to reach it.
       hostname: '0.0.0.0',
@@ -77,6 +76,8 @@ describeWith([...PROGRAMS.map(program), ROOT], 'deploy/compose, with two gateway
         return new Response('{}', { status: isSpent ? 401 : 200 });
       },
     });
+    stack.defer(() => upstream.stop(true));
+    podman = stack.use(new Podman());
     await buildGateway(podman, gateway.image);
     await importImage(podman, redis.image, ['redis-server']);
     const configuration = { '/usr/lib/ssl/openssl.cnf': Bun.file('/etc/ssl/openssl.cnf') };
@@ -113,10 +114,7 @@ describeWith([...PROGRAMS.map(program), ROOT], 'deploy/compose, with two gateway
     await eventually(isConnected, 'both gateways to reach the upstream', 60_000);
   }, 300_000);
 
-  afterAll(async () => {
-    await podman[Symbol.asyncDispose]();
-    await upstream.stop(true);
-  }, 60_000);
+  afterAll(() => stack.disposeAsync(), 60_000);
 
   const checkSession = async (base: string, access: string, refresh: string) => {
     const cookie = `svc_music_access=${access}; svc_music_refresh=${refresh}`;

@@ -9,7 +9,6 @@ const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
 const USER_ID = 1000;
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const ENTRYPOINT = '/usr/local/bin/docker-entrypoint.sh';
-const PATH = 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const USERS = { root: 0, nginx: 101, redis: 999, bun: USER_ID };
 
 type Files = Readonly<Record<string, string | Bun.BunFile>>;
@@ -66,6 +65,6 @@ export async function importImage(
   await mkdir(`${root}/home/bun/app`, { recursive: true });
   await chown(`${root}/home/bun`, USER_ID, USER_ID);
   await $`tar -C ${root} --numeric-owner -cf ${root}.tar .`;
-  const changes = [PATH, ...ownChanges].flatMap((change) => ['--change', change]);
+  const changes = ownChanges.flatMap((change) => ['--change', change]);
   await podman.run('import', '--quiet', ...changes, `${root}.tar`, name);
 }

@@ -55,6 +55,8 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
     'a.env': variables({ PORT: port + 1, METRICS_PORT: port + 3 }),
     'b.env': variables({ PORT: port + 2, METRICS_PORT: port + 4 }),
     'given.conf': UNIT_GIVEN,
+    // Bun would load what it names, if a script ran Bun in the folder in which it is called.
+    'bunfig.toml': 'preload = ["./missing.ts"]\n',
     // Bun is here already, and the kernel is this machine's own.
     'sbin/npm': `#!/bin/sh\nexec ln -sf ${BUN} /usr/local/bin/bun\n`,
     'sbin/sysctl': '#!/bin/sh\nexec /usr/sbin/sysctl --dry-run "$@"\n',
@@ -107,11 +109,11 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
     },
     /** Runs the lines of the page that check the release. */
     checkRelease: () => followPage(checking),
-    upgrade: (release = RELEASE) =>
-      run(
-        ...['env', 'HEALTHY_SECONDS=2', 'START_SECONDS=10', 'XDG_RUNTIME_DIR=/run/user/0'],
-        ...['sh', `${RELEASE}/deploy/upgrade.sh`, release],
-      ),
+    upgrade(release = RELEASE) {
+      const environment = ['HEALTHY_SECONDS=2', 'START_SECONDS=10', 'XDG_RUNTIME_DIR=/run/user/0'];
+      const script = `${RELEASE}/deploy/upgrade.sh`;
+      return run('env', `--chdir=${GIVEN}`, ...environment, 'sh', script, release);
+    },
     /** Installs a release with this source. Returns its folder. */
     async install(name: string, source: string) {
       const release = `${INSTALLED}/${name}`;

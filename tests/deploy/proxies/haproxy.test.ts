@@ -1,16 +1,13 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { once } from 'node:events';
 import http from 'node:http';
-import { dirname } from 'node:path';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
-import { runToEnd } from '../../support/run-to-end.ts';
 import { readStatistics } from '../virtual-machine.ts';
 import { prepareHaproxy, startTlsProxy, type TlsProxy, writeHead } from './tls-proxies.ts';
 
 const CLIENT = '127.0.0.2';
-const ADMIN = new URL('../../../deploy/two-instances/admin.sh', import.meta.url).pathname;
 
 describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', () => {
   const received: http.IncomingMessage[] = [];
@@ -100,13 +97,5 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
     const body = new URLSearchParams({ s: 'a', b: 'gateways', action: 'maint' });
     const response = await fetch(proxy.statistics, { method: 'POST', body, redirect: 'manual' });
     expect(response.headers.get('location')).toEndWith('st=DENY');
-  });
-
-  it('takes commands of admin.sh, which runs nothing of the folder that it is called in', async () => {
-    const cwd = dirname(proxy.adminSocket);
-    await Bun.write(`${cwd}/bunfig.toml`, 'preload = ["./missing.ts"]');
-    const environment = { ADMIN_SOCKET: proxy.adminSocket };
-    const { output } = await runToEnd(['sh', ADMIN, 'show info'], { cwd, environment });
-    expect(output).toStartWith('Name: HAProxy');
   });
 });

@@ -6,7 +6,6 @@ import http2 from 'node:http2';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import tls from 'node:tls';
-import { fileURLToPath } from 'node:url';
 import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
@@ -15,7 +14,7 @@ import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 /** In tests nginx reads a client's address from this header, because the machine may have only one IPv6 address. */
 export const CLIENT_ADDRESS_HEADER = 'x-test-address';
 
-const DEPLOY = fileURLToPath(new URL('../../../deploy', import.meta.url));
+const DEPLOY = new URL('../../../deploy', import.meta.url).pathname;
 const [NGINX, HAPROXY] = [`${DEPLOY}/nginx.conf`, `${DEPLOY}/two-instances/haproxy.cfg`];
 
 export type TlsProxy = Awaited<ReturnType<typeof startTlsProxy>>;
@@ -27,22 +26,12 @@ type Prepare = (folder: string, port: number, gatewayPort: number, changes: Chan
 
 /** `hasty`: a second for clients that stall, so that a test can wait for it. */
 export const TLS_PROXIES = [
+  { program: 'nginx', file: NGINX, prepare: prepareNginx, hasty: { 'body_timeout 10s': 'body_timeout 1s' } },
   {
-    program: 'nginx',
-    file: NGINX,
-    prepare: prepareNginx,
-    hasty: { 'client_body_timeout 10s': 'client_body_timeout 1s' },
+    ...{ program: 'haproxy', file: HAPROXY, prepare: prepareHaproxy },
+    hasty: { 'body time 10s': 'body time 1s', 'timeout client 60s': 'timeout client 1s' },
   },
-  {
-    program: 'haproxy',
-    file: HAPROXY,
-    prepare: prepareHaproxy,
-    hasty: {
-      'wait-for-body time 10s': 'wait-for-body time 1s',
-      'timeout client 60s': 'timeout client 1s',
-    },
-  },
-] as const;
+];
 
 export async function startTlsProxy(prepare: Prepare, gatewayPort: number, changes: Changes = {}) {
   const folder = await mkdtemp(`${tmpdir()}/tls-proxy-`);
@@ -84,7 +73,6 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
     },
     /** Of HAProxy. */
     statistics: `http://127.0.0.1:${port + 1}/`,
-    adminSocket: `${folder}/admin.sock`,
     async [Symbol.asyncDispose]() {
       proxy.kill('SIGTERM');
       await proxy.exited;

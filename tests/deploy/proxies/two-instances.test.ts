@@ -20,21 +20,20 @@ const RUN = new URL('../../../deploy/two-instances/run.sh', import.meta.url).pat
 const USERS = 24;
 
 describeWith(VIRTUAL_MACHINE, 'deploy/two-instances', () => {
+  const stack = new AsyncDisposableStack();
   let machine: VirtualMachine;
   let gate: UpstreamGate;
 
   beforeAll(async () => {
-    machine = await startVirtualMachine({}, (address) => {
-      gate = openUpstreamGate(address);
+    const upstreamVia = (address: string) => {
+      gate = stack.use(openUpstreamGate(address));
       return `http://127.0.0.1:${gate.port}`;
-    });
+    };
+    machine = stack.use(await startVirtualMachine({}, upstreamVia));
     await machine.startBoth();
   }, 60_000);
 
-  afterAll(async () => {
-    await machine[Symbol.asyncDispose]();
-    await gate[Symbol.asyncDispose]();
-  });
+  afterAll(() => stack.disposeAsync());
 
   /** How many of 20 requests each instance has served, the smaller number first. */
   const servedOf20 = async (request: () => Promise<unknown>) => {
