@@ -71,7 +71,7 @@ export function openUpstreamGate(upstreamUrl: string) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const generation = replace(GENERATION, async (forward) => {
         const response = await forward();
-        return new Response(held(response.body ?? [], afterBytes, promise), response);
+        return new Response(response.body?.pipeThrough(held(afterBytes, promise)), response);
       });
       return {
         release() {
@@ -84,18 +84,16 @@ export function openUpstreamGate(upstreamUrl: string) {
   };
 }
 
-async function* held(
-  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  afterBytes: number,
-  released: Promise<void>,
-) {
+function held(afterBytes: number, released: Promise<void>) {
   let left = afterBytes;
-  for await (const chunk of body) {
-    if (left > 0) yield chunk.subarray(0, left);
-    if (chunk.length > left) {
-      await released;
-      yield chunk.subarray(left);
-    }
-    left = Math.max(0, left - chunk.length);
-  }
+  return new TransformStream<Uint8Array, Uint8Array>({
+    async transform(chunk, controller) {
+      if (left > 0) controller.enqueue(chunk.subarray(0, left));
+      if (chunk.length > left) {
+        await released;
+        controller.enqueue(chunk.subarray(left));
+      }
+      left = Math.max(0, left - chunk.length);
+    },
+  });
 }
