@@ -14,7 +14,7 @@ import { runToEnd } from '../support/run-to-end.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 
 const EXAMPLE = fileURLToPath(new URL('../../deploy/two-instances', import.meta.url));
-export type Instance = 'a' | 'b';
+type Instance = 'a' | 'b';
 
 /** What a test needs that starts one. */
 export const VIRTUAL_MACHINE = [REDIS_SERVER, program('haproxy'), program('openssl'), LINUX];
