@@ -125,48 +125,41 @@ it('what the kernel charges contains what was just taken, and is less than the m
   expect(read()).toBeWithin(20 * MiB, totalmem());
 });
 
-describe('what the kernel charges is read', () => {
-  const V1 = '7:cpu:/\n6:memory:/pods/one\n';
-  const V1_FOLDER = 'sys/fs/cgroup/memory/pods';
-  it.each([
-    [
-      'from version 2 of cgroups, which charges sockets with everything else',
-      {
-        'proc/self/cgroup': '0::/user/app\n',
-        'sys/fs/cgroup/user/app/memory.max': '256\n',
-        'sys/fs/cgroup/user/app/memory.current': '200\n',
-        'sys/fs/cgroup/user/app/memory.stat': 'anon 110\ninactive_file 30\nactive_file 50\nsock 10\n',
-      },
-      120,
-    ],
-    [
-      'from version 1, where a limit of the parent counts, and sockets are apart',
-      {
-        'proc/self/cgroup': V1,
-        [`${V1_FOLDER}/one/memory.limit_in_bytes`]: '9223372036854771712\n',
-        [`${V1_FOLDER}/memory.limit_in_bytes`]: '256\n',
-        [`${V1_FOLDER}/memory.usage_in_bytes`]: '200\n',
-        [`${V1_FOLDER}/memory.kmem.tcp.usage_in_bytes`]: '25\n',
-        [`${V1_FOLDER}/memory.stat`]: 'inactive_file 1\ntotal_inactive_file 30\ntotal_active_file 50\n',
-      },
-      145,
-    ],
-  ])('%s', async (_, files, charged) => {
-    const system = await mkdtemp(`${tmpdir()}/system-`);
-    for (const [file, text] of Object.entries(files)) await Bun.write(`${system}/${file}`, text);
-    expect(openChargedMemory(1024, system)()).toBe(charged);
-    await rm(system, { recursive: true });
-  });
+const V1 = 'sys/fs/cgroup/memory/pods';
 
-  it('from the process and the sockets of the machine, where no cgroup has a limit', async () => {
-    const system = await mkdtemp(`${tmpdir()}/system-`);
-    const read = openChargedMemory(1024, system);
-    await Bun.write(
-      `${system}/proc/net/sockstat`,
-      'sockets: used 9\nTCP: inuse 3 orphan 0 tw 0 alloc 5 mem 5000\n',
-    );
-    using _memory = spyOn(process.memoryUsage, 'rss').mockReturnValue(100);
-    expect([read(), openChargedMemory(1024, system)()]).toEqual([100, 100 + 5000 * 4096]);
-    await rm(system, { recursive: true });
-  });
+it.each([
+  [
+    'version 2 of cgroups, which charges sockets with everything else',
+    {
+      'proc/self/cgroup': '0::/user/app\n',
+      'sys/fs/cgroup/user/app/memory.max': '256\n',
+      'sys/fs/cgroup/user/app/memory.current': '200\n',
+      'sys/fs/cgroup/user/app/memory.stat': 'anon 110\ninactive_file 30\nactive_file 50\nsock 10\n',
+    },
+    120,
+  ],
+  [
+    'version 1, where a limit of the parent counts, and sockets are apart',
+    {
+      'proc/self/cgroup': '7:cpu:/\n6:memory:/pods/one\n',
+      [`${V1}/one/memory.limit_in_bytes`]: '9223372036854771712\n',
+      [`${V1}/memory.limit_in_bytes`]: '256\n',
+      [`${V1}/memory.usage_in_bytes`]: '200\n',
+      [`${V1}/memory.kmem.tcp.usage_in_bytes`]: '25\n',
+      [`${V1}/memory.stat`]: 'inactive_file 1\ntotal_inactive_file 30\ntotal_active_file 50\n',
+    },
+    145,
+  ],
+  [
+    'the process and the sockets of the machine, where no cgroup has a limit',
+    { 'proc/net/sockstat': 'sockets: used 9\nTCP: inuse 3 orphan 0 tw 0 alloc 5 mem 5000\n' },
+    100 + 5000 * 4096,
+  ],
+  ['the process alone, where the system tells nothing', {}, 100],
+])('what the kernel charges is read from %s', async (_, files, charged) => {
+  const system = await mkdtemp(`${tmpdir()}/system-`);
+  for (const [file, text] of Object.entries(files)) await Bun.write(`${system}/${file}`, text);
+  using _memory = spyOn(process.memoryUsage, 'rss').mockReturnValue(100);
+  expect(openChargedMemory(1024, system)()).toBe(charged);
+  await rm(system, { recursive: true });
 });
