@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest, mock, spyOn } from 'bun:test';
+import { beforeEach, describe, expect, it, jest, mock, spyOn } from 'bun:test';
 import { BodyWatch } from '../../src/gateway/admission/body-watch.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import type { Chunk } from '../../src/gateway/http/body-reader.ts';
@@ -7,15 +7,7 @@ import { pass, settle } from '../support/passing-time.ts';
 
 const KiB = 1024;
 
-/** The kernel's table, as long as it is being read. */
-const UNREAD = Object.assign(Bun.file('/proc'), { text: () => new Promise<string>(() => {}) });
-
-beforeEach(() => {
-  jest.useFakeTimers();
-  // Read in each second of hours of faked time, a long table would keep all threads busy for minutes.
-  spyOn(Bun, 'file').mockReturnValue(UNREAD);
-});
-afterEach(() => mock.restore());
+beforeEach(() => void jest.useFakeTimers());
 
 /**
  * A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. For a
