@@ -46,10 +46,6 @@ describe('the fact of a renewal', () => {
   });
 });
 
-it('a token that is issued again leaves no fact, because it is not spent', async () => {
-  expect(await factOf({ kind: 'renewed', pair: PAIR }, PAIR.refreshToken)).toBeUndefined();
-});
-
 it.each([factKey, markKey])('%p is the same for the same token only, and does not show it', (keyOf) => {
   expect(keyOf('token')).toBe(keyOf('token'));
   expect(keyOf('token')).not.toBe(keyOf('Token'));

@@ -117,11 +117,11 @@ describe('MemoryReplayStore', () => {
 
 it('the clock of the system calls at its interval until it is stopped', () => {
   jest.useFakeTimers();
-  let calls = 0;
-  const stop = systemClock.every(10, () => void calls++);
+  const work = jest.fn();
+  const stop = systemClock.every(10, work);
   jest.advanceTimersByTime(29);
-  expect(calls).toBe(2);
+  expect(work).toHaveBeenCalledTimes(2);
   stop();
   jest.advanceTimersByTime(100);
-  expect(calls).toBe(2);
+  expect(work).toHaveBeenCalledTimes(2);
 });
