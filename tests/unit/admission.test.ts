@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
 import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
-import type { Permit } from '../../src/gateway/admission/permit.ts';
-import { Exchange } from '../../src/gateway/exchange/exchange.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
+import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import * as memory from '../../src/gateway/settings/memory.ts';
 import { pass, settle } from '../support/passing-time.ts';
@@ -22,21 +21,13 @@ function start(environment: Environment = {}) {
   const kernel = { charges: 0 };
   const settings = testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED, ...environment }, LIMIT_BYTES);
   const admission = new Admission(settings, () => kernel.charges);
-  /** Enters as a request does, which ends when it is refused. A refusal at once rejects as well as a later one. */
-  const enter = async (kind: CallKind, token?: string): Promise<Permit> => {
-    const exchange = new Exchange(new Request('http://gateway.test'), null);
-    try {
-      return await admission.enter(kind, token, exchange);
-    } catch (refused) {
-      exchange.end();
-      throw refused;
-    }
-  };
+  /** A refusal at once rejects as well as a later one. */
+  const enter = async (kind: CallKind, token?: string) => admission.enter(kind, token, { permit: undefined });
   /** Streams a body whose reader takes nothing. Its record says whether it was cut off. */
   const streamToStoppedReader = async (token: string) => {
     const permit = await enter('get', token);
     permit.reserveBody(STREAMED_BODY_BYTES);
-    const { record } = new Exchange(new Request('http://gateway.test'), null);
+    const record = new RequestRecord(new Request('http://gateway.test'));
     const client = { connection: undefined, onUpstreamEnd: () => {} };
     new ObservedBody({ reader: null }, record, permit, client).waitsFor = 'reader';
     return record;
@@ -83,7 +74,7 @@ describe('a call that is admitted', () => {
 
   it('as read waits 2 s for a place, unless more of the memory is in use than strangers may use', async () => {
     const { admission, ledger, enter } = start();
-    const { reads, perSession } = admission;
+    const { reads } = admission;
     reads.take(reads.limit);
     ledger.take((ledger.limit * 3) / 4);
     const served = enter('read', 'token');
@@ -95,7 +86,6 @@ describe('a call that is admitted', () => {
     expect(await late).toEqual(refusal(503));
     ledger.take(ledger.limit / 16);
     await expect(enter('read', 'token')).rejects.toThrow(refusal(503));
-    expect([ledger.inUse, perSession.size]).toEqual([(ledger.limit * 13) / 16 + CALL_BYTES, 1]);
   });
 
   it('has no memory while the kernel charges too much, unless a session or a change depends on it', async () => {
@@ -192,21 +182,18 @@ describe('a call that is admitted', () => {
   it('waits for memory and then for a place, together no longer than its patience', async () => {
     const { admission, ledger } = start();
     const { signOuts } = admission;
-    const signOut = (patienceMs?: number) => admission.shortCall('signOuts', async () => 'done', patienceMs);
     ledger.take(ledger.limit);
     signOuts.take(signOuts.limit);
-    await expect(signOut()).rejects.toThrow(refusal(503));
-    const waiting = signOut(60_000);
-    ledger.release(CALL_BYTES);
-    await Promise.resolve();
-    signOuts.release(1);
-    expect(await waiting).toBe('done');
-    expect([ledger.inUse, signOuts.inUse]).toEqual([ledger.limit - CALL_BYTES, signOuts.limit - 1]);
-    signOuts.take(1);
-    const late = signOut(1000).catch((error) => error);
-    await pass(1000);
+    const [late, served] = [1000, 3000].map((patienceMs) => {
+      return admission.shortCall('signOuts', async () => 'done', patienceMs).catch((error) => error);
+    });
+    await pass(600);
+    ledger.release(2 * CALL_BYTES);
+    await pass(400);
     expect(await late).toEqual(refusal(503));
-    expect(ledger.inUse).toBe(ledger.limit - CALL_BYTES);
+    signOuts.release(1);
+    expect(await served).toBe('done');
+    expect([ledger.inUse, signOuts.inUse]).toEqual([ledger.limit - 2 * CALL_BYTES, signOuts.limit - 1]);
   });
 });
 
