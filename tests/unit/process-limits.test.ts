@@ -1,4 +1,4 @@
-import { describe, expect, it, spyOn } from 'bun:test';
+import { expect, it, spyOn } from 'bun:test';
 import { totalmem } from 'node:os';
 import { ledgerBytes, memoryLimitBytes } from '../../src/gateway/settings/memory.ts';
 import { limitWarnings } from '../../src/gateway/settings/process-limits.ts';
@@ -9,22 +9,20 @@ const MiB = 1024 ** 2;
 const SETTINGS = { maxInFlightRequests: 4000, traceShare: undefined };
 const FETCHES = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 
-describe('limitWarnings()', () => {
-  const few = (limit: string) =>
-    `${FETCHES} is ${limit}, less than the 5650 calls that may be in flight with MAX_IN_FLIGHT_REQUESTS (4000); ` +
-    'start with "bun run start"';
-  const files = 'the limit of 11499 open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs 11500';
-  const memory = 'the process may use 103 MiB of memory, and needs 104 MiB';
+const few = (limit: string) =>
+  `${FETCHES} is ${limit}, less than the 5650 calls that may be in flight with MAX_IN_FLIGHT_REQUESTS (4000); ` +
+  'start with "bun run start"';
+const FILES = 'the limit of 11499 open files is too low for MAX_IN_FLIGHT_REQUESTS, which needs 11500';
+const MEMORY = 'the process may use 103 MiB of memory, and needs 104 MiB';
 
-  it.each<[string, fetches: string, openFiles: number, MiB: number, warnings: string[]]>([
-    ['nothing of limits that are just high enough', '5650', 11_500, 104, []],
-    ['that Bun allows fewer fetches by default', '', 11_500, 104, [few('256')]],
-    ['that the limit of fetches is no number', '20k', 11_500, 104, [few('20k')]],
-    ['everything at once', '5649', 11_499, 103, [few('5649'), files, memory]],
-  ])('says %s', (_, fetches, openFiles, limit, warnings) => {
-    const settings = { ...SETTINGS, memoryLimitBytes: limit * MiB };
-    expect(limitWarnings(settings, { [FETCHES]: fetches }, openFiles)).toEqual(warnings);
-  });
+it.each<[string, fetches: string, openFiles: number, MiB: number, warnings: string[]]>([
+  ['nothing of limits that are just high enough', '5650', 11_500, 104, []],
+  ['that Bun allows fewer fetches by default', '', 11_500, 104, [few('256')]],
+  ['that the limit of fetches is no number', '20k', 11_500, 104, [few('20k')]],
+  ['everything at once', '5649', 11_499, 103, [few('5649'), FILES, MEMORY]],
+])('limitWarnings() says %s', (_, fetches, openFiles, limit, warnings) => {
+  const settings = { ...SETTINGS, memoryLimitBytes: limit * MiB };
+  expect(limitWarnings(settings, { [FETCHES]: fetches }, openFiles)).toEqual(warnings);
 });
 
 it('openFilesLimit() is what the system gives the process', () => {
