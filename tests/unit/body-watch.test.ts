@@ -90,12 +90,12 @@ it('readers that wait are looked after every 4 s', async () => {
   expect(looks).toEqual([4000, 8000, 12_000]);
 });
 
-// What the watch makes of it: faults/streamed-bodies.test.ts.
-describe('the kernel tells how much of what was sent to a connection waits for its reader', () => {
-  itWith([LINUX], 'while the reader does not read, and when it has read all', async () => {
+// Where there is IPv6, a server without a host is in its table. What the watch makes of it: faults/streamed-bodies.
+for (const [table, host] of [['tcp', '127.0.0.1'], ['tcp6']])
+  itWith([LINUX], `the kernel's ${table} tells how much of what was sent waits for its reader`, async () => {
     jest.useRealTimers();
     const server = net.createServer((socket) => socket.on('error', () => {}).write(Buffer.alloc(16_000_000)));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
+    await once(server.listen(0, host), 'listening');
     const port = Number(Object(server.address()).port);
     const client = net.connect(port, '127.0.0.1').pause();
     await once(client, 'connect');
@@ -106,20 +106,3 @@ describe('the kernel tells how much of what was sent to a connection waits for i
     client.destroy();
     server.close();
   });
-
-  // Not every machine has IPv6.
-  it('in a file of IPv4 and in one of IPv6', async () => {
-    const line = (address: string, remotePort: string, state: string, queued: string) =>
-      `   0: ${address}:1F90 ${address}:${remotePort} ${state} ${queued}:00000000 00:00000000 00000000     0\n`;
-    const ipv4 = line('0100007F', 'C351', '01', '00000010') + line('0100007F', 'C352', '06', '00000011');
-    const ipv6 = line('00000000000000000000000001000000', 'C353', '01', '0001F000');
-    const texts = [ipv4, ipv6].map((text) => Object.assign(Bun.file('/proc'), { text: async () => text }));
-    using opened = spyOn(Bun, 'file');
-    for (const text of texts) opened.mockReturnValueOnce(text);
-    expect([...(await sendQueues())]).toEqual([
-      [connectionKey(8080, 50_001), 16],
-      [connectionKey(8080, 50_003), 0x1f000],
-    ]);
-    expect(opened.mock.calls.map(String)).toEqual(['/proc/self/net/tcp', '/proc/self/net/tcp6']);
-  });
-});

@@ -14,11 +14,13 @@ const { ENDED, LEASE, newLedger, REJECTED, RENEWAL, renewed, StubUpstream, UNREA
 const REFUSED: RefreshVerdict = { kind: 'rejected' };
 const NO_VERDICT: RefreshVerdict = { kind: 'unreachable', cause: 'away' };
 
+/** The fact of a renewal by another. */
 const TO_T9 = await factOf(renewed(9), 't1');
 /** What a request gets. */
 const got = (refreshToken: string) => ({ kind: 'renewed', pair: { refreshToken } });
 const rejected = (clearsCookies: boolean) => ({ kind: 'rejected', clearsCookies });
-const [AWAY, OVER] = [{ kind: 'unreachable' }, { kind: 'ended' }] as const;
+const AWAY = { kind: 'unreachable' };
+const OVER = { kind: 'ended' };
 
 /** Two instances over one store. What must hold in every order of small plans: faults/refresh-model. */
 function start(environment: Environment = {}, ledger = newLedger()) {
@@ -49,14 +51,11 @@ function start(environment: Environment = {}, ledger = newLedger()) {
     return { resolve, outcome };
   };
   /** The lease is lost, and this is in its place. */
-  const replaceLease = async (fact?: Fact) => {
+  const loseLease = async (fact?: Fact) => {
     const key = factKey('t1');
     await store.swap(key, await store.get(key), fact, 600_000);
   };
-  return {
-    ...{ time, clock, store, upstream, a, b, ask, refresh, kind, hold, replaceLease },
-    ...{ swap, writes, written },
-  };
+  return { time, clock, store, upstream, a, b, ask, refresh, kind, hold, loseLease, swap, writes, written };
 }
 
 // How one is sent once when an instance stands still: faults/refresh-model.
@@ -94,15 +93,20 @@ describe('two instances that need the same refresh', () => {
     ['another pair', TO_T9, got('t9'), got('t9'), got('t9')],
     ['a sign-out', ENDED, OVER, OVER, OVER],
     ['an end by a sign-in', { ...ENDED, detail: '10000' }, OVER, OVER, OVER],
-  ])('get what counts when one finds %s in place of its lease', async (_, fact, ...outcomes) => {
-    for (const verdict of [renewed(2), REFUSED, NO_VERDICT]) {
-      const { time, upstream, a, b, ask, hold, replaceLease } = start();
+  ])('get what counts when one finds %s in place of its lease', async (_, fact, pair, refusal, noVerdict) => {
+    const cases = [
+      [renewed(2), pair],
+      [REFUSED, refusal],
+      [NO_VERDICT, noVerdict],
+    ] as const;
+    for (const [verdict, counts] of cases) {
+      const { time, upstream, a, b, ask, hold, loseLease } = start();
       const { resolve, outcome } = await hold(a);
       await time.pass(1);
-      await replaceLease(fact);
+      await loseLease(fact);
       resolve(verdict);
       const own = await time.wait(outcome);
-      expect({ clearsCookies: true, ...own }).toMatchObject(outcomes.shift() ?? {});
+      expect({ clearsCookies: true, ...own }).toMatchObject(counts);
       expect(upstream.signedOut).toEqual(verdict.kind === 'renewed' && fact === ENDED ? ['t2'] : []);
       // It is also kept, unless there was no verdict.
       expect((await time.wait(ask(b))).kind).toBe(own.kind);
@@ -117,9 +121,9 @@ describe('two instances that need the same refresh', () => {
   ])(
     'get the pair of the %s, when the second has taken the lease of the first',
     async (_, verdict, token) => {
-      const { time, a, b, hold, replaceLease } = start();
+      const { time, a, b, hold, loseLease } = start();
       const first = await hold(a);
-      await replaceLease();
+      await loseLease();
       const second = await hold(b);
       first.resolve(verdict);
       await time.pass(500);
@@ -249,9 +253,9 @@ describe('a refresh token', () => {
   });
 
   it('that was signed out while its lease was over has ended everywhere, because it is spent', async () => {
-    const { time, upstream, a, kind, hold, replaceLease, written } = start();
+    const { time, upstream, a, kind, hold, loseLease, written } = start();
     const { resolve, outcome } = await hold(a);
-    await replaceLease();
+    await loseLease();
     await a.end('t1');
     resolve(renewed(2));
     expect((await time.wait(outcome)).kind).toBe('ended');
