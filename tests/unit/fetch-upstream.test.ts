@@ -119,10 +119,8 @@ describe('fetchUpstream()', () => {
     await using upstream = await start(`${OK}Content-Length: 0\r\n\r\n`);
     using fetched = spyOn(globalThis, 'fetch');
     for (const timeoutMs of [1000, 400_000]) await upstream.call({ timeoutMs, method: 'POST' });
-    expect(fetched.mock.calls.map(([, options]) => options)).toMatchObject([
-      { timeout: 300_000 },
-      { timeout: 400_000 },
-    ]);
+    const timeouts = fetched.mock.calls.map(([, options]) => Object(options).timeout);
+    expect(timeouts).toEqual([300_000, 400_000]);
   });
 });
 
