@@ -38,24 +38,25 @@ function start(environment: Environment = {}) {
 
 describe('a call that is admitted', () => {
   // Which kind a route makes, and what is left alone: faults/overload.test.ts.
-  it.each<[CallKind, ofCalls: number, ofBodies: number, ofSession: number, ahead: number]>([
-    ['read', 1, 31 / 32, 1 / 4, 0],
-    ['head', 57 / 64, 7 / 8, 1 / 4, 0],
-    ['get', 57 / 64, 7 / 8, 1 / 4, READ_AHEAD_BYTES],
-    ['change', 57 / 64, 7 / 8, 1 / 8, STREAMED_BODY_BYTES],
-    // The rest is for other calls, such as a refresh.
-    ['generation', 31 / 32, 15 / 16, 1 / 12, 0],
+  it.each<
+    [CallKind, ofCalls: number, audio: number, ofBodies: number, ofSession: number | undefined, number]
+  >([
+    ['read', 1, 0, 31 / 32, 1 / 4, 0],
+    ['head', 57 / 64, 0, 7 / 8, 1 / 4, 0],
+    ['get', 57 / 64, 0, 7 / 8, 1 / 4, READ_AHEAD_BYTES],
+    ['change', 57 / 64, 0, 7 / 8, 1 / 8, STREAMED_BODY_BYTES],
+    // The rest is for other calls, such as a refresh. It needs also the base of its audio.
+    ['generation', 31 / 32, STREAM_BASE_BYTES, 15 / 16, 1 / 12, 0],
     // Strangers are refused first.
-    ['public', 25 / 32, 3 / 4, Number.POSITIVE_INFINITY, READ_AHEAD_BYTES],
+    ['public', 25 / 32, 0, 3 / 4, undefined, READ_AHEAD_BYTES],
   ])(
-    'as %s fills %d of the ledger, %d of it with its body, and a session %d of it',
-    async (kind, ofCalls, ofBodies, ofSession, ahead) => {
+    'as %s fills %d of the ledger, with %d bytes for audio, %d with its body, and a session %d of it',
+    async (kind, ofCalls, audio, ofBodies, ofSession, ahead) => {
       const { admission, ledger, enter } = start();
-      const token = kind === 'public' ? undefined : 'token';
-      const permit = await enter(kind, token);
+      const permit = await enter(kind, ofSession === undefined ? undefined : 'token');
       void permit.reserveReadAhead();
       expect([ledger.inUse, ledger.expected]).toEqual([CALL_BYTES + ahead, ahead]);
-      if (token) {
+      if (ofSession) {
         permit.reserveBody(ledger.limit * ofSession);
         expect(() => permit.reserveBody(ledger.limit * ofSession + 1)).toThrow(refusal(429));
       }
@@ -63,12 +64,10 @@ describe('a call that is admitted', () => {
       ledger.take(Math.floor(ledger.limit * ofBodies) - CALL_BYTES - 100);
       permit.reserveBody(100);
       expect(() => permit.reserveBody(102)).toThrow(refusal(503));
-      // A generation needs also the base of its audio.
-      const bytes = CALL_BYTES + (kind === 'generation' ? STREAM_BASE_BYTES : 0);
-      ledger.take(ledger.limit * ofCalls - bytes - ledger.inUse);
-      admission.refuseIfFull(kind, token);
+      ledger.take(ledger.limit * ofCalls - CALL_BYTES - audio - ledger.inUse);
+      admission.refuseIfFull(kind, undefined);
       ledger.take(1);
-      expect(() => admission.refuseIfFull(kind, token)).toThrow(refusal(503));
+      expect(() => admission.refuseIfFull(kind, undefined)).toThrow(refusal(503));
     },
   );
 
