@@ -21,7 +21,7 @@ const REQUEST_PASSES = {
 };
 const REQUEST_DROPPED = linesOf({
   ...named(`authorization referer user-agent forwarded x-forwarded-for x-forwarded-host x-real-ip x-original-url
-    x-http-method-override x-random keep-alive proxy-authorization te trailer x-hop`),
+    x-http-method-override last-event-id keep-alive proxy-authorization te trailer x-hop`),
   upgrade: 'h2c',
   connection: 'upgrade, x-hop',
 });

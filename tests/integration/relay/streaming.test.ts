@@ -2,21 +2,24 @@ import { expect, it, spyOn } from 'bun:test';
 import { sendQueues } from '../../../src/gateway/admission/send-queues.ts';
 import { CALL_BYTES, STREAM_BASE_BYTES } from '../../../src/gateway/settings/memory.ts';
 import { eventually } from '../../support/eventually.ts';
+import { RawConnection } from '../../support/raw-http.ts';
+import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { releasedBody } from '../../support/released-body.ts';
 import { itWith, LINUX } from '../../support/requirements.ts';
 import { BUFFERED, GENERATE, PUBLIC, proxied } from '../../support/routes.ts';
 import { pair, REFRESH } from '../../support/session-calls.ts';
+import { rawText } from '../../support/shared-world.ts';
 import { ACCESS_ONLY, REFRESH_ONLY, startWorld, type World } from '../../support/world.ts';
 
 const MUSIC = GENERATE.calls.join();
 
-// How it breaks off: faults/faulty-upstream.test.ts.
+// How it breaks off: faults/faulty-upstream.test.ts. How long it may be silent: unit/observed-body.test.ts.
 it.each([GENERATE, proxied('GET'), PUBLIC])(
   'the body for $name arrives as the upstream produces it, and is cancelled when the client disconnects',
   async ({ path, options, calls }) => {
     await using world = startWorld();
     const body = releasedBody();
-    // Encoded events pass as they are, and no heartbeat waits for the next one.
+    // Server-sent events pass as they are encoded, and none waits for the next one.
     const headers = { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' };
     world.upstream.on(calls.join(), () => new Response(body.stream, { headers }));
     body.release('first');
@@ -35,6 +38,28 @@ it.each([GENERATE, proxied('GET'), PUBLIC])(
     if (calls.join() === MUSIC) return body.end();
     client.abort();
     await body.cancelled;
+  },
+);
+
+// Such a client takes the end of the connection for that of the body.
+it.each([GENERATE, PUBLIC])(
+  'a body of $name that breaks off resets the connection of a client of HTTP/1.0',
+  async ({ path, options }) => {
+    let breakOff = () => {};
+    await using upstream = await startRawUpstream((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nfirst');
+      breakOff = () => socket.resetAndDestroy();
+    });
+    await using world = startWorld({ UPSTREAM_URL: upstream.url });
+    const client = new RawConnection(world.port);
+    const body = JSON.stringify(options.json) ?? '';
+    const lines = body ? ['Content-Type: application/json', `Content-Length: ${body.length}`] : [];
+    await client.send(rawText(`${body ? 'POST' : 'GET'} ${path}`, { version: 'HTTP/1.0', lines, body }));
+    while (!client.received.includes('first')) await client.changed(1000);
+    breakOff();
+    await client.closed;
+    expect(client.isBroken).toBe(true);
+    expect(await world.line({ brokenBody: true })).toMatchObject({ level: 'warn' });
   },
 );
 
@@ -144,6 +169,4 @@ it('a generation whose client has disconnected is cancelled upstream after TIMEO
   world.upstream.on(MUSIC, () => track.response);
   await leave(world, ACCESS_ONLY, true);
   expect(await track.ended).toBe('cancelled');
-  const line = await world.line({ route: GENERATE.path });
-  expect(line).toMatchObject({ level: 'info', clientGone: 'streaming' });
 });
