@@ -4,7 +4,7 @@ import { messages } from '../../../src/gateway/http/messages.ts';
 import { BUFFERED, PROXIED_PATH, PUBLIC, proxied } from '../../support/routes.ts';
 import { pair, REFRESH } from '../../support/session-calls.ts';
 import { sharedWorld, startRawWorld } from '../../support/shared-world.ts';
-import { ACCESS_ONLY, envelopeMessage, REFRESH_ONLY, startWorld } from '../../support/world.ts';
+import { ACCESS_ONLY, envelopeMessage, ORIGIN, REFRESH_ONLY, startWorld } from '../../support/world.ts';
 
 const MiB = 1024 * 1024;
 const TEXT = Buffer.from('<script>caf\xe9</script>', 'latin1');
@@ -16,7 +16,14 @@ const KEPT = {
   'x-ratelimit-used': '9',
 };
 const STREAMED = { etag: '"1"', 'cache-control': 'public', location: 'https://cdn.test/' };
-const DROPPED = { 'set-cookie': 'a=b', 'content-security-policy': 'default-src *', 'x-upstream': '7' };
+const DROPPED = { 'set-cookie': 'a=b', 'x-upstream': '7' };
+/** The gateway's own would lose their effect. */
+const REPLACED = {
+  'access-control-allow-origin': '*',
+  'content-security-policy': 'default-src *',
+  'x-content-type-options': 'off',
+  vary: 'Accept',
+};
 
 const routes = [
   ...BUFFERED.map((route) => ({ ...route, isBuffered: true })),
@@ -32,7 +39,7 @@ describe.each(routes)('the response of $name', ({ name, path, options, calls, is
     const bytes = isBuffered ? TEXT : Buffer.from(Bun.gzipSync(TEXT));
     const body = [204, 205, 304].includes(status) ? null : bytes;
     const challenge = status === 401 ? { 'www-authenticate': 'Bearer error="insufficient_scope"' } : {};
-    const headers = { ...KEPT, ...STREAMED, ...DROPPED, ...encoding, ...challenge };
+    const headers = { ...KEPT, ...STREAMED, ...DROPPED, ...REPLACED, ...encoding, ...challenge };
     world.upstream.on(calls.join(), () => new Response(body, { status, headers }));
     const response = await world.request(path, { ...options, decompress: false });
     expect(response.status).toBe(status);
@@ -41,7 +48,10 @@ describe.each(routes)('the response of $name', ({ name, path, options, calls, is
       ...KEPT,
       ...challenge,
       ...(isBuffered ? { 'cache-control': 'no-store' } : { ...STREAMED, ...encoding }),
+      'access-control-allow-origin': ORIGIN,
       'content-security-policy': "sandbox; default-src 'none'",
+      'x-content-type-options': 'nosniff',
+      vary: expect.stringMatching(/^Origin\b/),
       'access-control-expose-headers': expect.stringContaining('x-ratelimit-used'),
     });
     const foreign = ['set-cookie', 'x-upstream', ...(isBuffered ? ['etag', 'location'] : [])];
