@@ -12,8 +12,8 @@ const world = sharedWorld();
 beforeEach(() => scriptSignIn(world, { ...pair(1), expires_in: 1200 }));
 
 /** The form that the identity provider's token endpoint has received. */
-function formSent({ upstream }: World, call = TOKEN) {
-  return Object.fromEntries(new URLSearchParams(upstream.last(call).body));
+function formSent({ upstream }: World) {
+  return Object.fromEntries(new URLSearchParams(upstream.last(TOKEN).body));
 }
 
 describe('POST /api/auth/idp', () => {
@@ -52,28 +52,24 @@ describe('POST /api/auth/idp', () => {
     expect(world.log).toEqual([]);
   });
 
-  it('sends what it got and its settings unchanged, to IDP_URL and in UPSTREAM_SIGN_IN_FIELD', async () => {
+  it('sends what it got and its settings unchanged, in UPSTREAM_SIGN_IN_FIELD too', async () => {
     const code = ' 4/0A+b&c=d%20é"\u{1f3b5}'.padEnd(4096, 'c');
     const grant = { code, code_verifier: '~._-+ '.padEnd(4096, 'v') };
     const token = '{"a":1}|100%\\u002b';
     const redirectUri = 'https://studio.test/callback?next=%2Fmusic&x=1';
-    await using provider = startWorld();
-    provider.upstream.on('POST /tenant/oauth/token', reply(200, { access_token: token }));
     await using other = startWorld({
-      IDP_URL: `${provider.upstream.identityProviderUrl}/tenant`,
       IDP_CLIENT_ID: 'a client & more',
       IDP_REDIRECT_URI: redirectUri,
       UPSTREAM_SIGN_IN_FIELD: 'identity_token',
     });
-    other.upstream.on(SIGN_IN, reply(200, pair(1)));
+    other.upstream.on(TOKEN, reply(200, { access_token: token })).on(SIGN_IN, reply(200, pair(1)));
     expect((await signIn(other, grant)).status).toBe(200);
-    expect(formSent(provider, 'POST /tenant/oauth/token')).toEqual({
+    expect(formSent(other)).toEqual({
       grant_type: 'authorization_code',
       ...grant,
       client_id: 'a client & more',
       redirect_uri: redirectUri,
     });
-    expect(other.upstream.calls).toEqual([SIGN_IN]);
     expect(JSON.parse(other.upstream.last(SIGN_IN).body)).toEqual({ identity_token: token });
   });
 
@@ -127,87 +123,56 @@ const SECRET_GRANT = { code: `${SECRET}-code`, code_verifier: SECRET.repeat(8) }
 const SECRET_PAIR = { access_token: `${SECRET}-access`, refresh_token: `${SECRET}-refresh` };
 const QUOTE = { ...SECRET_PAIR, error_description: SECRET, message: SECRET };
 
-/** A response with headers that must not be relayed. */
-function respond(status: number, body: string | null): () => Response {
-  const headers = { location: `http://${SECRET}.test`, 'www-authenticate': `Basic realm="${SECRET}"` };
-  return () => new Response(body, { status, headers });
-}
-
-/** Signs in, and asserts a refusal that gives nothing away, to the client or in the log, and keeps the old session. */
-async function expectFailure(sent: string[], status: number, reason: MessageKey, level: string) {
-  const response = await signIn(world, SECRET_GRANT, { cookie: SIGNED_IN });
-  expect(JSON.stringify([...response.headers])).not.toMatch(/secret|location|www-authenticate"/);
-  expect(await response.clone().text()).not.toMatch(/secret|127\.0\.0\.1/);
-  await expectRefused(response, status, reason);
-  expect(JSON.stringify(world.lines)).not.toContain(SECRET);
-  const line = world.lines.at(-1);
-  expect(line).toMatchObject({ status, reason, level });
-  expect(world.upstream.calls).toEqual(sent);
-  world.upstream.on(ME, accept('access-2')).on(REFRESH, reply(200, pair(2)));
-  expect((await checkSession(world, REFRESH_ONLY)).status).toBe(200);
-  return line;
-}
+type Facts = { readonly oauthError?: string; readonly tokenProblem?: TokenProblem };
+type Row = [of: string, given: number, status: number, reason: MessageKey, noted: Facts, body: unknown];
+const INVALID_CLIENT = { oauthError: 'invalid_client' };
+const NO_CLIENT = { error: 'invalid_client' };
 
 // When a server is away or late: relay/every-route.test.ts. What is a pair: unit/token-pair.test.ts.
-describe('POST /api/auth/idp when the identity provider refuses', () => {
-  it.each<[given: number, body: unknown, reason: MessageKey, status: number, oauthError: string | undefined]>(
-    [
-      [400, { ...QUOTE, error: 'invalid_grant' }, 'signInRefused', 400, 'invalid_grant'],
-      [403, { error: 'unauthorized_client' }, 'signInRefused', 403, 'unauthorized_client'],
-      [429, { error: SECRET }, 'signInRefused', 429, 'other'],
-      [401, 'invalid_client', 'signInRefused', 401, undefined],
-      [307, { access_token: 'identity-1' }, 'signInRefused', 401, undefined],
-      [500, QUOTE, 'identityProviderFailed', 500, undefined],
-      [599, QUOTE, 'identityProviderFailed', 599, undefined],
-      [500, { error: 'invalid_client' }, 'clientRefused', 500, 'invalid_client'],
-      [200, { error: 'invalid_client' }, 'clientRefused', 401, 'invalid_client'],
-    ],
-  )('with %i and the body %j, reports %s with %i', async (given, body, reason, status, oauthError) => {
-    world.upstream.on(TOKEN, respond(given, JSON.stringify(body)));
+it.each<Row>([
+  [TOKEN, 400, 400, 'signInRefused', { oauthError: 'invalid_grant' }, { ...QUOTE, error: 'invalid_grant' }],
+  [TOKEN, 429, 429, 'signInRefused', { oauthError: 'other' }, { error: SECRET }],
+  [TOKEN, 401, 401, 'signInRefused', {}, 'invalid_client'],
+  [TOKEN, 307, 401, 'signInRefused', {}, { access_token: 'identity-1' }],
+  [TOKEN, 500, 500, 'identityProviderFailed', {}, QUOTE],
+  [TOKEN, 500, 500, 'clientRefused', INVALID_CLIENT, NO_CLIENT],
+  [TOKEN, 200, 401, 'clientRefused', { ...INVALID_CLIENT, tokenProblem: 'no access_token' }, NO_CLIENT],
+  [TOKEN, 200, 401, 'signInRefused', { tokenProblem: 'no JSON object' }, 'access_token=t'],
+  [TOKEN, 200, 401, 'signInRefused', { tokenProblem: 'no access_token' }, { data: SECRET_PAIR }],
+  [
+    TOKEN,
+    200,
+    401,
+    'signInRefused',
+    { tokenProblem: 'invalid access_token' },
+    { access_token: `${SECRET} 1` },
+  ],
+  [SIGN_IN, 400, 400, 'signInFailed', {}, QUOTE],
+  [SIGN_IN, 500, 500, 'signInFailed', {}, QUOTE],
+  [SIGN_IN, 204, 502, 'signInFailed', { tokenProblem: 'no JSON object' }, undefined],
+  [SIGN_IN, 307, 502, 'signInFailed', {}, QUOTE],
+  [SIGN_IN, 200, 502, 'signInFailed', { tokenProblem: 'no refresh_token' }, { access_token: SECRET }],
+  [SIGN_IN, 200, 502, 'tokensTooLarge', {}, { ...SECRET_PAIR, refresh_token: SECRET.repeat(1000) }],
+])(
+  '%s with %i makes a sign-in %i %s %j, which gives nothing away and keeps the former session',
+  async (call, given, status, reason, noted, body) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const headers = { location: `http://${SECRET}.test`, 'www-authenticate': `Basic realm="${SECRET}"` };
+    world.upstream
+      .on(TOKEN, reply(200, { access_token: `${SECRET}-identity` }))
+      .on(call, () => new Response(text, { status: given, headers }));
+    const response = await signIn(world, SECRET_GRANT, { cookie: SIGNED_IN });
+    expect(JSON.stringify([...response.headers])).not.toMatch(/secret|location|www-authenticate"/);
+    expect(await response.clone().text()).not.toMatch(/secret|127\.0\.0\.1/);
+    await expectRefused(response, status, reason);
+    expect(world.upstream.calls).toEqual(call === TOKEN ? [TOKEN] : [TOKEN, SIGN_IN]);
     // Only what is not the user's fault is a warning.
-    const line = await expectFailure([TOKEN], status, reason, reason === 'signInRefused' ? 'info' : 'warn');
-    expect(line?.['tokenProblem']).toBe(given === 200 ? 'no access_token' : undefined);
-    expect(line?.['oauthError']).toBe(oauthError);
-  });
-
-  it.each<[body: string, TokenProblem]>([
-    ['access_token=t', 'no JSON object'],
-    [`{"id_token":"${SECRET}","data":{"access_token":"t"}}`, 'no access_token'],
-    [`{"access_token":"${SECRET} 1"}`, 'invalid access_token'],
-  ])('responds 401 when its success has no identity token: %s', async (body, tokenProblem) => {
-    world.upstream.on(TOKEN, respond(200, body));
-    expect(await expectFailure([TOKEN], 401, 'signInRefused', 'warn')).toMatchObject({ tokenProblem });
-  });
-});
-
-describe('POST /api/auth/idp when the upstream', () => {
-  beforeEach(() => void world.upstream.on(TOKEN, reply(200, { access_token: `${SECRET}-identity` })));
-
-  it.each([
-    [400, 400],
-    [500, 500],
-    [204, 502],
-    [307, 502],
-  ])('responds %i, responds %i, keeps an earlier session and does not try again', async (given, status) => {
-    const body = given === 204 ? null : JSON.stringify({ ...QUOTE, error: { message: SECRET } });
-    world.upstream.on(SIGN_IN, respond(given, body));
-    await expectFailure([TOKEN, SIGN_IN], status, 'signInFailed', status >= 500 ? 'warn' : 'info');
-  });
-
-  it.each<[what: string, pair: object, reason: MessageKey, TokenProblem | undefined]>([
-    ['half', { access_token: SECRET }, 'signInFailed', 'no refresh_token'],
-    [
-      'too large for a cookie',
-      { ...SECRET_PAIR, refresh_token: SECRET.repeat(1000) },
-      'tokensTooLarge',
-      undefined,
-    ],
-  ])(
-    'gives a pair that is %s, gives no token away and keeps an earlier session',
-    async (_, pair, reason, tokenProblem) => {
-      world.upstream.on(SIGN_IN, reply(200, pair));
-      const line = await expectFailure([TOKEN, SIGN_IN], 502, reason, 'warn');
-      expect(line?.['tokenProblem']).toBe(tokenProblem);
-    },
-  );
-});
+    const level = status >= 500 || reason === 'clientRefused' || noted.tokenProblem ? 'warn' : 'info';
+    const { oauthError, tokenProblem, ...line } = world.lines.at(-1) ?? {};
+    expect(line).toMatchObject({ status, reason, level });
+    expect<object>({ oauthError, tokenProblem }).toEqual(noted);
+    expect(JSON.stringify(world.lines)).not.toContain(SECRET);
+    world.upstream.on(ME, accept('access-2')).on(REFRESH, reply(200, pair(2)));
+    expect((await checkSession(world, REFRESH_ONLY)).status).toBe(200);
+  },
+);
