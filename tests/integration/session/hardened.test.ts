@@ -51,6 +51,7 @@ it('the gateway authenticates with its key, and encrypts cookies that have all a
     expect(await (await checkSession(world, each)).json()).toEqual({ authenticated: false });
   const ended = await signOut(world, cookie);
   expect(world.upstream.calls).toEqual([LOGOUT]);
+  expect(world.upstream.last(LOGOUT).headers.get('authorization')).toBe('Bearer access-1');
   expect([attributes(ended), sentBack(ended)]).toEqual([
     hardened,
     NAMES.map((name) => `${name}=`).join('; '),
