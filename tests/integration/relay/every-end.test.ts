@@ -1,4 +1,5 @@
 import { afterEach, expect, it, jest, spyOn } from 'bun:test';
+import { once } from 'node:events';
 import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { fill } from '../../support/long-calls.ts';
@@ -108,9 +109,13 @@ const ENDS: readonly End[] = [
     name: 'a client that leaves before the head',
     line: { clientGone: 'waiting' },
     respond: lateHead,
-    act: async ({ line }, clients) => {
+    act: async ({ line, upstream }, clients) => {
       clients.abort();
       await line({ clientGone: 'waiting' });
+      // Sign-ins, sign-outs and generations go on. What is useless without its client is aborted upstream.
+      const useless = upstream.received.filter(({ target }) => !/auth|music$/.test(target));
+      expect(useless).toHaveLength(9);
+      await Promise.all(useless.map(({ signal }) => signal.aborted || once(signal, 'abort')));
     },
   },
   {
@@ -135,7 +140,9 @@ afterEach(() => void jest.restoreAllMocks());
 
 it.each(ENDS)('every exchange ends once after $name, on every route', async (end) => {
   const metrics = new Metrics();
-  await using world = startWorld({ TIMEOUT_LOGOUT_MS: '2000' }, metrics, 256 * 1024 ** 2);
+  // The deadline of a read would abort its call, too.
+  const times = { TIMEOUT_LOGOUT_MS: '2000', TIMEOUT_READ_MS: '280000' };
+  await using world = startWorld(times, metrics, 256 * 1024 ** 2);
   const { ledger, perSession, requestBodies, relayedBodies, ...pools } = world.admission;
   const released = Promise.withResolvers<void>();
   const calls = end.calls ?? CALLS;

@@ -6,14 +6,14 @@ import { RawConnection } from '../../support/raw-http.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { releasedBody } from '../../support/released-body.ts';
 import { itWith, LINUX } from '../../support/requirements.ts';
-import { BUFFERED, GENERATE, PUBLIC, proxied } from '../../support/routes.ts';
+import { GENERATE, PUBLIC, proxied } from '../../support/routes.ts';
 import { pair, REFRESH } from '../../support/session-calls.ts';
 import { rawText } from '../../support/shared-world.ts';
 import { ACCESS_ONLY, REFRESH_ONLY, startWorld, type World } from '../../support/world.ts';
 
 const MUSIC = GENERATE.calls.join();
 
-// How it breaks off: faults/faulty-upstream.test.ts. How long it may be silent: unit/observed-body.test.ts.
+// How it breaks off: faults/faulty-upstream.test.ts. A client that leaves before it: every-end.test.ts. How long it may be silent: unit/observed-body.test.ts.
 it.each([GENERATE, proxied('GET'), PUBLIC])(
   'the body for $name arrives as the upstream produces it, and is cancelled when the client disconnects',
   async ({ path, options, calls }) => {
@@ -60,27 +60,6 @@ it.each([GENERATE, PUBLIC])(
     await client.closed;
     expect(client.isBroken).toBe(true);
     expect(await world.line({ brokenBody: true })).toMatchObject({ level: 'warn' });
-  },
-);
-
-it.each([...BUFFERED, proxied('GET'), proxied('POST'), PUBLIC])(
-  'a client that disconnects before the headers aborts the call: $name',
-  async ({ path, options, calls }) => {
-    // The deadline of a read would abort it, too.
-    await using world = startWorld({ TIMEOUT_READ_MS: '280000' });
-    const aborted = Promise.withResolvers<Response>();
-    world.upstream.on(calls.join(), ({ signal }) => {
-      signal.addEventListener('abort', () => aborted.resolve(new Response()));
-      return aborted.promise;
-    });
-    const client = new AbortController();
-    const left = world.request(path, { ...options, signal: client.signal });
-    await world.upstream.arrived(calls.join());
-    client.abort();
-    await expect(left).rejects.toThrow();
-    await aborted.promise;
-    const line = await world.line({ clientGone: 'waiting' });
-    expect(line).toMatchObject({ level: 'info', upstream: [{ outcome: 'client_gone' }] });
   },
 );
 

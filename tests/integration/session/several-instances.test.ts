@@ -3,33 +3,23 @@ import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { parseSamples } from '../../support/metrics.ts';
-import { PATIENT_WITH_REDIS, REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
+import { PATIENT_WITH_REDIS, REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { cookies, refreshes } from '../../support/session-calls.ts';
 import { request, storedTokens } from '../../support/world.ts';
 
-/** Redis, and an upstream that rotates tokens. */
-async function start() {
-  await using stack = new AsyncDisposableStack();
-  const redis = stack.use(await startRedis());
-  const upstream = stack.use(new ScriptedUpstream());
-  const rotation = new Rotation(upstream);
-  const addresses = { UPSTREAM_URL: upstream.upstreamUrl, REDIS_URL: redis.url };
-  const gateway = async (settings: Record<string, string> = {}) => {
-    const metricsPort = await freePorts(1);
-    const own = { BUN_OPTIONS: PATIENT_WITH_REDIS, METRICS_PORT: String(metricsPort) };
-    const started = await startGatewayProcess({ ...own, ...addresses, ...settings });
-    const isRedisUp = async () => {
-      const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-      return parseSamples(metrics).get('redis_up') === 1;
-    };
-    return { ...started, isRedisUp };
+/** A gateway process with this upstream and Redis, and whether it can use Redis. */
+async function startInstance({ upstreamUrl }: ScriptedUpstream, redis: Redis) {
+  const metricsPort = await freePorts(1);
+  const own = { BUN_OPTIONS: PATIENT_WITH_REDIS, METRICS_PORT: String(metricsPort) };
+  const started = await startGatewayProcess({ ...own, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url });
+  const isRedisUp = async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+    return parseSamples(metrics).get('redis_up') === 1;
   };
-  const admin = () => new RedisAdmin(redis.url);
-  const started = stack.move();
-  return { redis, upstream, rotation, gateway, admin, [Symbol.asyncDispose]: () => started.disposeAsync() };
+  return { ...started, isRedisUp };
 }
 
 function session(gateway: { readonly url: string }, cookie: string): Promise<Response> {
@@ -38,10 +28,11 @@ function session(gateway: { readonly url: string }, cookie: string): Promise<Res
 
 describeWith([REDIS_SERVER], 'two processes with Redis', () => {
   it('share a refresh, and keep no token there', async () => {
-    await using world = await start();
-    using admin = world.admin();
-    await using first = await world.gateway();
-    await using second = await world.gateway();
+    await using redis = await startRedis();
+    await using upstream = new ScriptedUpstream();
+    new Rotation(upstream);
+    await using first = await startInstance(upstream, redis);
+    await using second = await startInstance(upstream, redis);
     // One that has waited for Redis in vain refreshes apart at first.
     for (const { isRedisUp } of [first, second]) await eventually(isRedisUp, 'the instance to reach Redis');
     const both = Array.from({ length: 20 }, (_, index) => session(index % 2 ? first : second, cookies(1)));
@@ -49,8 +40,9 @@ describeWith([REDIS_SERVER], 'two processes with Redis', () => {
       expect([response.status, storedTokens(response)['svc_music_refresh']]).toEqual([200, 'refresh-2']);
     }
     await session(second, 'svc_music_refresh=refresh-2');
-    expect(refreshes(world)).toBe(2);
+    expect(refreshes({ upstream })).toBe(2);
 
+    using admin = new RedisAdmin(redis.url);
     const keys = await admin.kept();
     const values = await Promise.all(keys.map((key) => admin.get(key)));
     // What is sealed in a fact, and who can open it: unit/refresh-facts.
@@ -61,10 +53,11 @@ describeWith([REDIS_SERVER], 'two processes with Redis', () => {
 
 describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
   it('serves every request without Redis from the start and in between, and logs each change once', async () => {
-    await using world = await start();
-    const { redis, rotation } = world;
+    await using redis = await startRedis();
+    await using upstream = new ScriptedUpstream();
+    const rotation = new Rotation(upstream);
     await redis.stop();
-    await using gateway = await world.gateway();
+    await using gateway = await startInstance(upstream, redis);
     /** Every user comes twice at once with an expired pair. */
     const visit = async (name: string) => {
       const users = Array.from({ length: 40 }, (_, index) => `${name}${index % 20}`);
@@ -83,13 +76,13 @@ describeWith([REDIS_SERVER], 'an instance whose Redis fails', () => {
     await redis.start();
     await says('Redis can be used again', 1);
     await visit('up');
-    using admin = world.admin();
+    using admin = new RedisAdmin(redis.url);
     expect(await admin.kept()).toHaveLength(40);
     await redis.stop();
     await visit('stopped');
     await says('Redis cannot be used', 2);
     // What was refreshed while Redis was up, and while it was down, is still known.
     for (const name of ['alone', 'up']) await visit(name);
-    expect([refreshes(world), rotation.hasSeenReuse]).toEqual([60, false]);
+    expect([refreshes({ upstream }), rotation.hasSeenReuse]).toEqual([60, false]);
   });
 });
