@@ -1,6 +1,5 @@
-import { afterEach, expect, it, jest, spyOn } from 'bun:test';
+import { expect, it, jest } from 'bun:test';
 import { once } from 'node:events';
-import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { fill } from '../../support/long-calls.ts';
 import { samplesOf } from '../../support/metrics.ts';
@@ -49,33 +48,9 @@ const begunBody = (until: Promise<void>) => {
   };
   return new Response(chunks());
 };
-const firstSlice = () => {
-  const headers = { 'content-range': `bytes 0-262143/${LARGE.length}`, etag: '"one"' };
-  return new Response(LARGE.subarray(0, 262_144), { status: 206, headers });
-};
 
 function fillLedger({ admission }: World): void {
   fill(admission.ledger);
-}
-
-/** Every response that would be a success throws instead. */
-function breakResponses(): void {
-  const { respond } = Exchange.prototype;
-  spyOn(Exchange.prototype, 'respond').mockImplementation(function (this: Exchange, body, status, ...rest) {
-    if (status === 200) throw new Error('no');
-    return respond.call(this, body, status, ...rest);
-  });
-}
-
-/** The memory is taken when everything is admitted. */
-function fillAtGeneration({ admission: { ledger }, upstream, line }: World): void {
-  upstream.on('POST /v1/music', async () => {
-    for (const call of CALLS) await upstream.arrived(call, call === LOGOUT_CALL ? 2 : 1);
-    const free = ledger.limit - ledger.inUse;
-    ledger.take(free);
-    void line({ reason: 'generationNotStreamed' }).then(() => ledger.release(free));
-    return large();
-  });
 }
 
 /** What has arrived is handled before the next second begins. */
@@ -87,7 +62,6 @@ async function passSilence({ request }: World): Promise<void> {
 }
 
 const EVIL = { origin: 'http://evil.test' };
-const SLICED = { headers: { range: 'bytes=0-' } };
 /** Once the bodies have begun. */
 const begun = (act: (world: World) => unknown) => (world: World) => world.roundTrip().then(() => act(world));
 const stopUpstream = ({ upstream }: World) => upstream.stop();
@@ -97,14 +71,6 @@ const ENDS: readonly End[] = [
   { name: 'a failure', line: { status: 500 }, respond: () => new Response('no', { status: 500 }) },
   { name: 'a refusal', line: { status: 403 }, options: EVIL, respond: large, calls: [] },
   { name: 'a full ledger', line: { status: 503 }, first: fillLedger, respond: large, calls: [] },
-  { name: 'a fault of the gateway', line: { reason: 'internalError' }, first: breakResponses, respond: ok },
-  {
-    name: 'a generation without memory for its audio',
-    line: { reason: 'generationNotStreamed' },
-    first: fillAtGeneration,
-    respond: ok,
-  },
-  { name: 'a repeated slice', line: { cause: 'SliceError range' }, options: SLICED, respond: firstSlice },
   {
     name: 'a client that leaves before the head',
     line: { clientGone: 'waiting' },
@@ -136,8 +102,7 @@ const ENDS: readonly End[] = [
   { name: 'a stop', line: { cutOff: 'shutdown' }, respond: begunBody, act: begun(({ endAll }) => endAll()) },
 ];
 
-afterEach(() => void jest.restoreAllMocks());
-
+// A generation without memory for its audio: faults/ledger.test.ts. A fault of a later slice: faults/slices.test.ts.
 it.each(ENDS)('every exchange ends once after $name, on every route', async (end) => {
   const metrics = new Metrics();
   // The deadline of a read would abort its call, too.

@@ -3,7 +3,13 @@ import { messages } from '../../../src/gateway/http/messages.ts';
 import { ROUTES, SIGN_IN_ROUTE, scriptRoutes } from '../../support/routes.ts';
 import { CLOSED, REFRESH } from '../../support/session-calls.ts';
 import { sharedWorld } from '../../support/shared-world.ts';
-import { envelopeMessage, REFRESH_ONLY, type RequestOptions, startWorld } from '../../support/world.ts';
+import {
+  envelopeMessage,
+  REFRESH_ONLY,
+  type RequestOptions,
+  SIGNED_IN,
+  startWorld,
+} from '../../support/world.ts';
 
 const SECRETS = /access-1|secret-code|vvvv|taarab|127\.0\.0\.1/;
 const IDS = {
@@ -26,7 +32,7 @@ describe.each(ROUTES)('$name', ({ name, path, options, calls, credentials, unrea
 
   it('sends its ids and its token, nothing else of the browser, and varies by the cookie of a session', async () => {
     const headers = { accept: 'text/html', authorization: 'Bearer from-the-browser', ...IDS };
-    const response = await world.request(path, { ...options, headers });
+    const response = await world.request(path, { cookie: SIGNED_IN, ...options, headers });
     expect(response.status).toBe(200);
     // Without it, a cache could give one user's response to another.
     expect(response.headers.get('vary')).toBe(credentials === null ? 'Origin' : 'Origin, Cookie');
