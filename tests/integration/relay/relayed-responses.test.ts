@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'bun:test';
 import { brotliCompressSync } from 'node:zlib';
 import { messages } from '../../../src/gateway/http/messages.ts';
-import { BUFFERED, PROXIED_PATH, PUBLIC, proxied } from '../../support/routes.ts';
-import { pair, REFRESH } from '../../support/session-calls.ts';
+import { BUFFERED, PUBLIC, proxied } from '../../support/routes.ts';
 import { sharedWorld, startRawWorld } from '../../support/shared-world.ts';
-import { ACCESS_ONLY, envelopeMessage, ORIGIN, REFRESH_ONLY, startWorld } from '../../support/world.ts';
+import { envelopeMessage, ORIGIN, startWorld } from '../../support/world.ts';
 
 const MiB = 1024 * 1024;
 const TEXT = Buffer.from('<script>caf\xe9</script>', 'latin1');
@@ -89,22 +88,4 @@ describe.each(BUFFERED)('the encoded response of $name', ({ path, options, calls
     body = Buffer.alloc(8 * MiB + 1);
     expect(await envelopeMessage(await world.request(path, options), 502)).toBe(messages.en.upstreamInvalid);
   });
-});
-
-// Which calls are refreshed and repeated: session/refresh.test.ts.
-it('a response with renewed cookies is not kept by a cache, unlike the next one', async () => {
-  await using world = startWorld();
-  const headers = { 'cache-control': 'public', vary: 'Accept', 'x-ratelimit-used': '3' };
-  world.upstream
-    .on(REFRESH, () => Response.json(pair(2)))
-    .on('GET /v1/library', () => new Response('x', { headers }));
-  for (const cookie of [REFRESH_ONLY, ACCESS_ONLY]) {
-    const response = await world.request(PROXIED_PATH, { cookie });
-    expect(response.headers.getSetCookie()).toHaveLength(cookie === REFRESH_ONLY ? 2 : 0);
-    expect(Object.fromEntries(response.headers)).toMatchObject({
-      'cache-control': cookie === REFRESH_ONLY ? 'no-store' : 'public',
-      vary: 'Origin, Cookie, Accept',
-      'access-control-expose-headers': expect.stringContaining('x-ratelimit-used'),
-    });
-  }
 });

@@ -89,18 +89,23 @@ const AWAY = { ...KEPT, proxyStatus: 'music-gateway; error=destination_unavailab
 const LATE = { ...KEPT, proxyStatus: 'music-gateway; error=http_response_timeout' };
 
 describe('after a 401', () => {
-  it.each([GENERATE, PATCH])('$name is repeated as it was, once the new pair is stored', async (route) => {
+  it.each([
+    [GENERATE, 'Origin, Cookie', 'Server-Timing'],
+    [PATCH, 'Origin, Cookie, Accept', 'x-ratelimit-used'],
+  ])('a call is repeated as it was, once the new pair is stored: $name', async (route, vary, exposed) => {
     await using world = startWorld();
     const call = callOf(route);
-    const timed = { headers: { 'server-timing': 'db;dur=12' } };
-    const works = () => Response.json({ it: 'works' }, timed);
+    const given = { 'server-timing': 'db;dur=12', 'cache-control': 'public', 'x-ratelimit-used': '3' };
+    const works = () => Response.json({ it: 'works' }, { headers: { ...given, vary: 'Accept' } });
     world.upstream.on(call, accept('access-2', works)).on(REFRESH, reply(200, RENEWED));
     const response = await send(world, route);
     const { status, headers } = response;
     expect([status, await response.text()]).toEqual([200, '{"it":"works"}']);
     expect([storedTokens(response), headers.get('server-timing')]).toEqual([NEW_TOKENS, 'refresh']);
     expect(headers.getSetCookie()[0]).toContain('; Max-Age=120;');
-    expect(headers.get('access-control-expose-headers')).toContain('Server-Timing');
+    // A cache that kept it would give its cookies to others.
+    expect([headers.get('cache-control'), headers.get('vary')]).toEqual(['no-store', vary]);
+    expect(headers.get('access-control-expose-headers')).toContain(exposed);
     expect(world.upstream.calls).toEqual([call, REFRESH, call]);
     const [first, refresh, second] = world.upstream.received;
     expect(refresh?.body).toBe('{"refresh_token":"refresh-1"}');
