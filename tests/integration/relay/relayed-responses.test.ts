@@ -3,7 +3,7 @@ import { brotliCompressSync } from 'node:zlib';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { BUFFERED, PUBLIC, proxied } from '../../support/routes.ts';
 import { sharedWorld, startRawWorld } from '../../support/shared-world.ts';
-import { envelopeMessage, ORIGIN, startWorld } from '../../support/world.ts';
+import { envelopeMessage, ORIGIN, SIGNED_IN, startWorld } from '../../support/world.ts';
 
 const MiB = 1024 * 1024;
 const TEXT = Buffer.from('<script>caf\xe9</script>', 'latin1');
@@ -15,7 +15,7 @@ const KEPT = {
   'x-ratelimit-used': '9',
 };
 const STREAMED = { etag: '"1"', 'cache-control': 'public', location: 'https://cdn.test/' };
-const DROPPED = { 'set-cookie': 'a=b', 'x-upstream': '7' };
+const DROPPED = { 'set-cookie': 'a=b', 'x-upstream': '7', 'server-timing': 'refresh' };
 /** The gateway's own would lose their effect. */
 const REPLACED = {
   'access-control-allow-origin': '*',
@@ -33,30 +33,33 @@ describe.each(routes)('the response of $name', ({ name, path, options, calls, is
   // A session check gives a 404 another meaning.
   const statuses = STATUSES.split(' ').filter((status) => status !== '404' || name !== 'session check');
 
-  it.each(statuses.map(Number))('keeps a %i with its bytes, and is not tried again', async (status) => {
-    const encoding = isBuffered ? {} : { 'content-encoding': 'gzip' };
-    const bytes = isBuffered ? TEXT : Buffer.from(Bun.gzipSync(TEXT));
-    const body = [204, 205, 304].includes(status) ? null : bytes;
-    const challenge = status === 401 ? { 'www-authenticate': 'Bearer error="insufficient_scope"' } : {};
-    const headers = { ...KEPT, ...STREAMED, ...DROPPED, ...REPLACED, ...encoding, ...challenge };
-    world.upstream.on(calls.join(), () => new Response(body, { status, headers }));
-    const response = await world.request(path, { ...options, decompress: false });
-    expect(response.status).toBe(status);
-    expect(Buffer.from(await response.bytes()).toString('hex')).toBe(body?.toString('hex') ?? '');
-    expect(Object.fromEntries(response.headers)).toMatchObject({
-      ...KEPT,
-      ...challenge,
-      ...(isBuffered ? { 'cache-control': 'no-store' } : { ...STREAMED, ...encoding }),
-      'access-control-allow-origin': ORIGIN,
-      'content-security-policy': "sandbox; default-src 'none'",
-      'x-content-type-options': 'nosniff',
-      vary: expect.stringMatching(/^Origin\b/),
-      'access-control-expose-headers': expect.stringContaining('x-ratelimit-used'),
-    });
-    const foreign = ['set-cookie', 'x-upstream', ...(isBuffered ? ['etag', 'location'] : [])];
-    expect(foreign.filter((each) => response.headers.has(each))).toEqual([]);
-    expect([world.upstream.calls, world.log.length]).toEqual([[...calls], Number(status >= 500)]);
-  });
+  it.each(statuses.map(Number))(
+    'keeps a %i with its bytes, and is neither refreshed nor tried again',
+    async (status) => {
+      const encoding = isBuffered ? {} : { 'content-encoding': 'gzip' };
+      const bytes = isBuffered ? TEXT : Buffer.from(Bun.gzipSync(TEXT));
+      const body = [204, 205, 304].includes(status) ? null : bytes;
+      const challenge = status === 401 ? { 'www-authenticate': 'Bearer error="insufficient_scope"' } : {};
+      const headers = { ...KEPT, ...STREAMED, ...DROPPED, ...REPLACED, ...encoding, ...challenge };
+      world.upstream.on(calls.join(), () => new Response(body, { status, headers }));
+      const response = await world.request(path, { ...options, cookie: SIGNED_IN, decompress: false });
+      expect(response.status).toBe(status);
+      expect(Buffer.from(await response.bytes()).toString('hex')).toBe(body?.toString('hex') ?? '');
+      expect(Object.fromEntries(response.headers)).toMatchObject({
+        ...KEPT,
+        ...challenge,
+        ...(isBuffered ? { 'cache-control': 'no-store' } : { ...STREAMED, ...encoding }),
+        'access-control-allow-origin': ORIGIN,
+        'content-security-policy': "sandbox; default-src 'none'",
+        'x-content-type-options': 'nosniff',
+        vary: expect.stringMatching(/^Origin\b/),
+        'access-control-expose-headers': expect.stringContaining('x-ratelimit-used'),
+      });
+      const foreign = [...Object.keys(DROPPED), ...(isBuffered ? ['etag', 'location'] : [])];
+      expect(foreign.filter((each) => response.headers.has(each))).toEqual([]);
+      expect([world.upstream.calls, world.log.length]).toEqual([[...calls], Number(status >= 500)]);
+    },
+  );
 });
 
 describe.each(BUFFERED)('the encoded response of $name', ({ path, options, calls }) => {
