@@ -3,7 +3,7 @@ import type { MessageKey } from '../../../src/gateway/http/messages.ts';
 import type { TokenProblem } from '../../../src/gateway/record/request-record.ts';
 import * as calls from '../../support/session-calls.ts';
 import { sharedWorld } from '../../support/shared-world.ts';
-import { REFRESH_ONLY, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
+import { ORIGIN, REFRESH_ONLY, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
 
 const { accept, checkSession, expectRefused, GRANT, ME, pair } = calls;
 const { REFRESH, reply, SIGN_IN, scriptSignIn, signIn, TOKEN } = calls;
@@ -17,61 +17,52 @@ function formSent({ upstream }: World) {
 }
 
 describe('POST /api/auth/idp', () => {
-  /** As short as it may be. */
-  const SHORT = { code: 'c', code_verifier: 'v'.repeat(43) };
+  const SHORTEST = { code: 'c', code_verifier: 'v'.repeat(43) };
+  const LONGEST = {
+    code: ' 4/0A+b&c=d%20é"\u{1f3b5}'.padEnd(4096, 'c'),
+    code_verifier: ' ~._-+ '.padEnd(4096, 'v'),
+  };
+  const ODD = {
+    IDP_CLIENT_ID: 'a client & more',
+    IDP_REDIRECT_URI: 'https://studio.test/callback?next=%2Fmusic&x=1',
+    UPSTREAM_SIGN_IN_FIELD: 'identity_token',
+  };
+  const FOREIGN = ['access_token', 'client_id', 'redirect_uri', 'grant_type'].map((name) => [
+    name,
+    'foreign',
+  ]);
 
-  it('sets both session cookies; the tokens are nowhere else, and nothing else of the browser is sent on', async () => {
-    const foreign = 'from-the-browser';
-    const names = ['access_token', 'client_id', 'redirect_uri', 'grant_type'];
-    const grant = { ...SHORT, ...Object.fromEntries(names.map((name) => [name, foreign])) };
-    const headers = { authorization: `Bearer ${foreign}` };
-    const response = await signIn(world, grant, { cookie: `${SIGNED_IN}; ${SIGNED_IN}`, headers });
-    expect([response.status, await response.text()]).toEqual([200, '{"ok":true}']);
-    expect(response.headers.getSetCookie()).toEqual([
-      'svc_music_access=access-1; Path=/; Max-Age=1200; HttpOnly; SameSite=Lax',
-      'svc_music_refresh=refresh-1; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax',
-    ]);
-    response.headers.delete('set-cookie');
-    expect(JSON.stringify([...response.headers])).not.toMatch(/access-1|refresh-1|identity-1/);
-    const form =
-      `grant_type=authorization_code&code=c&code_verifier=${SHORT.code_verifier}&client_id=studio` +
-      '&redirect_uri=http%3A%2F%2Fstudio.test%2Fcallback';
-    const sent = world.upstream.received.map((each) => [
-      each.target,
-      each.headers.get('content-type'),
-      each.body,
-    ]);
-    expect(sent).toEqual([
-      ['/oauth/token', 'application/x-www-form-urlencoded', form],
-      ['/v1/auth/idp', 'application/json', '{"access_token":"identity-1"}'],
-    ]);
-    for (const received of world.upstream.received) {
-      expect(received.headers.get('accept')).toBe('application/json');
-      for (const name of ['cookie', 'origin', 'authorization']) expect(received.headers.get(name)).toBeNull();
-    }
-    expect(world.log).toEqual([]);
-  });
-
-  it('sends what it got and its settings unchanged, in UPSTREAM_SIGN_IN_FIELD too', async () => {
-    const code = ' 4/0A+b&c=d%20é"\u{1f3b5}'.padEnd(4096, 'c');
-    const grant = { code, code_verifier: '~._-+ '.padEnd(4096, 'v') };
-    const token = '{"a":1}|100%\\u002b';
-    const redirectUri = 'https://studio.test/callback?next=%2Fmusic&x=1';
-    await using other = startWorld({
-      IDP_CLIENT_ID: 'a client & more',
-      IDP_REDIRECT_URI: redirectUri,
-      UPSTREAM_SIGN_IN_FIELD: 'identity_token',
-    });
-    other.upstream.on(TOKEN, reply(200, { access_token: token })).on(SIGN_IN, reply(200, pair(1)));
-    expect((await signIn(other, grant)).status).toBe(200);
-    expect(formSent(other)).toEqual({
-      grant_type: 'authorization_code',
-      ...grant,
-      client_id: 'a client & more',
-      redirect_uri: redirectUri,
-    });
-    expect(JSON.parse(other.upstream.last(SIGN_IN).body)).toEqual({ identity_token: token });
-  });
+  it.each([
+    [{}, SHORTEST, 'studio', `${ORIGIN}/callback`, 'access_token', 'identity-1'],
+    [ODD, LONGEST, ODD.IDP_CLIENT_ID, ODD.IDP_REDIRECT_URI, 'identity_token', 'identity-1|100%\\u002b'],
+  ])(
+    'with the settings %j sends what it got and no more, sets both cookies, and shows no token elsewhere',
+    async (settings, grant, client_id, redirect_uri, field, token) => {
+      await using own = startWorld(settings);
+      scriptSignIn(own, { ...pair(1), expires_in: 1200 });
+      own.upstream.on(TOKEN, reply(200, { access_token: token }));
+      const headers = { authorization: 'Bearer foreign' };
+      const options = { cookie: `${SIGNED_IN}; ${SIGNED_IN}`, headers };
+      const response = await signIn(own, { ...grant, ...Object.fromEntries(FOREIGN) }, options);
+      expect([response.status, await response.text()]).toEqual([200, '{"ok":true}']);
+      expect(response.headers.getSetCookie()).toEqual([
+        'svc_music_access=access-1; Path=/; Max-Age=1200; HttpOnly; SameSite=Lax',
+        'svc_music_refresh=refresh-1; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax',
+      ]);
+      response.headers.delete('set-cookie');
+      expect(JSON.stringify([...response.headers])).not.toMatch(/access-1|refresh-1|identity-1/);
+      expect(own.upstream.calls).toEqual([TOKEN, SIGN_IN]);
+      const form = { grant_type: 'authorization_code', ...grant, client_id, redirect_uri };
+      expect(formSent(own)).toEqual(form);
+      expect(own.upstream.last(SIGN_IN).body).toBe(JSON.stringify({ [field]: token }));
+      for (const { headers, target } of own.upstream.received) {
+        const type = target.startsWith('/v1') ? 'application/json' : 'application/x-www-form-urlencoded';
+        expect([headers.get('content-type'), headers.get('accept')]).toEqual([type, 'application/json']);
+        for (const name of ['cookie', 'origin', 'authorization']) expect(headers.get(name)).toBeNull();
+      }
+      expect(own.log).toEqual([]);
+    },
+  );
 
   const NO_TEXTS = [undefined, '', 10 ** 50, Array(43).fill('x'), { length: 43 }];
   const grantsWith = (field: string, values: unknown[]) =>
