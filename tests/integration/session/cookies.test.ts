@@ -3,21 +3,12 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { ROUTES, scriptRoutes } from '../../support/routes.ts';
-import {
-  accept,
-  checkSession,
-  expectRefused,
-  GRANT,
-  ME,
-  pair,
-  REFRESH,
-  reply,
-  scriptSignIn,
-  sentBack,
-  signIn,
-} from '../../support/session-calls.ts';
+import * as calls from '../../support/session-calls.ts';
 import { sharedWorld } from '../../support/shared-world.ts';
 import { envelopeMessage, expectCleared, REFRESH_ONLY, SIGNED_IN, startWorld } from '../../support/world.ts';
+
+const { accept, checkSession, expectRefused, GRANT, ME, pair } = calls;
+const { REFRESH, reply, scriptSignIn, sentBack, signIn } = calls;
 
 const TWICE = `${SIGNED_IN}; svc_music_access=tossed; svc_music_refresh=tossed`;
 const COOKIE_KEYS = Buffer.alloc(32, 7).toString('base64url');

@@ -1,21 +1,11 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import { TRACK } from '../../support/routes.ts';
-import {
-  checkSession,
-  cookies,
-  expectRefused,
-  pair,
-  REFRESH,
-  refreshes,
-  reply,
-  SIGN_IN,
-  scriptSignIn,
-  signIn,
-  signOut,
-  silence,
-} from '../../support/session-calls.ts';
+import * as calls from '../../support/session-calls.ts';
 import { envelopeMessage, expectCleared, startWorld, storedTokens, type World } from '../../support/world.ts';
+
+const { checkSession, cookies, expectRefused, pair, REFRESH, refreshes } = calls;
+const { reply, SIGN_IN, scriptSignIn, signIn, signOut, silence } = calls;
 
 const MODELS = 'GET /v1/models';
 const MUSIC = 'POST /v1/music';

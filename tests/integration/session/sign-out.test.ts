@@ -5,16 +5,7 @@ import type { Environment } from '../../../src/gateway/settings/environment-read
 import { fill } from '../../support/long-calls.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import type { Received } from '../../support/scripted-upstream.ts';
-import {
-  accept,
-  CLOSED,
-  LOGOUT,
-  pair,
-  REFRESH,
-  reply,
-  signOut,
-  silence,
-} from '../../support/session-calls.ts';
+import * as calls from '../../support/session-calls.ts';
 import {
   ACCESS_ONLY,
   envelopeMessage,
@@ -26,6 +17,8 @@ import {
   testSettings,
   type World,
 } from '../../support/world.ts';
+
+const { accept, CLOSED, LOGOUT, pair, REFRESH, reply, signOut, silence } = calls;
 
 const MODELS = 'GET /v1/models';
 const bodyOf = (generation: number) => `{"refresh_token":"refresh-${generation}"}`;
