@@ -68,6 +68,7 @@ describe.each(BUFFERED)('the encoded response of $name', ({ path, options, calls
     ['br', brotliCompressSync(TEXT), true],
     ['identity', TEXT, true],
     ['gzip', TEXT, false],
+    ['br', TEXT, false],
     // Bun does not decode the last ones.
     ['gzip, br', TEXT, false],
     ['x', TEXT, false],

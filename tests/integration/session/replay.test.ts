@@ -101,7 +101,7 @@ const replace: Step = (world) => signIn(world, undefined, { cookie: cookies(2) }
 const NO_PAIR = [undefined, undefined];
 
 // An access token that has expired lasts for a second, because 0 would delete its cookie.
-it.each<[what: string, before: Step, meanwhile: Step, stored: unknown[]]>([
+it.each<[what: string, before: Step, meanwhile: Step, stored: (string | number | undefined)[]]>([
   ['the newest pair of the chain', nothing, (world) => session(world, 2), ['refresh-3', 1]],
   ['no pair when the newest is too large', nothing, renewTooLarge, NO_PAIR],
   ['no pair when the session was signed out', nothing, endByHand, NO_PAIR],
