@@ -1,14 +1,10 @@
 import { expect, it } from 'bun:test';
-import { systemClock } from '../../../src/gateway/refresh/clock.ts';
-import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
-import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import { readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
 import { parseSamples } from '../../support/metrics.ts';
 import { PATIENT_WITH_REDIS, REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../../support/redis.ts';
-import { LEASE, newLedger, RENEWAL } from '../../support/refresh-coordinator.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
@@ -16,7 +12,7 @@ import { cookies, refreshes } from '../../support/session-calls.ts';
 import { request, storedTokens } from '../../support/world.ts';
 
 /** A gateway process with this upstream and Redis, and whether it can use Redis. */
-async function startInstance({ upstreamUrl }: ScriptedUpstream, redis: Redis) {
+async function startInstance({ upstreamUrl }: ScriptedUpstream, redis: Pick<Redis, 'url'>) {
   const metricsPort = await freePorts(1);
   const own = { BUN_OPTIONS: PATIENT_WITH_REDIS, METRICS_PORT: String(metricsPort) };
   const started = await startGatewayProcess({ ...own, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url });
@@ -97,74 +93,46 @@ const PAGE = await readDocument('deploy/redis/README.md');
 const [, USER = '', RULES = ''] = /^user (\S+) (.+) >\S+$/m.exec(PAGE.text) ?? [];
 const PASSWORD = 'pass:w@rd/1';
 const SET_USER = `ACL SETUSER ${USER}`;
-const END_CONNECTIONS = 'CLIENT KILL TYPE normal SKIPME yes';
-
-/** One Redis with that user, instances that use it, and a look into it. All of them end with the test. */
-async function startWithUser() {
-  const redis = await startRedis('--user', USER, ...RULES.split(' '), `>${PASSWORD}`);
-  const url = `redis://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${redis.port}`;
-  let hasEnded = false;
-  const clock = {
-    ...systemClock,
-    // Without a time limit, a busy machine is not taken for a Redis that is down.
-    every: () => () => {},
-    // Once the test has ended, no instance connects again.
-    sleep: (ms: number) => (hasEnded ? new Promise<never>(() => {}) : systemClock.sleep(ms)),
-  };
-  return {
-    instance() {
-      const heard: string[] = [];
-      const observer = { onDown: (cause: string) => heard.push(cause), onUp: () => heard.push('up') };
-      const store = new RedisReplayStore(new RedisConnection(url, observer, clock), newLedger());
-      const add = (to: typeof RENEWAL) => store.swap('k', undefined, to, 60_000);
-      const hears = (last: string) => eventually(() => heard.at(-1) === last, `to hear ${last}`);
-      return { add, heard, hears };
-    },
-    /** By a connection that no trouble breaks. */
-    async ask(command: string) {
-      const [name = '', ...values] = command.split(' ');
-      using client = new RedisAdmin(redis.url);
-      return String(await client.send(name, values));
-    },
-    async [Symbol.asyncDispose]() {
-      hasEnded = true;
-      await redis[Symbol.asyncDispose]();
-    },
-  };
-}
 
 // That every command of the scripts is tried out: process/check-config.test.ts.
 describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
   it.each<[name: string, begin: string[], end: string, cause: string]>([
-    ['is full', ['CONFIG SET maxmemory 1'], 'CONFIG SET maxmemory 0', 'RedisError OOM'],
-    ['has become a replica', ['REPLICAOF 127.0.0.1 1'], 'REPLICAOF NO ONE', 'RedisError READONLY'],
+    ['is full', ['CONFIG SET maxmemory 1'], 'CONFIG SET maxmemory 0', 'OOM'],
+    ['has become a replica', ['REPLICAOF 127.0.0.1 1'], 'REPLICAOF NO ONE', 'READONLY'],
     [
       'has another password',
-      [`${SET_USER} resetpass >other`, END_CONNECTIONS],
+      [`${SET_USER} resetpass >other`, 'CLIENT KILL TYPE normal SKIPME yes'],
       `${SET_USER} >${PASSWORD}`,
-      'RedisError ERR_REDIS_CONNECTION_CLOSED',
+      'ERR_REDIS_CONNECTION_CLOSED',
     ],
-    ['allows the user no scripts', [`${SET_USER} -eval`], `${SET_USER} +eval`, 'RedisError NOPERM'],
+    ['allows the user no scripts', [`${SET_USER} -eval`], `${SET_USER} +eval`, 'NOPERM'],
   ])('%s goes on alone, says why, and is back', async (_, begin, end, cause) => {
-    await using world = await startWithUser();
-    const running = world.instance();
-    await running.hears('up');
-    for (const command of begin) await world.ask(command);
-    expect(await running.add(RENEWAL)).toEqual({ isWritten: true });
-    expect(await running.add(LEASE)).toMatchObject({ before: RENEWAL });
-    await running.hears(cause);
+    await using redis = await startRedis('--user', USER, ...RULES.split(' '), `>${PASSWORD}`);
+    const url = `redis://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${redis.port}`;
+    await using upstream = new ScriptedUpstream();
+    new Rotation(upstream);
+    await using running = await startInstance(upstream, { url });
+    await eventually(running.isRedisUp, 'the instance to reach Redis');
+    /** By a connection that no trouble breaks. */
+    const ask = async (command: string) => {
+      const [name = '', ...values] = command.split(' ');
+      using admin = new RedisAdmin(redis.url);
+      return String(await admin.send(name, values));
+    };
+    for (const command of begin) await ask(command);
+    expect((await session(running, 'svc_music_refresh=ada-1')).status).toBe(200);
     // One that starts now finds out at once, and not with its first refresh.
-    const starting = world.instance();
-    await starting.hears(cause);
-    await world.ask(end);
-    for (const each of [running, starting]) {
-      await each.hears('up');
-      expect(each.heard.filter((heard) => heard !== 'up')).toEqual([cause]);
-    }
-    await starting.add(LEASE);
-    expect(await world.ask('GET music-gateway:k')).toEndWith(' leased:forged');
+    await using starting = await startInstance(upstream, { url });
+    const both = [running, starting];
+    const says = ({ said }: typeof running) => said(`"cause":"RedisError ${cause}"`);
+    for (const each of both) await eventually(() => says(each) === 1, `the log to name ${cause}`);
+    await ask(end);
+    for (const each of both) await eventually(each.isRedisUp, 'the instance to reach Redis again');
+    expect(both.map(says)).toEqual([1, 1]);
+    for (const each of both) expect((await session(each, 'svc_music_refresh=ben-1')).status).toBe(200);
+    expect(refreshes({ upstream })).toBe(2);
     // Every connection that was given up is closed.
-    const connections = async () => (await world.ask('CLIENT LIST')).split(` user=${USER} `).length - 1;
+    const connections = async () => (await ask('CLIENT LIST')).split(` user=${USER} `).length - 1;
     await eventually(async () => (await connections()) === 2, 'one connection of each instance');
   });
 });
