@@ -22,7 +22,7 @@ const jwkWith = (change: object, jwk = PAIR.privateJwk) => JSON.stringify({ ...J
 const pemOf = (key: KeyObject) => String(key.export({ type: 'pkcs8', format: 'pem' }));
 const algorithmOf = async (text: string) => Object((await clientKey(text).imported()).key.algorithm);
 
-// Which algorithm a JWK signs with, and that its kid is sent: integration/session/client-authentication.test.ts.
+// Which algorithm a JWK signs with, and that its kid is sent: integration/session/hardened.test.ts.
 it.each(SIGNING_ALGORITHMS)(
   'IDP_CLIENT_KEY can be a JWK or a PEM for %s, and is shown nowhere',
   async (alg) => {

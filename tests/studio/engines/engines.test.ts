@@ -61,7 +61,7 @@ const PAGE = `<!doctype html><link rel="icon" href="data:,"><audio src="/audio" 
 
 for (const engine of [chromium, firefox, webkit])
   describeWith(engine.requirements, `a person with ${engine.name}`, () => {
-    // What the gateway relies on with SAME_ORIGIN: integration/relay/same-origin.test.ts.
+    // What the gateway relies on with SAME_ORIGIN: integration/relay/origin-rule.test.ts.
     it('tells a page’s own origin that it comes from there, with an Origin only where it writes', async () => {
       const seen: Record<string, unknown> = {};
       await using server = Bun.serve({
