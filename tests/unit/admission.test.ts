@@ -197,6 +197,13 @@ describe('a call that is admitted', () => {
   });
 });
 
+it('a relayed body, which stays for minutes, is refused where one that is read here is not', () => {
+  const { admission, ledger } = start();
+  ledger.take((ledger.limit * 15) / 16);
+  expect(() => admission.relayedBodies.open(0)).toThrow(refusal(503));
+  admission.requestBodies.open(0);
+});
+
 describe('the limit of a session', () => {
   it.each<[string, string, string, CallKind[], CallKind[], CallKind[]]>([
     ['on its calls', '2', '0', ['get', 'read'], ['get', 'generation'], []],
