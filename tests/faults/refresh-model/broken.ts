@@ -1,14 +1,12 @@
 /** Processes that are broken, one for each law and for each order of events that once signed somebody out. */
 
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
-import { type Aged, get, swap } from '../../../src/gateway/refresh/redis-commands.ts';
-import type { ReplayStore } from '../../../src/gateway/refresh/store.ts';
 import { settings } from './history.ts';
 import type { Process } from './schedule.ts';
 
 type Refresh = Process['shared']['refresh'];
 type Outcome = Awaited<ReturnType<Refresh>>;
-type Change = (process: Process) => void;
+export type Change = (process: Process) => void;
 
 /** A process whose refreshes end so, given the real one. */
 const refreshing =
@@ -18,83 +16,20 @@ const refreshing =
     Object.assign(shared, { refresh: refresh(shared.refresh.bind(shared), process) });
   };
 const always = (outcome: Outcome) => refreshing(() => async () => outcome);
-const altering = (alter: (outcome: Outcome, record: Parameters<Refresh>[1]) => Outcome) =>
-  refreshing(
-    (real) => async (token, record, arrivedAt) => alter(await real(token, record, arrivedAt), record),
-  );
-/** From the second request with a token. */
-const repeating = (again: (first: ReturnType<Refresh>) => ReturnType<Refresh>) =>
-  refreshing((real) => {
-    const first = new Map<string, ReturnType<Refresh>>();
-    return (token, ...request) => {
-      const known = first.get(token);
-      if (known) return again(known);
-      const outcome = real(token, ...request);
-      first.set(token, outcome);
-      return outcome;
-    };
-  });
-const counting = (refreshTokenReused: 'late' | undefined) =>
-  altering((outcome, record) => {
-    Object.assign(record, { refreshTokenReused });
-    return outcome;
-  });
 const clearing = (kind: 'ended' | 'rejected') =>
-  altering((outcome) => (outcome.kind === kind ? { ...outcome, clearsCookies: true } : outcome));
-
-/** Calls `ended` when a session has ended at this process. */
-function onEnd({ shared }: Process, ended: (token: string, hadEnded: boolean) => unknown): void {
-  const end = shared.end.bind(shared);
-  Object.assign(shared, {
-    async end(...ending: Parameters<typeof end>) {
-      const found = await end(...ending);
-      ended(ending[0], found.hadEnded);
-      return found;
-    },
+  refreshing((real) => async (...request) => {
+    const outcome = await real(...request);
+    return outcome.kind === kind ? { ...outcome, clearsCookies: true } : outcome;
   });
-}
 
-/** It forgets how a token has ended. */
-const forgetting =
-  (lastsMs: number): Change =>
+/** It keeps facts for other times. */
+const lasting =
+  (refreshReplaySeconds: number, streamMs = settings.timeouts.streamMs): Change =>
   (process) => {
-    const { shared, clock } = process;
-    const endedAt = new Map<string, number>();
-    onEnd(process, (token) => endedAt.set(token, clock.now()));
-    refreshing((real) => async (token, ...request) => {
-      if (clock.now() > (endedAt.get(token) ?? Number.POSITIVE_INFINITY) + lastsMs)
-        await shared.forgetEnd(token);
-      return real(token, ...request);
-    })(process);
+    const { store, upstream, clock } = process;
+    const other = { ...settings, refreshReplaySeconds, timeouts: { ...settings.timeouts, streamMs } };
+    Object.assign(process, { shared: new RefreshCoordinator(other, store, upstream, clock) });
   };
-
-/** It signs nobody out at the upstream with a token that had ended here. */
-const signingOutOnce: Change = (process) => {
-  const { upstream } = process;
-  const signOut = upstream.signOut.bind(upstream);
-  const ended = new Set<string>();
-  onEnd(process, (token, hadEnded) => hadEnded && ended.add(token));
-  Object.assign(upstream, {
-    async signOut(...pair: Parameters<typeof signOut>) {
-      return ended.has(pair[0].refreshToken) ? 204 : signOut(...pair);
-    },
-  });
-};
-
-/** It has nothing but Redis. */
-const withoutMemory: Change = (process) => {
-  const { connection, clock, upstream } = process;
-  const kept = (aged: Aged | undefined) => aged && { ...aged, writtenAt: clock.now() - aged.ageMs };
-  const store: ReplayStore = {
-    get: async (key) => kept(await connection.ask((redis) => get(redis, key))),
-    async swap(key, from, to, lifetimeMs = 0) {
-      const swapped = await connection.ask((redis) => swap(redis, key, from, to, lifetimeMs, false));
-      return { isWritten: swapped?.isWritten ?? true, before: kept(swapped?.before) };
-    },
-    keepHere: async () => true,
-  };
-  Object.assign(process, { shared: new RefreshCoordinator(settings, store, upstream, clock) });
-};
 
 interface Broken {
   readonly change: Change;
@@ -103,8 +38,6 @@ interface Broken {
   /** In which it does so; that of two requests and a sign-out unless given. */
   readonly plan?: string;
 }
-
-const LATE = 'a copy of the old cookies, after their window';
 
 export const BROKEN: Readonly<Record<string, Broken>> = {
   'never answers': {
@@ -119,41 +52,54 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     ),
     contradicts: '(a) a refresh token that is spent is sent once',
   },
+  'does not know that a response is on its way': {
+    change: ({ shared }) => Object.assign(shared.presented, { expect: () => () => {} }),
+    contradicts: '(a) a refresh token that is spent is sent once',
+    plan: 'a request during a long response',
+  },
+  'keeps nothing while Redis is away': {
+    change: ({ store, connection }) => {
+      const swap = store.swap.bind(store);
+      Object.assign(store, {
+        async swap(...swapped: Parameters<typeof swap>) {
+          return (await connection.ask(async () => true)) ? swap(...swapped) : { isWritten: true };
+        },
+      });
+    },
+    contradicts: '(a) a refresh token that is spent is sent once',
+    plan: 'old cookies while Redis is away',
+  },
   'refreshes twice': {
     change: refreshing((real) => async (token, ...request) => {
       const outcome = await real(token, ...request);
       return outcome.kind === 'renewed' ? real(outcome.pair.refreshToken, ...request) : outcome;
     }),
     contradicts: '(b) a pair whose access token is good',
-    plan: LATE,
+    plan: 'old cookies after their window',
   },
   'replays nothing': {
-    change: repeating(async () => ({ kind: 'rejected' })),
+    change: refreshing((real) => {
+      const known = new Set<string>();
+      return async (token, ...request) => {
+        if (known.has(token)) return { kind: 'rejected' };
+        known.add(token);
+        return real(token, ...request);
+      };
+    }),
     contradicts: '(b) a spent token yields the newest pair',
-    plan: 'two requests at an instance that stands still',
-  },
-  'does not know that a response is on its way': {
-    change: ({ shared }) => Object.assign(shared.presented, { expect: () => () => {} }),
-    contradicts: '(a) a refresh token that is spent is sent once',
-    plan: 'a response that takes minutes, and a request meanwhile',
+    plan: 'two requests around a standstill',
   },
   'replays for ever': {
-    change: repeating((first) => first),
+    change: lasting(1_000_000),
     contradicts: '(c) a spent token reaches the upstream',
-    plan: LATE,
-  },
-  'counts no reuse': {
-    change: counting(undefined),
-    contradicts: '(c) a spent token that is sent again',
-    plan: LATE,
+    plan: 'old cookies after their window',
   },
   'counts every refresh as a reuse': {
-    change: counting('late'),
+    change: refreshing((real) => (token, record, arrivedAt) => {
+      record.refreshTokenReused = 'late';
+      return real(token, record, arrivedAt);
+    }),
     contradicts: '(c) only what was sent again',
-  },
-  'rejects its own pair': {
-    change: altering((outcome) => (outcome.kind === 'renewed' ? { kind: 'rejected' } : outcome)),
-    contradicts: 'a pair that an instance gets',
   },
   'drops a pair that comes after its lease': {
     change: refreshing((real, { clock }) => async (...request) => {
@@ -163,7 +109,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       return isDropped ? { kind: 'unreachable', cause: 'dropped' } : outcome;
     }),
     contradicts: 'a pair that an instance gets',
-    plan: 'an instance that stands still while another one gets no verdict',
+    plan: 'a standstill while another instance gets no verdict',
   },
   'rejects everybody': { change: always({ kind: 'rejected' }), contradicts: 'a request is rejected only' },
   'ends everybody': {
@@ -174,14 +120,10 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     change: always({ kind: 'unreachable', cause: 'broken' }),
     contradicts: 'no request finds',
   },
-  'ends nothing': {
-    change: ({ shared }) => Object.assign(shared, { end: async () => ({ hadEnded: false }) }),
-    contradicts: '(d) after a sign-out no token',
-  },
   'remembers a sign-out for 30 s': {
-    change: forgetting(30_000),
+    change: lasting(10, 12_000),
     contradicts: '(d) after a sign-out no token',
-    plan: 'a request whose first call takes a minute, and a sign-out',
+    plan: 'a sign-out a minute before a refresh',
   },
   'signs no late pair out': {
     change: ({ upstream }) => Object.assign(upstream, { signOut: async () => 204 }),
@@ -193,27 +135,27 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       Object.assign(shared, { end: (token: string) => end(token) });
     },
     contradicts: '(d) a sign-in in the place of a session',
-    plan: 'a request, and a sign-in in place of its session',
+    plan: 'a sign-in in place of a session',
   },
-  'does not repeat a sign-out that has failed': {
-    change: signingOutOnce,
+  'tells the upstream of a sign-out once': {
+    change: ({ upstream }) => {
+      const signOut = upstream.signOut.bind(upstream);
+      const told = new Set<string>();
+      Object.assign(upstream, {
+        async signOut(...pair: Parameters<typeof signOut>) {
+          const isTold = told.has(pair[0].refreshToken);
+          told.add(pair[0].refreshToken);
+          return isTold ? 204 : signOut(...pair);
+        },
+      });
+    },
     contradicts: '(d) a sign-out with both cookies tells',
-    plan: 'two sign-outs, of which the first one does not reach the upstream',
-  },
-  'does not sign out what a sign-in has ended': {
-    change: signingOutOnce,
-    contradicts: '(d) a sign-out with both cookies tells',
-    plan: 'a sign-in whose response is lost, and a sign-out',
+    plan: 'two sign-outs, the first one lost',
   },
   'sets its own pair': {
     change: ({ shared }) => Object.assign(shared, { newest: async (pair: unknown) => pair }),
     contradicts: '(e) a response sets the newest pair',
-    plan: 'a response that takes a minute, and a sign-out',
-  },
-  'has no memory': {
-    change: withoutMemory,
-    contradicts: '(a) a refresh token that is spent is sent once',
-    plan: 'a copy of the old cookies while Redis is away',
+    plan: 'a sign-out during a long response',
   },
   'waits for longer than a lease': {
     change: refreshing((real, { clock }) => async (...request) => {
@@ -225,11 +167,11 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
   'clears the cookies of a sign-in in its place': {
     change: clearing('ended'),
     contradicts: '(h) a response to an older request',
-    plan: 'a request, and a sign-in in place of its session',
+    plan: 'a sign-in in place of a session',
   },
   'clears those of a sign-in after a refusal': {
     change: clearing('rejected'),
     contradicts: '(h) a response to an older request',
-    plan: 'a request, and a sign-in after its session was rejected',
+    plan: 'a request and a sign-in after a rejection',
   },
 };

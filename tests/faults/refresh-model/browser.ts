@@ -77,8 +77,7 @@ export class Jar {
     const to = this.token;
     if (to && !received.includes(to)) received.push(to);
     history.moment(`the cookies of a client change from ${from?.text} to ${to?.text}`);
-    const wasLive = from !== undefined && upstream.isLive(from);
-    if (request) history.cookieChanges.push({ request, from, to, wasLive });
+    if (request && from && upstream.isLive(from)) request.changed = { from, to };
   }
 }
 
@@ -98,7 +97,9 @@ export async function request(
 ): Promise<void> {
   const { history, upstream } = world;
   const { name, clock, shared } = process;
-  const request = history.request({ token, instance: name }, exchange.record);
+  const place = { token, instance: name };
+  const request: RequestInHistory = { ...place, arrived: history.present(place), record: exchange.record };
+  history.requests.push(request);
   const what = `the request with ${token.text} at ${name}`;
   const parts = partsOf(process, {
     async refresh(...asked) {

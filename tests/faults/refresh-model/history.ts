@@ -80,6 +80,8 @@ export interface Request extends Place {
   given?: Token | undefined;
   /** When its response left, with or without cookies. */
   left?: Moment;
+  /** What its response has done to cookies that the upstream still takes. Without `to`, it has cleared them. */
+  changed?: { readonly from: Token; readonly to: Token | undefined };
 }
 
 /** By the user, or by a sign-in that came with the cookies of the session. */
@@ -94,21 +96,6 @@ export interface SignOut extends Place {
   undone?: { readonly instance: string; readonly began: Moment; readonly done: Moment };
 }
 
-/** A response to a request has changed the cookies of the browser. Undefined: it has none. */
-export interface CookieChange {
-  readonly request: Request;
-  readonly from: Token | undefined;
-  readonly to: Token | undefined;
-  /** Whether the upstream would have renewed the former. */
-  readonly wasLive: boolean;
-}
-
-/** From when an instance had no Redis until it had it again. */
-export interface Outage {
-  readonly began: Moment;
-  ended?: Moment;
-}
-
 export class History {
   readonly sends: Send[] = [];
   readonly requests: Request[] = [];
@@ -117,16 +104,14 @@ export class History {
   readonly signOuts: SignOut[] = [];
   /** The upstream was asked to sign out with these. */
   readonly upstreamSignOuts: (Place & { readonly sent: Moment })[] = [];
-  readonly cookieChanges: CookieChange[] = [];
-  readonly outages: Outage[] = [];
+  /** From when an instance had no Redis until it had it again. */
+  readonly outages: { readonly began: Moment; ended?: Moment }[] = [];
   /** Which process stood still, from when, and for how long. */
   readonly standstills: { readonly instance: string; readonly began: Moment; readonly ms: number }[] = [];
   /** When each process crashed. */
   readonly crashes = new Map<string, Moment>();
-  /** Timers that were left when nothing was in flight any more. */
-  timersLeft = 0;
-  /** Why the schedule had to be given up. */
-  stuck: string | undefined;
+  /** Why the schedule had to be given up, and what was left when nothing was in flight any more. */
+  readonly unfinished: string[] = [];
   readonly events: string[] = [];
   readonly accessTokensLastMs: number;
   readonly #time: { readonly now: number };
@@ -149,33 +134,11 @@ export class History {
     return moment;
   }
 
-  request(place: Place, record: RequestRecord): Request {
-    const request = { ...place, arrived: this.present(place), record };
-    this.requests.push(request);
-    return request;
-  }
-
-  send(place: Place): Send {
-    const send = { ...place, sent: this.moment(`${place.instance} sends ${place.token.text}`) };
-    this.sends.push(send);
-    return send;
-  }
-
   signOut(place: Place, by: SignOut['by']): SignOut {
     const began = this.moment(`the ${by} with ${place.token.text} at ${place.instance} begins`);
     const signOut = { ...place, by, began };
     this.signOuts.push(signOut);
     return signOut;
-  }
-
-  /** @param before the token whose refresh issues this one, or the name of a new family */
-  issue(before: Token | string): Token {
-    const isFirst = typeof before === 'string';
-    const generation = isFirst ? 0 : before.generation + 1;
-    const text = isFirst ? `${before}.0` : before.text.replace(/\d+$/, String(generation));
-    const issued = this.moment(`${text} is issued`);
-    const family = isFirst ? { began: issued } : before.family;
-    return { text, family, before: isFirst ? undefined : before, generation, issued };
   }
 
   /** The send that exchanged this token, if its instance had the pair. */
@@ -303,6 +266,14 @@ export class History {
 /** Whether both have happened, and the first one came first. */
 export function isBefore(one: Moment | undefined, other: Moment | undefined): boolean {
   return one !== undefined && other !== undefined && one.order < other.order;
+}
+
+export function isBetween(
+  from: Moment | undefined,
+  moment: Moment | undefined,
+  to: Moment | undefined,
+): boolean {
+  return isBefore(from, moment) && isBefore(moment, to);
 }
 
 /** Whether nothing may be known of a renewal any more. */

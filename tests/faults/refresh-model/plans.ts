@@ -3,8 +3,6 @@
 import fc from 'fast-check';
 import type { Fate, Habits } from './upstream-model.ts';
 
-type Instance = 0 | 1;
-
 /**
  * The browser signs in with whatever cookies it has. Redis comes back empty after a restart; what is stalled arrives
  * then.
@@ -27,7 +25,7 @@ export interface Command {
   readonly kind: Kind;
   readonly afterMs: number;
   /** One is cut off or stalled; Redis restarts and comes back for both. */
-  readonly instance: Instance;
+  readonly instance: 0 | 1;
   /** 0: the browser's cookies. Otherwise a copy of cookies that clients have received: 1 is the pair before the newest. */
   readonly token: number;
   /** Whether the response does not reach the client. */
@@ -88,8 +86,12 @@ const MIXES: readonly (readonly [weight: number, kinds: Kind[], times?: number[]
   [
     2,
     [
-      ...many('sign-out', 2),
-      ...(['sign-in', 'Redis restarts', 'Redis is cut off', 'Redis stalls'] as const),
+      'sign-out',
+      'sign-out',
+      'sign-in',
+      'Redis restarts',
+      'Redis is cut off',
+      'Redis stalls',
       ...many('Redis is back', 3),
     ],
   ],
@@ -107,3 +109,76 @@ export const plans: fc.Arbitrary<Plan> = fc.record({
     issuesSame: oneOf(false, false, false, false, false, false, false, true),
   }),
 });
+
+/** What a client or a machine does; at instance A, if nothing else is said. */
+function a(kind: Command['kind'], rest: Partial<Command> = {}): Command {
+  return { kind, instance: 0, afterMs: 0, token: 0, isLost: false, asksAfterMs: 0, callMs: 0, ...rest };
+}
+const atB = { instance: 1 } as const;
+const request = a('request');
+const requestAtB = a('request', atB);
+/** The call arrives, and its response takes longer. */
+const slow: Fate = { beforeMs: 0, afterMs: 700, lost: 'never' };
+const unsent: Fate = { beforeMs: 0, afterMs: 0, lost: 'before it arrives' };
+
+/** The commands happen in this order when nothing is preempted. */
+function small(commands: Command[], fates: Fate[] = [], habits?: Partial<Habits>): Plan {
+  // So far apart that a comparison of two machines' times would matter everywhere.
+  const clocksAheadMs = [12_000, -60_000, 45_000] as const;
+  const usual = { expiresInSeconds: 900, reuseEndsFamily: true, issuesSame: false };
+  return { clocksAheadMs, commands, fates, habits: { ...usual, ...habits } };
+}
+
+/** Of which every order of events is tried, with a few preemptions. */
+export const SMALL_PLANS: Readonly<Record<string, Plan>> = {
+  'two requests and a sign-out': small([request, requestAtB, a('sign-out', atB)]),
+  'two requests and a crash': small([request, a('crash'), requestAtB]),
+  'two requests while Redis restarts': small([request, a('Redis restarts'), a('Redis is back'), requestAtB]),
+  'a request and a sign-in after a rejection': small([
+    a('request', { asksAfterMs: 1200 }),
+    a('the upstream ends the session'),
+    requestAtB,
+    a('sign-in'),
+  ]),
+  'a sign-in in place of a session': small([
+    a('request', { asksAfterMs: 20 }),
+    a('sign-in', atB),
+    requestAtB,
+  ]),
+  'two sign-outs, the first one lost': small(
+    [a('sign-out', { isLost: true }), a('sign-out')],
+    [unsent, slow],
+  ),
+  'a sign-in that is lost, and a sign-out': small([a('sign-in', { isLost: true }), a('sign-out'), request]),
+  'two requests around a standstill': small(
+    [request, a('the instance stands still', { afterMs: 30 }), request],
+    [slow],
+  ),
+  'a standstill while another instance gets no verdict': small(
+    [
+      request,
+      a('the instance stands still'),
+      a('request', { ...atB, afterMs: 3100 }),
+      a('request', { afterMs: 700 }),
+    ],
+    [slow, unsent],
+  ),
+  'a request during a long response': small([
+    a('request', { callMs: 70_000 }),
+    a('request', { ...atB, afterMs: 61_000 }),
+  ]),
+  'a sign-out a minute before a refresh': small(
+    [a('request', { asksAfterMs: 70_000 }), a('sign-out')],
+    [unsent, slow],
+  ),
+  'a sign-out during a long response': small([a('request', { callMs: 70_000 }), a('sign-out')]),
+  'old cookies while Redis is away': small([
+    a('Redis is cut off'),
+    request,
+    a('request', { afterMs: 600, token: 1 }),
+  ]),
+  'old cookies after their window': small([request, a('request', { afterMs: 61_000, token: 1 })]),
+  'a token that is issued again': small([request, a('sign-out'), a('sign-in'), request], [], {
+    issuesSame: true,
+  }),
+};

@@ -44,8 +44,8 @@ export class RedisModel {
 
 /** Between one instance and Redis. `cut`: connections end and cannot be made. `stalled`: nothing arrives until it is over. */
 export function redisNetwork(time: VirtualTime, redis: RedisModel) {
-  /** Ends a connection; without a cause, because the process at this end has died: its messages still arrive. */
-  const ends = new Set<(cause?: Error) => void>();
+  /** Ends a connection. */
+  const ends = new Set<(cause: Error) => void>();
   let stalled: (() => void)[] = [];
   let state: 'up' | 'cut' | 'stalled' = 'up';
 
@@ -66,9 +66,8 @@ export function redisNetwork(time: VirtualTime, redis: RedisModel) {
       for (const reject of pending) reject(cause);
       pending.clear();
     };
-    const end = (cause?: Error) => {
+    const end = (cause: Error) => {
       ends.delete(end);
-      if (!cause) return;
       sent.length = replied.length = 0;
       clock.reach(() => {
         close(cause);
@@ -113,8 +112,7 @@ export function redisNetwork(time: VirtualTime, redis: RedisModel) {
     stalled = [];
     if (next === 'up') for (const arrive of arrived) arrive();
   };
-  const crash = () => {
-    for (const end of ends) end();
-  };
+  /** Messages of the dead process still arrive. */
+  const crash = () => ends.clear();
   return { open, become, crash, isUp: () => state === 'up' };
 }

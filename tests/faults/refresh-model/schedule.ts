@@ -6,7 +6,7 @@ import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import type { UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { newLedger } from '../../support/refresh-coordinator.ts';
 import { Jar, request, signIn, signOut } from './browser.ts';
-import { FASTEST_SIGN_IN_MS, History, type Outage, settings, type Token } from './history.ts';
+import { FASTEST_SIGN_IN_MS, History, settings, type Token } from './history.ts';
 import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';
 import { RedisModel, redisNetwork } from './redis-model.ts';
 import { upstreamModel } from './upstream-model.ts';
@@ -22,6 +22,7 @@ export interface Process {
   readonly clock: ProcessClock;
   readonly upstream: UpstreamApi;
   readonly connection: RedisConnection;
+  readonly store: RedisReplayStore;
   readonly shared: RefreshCoordinator;
 }
 
@@ -51,7 +52,7 @@ export async function runSchedule(
     await carryOut({ time, history, redis, upstream, received, change }, plan);
   } catch (cause) {
     if (!(cause instanceof Stuck)) throw cause;
-    history.stuck = cause.message;
+    history.unfinished.push(cause.message);
   }
   return history;
 }
@@ -132,7 +133,8 @@ async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], command
   await time.run(isDone);
   const doneAt = time.now;
   await time.run(() => time.isIdle || time.now > doneAt + QUIET_MS);
-  for (const { process } of instances) history.timersLeft += time.timersOf(process.clock);
+  if (instances.some(({ process }) => time.hasTimers(process.clock)))
+    history.unfinished.push('a timer is left');
 }
 
 /** One instance of the gateway, as far as it coordinates refreshes: the real code on a virtual clock and network. */
@@ -144,35 +146,27 @@ function startInstance(
   const network = redisNetwork(time, redis);
   let starts = 0;
   let isRedisUp = true;
-  let outage: Outage | undefined;
-  const outageBegins = () => {
-    if (outage) return;
-    outage = { began: history.moment(`${letter} has no Redis`) };
-    history.outages.push(outage);
-  };
-  const outageMayEnd = () => {
-    if (!outage || !instance.isConnected) return;
-    outage.ended = history.moment(`${letter} has Redis again`);
-    outage = undefined;
+  let outage: History['outages'][number] | undefined;
+  const note = (isUp = isRedisUp) => {
+    isRedisUp = isUp;
+    if (instance.isConnected && outage) {
+      outage.ended = history.moment(`${letter} has Redis again`);
+      outage = undefined;
+    } else if (!instance.isConnected && !outage) {
+      outage = { began: history.moment(`${letter} has no Redis`) };
+      history.outages.push(outage);
+    }
   };
   const start = () => {
     const name = `${letter}${++starts}`;
     const clock = new ProcessClock(time, aheadMs);
-    const onDown = () => {
-      isRedisUp = false;
-      outageBegins();
-    };
-    const onUp = () => {
-      isRedisUp = true;
-      outageMayEnd();
-    };
     isRedisUp = true;
-    const open = () => network.open(clock);
-    const connection = new RedisConnection('redis://model', { onDown, onUp }, clock, open);
+    const observer = { onDown: () => note(false), onUp: () => note(true) };
+    const connection = new RedisConnection('redis://model', observer, clock, () => network.open(clock));
     const store = new RedisReplayStore(connection, newLedger(), clock.now);
     const upstream = model.endpoints(clock, name);
     const shared = new RefreshCoordinator(settings, store, upstream, clock);
-    const process: Process = { name, clock, upstream, connection, shared };
+    const process: Process = { name, clock, upstream, connection, store, shared };
     change(process);
     return process;
   };
@@ -190,9 +184,8 @@ function startInstance(
       this.process = start();
     },
     setNetwork(state: 'up' | 'cut' | 'stalled') {
-      if (state !== 'up') outageBegins();
       network.become(state);
-      outageMayEnd();
+      note();
     },
   };
   return instance;

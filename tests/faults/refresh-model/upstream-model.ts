@@ -3,7 +3,7 @@
 import { Admission } from '../../../src/gateway/admission/admission.ts';
 import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
 import { type RefreshVerdict, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
-import { type History, type Moment, settings, type Token } from './history.ts';
+import { type History, type Moment, type Send, settings, type Token } from './history.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
 
 /** How one call to the upstream goes. */
@@ -37,9 +37,13 @@ export function upstreamModel(
   let families = 0;
   let calls = 0;
 
-  const issue = (before: Token | string): Token => {
-    const token = history.issue(before);
-    tokens.set(token.text, token);
+  /** @param before the token whose refresh issues this one; without one, it is the first of a session */
+  const issue = (before?: Token): Token => {
+    const generation = before ? before.generation + 1 : 0;
+    const text = before ? before.text.replace(/\d+$/, String(generation)) : `t${families++}.0`;
+    const issued = history.moment(`${text} is issued`);
+    const token = { text, family: before?.family ?? { began: issued }, before, generation, issued };
+    tokens.set(text, token);
     return token;
   };
   const tokenWith = (text: string): Token => {
@@ -57,8 +61,8 @@ export function upstreamModel(
     if (reuseEndsFamily) token.family.revoked ??= arrived;
     return undefined;
   };
-  const pairOf = ({ text }: Token): TokenPair => {
-    return { accessToken: `access-${text}`, refreshToken: text, expiresInSeconds };
+  const pairOf = ({ text: refreshToken }: Token): TokenPair => {
+    return { accessToken: `access-${refreshToken}`, refreshToken, expiresInSeconds };
   };
 
   /** Returns whether a response came back in time. What has been sent may still arrive later. */
@@ -85,7 +89,8 @@ export function upstreamModel(
     const { signInMs, logoutMs } = settings.timeouts;
     const refresh = async (refreshToken: string): Promise<RefreshVerdict> => {
       const token = tokenWith(refreshToken);
-      const send = history.send({ token, instance });
+      const send: Send = { token, instance, sent: history.moment(`${instance} sends ${refreshToken}`) };
+      history.sends.push(send);
       let next: Token | undefined;
       const isBack = await call(clock, signInMs, () => {
         send.arrived = history.moment(`the upstream has received ${refreshToken}`);
@@ -122,7 +127,7 @@ export function upstreamModel(
   /** Issues the first token of a session. */
   const begin = (): Token => {
     const [same] = issuesSame ? tokens.values() : [];
-    if (!same) return issue(`t${families++}`);
+    if (!same) return issue();
     history.moment(`${same.text} is issued again`);
     same.family.revoked = undefined;
     same.family.isReissued = true;

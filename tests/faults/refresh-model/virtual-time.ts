@@ -50,8 +50,8 @@ export class VirtualTime {
     return this.#timers.length + this.#events.length === 0;
   }
 
-  timersOf(process: ProcessClock): number {
-    return [...this.#timers, ...this.#events].filter((timer) => timer.of === process).length;
+  hasTimers(process: ProcessClock): boolean {
+    return [...this.#timers, ...this.#events].some((timer) => timer.of === process);
   }
 
   /** Something that happens at any moment within so many milliseconds. */
@@ -137,25 +137,28 @@ export class ProcessClock implements Clock {
   readonly now = (): number => this.#time.now + this.#aheadMs;
 
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => void this.every(ms, resolve, true));
+    return new Promise((resolve) => void this.#after(ms, resolve));
   }
 
-  every(ms: number, call: () => void, isOnce = false): () => void {
+  every(ms: number, call: () => void): () => void {
     let stop = () => {};
     let isStopped = false;
-    const fire = () => {
-      if (isStopped) return;
-      if (!isOnce) again();
-      call();
-    };
     const again = () => {
-      stop = this.#time.timer(ms, () => this.reach(fire), this);
+      stop = this.#after(ms, () => {
+        if (isStopped) return;
+        again();
+        call();
+      });
     };
-    if (this.isAlive) again();
+    again();
     return () => {
       isStopped = true;
       stop();
     };
+  }
+
+  #after(ms: number, happen: () => void): () => void {
+    return this.isAlive ? this.#time.timer(ms, () => this.reach(happen), this) : () => {};
   }
 
   /** Lets something happen in the process: now, or when it goes on. */
