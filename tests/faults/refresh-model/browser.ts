@@ -12,7 +12,6 @@ import { type Request as RequestInHistory, type SignOut, settings, type Token } 
 import type { Command } from './plans.ts';
 import type { Process, World } from './schedule.ts';
 import { ONE_WAY_MS } from './upstream-model.ts';
-import type { ProcessClock } from './virtual-time.ts';
 
 const cookies = new SessionCookies(settings.cookies);
 const admission = new Admission(settings);
@@ -81,20 +80,19 @@ export class Jar {
   }
 }
 
-/** A request on its way, with the cookies that its client had then. */
+/** A request on its way to a process, with the cookies that its client had then. */
 export interface Sent {
+  readonly world: World;
+  readonly process: Process;
   readonly jar: Jar;
   readonly token: Token;
   readonly exchange: Exchange;
+  readonly isLost: boolean;
 }
 
 /** Makes a call that gets a 401, so that the session refreshes and calls again. */
-export async function request(
-  world: World,
-  process: Process,
-  { jar, token, exchange }: Sent,
-  { asksAfterMs, callMs, isLost }: Command,
-): Promise<void> {
+export async function request(sent: Sent, { asksAfterMs, callMs }: Command): Promise<void> {
+  const { world, process, jar, token, exchange, isLost } = sent;
   const { history, upstream } = world;
   const { name, clock, shared } = process;
   const place = { token, instance: name };
@@ -124,9 +122,13 @@ export async function request(
     if (ms > 0) await clock.sleep(ms);
     return new Response(null, { status });
   });
+  // A session reads the time of its arrival from the system's clock.
+  const { now } = Date;
+  Date.now = clock.now;
+  const session = new Session(parts, exchange);
+  Date.now = now;
   // Its deadline is in real time: no schedule lasts so long.
   const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: STREAMED } as const;
-  const session = sessionAt(clock, parts, exchange);
   await session.fetch({ ...call, timeoutMs: 60_000 }).catch((cause) => {
     if (!(cause instanceof GatewayError)) throw cause;
   });
@@ -138,24 +140,14 @@ export async function request(
   await jar.receive(exchange, isLost, request);
 }
 
-export async function signOut(
-  world: World,
-  process: Process,
-  { jar, token, exchange }: Sent,
-  isLost: boolean,
-): Promise<void> {
+export async function signOut({ world, process, jar, token, exchange, isLost }: Sent): Promise<void> {
   const signOut = world.history.signOut({ token, instance: process.name }, 'sign-out');
   await endSession(ending(world, process, signOut), exchange, cookies.read(exchange.request));
   signOut.left = world.history.moment(`the response to the sign-out of ${token.text} leaves`);
   await jar.receive(exchange, isLost);
 }
 
-export async function signIn(
-  world: World,
-  process: Process,
-  { jar, exchange }: Pick<Sent, 'jar' | 'exchange'>,
-  isLost: boolean,
-): Promise<void> {
+export async function signIn({ world, process, jar, exchange, isLost }: Omit<Sent, 'token'>): Promise<void> {
   const { history, upstream } = world;
   const instance = process.name;
   const found = cookies.read(exchange.request);
@@ -189,15 +181,4 @@ function partsOf({ upstream, shared }: Process, methods: Partial<RefreshCoordina
     },
   });
   return { settings, api: upstream, admission, cookies, refreshCoordinator };
-}
-
-/** A session reads the time of its arrival from the system's clock. */
-function sessionAt(clock: ProcessClock, parts: SessionParts, exchange: Exchange): Session {
-  const { now } = Date;
-  Date.now = clock.now;
-  try {
-    return new Session(parts, exchange);
-  } finally {
-    Date.now = now;
-  }
 }

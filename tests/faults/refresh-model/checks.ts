@@ -16,6 +16,8 @@ import {
   settings,
 } from './history.ts';
 
+import { STANDSTILL_MS } from './plans.ts';
+
 const LEASE_MS = 3000;
 
 type Ended = Request & Required<Pick<Request, 'asked' | 'ended' | 'outcome'>>;
@@ -175,8 +177,8 @@ export function checksOf(history: History): Readonly<Record<string, readonly (Pl
           .map((send) => (send.ended ?? history.crashes.get(send.instance) ?? ended).at);
         const waitedMs = ended.at - Math.max(asked.at, ...isAskedUntil.map((at) => Math.min(at, ended.at)));
         // A late pair is signed out at the upstream before its request ends.
-        const stoodStillMs = history.standstills.reduce((sum, { ms }) => sum + ms + LEASE_MS, 0);
-        return waitedMs > history.crashes.size * LEASE_MS + stoodStillMs + settings.timeouts.logoutMs + 1000;
+        const lateMs = history.standstills.length * (STANDSTILL_MS + LEASE_MS) + settings.timeouts.logoutMs;
+        return waitedMs > history.crashes.size * LEASE_MS + lateMs + 1000;
       }),
 
     '(h) a response to an older request never touches the cookies of a newer sign-in': ended.filter(

@@ -106,8 +106,8 @@ export class History {
   readonly upstreamSignOuts: (Place & { readonly sent: Moment })[] = [];
   /** From when an instance had no Redis until it had it again. */
   readonly outages: { readonly began: Moment; ended?: Moment }[] = [];
-  /** Which process stood still, from when, and for how long. */
-  readonly standstills: { readonly instance: string; readonly began: Moment; readonly ms: number }[] = [];
+  /** Which process stood still, and from when. */
+  readonly standstills: { readonly instance: string; readonly began: Moment }[] = [];
   /** When each process crashed. */
   readonly crashes = new Map<string, Moment>();
   /** Why the schedule had to be given up, and what was left when nothing was in flight any more. */

@@ -77,7 +77,7 @@ async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], command
     const isBrowser = command.token === 0 && browser.token !== undefined;
     const jar = isBrowser ? browser : new Jar(world, copied);
     const token = jar.token ?? copied;
-    const sent = { jar, token, exchange: jar.send() };
+    const sent = { world, process, jar, token, exchange: jar.send(), isLost };
     const start = async (work: () => Promise<void>) => {
       const done = new Promise<void>((resolve) => process.clock.reach(resolve)).then(work);
       inFlight.set(done, process);
@@ -85,17 +85,17 @@ async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], command
       inFlight.delete(done);
     };
     const startSignIn = () => {
-      const sent = { jar: browser, exchange: browser.send() };
-      void start(() => signIn(world, process, sent, isLost));
+      const sent = { world, process, jar: browser, exchange: browser.send(), isLost };
+      void start(() => signIn(sent));
     };
     const kinds: Record<Command['kind'], () => unknown> = {
-      request: () => start(() => request(world, process, sent, command)),
+      request: () => start(() => request(sent, command)),
       presentation: () =>
         process.clock.reach(() => {
           history.present({ token, instance: process.name });
           process.shared.presented.note(token.text);
         }),
-      'sign-out': () => start(() => signOut(world, process, sent, isLost)),
+      'sign-out': () => start(() => signOut(sent)),
       'sign-in': () => {
         const fromMs = browser.token ? 0 : browser.lostAt + FASTEST_SIGN_IN_MS - time.now;
         if (fromMs > 0) time.timer(fromMs, startSignIn);
@@ -107,7 +107,7 @@ async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], command
       },
       'the instance stands still': () => {
         const began = history.moment(`${process.name} stands still for ${STANDSTILL_MS} ms`);
-        history.standstills.push({ instance: process.name, began, ms: STANDSTILL_MS });
+        history.standstills.push({ instance: process.name, began });
         process.clock.standStill(STANDSTILL_MS);
       },
       crash: () => instance.crash(),
