@@ -2,36 +2,19 @@
 
 import net from 'node:net';
 
-/** The name is in lower case. */
-type HeaderLine = readonly [name: string, value: string];
+export type ParsedResponse = NonNullable<ReturnType<typeof parseResponse>>;
+export type RawAnswer = Awaited<ReturnType<typeof rawRequest>>;
 
-export interface ParsedResponse {
-  readonly status: number;
-  readonly headers: readonly HeaderLine[];
-  /** Without its chunks; one character per byte. */
-  readonly body: string;
-  /** The response as it was received. */
-  readonly bytes: string;
-}
-
-export interface RawAnswer {
-  /** 0 when the connection was closed without a response. */
-  readonly status: number;
-  readonly headers: Headers;
-  /** All that followed the headers, with its chunks. */
-  readonly body: string;
-}
-
-/** The request must ask for the connection to be closed; the promise settles when it is. */
-export async function rawRequest(port: number, bytes: string): Promise<RawAnswer> {
+/**
+ * The request must ask for the connection to be closed; the promise settles when it is. The status is 0 when there was
+ * no response. The body is all that followed the headers, with its chunks.
+ */
+export async function rawRequest(port: number, bytes: string) {
   const connection = new RawConnection(port);
   await connection.send(bytes);
   await connection.closed;
-  const head = parseHead(connection.received);
-  if (!head) return { status: 0, headers: new Headers(), body: '' };
-  const headers = new Headers();
-  for (const [name, value] of head.headers) headers.append(name, value);
-  return { status: head.status, headers, body: connection.received.slice(head.length) };
+  const { status, headers, length } = parseHead(connection.received) ?? { status: 0, headers: [], length: 0 };
+  return { status, headers: new Headers(headers), body: connection.received.slice(length) };
 }
 
 /** A connection to a server on this machine. All text has one character per byte. */
@@ -114,7 +97,8 @@ export function parseResponses(received: string, isHead: boolean) {
   }
 }
 
-function parseResponse(received: string, isHead: boolean): ParsedResponse | undefined {
+/** The body is without its chunks; `bytes` are the response as it was received. */
+function parseResponse(received: string, isHead: boolean) {
   const head = parseHead(received);
   if (!head) return undefined;
   const { status, headers, length } = head;
@@ -131,12 +115,13 @@ function parseHead(received: string) {
   return { status, headers, length: end + 4 };
 }
 
-function headerLine(line: string): HeaderLine {
+/** The name is in lower case. */
+function headerLine(line: string): [name: string, value: string] {
   const colon = line.indexOf(':');
   return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
 }
 
-function parseBody(status: number, isHead: boolean, headers: readonly HeaderLine[], after: string) {
+function parseBody(status: number, isHead: boolean, headers: [string, string][], after: string) {
   if (isHead || status < 200 || status === 204 || status === 304) return { text: '', length: 0 };
   const fields = new Map(headers);
   if (fields.get('transfer-encoding') === 'chunked') return parseChunks(after);

@@ -28,10 +28,8 @@ const skipped: string[] = [];
 
 /** `describe`, for tests that have these requirements. */
 export function describeWith(requirements: readonly Requirement[], name: string, tests: () => void): void {
-  const missing = missingFor(requirements, name);
-  if (!missing) describe(name, tests);
-  else if (IN_CI) describe(name, () => it('has what it needs', () => fail(missing)));
-  else describe.skip(name, tests);
+  if (hasAll(requirements, name)) describe(name, tests);
+  else if (!IN_CI) describe.skip(name, tests);
 }
 
 /** `it`, for a test that has these requirements. */
@@ -41,10 +39,8 @@ export function itWith(
   test: () => Promise<void>,
   timeoutMs?: number,
 ): void {
-  const missing = missingFor(requirements, name);
-  if (!missing) it(name, test, timeoutMs);
-  else if (IN_CI) it(name, () => fail(missing));
-  else it.skip(name, test);
+  if (hasAll(requirements, name)) it(name, test, timeoutMs);
+  else if (!IN_CI) it.skip(name, test);
 }
 
 /** Prints what this process has skipped, in one line. */
@@ -52,13 +48,14 @@ export function reportSkipped(): void {
   if (skipped.length > 0) console.log(`skipped, for what is missing here: ${skipped.join('; ')}`);
 }
 
-function missingFor(requirements: readonly Requirement[], test: string): string {
-  const missing = requirements.filter(({ isMet }) => !isMet);
-  const names = missing.map(({ name }) => name).join(', ');
-  if (names && !IN_CI) skipped.push(`${test} (${names})`);
-  return names;
-}
-
-function fail(missing: string): never {
-  throw new Error(`missing here: ${missing}. With CI=true no test may be skipped.`);
+/** Otherwise it notes what is skipped, or fails in place of it. */
+function hasAll(requirements: readonly Requirement[], test: string): boolean {
+  const missing = requirements.filter(({ isMet }) => !isMet).map(({ name }) => name);
+  if (missing.length === 0) return true;
+  if (IN_CI)
+    it(test, () => {
+      throw new Error(`missing here: ${missing.join(', ')}. With CI=true no test may be skipped.`);
+    });
+  else skipped.push(`${test} (${missing.join(', ')})`);
+  return false;
 }

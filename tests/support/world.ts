@@ -7,7 +7,7 @@ import type { Environment } from '../../src/gateway/settings/environment-reader.
 import { parseSettings, type Settings } from '../../src/gateway/settings/settings.ts';
 import type { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { expectDocumented } from './openapi.ts';
-import { type RecordedLog, recordLog } from './recorded-log.ts';
+import { recordLog } from './recorded-log.ts';
 import { ScriptedUpstream } from './scripted-upstream.ts';
 
 export const ORIGIN = 'http://studio.test';
@@ -26,26 +26,7 @@ export interface RequestOptions extends Omit<BunFetchRequestInit, 'headers'> {
   readonly json?: unknown;
 }
 
-export interface World extends AsyncDisposable {
-  readonly url: string;
-  readonly port: number;
-  readonly upstream: ScriptedUpstream;
-  /** What the gateway counts, and a test can fill. */
-  readonly admission: Admission;
-  /** What the gateway warned of in its log. */
-  readonly log: string[];
-  /** Every line of it, and a wait for one. */
-  readonly lines: RecordedLog['lines'];
-  readonly line: RecordedLog['line'];
-  /** Its response is compared with the OpenAPI document. */
-  request(path: string, options?: RequestOptions): Promise<Response>;
-  /** Resolves when every request has ended. */
-  settled(): Promise<void>;
-  /** Ends every request, as a stop does that has waited for long enough. */
-  endAll(): void;
-  /** Resolves when a later request has been all the way: what the upstream sent before it, the gateway has taken. */
-  roundTrip(): Promise<void>;
-}
+export type World = ReturnType<typeof startWorld>;
 
 /** Settings for tests; the upstream's addresses are needed, the rest can be changed. */
 export function testSettings(environment: Environment, memoryBytes?: number): Settings {
@@ -66,7 +47,7 @@ export function testSettings(environment: Environment, memoryBytes?: number): Se
  *
  * @param memoryBytes what the gateway may use; by default the machine's memory
  */
-export function startWorld(environment: Environment = {}, metrics?: Metrics, memoryBytes?: number): World {
+export function startWorld(environment: Environment = {}, metrics?: Metrics, memoryBytes?: number) {
   const upstream = new ScriptedUpstream();
   const { logger, lines, line, warnings: log, secrets } = recordLog();
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
@@ -80,21 +61,28 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
     url,
     port,
     upstream,
+    /** What the gateway counts, and a test can fill. */
     admission,
+    /** What the gateway warned of in its log. */
     log,
+    /** Every line of it, and a wait for one. */
     lines,
     line,
-    async request(path, options = {}) {
+    /** Its response is compared with the OpenAPI document. */
+    async request(path: string, options: RequestOptions = {}) {
       const response = await request(url + path, options);
       const method = options.method ?? (options.json === undefined ? 'GET' : 'POST');
       await expectDocumented(method, path, response);
       return response;
     },
+    /** Resolves when every request has ended. */
     settled: () => gateway.exchanges.settled(),
+    /** Ends every request, as a stop does that has waited for long enough. */
     endAll() {
       admission.bodies.endAll();
       gateway.exchanges.endAll();
     },
+    /** Resolves when a later request has been all the way: what the upstream sent before it, the gateway has taken. */
     async roundTrip() {
       upstream.on('GET /v1/round-trip', () => new Response());
       await request(`${url}/api/upstream/v1/round-trip`, { cookie: ACCESS_ONLY });
