@@ -3,23 +3,24 @@
 import { $, hash } from 'bun';
 import { isStale, type Mutant, read } from './list.ts';
 
+/** Each becomes the other. */
+const OPPOSITES: [one: string, other: string][] = [
+  [' === ', ' !== '],
+  [' && ', ' || '],
+  [' < ', ' <= '],
+  [' > ', ' >= '],
+  [' + ', ' - '],
+  ['.min(', '.max('],
+];
 /** What a mutant does to a line of TypeScript. */
-const CHANGES: [from: RegExp, to: string][] = [
-  [/ === /, ' !== '],
-  [/ !== /, ' === '],
-  [/ && /, ' || '],
-  [/ \|\| /, ' && '],
-  [/ \?\? /, ' && '],
-  [/ <= /, ' < '],
-  [/ >= /, ' > '],
-  [/ < /, ' <= '],
-  [/ > /, ' >= '],
+const CHANGES: [from: RegExp | string, to: string][] = [
+  ...OPPOSITES,
+  ...OPPOSITES.map(([one, other]): [string, string] => [other, one]),
+  [' ?? ', ' && '],
+  [' * ', ' / '],
   [/\btrue\b/, 'false'],
   [/\bfalse\b/, 'true'],
   [/(?<=[ (])!(?=[\w#(])/, ''],
-  [/ \+ /, ' - '],
-  [/ - /, ' + '],
-  [/ \* /, ' / '],
   [/(?<![\w.'-])(\d[\d_]*)(?![\w.'-])/, '($1 * 2 + 1)'],
   [/\bif \((.*)\)( \{)?$/, 'if (false)$2'],
   [/^(\s+)if \((.*)\) (return|continue|throw|break)\b/, '$1if (true) $3'],
@@ -27,8 +28,6 @@ const CHANGES: [from: RegExp, to: string][] = [
   [/^(\s+)[\w.#[\]]+ (?:[-+?&|]{0,2}=) .*;$/, '$1;'],
   [/\breturn [^;]+;$/, 'return undefined;'],
   [/'([a-z][a-z-]{2,})'/, "'$1-x'"],
-  [/\.min\(/, '.max('],
-  [/\.max\(/, '.min('],
 ];
 /** Texts alone. */
 const NO_LOGIC = 'src/gateway/http/messages.ts';

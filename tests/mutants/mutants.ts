@@ -52,11 +52,6 @@ async function tryList(): Promise<void> {
     print(list[index]);
     await write(list);
   }
-  for (const room of new Set(list.map((mutant) => mutant.room))) {
-    const tried = list.filter((mutant) => mutant.room === room && mutant.caughtBy !== '?');
-    const caught = tried.filter(({ caughtBy }) => caughtBy !== 'nothing');
-    console.log(`${room}: ${caught.length} of ${tried.length} caught`);
-  }
 }
 
 function print({ room, file, before, after, caughtBy }: Tried): void {

@@ -6,9 +6,8 @@ import { type Document, projectFiles, ROOT, readDocument } from '../support/docu
 const MAX_LINES = 300;
 /** Of all documents together, without the history and the figures of the benchmark: more is not read. */
 const MAX_WORDS = 18_500;
-const NAMED_FILE = /`((?:src|tests|deploy)\/[\w./-]+)`/g;
-/** A test, as tables name it: without `tests/`, and mostly without its ending. */
-const NAMED_TEST = /`((?:unit|integration|faults|client|studio|deploy|load|platform)\/[\w./-]+)`/g;
+/** Tables name tests without `tests/`, and mostly without their ending. */
+const NAMED_FILE = /`((?:src|tests|unit|integration|faults|client|studio|deploy|load|platform)\/[\w./-]+)`/g;
 const CODE_BLOCK = /^```[\s\S]*?^```$/gm;
 
 const files = new Set(await projectFiles());
@@ -39,14 +38,12 @@ function problemsIn({ path, text }: Document, documents: readonly Document[]): s
     return !exists(target) || (anchor !== '' && !(document && anchorsIn(document).includes(anchor)));
   };
   const links = all(/\]\(([^)\s]+)\)/g, text.replace(CODE_BLOCK, '').replace(/`[^`\n]+`/g, ''));
-  const isTest = (name: string) =>
-    ['', '.test.ts'].some((end) => exists(`tests/${name}${end}`) || exists(name + end));
+  const isNamed = (name: string) => [name, `tests/${name}`, `tests/${name}.test.ts`].some(exists);
   return [
     ...links
       .filter((link) => !/^[a-z]+:/.test(link) && leadsNowhere(link))
       .map((link) => `a link to ${link}`),
-    ...all(NAMED_FILE).filter((name) => !exists(name)),
-    ...all(NAMED_TEST).filter((name) => !isTest(name)),
+    ...all(NAMED_FILE).filter((name) => !isNamed(name)),
   ].map((problem) => `${path} has ${problem}, which does not exist`);
 }
 

@@ -1,15 +1,9 @@
 /** `bun run static` runs it: fails where documents and packages disagree with the code. */
 
-import { benchProblems } from './bench.ts';
 import { documentProblems } from './documents.ts';
 import { packageProblems } from './packages.ts';
 import { tableProblems } from './tables.ts';
 
-const problems = [
-  ...(await documentProblems()),
-  ...(await tableProblems()),
-  ...(await packageProblems()),
-  ...(await benchProblems()),
-];
+const problems = [...(await documentProblems()), ...(await tableProblems()), ...(await packageProblems())];
 for (const problem of problems) console.error(problem);
 process.exit(problems.length ? 1 : 0);

@@ -1,4 +1,4 @@
-/** Finds settings, packages, commands, routes, log fields, metrics and alerts that a table lacks, or has in excess. */
+/** Finds settings, packages, commands, routes, log fields, metrics, alerts and costs that a table lacks, or has wrong. */
 
 import { dependencies, devDependencies, scripts } from '../../package.json';
 import { Admission } from '../../src/gateway/admission/admission.ts';
@@ -8,12 +8,14 @@ import { createGateway } from '../../src/gateway/gateway.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
+import { boundsOf, COSTS, COUNTED } from '../load/request-costs.ts';
 import { isStale, read as readMutants } from '../mutants/list.ts';
 import { ROOT, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';
 
 const SETTINGS = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' });
+const BENCH = 'tests/bench/results/table.md';
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 
 export async function tableProblems(): Promise<string[]> {
@@ -46,6 +48,7 @@ export async function tableProblems(): Promise<string[]> {
     ...differences('the runbook', runbook, alerts),
     ...differences('the table of the log', logged, fields),
     ...differences('the table of the metrics', measured, metrics),
+    ...staleCosts(await read(BENCH, '## Counts of one request of this gateway')),
     ...(await mutantProblems()),
   ];
 }
@@ -109,6 +112,19 @@ function metricsIn(scrape: string): string[] {
     return labelNames.length ? `${name}{${labelNames.join(',')}}` : name;
   });
   return [...new Set(names)];
+}
+
+/** The hot path's guard counts what a request costs; beyond its tolerance the benchmark's figures need a new run. */
+function staleCosts(text: string): string[] {
+  const rows = matches(text, /^\| (.*) \|$/gm).map((row) => row.split(' | '));
+  return COSTS.flatMap(([name, , , cost]) => {
+    const [, ...then] = rows.find(([title]) => title === name) ?? [];
+    const stale = COUNTED.filter((count, index) => {
+      const [least, most] = boundsOf(Number(then[index]), count);
+      return !(least <= cost[count] && cost[count] <= most);
+    });
+    return stale.map((count) => `${BENCH} needs a new run: ${name} has ${cost[count]} ${count} today`);
+  });
 }
 
 /** A change of the line must also change its mutant, which would not be tried any more. */
