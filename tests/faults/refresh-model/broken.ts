@@ -2,11 +2,10 @@
 
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { settings } from './history.ts';
-import type { Process } from './schedule.ts';
+import type { Change, Process } from './schedule.ts';
 
 type Refresh = Process['shared']['refresh'];
 type Outcome = Awaited<ReturnType<Refresh>>;
-export type Change = (process: Process) => void;
 
 /** A process whose refreshes end so, given the real one. */
 const refreshing =

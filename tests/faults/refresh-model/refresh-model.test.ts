@@ -25,11 +25,11 @@
 
 import { describe, expect, it } from 'bun:test';
 import fc from 'fast-check';
-import { BROKEN, type Change } from './broken.ts';
+import { BROKEN } from './broken.ts';
 import { checksOf, violationsIn } from './checks.ts';
 import { History } from './history.ts';
 import { type Plan, plans, SMALL_PLANS } from './plans.ts';
-import { runSchedule } from './schedule.ts';
+import { type Change, runSchedule } from './schedule.ts';
 import type { Scheduler } from './virtual-time.ts';
 
 const { MODEL_SEED, MODEL_RUNS, MODEL_PATH = '', MODEL_PREEMPTIONS } = process.env;

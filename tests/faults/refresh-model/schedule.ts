@@ -3,10 +3,9 @@
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
-import type { UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { newLedger } from '../../support/refresh-coordinator.ts';
 import { Jar, request, signIn, signOut } from './browser.ts';
-import { FASTEST_SIGN_IN_MS, History, settings, type Token } from './history.ts';
+import { FASTEST_SIGN_IN_MS, History, settings } from './history.ts';
 import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';
 import { RedisModel, redisNetwork } from './redis-model.ts';
 import { upstreamModel } from './upstream-model.ts';
@@ -15,59 +14,50 @@ import { ProcessClock, type Scheduler, Stuck, VirtualTime } from './virtual-time
 /** Long enough for whatever goes on when every request has ended. */
 const QUIET_MS = 30_000;
 
+export type World = ReturnType<typeof newWorld>;
 /** What runs until it crashes. */
-export interface Process {
-  /** Such as `B2` after a crash of `B1`. */
-  readonly name: string;
-  readonly clock: ProcessClock;
-  readonly upstream: UpstreamApi;
-  readonly connection: RedisConnection;
-  readonly store: RedisReplayStore;
-  readonly shared: RefreshCoordinator;
-}
+export type Process = ReturnType<typeof startProcess>;
+export type Change = (process: Process) => void;
 
-export interface World {
-  readonly time: VirtualTime;
-  readonly history: History;
-  readonly redis: RedisModel;
-  readonly upstream: ReturnType<typeof upstreamModel>;
-  /** What clients have received, the newest last. */
-  readonly received: Token[];
-  /** Applied to each process when it starts, so that the checks have something to object to. */
-  readonly change: (process: Process) => void;
-}
-
+/** @param change of each process when it starts, so that the checks have something to object to */
 export async function runSchedule(
   scheduler: Scheduler,
   plan: Plan,
-  change: World['change'] = () => {},
+  change: Change = () => {},
 ): Promise<History> {
-  const { clocksAheadMs, fates, habits } = plan;
+  const world = newWorld(scheduler, plan);
+  try {
+    await carryOut(world, plan, change);
+  } catch (cause) {
+    if (!(cause instanceof Stuck)) throw cause;
+    world.history.unfinished.push(cause.message);
+  }
+  return world.history;
+}
+
+function newWorld(scheduler: Scheduler, { clocksAheadMs, fates, habits }: Plan) {
   const time = new VirtualTime(scheduler);
   const history = new History(time, habits.expiresInSeconds * 1000);
   const redis = new RedisModel(() => time.now + clocksAheadMs[2]);
   const upstream = upstreamModel(time, history, fates, habits);
+  /** What clients have received, the newest last. */
   const received = [upstream.begin()];
-  try {
-    await carryOut({ time, history, redis, upstream, received, change }, plan);
-  } catch (cause) {
-    if (!(cause instanceof Stuck)) throw cause;
-    history.unfinished.push(cause.message);
-  }
-  return history;
+  return { time, history, redis, upstream, received };
 }
 
-async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], commands }: Plan): Promise<void> {
+async function carryOut(world: World, { clocksAheadMs, commands }: Plan, change: Change): Promise<void> {
   const { time, history, redis, received } = world;
-  const instances = [startInstance(world, 'A', aheadA), startInstance(world, 'B', aheadB)] as const;
+  const start = (letter: string, aheadMs: number) => startInstance(world, letter, aheadMs, change);
+  const instances = [start('A', clocksAheadMs[0]), start('B', clocksAheadMs[1])] as const;
   const browser = new Jar(world, received[0]);
-  /** What is in flight, by the process that does it. */
-  const inFlight = new Map<Promise<void>, Process>();
+  /** Each belongs to the process that does it. */
+  const inFlight = new Set<{ readonly clock: ProcessClock }>();
 
   const setNetworks = (state: 'up' | 'cut') => {
     for (const each of instances) each.setNetwork(state);
   };
-  const carryOutOne = (command: Command) => {
+  for (const command of commands) {
+    await time.pass(command.afterMs);
     const { kind, isLost } = command;
     const instance = instances[command.instance];
     const { process } = instance;
@@ -78,24 +68,25 @@ async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], command
     const jar = isBrowser ? browser : new Jar(world, copied);
     const token = jar.token ?? copied;
     const sent = { world, process, jar, token, exchange: jar.send(), isLost };
-    const start = async (work: () => Promise<void>) => {
-      const done = new Promise<void>((resolve) => process.clock.reach(resolve)).then(work);
-      inFlight.set(done, process);
-      await done;
-      inFlight.delete(done);
+    const begin = async (work: () => Promise<void>) => {
+      const own = { clock: process.clock };
+      inFlight.add(own);
+      await new Promise<void>((resolve) => own.clock.reach(resolve));
+      await work();
+      inFlight.delete(own);
     };
     const startSignIn = () => {
       const sent = { world, process, jar: browser, exchange: browser.send(), isLost };
-      void start(() => signIn(sent));
+      void begin(() => signIn(sent));
     };
     const kinds: Record<Command['kind'], () => unknown> = {
-      request: () => start(() => request(sent, command)),
+      request: () => begin(() => request(sent, command)),
       presentation: () =>
         process.clock.reach(() => {
           history.present({ token, instance: process.name });
           process.shared.presented.note(token.text);
         }),
-      'sign-out': () => start(() => signOut(sent)),
+      'sign-out': () => begin(() => signOut(sent)),
       'sign-in': () => {
         const fromMs = browser.token ? 0 : browser.lostAt + FASTEST_SIGN_IN_MS - time.now;
         if (fromMs > 0) time.timer(fromMs, startSignIn);
@@ -120,16 +111,10 @@ async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], command
       'Redis is back': () => setNetworks('up'),
     };
     kinds[kind]();
-  };
-
-  for (const command of commands) {
-    await time.pass(command.afterMs);
-    carryOutOne(command);
   }
   setNetworks('up');
   const isDone = () =>
-    [...inFlight.values()].every(({ clock }) => !clock.isAlive) &&
-    instances.every(({ isConnected }) => isConnected);
+    [...inFlight].every(({ clock }) => !clock.isAlive) && instances.every(({ isConnected }) => isConnected);
   await time.run(isDone);
   const doneAt = time.now;
   await time.run(() => time.isIdle || time.now > doneAt + QUIET_MS);
@@ -137,12 +122,9 @@ async function carryOut(world: World, { clocksAheadMs: [aheadA, aheadB], command
     history.unfinished.push('a timer is left');
 }
 
-/** One instance of the gateway, as far as it coordinates refreshes: the real code on a virtual clock and network. */
-function startInstance(
-  { time, history, redis, upstream: model, change }: World,
-  letter: string,
-  aheadMs: number,
-) {
+/** One instance of the gateway, whose network to Redis can fail, and whose process can die. */
+function startInstance(world: World, letter: string, aheadMs: number, change: Change) {
+  const { time, history, redis } = world;
   const network = redisNetwork(time, redis);
   let starts = 0;
   let isRedisUp = true;
@@ -158,15 +140,11 @@ function startInstance(
     }
   };
   const start = () => {
-    const name = `${letter}${++starts}`;
-    const clock = new ProcessClock(time, aheadMs);
     isRedisUp = true;
+    const clock = new ProcessClock(time, aheadMs);
     const observer = { onDown: () => note(false), onUp: () => note(true) };
     const connection = new RedisConnection('redis://model', observer, clock, () => network.open(clock));
-    const store = new RedisReplayStore(connection, newLedger(), clock.now);
-    const upstream = model.endpoints(clock, name);
-    const shared = new RefreshCoordinator(settings, store, upstream, clock);
-    const process: Process = { name, clock, upstream, connection, store, shared };
+    const process = startProcess(world, `${letter}${++starts}`, clock, connection);
     change(process);
     return process;
   };
@@ -175,7 +153,7 @@ function startInstance(
     get isConnected(): boolean {
       return network.isUp() && isRedisUp;
     },
-    /** The process dies, and another one takes its place with nothing in its memory. */
+    /** Another process takes the place of this one, with nothing in its memory. */
     crash() {
       const { name, clock } = this.process;
       history.crashes.set(name, history.moment(`${name} crashes`));
@@ -189,4 +167,16 @@ function startInstance(
     },
   };
   return instance;
+}
+
+/**
+ * The gateway, as far as it coordinates refreshes: the real code on a virtual clock and network.
+ *
+ * @param name such as `B2` after a crash of `B1`
+ */
+function startProcess(world: World, name: string, clock: ProcessClock, connection: RedisConnection) {
+  const store = new RedisReplayStore(connection, newLedger(), clock.now);
+  const upstream = world.upstream.endpoints(clock, name);
+  const shared = new RefreshCoordinator(settings, store, upstream, clock);
+  return { name, clock, upstream, connection, store, shared };
 }

@@ -65,21 +65,21 @@ export function upstreamModel(
     return { accessToken: `access-${refreshToken}`, refreshToken, expiresInSeconds };
   };
 
-  /** Returns whether a response came back in time. What has been sent may still arrive later. */
-  const call = (clock: ProcessClock, timeoutMs: number, receive: () => void): Promise<boolean> => {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
+  /** Undefined when no response came back in time. What has been sent may still arrive later. */
+  const call = <Response extends object>(clock: ProcessClock, timeoutMs: number, receive: () => Response) => {
+    const { promise, resolve } = Promise.withResolvers<Response | undefined>();
     const { beforeMs = 0, afterMs = 0, lost } = fates[calls++ % fates.length] ?? {};
     const after = (ms: number, happen: () => void) =>
       ms > 0 ? time.timer(ms, happen) : time.event(ONE_WAY_MS, happen);
-    const end = (isBack: boolean) => {
+    const end = (response?: Response) => {
       giveUp();
-      clock.reach(() => resolve(isBack));
+      clock.reach(() => resolve(response));
     };
-    const giveUp = time.timer(timeoutMs, () => end(false));
+    const giveUp = time.timer(timeoutMs, () => end());
     after(beforeMs, () => {
-      if (lost === 'before it arrives') return end(false);
-      receive();
-      after(afterMs, () => end(lost !== 'after it arrived'));
+      if (lost === 'before it arrives') return end();
+      const response = receive();
+      after(afterMs, () => end(lost === 'after it arrived' ? undefined : response));
     });
     return promise;
   };
@@ -91,39 +91,32 @@ export function upstreamModel(
       const token = tokenWith(refreshToken);
       const send: Send = { token, instance, sent: history.moment(`${instance} sends ${refreshToken}`) };
       history.sends.push(send);
-      let next: Token | undefined;
-      const isBack = await call(clock, signInMs, () => {
+      const response = await call(clock, signInMs, (): RefreshVerdict => {
         send.arrived = history.moment(`the upstream has received ${refreshToken}`);
-        next = exchange(token, send.arrived);
+        const next = exchange(token, send.arrived);
         if (next !== token) send.successor = next;
+        return next ? { kind: 'renewed', pair: pairOf(next) } : { kind: 'rejected' };
       });
-      send.verdict = isBack ? (next ? 'renewed' : 'rejected') : 'unreachable';
+      const verdict = response ?? { kind: 'unreachable', cause: new Error('unreachable') };
+      send.verdict = verdict.kind;
       send.ended = history.moment(`${instance} has the verdict on ${refreshToken}: ${send.verdict}`);
-      if (!isBack) return { kind: 'unreachable', cause: new Error('unreachable') };
-      return next ? { kind: 'renewed', pair: pairOf(next) } : { kind: 'rejected' };
+      return verdict;
     };
     const signOut = async ({ refreshToken }: Pick<TokenPair, 'refreshToken'>): Promise<number> => {
       const token = tokenWith(refreshToken);
       const sent = history.moment(`${instance} signs ${refreshToken} out at the upstream`);
       history.upstreamSignOuts.push({ token, instance, sent });
-      const isBack = await call(clock, logoutMs, () => {
+      const response = await call(clock, logoutMs, () => {
         // A spent token signs nobody out.
         if (isLive(token)) token.family.revoked = history.moment(`${refreshToken} is signed out`);
+        return { status: 204 };
       });
-      if (!isBack) throw new Error('unreachable');
-      return 204;
+      if (!response) throw new Error('unreachable');
+      return response.status;
     };
     return Object.assign(new UpstreamApi(settings, new Admission(settings)), { refresh, signOut });
   };
 
-  /** A sign-in at the upstream; undefined when no response has come back. */
-  const signIn = async (clock: ProcessClock): Promise<Token | undefined> => {
-    let issued: Token | undefined;
-    const isBack = await call(clock, settings.timeouts.signInMs, () => {
-      issued = begin();
-    });
-    return isBack ? issued : undefined;
-  };
   /** Issues the first token of a session. */
   const begin = (): Token => {
     const [same] = issuesSame ? tokens.values() : [];
@@ -133,5 +126,6 @@ export function upstreamModel(
     same.family.isReissued = true;
     return same;
   };
+  const signIn = (clock: ProcessClock) => call(clock, settings.timeouts.signInMs, begin);
   return { begin, signIn, isLive, pairOf, tokenWith, endpoints };
 }
