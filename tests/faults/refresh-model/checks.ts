@@ -213,7 +213,8 @@ function clearsTooMuch(history: History, request: Ended): boolean {
   const { token, instance, arrived, asked, ended, outcome, record } = request;
   const renewal = history.renewalOf(token);
   if (record.refreshTokenReused) {
-    const had = history.firstPresentation(renewal?.successor, ended) ?? renewal?.ended;
+    const { presented } = renewal?.successor ?? {};
+    const had = isBefore(presented, ended) ? presented : renewal?.ended;
     // Until then it may have been sent before its client had the successor.
     return had !== undefined && arrived.at < had.at + PRESENTED_MS - SPREADS_MS;
   }
@@ -247,7 +248,7 @@ function mayBeSentAgain(history: History, first: Send, { token, instance, sent }
   if (isBefore(history.crashes.get(first.instance), sent) && !ofToken.some(isOfFirst)) return true;
   if (history.signOutsOf(token).some(({ began }) => isBefore(began, sent))) return true;
   return ofToken.some(({ asked, arrived, ended }) => {
-    const isAsking = isBefore(asked, sent) && !isBefore(ended, sent);
-    return isAsking && arrived.at >= history.closingOf(token, asked).earliest;
+    if (!asked || !isBefore(asked, sent) || isBefore(ended, sent)) return false;
+    return arrived.at >= history.closingOf(token, asked).earliest;
   });
 }

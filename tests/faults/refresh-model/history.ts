@@ -5,6 +5,7 @@ import type { RefreshOutcome } from '../../../src/gateway/refresh/coordinator.ts
 import { lifetimesFor } from '../../../src/gateway/refresh/facts.ts';
 import type { RefreshVerdict } from '../../../src/gateway/upstream/upstream-api.ts';
 import { testSettings } from '../../support/world.ts';
+import { START } from './virtual-time.ts';
 
 /** Shorter than the defaults where that saves steps. */
 export const settings = testSettings({
@@ -36,6 +37,8 @@ export interface Token {
   readonly before: Token | undefined;
   readonly generation: number;
   readonly issued: Moment;
+  /** When a client has shown it first. */
+  presented?: Moment;
 }
 
 /** All tokens that follow from one sign-in. */
@@ -99,8 +102,6 @@ export interface SignOut extends Place {
 export class History {
   readonly sends: Send[] = [];
   readonly requests: Request[] = [];
-  /** Clients have shown these tokens. */
-  readonly presentations: { readonly token: Token; readonly moment: Moment }[] = [];
   readonly signOuts: SignOut[] = [];
   /** The upstream was asked to sign out with these. */
   readonly upstreamSignOuts: (Place & { readonly sent: Moment })[] = [];
@@ -115,22 +116,20 @@ export class History {
   readonly events: string[] = [];
   readonly accessTokensLastMs: number;
   readonly #time: { readonly now: number };
-  readonly #start: number;
 
   constructor(time: { readonly now: number }, accessTokensLastMs: number) {
     this.#time = time;
-    this.#start = time.now;
     this.accessTokensLastMs = accessTokensLastMs;
   }
 
   moment(what: string): Moment {
     const at = this.#time.now;
-    return { at, order: this.events.push(`${at - this.#start} ms  ${what}`) };
+    return { at, order: this.events.push(`${at - START} ms  ${what}`) };
   }
 
   present({ token, instance }: Place): Moment {
     const moment = this.moment(`${token.text} is presented at ${instance}`);
-    this.presentations.push({ token, moment });
+    token.presented ??= moment;
     return moment;
   }
 
@@ -149,29 +148,24 @@ export class History {
     return undefined;
   }
 
-  firstPresentation(token: Token | undefined, before?: Moment): Moment | undefined {
-    const first = this.presentations.find((each) => each.token === token)?.moment;
-    return !before || isBefore(first, before) ? first : undefined;
-  }
-
   /**
    * When the window of a spent token closes, by the arrival of a request: the earliest and the latest time.
    *
    * @param by what has happened later keeps it open for no longer
    */
-  closingOf(token: Token, by?: Moment): { readonly earliest: number; readonly latest: number } {
+  closingOf(token: Token, by: Moment): { readonly earliest: number; readonly latest: number } {
     const renewal = this.renewalOf(token);
     if (!renewal) return { earliest: NEVER, latest: NEVER };
     const { successor, ended } = renewal;
     // A response that is on its way with the successor keeps it open, unless its instance crashes. An instance that has
     // no Redis does not learn of those of others.
-    const ways = this.requests.filter((each) => each.pair === successor && (!by || isBefore(each.ended, by)));
+    const ways = this.requests.filter((each) => each.pair === successor && isBefore(each.ended, by));
     const surelyFrom = ways.map(({ leaves }) =>
-      leaves && !this.wasRedisAway(ended, by ?? leaves) ? leaves.at - lifetimes.replayMs / 2 - SPREADS_MS : 0,
+      leaves && !this.wasRedisAway(ended, by) ? leaves.at - lifetimes.replayMs / 2 - SPREADS_MS : 0,
     );
     const perhapsFrom = ways.map(({ leaves }) => leaves?.at ?? NEVER);
-    const presentedAt = this.firstPresentation(successor)?.at ?? NEVER;
-    const presentedBy = this.firstPresentation(successor, by)?.at ?? NEVER;
+    const presentedAt = successor.presented?.at ?? NEVER;
+    const presentedBy = isBefore(successor.presented, by) ? presentedAt : NEVER;
     const next = this.sends.find((send) => send.token === successor && send.successor)?.arrived;
     const spentAt = presentedAt < NEVER ? (next?.at ?? NEVER) : NEVER;
     const knownAt = this.renewalOf(successor)?.ended.at ?? NEVER;

@@ -58,13 +58,13 @@ export function redisNetwork(time: VirtualTime, redis: RedisModel) {
 
   /** Commands and replies keep their order, as in TCP. */
   const open = (clock: ProcessClock): RedisLink => {
-    const pending = new Set<(cause: Error) => void>();
+    const { promise: closed, reject } = Promise.withResolvers<never>();
+    closed.catch(() => {});
     const sent: (() => void)[] = [];
     const replied: (() => void)[] = [];
     const close = (cause: Error) => {
       ends.delete(end);
-      for (const reject of pending) reject(cause);
-      pending.clear();
+      reject(cause);
     };
     const end = (cause: Error) => {
       ends.delete(end);
@@ -82,21 +82,16 @@ export function redisNetwork(time: VirtualTime, redis: RedisModel) {
           pass(() => clock.reach(state === 'cut' ? refuse : resolve));
         }),
       send: (_, parameters) => {
-        const { promise, resolve, reject } = Promise.withResolvers<RedisReply>();
+        const { promise, resolve } = Promise.withResolvers<RedisReply>();
         if (!clock.isAlive) return promise;
         if (!ends.has(end)) return Promise.reject(new Error('the connection is closed'));
-        pending.add(reject);
         sent.push(() => {
           const reply = redis.eval(parameters);
-          replied.push(() =>
-            clock.reach(() => {
-              if (pending.delete(reject)) resolve(reply);
-            }),
-          );
+          replied.push(() => clock.reach(() => resolve(reply)));
           pass(() => replied.shift()?.());
         });
         pass(() => sent.shift()?.());
-        return promise;
+        return Promise.race([promise, closed]);
       },
       close: () => close(new Error('the connection was closed')),
     };

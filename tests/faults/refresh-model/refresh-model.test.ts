@@ -58,24 +58,26 @@ async function check(scheduler: Scheduler, plan: Plan, change?: Change): Promise
 /**
  * Checks the plan in every order with at most so many preemptions: choices of another event than the first.
  *
- * @returns how many orders it has tried
+ * @param given which event is chosen at which step; at all others it is the first one
+ * @returns how many orders there are
  */
-async function checkEveryOrder(plan: Plan, mostPreemptions: number, change?: Change): Promise<number> {
-  /** Which event was chosen at which step; the first one at all others. */
-  const left: (readonly (readonly [step: number, choice: number])[])[] = [[]];
-  let orders = 0;
-  for (let chosen = left.pop(); chosen; chosen = left.pop()) {
-    orders++;
-    const given = new Map(chosen);
-    const from = (chosen.at(-1)?.[0] ?? -1) + 1;
-    const next: (readonly [step: number, choice: number])[] = [];
-    const scheduler: Scheduler = (step, events) => {
-      if (step >= from) for (let choice = 1; choice < events; choice++) next.push([step, choice]);
-      return given.get(step) ?? 0;
-    };
-    await check(scheduler, plan, change);
-    if (chosen.length < mostPreemptions) left.push(...next.map((one) => [...chosen, one]));
-  }
+async function checkEveryOrder(
+  plan: Plan,
+  preemptions: number,
+  change?: Change,
+  given: ReadonlyMap<number, number> = new Map(),
+): Promise<number> {
+  const from = Math.max(-1, ...given.keys()) + 1;
+  const next: [step: number, choice: number][] = [];
+  const scheduler: Scheduler = (step, events) => {
+    if (step >= from) for (let choice = 1; choice < events; choice++) next.push([step, choice]);
+    return given.get(step) ?? 0;
+  };
+  await check(scheduler, plan, change);
+  let orders = 1;
+  if (preemptions === 0) return orders;
+  for (const one of next)
+    orders += await checkEveryOrder(plan, preemptions - 1, change, new Map([...given, one]));
   return orders;
 }
 

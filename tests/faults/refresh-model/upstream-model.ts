@@ -42,7 +42,8 @@ export function upstreamModel(
     const generation = before ? before.generation + 1 : 0;
     const text = before ? before.text.replace(/\d+$/, String(generation)) : `t${families++}.0`;
     const issued = history.moment(`${text} is issued`);
-    const token = { text, family: before?.family ?? { began: issued }, before, generation, issued };
+    const family = before?.family ?? { began: issued };
+    const token: Token = { text, family, before, generation, issued };
     tokens.set(text, token);
     return token;
   };

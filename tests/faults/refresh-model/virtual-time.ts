@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../../src/gateway/refresh/clock.ts';
 
-const START = Date.UTC(2030, 0, 1);
+export const START = Date.UTC(2030, 0, 1);
 /** More than any schedule needs that ends. */
 const MOST_STEPS = 30_000;
 
