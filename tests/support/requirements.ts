@@ -28,8 +28,8 @@ const skipped: string[] = [];
 
 /** `describe`, for tests that have these requirements. */
 export function describeWith(requirements: readonly Requirement[], name: string, tests: () => void): void {
-  if (hasAll(requirements, name)) describe(name, tests);
-  else if (!IN_CI) describe.skip(name, tests);
+  const skip = () => describe.skip(name, tests);
+  run(requirements, name, () => describe(name, tests), skip);
 }
 
 /** `it`, for a test that has these requirements. */
@@ -39,23 +39,24 @@ export function itWith(
   test: () => Promise<void>,
   timeoutMs?: number,
 ): void {
-  if (hasAll(requirements, name)) it(name, test, timeoutMs);
-  else if (!IN_CI) it.skip(name, test);
+  const skip = () => it.skip(name, test);
+  run(requirements, name, () => it(name, test, timeoutMs), skip);
+}
+
+function run(requirements: readonly Requirement[], name: string, tests: () => void, skip: () => void): void {
+  const missing = requirements.flatMap((each) => (each.isMet ? [] : [each.name])).join(', ');
+  const fail = () => {
+    throw new Error(`missing here: ${missing}. With CI=true no test may be skipped.`);
+  };
+  if (missing === '') tests();
+  else if (IN_CI) it(name, fail);
+  else {
+    skipped.push(`${name} (${missing})`);
+    skip();
+  }
 }
 
 /** Prints what this process has skipped, in one line. */
 export function reportSkipped(): void {
   if (skipped.length > 0) console.log(`skipped, for what is missing here: ${skipped.join('; ')}`);
-}
-
-/** Otherwise it notes what is skipped, or fails in place of it. */
-function hasAll(requirements: readonly Requirement[], test: string): boolean {
-  const missing = requirements.filter(({ isMet }) => !isMet).map(({ name }) => name);
-  if (missing.length === 0) return true;
-  if (IN_CI)
-    it(test, () => {
-      throw new Error(`missing here: ${missing.join(', ')}. With CI=true no test may be skipped.`);
-    });
-  else skipped.push(`${test} (${missing.join(', ')})`);
-  return false;
 }
