@@ -15,7 +15,6 @@ import {
   SPREADS_MS,
   settings,
 } from './history.ts';
-
 import { STANDSTILL_MS } from './plans.ts';
 
 const LEASE_MS = 3000;

@@ -191,16 +191,15 @@ export class History {
   }
 
   /** Whether the process stood still, after one moment and before the other. */
-  stoodStill(name: string, after?: Moment, before?: Moment): boolean {
+  stoodStill(name: string, after: Moment, before: Moment): boolean {
     return this.standstills.some(
-      ({ instance, began }) =>
-        instance === name && (!after || isBefore(after, began)) && (!before || isBefore(began, before)),
+      ({ instance, began }) => instance === name && isBetween(after, began, before),
     );
   }
 
   /** Whether it has crashed, or stood still. */
   wasDisturbed(name: string): boolean {
-    return this.crashes.has(name) || this.stoodStill(name);
+    return this.crashes.has(name) || this.standstills.some(({ instance }) => instance === name);
   }
 
   /** The generation of the newest pair of the session that such requests have had before this moment. */
@@ -257,16 +256,14 @@ export class History {
   }
 }
 
+type Perhaps = Moment | undefined;
+
 /** Whether both have happened, and the first one came first. */
-export function isBefore(one: Moment | undefined, other: Moment | undefined): boolean {
+export function isBefore(one: Perhaps, other: Perhaps): boolean {
   return one !== undefined && other !== undefined && one.order < other.order;
 }
 
-export function isBetween(
-  from: Moment | undefined,
-  moment: Moment | undefined,
-  to: Moment | undefined,
-): boolean {
+export function isBetween(from: Perhaps, moment: Perhaps, to: Perhaps): boolean {
   return isBefore(from, moment) && isBefore(moment, to);
 }
 
