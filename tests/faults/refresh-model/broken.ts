@@ -73,7 +73,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       const outcome = await real(token, ...request);
       return outcome.kind === 'renewed' ? real(outcome.pair.refreshToken, ...request) : outcome;
     }),
-    contradicts: '(b) a pair whose access token is good',
+    contradicts: '(b) a good pair is not renewed',
     plan: 'old cookies after their window',
   },
   'replays nothing': {

@@ -7,6 +7,8 @@ import {
   isBetween,
   isForgotten,
   isRejection,
+  isSame,
+  type Moment,
   type Place,
   PRESENTED_MS,
   type Request,
@@ -43,20 +45,18 @@ export function checksOf(history: History): Readonly<Record<string, readonly (Pl
         return sends.some((send) => send.token === second.token && send.successor) && sends.some(isAgain);
       }),
 
-    '(b) a pair whose access token is good is not renewed by a request with an older token': sends.filter(
-      ({ token, sent }) => {
-        if (!token.before || sent.at >= token.issued.at + history.accessTokensLastMs) return false;
-        if (history.signOutsOf(token).length > 0 || history.wasRedisAway(token.issued, sent)) return false;
-        return !history.requests.some((request) => request.token === token && isBefore(request.asked, sent));
-      },
-    ),
+    '(b) a good pair is not renewed by a request with an older token': sends.filter(({ token, sent }) => {
+      if (!token.before || sent.at >= token.issued.at + history.accessTokensLastMs) return false;
+      if (history.signOutsOf(token).length > 0 || history.wasRedisAway(token.issued, sent)) return false;
+      return !history.requests.some((request) => request.token === token && isBefore(request.asked, sent));
+    }),
 
     '(b) a spent token yields the newest pair of its chain while its window is open': undisturbed.filter(
       ({ token, arrived, asked, ended, outcome, pair }) => {
-        const wasRenewed = history.requests.some(
-          (other) => other.token === token && other.outcome === 'renewed' && isBefore(other.ended, asked),
-        );
-        if (!wasRenewed || arrived.at >= history.closingOf(token, asked).earliest) return false;
+        const isRenewal = (other: Request) =>
+          other.token === token && other.outcome === 'renewed' && isBefore(other.ended, asked);
+        if (!history.requests.some(isRenewal)) return false;
+        if (arrived.at >= history.closingOf(token, asked).earliest) return false;
         if (isForgotten(history.renewalOf(token), ended)) return false;
         if (isBefore(token.family.revoked, ended) || outcome === 'unreachable') return false;
         if (token.family.isReissued || history.wasRejected(token.family, ended)) return false;
@@ -85,16 +85,12 @@ export function checksOf(history: History): Readonly<Record<string, readonly (Pl
       return record.refreshTokenReused && sends.filter((send) => send.token === token).length < 2;
     }),
 
-    'a pair that an instance gets reaches the request that asked for it': ended.filter(
-      ({ outcome, token, instance, asked, ended }) => {
-        const isOwnPair = (send: Send) => {
-          if (send.token !== token || send.instance !== instance) return false;
-          if (!send.successor || send.verdict !== 'renewed') return false;
-          return isBetween(asked, send.ended, ended);
-        };
-        return (outcome === 'rejected' || outcome === 'unreachable') && sends.some(isOwnPair);
-      },
-    ),
+    'a pair that an instance gets reaches the request that asked for it': ended.filter((request) => {
+      const { outcome, asked, ended } = request;
+      if (outcome !== 'rejected' && outcome !== 'unreachable') return false;
+      const own = sends.filter((send) => isSame(send, request) && send.successor);
+      return own.some((send) => send.verdict === 'renewed' && isBetween(asked, send.ended, ended));
+    }),
 
     'a request is rejected only after the upstream has rejected its session': ended.filter((each) => {
       return each.outcome === 'rejected' && !history.wasRejected(each.token.family, each.ended);
@@ -150,14 +146,11 @@ export function checksOf(history: History): Readonly<Record<string, readonly (Pl
       (each) => !history.signOutsOf(each.token).some(({ by }) => by === 'sign-out'),
     ),
 
-    '(d) a sign-out with both cookies tells the upstream, every time': signOuts.filter(
-      ({ by, token, instance, began, left }) => {
-        const isTold = upstreamSignOuts.some(
-          (told) => told.token === token && told.instance === instance && isBefore(began, told.sent),
-        );
-        return by === 'sign-out' && left && !isTold;
-      },
-    ),
+    '(d) a sign-out with both cookies tells the upstream, every time': signOuts.filter((signOut) => {
+      const { by, began, left } = signOut;
+      const isTold = (told: Place & { sent: Moment }) => isSame(told, signOut) && isBefore(began, told.sent);
+      return by === 'sign-out' && left && !upstreamSignOuts.some(isTold);
+    }),
 
     '(e) a response sets the newest pair that its instance has had, or none after a sign-out': ended.filter(
       ({ pair, instance, leaves, given }) => {
@@ -200,11 +193,11 @@ function touchesNewer(history: History, request: Ended): boolean {
   const { token, instance, pair, leaves, left, changed } = request;
   if (!changed || isBefore(left, changed.from.issued)) return false;
   const { from, to } = changed;
-  const isSame = from.family === token.family;
-  const isNewer = isSame ? from.generation > token.generation : isBefore(token.issued, from.issued);
+  const isOfSession = from.family === token.family;
+  const isNewer = isOfSession ? from.generation > token.generation : isBefore(token.issued, from.issued);
   if (!isNewer) return false;
   if (!to) return clearsTooMuch(history, request);
-  return !isSame && pair && leaves ? history.isSignedOut({ token: pair, instance }, leaves) : false;
+  return !isOfSession && pair && leaves ? history.isSignedOut({ token: pair, instance }, leaves) : false;
 }
 
 /** A refresh of its own that the upstream refuses may clear: it says nothing of a sign-in without the old cookies. */

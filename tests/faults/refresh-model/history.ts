@@ -218,7 +218,8 @@ export class History {
    * Whether the first sign-out of the session was over by then, and has ended this token for this instance until that
    * moment. A repeated one adds nothing.
    */
-  isSignedOut({ token, instance }: Place, by: Moment, until = by): boolean {
+  isSignedOut(place: Place, by: Moment, until = by): boolean {
+    const { token } = place;
     const signOuts = this.signOutsOf(token).filter(({ undone }) => !undone);
     const [signOut] = signOuts;
     // Of two at the same time, either may be the one that ends the rest of the chain.
@@ -227,14 +228,13 @@ export class History {
     if (!signOut?.ended) return false;
     const isFound = this.#isSharedBy(signOut, token.family, until)
       ? isLinked(signOut, token)
-      : signOut.token === token && signOut.instance === instance;
+      : isSame(signOut, place);
     return isFound && until.at < signOut.ended.at + lifetimes.endedMs - SPREADS_MS;
   }
 
   /** Whether the process knew of this end of the session. */
-  isNoticed(end: SignOut, { token, instance }: Place, by: Moment): boolean {
-    if (!isBefore(end.ended, by)) return false;
-    return this.#isSharedBy(end, token.family, by) || (end.token === token && end.instance === instance);
+  isNoticed(end: SignOut, place: Place, by: Moment): boolean {
+    return isBefore(end.ended, by) && (this.#isSharedBy(end, place.token.family, by) || isSame(end, place));
   }
 
   /** Otherwise it is remembered by its instance alone, and for its token alone. */
@@ -265,6 +265,10 @@ export function isBefore(one: Perhaps, other: Perhaps): boolean {
 
 export function isBetween(from: Perhaps, moment: Perhaps, to: Perhaps): boolean {
   return isBefore(from, moment) && isBefore(moment, to);
+}
+
+export function isSame(one: Place, other: Place): boolean {
+  return one.token === other.token && one.instance === other.instance;
 }
 
 /** Whether nothing may be known of a renewal any more. */

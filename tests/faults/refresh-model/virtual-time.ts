@@ -50,10 +50,6 @@ export class VirtualTime {
     return this.#timers.length + this.#events.length === 0;
   }
 
-  hasTimers(process: ProcessClock): boolean {
-    return [...this.#timers, ...this.#events].some((timer) => timer.of === process);
-  }
-
   /** Something that happens at any moment within so many milliseconds. */
   event(withinMs: number, happen: () => void): void {
     this.#events.push({ at: this.now + withinMs, happen, of: undefined });
