@@ -1,7 +1,6 @@
 /** What may happen in a schedule, as fast-check generates it. */
 
 import fc from 'fast-check';
-import type { Fate, Habits } from './upstream-model.ts';
 
 /**
  * The browser signs in with whatever cookies it has. Redis comes back empty after a restart; what is stalled arrives
@@ -21,33 +20,12 @@ type Kind =
   | 'Redis stalls'
   | 'Redis is back';
 
-export interface Command {
-  readonly kind: Kind;
-  readonly afterMs: number;
-  /** One is cut off or stalled; Redis restarts and comes back for both. */
-  readonly instance: 0 | 1;
-  /** 0: the browser's cookies. Otherwise a copy of cookies that clients have received: 1 is the pair before the newest. */
-  readonly token: number;
-  /** Whether the response does not reach the client. */
-  readonly isLost: boolean;
-  /** Of a request: when it needs a refresh, and how long its call to the upstream takes after that. */
-  readonly asksAfterMs: number;
-  readonly callMs: number;
-}
-
-export interface Plan {
-  /** How far the clocks of the two instances and of Redis are ahead. */
-  readonly clocksAheadMs: readonly [a: number, b: number, redis: number];
-  readonly commands: readonly Command[];
-  /** Of one call to the upstream after the other, and from the first again. */
-  readonly fates: readonly Fate[];
-  readonly habits: Habits;
-}
-
 /** Longer than a lease, shorter than a lease and the fact of a refresh without a verdict. */
 export const STANDSTILL_MS = 3300;
 
+type Values<Generated> = Generated extends fc.Arbitrary<infer Value> ? Value : never;
 const oneOf = <const Value>(...values: readonly Value[]) => fc.constantFrom(...values);
+const numberOf = (...values: readonly number[]) => fc.constantFrom(...values);
 
 /** Around the times that the coordination knows: polls, leases, windows, time limits, and lifetimes. */
 const TIMES = [0, 0, 0, 0, 1, 30, 45, 400, 600, 1500, 3100, 9700, 10_300, 31_000, 61_000, 290_000];
@@ -56,26 +34,50 @@ function many(kind: Kind, count: number): Kind[] {
   return Array<Kind>(count).fill(kind);
 }
 
-function commandsOf(kinds: Kind[], times = TIMES): fc.Arbitrary<Command[]> {
+export type Command = Values<ReturnType<typeof commandsOf>>[number];
+
+function commandsOf(kinds: Kind[], times = TIMES) {
   const usual = oneOf<Kind>('request', 'request', 'request', 'request', 'presentation');
-  const command = fc.record<Command>({
+  const command = fc.record({
     kind: fc.oneof({ weight: 12, arbitrary: usual }, { weight: kinds.length, arbitrary: oneOf(...kinds) }),
-    afterMs: oneOf(...times),
+    afterMs: numberOf(...times),
+    /** One is cut off or stalled; Redis restarts and comes back for both. */
     instance: oneOf(0, 1),
-    token: oneOf(0, 0, 0, 1, 1, 2, 3),
-    isLost: oneOf(false, false, false, false, false, false, true),
-    asksAfterMs: oneOf(0, 0, 0, 0, 20, 200, 5000, 11_000, 70_000, 279_000),
-    callMs: oneOf(0, 0, 0, 0, 20, 2000, 15_000, 70_000, 279_000),
+    /** 0: the browser's cookies. Otherwise a copy of those that clients have received: 1 is the pair before the newest. */
+    token: numberOf(0, 0, 0, 1, 1, 2, 3),
+    /** Whether the response does not reach the client. */
+    isLost: fc.constantFrom(false, false, false, false, false, false, true),
+    /** Of a request: when it needs a refresh, and how long its call to the upstream takes after that. */
+    asksAfterMs: numberOf(0, 0, 0, 0, 20, 200, 5000, 11_000, 70_000, 279_000),
+    callMs: numberOf(0, 0, 0, 0, 20, 2000, 15_000, 70_000, 279_000),
   });
   return fc.array(command, { minLength: 1, maxLength: 12 });
 }
 
-const clock = oneOf(0, 0, -60_000, -12_000, 12_000, 45_000, 60_000);
-const delay = oneOf(0, 0, 0, 0, 700, 3500);
-const lost = fc.oneof(
-  { weight: 8, arbitrary: oneOf('never') },
-  { weight: 2, arbitrary: oneOf('before it arrives', 'after it arrived') },
-);
+const clock = numberOf(0, 0, -60_000, -12_000, 12_000, 45_000, 60_000);
+const delay = numberOf(0, 0, 0, 0, 700, 3500);
+
+/** How one call to the upstream goes. */
+export type Fate = Values<typeof fate>;
+const fate = fc.record({
+  /** Before it arrives, and before its response does. */
+  beforeMs: delay,
+  afterMs: delay,
+  lost: fc.oneof(
+    { weight: 8, arbitrary: oneOf('never') },
+    { weight: 2, arbitrary: oneOf('before it arrives', 'after it arrived') },
+  ),
+});
+
+/** How an upstream treats its refresh tokens. */
+export type Habits = Values<typeof habits>;
+const habits = fc.record({
+  expiresInSeconds: numberOf(900, 900, 8),
+  /** Whether a spent token that is sent again ends its whole family. */
+  reuseEndsFamily: fc.constantFrom(true, true, false),
+  /** Whether a refresh and the next sign-in issue the same refresh token again. */
+  issuesSame: fc.constantFrom(false, false, false, false, false, false, false, true),
+});
 
 /** How often, what happens beside requests, and when. Some faults excuse much, so most schedules are without them. */
 const MIXES: readonly (readonly [weight: number, kinds: Kind[], times?: number[]])[] = [
@@ -97,17 +99,16 @@ const MIXES: readonly (readonly [weight: number, kinds: Kind[], times?: number[]
   ],
 ];
 
-export const plans: fc.Arbitrary<Plan> = fc.record({
+export type Plan = Values<typeof plans>;
+export const plans = fc.record({
+  /** How far the clocks of the two instances and of Redis are ahead. */
   clocksAheadMs: fc.tuple(clock, clock, clock),
   commands: fc.oneof(
     ...MIXES.map(([weight, kinds, times]) => ({ weight, arbitrary: commandsOf(kinds, times) })),
   ),
-  fates: fc.array(fc.record({ beforeMs: delay, afterMs: delay, lost }), { maxLength: 6 }),
-  habits: fc.record({
-    expiresInSeconds: oneOf(900, 900, 8),
-    reuseEndsFamily: oneOf(true, true, false),
-    issuesSame: oneOf(false, false, false, false, false, false, false, true),
-  }),
+  /** Of one call to the upstream after the other, and from the first again. */
+  fates: fc.array(fate, { maxLength: 6 }),
+  habits,
 });
 
 /** What a client or a machine does; at instance A, if nothing else is said. */
@@ -124,7 +125,7 @@ const unsent: Fate = { beforeMs: 0, afterMs: 0, lost: 'before it arrives' };
 /** The commands happen in this order when nothing is preempted. */
 function small(commands: Command[], fates: Fate[] = [], habits?: Partial<Habits>): Plan {
   // So far apart that a comparison of two machines' times would matter everywhere.
-  const clocksAheadMs = [12_000, -60_000, 45_000] as const;
+  const clocksAheadMs: Plan['clocksAheadMs'] = [12_000, -60_000, 45_000];
   const usual = { expiresInSeconds: 900, reuseEndsFamily: true, issuesSame: false };
   return { clocksAheadMs, commands, fates, habits: { ...usual, ...habits } };
 }

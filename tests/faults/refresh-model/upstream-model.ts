@@ -4,24 +4,8 @@ import { Admission } from '../../../src/gateway/admission/admission.ts';
 import type { TokenPair } from '../../../src/gateway/upstream/token-pair.ts';
 import { type RefreshVerdict, UpstreamApi } from '../../../src/gateway/upstream/upstream-api.ts';
 import { type History, type Moment, type Send, settings, type Token } from './history.ts';
+import type { Fate, Habits } from './plans.ts';
 import type { ProcessClock, VirtualTime } from './virtual-time.ts';
-
-/** How one call to the upstream goes. */
-export interface Fate {
-  /** Before it arrives, and before its response does. */
-  readonly beforeMs: number;
-  readonly afterMs: number;
-  readonly lost: 'never' | 'before it arrives' | 'after it arrived';
-}
-
-/** How an upstream treats its refresh tokens. */
-export interface Habits {
-  readonly expiresInSeconds: number;
-  /** Whether a spent token that is sent again ends its whole family. */
-  readonly reuseEndsFamily: boolean;
-  /** Whether a refresh and the next sign-in issue the same refresh token again. */
-  readonly issuesSame: boolean;
-}
 
 export const ONE_WAY_MS = 50;
 
