@@ -79,24 +79,14 @@ const habits = fc.record({
   issuesSame: fc.constantFrom(false, false, false, false, false, false, false, true),
 });
 
+const OUTAGES: Kind[] = ['Redis restarts', 'Redis is cut off', 'Redis stalls', ...many('Redis is back', 3)];
 /** How often, what happens beside requests, and when. Some faults excuse much, so most schedules are without them. */
 const MIXES: readonly (readonly [weight: number, kinds: Kind[], times?: number[]])[] = [
   [4, ['sign-out', 'sign-out', 'sign-in']],
   [3, [...many('sign-in', 3), 'sign-out', 'the upstream ends the session', 'the browser loses its cookies']],
   [4, [...many('the instance stands still', 4), 'sign-out'], [0, 0, 0, 30, 600, 3100, 3100, 3100, 31_000]],
   [2, ['sign-out', 'crash', 'crash']],
-  [
-    2,
-    [
-      'sign-out',
-      'sign-out',
-      'sign-in',
-      'Redis restarts',
-      'Redis is cut off',
-      'Redis stalls',
-      ...many('Redis is back', 3),
-    ],
-  ],
+  [2, ['sign-out', 'sign-out', 'sign-in', ...OUTAGES]],
 ];
 
 export type Plan = Values<typeof plans>;
