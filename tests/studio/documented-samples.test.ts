@@ -1,6 +1,7 @@
 import { expect, it } from 'bun:test';
 import { ROOT, readDocument } from '../support/documents.ts';
 import { freePorts } from '../support/free-ports.ts';
+import { linesOf } from '../support/lines-of.ts';
 import { describeInChromium } from './chromium.ts';
 import { samplesIn } from './samples.ts';
 import { createFolder } from './temporary-folder.ts';
@@ -33,12 +34,7 @@ async function startDemo(port: number) {
     env: { PATH, HOME, PORT: `${port}`, DEMO_ORIGINS: origins.replace('5173', `${port + 6}`) },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let printed = '';
-  for await (const chunk of demo.stdout) {
-    printed += Buffer.from(chunk).toString();
-    if (printed.includes('Ctrl-C')) break;
-  }
-  expect(printed).toContain('Ctrl-C');
+  for await (const line of linesOf(demo.stdout)) if (line.includes('Ctrl-C')) break;
   return {
     async [Symbol.asyncDispose]() {
       demo.kill('SIGINT');

@@ -17,7 +17,6 @@ const ENVIRONMENT = {
   // A screen reader is looked for on a bus that may not be there.
   NO_AT_BRIDGE: '1',
 };
-const CLOSE_MS = 10_000;
 const SESSION = Type.Object({ sessionId: Type.String() });
 
 export const webkit: Engine = {
@@ -37,7 +36,6 @@ export const webkit: Engine = {
     await eventually(() => fetch(`${driver}/status`).catch(() => undefined), DRIVER.name);
     const { sessionId } = Value.Parse(SESSION, await send(`${driver}/session`, { capabilities: {} }));
     const session = `${driver}/session/${sessionId}`;
-    stack.defer(() => close(session));
     const running = stack.move();
     return {
       async open(url) {
@@ -54,11 +52,6 @@ export const webkit: Engine = {
     };
   },
 };
-
-/** Closes the browser, which would outlive its driver. Without its display, it ends too if this fails. */
-async function close(session: string): Promise<void> {
-  await fetch(session, { method: 'DELETE', signal: AbortSignal.timeout(CLOSE_MS) }).catch(() => {});
-}
 
 async function send(address: string, body: object): Promise<unknown> {
   const response = await fetch(address, { method: 'POST', body: JSON.stringify(body) });
