@@ -1,6 +1,6 @@
 /** Firefox without a window, driven over WebDriver BiDi. @see https://www.w3.org/TR/webdriver-bidi/ */
 
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { program } from '../../support/requirements.ts';
@@ -55,26 +55,20 @@ export const firefox: Engine = {
 /** `send` sends a command, and resolves to its result. */
 async function connect(address: string) {
   const socket = new WebSocket(`${address}/session`);
-  const inFlight = new Map<number, PromiseWithResolvers<unknown>>();
-  let commands = 0;
-  socket.addEventListener('message', ({ data }) => {
-    const { id, type, result, error, message } = JSON.parse(String(data));
-    const command = inFlight.get(id);
-    inFlight.delete(id);
-    if (type === 'success') command?.resolve(result);
-    else command?.reject(new Error(`${error}: ${message}`));
-  });
-  socket.addEventListener('close', () => {
-    for (const { reject } of inFlight.values()) reject(new Error('The browser has closed the connection'));
-  });
   await once(socket, 'open');
+  let commands = 0;
   return {
-    send(method: string, params: object): Promise<unknown> {
-      const command = Promise.withResolvers<unknown>();
+    async send(method: string, params: object): Promise<unknown> {
       commands += 1;
-      inFlight.set(commands, command);
-      socket.send(JSON.stringify({ id: commands, method, params }));
-      return command.promise;
+      const id = commands;
+      socket.send(JSON.stringify({ id, method, params }));
+      for await (const [{ data }] of on(socket, 'message', { close: ['close'] })) {
+        const response = JSON.parse(String(data));
+        if (response.id !== id) continue;
+        if (response.type === 'success') return response.result;
+        throw new Error(`${response.error}: ${response.message}`);
+      }
+      throw new Error('The browser has closed the connection');
     },
     close: () => socket.close(),
   };
