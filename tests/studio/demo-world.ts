@@ -1,4 +1,4 @@
-/** The demo on free ports: sandbox, gateway and Studio, with networks between them that can be broken. */
+/** The demo on free ports: sandbox, gateway and Studio, with a network before them that can be broken. */
 
 import { type SandboxOptions, startSandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { startStudio } from '../../src/demo/studio-server.ts';
@@ -6,7 +6,6 @@ import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
 import { openUpstreamGate } from '../deploy/proxies/upstream-gate.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
-import { postJson } from '../support/sandbox-account.ts';
 import { openNetwork } from './breakable-network.ts';
 
 export type DemoWorld = Awaited<ReturnType<typeof startDemoWorld>>;
@@ -15,7 +14,7 @@ export type DemoWorldOptions = Pick<SandboxOptions, 'startingBalance'>;
 /** Generation is as fast as possible; a test that needs it slow holds the audio back at the gate. */
 export async function startDemoWorld(options: DemoWorldOptions = {}) {
   await using stack = new AsyncDisposableStack();
-  const port = await freePorts(4);
+  const port = await freePorts(3);
   const [gatewayUrl, studioUrl] = [`http://localhost:${port}`, `http://localhost:${port + 1}`];
   const client = { clientId: 'music-studio', redirectUri: `${studioUrl}/callback` };
   const { clientId, redirectUri } = client;
@@ -24,14 +23,13 @@ export async function startDemoWorld(options: DemoWorldOptions = {}) {
   stack.defer(() => sandbox.stop());
   const { identityProviderUrl, upstream } = sandbox;
   const gate = stack.use(openUpstreamGate(upstream.url));
-  const upstreamNetwork = stack.use(await openNetwork(port + 3, gate.port));
   const startGateway = () =>
     startGatewayProcess({
       // Its cookies are not Secure then, because WebKitGTK takes no Secure cookie over http.
       NODE_ENV: '',
       HOST: 'localhost',
       PORT: String(port + 2),
-      UPSTREAM_URL: `http://localhost:${port + 3}`,
+      UPSTREAM_URL: `http://127.0.0.1:${gate.port}`,
       IDP_URL: identityProviderUrl,
       IDP_CLIENT_ID: clientId,
       IDP_REDIRECT_URI: redirectUri,
@@ -52,8 +50,7 @@ export async function startDemoWorld(options: DemoWorldOptions = {}) {
     gatewayUrl,
     /** Between the browser and the gateway. */
     network,
-    /** Between the gateway and the upstream; first comes the network, then the gate. */
-    upstreamNetwork,
+    /** Between the gateway and the upstream. */
     gate,
     upstream,
     /** Kills the gateway, and starts it again. */
@@ -61,12 +58,10 @@ export async function startDemoWorld(options: DemoWorldOptions = {}) {
       await gateway[Symbol.asyncDispose]();
       gateway = await startGateway();
     },
-    /** Signs in without a browser, and returns the cookies that a browser would have then. */
-    async signIn(name: string) {
-      const grant = await signInThroughForm({ identityProviderUrl, ...client, name });
-      const body = { code: grant.code, code_verifier: grant.codeVerifier };
-      const response = await postJson(`${gatewayUrl}/api/auth/idp`, body, { origin: studioUrl });
-      return response.headers.getSetCookie().map((header) => Bun.Cookie.parse(header));
+    /** What a page posts to the gateway for a person who has gone through the identity provider's form. */
+    async grant(name: string) {
+      const { code, codeVerifier } = await signInThroughForm({ identityProviderUrl, ...client, name });
+      return { code, code_verifier: codeVerifier };
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

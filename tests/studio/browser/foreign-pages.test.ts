@@ -60,18 +60,9 @@ function loadAll(page: Page, url: string) {
 /** Submits a form whose only field, sent as `name=value`, makes JSON of the order with one field more. */
 async function submitForm(page: Page, action: string): Promise<number> {
   const response = page.waitForResponse(action);
-  await page.evaluate(
-    ({ action, order }) => {
-      const form = document.createElement('form');
-      Object.assign(form, { action, method: 'post', enctype: 'text/plain' });
-      const field = document.createElement('input');
-      Object.assign(field, { name: `${order.slice(0, -1)},"more":"`, value: '"}' });
-      form.append(field);
-      document.body.append(form);
-      form.submit();
-    },
-    { action, order: ORDER },
-  );
+  await page.setContent(`<form action="${action}" method="post" enctype="text/plain">
+    <input name='${ORDER.slice(0, -1)},"more":"' value='"}'></form>`);
+  await page.locator('form').evaluate((form: HTMLFormElement) => form.submit());
   // The page is that of the response, and no navigation is under way.
   await page.waitForURL(action);
   return (await response).status();

@@ -3,6 +3,8 @@ import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium } from '../chromium.ts';
 import { openStudio } from './page.ts';
 
+const ORDER = 'POST /v1/music';
+
 describeInChromium('an order in the studio', (visit) => {
   it('without a clear response is the same attempt when it is sent again, which waits for a network', async () => {
     await using studio = await openStudio(visit);
@@ -35,15 +37,10 @@ describeInChromium('an order in the studio', (visit) => {
     expect(studio.upstream.counts().generations).toBe(1);
   });
 
-  it('is not waited for when it is stopped, and its track lands in the library; without an id it does not play', async () => {
+  it('is not waited for when it is stopped, and its track lands in the library', async () => {
     await using studio = await openStudio(visit);
-    const check = studio.gate.hold('GET /v1/me');
-    await studio.order();
-    await studio.press(english.stopWaiting);
-    await studio.says(english.unsent);
-    check.release();
-    const order = studio.gate.hold('POST /v1/music');
-    const arrived = studio.gate.arrive('POST /v1/music', 1);
+    const order = studio.gate.hold(ORDER);
+    const arrived = studio.gate.arrive(ORDER, 1);
     await studio.order();
     await arrived;
     await studio.press(english.stopWaiting);
@@ -55,50 +52,22 @@ describeInChromium('an order in the studio', (visit) => {
     await studio.press(english.stopListening);
     await studio.says(english.cancelled);
     await studio.shows(english.nothingToPlay);
-    expect(await studio.button(english.stopListening).count()).toBe(0);
     expect(await studio.unfinished()).toBe(0);
     audio.release();
     await studio.tracks.filter({ hasText: 'Snow' }).waitFor();
-
-    studio.gate.replace('POST /v1/music', async (forward) => {
-      const response = await forward();
-      response.headers.delete('x-music-creation-id');
-      return response;
-    });
-    await studio.generate({ seconds: 10 });
-    expect(await studio.alert.count()).toBe(0);
-    expect(await studio.page.getByText(english.nothingToPlay).isVisible()).toBe(true);
-    expect(new Set(studio.gate.idempotencyKeys).size).toBe(3);
-  });
-
-  it('waits visibly while four others arrive, and is never sent when it is stopped', async () => {
-    await using studio = await openStudio(visit);
-    const { gate, lines } = studio;
-    const audio = gate.holdAudio(1_000);
-    for (const [index, prompt] of ['One', 'Two', 'Three', 'Four', 'Five'].entries()) {
-      await studio.order({ prompt });
-      const said = index < 4 ? english.arriving : english.queued;
-      await lines.nth(index).getByText(said).waitFor();
-    }
-    await studio.press(english.stopWaiting);
-    await studio.says(english.unsent);
-    audio.release();
-    await lines.nth(3).getByText(english.complete).waitFor();
-    expect(gate.idempotencyKeys).toHaveLength(4);
   });
 
   it('is asked about when an order of the same text is lost, and being sent again', async () => {
     await using studio = await openStudio(visit);
-    const { page, gate, visitor } = studio;
+    const { gate, visitor } = studio;
     visitor.expectProblem(/status of 503/);
-    const failing = gate.replace('POST /v1/music', () => new Response(null, { status: 503 }));
+    const failing = gate.replace(ORDER, () => new Response(null, { status: 503 }));
     await studio.order();
     await studio.says(english.orderingAgain);
     await studio.order({ seconds: 4 });
-    const dialog = page.getByRole('dialog').filter({ hasText: english.orderAgain });
-    await studio.button(english.orderAnother, dialog).waitFor();
+    await studio.shows(english.orderAgain);
     expect(await studio.lines.count()).toBe(1);
-    await studio.press(english.orderAnother, dialog);
+    await studio.press(english.orderAnother);
     await studio.lines.nth(1).waitFor();
     failing.giveBack();
     await studio.tracks.nth(1).waitFor();
@@ -106,27 +75,80 @@ describeInChromium('an order in the studio', (visit) => {
     expect(studio.upstream.counts().generations).toBe(2);
   });
 
-  it('whose track breaks off and cannot be continued is paid for, and can be played from the library', async () => {
+  it('is not charged to another account that has signed in since, also when it is repeated', async () => {
     await using studio = await openStudio(visit);
-    const { world, visitor, page } = studio;
+    const { gate, visitor } = studio;
+    await studio.signInBehind('Grace');
+    await studio.order({ prompt: 'A song that Ada wants' });
+    await studio.shows(english.otherAccount);
+    await studio.isLoaded();
+    await studio.accountShows('Grace');
+
+    visitor.expectProblem(/status of 503/);
+    const lost = gate.replace(ORDER, async () => {
+      await studio.signInBehind('Ada');
+      lost.giveBack();
+      return new Response(null, { status: 503 });
+    });
+    await studio.order({ prompt: 'A song that Grace wants' });
+    await studio.accountShows('Ada');
+    await studio.isLoaded();
+    await studio.generate({ prompt: 'Another song that Ada wants' });
+    // The one that was lost, and the last.
+    expect(new Set(gate.idempotencyKeys).size).toBe(2);
+    expect(gate.idempotencyKeys).toHaveLength(2);
+    expect(studio.upstream.counts().generations).toBe(1);
+  });
+
+  it('whose track arrives is waited for after a new sign-in, and plays when it is complete', async () => {
+    await using studio = await openStudio(visit);
+    const { page, gate, world, visitor, upstream } = studio;
+    visitor.tolerateProblem(/status of 409/);
+    visitor.expectProblem(/ERR_/);
+    visitor.expectProblem(/status of 401/);
     const audio = await studio.orderHeld();
-    await studio.playsBeyond(0.1);
-    visitor.expectProblem(/ERR_INCOMPLETE_CHUNKED_ENCODING/);
-    visitor.expectProblem(/status of 404/);
-    const files = '**/v1/music/creations/*/content';
-    const headers = {
-      'access-control-allow-origin': world.studioUrl,
-      'access-control-allow-credentials': 'true',
-    };
-    await page.route(files, (route) => route.fulfill({ status: 404, headers }));
-    world.upstreamNetwork.break();
-    await studio.says(english.broken);
-    await studio.warns(english.interrupted);
-    await studio.shows(english.nothingToPlay);
-    expect(await studio.unfinished()).toBe(0);
+    await studio.says(english.arriving);
+    const kept = await page.evaluate(() => Object.values(sessionStorage).join());
+    const id = /"creationId":"([^"]+)"/.exec(kept)?.[1];
+    const making = gate.replace(
+      `HEAD /v1/music/creations/${id}/content`,
+      () => new Response(null, { status: 409 }),
+    );
+    await visitor.context.clearCookies();
+    world.network.break();
+    await studio.button(english.signIn).waitFor();
     audio.release();
-    await page.unroute(files);
-    await studio.press(english.play, studio.tracks.first());
-    await studio.playsBeyond(0.1);
+    await studio.signIn('Ada');
+    await studio.says(english.beingMade);
+    await studio.shows(english.afterArrival);
+    making.giveBack();
+    await studio.says(english.complete);
+    await page.waitForFunction(() => document.querySelector('audio')?.duration === 10);
+    expect(upstream.counts().generations).toBe(1);
+    expect(await studio.unfinished()).toBe(0);
+  });
+
+  it('is sent again after a reload under its own key if it had no response, by its own account', async () => {
+    await using studio = await openStudio(visit);
+    const { page, world, visitor, upstream, gate } = studio;
+    visitor.tolerateProblem(/favicon/);
+    const accepted = studio.loseResponse();
+    await studio.order();
+    await accepted;
+    for (const [name, unfinished] of [
+      ['Grace', 1],
+      ['Ada', 0],
+    ] as const) {
+      await page.goto(`${world.studioUrl}/config.json`);
+      await studio.signInBehind(name);
+      await page.goto(world.studioUrl);
+      await studio.isLoaded();
+      if (name === 'Ada') await studio.says(english.complete);
+      expect(await studio.unfinished()).toBe(unfinished);
+      expect(gate.idempotencyKeys).toHaveLength(2 - unfinished);
+    }
+    expect(new Set(gate.idempotencyKeys).size).toBe(1);
+    expect(upstream.counts().generations).toBe(1);
+    await studio.tracks.first().waitFor();
   });
 });
