@@ -8,13 +8,6 @@ import { describeWith, program } from '../support/requirements.ts';
 
 export const CHROMIUM = program('chromium');
 
-/** The suggestions of the address bar, which take each window a process and a second of the CPU. */
-const SUGGESTIONS = 'WebUIOmniboxPopup,WebUIOmniboxAimPopup';
-/** What Playwright turns off, whose option the one below replaces. */
-const OFF_IN_PLAYWRIGHT = `AimEnabled,AvoidCorsURLLoaderRestartOnRedirect,AvoidUnnecessaryBeforeUnloadCheckSync,\
-DestroyProfileOnBrowserClose,HttpsFirstBalancedModeAutoEnable,HttpsUpgrades,LensOverlay,MediaRouter,\
-NetworkTimeServiceQuerying,OptimizationHints,PaintHolding,PreconnectToSearch,ThirdPartyStoragePartitioning`;
-
 /** How each of them is launched. */
 export const CHROMIUM_LAUNCH = {
   executablePath: Bun.which(CHROMIUM.name) ?? CHROMIUM.name,
@@ -22,12 +15,7 @@ export const CHROMIUM_LAUNCH = {
     // A container's root has no sandbox of its own to give.
     '--no-sandbox',
     '--disable-gpu',
-    '--disable-background-networking',
-    '--disable-component-update',
-    '--disable-sync',
-    '--no-first-run',
     '--autoplay-policy=no-user-gesture-required',
-    `--disable-features=${SUGGESTIONS},${OFF_IN_PLAYWRIGHT}`,
   ],
 };
 /** Far more than any step takes, because a machine may have many other things to do. */
