@@ -116,6 +116,13 @@ describe('a call that is admitted', () => {
     expect([ledger.inUse, ledger.borrowed]).toEqual([0, 0]);
   });
 
+  it('as generation has it at once for a track whose length is known, because that arrives at once', async () => {
+    const { ledger, enter } = start();
+    const permit = await enter('generation', 'token');
+    expect(permit.tryReservePaid(STREAMED_BODY_BYTES)).toBeTrue();
+    expect([ledger.inUse - CALL_BYTES, ledger.expected]).toEqual([STREAMED_BODY_BYTES, STREAMED_BODY_BYTES]);
+  });
+
   it('and waits for memory is served when the kernel charges less, without a release', async () => {
     const { kernel, enter, streamToStoppedReader } = start();
     await streamToStoppedReader('other');

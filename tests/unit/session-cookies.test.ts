@@ -142,6 +142,7 @@ describe('sealed cookies', () => {
   ])('count as absent when they are %s', async (_, environment, change) => {
     const found = await read(await change(await stored(SEALED)), environment);
     expect(found).toEqual({ ...NOTHING, isUnreadable: true });
+    expect(await read('', environment)).toEqual(NOTHING);
   });
 
   it('expire with their Max-Age, however long the browser keeps them', async () => {
