@@ -21,7 +21,8 @@ async function expectState(response: Response, authenticated: boolean): Promise<
 describe('a session check', () => {
   it.each([
     ['no cookie', undefined, undefined],
-    ['a session cookie twice', TWICE, 'sessionCookieTwice'],
+    ['both session cookies twice', TWICE, 'sessionCookieTwice'],
+    ['one session cookie twice', 'svc_music_access=tossed; svc_music_access=mine', 'sessionCookieTwice'],
   ])('says that nobody is signed in to a request with %s', async (_, cookie, reason) => {
     await using world = startWorld();
     const response = await checkSession(world, cookie);
