@@ -130,5 +130,7 @@ describeInChromium('a session in the studio', (visit) => {
     expect(await first.page.getByText('for Ada').count()).toBe(0);
     expect(await first.page.getByRole('status').filter({ hasText: /\S/ }).count()).toBe(0);
     audio.release();
+    await first.reload();
+    expect(await first.prompt.inputValue()).toBe('');
   });
 });

@@ -1,6 +1,5 @@
-import { describe, expect, it, mock } from 'bun:test';
+import { expect, it, mock } from 'bun:test';
 import type { GenerationOrder } from '../../../src/client/generation-order.ts';
-import { type Memory, openMemory } from '../../../src/demo/studio/browser-memory.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
 import { enter } from '../../../src/demo/studio/order-fields.ts';
@@ -15,26 +14,24 @@ const MODELS = [
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The form with models and a prompt. The test ends each attempt to generate. */
-function openForm(tab?: Memory) {
-  const { document, storage, root, text, shown } = openPart('order');
+function openForm() {
+  const { storage, root, text, shown } = openPart('order');
   const isMeant = mock(async (_prompt: string) => true);
   let outcome = Promise.withResolvers<Outcome>();
   const onGenerate = mock(
     (_order: GenerationOrder, _key: string, _onAccepted: () => void) => outcome.promise,
   );
-  const form = createGenerateForm(root, { text, onGenerate, isMeant, tab: tab ?? storage });
+  const form = createGenerateForm(root, { text, onGenerate, isMeant, tab: storage });
   const generate = part(root, 'generate');
   const prompt = part<HTMLTextAreaElement>(root, 'prompt');
   const length = part<HTMLInputElement>(root, 'length');
-  const draft = [prompt.value, length.value, part<HTMLInputElement>(root, 'public').checked];
   form.showModels(MODELS);
   enter(prompt, ' Rain ');
   return {
-    ...{ root, text, form, prompt, length, draft, shown, isMeant },
+    ...{ root, form, prompt, length, shown, isMeant },
     model: part<HTMLSelectElement>(root, 'model'),
     keys: () => onGenerate.mock.calls.map(([, key]) => key),
     isReady: () => generate.getAttribute('aria-disabled') === 'false',
-    focused: () => document.activeElement?.getAttribute('data-part'),
     async press(times = 1) {
       outcome = Promise.withResolvers();
       for (let time = 0; time < times; time++) generate.click();
@@ -45,131 +42,93 @@ function openForm(tab?: Memory) {
   };
 }
 
-describe('an order', () => {
-  it('is what the form holds, with the chosen model after they are loaded again, or none without one', async () => {
-    const { root, form, length, model, press, isReady, keys } = openForm();
-    for (const models of [undefined, []]) {
-      form.showModels(models);
-      await press();
-      expect([isReady(), keys()]).toEqual([false, []]);
-    }
-    form.showModels(MODELS);
-    expect(isReady()).toBe(true);
-    model.value = 'music-2';
-    form.showModels(MODELS.toReversed());
-    enter(length, '45');
-    part(root, 'instrumental').click();
-    const fields = { model: 'music-2', prompt: 'Rain', music_length_ms: 45_000 };
-    const order = { ...fields, force_instrumental: true, is_public: false };
-    expect(await press()).toMatchObject([order, expect.stringMatching(UUID), expect.any(Function)]);
-  });
-
-  it('survives a reload as a draft, until the account leaves', () => {
-    const tab = openMemory(() => {
-      throw new Error('blocked');
-    });
-    const { draft: untouched, root, form, length } = openForm(tab);
-    enter(length, '45');
-    part(root, 'public').click();
-    expect(openForm(tab).draft).toEqual([' Rain ', '45', true]);
-    form.empty();
-    expect(openForm(tab).draft).toEqual(untouched);
-  });
-});
-
-describe('the attempts to order', () => {
-  /** Goes through steps, and returns a letter for the key of each order, and what the form says then. */
-  async function attempt(steps: string) {
-    const { root, form, prompt, isMeant, press, end, keys, isReady, shown } = openForm();
-    const { KeyboardEvent, MouseEvent } = viewOf(root.ownerDocument);
-    let accept = () => {};
-    const answer = Promise.withResolvers<boolean>();
-    const strike = (init: KeyboardEventInit) =>
-      prompt.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, ...init }));
-    const actions: Record<string, () => unknown> = {
-      press: async () => {
-        [, , accept = accept] = await press();
-      },
-      'double-click': () => press(2),
-      'second-click': () =>
-        part(root, 'generate').dispatchEvent(
-          new MouseEvent('click', { detail: 2, bubbles: true, cancelable: true }),
-        ),
-      'ctrl-enter': () => strike({ ctrlKey: true }),
-      'held-ctrl-enter': () => strike({ ctrlKey: true, repeat: true }),
-      ask: () => isMeant.mockReturnValueOnce(answer.promise),
-      yes: () => answer.resolve(true),
-      no: () => answer.resolve(false),
-      accept: () => accept(),
-      Rain: () => enter(prompt, 'Rain'),
-      Snow: () => enter(prompt, 'Snow'),
-      public: () => part(root, 'public').click(),
-      done: () => end('done'),
-      refused: () => end('refused'),
-      uncertain: () => end('uncertain'),
-      leave() {
-        form.empty();
-        form.showModels(MODELS);
-        enter(prompt, 'Rain');
-      },
-    };
-    for (const step of steps.split(' ')) {
-      const act = actions[step];
-      if (!act) throw new Error(`There is no step “${step}”`);
-      await act();
-      await settle();
-    }
-    const letters = keys().map((key) => 'ABCD'[[...new Set(keys())].indexOf(key)]);
-    const hint = shown('attempt').replace(english.sameAttempt, 'same');
-    return [...letters, isReady() ? 'ready' : 'sending', hint].join(' ').trim();
+it('an order is what the form holds, with the chosen model after they are loaded again, or none without one', async () => {
+  const { root, form, length, model, press, isReady, keys } = openForm();
+  for (const models of [undefined, []]) {
+    form.showModels(models);
+    await press();
+    expect([isReady(), keys()]).toEqual([false, []]);
   }
-
-  it.each([
-    ['a double click sends one', 'double-click', 'A sending'],
-    ['its second click sends none, once the first is accepted', 'press accept second-click', 'A ready'],
-    ['the keyboard does it too', 'ctrl-enter', 'A sending'],
-    ['a key that is held down does not', 'held-ctrl-enter', 'ready'],
-    ['what has to be asked first is not sent meanwhile', 'ask press press', 'sending'],
-    ['and then sent', 'ask press yes', 'A sending'],
-    ['or not', 'ask press no', 'ready'],
-    ['and not for another account', 'ask press leave yes', 'ready'],
-    ['another order is sent at once', 'press Snow', 'A ready'],
-    ['each order is sent once', 'press Snow press Rain press', 'A B sending'],
-    ['it is sent again under a new key when it is done', 'press done press', 'A B sending'],
-    ['a refused order keeps its key', 'press refused Snow Rain press refused press', 'A A A sending'],
-    ['an uncertain order keeps its key', 'press uncertain Snow Rain press', 'A A sending'],
-    ['it is said of an uncertain one', 'press uncertain', 'A ready same'],
-    ['an uncertain order stays so when it is refused', 'press uncertain press refused', 'A A ready same'],
-    ['a repeated one that is done is over', 'press uncertain press done press', 'A A B sending'],
-    ['another order has another key', 'press uncertain public press', 'A B sending'],
-    ['and the first after that', 'press uncertain Snow press uncertain Rain press', 'A B C sending'],
-    ['another account may order the same', 'press leave', 'A ready'],
-    ['another account has other keys', 'press leave uncertain press', 'A B sending'],
-  ])('%s: %s', async (_, steps, outcome) => {
-    expect(await attempt(steps)).toBe(outcome);
-  });
+  form.showModels(MODELS);
+  expect(isReady()).toBe(true);
+  model.value = 'music-2';
+  form.showModels(MODELS.toReversed());
+  enter(length, '45');
+  part(root, 'instrumental').click();
+  const fields = { model: 'music-2', prompt: 'Rain', music_length_ms: 45_000 };
+  const order = { ...fields, force_instrumental: true, is_public: false };
+  expect(await press()).toMatchObject([order, expect.stringMatching(UUID), expect.any(Function)]);
 });
 
-describe('the fields of an order', () => {
-  const LENGTH = 'Choose a whole number of seconds from 3 to 600.';
-  it.each([
-    ['prompt', ' \n\t ', 'Describe the music first.'],
-    ['prompt', ` ${'x'.repeat(4_100)} `, ''],
-    ['prompt', `${'🎵'.repeat(2_050)}x`, 'Use at most 4,100 characters.'],
-    ['length', '2', LENGTH],
-    ['length', '600', ''],
-    ['length', '601', LENGTH],
-  ])('judge the %s as the gateway does, once it is sent (%#)', async (name, value, problem) => {
-    const { root, shown, press, focused } = openForm();
-    const field = part<HTMLInputElement>(root, name);
-    const judged = () => [shown(`${name}-problem`), field.getAttribute('aria-invalid') === 'true'];
-    enter(field, value);
-    expect(judged()).toEqual(['', false]);
-    const [{ prompt, music_length_ms } = {}] = await press();
-    const sent = name === 'prompt' ? prompt : music_length_ms && `${music_length_ms / 1_000}`;
-    expect([sent, ...judged()]).toEqual([problem ? undefined : value.trim(), problem, problem !== '']);
-    expect(focused()).toBe(problem ? name : null);
-    enter(field, '30');
-    expect(judged()).toEqual(['', false]);
-  });
+/** Goes through steps, and returns a letter for the key of each order, and what the form says then. */
+async function attempt(steps: string) {
+  const { root, form, prompt, length, isMeant, press, end, keys, isReady, shown } = openForm();
+  const { KeyboardEvent, MouseEvent } = viewOf(root.ownerDocument);
+  let accept = () => {};
+  const answer = Promise.withResolvers<boolean>();
+  const strike = (init: KeyboardEventInit) =>
+    prompt.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, ...init }));
+  const actions: Record<string, () => unknown> = {
+    press: async () => {
+      [, , accept = accept] = await press();
+    },
+    'double-click': () => press(2),
+    'second-click': () =>
+      part(root, 'generate').dispatchEvent(
+        new MouseEvent('click', { detail: 2, bubbles: true, cancelable: true }),
+      ),
+    'ctrl-enter': () => strike({ ctrlKey: true }),
+    'held-ctrl-enter': () => strike({ ctrlKey: true, repeat: true }),
+    ask: () => isMeant.mockReturnValueOnce(answer.promise),
+    yes: () => answer.resolve(true),
+    no: () => answer.resolve(false),
+    accept: () => accept(),
+    Rain: () => enter(prompt, 'Rain'),
+    Snow: () => enter(prompt, 'Snow'),
+    public: () => part(root, 'public').click(),
+    'too-long': () => enter(length, '601'),
+    done: () => end('done'),
+    refused: () => end('refused'),
+    uncertain: () => end('uncertain'),
+    leave() {
+      form.empty();
+      form.showModels(MODELS);
+      enter(prompt, 'Rain');
+    },
+  };
+  for (const step of steps.split(' ')) {
+    const act = actions[step];
+    if (!act) throw new Error(`There is no step “${step}”`);
+    await act();
+    await settle();
+  }
+  const letters = keys().map((key) => 'ABCD'[[...new Set(keys())].indexOf(key)]);
+  const hint = shown('attempt').replace(english.sameAttempt, 'same');
+  return [...letters, isReady() ? 'ready' : 'sending', hint].join(' ').trim();
+}
+
+it.each([
+  ['a double click sends one', 'double-click', 'A sending'],
+  ['its second click sends none, once the first is accepted', 'press accept second-click', 'A ready'],
+  ['the keyboard does it too', 'ctrl-enter', 'A sending'],
+  ['a key that is held down does not', 'held-ctrl-enter', 'ready'],
+  ['what has to be asked first is not sent meanwhile', 'ask press press', 'sending'],
+  ['and then sent', 'ask press yes', 'A sending'],
+  ['or not', 'ask press no', 'ready'],
+  ['and not for another account', 'ask press leave yes', 'ready'],
+  ['what the gateway would refuse is not sent', 'too-long press', 'ready'],
+  ['another order is sent at once', 'press Snow', 'A ready'],
+  ['each order is sent once', 'press Snow press Rain press', 'A B sending'],
+  ['it is sent again under a new key when it is done', 'press done press', 'A B sending'],
+  ['a refused order keeps its key', 'press refused Snow Rain press refused press', 'A A A sending'],
+  ['an uncertain order keeps its key', 'press uncertain Snow Rain press', 'A A sending'],
+  ['it is said of an uncertain one', 'press uncertain', 'A ready same'],
+  ['an uncertain order stays so when it is refused', 'press uncertain press refused', 'A A ready same'],
+  ['a repeated one that is done is over', 'press uncertain press done press', 'A A B sending'],
+  ['another order has another key', 'press uncertain public press', 'A B sending'],
+  ['and the first after that', 'press uncertain Snow press uncertain Rain press', 'A B C sending'],
+  ['another account may order the same', 'press leave', 'A ready'],
+  ['another account has other keys', 'press leave uncertain press', 'A B sending'],
+])('of the attempts to order, %s: %s', async (_, steps, outcome) => {
+  expect(await attempt(steps)).toBe(outcome);
 });
