@@ -24,7 +24,6 @@ const LATE_PROBLEM_MS = 5_000;
 const PROBLEMS = ['error', 'warning', 'assert'];
 
 export type Visit = typeof visit;
-export type Visitor = Awaited<ReturnType<Visit>>;
 
 /** Describes tests that need Chromium. */
 export function describeInChromium(name: string, tests: (visit: Visit) => void): void {

@@ -5,11 +5,11 @@ import type { Requirement } from '../../support/requirements.ts';
 
 /** A browser of one person, with one tab and a profile of its own. Its disposal ends it. */
 export interface EngineBrowser extends AsyncDisposable {
-  open(address: string): Promise<void>;
+  open(address: string): Promise<unknown>;
   /** Evaluates an expression in the page, waits if it is a promise, and returns the text that it results in. */
   evaluate(expression: string): Promise<string>;
   /** Types a text into what has the focus; a line feed in it is a press of Enter. */
-  type(text: string): Promise<void>;
+  type(text: string): Promise<unknown>;
 }
 
 export interface Engine {

@@ -13,9 +13,7 @@ export const chromium: Engine = {
     const browser = await playwright.launch(CHROMIUM_LAUNCH);
     const page = await browser.newPage();
     return {
-      async open(url) {
-        await page.goto(url);
-      },
+      open: (url) => page.goto(url),
       evaluate: (expression) => page.evaluate(expression),
       type: (text) => page.keyboard.type(text),
       [Symbol.asyncDispose]: () => browser.close(),

@@ -1,8 +1,6 @@
 /** Firefox without a window, driven over WebDriver BiDi. @see https://www.w3.org/TR/webdriver-bidi/ */
 
 import { on, once } from 'node:events';
-import { Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import { program } from '../../support/requirements.ts';
 import { createFolder } from '../temporary-folder.ts';
 import { type Engine, startProgram, typing } from './browser-engine.ts';
@@ -10,11 +8,6 @@ import { type Engine, startProgram, typing } from './browser-engine.ts';
 const FIREFOX = program('firefox-esr');
 /** Stands in for a sound card, without which Firefox does not play. */
 const PREFERENCES = 'user_pref("media.cubeb.force_mock_context", true);';
-const CREATED = Type.Object({ context: Type.String() });
-const EVALUATED = Type.Union([
-  Type.Object({ type: Type.Literal('success'), result: Type.Object({ value: Type.String() }) }),
-  Type.Object({ type: Type.Literal('exception'), exceptionDetails: Type.Object({ text: Type.String() }) }),
-]);
 
 export const firefox: Engine = {
   name: 'Firefox',
@@ -31,22 +24,17 @@ export const firefox: Engine = {
     const { send, close } = await connect(await browser.printed(/WebDriver BiDi listening on (ws:\S+)/));
     stack.defer(close);
     await send('session.new', { capabilities: {} });
-    const { context } = Value.Parse(CREATED, await send('browsingContext.create', { type: 'tab' }));
+    const { context } = await send('browsingContext.create', { type: 'tab' });
     const running = stack.move();
     return {
-      async open(url) {
-        await send('browsingContext.navigate', { context, url, wait: 'complete' });
-      },
+      open: (url) => send('browsingContext.navigate', { context, url, wait: 'complete' }),
       async evaluate(expression) {
-        const target = { context };
-        const response = await send('script.evaluate', { expression, target, awaitPromise: true });
-        const evaluated = Value.Parse(EVALUATED, response);
-        if (evaluated.type === 'exception') throw new Error(evaluated.exceptionDetails.text);
-        return evaluated.result.value;
+        const script = { expression, target: { context }, awaitPromise: true };
+        const { result, exceptionDetails } = await send('script.evaluate', script);
+        if (exceptionDetails) throw new Error(exceptionDetails.text);
+        return result.value;
       },
-      async type(text) {
-        await send('input.performActions', { context, ...typing(text) });
-      },
+      type: (text) => send('input.performActions', { context, ...typing(text) }),
       [Symbol.asyncDispose]: () => running.disposeAsync(),
     };
   },
@@ -58,7 +46,7 @@ async function connect(address: string) {
   await once(socket, 'open');
   let commands = 0;
   return {
-    async send(method: string, params: object): Promise<unknown> {
+    async send(method: string, params: object) {
       commands += 1;
       const id = commands;
       socket.send(JSON.stringify({ id, method, params }));

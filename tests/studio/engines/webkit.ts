@@ -1,7 +1,5 @@
 /** WebKitGTK's MiniBrowser on a screen of its own, driven over WebDriver. @see https://www.w3.org/TR/webdriver2/ */
 
-import { Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { program } from '../../support/requirements.ts';
@@ -17,7 +15,6 @@ const ENVIRONMENT = {
   // A screen reader is looked for on a bus that may not be there.
   NO_AT_BRIDGE: '1',
 };
-const SESSION = Type.Object({ sessionId: Type.String() });
 
 export const webkit: Engine = {
   name: 'WebKit',
@@ -34,26 +31,19 @@ export const webkit: Engine = {
     stack.use(startProgram([DRIVER.name, `--port=${port}`], home, { ...ENVIRONMENT, DISPLAY }));
     const driver = `http://127.0.0.1:${port}`;
     await eventually(() => fetch(`${driver}/status`).catch(() => undefined), DRIVER.name);
-    const { sessionId } = Value.Parse(SESSION, await send(`${driver}/session`, { capabilities: {} }));
+    const { sessionId } = await send(`${driver}/session`, { capabilities: {} });
     const session = `${driver}/session/${sessionId}`;
     const running = stack.move();
     return {
-      async open(url) {
-        await send(`${session}/url`, { url });
-      },
-      async evaluate(expression) {
-        const script = `return ${expression}`;
-        return Value.Parse(Type.String(), await send(`${session}/execute/sync`, { script, args: [] }));
-      },
-      async type(text) {
-        await send(`${session}/actions`, typing(text));
-      },
+      open: (url) => send(`${session}/url`, { url }),
+      evaluate: (expression) => send(`${session}/execute/sync`, { script: `return ${expression}`, args: [] }),
+      type: (text) => send(`${session}/actions`, typing(text)),
       [Symbol.asyncDispose]: () => running.disposeAsync(),
     };
   },
 };
 
-async function send(address: string, body: object): Promise<unknown> {
+async function send(address: string, body: object) {
   const response = await fetch(address, { method: 'POST', body: JSON.stringify(body) });
   const text = await response.text();
   if (!response.ok) throw new Error(text);
