@@ -120,35 +120,23 @@ describeInChromium('cookies that another host of the site sets', (visit) => {
     expect(world.upstream.calls).not.toContain('POST /v1/auth/logout');
   });
 
-  it.each([
-    { prefix: '__Host-', can: 'can' },
-    { prefix: '__Host-Http-', can: 'cannot' },
-  ])(
-    'are refused with COOKIE_PREFIX=$prefix, which a script of the own host $can set',
-    async ({ prefix, can }) => {
-      await using browsing = await browse(visit, { ...HARDENED, COOKIE_PREFIX: prefix });
-      const { world, call, callAll, signIn, cookieNames, blog } = browsing;
-      const own = ['access', 'refresh'].map((name) => `${prefix}svc_music_${name} ${HOST}`);
-      await toss(browsing, prefix);
-      expect(await callAll()).toEqual(SIGNED_OUT);
+  it.each(['__Host-', '__Host-Http-'])('are refused with COOKIE_PREFIX=%s', async (prefix) => {
+    await using browsing = await browse(visit, { ...HARDENED, COOKIE_PREFIX: prefix });
+    const { world, call, callAll, signIn, cookieNames } = browsing;
+    const own = ['access', 'refresh'].map((name) => `${prefix}svc_music_${name} ${HOST}`);
+    await toss(browsing, prefix);
+    expect(await callAll()).toEqual(SIGNED_OUT);
 
-      expect(await signIn('ada')).toBe(OK);
-      expect(await cookieNames()).toEqual(own);
-      // The browser sets them without the prefix, and the gateway ignores them.
-      for (const each of [prefix, '']) await toss(browsing, each);
-      expect(await cookieNames()).toEqual(expect.arrayContaining(own));
-      expect(await callAll()).toEqual(responsesTo('ada'));
-      expect(await call('/api/auth/logout', {})).toBe(OK);
-      expect(world.upstream.last('POST /v1/auth/logout').body).toBe('{"refresh_token":"refresh-ada"}');
-      expect(await callAll()).toEqual(SIGNED_OUT);
-      const found = await blog.evaluate((name) => {
-        // biome-ignore lint/suspicious/noDocumentCookie: it is the attack.
-        document.cookie = `${name}=scripted; Secure; Path=/`;
-        return document.cookie.includes(name) ? 'can' : 'cannot';
-      }, `${prefix}svc_music_access`);
-      expect(found).toBe(can);
-    },
-  );
+    expect(await signIn('ada')).toBe(OK);
+    expect(await cookieNames()).toEqual(own);
+    // The browser sets them without the prefix, and the gateway ignores them.
+    for (const each of [prefix, '']) await toss(browsing, each);
+    expect(await cookieNames()).toEqual(expect.arrayContaining(own));
+    expect(await callAll()).toEqual(responsesTo('ada'));
+    expect(await call('/api/auth/logout', {})).toBe(OK);
+    expect(world.upstream.last('POST /v1/auth/logout').body).toBe('{"refresh_token":"refresh-ada"}');
+    expect(await callAll()).toEqual(SIGNED_OUT);
+  });
 });
 
 describeInChromium('the browser’s cache', (visit) => {

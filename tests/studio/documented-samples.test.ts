@@ -10,8 +10,8 @@ const README = await readDocument('src/client/README.md');
 const CLIENT = `'${ROOT}src/client`;
 const START = /^DEMO_ORIGINS=(\S+) npx --yes bun@[\d.]+ run demo$/m;
 
-/** Bundles the first sample with the others, as they are for ports beside those of the demo. */
-async function bundleSamples(port: number): Promise<string> {
+/** Bundles the first sample with the others, as they are for ports beside those of the demo. Returns the files by path. */
+async function bundleSamples(port: number) {
   await using folder = await createFolder();
   const samples = samplesIn(README.text, {
     ...{ 4175: `${port}`, 4176: `${port + 1}`, 5173: `${port + 6}` },
@@ -20,9 +20,9 @@ async function bundleSamples(port: number): Promise<string> {
   });
   for (const [name, code] of samples) await Bun.write(`${folder.path}/${name}`, code);
   const entrypoints = [`${folder.path}/main.ts`];
-  const { outputs } = await Bun.build({ entrypoints, format: 'iife', target: 'browser' });
-  expect(outputs).toHaveLength(1);
-  return outputs[0]?.text() ?? '';
+  const naming = { chunk: '[name]-[hash].[ext]' };
+  const { outputs } = await Bun.build({ entrypoints, naming, splitting: true, target: 'browser' });
+  return new Map(outputs.map((output) => [output.path.slice(1), output]));
 }
 
 /** Starts the demo as documented, and waits until it is there. */
@@ -44,24 +44,31 @@ async function startDemo(port: number) {
 }
 
 describeInChromium('the code samples for web-app developers', (visit) => {
-  it('sign in and play in a page of one’s own beside the demo', async () => {
+  it('sign in and play in a page of one’s own beside the demo, also after a part of it could not be loaded', async () => {
     const port = await freePorts(7);
-    const code = await bundleSamples(port);
-    const body = `<script>addEventListener('load', () => {${code.replaceAll('</', '<\\/')}})</script>`;
-    const headers = { 'content-type': 'text/html; charset=utf-8' };
+    const files = await bundleSamples(port);
+    const head = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">';
+    const html = new Blob([`${head}<script type="module" src="/main.js"></script>`], { type: 'text/html' });
     await using _ = await startDemo(port);
     await using server = Bun.serve({
       port: port + 6,
       hostname: 'localhost',
-      fetch: () => new Response(`<!doctype html><link rel="icon" href="data:,">${body}`, { headers }),
+      fetch: ({ url }) => new Response(files.get(new URL(url).pathname) ?? html),
     });
     await using visitor = await visit();
     visitor.expectProblem(/status of 401/);
+    visitor.expectProblem(/ERR_FAILED/);
+    // It is loaded when nobody is signed in.
+    const partThatSignsIn = '**/code-flow-*.js';
+    await visitor.context.route(partThatSignsIn, (route) => route.abort());
     const page = await visitor.open(server.url.href);
     const press = (name: string) => page.getByRole('button', { name }).click();
     await page.getByText('Signed out').waitFor();
     await press('Generate');
     await page.getByText('You are not signed in.').waitFor();
+    await press('Sign in');
+    await page.getByText('A part of the page could not be loaded.').waitFor();
+    await visitor.context.unroute(partThatSignsIn);
     await press('Sign in');
     await page.getByRole('textbox', { name: 'Name' }).fill('Ada');
     await press('Sign in');
