@@ -1,4 +1,4 @@
-/** What `deploy/your-api.md` says of an API: its calls, what may differ, and the sketch for an identity provider's tokens. */
+/** What `deploy/your-api.md` says of an API: its calls, and the sketch for an identity provider's tokens. */
 
 import { expect, it } from 'bun:test';
 import { Type } from '@sinclair/typebox';
@@ -10,18 +10,7 @@ import { isUp } from '../../support/is-up.ts';
 import { itWith, program } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
-import {
-  accept,
-  checkSession,
-  GRANT,
-  ME,
-  pair,
-  REFRESH,
-  reply,
-  signIn,
-  signOut,
-  TOKEN,
-} from '../../support/session-calls.ts';
+import { GRANT, signIn, signOut, TOKEN } from '../../support/session-calls.ts';
 import { expectCleared, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
 import { samplesIn } from '../samples.ts';
 import { createFolder } from '../temporary-folder.ts';
@@ -73,18 +62,6 @@ itWith([program('curl')], 'the sandbox is what the page about your API says, wor
       if (value !== undefined) variables.set(name, value);
     }
   }
-});
-
-it('an API that issues the same refresh token again keeps the user signed in, and sees no theft', async () => {
-  await using world = startWorld();
-  for (const access of ['access-2', 'access-3']) {
-    world.upstream
-      .on(ME, accept(access, reply(200, { name: 'Ada' })))
-      .on(REFRESH, reply(200, { ...pair(1), access_token: access }));
-    expect((await checkSession(world, SIGNED_IN)).status).toBe(200);
-  }
-  expect(world.upstream.calls).toEqual([ME, REFRESH, ME, ME, REFRESH, ME]);
-  expect(world.lines.some((line) => 'refreshTokenReused' in line)).toBe(false);
 });
 
 const LIBRARY = 'GET /v1/library?page=2';
