@@ -12,7 +12,6 @@ const TOKENS = Type.Object({
   refresh_token: Type.String(),
   expires_in: Type.Number(),
 });
-const Balance = Type.Object({ balance: Type.Number() });
 export type Tokens = Static<typeof TOKENS>;
 
 /** Both servers on free ports; generation is as fast as it can be unless a pace is given. */
@@ -61,28 +60,6 @@ export const ORDER = {
   force_instrumental: false,
   is_public: false,
 };
-
-/** Signs in, and calls the upstream with the access token. */
-export async function openAccount(sandbox: Sandbox, name: string) {
-  const { access_token: accessToken } = await signIn(sandbox, name);
-  const request = (path: string, init: RequestInit = {}): Promise<Response> => {
-    const headers = new Headers(init.headers);
-    headers.set('Authorization', `Bearer ${accessToken}`);
-    return fetch(`${sandbox.upstream.url}${path}`, { ...init, headers });
-  };
-  /** What a successful GET carries under `data`. */
-  const read = async (path: string): Promise<unknown> =>
-    (await readJson(await request(path), Type.Object({ data: Type.Unknown() }))).data;
-  return {
-    request,
-    read,
-    generate: (order: unknown, idempotencyKey?: string): Promise<Response> => {
-      const headers = idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey };
-      return request('/v1/music', { method: 'POST', headers, body: JSON.stringify(order) });
-    },
-    credits: async () => Value.Parse(Balance, await read('/v1/billing/balance')).balance,
-  };
-}
 
 export function postJson(url: string, body: unknown, own: Record<string, string> = {}): Promise<Response> {
   const headers = { 'Content-Type': 'application/json', ...own };

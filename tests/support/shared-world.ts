@@ -33,7 +33,7 @@ export async function startRawWorld(bytes: string | Uint8Array, environment: Env
   };
 }
 
-export interface RawCall {
+interface RawCall {
   readonly cookie?: string;
   /** The lines with Host and Origin; each ends with a line break. */
   readonly host?: string;
