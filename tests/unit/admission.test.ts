@@ -113,6 +113,7 @@ describe('a call that is admitted', () => {
     expect(reserved()).toEqual([STREAM_BASE_BYTES, 0]);
     permit.fallBehind();
     permit.release();
+    permit.giveBodyUp();
     expect([ledger.inUse, ledger.borrowed]).toEqual([0, 0]);
   });
 
