@@ -2,15 +2,13 @@
 
 import { dependencies, devDependencies, scripts } from '../../package.json';
 import { Admission } from '../../src/gateway/admission/admission.ts';
-import { Exchange } from '../../src/gateway/exchange/exchange.ts';
-import { OpenExchanges } from '../../src/gateway/exchange/open-exchanges.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
+import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
-import { Telemetry } from '../../src/gateway/telemetry/telemetry.ts';
 import { boundsOf, COSTS, COUNTED } from '../load/request-costs.ts';
 import { isStale, read as readMutants } from '../mutants/list.ts';
-import { ROOT, readDocument, section } from '../support/documents.ts';
+import { readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';
 
@@ -23,7 +21,6 @@ export async function tableProblems(): Promise<string[]> {
     const document = await readDocument(path);
     return title ? section(document, title) : document.text;
   };
-  const { fields, metrics } = await observeEverything();
   const { routes } = createGateway({ logger: recordLog().logger, settings: SETTINGS });
   const settings = settingNames();
   const packages = Object.keys({ ...dependencies, ...devDependencies });
@@ -31,12 +28,9 @@ export async function tableProblems(): Promise<string[]> {
   const logged = namesInTables(await read(monitoring, '## The log')).filter((name) => !LEVELS.includes(name));
   const measured = namesInTables(await read(monitoring, '## Metrics')).filter((name) => /^music_/.test(name));
   const explained = namesInTables(await read('CONTRIBUTING.md', '## Dependencies, and why each'));
-  const example = matches(await Bun.file(`${ROOT}.env.example`).text(), /^(?:# )?([A-Z_]+)=/gm);
+  const example = matches(await read('.env.example'), /^(?:# )?([A-Z_]+)=/gm);
   const runbook = matches(await read('deploy/monitoring/runbook.md', '## Alerts'), /^### (.+)$/gm);
-  const alerts = matches(
-    await Bun.file(`${ROOT}deploy/monitoring/alerts.yml`).text(),
-    /^ *- alert: (\S+)$/gm,
-  );
+  const alerts = matches(await read('deploy/monitoring/alerts.yml'), /^ *- alert: (\S+)$/gm);
   const commands = Object.keys(scripts).map((name) => `\`bun run ${name}\``);
   const paths = routes.map(({ path }) => path.replace(/\*$/, ''));
   return [
@@ -46,8 +40,8 @@ export async function tableProblems(): Promise<string[]> {
     ...lacks('the commands', await read('CONTRIBUTING.md', '## Set up'), commands),
     ...lacks('the routes', await read('src/README.md', '## Routes'), paths),
     ...differences('the runbook', runbook, alerts),
-    ...differences('the table of the log', logged, fields),
-    ...differences('the table of the metrics', measured, metrics),
+    ...differences('the table of the log', logged, logFields()),
+    ...differences('the table of the metrics', measured, metricNames()),
     ...staleCosts(await read(BENCH, '## Counts of one request of this gateway')),
     ...(await mutantProblems()),
   ];
@@ -75,43 +69,23 @@ function matches(text: string, pattern: RegExp): string[] {
   return Array.from(text.matchAll(pattern), ([, name = '']) => name);
 }
 
-/** Observes a request with every fact that the log and the metrics can have, and returns the names of all. */
-async function observeEverything() {
-  const { logger, lines } = recordLog();
-  const metrics = new Metrics();
-  metrics.droppedSpans();
-  metrics.watch(new Admission(SETTINGS));
-  const routes = () => [{ method: 'GET', path: '/api/music/models' }];
-  const telemetry = new Telemetry({ logger, metrics, routes, quietRoute: '/api/health' });
-  telemetry.redisObserver().onUp();
-  const exchange = new Exchange(new Request('http://localhost/api/music/models'), null);
-  const { record } = exchange;
-  record.calls.push({ call: 'models', outcome: 200, ms: 1 });
-  Object.assign(record, {
-    refresh: 'renewed',
-    refreshTokenReused: 'presented',
-    oauthError: 'invalid_grant',
-    tokenProblem: 'no refresh_token',
-    reason: 'upstreamTimeout',
-    cause: 'TimeoutError',
-    bytes: 1,
-    slices: 2,
-    clientGone: 'streaming',
-    brokenBody: true,
-    cutOff: 'no memory',
-  } satisfies Partial<typeof record>);
-  new OpenExchanges(telemetry).run(exchange, () => new Response());
-  return { fields: Object.keys(lines[0] ?? {}), metrics: metricsIn(await metrics.registry.metrics()) };
+/** Those of every line, and those of a request. */
+function logFields(): string[] {
+  const record = new RequestRecord(new Request('http://gateway.test'));
+  return ['level', 'time', 'msg', ...Object.keys(record.logFields())];
 }
 
-/** Such as `music_gateway_refreshes_total{outcome}`, from the text that Prometheus reads. */
-function metricsIn(scrape: string): string[] {
-  const samples = scrape.matchAll(/^(music_gateway_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$/gm);
-  const names = Array.from(samples, ([, name = '', labels = '']) => {
-    const labelNames = matches(labels, /(\w+)="/g).filter((label) => label !== 'le');
-    return labelNames.length ? `${name}{${labelNames.join(',')}}` : name;
+/** Such as `music_gateway_refreshes_total{outcome}`. */
+function metricNames(): string[] {
+  const metrics = new Metrics();
+  metrics.droppedSpans();
+  metrics.redisGauge();
+  metrics.watch(new Admission(SETTINGS));
+  const own = metrics.registry.getMetricsAsArray().filter(({ name }) => name.startsWith('music_gateway_'));
+  return own.map((metric) => {
+    const labels: string = Object(metric).labelNames.join();
+    return labels ? `${metric.name}{${labels}}` : metric.name;
   });
-  return [...new Set(names)];
 }
 
 /** The hot path's guard counts what a request costs; beyond its tolerance the benchmark's figures need a new run. */
