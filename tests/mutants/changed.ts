@@ -1,7 +1,7 @@
 /** Which mutants a change has to be caught with. */
 
 import { $, hash } from 'bun';
-import { isStale, type Mutant, read } from './list.ts';
+import { type Mutant, read } from './list.ts';
 
 /** Each becomes the other. */
 const OPPOSITES: [one: string, other: string][] = [
@@ -44,19 +44,16 @@ export async function mutantsOfChange(base: string): Promise<Mutant[]> {
   const onePerLine = new Map(touched.map((mutant) => [`${mutant.file} ${mutant.before}`, mutant]));
   const cut = await cutTests(base);
   const listed = (await read()).filter(({ room, caughtBy }) => room !== 'deploy' && cut.has(caughtBy));
-  const stale = await Promise.all(listed.map(isStale));
-  return shuffled([...onePerLine.values(), ...listed.filter((_, index) => !stale[index])]);
+  return shuffled([...onePerLine.values(), ...listed]);
 }
 
 async function touchedLines(base: string): Promise<[file: string, line: string][]> {
   const diff = await $`git diff --unified=0 ${base} HEAD -- src/gateway ${':!*.md'}`.text();
-  let file = '';
-  const found: [string, string][] = [];
-  for (const line of diff.split('\n')) {
-    if (line.startsWith('+++ ')) file = line.slice('+++ b/'.length);
-    else if (line.startsWith('+')) found.push([file, line.slice(1)]);
-  }
-  return found;
+  return diff.split(/^\+\+\+ b\//m).flatMap((part) => {
+    const [file = '', ...lines] = part.split('\n');
+    const added = lines.filter((line) => line.startsWith('+'));
+    return added.map((line): [string, string] => [file, line.slice(1)]);
+  });
 }
 
 /** Every mutant of a line of code; a line of the OpenAPI document has one, which removes it. */

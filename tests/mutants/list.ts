@@ -26,9 +26,3 @@ export async function write(tried: readonly Tried[]): Promise<void> {
   const lines = tried.map((each) => COLUMNS.map((column) => each[column]).join('\t'));
   await Bun.write(FILE, `${[COLUMNS.join('\t'), ...lines].join('\n')}\n`);
 }
-
-/** Whether the line that the mutant changes is there no more, so that it could not be tried. */
-export async function isStale({ file, before }: Mutant): Promise<boolean> {
-  const source = Bun.file(file);
-  return !((await source.exists()) && (await source.text()).split('\n').includes(before));
-}

@@ -1,8 +1,7 @@
 /**
  * `bun run mutants [room...]`: changes one line at a time in a copy of what is committed, runs the tests of `bun run
- * test` on it, and notes in `mutants.tsv` which test file failed first. `--missed` tries only what nothing has caught
- * yet. `--changed [base]` tries the lines that a change touches instead, or whose tests it cuts, and fails when one
- * survives.
+ * test` on it, and notes in `mutants.tsv` which test file failed first. `--changed [base]` tries the lines that a change
+ * touches instead, or whose tests it cuts, and fails when one survives.
  */
 
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
@@ -18,7 +17,7 @@ const SUITE = ['unit', 'integration', 'faults', 'client', 'studio/page', 'studio
 /** Of a change. Each takes half a minute. */
 const MOST = 40;
 
-const options = { changed: { type: 'boolean' }, missed: { type: 'boolean' } } as const;
+const options = { changed: { type: 'boolean' } } as const;
 const { values, positionals } = parseArgs({ options, allowPositionals: true });
 const copy = await mkdtemp(`${tmpdir()}/mutants-`);
 await $`git clone --quiet ${process.cwd()} ${copy}`;
@@ -31,42 +30,34 @@ async function tryChange(base: string): Promise<void> {
   const all = await mutantsOfChange(base);
   const red = all.length ? await failure(SUITE) : undefined;
   if (red) throw new Error(`${red} fails without a mutant`);
-  let survivors = 0;
-  for (const mutant of all.slice(0, MOST)) {
-    const caughtBy = await whatCatches(mutant);
-    print({ ...mutant, caughtBy });
-    if (caughtBy === 'nothing') survivors++;
-  }
-  console.log(`${Math.min(all.length, MOST)} of ${all.length} tried: ${survivors} survived`);
+  const tried: Tried[] = [];
+  for (const mutant of all.slice(0, MOST)) tried.push(await attempt(mutant));
+  const survivors = tried.filter(({ caughtBy }) => caughtBy === 'nothing').length;
+  console.log(`${tried.length} of ${all.length} tried: ${survivors} survived`);
   if (survivors) process.exitCode = 1;
 }
 
 async function tryList(): Promise<void> {
   const list = await read();
-  const isTried = ({ room, caughtBy }: Tried) =>
-    (positionals.length === 0 || positionals.includes(room)) &&
-    (!values.missed || caughtBy === 'nothing' || caughtBy === '?');
   for (const [index, mutant] of list.entries()) {
-    if (!isTried(mutant)) continue;
-    list[index] = { ...mutant, caughtBy: await whatCatches(mutant) };
-    print(list[index]);
+    if (positionals.length > 0 && !positionals.includes(mutant.room)) continue;
+    list[index] = await attempt(mutant);
     await write(list);
   }
 }
 
-function print({ room, file, before, after, caughtBy }: Tried): void {
-  console.log([room, file, before.trim(), after.trim(), caughtBy].join('\t'));
-}
-
-async function whatCatches({ room, file, before, after }: Mutant): Promise<string> {
+/** Prints which test catches the mutant. */
+async function attempt({ room, file, before, after }: Mutant): Promise<Tried> {
   const path = `${copy}/${file}`;
   const text = await Bun.file(path).text();
-  const changed = `\n${text}`.replace(`\n${before}\n`, () => (after === '' ? '\n' : `\n${after}\n`)).slice(1);
-  if (changed === text) return 'no such line';
-  await Bun.write(path, changed);
-  const caughtBy = await failure(room === 'deploy' ? ['deploy'] : SUITE);
+  const lines = text.split('\n');
+  const at = lines.indexOf(before);
+  if (at < 0) throw new Error(`${file} has no such line: ${before}`);
+  await Bun.write(path, lines.toSpliced(at, 1, after).join('\n'));
+  const caughtBy = (await failure(room === 'deploy' ? ['deploy'] : SUITE)) ?? 'nothing';
   await Bun.write(path, text);
-  return caughtBy ?? 'nothing';
+  console.log([room, file, before.trim(), after.trim(), caughtBy].join('\t'));
+  return { room, file, before, after, caughtBy };
 }
 
 /** The first test file that fails; undefined when none does. */

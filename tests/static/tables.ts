@@ -7,8 +7,8 @@ import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { boundsOf, COSTS, COUNTED } from '../load/request-costs.ts';
-import { isStale, read as readMutants } from '../mutants/list.ts';
-import { readDocument, section } from '../support/documents.ts';
+import { read as readMutants } from '../mutants/list.ts';
+import { ROOT, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';
 
@@ -103,8 +103,9 @@ function staleCosts(text: string): string[] {
 
 /** A change of the line must also change its mutant, which would not be tried any more. */
 async function mutantProblems(): Promise<string[]> {
-  const mutants = await readMutants();
-  const stale = await Promise.all(mutants.map(isStale));
-  const gone = mutants.filter((_, index) => stale[index]);
-  return gone.map(({ file, before }) => `mutants.tsv has a line that is gone from ${file}: ${before.trim()}`);
+  const problems = (await readMutants()).map(async ({ file, before }) => {
+    const lines = (await Bun.file(ROOT + file).text()).split('\n');
+    return lines.includes(before) ? [] : `mutants.tsv has a line that is gone from ${file}: ${before.trim()}`;
+  });
+  return (await Promise.all(problems)).flat();
 }
