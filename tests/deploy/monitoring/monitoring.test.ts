@@ -1,12 +1,16 @@
 import { expect, it } from 'bun:test';
 import { readdirSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import dashboard from '../../../deploy/monitoring/dashboard.json';
+import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import type { RequestRecord } from '../../../src/gateway/record/request-record.ts';
+import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
+import { createFolder } from '../../studio/temporary-folder.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { recordLog } from '../../support/recorded-log.ts';
 import { describeWith, program } from '../../support/requirements.ts';
-import { startWatchedGateway } from './watched-gateway.ts';
+import { testSettings } from '../../support/world.ts';
 
 const MONITORING = new URL('../../../deploy/monitoring/', import.meta.url).pathname;
 const CASES = new URL('alerts/', import.meta.url).pathname;
@@ -54,6 +58,44 @@ it('the dashboard asks the chosen Prometheus, in panels and queries with distinc
     expect(new Set(targets.map(({ refId }) => refId)).size, title).toBe(targets.length);
 });
 
+const CLOSED = 'http://127.0.0.1:1';
+const SETTINGS = { UPSTREAM_URL: CLOSED, IDP_URL: CLOSED, REDIS_URL: 'redis://127.0.0.1:1' };
+/** Something to count for each alert and panel. That requests have these facts: integration tests. */
+const REQUESTS: readonly [method: string, path: string, facts: Partial<RequestRecord>][] = [
+  ['POST', '/api/auth/idp', {}],
+  ['POST', '/api/auth/idp', { status: 400, reason: 'clientRefused' }],
+  ['GET', '/api/auth/session', { status: 503, refresh: 'rejected', calls: [refresh(503)] }],
+  ['GET', '/api/auth/session', { refresh: 'unreachable', calls: [refresh('http_response_timeout')] }],
+  ['GET', '/api/upstream/v1/library', { bytes: 300_000, brokenBody: true }],
+  ['GET', '/api/upstream/v1/library', { bytes: 300_000, clientGone: 'streaming' }],
+];
+
+function refresh(outcome: RequestRecord['calls'][number]['outcome']) {
+  return { call: 'refresh', outcome, ms: 1 } as const;
+}
+
+/** Serves the metrics of a gateway that observes these requests again and again. */
+function startWatchedGateway() {
+  const metrics = new Metrics();
+  metrics.droppedSpans();
+  const { exchanges } = createGateway({ ...recordLog(), metrics, settings: testSettings(SETTINGS) });
+  const traffic = setInterval(() => {
+    for (const [method, path, { status = 200, ...facts }] of REQUESTS) {
+      const exchange = new Exchange(new Request(`http://gateway.test${path}`, { method }), null);
+      Object.assign(exchange.record, facts);
+      exchanges.run(exchange, () => new Response(null, { status }));
+    }
+  }, 10);
+  const server = metrics.serve({ port: 0, hostname: '127.0.0.1' });
+  return {
+    address: server.url.host,
+    async [Symbol.asyncDispose]() {
+      clearInterval(traffic);
+      await server.stop(true);
+    },
+  };
+}
+
 /** The query as Grafana sends it for all instances, over longer than a round of all requests takes. */
 function filled({ expr }: { readonly expr: string }): string {
   return expr.replaceAll('$instance', '.+').replaceAll('$__rate_interval', '15s');
@@ -76,7 +118,8 @@ function probe({ url }: Request): Response {
  * @param exporter host and port of the blackbox exporter
  */
 async function startPrometheus(gateway: string, exporter: string) {
-  const folder = await mkdtemp(`${tmpdir()}/prometheus-`);
+  await using stack = new AsyncDisposableStack();
+  const { path: folder } = stack.use(await createFolder());
   const address = `127.0.0.1:${await freePorts(1)}`;
   const configuration = (await Bun.file(`${MONITORING}prometheus.yml`).text())
     .replaceAll('15s', '250ms')
@@ -86,7 +129,7 @@ async function startPrometheus(gateway: string, exporter: string) {
   await Bun.write(`${folder}/prometheus.yml`, configuration);
   const options = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`];
   const command = ['prometheus', ...options, `--web.listen-address=${address}`];
-  const server = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'ignore'] });
+  stack.use(Bun.spawn(command, { stdio: ['ignore', 'ignore', 'ignore'] }));
   const isReady = async () => (await fetch(`http://${address}/-/ready`).catch(() => undefined))?.ok;
   await eventually(isReady, 'Prometheus to be ready');
 
@@ -94,16 +137,13 @@ async function startPrometheus(gateway: string, exporter: string) {
     const query = new URLSearchParams(parameters);
     return Object(await (await fetch(`http://${address}/api/v1/${path}?${query}`)).json()).data;
   };
+  const started = stack.move();
   return {
     query: async (query: string): Promise<readonly Sample[]> => (await ask('query', { query })).result,
     /** The labels of every series that a selector has found so far. */
     series: (selector: string): Promise<readonly Labels[]> => ask('series', { 'match[]': selector }),
     groups: async (): Promise<readonly Group[]> => (await ask('rules')).groups,
-    async [Symbol.asyncDispose]() {
-      server.kill('SIGKILL');
-      await server.exited;
-      await rm(folder, { recursive: true });
-    },
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }
 
@@ -111,7 +151,7 @@ describeWith([program('prometheus')], 'a Prometheus that watches a gateway', () 
   it('evaluates every alert, and has each series, label and figure that alerts and panels ask for', async () => {
     await using gateway = startWatchedGateway();
     await using exporter = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: probe });
-    await using prometheus = await startPrometheus(gateway.metrics, `127.0.0.1:${exporter.port}`);
+    await using prometheus = await startPrometheus(gateway.address, `127.0.0.1:${exporter.port}`);
     const alerts = async () =>
       (await prometheus.groups()).flatMap(({ rules }) => rules).filter(({ health }) => health === 'ok');
     const areEvaluated = async () => (await alerts()).length === ALERTS.length;
