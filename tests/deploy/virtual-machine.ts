@@ -2,9 +2,9 @@
 
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Sandbox, SandboxOptions } from '../../src/demo/sandbox/sandbox.ts';
 import { makeCertificate } from '../support/certificate.ts';
+import { ROOT } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
@@ -13,7 +13,7 @@ import { LINUX, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
 import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
 
-const EXAMPLE = fileURLToPath(new URL('../../deploy/two-instances', import.meta.url));
+const EXAMPLE = `${ROOT}deploy/two-instances`;
 type Instance = 'a' | 'b';
 
 /** What a test needs that starts one. */
@@ -149,11 +149,5 @@ export function sandboxSettings({ upstream, identityProviderUrl }: Sandbox) {
 /** Runs until it is disposed. */
 export function run(command: string[], environment: Readonly<Record<string, string>>): AsyncDisposable {
   const env = { PATH: process.env['PATH'], ...environment };
-  const child = Bun.spawn(command, { env, stdio: ['ignore', 'ignore', 'ignore'] });
-  return {
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM');
-      await child.exited;
-    },
-  };
+  return Bun.spawn(command, { env, stdio: ['ignore', 'ignore', 'ignore'] });
 }

@@ -1,11 +1,10 @@
 /** Images under the names that the project's files give, made of this machine's programs, so that no registry is needed. */
 
 import { chown, cp, mkdir, symlink } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import { $ } from 'bun';
+import { ROOT } from '../../support/documents.ts';
 import type { Podman } from './podman.ts';
 
-const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
 const USER_ID = 1000;
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const ENTRYPOINT = '/usr/local/bin/docker-entrypoint.sh';
@@ -15,7 +14,7 @@ type Files = Readonly<Record<string, string | Bun.BunFile>>;
 
 /** Builds the gateway's image from the Containerfile, whose base is a stand-in. */
 export async function buildGateway(podman: Podman, tag: string): Promise<void> {
-  const file = `${PROJECT}/Containerfile`;
+  const file = `${ROOT}Containerfile`;
   const base = /^FROM (\S+:([\d.]+)-slim) /m.exec(await Bun.file(file).text());
   if (base?.[2] !== Bun.version) throw new Error(`the base is ${base?.[1]}, and this is Bun ${Bun.version}`);
   const files = {
@@ -32,7 +31,7 @@ export async function buildGateway(podman: Podman, tag: string): Promise<void> {
   ];
   await importImage(podman, String(base[1]), ['bun'], files, changes);
   const build = ['build', '--pull-never', '--network', 'host', '--format', 'docker'];
-  await podman.run(...build, '--tag', tag, '--file', file, PROJECT);
+  await podman.run(...build, '--tag', tag, '--file', file, ROOT);
 }
 
 /** Imports an image with these programs of this machine, the libraries that they need, a shell and its tools. */

@@ -1,12 +1,12 @@
 /** The TLS proxies of `deploy/`, started for real with a certificate of their own in front of a gateway, and clients. */
 
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import http2 from 'node:http2';
 import net from 'node:net';
-import { tmpdir } from 'node:os';
 import tls from 'node:tls';
+import { createFolder } from '../../studio/temporary-folder.ts';
 import { makeCertificate } from '../../support/certificate.ts';
+import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
@@ -14,8 +14,8 @@ import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 /** In tests nginx reads a client's address from this header, because the machine may have only one IPv6 address. */
 export const CLIENT_ADDRESS_HEADER = 'x-test-address';
 
-const DEPLOY = new URL('../../../deploy', import.meta.url).pathname;
-const [NGINX, HAPROXY] = [`${DEPLOY}/nginx.conf`, `${DEPLOY}/two-instances/haproxy.cfg`];
+const NGINX = `${ROOT}deploy/nginx.conf`;
+const HAPROXY = `${ROOT}deploy/two-instances/haproxy.cfg`;
 
 export type TlsProxy = Awaited<ReturnType<typeof startTlsProxy>>;
 
@@ -26,20 +26,22 @@ type Prepare = (folder: string, port: number, gatewayPort: number, changes: Chan
 
 /** `hasty`: a second for clients that stall, so that a test can wait for it. */
 export const TLS_PROXIES = [
-  { program: 'nginx', file: NGINX, prepare: prepareNginx, hasty: { 'body_timeout 10s': 'body_timeout 1s' } },
+  { program: 'nginx', prepare: prepareNginx, hasty: { 'body_timeout 10s': 'body_timeout 1s' } },
   {
-    ...{ program: 'haproxy', file: HAPROXY, prepare: prepareHaproxy },
+    program: 'haproxy',
+    prepare: prepareHaproxy,
     hasty: { 'body time 10s': 'body time 1s', 'timeout client 60s': 'timeout client 1s' },
   },
 ];
 
 export async function startTlsProxy(prepare: Prepare, gatewayPort: number, changes: Changes = {}) {
-  const folder = await mkdtemp(`${tmpdir()}/tls-proxy-`);
+  await using stack = new AsyncDisposableStack();
+  const { path: folder } = stack.use(await createFolder());
   const certificate = await makeCertificate(folder);
   const port = await freePorts(2);
   const command = await prepare(folder, port, gatewayPort, changes);
   const errors = Bun.file(`${folder}/errors.log`);
-  const proxy = Bun.spawn(command, { stdio: ['ignore', 'ignore', errors] });
+  const proxy = stack.use(Bun.spawn(command, { stdio: ['ignore', 'ignore', errors] }));
   const health = `https://127.0.0.1:${port}/api/health`;
   const isUp = async () => {
     if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${await errors.text()}`);
@@ -51,6 +53,7 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
     const socket = net.connect({ host: '127.0.0.1', port, localAddress });
     return tls.connect({ socket, ca: certificate, ...options });
   };
+  const started = stack.move();
   return {
     port,
     /** Clients must trust it. */
@@ -73,11 +76,7 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
     },
     /** Of HAProxy. */
     statistics: `http://127.0.0.1:${port + 1}/`,
-    async [Symbol.asyncDispose]() {
-      proxy.kill('SIGTERM');
-      await proxy.exited;
-      await rm(folder, { recursive: true });
-    },
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }
 

@@ -1,0 +1,45 @@
+import { expect, it } from 'bun:test';
+import manifest from '../../package.json';
+import { createFolder } from '../studio/temporary-folder.ts';
+import { readDocument } from '../support/documents.ts';
+import { describeWith, program } from '../support/requirements.ts';
+import { runToEnd } from '../support/run-to-end.ts';
+import { testSettings } from '../support/world.ts';
+
+const { text: UNIT } = await readDocument('deploy/music-gateway@.service');
+const BUN = 'ExecStart=/usr/local/bin/bun';
+/** Of 100, as systemd rates it: the rest is the network, reading the host's files, and code made at run time. */
+const MOST_EXPOSURE = 11;
+
+it.each([
+  ['nginx.conf', 2, /^ *proxy_(?:read|send)_timeout (\d+)s;$/gm],
+  ['two-instances/haproxy.cfg', 1, /^ *timeout server (\d+)s$/gm],
+  ['music-gateway@.service', 1, /^TimeoutStopSec=(\d+)$/gm],
+  ['compose/compose.yaml', 1, /^ *stop_grace_period: (\d+)s$/gm],
+  ['README.md', 1, /--stop-timeout (\d+) /g],
+])('deploy/%s waits longer than the longest call may take', async (file, times, pattern) => {
+  const { timeouts } = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' });
+  const { text } = await readDocument(`deploy/${file}`);
+  const waits = Array.from(text.matchAll(pattern), ([, seconds]) => Number(seconds) * 1000);
+  expect(waits).toHaveLength(times);
+  expect(Math.min(...waits)).toBeGreaterThan(Math.max(...Object.values(timeouts)));
+});
+
+it('deploy/music-gateway@.service starts what `bun run start` starts', () => {
+  const [, requests, program] = /(\d+)\} exec bun (\S+)$/.exec(manifest.scripts.start) ?? [];
+  expect(UNIT).toContain(`BUN_CONFIG_MAX_HTTP_REQUESTS=${requests}\n`);
+  expect(UNIT).toContain(`${BUN} ${program}\n`);
+});
+
+describeWith([program('systemd-analyze')], 'deploy/music-gateway@.service', () => {
+  it('is understood by systemd in every line, and leaves the gateway little access', async () => {
+    await using folder = await createFolder();
+    const file = `${folder.path}/music-gateway@.service`;
+    await Bun.write(file, UNIT.replace(BUN, `ExecStart=${process.execPath}`));
+    const environment = { SYSTEMD_COLORS: '0' };
+    for (const command of [['verify'], ['security', '--offline=true', `--threshold=${MOST_EXPOSURE}`]]) {
+      const ended = await runToEnd(['systemd-analyze', '--no-pager', ...command, file], { environment });
+      expect(ended).toMatchObject({ status: 0, errors: '' });
+    }
+  });
+});
