@@ -32,6 +32,8 @@ export async function packageProblems(): Promise<string[]> {
   }
   const bun = [Bun.version, devDependencies['bun-types']];
   expectAll(bun, (each) => each === version, 'this Bun, or its types, are not as in .bun-version');
+  const images = (await read('Containerfile')).match(/(?<=image\.version=").*(?=")/g) ?? [];
+  expectAll(images, (each) => each === manifest.version, `the image is not ${manifest.version}`);
   const client = JSON.stringify([clientManifest.version, clientManifest.dependencies]);
   const tested = JSON.stringify([manifest.version, { oauth4webapi: `^${dependencies.oauth4webapi}` }]);
   expectAll([client], (each) => each === tested, `the client differs from what is tested, ${tested}`);
