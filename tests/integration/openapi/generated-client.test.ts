@@ -1,12 +1,12 @@
 import { expect, it } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { $ } from 'bun';
+import { createFolder } from '../../studio/temporary-folder.ts';
 import { ROOT } from '../../support/documents.ts';
 
 // That its calls succeed: document.test.ts, and the client's own tests.
 it('a client that is generated from the OpenAPI document knows every body but the upstream’s, and compiles in a program', async () => {
-  const folder = await mkdtemp(`${tmpdir()}/generated-client-`);
+  await using temporary = await createFolder();
+  const folder = temporary.path;
   const types = `${folder}/gateway-api.d.ts`;
   const run = (command: string[]) => $`${process.execPath} ${command}`.cwd(ROOT).quiet();
   const document = 'src/gateway/openapi/openapi.yaml';
@@ -21,5 +21,4 @@ it('a client that is generated from the OpenAPI document knows every body but th
   const project = { extends: `${ROOT}tsconfig.json`, files, include: [], compilerOptions };
   await Bun.write(`${folder}/tsconfig.json`, JSON.stringify(project));
   await run(['check', '--no-script', '--no-pretty', '-p', folder]);
-  await rm(folder, { recursive: true });
 }, 60_000);

@@ -45,11 +45,7 @@ export async function start(settings: Record<string, string> = {}) {
     /** Every line of the log so far; complete once `ended` has resolved. */
     lines,
     ended,
-    async [Symbol.asyncDispose]() {
-      // SIGKILL would end `bun run` and leave the gateway that it has started.
-      child.kill('SIGTERM');
-      await child.exited;
-    },
+    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
   };
 }
 

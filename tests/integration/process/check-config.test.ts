@@ -1,12 +1,11 @@
 import { expect, it } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
 import net from 'node:net';
-import { tmpdir } from 'node:os';
 import { clockFindings } from '../../../src/check/clock-check.ts';
 import type { Finding } from '../../../src/check/finding.ts';
 import { checkRedis } from '../../../src/check/redis-check.ts';
 import { socketFindings } from '../../../src/check/socket-check.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
+import { createFolder } from '../../studio/temporary-folder.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
@@ -55,7 +54,8 @@ it('check-config finds slips with which the gateway starts, and the misspelled n
 });
 
 it('check-config warns in production of files from which Bun takes settings, as a start does', async () => {
-  const folder = await mkdtemp(`${tmpdir()}/check-config-`);
+  await using temporary = await createFolder();
+  const folder = temporary.path;
   const lines = Object.entries({ ...SETTINGS, ALLOWED_ORIGINS: 'https://studio.test', NODE_ENV: '' });
   const files = ['.env', '.env.production', '.env.local', '.env.production.local'];
   for (const name of files)
@@ -73,7 +73,6 @@ it('check-config warns in production of files from which Bun takes settings, as 
       );
     expect(await run(script, '')).not.toContain(folder);
   }
-  await rm(folder, { recursive: true });
 });
 
 it('check-config asks every server with --connect, a certified identity provider with an assertion, and says that all is well', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from 'bun:test';
-import { appendFile, cp, mkdtemp, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, cp, symlink } from 'node:fs/promises';
+import { createFolder } from '../../studio/temporary-folder.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -74,7 +74,8 @@ it('bun run start prints every problem at once like check-config, without a stac
 });
 
 it('bun run dev starts the gateway once more for each change of a source file', async () => {
-  const copy = await mkdtemp(`${tmpdir()}/dev-`);
+  await using folder = await createFolder();
+  const copy = folder.path;
   for (const each of ['src', 'package.json'])
     await cp(`${ROOT}/${each}`, `${copy}/${each}`, { recursive: true });
   await symlink(`${ROOT}/node_modules`, `${copy}/node_modules`);
@@ -96,7 +97,6 @@ it('bun run dev starts the gateway once more for each change of a source file', 
   dev.kill();
   await read;
   expect(starts).toBe(3);
-  await rm(copy, { recursive: true });
 });
 
 it('bun run keys prints a new key of 32 bytes', async () => {

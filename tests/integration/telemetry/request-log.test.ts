@@ -69,26 +69,27 @@ it('The line of a request is an error for a fault of the gateway, with its place
   expect(lines).toMatchObject([{ level: 'error', route: '/api/faulty', reason: 'internalError', cause }]);
 });
 
-it.each([
-  ['a sign-out', '/api/auth/logout', 'POST', {}],
-  ['a refresh', MODELS, 'GET', { cookie: REFRESH_ONLY }],
-])(
-  'The lines of 100 ms are written together, and at once with that of %s, because the process may be killed',
-  async (_, path, method, headers) => {
-    jest.useFakeTimers();
-    onTestFinished(() => void jest.useRealTimers());
-    const written: string[] = [];
-    const lines = new CollectedLines((text) => written.push(text));
-    const gateway = createGateway({ settings: SETTINGS, logger: createLogger('info', lines) });
-    for (let line = 0; line < 3; line++) await gateway.handle(requestFor('/'));
-    jest.advanceTimersByTime(99);
-    expect(written.map((text) => text.split('\n').length - 1)).toEqual([1]);
-    jest.advanceTimersByTime(1);
-    expect(written.map((text) => text.split('\n').length - 1)).toEqual([1, 2]);
+it('The lines of 100 ms are written together, and at once with that of a sign-out or a refresh, because the process may be killed', async () => {
+  jest.useFakeTimers();
+  onTestFinished(() => void jest.useRealTimers());
+  const written: string[] = [];
+  const lines = new CollectedLines((text) => written.push(text));
+  const gateway = createGateway({ settings: SETTINGS, logger: createLogger('info', lines) });
+  for (let line = 0; line < 3; line++) await gateway.handle(requestFor('/'));
+  jest.advanceTimersByTime(99);
+  expect(written.map((text) => text.split('\n').length - 1)).toEqual([1]);
+  jest.advanceTimersByTime(1);
+  expect(written.map((text) => text.split('\n').length - 1)).toEqual([1, 2]);
+  const explaining = [
+    requestFor('/api/auth/logout', 'POST'),
+    requestFor(MODELS, 'GET', { cookie: REFRESH_ONLY }),
+  ];
+  for (const request of explaining) {
     await gateway.handle(requestFor('/'));
-    await gateway.handle(requestFor(path, method, headers));
-    expect(written.slice(2)).toEqual([
-      expect.stringMatching(new RegExp(`"unmatched".*\\n.*"${path}".*\\n$`)),
-    ]);
-  },
-);
+    await gateway.handle(request);
+  }
+  expect(written.slice(2)).toEqual([
+    expect.stringMatching(/"unmatched".*\n.*logout".*\n$/),
+    expect.stringMatching(/"unmatched".*\n.*models".*\n$/),
+  ]);
+});

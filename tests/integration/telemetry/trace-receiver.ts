@@ -3,8 +3,17 @@
 import { gunzipSync } from 'node:zlib';
 import otlp from 'otlp-definitions/build/src/generated/root.js';
 
-const { ExportTraceServiceRequest } = otlp.opentelemetry.proto.collector.trace.v1;
+const { ExportTraceServiceRequest } = Object(otlp).opentelemetry.proto.collector.trace.v1;
 const AS_TEXT = { longs: String, bytes: String, enums: String, defaults: true, oneofs: false };
+
+/** What the definitions, which have no types, make of an export. */
+interface Exported {
+  readonly resource: { readonly attributes: Attributes };
+  readonly scopeSpans: readonly { readonly spans: readonly Span[] }[];
+}
+type Attributes = readonly { key: string; value: { stringValue?: string; intValue?: string } }[];
+type Texts = Record<'name' | 'kind' | 'traceId' | 'spanId' | 'parentSpanId' | 'traceState', string>;
+type Span = Texts & { readonly attributes: Attributes; readonly status: { code: string } | null };
 
 /** @param respond decides the response to each export */
 export function startTraceReceiver(respond: () => Response | Promise<Response> = () => new Response(null)) {
@@ -14,10 +23,10 @@ export function startTraceReceiver(respond: () => Response | Promise<Response> =
     hostname: '127.0.0.1',
     idleTimeout: 0,
     async fetch(request) {
-      const { url, headers } = request;
       const body = await request.bytes();
-      const bytes = Buffer.from(headers.get('content-encoding') === 'gzip' ? gunzipSync(body) : body);
-      received.push({ path: new URL(url).pathname, headers, bytes });
+      const isZipped = request.headers.get('content-encoding') === 'gzip';
+      const bytes = Buffer.from(isZipped ? gunzipSync(body) : body);
+      received.push({ path: new URL(request.url).pathname, headers: request.headers, bytes });
       return respond();
     },
   });
@@ -34,25 +43,23 @@ export function startTraceReceiver(respond: () => Response | Promise<Response> =
 
 function spansOf(bytes: Uint8Array) {
   const message = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(bytes), AS_TEXT);
-  return message.resourceSpans.flatMap(({ resource, scopeSpans }) =>
+  const exported: readonly Exported[] = message.resourceSpans;
+  return exported.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
-      spans.map((span) => ({
-        name: span.name,
-        kind: span.kind.replace('SPAN_KIND_', ''),
-        traceState: span.traceState,
-        traceId: hex(span.traceId),
-        spanId: hex(span.spanId),
+      spans.map(({ kind, traceId, spanId, parentSpanId, attributes, status, ...named }) => ({
+        ...named,
+        kind: kind.replace('SPAN_KIND_', ''),
+        traceId: hex(traceId),
+        spanId: hex(spanId),
         /** Empty without a parent. */
-        parentSpanId: hex(span.parentSpanId),
-        attributes: record(span.attributes),
-        isError: span.status?.code === 'STATUS_CODE_ERROR',
+        parentSpanId: hex(parentSpanId),
+        attributes: record(attributes),
+        isError: status?.code === 'STATUS_CODE_ERROR',
         resource: record(resource.attributes),
       })),
     ),
   );
 }
-
-type Attributes = readonly { key: string; value: { stringValue?: string; intValue?: string } }[];
 
 function record(attributes: Attributes): Record<string, unknown> {
   return Object.fromEntries(
