@@ -51,34 +51,20 @@ export function openUpstreamGate(upstreamUrl: string) {
     },
     /** Replaces the sandbox's response to a call, until it is given back. */
     replace,
-    /** Replaces the first of such a text in the sandbox's response to a call, until it is given back. */
-    replaceText: (call: string, text: string, replacement: string) =>
-      replace(call, async (forward) => {
-        const response = await forward();
-        return new Response((await response.text()).replace(text, replacement), { status: response.status });
-      }),
     /** Keeps a call back until it is released. */
     hold(call: string) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      replace(call, async (forward) => {
-        await promise;
-        return forward();
-      });
+      replace(call, (forward) => promise.then(forward));
       return { release: resolve };
     },
     /** Lets so much of each generation's audio through, and keeps the rest back until it is released. */
     holdAudio(afterBytes: number) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const generation = replace(GENERATION, async (forward) => {
+      replace(GENERATION, async (forward) => {
         const response = await forward();
         return new Response(response.body?.pipeThrough(held(afterBytes, promise)), response);
       });
-      return {
-        release() {
-          generation.giveBack();
-          resolve();
-        },
-      };
+      return { release: resolve };
     },
     [Symbol.asyncDispose]: () => server.stop(true),
   };
