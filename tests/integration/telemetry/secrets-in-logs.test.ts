@@ -194,11 +194,7 @@ describe.each(['production', 'development'] as const)('everything that a gateway
     for (size of [1000, 300_000]) {
       const response = await fetch(`${gateway.url}/api/upstream/v1/${MARK}?q=${MARK}`, { headers });
       const reading = async () => {
-        let left = size;
-        for await (const piece of response.body ?? []) {
-          left -= piece.byteLength;
-          if (left === 0) breakOff();
-        }
+        for await (const _ of response.body ?? []) breakOff();
       };
       await expect(reading()).rejects.toThrow();
     }

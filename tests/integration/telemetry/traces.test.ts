@@ -7,7 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 import { samplesOf } from '../../support/metrics.ts';
 import { type RecordedLog, recordLog } from '../../support/recorded-log.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
-import { request, SIGNED_IN, testSettings } from '../../support/world.ts';
+import { ORIGIN, SIGNED_IN, testSettings } from '../../support/world.ts';
 import { startTraceReceiver } from './trace-receiver.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
@@ -109,7 +109,7 @@ describe('the span of a request', () => {
 });
 
 it('the calls of a request that needed a refresh are its children, exported as the variables of OpenTelemetry say', async () => {
-  const upstream = new ScriptedUpstream();
+  await using upstream = new ScriptedUpstream();
   upstream.on('GET /v1/me', ({ headers }) => {
     return new Response('{}', { status: headers.get('authorization') === 'Bearer b' ? 200 : 401 });
   });
@@ -122,11 +122,9 @@ it('the calls of a request that needed a refresh are its children, exported as t
   });
   const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
   const gateway = createGateway({ ...log, traces, settings: testSettings(addresses) });
-  gateway.listen({ port: 0, hostname: '127.0.0.1' });
-  await request(`http://127.0.0.1:${gateway.server?.port}/api/auth/session`, { cookie: SIGNED_IN });
-  await gateway.stop();
+  const headers = { origin: ORIGIN, cookie: SIGNED_IN };
+  await gateway.handle(new Request('http://gateway.test/api/auth/session', { headers }));
   await traces.close();
-  await upstream.stop();
   await eventually(() => receiver.spans.length >= 4, 'four spans');
   const { spans } = receiver;
   const server = spans.pop();
@@ -140,9 +138,9 @@ it('the calls of a request that needed a refresh are its children, exported as t
   expect(log.lines).toMatchObject([{ traceId: server?.traceId, refresh: 'renewed', upstream: logged }]);
   const resource = { 'service.name': 'studio-gateway', 'service.instance.id': 'a' };
   expect(server?.resource).toMatchObject({ ...resource, 'service.version': expect.any(String) });
-  const [{ path, headers } = expect.unreachable()] = receiver.received;
-  expect(path).toBe('/own/path/v1/traces');
-  expect(headers.toJSON()).toMatchObject({ 'api-key': 'a key', 'content-encoding': 'gzip' });
+  const [exported = expect.unreachable()] = receiver.received;
+  expect(exported.path).toBe('/own/path/v1/traces');
+  expect(exported.headers.toJSON()).toMatchObject({ 'api-key': 'a key', 'content-encoding': 'gzip' });
 });
 
 describe('a collector', () => {
