@@ -83,7 +83,7 @@ function metricNames(): string[] {
   metrics.watch(new Admission(SETTINGS));
   const own = metrics.registry.getMetricsAsArray().filter(({ name }) => name.startsWith('music_gateway_'));
   return own.map((metric) => {
-    const labels: string = Object(metric).labelNames.join();
+    const labels = 'labelNames' in metric && Array.isArray(metric.labelNames) ? metric.labelNames.join() : '';
     return labels ? `${metric.name}{${labels}}` : metric.name;
   });
 }
