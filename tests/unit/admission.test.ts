@@ -102,6 +102,18 @@ describe('a call that is admitted', () => {
     expect([change, get].map((permit) => permit.tryReserveRead('drained', true))).toEqual([true, false]);
   });
 
+  it('as get has no slice more for a reader who is behind when 0.6 of its share are in use', async () => {
+    const { ledger, enter } = start();
+    const permit = await enter('get', 'token');
+    permit.reserveBody(0, 1000);
+    ledger.take(Math.ceil(ledger.limit * 0.6 * (7 / 8)) - 1000 - ledger.inUse);
+    expect(permit.tryReserveRead('behind', false)).toBeTrue();
+    permit.onRead();
+    ledger.take(1);
+    expect(permit.tryReserveRead('behind', false)).toBeFalse();
+    expect(permit.tryReserveRead('drained', false)).toBeTrue();
+  });
+
   it('as generation has more memory while its reader does not keep up', async () => {
     const { ledger, enter } = start();
     const permit = await enter('generation', 'token');
