@@ -32,7 +32,7 @@ export class Budget {
   }
 
   /** @param share how much of the limit may be in use afterwards */
-  fits(amount: number, share = 1): boolean {
+  fits(amount: number, share: number): boolean {
     return this.inUse + amount <= Math.ceil(this.limit * share);
   }
 
