@@ -44,10 +44,10 @@ describe('room', () => {
   it('is made by public bodies before those of users, longest still first, and last by those who lack memory', async () => {
     const { bodies, cut, add } = watching();
     add('of a user, starved', { session: own, waitsFor: 'memory' });
+    add('of a user', { session: others, readAt: 100 });
     add('of a user, oldest', { session: own });
     add('public');
     await pass(100);
-    add('of a user', { session: others });
     add('public, later');
     await pass(10_000);
     add('whose reader has read lately');

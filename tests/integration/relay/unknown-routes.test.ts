@@ -6,7 +6,7 @@ import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 
 const HEALTH = '/api/health';
 const ODD_METHODS = ['TRACE', 'CONNECT', 'PROPFIND', 'QUERY'];
-const UNKNOWN = `/ /api /api/ /favicon.ico /.env /api/unknown /api/auth /api/auth/idp/more /api/music /api/upstream
+const UNKNOWN = `/ /api /api/ /favicon.ico /.env /api/unknown /api/auth /api/auth/idp/more /api/health/ /api/auth/session/ /api/music /api/upstream
   /v1/me /constructor /__proto__ /api/constructor /api/* /metrics /api/<script> /api/upstream/ /api/upstream/v1
   /api/upstream/v1/..%2fadmin /api/upstream/v2/library /api/upstream/?/v1/library`;
 
