@@ -49,7 +49,8 @@ export class LeasedRefreshes {
   async #findOrSend(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
     const { store, clock, lifetimes } = this.#parts;
     const key = factKey(refreshToken);
-    const patientUntil = clock.now() + lifetimes.patienceMs;
+    const beganAt = clock.now();
+    const patientUntil = beganAt + lifetimes.patienceMs;
     for (let hasWaited = false; clock.now() <= patientUntil; hasWaited = true) {
       if (hasWaited) {
         request.refresh = 'shared';
@@ -57,7 +58,8 @@ export class LeasedRefreshes {
       }
       const fact = await store.get(key);
       if (fact?.kind === 'leased') continue;
-      if (fact && (fact.kind !== 'unreachable' || hasWaited)) return fact;
+      // That there was no verdict counts for those who have waited for it.
+      if (fact && (fact.kind !== 'unreachable' || (hasWaited && fact.writtenAt >= beganAt))) return fact;
       // Each lease is unique, so that a process can tell its own from another.
       const lease: Fact = { kind: 'leased', detail: crypto.randomUUID() };
       const askedAt = clock.now();

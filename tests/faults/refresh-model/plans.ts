@@ -169,6 +169,11 @@ export const SMALL_PLANS: Readonly<Record<string, Plan>> = {
     a('request', { afterMs: 600, token: 1 }),
   ]),
   'old cookies after their window': small([request, a('request', { afterMs: 61_000, token: 1 })]),
+  'two requests after one without a verdict': small(
+    [requestAtB, a('request', { afterMs: 400 }), requestAtB],
+    [unsent, { beforeMs: 20, afterMs: 20, lost: 'never' }],
+    { issuesSame: true },
+  ),
   'a token that is issued again': small([request, a('sign-out'), a('sign-in'), request], [], {
     issuesSame: true,
   }),
