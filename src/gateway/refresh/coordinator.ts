@@ -5,16 +5,8 @@ import type { Settings } from '../settings/settings.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
-import {
-  factKey,
-  ISSUED,
-  isSignOut,
-  lifetimesFor,
-  markKey,
-  type RefreshParts,
-  successorIn,
-} from './facts.ts';
-import { LeasedRefreshes } from './leased-refresh.ts';
+import { factKey, ISSUED, lifetimesFor, markKey, type RefreshParts, successorIn } from './facts.ts';
+import { discardPair, LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
 
@@ -169,7 +161,7 @@ export class RefreshCoordinator {
     if (pair) await this.presented.issue(pair.refreshToken);
     const { found: after } = await this.#endOfChain(refreshToken);
     if (after?.kind === 'ended') {
-      if (pair && isSignOut(after)) await upstream.signOut(pair, record).catch(() => {});
+      if (pair) await discardPair(this.#parts, pair, after, record);
       return this.#over(after, request);
     }
     // Read only now, because a client may have presented the successor meanwhile.

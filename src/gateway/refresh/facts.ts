@@ -57,11 +57,6 @@ export const markKey = (refreshToken: string) => `mark:${hashOf(refreshToken)}`;
 export const ISSUED: Fact = { kind: 'issued', detail: '' };
 export const PRESENTED: Fact = { kind: 'presented', detail: '' };
 
-/** Whether the user has ended the session. A sign-in ends it with a grace period, and only in the gateway. */
-export function isSignOut({ kind, detail }: Fact): boolean {
-  return kind === 'ended' && detail === '0';
-}
-
 /** Reveals nothing about the token. */
 function hashOf(refreshToken: string): string {
   return new Bun.CryptoHasher('sha256').update(refreshToken).digest('base64url');

@@ -1,8 +1,9 @@
 /** Sends a refresh token to the upstream under a lease, so that no other request or instance sends it as well. */
 
 import type { RequestRecord } from '../record/request-record.ts';
+import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshVerdict } from '../upstream/upstream-api.ts';
-import { factKey, factOf, isSignOut, LEASE_MS, type RefreshParts } from './facts.ts';
+import { factKey, factOf, LEASE_MS, type RefreshParts } from './facts.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept } from './store.ts';
 
@@ -88,7 +89,7 @@ export class LeasedRefreshes {
     if (pair && fact.kind === 'ended') {
       // The session has ended while its refresh was in flight. The token is spent now, so its end is shared.
       await store.swap(key, fact, fact, lifetimes.endedMs);
-      if (isSignOut(fact)) await upstream.signOut(pair, request).catch(() => {});
+      await discardPair(this.#parts, pair, fact, request);
     }
     return fact;
   }
@@ -108,4 +109,17 @@ export class LeasedRefreshes {
       from = before;
     }
   }
+}
+
+/**
+ * Signs a pair out at the upstream that has arrived after a sign-out. After a sign-in, which ends a session with a grace
+ * period and only in the gateway, it is only discarded: the upstream may end the new session, too.
+ */
+export async function discardPair(
+  { upstream }: RefreshParts,
+  pair: TokenPair,
+  end: Fact,
+  request: RequestRecord,
+): Promise<void> {
+  if (end.detail === '0') await upstream.signOut(pair, request).catch(() => {});
 }
