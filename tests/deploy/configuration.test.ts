@@ -1,9 +1,9 @@
 import { expect, it } from 'bun:test';
 import manifest from '../../package.json';
-import { createFolder } from '../studio/temporary-folder.ts';
 import { readDocument } from '../support/documents.ts';
 import { describeWith, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
+import { createFolder } from '../support/temporary-folder.ts';
 import { testSettings } from '../support/world.ts';
 
 const { text: UNIT } = await readDocument('deploy/music-gateway@.service');

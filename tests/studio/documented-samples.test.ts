@@ -2,9 +2,9 @@ import { expect, it } from 'bun:test';
 import { ROOT, readDocument } from '../support/documents.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { linesOf } from '../support/lines-of.ts';
+import { createFolder } from '../support/temporary-folder.ts';
 import { describeInChromium } from './chromium.ts';
 import { samplesIn } from './samples.ts';
-import { createFolder } from './temporary-folder.ts';
 
 const README = await readDocument('src/client/README.md');
 const CLIENT = `'${ROOT}src/client`;

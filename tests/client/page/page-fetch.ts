@@ -2,11 +2,10 @@
 
 import { ORIGIN } from '../../support/world.ts';
 
-/** @param tls the certificate to trust, of a gateway with TLS */
-export function fetchWith(cookie: string, tls: Bun.TLSOptions = {}) {
+export function fetchWith(cookie: string) {
   return async (url: string, init: RequestInit) => {
     const headers = { ...Object.fromEntries(new Headers(init.headers)), origin: ORIGIN, cookie };
-    const response = await fetch(url, { ...init, headers, tls });
+    const response = await fetch(url, { ...init, headers });
     if (response.headers.get('access-control-allow-origin') !== ORIGIN)
       throw new TypeError('Failed to fetch');
     const exposed = response.headers.get('access-control-expose-headers')?.toLowerCase().split(', ') ?? [];

@@ -5,11 +5,11 @@ import { Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import type { RequestRecord } from '../../../src/gateway/record/request-record.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
-import { createFolder } from '../../studio/temporary-folder.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { recordLog } from '../../support/recorded-log.ts';
 import { describeWith, program } from '../../support/requirements.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { testSettings } from '../../support/world.ts';
 
 const MONITORING = new URL('../../../deploy/monitoring/', import.meta.url).pathname;

@@ -3,10 +3,10 @@ import { mkdir, symlink } from 'node:fs/promises';
 import { describeInChromium } from '../../studio/chromium.ts';
 import { samplesIn } from '../../studio/samples.ts';
 import { startSandboxGateway } from '../../studio/sandbox-gateway.ts';
-import { createFolder } from '../../studio/temporary-folder.ts';
 import { ROOT, readDocument } from '../../support/documents.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 
 const ORDER = JSON.stringify({ model: 'sandbox-music-1', prompt: 'A quiet piano', music_length_ms: 3_000 });
 const PACKAGE = '/node_modules/music-gateway-client';

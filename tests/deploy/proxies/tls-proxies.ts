@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import net from 'node:net';
 import tls from 'node:tls';
-import { createFolder } from '../../studio/temporary-folder.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
 
 /** In tests nginx reads a client's address from this header, because the machine may have only one IPv6 address. */

@@ -43,11 +43,10 @@ export function openUpstreamGate(upstreamUrl: string) {
     calls,
     /** The Idempotency-Keys of the generations that have arrived, in their order. */
     idempotencyKeys,
-    /** Resolves when a call has come so many times more. */
-    arrive(call: string, times: number) {
-      const count = () => calls.filter((each) => each === call).length;
-      const awaited = count() + times;
-      return eventually(() => count() >= awaited, `${call} to arrive`);
+    /** Resolves when a call has come once more. */
+    arrive(call: string) {
+      const from = calls.length;
+      return eventually(() => calls.includes(call, from), `${call} to arrive`);
     },
     /** Replaces the sandbox's response to a call, until it is given back. */
     replace,

@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import { $ } from 'bun';
-import { createFolder } from '../../studio/temporary-folder.ts';
 import { ROOT } from '../../support/documents.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 
 // That its calls succeed: document.test.ts, and the client's own tests.
 it('a client that is generated from the OpenAPI document knows every body but the upstream’s, and compiles in a program', async () => {

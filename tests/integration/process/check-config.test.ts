@@ -5,13 +5,13 @@ import type { Finding } from '../../../src/check/finding.ts';
 import { checkRedis } from '../../../src/check/redis-check.ts';
 import { socketFindings } from '../../../src/check/socket-check.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
-import { createFolder } from '../../studio/temporary-folder.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { startTestSandbox } from '../../support/sandbox-account.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { startWorld } from '../../support/world.ts';
 import { runScript, SETTINGS } from './bun-run-start.ts';
 

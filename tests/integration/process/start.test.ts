@@ -1,11 +1,11 @@
 import { afterAll, expect, it } from 'bun:test';
 import { appendFile, cp, symlink } from 'node:fs/promises';
-import { createFolder } from '../../studio/temporary-folder.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { linesOf } from '../../support/lines-of.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { runScript, SETTINGS, start } from './bun-run-start.ts';
 
 const CLOSING = 'bun run check-config tells more';

@@ -1,8 +1,8 @@
 import { expect, it } from 'bun:test';
 import { chromium } from 'playwright-core';
 import { english } from '../../../src/demo/studio/english.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { CHROMIUM_LAUNCH, describeInChromium } from '../chromium.ts';
-import { createFolder } from '../temporary-folder.ts';
 import { openStudio, studioIn } from './page.ts';
 
 /** Chromium's settings of a person who blocks all cookies, and with them every storage. */

@@ -40,7 +40,7 @@ describeInChromium('an order in the studio', (visit) => {
   it('is not waited for when it is stopped, and its track lands in the library', async () => {
     await using studio = await openStudio(visit);
     const order = studio.gate.hold(ORDER);
-    const arrived = studio.gate.arrive(ORDER, 1);
+    const arrived = studio.gate.arrive(ORDER);
     await studio.order();
     await arrived;
     await studio.press(english.stopWaiting);

@@ -59,7 +59,7 @@ describeInChromium('a session in the studio', (visit) => {
 
     // Also when nobody waits for its end.
     const logout = 'POST /v1/auth/logout';
-    const [held, arrived] = [studio.gate.hold(logout), studio.gate.arrive(logout, 1)];
+    const [held, arrived] = [studio.gate.hold(logout), studio.gate.arrive(logout)];
     await studio.press(english.signOut);
     await arrived;
     // The second page arrives when the browser has given up what the first one left unfinished.

@@ -2,7 +2,7 @@
 
 import { on, once } from 'node:events';
 import { program } from '../../support/requirements.ts';
-import { createFolder } from '../temporary-folder.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { type Engine, startProgram, typing } from './browser-engine.ts';
 
 const FIREFOX = program('firefox-esr');

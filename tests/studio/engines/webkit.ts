@@ -3,7 +3,7 @@
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { program } from '../../support/requirements.ts';
-import { createFolder } from '../temporary-folder.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { type Engine, startProgram, typing } from './browser-engine.ts';
 
 const DRIVER = program('WebKitWebDriver');

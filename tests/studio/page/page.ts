@@ -37,7 +37,7 @@ export function fire(target: Element | Document, type: string): void {
 }
 
 /** The text outside hidden elements, whatever the styles say. */
-export function shownText(element: Element): string {
+function shownText(element: Element): string {
   if (element.hasAttribute('hidden')) return '';
   const copy = element.ownerDocument.importNode(element, true);
   for (const hidden of copy.querySelectorAll('[hidden]')) hidden.remove();

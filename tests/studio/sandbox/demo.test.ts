@@ -3,7 +3,7 @@ import { describeWav } from '../../../src/demo/tour/wav-description.ts';
 import { ROOT } from '../../support/documents.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { linesOf } from '../../support/lines-of.ts';
-import { createFolder } from '../temporary-folder.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 
 /** Bun prints this when there is a .env. */
 const DOT_ENV_NOTE = /^\[[\d.]+ms\] ".env"\n/;

@@ -11,9 +11,9 @@ import { itWith, program } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
 import { GRANT, signIn, signOut, TOKEN } from '../../support/session-calls.ts';
+import { createFolder } from '../../support/temporary-folder.ts';
 import { expectCleared, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
 import { samplesIn } from '../samples.ts';
-import { createFolder } from '../temporary-folder.ts';
 
 const { text: DOCUMENT } = await readDocument('deploy/your-api.md');
 
