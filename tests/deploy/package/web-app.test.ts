@@ -2,12 +2,13 @@ import { expect, it } from 'bun:test';
 import { mkdir, symlink } from 'node:fs/promises';
 import { describeInChromium } from '../../studio/chromium.ts';
 import { samplesIn } from '../../studio/samples.ts';
-import { startSandboxGateway } from '../../studio/sandbox-gateway.ts';
+import { startDemo } from '../../support/demo-process.ts';
 import { ROOT, readDocument } from '../../support/documents.ts';
+import { freePorts } from '../../support/free-ports.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
-import { SANDBOX_CLIENT } from '../../support/sandbox-account.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
 
+const { text: README } = await readDocument('src/client/README.md');
 const ORDER = JSON.stringify({ model: 'sandbox-music-1', prompt: 'A quiet piano', music_length_ms: 3_000 });
 const PACKAGE = '/node_modules/music-gateway-client';
 /** The browser itself finds the modules of both packages. */
@@ -35,53 +36,67 @@ const FILES = {
 };
 
 describeInChromium('the package of the client', (visit) => {
-  it('signs in, plays from the first bytes and takes up a lost order in a web app without a bundler', async () => {
+  it('signs in, plays from the first bytes and takes up a lost order in a page beside the demo, without a bundler', async () => {
     await using stack = new AsyncDisposableStack();
     const { path: folder } = stack.use(await createFolder());
     const server = Bun.serve({
       ...{ port: 0, hostname: 'localhost' },
-      async fetch(request) {
-        const { pathname } = new URL(request.url);
-        // The identity provider redirects to a path of the page.
-        const file = Bun.file(`${folder}/${/\.\w+$/.test(pathname) ? pathname : 'index.html'}`);
-        return (await file.exists()) ? new Response(file) : new Response(null, { status: 404 });
+      fetch({ url }) {
+        const { pathname } = new URL(url);
+        return new Response(Bun.file(folder + (pathname === '/' ? '/index.html' : pathname)));
       },
     });
     stack.defer(() => server.stop(true));
     const origin = `http://localhost:${server.port}`;
-    const gateway = stack.use(await startSandboxGateway(origin));
-    const { text } = await readDocument('src/client/README.md');
+    const port = await freePorts(6);
+    const [, origins = ''] = /^DEMO_ORIGINS=(\S+) npx --yes bun@[\d.]+ run demo$/m.exec(README) ?? [];
+    const DEMO_ORIGINS = origins.replace('http://localhost:5173', origin);
+    stack.use(await startDemo({ PORT: `${port}`, DEMO_ORIGINS }));
     const run = async (command: string) => {
       const { status, output, errors } = await runToEnd(['sh', '-c', command], { cwd: folder });
       if (status !== 0) throw new Error(`${command}: ${output}${errors}`);
     };
     await mkdir(folder + PACKAGE, { recursive: true });
-    const [, pack = ''] = /^npx --yes bun@[\d.]+ (run .* client:pack .*)$/m.exec(text) ?? [];
+    const [, pack = ''] = /^npx --yes bun@[\d.]+ (run .* client:pack .*)$/m.exec(README) ?? [];
     await run(`${process.execPath} ${pack.replace('../music-gateway', ROOT)}`);
     await run(`tar -xzf music-gateway-client-*.tgz -C .${PACKAGE} --strip-components=1`);
     const { dependencies } = await Bun.file(`${folder}${PACKAGE}/package.json`).json();
     for (const name of Object.keys(dependencies))
       await symlink(`${ROOT}node_modules/${name}`, `${folder}/node_modules/${name}`);
-    // On the same site as the page, for its cookies.
-    const url = gateway.url.replace('127.0.0.1', 'localhost');
-    const samples = samplesIn(text, {
-      ...{ 'https://api.studio.example': url, 'http://localhost:4175': url },
-      'http://127.0.0.1:4176': gateway.sandbox.identityProviderUrl,
-      'http://localhost:5173/': gateway.redirectUri,
-      'music-studio': SANDBOX_CLIENT.clientId,
+    const samples = samplesIn(README, {
+      'https://api.studio.example': `http://localhost:${port}`,
+      ...{ 4175: `${port}`, 4176: `${port + 1}`, 5173: `${server.port}` },
     });
     for (const [name, content] of [...samples, ...Object.entries(FILES)])
       await Bun.write(`${folder}/${name}`, content);
     await run(`${ROOT}node_modules/.bin/tsc`);
-    const [, copy = ''] = /^(cp .*live-audio-worker.js) public\/$/m.exec(text) ?? [];
+    const [, copy = ''] = /^(cp .*live-audio-worker.js) public\/$/m.exec(README) ?? [];
     await run(`${copy} .`);
 
     await using visitor = await visit();
+    visitor.expectProblem(/status of 401/);
+    visitor.expectProblem(/ERR_FAILED/);
+    // It is loaded when nobody is signed in.
+    const partThatSignsIn = '**/code-flow.js';
+    await visitor.context.route(partThatSignsIn, (route) => route.abort());
     const page = await visitor.open(origin);
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    const press = (name: string) => page.getByRole('button', { name }).click();
+    await page.getByText('Signed out').waitFor();
+    await press('Generate');
+    await page.getByText('You are not signed in.').waitFor();
+    await press('Sign in');
+    await page.getByText('A part of the page could not be loaded.').waitFor();
+    await visitor.context.unroute(partThatSignsIn);
+    await press('Sign in');
     await page.getByRole('textbox', { name: 'Name' }).fill('Ada');
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await press('Sign in');
     await page.getByText('Signed in as Ada').waitFor();
+    expect(page.url()).toBe(`${origin}/`);
+    await press('Generate');
+    await page.getByText('Playing').waitFor();
+    const shown = 'document.querySelector("audio")';
+    await page.waitForFunction(`${shown}.currentTime > 0 && ${shown}.duration === 10`);
+
     await page.waitForFunction('navigator.serviceWorker.controller && window.client');
     const session = await page.evaluate(`call('/api/auth/session').then((response) => response.json())`);
     expect(session).toMatchObject({ data: { name: 'Ada' } });
@@ -99,11 +114,15 @@ describeInChromium('the package of the client', (visit) => {
       unfinished: new UnfinishedGenerations('ada', sessionStorage),
     })`);
     await sent;
-    await page.unrouteAll();
     await page.reload();
+    // Not before, because the browser sends what has been held back then.
+    await page.unrouteAll();
     await page.waitForFunction('window.takeUp');
     expect(await page.evaluate(`takeUp(client, 'ada')`)).toEqual([expect.any(String)]);
     expect(await page.evaluate(`takeUp(client, 'ada')`)).toEqual([]);
-    expect(gateway.sandbox.upstream.counts().generations).toBe(2);
+    // One credit a second, of 10 s, 3 s, and the lost order's 3 s.
+    expect(await page.evaluate(`client.upstreamData('/v1/billing/balance')`)).toMatchObject({
+      balance: 4_984,
+    });
   }, 120_000);
 });
