@@ -99,38 +99,46 @@ describeInChromium('a session in the studio', (visit) => {
     const second = await first.openTab();
     await second.isLoaded();
     upstream.expireAccessTokens();
-    await first.generate({ prompt: 'Rain', seconds: 30 });
+    await first.generate({ prompt: 'Hail', seconds: 30 });
     expect(upstream.counts()).toMatchObject({ refreshes: 1, refusedRefreshes: 0, generations: 1 });
     await first.region(english.gatewayDid).getByRole('heading').click();
     await first.shows('Refreshed at');
     await second.accountShows('4,940');
     await first.button(english.pause).waitFor();
-    await second.press(english.play, second.tracks.filter({ hasText: 'Rain' }));
+    await second.press(english.play, second.tracks.filter({ hasText: 'Hail' }));
     await first.button(english.listen).waitFor();
     await first.press(english.signOut);
     await second.warns(english.sessionEnded);
+    for (const { page } of [first, second]) expect(await page.getByText(/Hail|4,940/).count()).toBe(0);
   });
 
   it('of another account empties the other tab as soon as it begins', async () => {
     await using first = await openStudio(visit);
     // Also of what the first tab had asked for when the cookies went.
     first.visitor.tolerateProblem(/ERR_|status of 401/);
-    await first.generate({ prompt: 'Rain for Ada' });
-    const audio = await first.orderHeld({ prompt: 'Snow for Ada' });
+    await first.generate({ prompt: 'Rain for me' });
+    const audio = await first.orderHeld({ prompt: 'Snow for me' });
     await first.playsBeyond(0.3);
     await first.prompt.fill('A secret of Ada');
     await first.visitor.context.clearCookies();
-    await (await first.openTab()).signIn('Grace');
+    const second = await first.openTab();
+    await second.signIn('Grace');
 
     await first.accountShows('Grace');
     for (const text of [english.otherAccount, english.libraryEmpty, english.nothingToPlay])
       await first.shows(text);
     expect(await first.lines.count()).toBe(0);
     expect(await first.prompt.inputValue()).toBe('');
-    expect(await first.page.getByText('for Ada').count()).toBe(0);
+    expect(await first.page.getByText('for me').count()).toBe(0);
     expect(await first.page.getByRole('status').filter({ hasText: /\S/ }).count()).toBe(0);
     audio.release();
     await first.reload();
     expect(await first.prompt.inputValue()).toBe('');
+
+    // Also when no page has signed in, and the first one only hears of a change from the other.
+    await second.isLoaded();
+    await first.signInBehind('Ada');
+    await second.order();
+    await first.accountShows('Ada');
   });
 });
