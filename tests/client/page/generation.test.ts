@@ -9,21 +9,19 @@ import { audio, begun, TRACK } from './track.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-describe('an order', () => {
-  it('is sent as JSON without what is no part of it, under a new key each time or the one it is given', async () => {
-    const order = { ...ORDER, force_instrumental: true, is_public: true } satisfies Required<GenerationOrder>;
-    order satisfies GenerationRequest;
-    const { client, sent } = stubGateway(respond(200, {}, TRACK));
-    const form = { ...order, note: 'private', token: 't', toJSON: () => 'mine' };
-    for (const options of [undefined, {}, { idempotencyKey: 'mine' }]) await receive(client, options, form);
-    for (const { call, init, headers } of sent) {
-      expect([call, headers.get('content-type')]).toEqual(['POST /api/music/generate', 'application/json']);
-      expect(JSON.parse(String(init.body))).toEqual(order);
-    }
-    const [first, second, third] = sent.map(({ headers }) => headers.get('idempotency-key'));
-    expect([first, second]).toEqual([expect.stringMatching(UUID), expect.stringMatching(UUID)]);
-    expect([first === second, third]).toEqual([false, 'mine']);
-  });
+it('an order is sent as JSON without what is no part of it, under a new key each time or the one it is given', async () => {
+  const order = { ...ORDER, force_instrumental: true, is_public: true } satisfies Required<GenerationOrder>;
+  order satisfies GenerationRequest;
+  const { client, sent } = stubGateway(respond(200, {}, TRACK));
+  const form = { ...order, note: 'private', token: 't', toJSON: () => 'mine' };
+  for (const options of [undefined, {}, { idempotencyKey: 'mine' }]) await receive(client, options, form);
+  for (const { call, init, headers } of sent) {
+    expect([call, headers.get('content-type')]).toEqual(['POST /api/music/generate', 'application/json']);
+    expect(JSON.parse(String(init.body))).toEqual(order);
+  }
+  const [first, second, third] = sent.map(({ headers }) => headers.get('idempotency-key'));
+  expect([first, second]).toEqual([expect.stringMatching(UUID), expect.stringMatching(UUID)]);
+  expect([first === second, third]).toEqual([false, 'mine']);
 });
 
 describe('the progress of a generation', () => {

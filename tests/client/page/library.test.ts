@@ -1,5 +1,5 @@
-import { describe, expect, it, mock, spyOn } from 'bun:test';
-import { createGatewayClient, type GatewayClient } from '../../../src/client/gateway-client.ts';
+import { describe, expect, it } from 'bun:test';
+import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { fakeTime, fastForward } from '../fake-time.ts';
 import { BASE_URL, rejection, respond, stubGateway } from './gateway-stub.ts';
 
@@ -67,17 +67,6 @@ describe('the address of a track', () => {
       expect(decodeURIComponent(segments[6] ?? '')).toBe(decoded);
     }
   });
-});
-
-it('the fetch of a client is called as a function, as a browser demands, and looked up when it is needed', async () => {
-  const fetch = mock(function (this: unknown) {
-    return Promise.resolve(Response.json(this === undefined));
-  });
-  const read = ({ upstreamData }: GatewayClient) => upstreamData<boolean>('/v1/me');
-  expect(await read(createGatewayClient({ baseUrl: BASE_URL, fetch }))).toBe(true);
-  const client = createGatewayClient({ baseUrl: BASE_URL });
-  using _ = spyOn(globalThis, 'fetch').mockImplementation(Object.assign(fetch, { preconnect() {} }));
-  expect(await read(client)).toBe(true);
 });
 
 describe('a creation', () => {
