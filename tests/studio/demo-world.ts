@@ -1,11 +1,12 @@
 /** The demo on free ports: sandbox, gateway and Studio, with a network before them that can be broken. */
 
-import { type SandboxOptions, startSandbox } from '../../src/demo/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../../src/demo/sandbox/sandbox.ts';
 import { startStudio } from '../../src/demo/studio-server.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
 import { openUpstreamGate } from '../deploy/proxies/upstream-gate.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
+import { startTestSandbox } from '../support/sandbox-account.ts';
 import { openNetwork } from './breakable-network.ts';
 
 export type DemoWorld = Awaited<ReturnType<typeof startDemoWorld>>;
@@ -18,8 +19,7 @@ export async function startDemoWorld(options: DemoWorldOptions = {}) {
   const [gatewayUrl, studioUrl] = [`http://localhost:${port}`, `http://localhost:${port + 1}`];
   const client = { clientId: 'music-studio', redirectUri: `${studioUrl}/callback` };
   const { clientId, redirectUri } = client;
-  const pace = Number.POSITIVE_INFINITY;
-  const sandbox = await startSandbox({ clientId, redirectUris: [redirectUri], pace, ...options });
+  const sandbox = await startTestSandbox({ clientId, redirectUris: [redirectUri], ...options });
   stack.defer(() => sandbox.stop());
   const { identityProviderUrl, upstream } = sandbox;
   const gate = stack.use(openUpstreamGate(upstream.url));

@@ -36,9 +36,9 @@ async function type(field: Locator, text: string): Promise<void> {
 }
 
 describeInChromium('a person with a keyboard', (visit) => {
-  it('signs in, orders once, plays, seeks, gets an error, renames, deletes and signs out in Swahili', async () => {
+  it('signs in, orders once, plays, seeks, renames, deletes and signs out in Swahili', async () => {
     await using studio = await openStudio(visit, { isSignedIn: false, texts: swahili }, { locale: 'sw-KE' });
-    const { world, visitor, page, tracks } = studio;
+    const { world, page, tracks } = studio;
     const focused = page.locator(':focus');
     expect(await page.locator('html').getAttribute('lang')).toBe('sw');
     expect(await page.title()).toContain(swahili.title);
@@ -67,11 +67,6 @@ describeInChromium('a person with a keyboard', (visit) => {
     await press(studio.slider, 'End');
     await page.waitForFunction(() => document.querySelector('audio')?.ended);
 
-    visitor.expectProblem(/ERR_/);
-    world.network.cut();
-    await press(studio.button(swahili.publish, tracks.first()));
-    await studio.warns(swahili.unreachable);
-    world.network.repair();
     const dialog = page.getByRole('dialog');
     await press(studio.button(swahili.rename, tracks.first()));
     await dialog.getByRole('textbox', { name: swahili.newName }).and(focused).waitFor();

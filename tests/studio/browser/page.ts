@@ -67,7 +67,6 @@ export function studioIn(page: Page, texts: Texts = english) {
     /** Newest first. */
     tracks,
     slider: page.getByRole('slider', { name: texts.position }),
-    player: region(texts.player),
     shows: (text: string) => page.getByText(text).waitFor(),
     /** In the live region. */
     says: (text: string) => page.getByRole('status').filter({ hasText: text }).waitFor(),

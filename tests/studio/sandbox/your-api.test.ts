@@ -3,12 +3,11 @@
 import { expect, it } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
-import { ROOT, readDocument } from '../../support/documents.ts';
+import { readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { isUp } from '../../support/is-up.ts';
 import { itWith, program } from '../../support/requirements.ts';
-import { runToEnd } from '../../support/run-to-end.ts';
 import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../support/sandbox-account.ts';
 import { GRANT, signIn, signOut, TOKEN } from '../../support/session-calls.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
@@ -73,12 +72,6 @@ it('the sketch for the tokens of an identity provider signs in, renews, relays a
   const url = `http://127.0.0.1:${port}`;
   for (const [name, code] of samplesIn(DOCUMENT, { 4300: `${port}` }))
     await Bun.write(`${folder}/${name}`, code);
-  const compilerOptions = { typeRoots: [`${ROOT}node_modules`], types: ['bun-types'] };
-  const tsconfig = { extends: `${ROOT}tsconfig.json`, compilerOptions, include: ['*.ts'] };
-  await Bun.write(`${folder}/tsconfig.json`, JSON.stringify(tsconfig));
-  const check = await runToEnd([process.execPath, 'check', '--no-script', '--no-pretty', '-p', folder]);
-  expect(check).toMatchObject({ status: 0 });
-
   const world = stack.use(startWorld({ UPSTREAM_URL: url, IDP_TOKEN_URL: `${url}/oauth/token` }));
   const { upstream } = world;
   const sketch = Bun.spawn([process.execPath, `${folder}/provider-tokens.ts`], {
