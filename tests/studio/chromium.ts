@@ -23,18 +23,16 @@ const TIMEOUT_MS = 30_000;
 const LATE_PROBLEM_MS = 5_000;
 const PROBLEMS = ['error', 'warning', 'assert'];
 
-export type Visit = typeof visit;
-
 /** Describes tests that need Chromium. */
-export function describeInChromium(name: string, tests: (visit: Visit) => void): void {
-  describeWith([CHROMIUM], name, () => tests(visit));
+export function describeInChromium(name: string, tests: () => void): void {
+  describeWith([CHROMIUM], name, tests);
 }
 
 /** One browser for all tests of this process, with which it ends. */
 let running: Browser | undefined;
 
 /** A person with a context of the browser, without cookies, cache or service worker of another test. */
-async function visit(options: BrowserContextOptions = {}) {
+export async function visit(options: BrowserContextOptions = {}) {
   // A test that takes too long ends the processes that it sees, and with them the browser.
   if (!running?.isConnected()) running = await chromium.launch(CHROMIUM_LAUNCH);
   const browser = running;

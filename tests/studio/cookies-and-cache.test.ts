@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { startWorld } from '../support/world.ts';
-import { describeInChromium, type Visit } from './chromium.ts';
+import { describeInChromium, visit } from './chromium.ts';
 import { openForeignSite } from './foreign-site.ts';
 
 /** For a browser these are one site, and secure although they are http. */
@@ -17,7 +17,7 @@ type Browsing = Awaited<ReturnType<typeof browse>>;
  * The code says who the user is. Each response of the upstream names the user and the language, and may be cached for
  * an hour.
  */
-async function browse(visit: Visit, environment: Environment = {}) {
+async function browse(environment: Environment = {}) {
   await using stack = new AsyncDisposableStack();
   const app = stack.use(openForeignSite(`studio.${SITE}`));
   const other = stack.use(openForeignSite(`blog.${SITE}`));
@@ -93,9 +93,9 @@ const REFUSED = expect.stringMatching(/^401 \{"error":/);
 const SIGNED_OUT = ['200 {"authenticated":false}', REFUSED, REFUSED];
 const responsesTo = (user: string) => PATHS.map(() => expect.stringContaining(`200 {"user":"${user}"`));
 
-describeInChromium('cookies that another host of the site sets', (visit) => {
+describeInChromium('cookies that another host of the site sets', () => {
   it('never make a signed-in user work in the attacker’s account', async () => {
-    await using browsing = await browse(visit);
+    await using browsing = await browse();
     const { world, call, callAll, signIn, cookieNames } = browsing;
     expect(await signIn('ada')).toBe(OK);
     expect(await callAll()).toEqual(responsesTo('ada'));
@@ -121,7 +121,7 @@ describeInChromium('cookies that another host of the site sets', (visit) => {
   });
 
   it.each(['__Host-', '__Host-Http-'])('are refused with COOKIE_PREFIX=%s', async (prefix) => {
-    await using browsing = await browse(visit, { ...HARDENED, COOKIE_PREFIX: prefix });
+    await using browsing = await browse({ ...HARDENED, COOKIE_PREFIX: prefix });
     const { world, call, callAll, signIn, cookieNames } = browsing;
     const own = ['access', 'refresh'].map((name) => `${prefix}svc_music_${name} ${HOST}`);
     await toss(browsing, prefix);
@@ -139,9 +139,9 @@ describeInChromium('cookies that another host of the site sets', (visit) => {
   });
 });
 
-describeInChromium('the browser’s cache', (visit) => {
+describeInChromium('the browser’s cache', () => {
   it('keeps nothing of one account or language for another one', async () => {
-    await using browsing = await browse(visit);
+    await using browsing = await browse();
     const { world, call, callAll, signIn } = browsing;
     const countOf = (path: string) => world.upstream.calls.filter((each) => each === `GET ${path}`).length;
     for (const user of ['ada', 'grace', 'ada']) {

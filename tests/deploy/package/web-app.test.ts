@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import { mkdir, symlink } from 'node:fs/promises';
-import { describeInChromium } from '../../studio/chromium.ts';
+import { describeInChromium, visit } from '../../studio/chromium.ts';
 import { samplesIn } from '../../studio/samples.ts';
 import { startDemo } from '../../support/demo-process.ts';
 import { ROOT, readDocument } from '../../support/documents.ts';
@@ -35,7 +35,7 @@ const FILES = {
   }),
 };
 
-describeInChromium('the package of the client', (visit) => {
+describeInChromium('the package of the client', () => {
   it('signs in, plays from the first bytes and takes up a lost order in a page beside the demo, without a bundler', async () => {
     await using stack = new AsyncDisposableStack();
     const { path: folder } = stack.use(await createFolder());

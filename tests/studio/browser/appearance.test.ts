@@ -1,7 +1,7 @@
 import { expect, it } from 'bun:test';
 import axe, { type AxeResults, type RunOptions } from 'axe-core';
 import { english } from '../../../src/demo/studio/english.ts';
-import { describeInChromium } from '../chromium.ts';
+import { describeInChromium, visit } from '../chromium.ts';
 import { openStudio, type Studio, studioIn } from './page.ts';
 
 declare const window: Window & { readonly axe: { run(options: RunOptions): Promise<AxeResults> } };
@@ -29,9 +29,9 @@ async function findings({ page }: Studio): Promise<string[]> {
   return found;
 }
 
-describeInChromium('the studio has no accessibility problem', (visit) => {
+describeInChromium('the studio has no accessibility problem', () => {
   it('for a person who makes a first track, renames it, and gets an error', async () => {
-    await using studio = await openStudio(visit, { startingBalance: 20 }, WITH_AXE);
+    await using studio = await openStudio({ startingBalance: 20 }, WITH_AXE);
     const { visitor, page } = studio;
     const prompt = 'Anunusuallylongwordthatnobodywouldeverwrite'.repeat(4);
     const audio = await studio.orderHeld({ prompt, isPublic: true });
@@ -51,7 +51,7 @@ describeInChromium('the studio has no accessibility problem', (visit) => {
   });
 
   it('for a person who is signed out, and opens a shared track', async () => {
-    await using owner = await openStudio(visit);
+    await using owner = await openStudio();
     await owner.generate({ isPublic: true });
     await using stranger = await visit(WITH_AXE);
     const studio = studioIn(await stranger.open(await owner.sharedLink()));

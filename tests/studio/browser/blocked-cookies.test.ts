@@ -8,10 +8,10 @@ import { openStudio, studioIn } from './page.ts';
 /** Chromium's settings of a person who blocks all cookies, and with them every storage. */
 const BLOCKING = { profile: { default_content_setting_values: { cookies: 2 } } };
 
-describeInChromium('the studio in a browser that blocks its cookies', (visit) => {
+describeInChromium('the studio in a browser that blocks its cookies', () => {
   it('plays a shared track until it is unpublished, and says so to a person who wants to sign in', async () => {
     await using stack = new AsyncDisposableStack();
-    const owner = stack.use(await openStudio(visit));
+    const owner = stack.use(await openStudio());
     const prompt = 'A slow waltz for two';
     await owner.generate({ prompt });
     const track = owner.tracks.first();

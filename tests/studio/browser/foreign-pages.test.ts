@@ -68,11 +68,11 @@ async function submitForm(page: Page, action: string): Promise<number> {
 }
 
 // `localhost` is the studio's own site, on another port, and its calls carry the cookies; `127.0.0.1` is another site.
-describeInChromium('a page on a foreign origin of the host', (visit) => {
+describeInChromium('a page on a foreign origin of the host', () => {
   it.each(['localhost', '127.0.0.1'])(
     '%s reads, plays and generates nothing for a user, whom it cannot sign out',
     async (host) => {
-      await using studio = await openStudio(visit);
+      await using studio = await openStudio();
       const { world, visitor } = studio;
       const { gatewayUrl } = world;
       visitor.tolerateProblem(REFUSALS);

@@ -35,9 +35,9 @@ async function type(field: Locator, text: string): Promise<void> {
   await keyboard.type(text);
 }
 
-describeInChromium('a person with a keyboard', (visit) => {
+describeInChromium('a person with a keyboard', () => {
   it('signs in, orders once, plays, seeks, renames, deletes and signs out in Swahili', async () => {
-    await using studio = await openStudio(visit, { isSignedIn: false, texts: swahili }, { locale: 'sw-KE' });
+    await using studio = await openStudio({ isSignedIn: false, texts: swahili }, { locale: 'sw-KE' });
     const { world, page, tracks } = studio;
     const focused = page.locator(':focus');
     expect(await page.locator('html').getAttribute('lang')).toBe('sw');

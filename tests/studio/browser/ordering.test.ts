@@ -5,9 +5,9 @@ import { openStudio } from './page.ts';
 
 const ORDER = 'POST /v1/music';
 
-describeInChromium('an order in the studio', (visit) => {
+describeInChromium('an order in the studio', () => {
   it('without a clear response is the same attempt when it is sent again, which waits for a network', async () => {
-    await using studio = await openStudio(visit);
+    await using studio = await openStudio();
     const { world, visitor, gate } = studio;
     void studio.loseResponse(Response.json({ job_id: '7' }, { status: 202 }));
     await studio.order();
@@ -38,7 +38,7 @@ describeInChromium('an order in the studio', (visit) => {
   });
 
   it('is not waited for when it is stopped, and its track lands in the library', async () => {
-    await using studio = await openStudio(visit);
+    await using studio = await openStudio();
     const order = studio.gate.hold(ORDER);
     const arrived = studio.gate.arrive(ORDER);
     await studio.order();
@@ -58,7 +58,7 @@ describeInChromium('an order in the studio', (visit) => {
   });
 
   it('is asked about when an order of the same text is lost, and being sent again', async () => {
-    await using studio = await openStudio(visit);
+    await using studio = await openStudio();
     const { gate, visitor } = studio;
     visitor.expectProblem(/status of 503/);
     const failing = gate.replace(ORDER, () => new Response(null, { status: 503 }));
@@ -76,7 +76,7 @@ describeInChromium('an order in the studio', (visit) => {
   });
 
   it('is not charged to another account that has signed in since, also when it is repeated', async () => {
-    await using studio = await openStudio(visit);
+    await using studio = await openStudio();
     const { gate, visitor } = studio;
     await studio.signInBehind('Grace');
     await studio.order({ prompt: 'A song that Ada wants' });
@@ -101,7 +101,7 @@ describeInChromium('an order in the studio', (visit) => {
   });
 
   it('whose track arrives is waited for after a new sign-in, and plays when it is complete', async () => {
-    await using studio = await openStudio(visit);
+    await using studio = await openStudio();
     const { page, gate, world, visitor, upstream } = studio;
     visitor.tolerateProblem(/status of 409/);
     visitor.expectProblem(/ERR_/);
@@ -129,7 +129,7 @@ describeInChromium('an order in the studio', (visit) => {
   });
 
   it('is sent again after a reload under its own key if it had no response, by its own account', async () => {
-    await using studio = await openStudio(visit);
+    await using studio = await openStudio();
     const { page, world, visitor, upstream, gate } = studio;
     visitor.tolerateProblem(/favicon/);
     const accepted = studio.loseResponse();

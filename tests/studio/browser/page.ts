@@ -1,8 +1,8 @@
 /** The Studio as a person uses it and sees it, for the tests in Chromium. */
 
-import type { Locator, Page } from 'playwright-core';
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { english, type TextKey } from '../../../src/demo/studio/english.ts';
-import type { Visit } from '../chromium.ts';
+import { visit } from '../chromium.ts';
 import { type DemoWorldOptions, startDemoWorld } from '../demo-world.ts';
 
 /** Six seconds of the sandbox's audio. Chromium wants some 240 kB of a WAV before it plays the first of it. */
@@ -120,9 +120,8 @@ interface StudioOptions extends DemoWorldOptions {
 
 /** The Studio with a browser context and a world of its own. */
 export async function openStudio(
-  visit: Visit,
   { isSignedIn = true, texts, ...options }: StudioOptions = {},
-  browser: Parameters<Visit>[0] = {},
+  browser: BrowserContextOptions = {},
 ) {
   await using stack = new AsyncDisposableStack();
   const world = stack.use(await startDemoWorld(options));

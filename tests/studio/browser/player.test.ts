@@ -19,9 +19,9 @@ async function isHeard(studio: Studio): Promise<void> {
   });
 }
 
-describeInChromium('a track that arrives', (visit) => {
+describeInChromium('a track that arrives', () => {
   it('is heard before it is whole, and then plays on to its end without being loaded again', async () => {
-    await using studio = await openStudio(visit);
+    await using studio = await openStudio();
     const { page } = studio;
     const live = page.getByText(english.live, { exact: true });
     const audio = await studio.orderHeld({ seconds: 12 });
@@ -49,7 +49,7 @@ describeInChromium('a track that arrives', (visit) => {
   });
 
   it('waits without a service worker, and plays as the file when it is whole', async () => {
-    await using studio = await openStudio(visit);
+    await using studio = await openStudio();
     await studio.visitor.context.addInitScript('Object.defineProperty(navigator, "serviceWorker", {})');
     await studio.page.reload();
     await studio.page.getByRole('combobox', { name: english.model }).filter({ hasText: 'Sandbox' }).waitFor();

@@ -13,9 +13,9 @@ function hasFocus({ page }: Studio, text: string): Promise<boolean> {
   return eventually(isThere, `the focus on “${text}”`);
 }
 
-describeInChromium('a session in the studio', (visit) => {
+describeInChromium('a session in the studio', () => {
   it('begins with a sign-in that leaves no token and no code behind, outlasts the page, and ends with Sign out', async () => {
-    await using studio = await openStudio(visit, { isSignedIn: false });
+    await using studio = await openStudio({ isSignedIn: false });
     const { world, visitor, page, upstream } = studio;
     visitor.tolerateProblem(/favicon/);
     const [before, home] = [`${world.studioUrl}/config.json`, `${world.studioUrl}/?listen=`];
@@ -70,7 +70,7 @@ describeInChromium('a session in the studio', (visit) => {
   });
 
   it('does not begin with a foreign response, or with cookies that the browser does not keep', async () => {
-    await using studio = await openStudio(visit, { isSignedIn: false });
+    await using studio = await openStudio({ isSignedIn: false });
     const { world, visitor, page, upstream } = studio;
     await page.goto(`${world.studioUrl}/callback?code=somebody-elses&state=theirs`);
     await studio.warns(english.signInStale);
@@ -94,7 +94,7 @@ describeInChromium('a session in the studio', (visit) => {
   });
 
   it('is shared by two tabs: they refresh once, learn of each other’s changes, sound in turn, and end together', async () => {
-    await using first = await openStudio(visit);
+    await using first = await openStudio();
     const { upstream } = first;
     const second = await first.openTab();
     await second.isLoaded();
@@ -113,7 +113,7 @@ describeInChromium('a session in the studio', (visit) => {
   });
 
   it('of another account empties the other tab as soon as it begins', async () => {
-    await using first = await openStudio(visit);
+    await using first = await openStudio();
     // Also of what the first tab had asked for when the cookies went.
     first.visitor.tolerateProblem(/ERR_|status of 401/);
     await first.generate({ prompt: 'Rain for me' });
