@@ -8,6 +8,7 @@ export interface Document {
   readonly text: string;
 }
 
+const SAMPLE = /^```tsx?\n\/\/ (\S+)\n([\s\S]*?)^```$/gm;
 const GLOBS = [new Bun.Glob('{src,tests,deploy,.github,.ci}/**/*'), new Bun.Glob('*')];
 
 /** Without installed packages and what people keep for themselves. */
@@ -28,4 +29,21 @@ export function section({ path, text }: Document, heading: string): string {
   if (begin < 0) throw new Error(`${path} has no "${heading}"`);
   const rest = text.slice(begin + heading.length);
   return rest.split(new RegExp(`^#{1,${level}} `, 'm'), 1)[0] ?? '';
+}
+
+/**
+ * The code samples of a document, by the name of the file that each has in its first line.
+ *
+ * @param replacements what stands for the texts that the samples are written with, such as addresses
+ */
+export function samplesIn(
+  { text }: Document,
+  replacements: Readonly<Record<string, string>>,
+): ReadonlyMap<string, string> {
+  return new Map(
+    Array.from(text.matchAll(SAMPLE), ([, name = '', code = '']) => [
+      name,
+      Object.entries(replacements).reduce((before, [from, to]) => before.replaceAll(from, to), code),
+    ]),
+  );
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'bun:test';
+import { expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { composeTrack } from '../../../src/demo/sandbox/audio/composition.ts';
 import { renderWav, wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
@@ -21,35 +21,34 @@ function fetchWith(cookie: string) {
   };
 }
 
-describe('the client before a real gateway', () => {
-  it('notices a refresh, and reads the ids of a track and the reasons of a failure', async () => {
-    await using world = startWorld();
-    const { upstream, url } = world;
-    let refreshes = 0;
-    const onRefresh = () => refreshes++;
-    const client = createGatewayClient({ baseUrl: url, fetch: fetchWith(SIGNED_IN), onRefresh });
-    upstream.on(REFRESH, reply(200, pair(2))).on(ME, accept('access-2', reply(200, 'Ada')));
-    expect<unknown>(await client.session()).toEqual({ authenticated: true, profile: 'Ada' });
-    expect(refreshes).toBe(1);
+it('the client notices a refresh of a real gateway, and reads the ids of a track and the reasons of a failure', async () => {
+  await using world = startWorld();
+  const { upstream, url } = world;
+  let refreshes = 0;
+  const onRefresh = () => refreshes++;
+  const client = createGatewayClient({ baseUrl: url, fetch: fetchWith(SIGNED_IN), onRefresh });
+  upstream.on(REFRESH, reply(200, pair(2))).on(ME, accept('access-2', reply(200, 'Ada')));
+  expect<unknown>(await client.session()).toEqual({ authenticated: true, profile: 'Ada' });
+  expect(refreshes).toBe(1);
 
-    const ids = { 'x-music-creation-id': 'c-7', 'x-generation-id': 'g-9', 'content-type': 'audio/wav' };
-    upstream.on('POST /v1/music', () => new Response('audio', { headers: ids }));
-    const generation = { creationId: 'c-7', generationId: 'g-9', contentType: 'audio/wav' };
-    expect(await receive(client)).toMatchObject(generation);
+  const ids = { 'x-music-creation-id': 'c-7', 'x-generation-id': 'g-9', 'content-type': 'audio/wav' };
+  upstream.on('POST /v1/music', () => new Response('audio', { headers: ids }));
+  const generation = { creationId: 'c-7', generationId: 'g-9', contentType: 'audio/wav' };
+  expect(await receive(client)).toMatchObject(generation);
 
-    const header = 'Bearer error="insufficient_scope", max_age=300, acr_values="mfa"';
-    const refusal = { status: 401, headers: { 'www-authenticate': header, 'retry-after': '7' } };
-    upstream.on('POST /v1/music', () => Response.json({ message: 'Step up' }, refusal));
-    const error = Object(await rejection(client.generate(ORDER)));
-    const challenge = { error: 'insufficient_scope', acrValues: 'mfa', maxAgeSeconds: 300 };
-    expect(error).toMatchObject({ message: 'Step up', retryAfterSeconds: 7, challenge });
-    expect(world.lines.map(({ requestId }) => requestId)).toContain(error.requestId);
-  });
+  const header = 'Bearer error="insufficient_scope", max_age=300, acr_values="mfa"';
+  const refusal = { status: 401, headers: { 'www-authenticate': header, 'retry-after': '7' } };
+  upstream.on('POST /v1/music', () => Response.json({ message: 'Step up' }, refusal));
+  const error = Object(await rejection(client.generate(ORDER)));
+  const challenge = { error: 'insufficient_scope', acrValues: 'mfa', maxAgeSeconds: 300 };
+  expect(error).toMatchObject({ message: 'Step up', retryAfterSeconds: 7, challenge });
+  expect(world.lines.map(({ requestId }) => requestId)).toContain(error.requestId);
 });
 
-describe('a track whose order gets no response of the gateway, and whose audio breaks off in its middle,', () => {
-  // 0: the connection breaks. The others: what proxies say that do not wait as long as a generation takes.
-  it.each([0, 504, 520, 522, 524])('with %d, is whole in the end and paid for once', async (cut) => {
+// 0: the connection breaks. The others: what proxies say that do not wait as long as a generation takes.
+it.each([0, 504, 520, 522, 524])(
+  'a track whose order gets %d, and whose audio breaks off in its middle, is whole in the end and paid for once',
+  async (cut) => {
     const sandbox = await startTestSandbox({ startingBalance: 100 });
     await using _ = { [Symbol.asyncDispose]: () => sandbox.stop() };
     await using world = startWorld({ UPSTREAM_URL: sandbox.upstream.url });
@@ -77,5 +76,5 @@ describe('a track whose order gets no response of the gateway, and whose audio b
     expect(sent).toEqual(['/api/music/generate', '/api/music/generate', content]);
     expect(sandbox.upstream.counts().generations).toBe(1);
     expect(await client.upstreamData('/v1/billing/balance')).toMatchObject({ balance: 97 });
-  });
-});
+  },
+);

@@ -1,14 +1,13 @@
 import { expect, it } from 'bun:test';
 import { mkdir, symlink } from 'node:fs/promises';
 import { describeInChromium, visit } from '../../studio/chromium.ts';
-import { samplesIn } from '../../studio/samples.ts';
 import { startDemo } from '../../support/demo-process.ts';
-import { ROOT, readDocument } from '../../support/documents.ts';
+import { ROOT, readDocument, samplesIn } from '../../support/documents.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
 
-const { text: README } = await readDocument('src/client/README.md');
+const README = await readDocument('src/client/README.md');
 const ORDER = JSON.stringify({ model: 'sandbox-music-1', prompt: 'A quiet piano', music_length_ms: 3_000 });
 const PACKAGE = '/node_modules/music-gateway-client';
 /** The browser itself finds the modules of both packages. */
@@ -49,7 +48,7 @@ describeInChromium('the package of the client', () => {
     stack.defer(() => server.stop(true));
     const origin = `http://localhost:${server.port}`;
     const port = await freePorts(6);
-    const [, origins = ''] = /^DEMO_ORIGINS=(\S+) npx --yes bun@[\d.]+ run demo$/m.exec(README) ?? [];
+    const [, origins = ''] = /^DEMO_ORIGINS=(\S+) npx --yes bun@[\d.]+ run demo$/m.exec(README.text) ?? [];
     const DEMO_ORIGINS = origins.replace('http://localhost:5173', origin);
     stack.use(await startDemo({ PORT: `${port}`, DEMO_ORIGINS }));
     const run = async (command: string) => {
@@ -57,7 +56,7 @@ describeInChromium('the package of the client', () => {
       if (status !== 0) throw new Error(`${command}: ${output}${errors}`);
     };
     await mkdir(folder + PACKAGE, { recursive: true });
-    const [, pack = ''] = /^npx --yes bun@[\d.]+ (run .* client:pack .*)$/m.exec(README) ?? [];
+    const [, pack = ''] = /^npx --yes bun@[\d.]+ (run .* client:pack .*)$/m.exec(README.text) ?? [];
     await run(`${process.execPath} ${pack.replace('../music-gateway', ROOT)}`);
     await run(`tar -xzf music-gateway-client-*.tgz -C .${PACKAGE} --strip-components=1`);
     const { dependencies } = await Bun.file(`${folder}${PACKAGE}/package.json`).json();
@@ -70,7 +69,7 @@ describeInChromium('the package of the client', () => {
     for (const [name, content] of [...samples, ...Object.entries(FILES)])
       await Bun.write(`${folder}/${name}`, content);
     await run(`${ROOT}node_modules/.bin/tsc`);
-    const [, copy = ''] = /^(cp .*live-audio-worker.js) public\/$/m.exec(README) ?? [];
+    const [, copy = ''] = /^(cp .*live-audio-worker.js) public\/$/m.exec(README.text) ?? [];
     await run(`${copy} .`);
 
     await using visitor = await visit();

@@ -99,11 +99,6 @@ export function studioIn(page: Page, texts: Texts = english) {
       const isBeyond = (seconds: number) => (document.querySelector('audio')?.currentTime ?? 0) > seconds;
       await page.waitForFunction(isBeyond, seconds);
     },
-    /** Plays what is loaded, now and later, as fast as the browser can. */
-    async playsFast() {
-      const rates = { playbackRate: 16, defaultPlaybackRate: 16 };
-      await audio.evaluate((audio, rates) => void Object.assign(audio, rates), rates);
-    },
     /** How many keys this tab has of orders whose outcome is not known. */
     unfinished: () =>
       page.evaluate(

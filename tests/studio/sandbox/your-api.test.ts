@@ -3,7 +3,7 @@
 import { expect, it } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
-import { readDocument } from '../../support/documents.ts';
+import { readDocument, samplesIn } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { isUp } from '../../support/is-up.ts';
@@ -12,9 +12,8 @@ import { exchangeCode, readJson, SANDBOX_CLIENT, startTestSandbox } from '../../
 import { GRANT, signIn, signOut, TOKEN } from '../../support/session-calls.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
 import { expectCleared, SIGNED_IN, startWorld, storedTokens } from '../../support/world.ts';
-import { samplesIn } from '../samples.ts';
 
-const { text: DOCUMENT } = await readDocument('deploy/your-api.md');
+const DOCUMENT = await readDocument('deploy/your-api.md');
 
 /** A call of the page, and what comes back, in which `...` stands for anything. */
 const EXAMPLE = /```sh\n(.*?)```\n(?:\n```\w+\n(.*?)```)?/gs;
@@ -43,7 +42,7 @@ itWith([program('curl')], 'the sandbox is what the page about your API says, wor
     ['IDENTITY', token],
     ['KEY', crypto.randomUUID()],
   ]);
-  const examples = [...DOCUMENT.matchAll(EXAMPLE)];
+  const examples = [...DOCUMENT.text.matchAll(EXAMPLE)];
   expect(examples).toHaveLength(7);
   for (const [, command = '', expected = ''] of examples) {
     const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
