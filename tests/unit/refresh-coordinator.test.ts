@@ -16,6 +16,8 @@ const NO_VERDICT: RefreshVerdict = { kind: 'unreachable', cause: 'away' };
 
 /** The fact of a renewal by another. */
 const TO_T9 = await factOf(renewed(9), 't1');
+/** The upstream had issued the same token again. */
+const T1_AGAIN = await factOf(renewed(1), 't1');
 /** What a request gets. */
 const got = (refreshToken: string) => ({ kind: 'renewed', pair: { refreshToken } });
 const rejected = (clearsCookies: boolean) => ({ kind: 'rejected', clearsCookies });
@@ -35,9 +37,9 @@ function start(environment: Environment = {}, ledger = newLedger()) {
   const instance = () => upstream.coordinator(store, clock, environment);
   const [a, b] = [instance(), instance()];
   /** Asks for a refresh, by default now. */
-  const ask = async (at: RefreshCoordinator, token = 't1', arrivedAt = clock.now()) => {
+  const ask = async (at: RefreshCoordinator, token = 't1', arrivedAt = clock.now(), refused?: string) => {
     const record = new RequestRecord(new Request('http://gateway.test'));
-    return { ...(await at.refresh(token, record, arrivedAt)), record };
+    return { ...(await at.refresh(token, record, arrivedAt, refused)), record };
   };
   const refresh = (...request: Parameters<typeof ask>) => time.wait(ask(...request));
   const kind = async (...request: Parameters<typeof refresh>) => (await refresh(...request)).kind;
@@ -91,6 +93,7 @@ describe('two instances that need the same refresh', () => {
     ['that there was no verdict', UNREACHABLE, got('t2'), rejected(true), AWAY],
     ['a refusal', REJECTED, got('t2'), rejected(false), rejected(false)],
     ['another pair', TO_T9, got('t9'), got('t9'), got('t9')],
+    ['a pair with the same token', T1_AGAIN, got('t2'), got('t1'), got('t1')],
     ['a sign-out', ENDED, OVER, OVER, OVER],
     ['an end by a sign-in', { ...ENDED, detail: '10000' }, OVER, OVER, OVER],
   ])('get what counts when one finds %s in place of its lease', async (_, fact, pair, refusal, noVerdict) => {
@@ -263,13 +266,30 @@ describe('a refresh token', () => {
     expect([await kind(a), upstream.refreshed]).toEqual(['ended', ['t1']]);
   });
 
-  it('that the upstream issues again is sent once for two requests, each time', async () => {
-    const { time, upstream, a, ask } = start();
-    upstream.verdict = () => renewed(1);
-    for (const sends of [1, 2]) {
-      await time.wait(Promise.all([ask(a), ask(a)]));
-      expect(upstream.refreshed).toHaveLength(sends);
-    }
+  it('that the upstream issues again yields its pair to requests with an older access token', async () => {
+    const { time, clock, upstream, a, b, ask, refresh, kind } = start();
+    upstream.verdict = () => renewed(1, 60);
+    const withToken = (refused: string, at = a) => time.wait(ask(at, 't1', clock.now(), refused));
+    await time.wait(Promise.all([ask(a), ask(a)]));
+    await time.pass(5000);
+    const pair = { accessToken: 'a1', refreshToken: 't1', expiresInSeconds: 55 };
+    for (const { record, ...outcome } of [await withToken('a0', b), await refresh(b)])
+      expect([outcome, record.refresh]).toEqual([{ kind: 'renewed', pair }, 'replayed']);
+    expect(await a.newest({ ...pair, accessToken: 'a0' })).toEqual(pair);
+    const sameAgain = { ...pair, expiresInSeconds: 60 };
+    expect(await a.newest(sameAgain)).toBe(sameAgain);
+    expect(upstream.refreshed).toHaveLength(1);
+    // Not when the upstream refuses that one as well, when it is over, or after another sign-in.
+    await withToken('a1');
+    expect(upstream.refreshed).toHaveLength(2);
+    await time.pass(60_000);
+    await withToken('a0');
+    expect(upstream.refreshed).toHaveLength(3);
+    await time.wait(a.forgetEnd('t1'));
+    await withToken('a0');
+    expect(upstream.refreshed).toHaveLength(4);
+    await a.end('t1');
+    expect(await kind(b)).toBe('ended');
   });
 
   it('that the upstream issues again counts, whatever another instance notes of it at that moment', async () => {

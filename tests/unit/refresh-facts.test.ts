@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test';
 import { hkdfSync } from 'node:crypto';
-import { factKey, factOf, markKey, successorIn } from '../../src/gateway/refresh/facts.ts';
+import { factKey, factOf, markKey, pairIn } from '../../src/gateway/refresh/facts.ts';
 import { unseal } from '../../src/gateway/refresh/seal.ts';
 import type { Kept } from '../../src/gateway/refresh/store.ts';
 
@@ -16,12 +16,12 @@ async function renewal(): Promise<Kept> {
 describe('the fact of a renewal', () => {
   it('gives the pair to a holder of the spent refresh token only, and not when it was changed', async () => {
     const fact = await renewal();
-    expect(await successorIn(fact, 'spent', NOW)).toEqual(PAIR);
+    expect(await pairIn(fact, 'spent', NOW)).toEqual(PAIR);
     for (const token of ['other', PAIR.refreshToken, ''])
-      expect(await successorIn(fact, token, NOW)).toBeUndefined();
+      expect(await pairIn(fact, token, NOW)).toBeUndefined();
     for (const detail of [fact.detail.slice(0, -4), 'nonsense'])
-      expect(await successorIn({ ...fact, detail }, 'spent', NOW)).toBeUndefined();
-    expect(await successorIn({ ...fact, kind: 'ended' }, 'spent', NOW)).toBeUndefined();
+      expect(await pairIn({ ...fact, detail }, 'spent', NOW)).toBeUndefined();
+    expect(await pairIn({ ...fact, kind: 'ended' }, 'spent', NOW)).toBeUndefined();
   });
 
   it('takes its key from the token and not from its hash, which every reader of the store knows', async () => {

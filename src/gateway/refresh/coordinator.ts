@@ -5,8 +5,8 @@ import type { Settings } from '../settings/settings.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshVerdict, UpstreamApi } from '../upstream/upstream-api.ts';
 import { systemClock } from './clock.ts';
-import { factKey, ISSUED, lifetimesFor, markKey, type RefreshParts, successorIn } from './facts.ts';
-import { discardPair, LeasedRefreshes } from './leased-refresh.ts';
+import { factKey, ISSUED, lifetimesFor, markKey, pairIn, type RefreshParts } from './facts.ts';
+import { type Asking, discardPair, LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept, ReplayStore } from './store.ts';
 
@@ -14,6 +14,8 @@ import type { Fact, Kept, ReplayStore } from './store.ts';
 const MAX_LINKS = 32;
 /** For this long after a client got new cookies, a request may still arrive that it sent with the old ones. */
 export const SENT_BEFORE_MS = 10_000;
+/** What a sign-in that issues the same token again makes untrue. */
+const FORGOTTEN = new Set<Fact['kind']>(['ended', 'rejected', 'reissued']);
 /** No sign-in is faster, because it goes by way of the identity provider. */
 const SIGN_IN_TAKES_MS = 1000;
 
@@ -26,9 +28,8 @@ export type RefreshOutcome = (RefreshVerdict | { readonly kind: 'ended' }) & {
 };
 
 /** A request that needs a refresh. */
-interface RefreshRequest {
+interface RefreshRequest extends Asking {
   readonly refreshToken: string;
-  readonly record: RequestRecord;
   readonly arrivedAt: number;
 }
 
@@ -50,20 +51,26 @@ export class RefreshCoordinator {
    * single request: it continues when the client that caused it disconnects.
    *
    * @param arrivedAt in milliseconds since the epoch
+   * @param refusedToken the access token that the upstream has refused; undefined when the request has none
    */
-  async refresh(refreshToken: string, record: RequestRecord, arrivedAt: number): Promise<RefreshOutcome> {
-    const outcome = await this.#follow({ refreshToken, record, arrivedAt });
+  async refresh(
+    refreshToken: string,
+    record: RequestRecord,
+    arrivedAt: number,
+    refusedToken?: string,
+  ): Promise<RefreshOutcome> {
+    const outcome = await this.#follow({ refreshToken, record, arrivedAt, refusedToken });
     if (outcome.kind !== 'renewed') record.refresh = outcome.kind;
     return outcome;
   }
 
-  /** Forgets how this token has ended, because some providers issue the same refresh token at the next sign-in. */
+  /** Forgets how this token has ended, and its pair, because some providers issue the same one at the next sign-in. */
   async forgetEnd(refreshToken: string): Promise<void> {
     const { store } = this.#parts;
     const key = factKey(refreshToken);
     for (;;) {
       const fact = await store.get(key);
-      if (fact?.kind !== 'ended' && fact?.kind !== 'rejected') return;
+      if (!fact || !FORGOTTEN.has(fact.kind)) return;
       // Otherwise another instance has changed the fact meanwhile.
       if ((await store.swap(key, fact, undefined)).isWritten) return;
     }
@@ -76,10 +83,12 @@ export class RefreshCoordinator {
    * @param reusedToken the spent token whose reuse gave the pair; its former chain may have been signed out
    */
   async newest(pair: TokenPair, reusedToken?: string): Promise<TokenPair | undefined> {
-    const { found, newest, next } = await this.#endOfChain(pair.refreshToken);
+    const { found, newest, next, reissued } = await this.#endOfChain(pair.refreshToken);
     const former = reusedToken === undefined ? found : (await this.#endOfChain(reusedToken)).found;
     const isOver = found?.kind === 'rejected' || [found, former].some((fact) => fact?.kind === 'ended');
-    return next || isOver ? undefined : (newest ?? pair);
+    if (next || isOver) return undefined;
+    const last = reissued ?? newest ?? pair;
+    return last.accessToken === pair.accessToken ? pair : last;
   }
 
   /**
@@ -111,9 +120,13 @@ export class RefreshCoordinator {
   }
 
   async #follow(request: RefreshRequest): Promise<RefreshOutcome> {
-    const refresh = (token: string) => this.#refreshes.refresh(token, request.record);
-    for await (const { found, next } of this.#chain(request.refreshToken, refresh)) {
+    const refresh = (token: string) => this.#refreshes.refresh(token, request);
+    for await (const { found, next, reissued } of this.#chain(request.refreshToken, refresh)) {
       if (!('writtenAt' in found)) return found;
+      if (reissued) {
+        request.record.refresh ??= 'replayed';
+        return { kind: 'renewed', pair: reissued };
+      }
       if (found.kind === 'ended' || found.kind === 'rejected') return this.#over(found, request);
       if (found.kind === 'leased')
         return { kind: 'unreachable', cause: new Error('another instance keeps its lease') };
@@ -186,14 +199,18 @@ export class RefreshCoordinator {
     return { ...links.at(-1), links };
   }
 
-  /** Yields what is found about this token and about each of its successors, with the newest pair so far and the next. */
+  /**
+   * Yields what is found about this token and about each of its successors, with the newest pair so far, the next one, and
+   * one that has the same refresh token again.
+   */
   async *#chain<Found extends Kept | RefreshVerdict | undefined>(refreshToken: string, find: Find<Found>) {
     let pair: TokenPair | undefined;
     for (let links = 0; links < MAX_LINKS; links++) {
       const token = pair?.refreshToken ?? refreshToken;
       const found = await find(token, links > 0);
-      const next = await successorIn(found, token, this.#parts.clock.now());
-      yield { found, next, newest: pair && usable(pair) };
+      const kept = await pairIn(found, token, this.#parts.clock.now());
+      const [next, reissued] = found?.kind === 'reissued' ? [undefined, kept] : [kept];
+      yield { found, next, newest: pair && usable(pair), reissued: reissued && usable(reissued) };
       if (!next) return;
       pair = next;
     }

@@ -20,29 +20,29 @@ export interface RefreshParts {
   readonly lifetimes: ReturnType<typeof lifetimesFor>;
 }
 
-/** Undefined when the upstream has issued the same token again: it is not spent, and may be sent again. */
-export async function factOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact | undefined> {
-  const { kind } = verdict;
-  if (kind !== 'renewed') return { kind, detail: '' };
-  if (verdict.pair.refreshToken === refreshToken) return undefined;
+/** A refresh token that the upstream has issued again is not spent, and may be sent again. */
+export async function factOf(verdict: RefreshVerdict, refreshToken: string): Promise<Fact> {
+  if (verdict.kind !== 'renewed') return { kind: verdict.kind, detail: '' };
+  const kind = verdict.pair.refreshToken === refreshToken ? 'reissued' : 'renewed';
   return { kind, detail: await seal(JSON.stringify(verdict.pair), keyFrom(refreshToken)) };
 }
 
 const SealedPair = Type.Object({ accessToken: Token, refreshToken: Token, expiresInSeconds: Type.Number() });
 
 /**
- * Returns the pair of a renewal with the time that its access token has left, which may be negative; undefined for any
- * other fact, and for a pair that was sealed with another token.
+ * Returns the pair in a fact with the time that its access token has left, which may be negative; undefined when it has
+ * none, and for a pair that was sealed with another token.
  */
-export async function successorIn(fact: Kept | RefreshVerdict | undefined, spentToken: string, now: number) {
-  if (fact?.kind !== 'renewed' || !('writtenAt' in fact)) return undefined;
-  const contents = await unseal(fact.detail, keyFrom(spentToken));
+export async function pairIn(fact: Kept | RefreshVerdict | undefined, refreshToken: string, now: number) {
+  const hasPair = fact?.kind === 'renewed' || fact?.kind === 'reissued';
+  if (!hasPair || !('writtenAt' in fact)) return undefined;
+  const contents = await unseal(fact.detail, keyFrom(refreshToken));
   const pair: unknown = contents && JSON.parse(contents);
   if (!Value.Check(SealedPair, pair)) return undefined;
   return { ...pair, expiresInSeconds: pair.expiresInSeconds - (now - fact.writtenAt) / 1000 };
 }
 
-/** Only a holder of the spent token can read its successor. @see RFC 5869 */
+/** Only a holder of the refresh token can read its pair. @see RFC 5869 */
 function keyFrom(refreshToken: string): Uint8Array {
   const { hkdfSync } = process.getBuiltinModule('node:crypto');
   const info = 'music-gateway: successor of a refresh token';

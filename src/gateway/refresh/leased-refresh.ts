@@ -3,11 +3,20 @@
 import type { RequestRecord } from '../record/request-record.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { RefreshVerdict } from '../upstream/upstream-api.ts';
-import { factKey, factOf, LEASE_MS, type RefreshParts } from './facts.ts';
+import { factKey, factOf, LEASE_MS, pairIn, type RefreshParts } from './facts.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
 import type { Fact, Kept } from './store.ts';
 
 const POLL_MS = 40;
+/** What a pair replaces that has arrived after its lease was lost. */
+const GIVING_WAY = new Set<Fact['kind']>(['leased', 'rejected', 'reissued']);
+
+/** What a refresh needs to know of the request that asks for it. */
+export interface Asking {
+  readonly record: RequestRecord;
+  /** The access token that the upstream has refused; undefined when the request had none. */
+  readonly refusedToken: string | undefined;
+}
 
 export class LeasedRefreshes {
   readonly #parts: RefreshParts;
@@ -23,22 +32,22 @@ export class LeasedRefreshes {
   }
 
   /** Returns the verdict of the upstream, or a fact, which each request has to judge for itself. */
-  async refresh(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
+  async refresh(refreshToken: string, asking: Asking): Promise<RefreshVerdict | Kept> {
     for (let isSecond = false; ; isSecond = true) {
       const shared = this.#shared.get(refreshToken);
-      if (!shared) return this.#begin(refreshToken, request);
+      if (!shared) return this.#begin(refreshToken, asking);
       const isDecided = this.#decided.has(refreshToken);
       const found = await shared;
       // It may have read the fact, or begun to wait for a lease, before this request came. The next one begins later.
       const mayBeOld = 'writtenAt' in found && !isSecond;
       if (isDecided || mayBeOld) continue;
-      request.refresh = 'shared';
+      asking.record.refresh = 'shared';
       return found;
     }
   }
 
-  #begin(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
-    const found = this.#findOrSend(refreshToken, request).finally(() => {
+  #begin(refreshToken: string, asking: Asking): Promise<RefreshVerdict | Kept> {
+    const found = this.#findOrSend(refreshToken, asking).finally(() => {
       this.#shared.delete(refreshToken);
       this.#decided.delete(refreshToken);
     });
@@ -46,31 +55,40 @@ export class LeasedRefreshes {
     return found;
   }
 
-  /** Sends the token when there is no fact about it. Returns a lease when another instance has kept one for too long. */
-  async #findOrSend(refreshToken: string, request: RequestRecord): Promise<RefreshVerdict | Kept> {
+  /** Sends the token when no fact spares that. Returns a lease when another instance has kept one for too long. */
+  async #findOrSend(refreshToken: string, asking: Asking): Promise<RefreshVerdict | Kept> {
+    const { record, refusedToken } = asking;
     const { store, clock, lifetimes } = this.#parts;
     const key = factKey(refreshToken);
     const beganAt = clock.now();
     const patientUntil = beganAt + lifetimes.patienceMs;
     for (let hasWaited = false; clock.now() <= patientUntil; hasWaited = true) {
       if (hasWaited) {
-        request.refresh = 'shared';
+        record.refresh = 'shared';
         await clock.sleep(POLL_MS);
       }
       const fact = await store.get(key);
       if (fact?.kind === 'leased') continue;
       // That there was no verdict counts for those who have waited for it.
-      if (fact && (fact.kind !== 'unreachable' || (hasWaited && fact.writtenAt >= beganAt))) return fact;
+      const isOld = fact?.kind === 'unreachable' && !(hasWaited && fact.writtenAt >= beganAt);
+      if (fact && !isOld && (await this.#isOfUse(fact, refreshToken, refusedToken))) return fact;
       // Each lease is unique, so that a process can tell its own from another.
       const lease: Fact = { kind: 'leased', detail: crypto.randomUUID() };
       const askedAt = clock.now();
       const { isWritten } = await store.swap(key, fact, lease, LEASE_MS);
       // A process that has stood still meanwhile may have lost its lease again.
       if (!isWritten || clock.now() - askedAt >= LEASE_MS) continue;
-      const found = await this.#send(refreshToken, lease, request);
+      const found = await this.#send(refreshToken, lease, record);
       if (found.kind !== 'leased') return found;
     }
     return { kind: 'leased', detail: '', writtenAt: clock.now() };
+  }
+
+  /** A pair with the same refresh token helps while its access token is good, and another one than the refused one. */
+  async #isOfUse(fact: Kept, refreshToken: string, refusedToken: string | undefined): Promise<boolean> {
+    if (fact.kind !== 'reissued') return true;
+    const pair = await pairIn(fact, refreshToken, this.#parts.clock.now());
+    return pair !== undefined && pair.expiresInSeconds > 0 && pair.accessToken !== refusedToken;
   }
 
   async #send(refreshToken: string, lease: Fact, request: RequestRecord): Promise<RefreshVerdict | Kept> {
@@ -104,8 +122,8 @@ export class LeasedRefreshes {
       if (isWritten) return undefined;
       // The lease was lost, and another instance may have taken it.
       const isFree = before ? before.kind === 'unreachable' : from !== undefined;
-      const hasNoPair = before?.kind === 'leased' || before?.kind === 'rejected';
-      if (!isFree && !(hasNoPair && verdict.kind === 'renewed')) return before;
+      const givesWay = before && GIVING_WAY.has(before.kind);
+      if (!isFree && !(givesWay && verdict.kind === 'renewed')) return before;
       from = before;
     }
   }

@@ -5,6 +5,7 @@ export const KINDS = [
   'issued',
   'presented',
   'unreachable',
+  'reissued',
   'leased',
   'rejected',
   'renewed',
@@ -13,7 +14,7 @@ export const KINDS = [
 
 export interface Fact {
   readonly kind: (typeof KINDS)[number];
-  /** The id of a lease, the sealed pair of a renewal, or for how many ms after a sign-out cookies are kept. */
+  /** The id of a lease, the sealed pair of a refresh, or for how many ms after a sign-out cookies are kept. */
   readonly detail: string;
 }
 

@@ -147,7 +147,8 @@ export class Session {
   async #renew(call: UpstreamCall, refreshToken: string, first: UpstreamResponse | undefined) {
     const { cookies, refreshCoordinator } = this.#parts;
     const { record, set } = this.#exchange;
-    const outcome = await refreshCoordinator.refresh(refreshToken, record, this.#arrivedAt);
+    const { accessToken } = this.readTokens();
+    const outcome = await refreshCoordinator.refresh(refreshToken, record, this.#arrivedAt, accessToken);
     if (first && outcome.kind !== 'unreachable') await discard(first);
     switch (outcome.kind) {
       case 'renewed':
