@@ -1,5 +1,6 @@
 /** The gateway as a process of its own, in production mode. */
 
+import { ROOT } from './documents.ts';
 import { linesOf } from './lines-of.ts';
 import { ORIGIN } from './world.ts';
 
@@ -7,9 +8,8 @@ export type GatewayProcess = Awaited<ReturnType<typeof startGatewayProcess>>;
 
 const ROUTINE = /^\{"level":"info".*"msg":"request"\}$/;
 const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
-const DEFAULTS = {
-  BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',
-  NODE_ENV: 'production',
+/** What a gateway needs beside the address of its upstream; it listens on a free port. */
+export const REQUIRED_SETTINGS = {
   PORT: '0',
   HOST: '127.0.0.1',
   IDP_URL: 'http://127.0.0.1:1',
@@ -29,11 +29,20 @@ export async function startGatewayProcess(
   onLine: (line: string) => void = () => {},
   prefix: readonly string[] = [],
 ) {
+  const env = { BUN_CONFIG_MAX_HTTP_REQUESTS: '20000', NODE_ENV: 'production', ...REQUIRED_SETTINGS };
   const child = Bun.spawn([...prefix, process.execPath, 'src/index.ts'], {
-    cwd: new URL('../..', import.meta.url).pathname,
-    env: { ...DEFAULTS, ...settings },
+    cwd: ROOT,
+    env: { ...env, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  return whenListening(child, onLine);
+}
+
+/** Waits until the gateway in this process listens. */
+export async function whenListening(
+  child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>,
+  onLine: (line: string) => void,
+) {
   let errors = '';
   const errorsRead = (async () => {
     for await (const chunk of child.stderr) errors += Buffer.from(chunk).toString();
@@ -61,7 +70,8 @@ export async function startGatewayProcess(
     /** How often it has said so in its log, in a line that is not about a request. */
     said: (text: string) => lines.filter((line) => line.includes(text)).length,
     kill: (signal: NodeJS.Signals) => child.kill(signal),
-    exited: child.exited,
+    /** Resolves with its status when everything that it has written is read. */
+    exited: Promise.all([errorsRead, logRead]).then(() => child.exited),
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL');
       await Promise.all([child.exited, errorsRead, logRead]);

@@ -2,22 +2,13 @@
 
 import { settingNames } from '../../../src/gateway/settings/settings.ts';
 import { ROOT } from '../../support/documents.ts';
-import { eventually } from '../../support/eventually.ts';
-import { linesOf } from '../../support/lines-of.ts';
+import { REQUIRED_SETTINGS, whenListening } from '../../support/gateway-process.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
-import { ORIGIN } from '../../support/world.ts';
+import { CLOSED } from '../../support/session-calls.ts';
 
 const SCRIPT = [process.execPath, 'run', '--silent'];
 
-export const SETTINGS = {
-  PORT: '0',
-  HOST: '127.0.0.1',
-  UPSTREAM_URL: 'http://127.0.0.1:1',
-  IDP_URL: 'http://127.0.0.1:1',
-  IDP_CLIENT_ID: 'studio',
-  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
-  ALLOWED_ORIGINS: ORIGIN,
-};
+export const SETTINGS = { ...REQUIRED_SETTINGS, UPSTREAM_URL: CLOSED };
 /** Empty counts as not set, so that a developer's own .env has no effect. */
 const ALL = { ...Object.fromEntries(settingNames().map((name) => [name, ''])), ...SETTINGS };
 
@@ -28,25 +19,13 @@ export async function start(settings: Record<string, string> = {}) {
   const child = Bun.spawn([...SCRIPT, 'start'], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'], ...ALL, ...settings },
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
   const lines: unknown[] = [];
-  let listensOn: string | undefined;
-  const ended = (async () => {
-    for await (const line of linesOf(child.stdout)) {
-      lines.push(JSON.parse(line));
-      listensOn ??= /listens on (http:\/\/[\w.:]+)/.exec(line)?.[1];
-    }
-  })();
-  return {
-    child,
-    url: await eventually(() => listensOn, 'the gateway to listen'),
-    /** Every line of the log so far; complete once `ended` has resolved. */
-    lines,
-    ended,
-    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
-  };
+  const gateway = await whenListening(child, (line) => lines.push(JSON.parse(line)));
+  // With SIGTERM, which `bun run` passes on.
+  return { ...gateway, lines, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }
 
 /** Runs a script that ends: `check-config`, or `start` where the gateway does not start. */

@@ -10,9 +10,9 @@ import { type Started, start } from './bun-run-start.ts';
 const HEADERS = { origin: ORIGIN, cookie: SIGNED_IN, 'content-type': 'application/json' };
 const GENERATION = { method: 'POST', body: JSON.stringify(TRACK) };
 
-/** @param pid by default of the process alone; negative, of its group */
-async function stop({ child, url }: Started, signal: NodeJS.Signals = 'SIGTERM', pid = child.pid) {
-  process.kill(pid, signal);
+/** @param target by default the process alone; its negative is its group */
+async function stop({ pid, url }: Started, signal: NodeJS.Signals = 'SIGTERM', target = pid) {
+  process.kill(target, signal);
   await eventually(async () => !(await isUp(url)), 'the gateway to refuse connections');
 }
 
@@ -31,11 +31,10 @@ describe('a gateway that is stopped', () => {
       upstream.on('GET /v1/me', () => release.promise.then(() => Response.json({ name: 'Ada' })));
       const session = fetch(`${gateway.url}/api/auth/session`, { headers: HEADERS });
       await upstream.arrived('GET /v1/me');
-      await stop(gateway, signal, sign * gateway.child.pid);
+      await stop(gateway, signal, sign * gateway.pid);
       release.resolve();
       expect(await (await session).json()).toEqual({ name: 'Ada' });
-      expect(await gateway.child.exited).toBe(0);
-      await gateway.ended;
+      expect(await gateway.exited).toBe(0);
       expect(gateway.lines.slice(-2)).toMatchObject([
         { method: 'GET', route: '/api/auth/session', status: 200 },
         { level: 'info', msg: 'stopped; every request is finished' },
@@ -60,8 +59,7 @@ describe('a gateway that is stopped', () => {
     await expect(gone).rejects.toThrow();
     await stop(gateway);
     response.resolve(Response.json(pair(3)));
-    expect(await gateway.child.exited).toBe(0);
-    await gateway.ended;
+    expect(await gateway.exited).toBe(0);
     const served = expect.arrayContaining([expect.objectContaining({ outcome: 200 })]);
     const last = [{ route: path, upstream: served }, { msg: 'stopped; every request is finished' }];
     expect(gateway.lines.slice(-2)).toMatchObject(last);
@@ -81,18 +79,17 @@ describe('a gateway that is stopped', () => {
     upstream.on('GET /v1/endless', respond).on('POST /v1/music', respond);
     const streaming = await fetch(`${gateway.url}/api/upstream/v1/endless`, { headers: HEADERS });
     const generating = await fetch(`${gateway.url}/api/music/generate`, { ...GENERATION, headers: HEADERS });
-    gateway.child.kill('SIGTERM');
+    gateway.kill('SIGTERM');
     const first = { level: 'info', msg: 'SIGTERM: no more connections; 2 requests are in flight' };
     await eventually(() => JSON.stringify(gateway.lines).includes(first.msg), 'the line of the first signal');
     // Within a second, it counts as the first.
     const hasExited = () => {
-      gateway.child.kill('SIGTERM');
-      return gateway.child.exitCode !== null;
+      gateway.kill('SIGTERM');
+      return Promise.race([gateway.exited, Bun.sleep(0)]);
     };
     if (status) await eventually(hasExited, 'a later signal to count');
-    expect(await gateway.child.exited).toBe(status);
+    expect(await gateway.exited).toBe(status);
     for (const response of [streaming, generating]) await expect(response.arrayBuffer()).rejects.toThrow();
-    await gateway.ended;
     const last = { level: 'warn', msg: 'stopped; 2 requests took too long and are cut off' };
     const cutOff = ['/api/upstream/*', '/api/music/generate'].map((route) => ({ route, cutOff: 'shutdown' }));
     expect(gateway.lines.slice(status ? -1 : -4)).toMatchObject(status ? [first] : [first, last, ...cutOff]);
