@@ -6,8 +6,6 @@ import { LOGOUT, ME, REFRESH, reply } from './session-calls.ts';
 export class Rotation {
   /** The access tokens that the upstream accepts. */
   readonly live = new Set<string>();
-  /** Whether a spent refresh token came again. */
-  hasSeenReuse = false;
   readonly #spent = new Set<string>();
   readonly #expiresIn: number;
 
@@ -22,7 +20,6 @@ export class Rotation {
 
   refresh({ body }: Received): Response {
     const spent: string = JSON.parse(body).refresh_token;
-    this.hasSeenReuse ||= this.#spent.has(spent);
     if (this.#spent.has(spent)) return Response.json({ error: { message: 'reused' } }, { status: 401 });
     this.#spent.add(spent);
     const [, name = '', generation = ''] = /^(.*-)(\d+)$/.exec(spent) ?? [];
