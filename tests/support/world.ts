@@ -28,9 +28,11 @@ export interface RequestOptions extends Omit<BunFetchRequestInit, 'headers'> {
 
 export type World = ReturnType<typeof startWorld>;
 
-/** Settings for tests; the upstream's addresses are needed, the rest can be changed. */
-export function testSettings(environment: Environment, memoryBytes?: number): Settings {
+/** Settings for tests; where the servers are not named, nothing listens. */
+export function testSettings(environment: Environment = {}, memoryBytes?: number): Settings {
   const required = {
+    UPSTREAM_URL: 'http://127.0.0.1:1',
+    IDP_URL: 'http://127.0.0.1:1',
     IDP_CLIENT_ID: 'studio',
     IDP_REDIRECT_URI: `${ORIGIN}/callback`,
     ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,

@@ -120,8 +120,8 @@ it('the calls of a request that needed a refresh are its children, exported as t
     OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
     OTEL_RESOURCE_ATTRIBUTES: 'service.name=studio-gateway,service.instance.id=a',
   });
-  const addresses = { UPSTREAM_URL: upstream.upstreamUrl, IDP_URL: upstream.identityProviderUrl };
-  const gateway = createGateway({ ...log, traces, settings: testSettings(addresses) });
+  const settings = testSettings({ UPSTREAM_URL: upstream.upstreamUrl });
+  const gateway = createGateway({ ...log, traces, settings });
   const headers = { origin: ORIGIN, cookie: SIGNED_IN };
   await gateway.handle(new Request('http://gateway.test/api/auth/session', { headers }));
   await traces.close();
