@@ -1,5 +1,4 @@
 import { expect, it } from 'bun:test';
-import net from 'node:net';
 import { clockFindings } from '../../../src/check/clock-check.ts';
 import type { Finding } from '../../../src/check/finding.ts';
 import { checkRedis } from '../../../src/check/redis-check.ts';
@@ -7,6 +6,7 @@ import { socketFindings } from '../../../src/check/socket-check.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
+import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
@@ -54,25 +54,20 @@ it('check-config finds slips with which the gateway starts, and the misspelled n
 });
 
 it('check-config warns in production of files from which Bun takes settings, as a start does', async () => {
-  await using temporary = await createFolder();
-  const folder = temporary.path;
-  const lines = Object.entries({ ...SETTINGS, ALLOWED_ORIGINS: 'https://studio.test', NODE_ENV: '' });
-  const files = ['.env', '.env.production', '.env.local', '.env.production.local'];
-  for (const name of files)
-    await Bun.write(`${folder}/${name}`, lines.map(([key, value]) => `${key}=${value}\n`).join(''));
-  // No machine has this address, so that the gateway ends after its warnings.
-  const run = async (script: string, NODE_ENV: string) => {
-    const environment = { NODE_ENV, HOST: '203.0.113.1' };
-    return (await runToEnd([process.execPath, ROOT + script], { cwd: folder, environment })).output;
-  };
-  for (const script of ['src/check/check-config.ts', 'src/index.ts']) {
-    const output = await run(script, 'production');
-    for (const name of files)
-      expect(output).toContain(
-        `${folder}/${name} sets what the environment does not: remove it, unless it is meant for production`,
-      );
-    expect(await run(script, '')).not.toContain(folder);
-  }
+  await using folder = await createFolder();
+  const settings = Object.entries(SETTINGS).map(([name, value]) => `${name}=${value}\n`);
+  const names = ['.env', '.env.production', '.env.local', '.env.production.local'];
+  const files = names.map((name) => `${folder.path}/${name}`);
+  for (const file of files) await Bun.write(file, settings.join(''));
+  for (const script of ['src/check/check-config.ts', 'src/index.ts'])
+    for (const NODE_ENV of ['production', '']) {
+      // No machine has this address, so that the gateway ends after its warnings.
+      const environment = { NODE_ENV, HOST: '203.0.113.1' };
+      const command = [process.execPath, ROOT + script];
+      const { output } = await runToEnd(command, { cwd: folder.path, environment });
+      const warned = files.filter((file) => output.includes(`${file} sets what the environment does not`));
+      expect(warned).toEqual(NODE_ENV ? files : []);
+    }
 });
 
 it('check-config asks every server with --connect, a certified identity provider with an assertion, and says that all is well', async () => {
@@ -98,17 +93,13 @@ it('check-config asks every server with --connect, a certified identity provider
 });
 
 it('check-config waits for 5 seconds at most, for all servers at once', async () => {
-  let connections = 0;
   const atFirstEnd = Promise.withResolvers<number>();
-  const silent = net.createServer((socket) => {
-    connections++;
-    socket.on('error', () => {}).on('close', () => atFirstEnd.resolve(connections));
+  await using silent = await startRawUpstream((socket) => {
+    socket.on('close', () => atFirstEnd.resolve(silent.connections));
   });
-  silent.listen(0, '127.0.0.1');
-  const address = `127.0.0.1:${Object(silent.address()).port}`;
-  const http = { UPSTREAM_URL: `http://${address}`, IDP_URL: `http://${address}` };
-  const { status, lines } = await run({ ...http, REDIS_URL: `redis://${address}` }, '--connect');
-  silent.close();
+  const { url } = silent;
+  const settings = { UPSTREAM_URL: url, IDP_URL: url, REDIS_URL: url.replace('http', 'redis') };
+  const { status, lines } = await run(settings, '--connect');
   expect(lines.filter((line) => /^error: .* does not respond within 5 seconds/.test(line))).toHaveLength(2);
   expect(lines).toContainEqual(expect.stringMatching(/^error: REDIS_URL: .* with or without TLS/));
   expect(status).toBe(1);
@@ -139,18 +130,15 @@ it.each<[status: number, error: string, lines: RegExp, credential?: Settings]>([
   [401, 'invalid_client', RegExp(`${REFUSED}, and`)],
   [401, 'invalid_client', RegExp(`${REFUSED} and IDP_CLIENT_SECRET, `), BY_SECRET],
   [401, 'invalid_client', RegExp(`${REFUSED}, the public key `), BY_KEY],
-])(
-  'check-config --connect judges servers that respond with %d %s',
-  async (status, error, lines, credential = {}) => {
-    const body = error ? { error } : {};
-    using server = serve(() => Response.json(body, { status, headers: { location: '/elsewhere' } }));
-    const { origin } = server.url;
-    const found = await run({ UPSTREAM_URL: origin, IDP_URL: origin, ...credential }, '--connect');
-    const judged = found.lines.filter((line) => line !== WOULD_START && !/^ok: (?:clock|PORT)/.test(line));
-    expect(judged).toHaveLength(2);
-    expect(judged.join('\n')).toMatch(lines);
-  },
-);
+])('check-config --connect judges responses with %d %s', async (status, error, lines, credential = {}) => {
+  const body = error ? { error } : {};
+  using server = serve(() => Response.json(body, { status, headers: { location: '/elsewhere' } }));
+  const { origin } = server.url;
+  const found = await run({ UPSTREAM_URL: origin, IDP_URL: origin, ...credential }, '--connect');
+  const judged = found.lines.filter((line) => line !== WOULD_START && !/^ok: (?:clock|PORT)/.test(line));
+  expect(judged).toHaveLength(2);
+  expect(judged.join('\n')).toMatch(lines);
+});
 
 it.each(['/tenant/.well-known/openid-configuration', '/.well-known/oauth-authorization-server/tenant'])(
   'check-config --connect compares the metadata at %s with the settings',
