@@ -6,6 +6,7 @@ export interface Received {
   readonly target: string;
   readonly headers: Headers;
   readonly body: string;
+  readonly bytes: Uint8Array;
   /** Aborted when the gateway drops the call. */
   readonly signal: AbortSignal;
 }
@@ -76,13 +77,9 @@ export class ScriptedUpstream implements AsyncDisposable {
   async #take(request: Request): Promise<Response> {
     const url = new URL(request.url);
     const target = url.pathname.replace(BASE_PATH, '') + url.search;
-    const received = {
-      method: request.method,
-      target,
-      headers: request.headers,
-      body: await request.text(),
-      signal: request.signal,
-    };
+    const { method, headers, signal } = request;
+    const bytes = await request.bytes();
+    const received = { method, target, headers, body: Buffer.from(bytes).toString(), bytes, signal };
     this.received.push(received);
     for (const arrival of this.#arrivals) arrival();
     this.#arrivals.clear();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import { type MessageKey, messages } from '../../../src/gateway/http/messages.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import * as ROUTES from '../../support/routes.ts';
-import { expectRefused, pair } from '../../support/session-calls.ts';
+import { accept, expectRefused, pair, REFRESH, reply } from '../../support/session-calls.ts';
 import { rawCall, sharedWorld } from '../../support/shared-world.ts';
 import { type RequestOptions, SIGNED_IN, startWorld } from '../../support/world.ts';
 
@@ -76,23 +76,18 @@ it.each([
   ['PUT', 'multipart/form-data; boundary=x', ALL_BYTES],
   ['DELETE', FORM, new Uint8Array()],
 ])('the body of a proxied %s of %s keeps its bytes, also after a refresh', async (method, type, bytes) => {
-  const received: unknown[] = [];
-  await using upstream = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    async fetch(request) {
-      if (request.url.endsWith('/v1/auth/refresh')) return Response.json(pair(2));
-      const names = ['content-type', 'content-encoding'];
-      const passed = names.map((name) => request.headers.get(name));
-      received.push([request.method, await request.bytes(), ...passed]);
-      return new Response(null, { status: received.length > 1 ? 201 : 401 });
-    },
-  });
-  await using own = startWorld({ UPSTREAM_URL: upstream.url.href });
+  await using own = startWorld();
+  const { upstream } = own;
+  const call = `${method} /v1/library`;
+  upstream.on(call, accept('access-2', reply(201))).on(REFRESH, reply(200, pair(2)));
   const headers = { 'content-type': type, 'content-encoding': 'gzip' };
   const body = method === 'PUT' ? inChunks(bytes) : bytes;
   expect((await own.request(PROXIED_PATH, { method, cookie: SIGNED_IN, headers, body })).status).toBe(201);
-  expect(received).toEqual([1, 2].map(() => [method, bytes, type, 'gzip']));
+  expect(upstream.calls).toEqual([call, REFRESH, call]);
+  for (const received of [upstream.received[0], upstream.last(call)]) {
+    expect(received?.bytes).toEqual(bytes);
+    expect(received?.headers.toJSON()).toMatchObject(headers);
+  }
 });
 
 it.each([
