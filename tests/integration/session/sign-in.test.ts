@@ -27,10 +27,7 @@ describe('POST /api/auth/idp', () => {
     IDP_REDIRECT_URI: 'https://studio.test/callback?next=%2Fmusic&x=1',
     UPSTREAM_SIGN_IN_FIELD: 'identity_token',
   };
-  const FOREIGN = ['access_token', 'client_id', 'redirect_uri', 'grant_type'].map((name) => [
-    name,
-    'foreign',
-  ]);
+  const FOREIGN = { access_token: 'x', client_id: 'x', redirect_uri: 'x', grant_type: 'x' };
 
   it.each([
     [{}, SHORTEST, 'studio', `${ORIGIN}/callback`, 'access_token', 'identity-1'],
@@ -41,9 +38,9 @@ describe('POST /api/auth/idp', () => {
       await using own = startWorld(settings);
       scriptSignIn(own, { ...pair(1), expires_in: 1200 });
       own.upstream.on(TOKEN, reply(200, { access_token: token }));
-      const headers = { authorization: 'Bearer foreign' };
+      const headers = { authorization: 'Bearer x' };
       const options = { cookie: `${SIGNED_IN}; ${SIGNED_IN}`, headers };
-      const response = await signIn(own, { ...grant, ...Object.fromEntries(FOREIGN) }, options);
+      const response = await signIn(own, { ...grant, ...FOREIGN }, options);
       expect([response.status, await response.text()]).toEqual([200, '{"ok":true}']);
       expect(response.headers.getSetCookie()).toEqual([
         'svc_music_access=access-1; Path=/; Max-Age=1200; HttpOnly; SameSite=Lax',
@@ -84,11 +81,7 @@ describe('POST /api/auth/idp', () => {
 
 describe('a redirect URI', () => {
   /** Public tracks may be played at the showcase, but nobody signs in there when the others are listed. */
-  const [STUDIO, PLAYER, SHOWCASE] = [
-    'http://studio.test',
-    'http://player.test:8080',
-    'http://showcase.test',
-  ];
+  const [STUDIO, PLAYER, SHOWCASE] = ['http://a.test', 'http://b.test:8080', 'http://c.test'];
   const LIST = `${STUDIO}/callback, ${PLAYER}/?from=login`;
   const ELSEWHERE = 'https://elsewhere.test/callback';
 
