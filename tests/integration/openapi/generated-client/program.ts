@@ -22,15 +22,3 @@ export async function useGateway(grant: { code: string; code_verifier: string })
   const upstream: (components['schemas']['UpstreamJson'] | undefined)[] = [changed.data, me.data];
   return { isDone, session, audio, size, upstream, signedOut: await gateway.POST('/api/auth/logout') };
 }
-
-/** Never called: the compiler refuses each of these calls. */
-export const mistakes = () => [
-  // @ts-expect-error There is no such path.
-  gateway.GET('/api/music/model'),
-  // @ts-expect-error The length is missing.
-  gateway.POST('/api/music/generate', { body: { model: 'm', prompt: 'p' } }),
-  // @ts-expect-error The id is missing.
-  gateway.GET(CREATION, {}),
-  // @ts-expect-error A body has no form that is known here.
-  gateway.GET('/api/upstream/v1/billing/balance').then(({ data }) => data?.balance),
-];
