@@ -3,7 +3,6 @@ import { sendQueues } from '../../../src/gateway/admission/send-queues.ts';
 import { CALL_BYTES, STREAM_BASE_BYTES } from '../../../src/gateway/settings/memory.ts';
 import { eventually } from '../../support/eventually.ts';
 import { RawConnection } from '../../support/raw-http.ts';
-import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { releasedBody } from '../../support/released-body.ts';
 import { itWith, LINUX } from '../../support/requirements.ts';
 import { GENERATE, PUBLIC, proxied } from '../../support/routes.ts';
@@ -43,26 +42,19 @@ it.each([GENERATE, proxied('GET'), PUBLIC])(
 );
 
 // Such a client takes the end of the connection for that of the body.
-it.each([GENERATE, PUBLIC])(
-  'a body of $name that breaks off resets the connection of a client of HTTP/1.0',
-  async ({ path, options }) => {
-    let breakOff = () => {};
-    await using upstream = await startRawUpstream((socket) => {
-      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nfirst');
-      breakOff = () => socket.resetAndDestroy();
-    });
-    await using world = startWorld({ UPSTREAM_URL: upstream.url });
-    const client = new RawConnection(world.port);
-    const body = JSON.stringify(options.json) ?? '';
-    const lines = body ? ['Content-Type: application/json', `Content-Length: ${body.length}`] : [];
-    await client.send(rawText(`${body ? 'POST' : 'GET'} ${path}`, { version: 'HTTP/1.0', lines, body }));
-    while (!client.received.includes('first')) await client.changed(1000);
-    breakOff();
-    await client.closed;
-    expect(client.isBroken).toBe(true);
-    expect(await world.line({ brokenBody: true })).toMatchObject({ level: 'warn' });
-  },
-);
+it('a body that breaks off resets the connection of a client of HTTP/1.0', async () => {
+  await using world = startWorld();
+  const body = releasedBody();
+  world.upstream.on(PUBLIC.calls.join(), () => new Response(body.stream));
+  body.release('first');
+  const client = new RawConnection(world.port);
+  await client.send(rawText(`GET ${PUBLIC.path}`, { version: 'HTTP/1.0' }));
+  while (!client.received.includes('first')) await client.changed(1000);
+  await world.upstream.stop();
+  await client.closed;
+  expect(client.isBroken).toBe(true);
+  expect(await world.line({ brokenBody: true })).toMatchObject({ level: 'warn' });
+});
 
 itWith(
   [LINUX],
