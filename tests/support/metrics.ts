@@ -3,7 +3,7 @@
 import type { Registry } from 'prom-client';
 
 /** Value by metric and labels, as they are written: `name{label="value"}`. */
-export type Samples = ReadonlyMap<string, number>;
+type Samples = ReadonlyMap<string, number>;
 
 export async function samplesOf(registry: Registry): Promise<Samples> {
   return parseSamples(await registry.metrics());

@@ -1,10 +1,9 @@
 /** A real redis-server, started by the test and gone after it. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { RedisClient } from 'bun';
 import { freePorts } from './free-ports.ts';
 import { program } from './requirements.ts';
+import { createFolder } from './temporary-folder.ts';
 
 export const REDIS_SERVER = program('redis-server');
 /** The BUN_OPTIONS of a gateway process that does not take a slow Redis for one that is down. */
@@ -12,24 +11,21 @@ export const PATIENT_WITH_REDIS = `--preload=${import.meta.dir}/patient-redis.ts
 
 export type Redis = Awaited<ReturnType<typeof startRedis>>;
 
-/** @param ownOptions for every start, such as `--tls-port` with a number */
-export async function startRedis(...ownOptions: string[]) {
+/** @param options such as `--tls-port` with a number */
+export async function startRedis(...options: string[]) {
   const port = await freePorts(1);
-  const folder = await mkdtemp(`${tmpdir()}/redis-`);
+  const folder = await createFolder();
   const usual = `--port ${port} --bind 127.0.0.1 --appendonly no --save`.split(' ');
-  const launch = (options: string[]) => {
-    const command = [REDIS_SERVER.name, ...usual, '', '--dir', folder, ...ownOptions, ...options];
-    return Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
-  };
+  const command = [REDIS_SERVER.name, ...usual, '', '--dir', folder.path, ...options];
+  const launch = () => Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
   let server: ReturnType<typeof launch> | undefined;
   const redis = {
     url: `redis://127.0.0.1:${port}`,
     port,
     /** Its working directory, which is removed with it. */
-    folder,
-    /** @param options for this start, beside its usual ones */
-    async start(...options: string[]) {
-      server = launch(options);
+    folder: folder.path,
+    async start() {
+      server = launch();
       let output = '';
       for await (const chunk of server.stdout) {
         output += Buffer.from(chunk).toString();
@@ -47,7 +43,7 @@ export async function startRedis(...ownOptions: string[]) {
     resume: () => server?.kill('SIGCONT'),
     async [Symbol.asyncDispose]() {
       await redis.stop();
-      await rm(folder, { recursive: true });
+      await folder[Symbol.asyncDispose]();
     },
   };
   await redis.start();
@@ -56,11 +52,6 @@ export async function startRedis(...ownOptions: string[]) {
 
 /** Looks at Redis, and changes it, behind the gateway's back. */
 export class RedisAdmin extends RedisClient implements Disposable {
-  /** All keys. */
-  kept(): Promise<string[]> {
-    return this.keys('*');
-  }
-
   [Symbol.dispose]() {
     this.close();
   }

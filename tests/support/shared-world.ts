@@ -18,13 +18,12 @@ export function sharedWorld(environment: Environment = {}): World {
   return world;
 }
 
-/** Starts a gateway whose upstream and identity provider send these bytes on each connection, and then close it. */
-export async function startRawWorld(bytes: string | Uint8Array, environment: Environment = {}) {
+/** Starts a gateway whose upstream sends these bytes on each connection, and then closes it. */
+export async function startRawWorld(bytes: string | Uint8Array) {
   const upstream = await startRawUpstream((socket) => void socket.end(bytes));
-  const world = startWorld({ UPSTREAM_URL: upstream.url, IDP_URL: upstream.url, ...environment });
+  const world = startWorld({ UPSTREAM_URL: upstream.url });
   return {
     ...world,
-    upstreamUrl: upstream.url,
     connections: () => upstream.connections,
     async [Symbol.asyncDispose]() {
       await world[Symbol.asyncDispose]();
