@@ -105,6 +105,7 @@ describe('a redirect URI', () => {
 const SECRET = 'secret';
 const SECRET_GRANT = { code: `${SECRET}-code`, code_verifier: SECRET.repeat(8) };
 const SECRET_PAIR = { access_token: `${SECRET}-access`, refresh_token: `${SECRET}-refresh` };
+const WITH_SPACE = { access_token: `${SECRET} 1` };
 const QUOTE = { ...SECRET_PAIR, error_description: SECRET, message: SECRET };
 
 type Facts = { readonly oauthError?: string; readonly tokenProblem?: TokenProblem };
@@ -123,14 +124,7 @@ it.each<Row>([
   [TOKEN, 200, 401, 'clientRefused', { ...INVALID_CLIENT, tokenProblem: 'no access_token' }, NO_CLIENT],
   [TOKEN, 200, 401, 'signInRefused', { tokenProblem: 'no JSON object' }, 'access_token=t'],
   [TOKEN, 200, 401, 'signInRefused', { tokenProblem: 'no access_token' }, { data: SECRET_PAIR }],
-  [
-    TOKEN,
-    200,
-    401,
-    'signInRefused',
-    { tokenProblem: 'invalid access_token' },
-    { access_token: `${SECRET} 1` },
-  ],
+  [TOKEN, 200, 401, 'signInRefused', { tokenProblem: 'invalid access_token' }, WITH_SPACE],
   [SIGN_IN, 400, 400, 'signInFailed', {}, QUOTE],
   [SIGN_IN, 500, 500, 'signInFailed', {}, QUOTE],
   [SIGN_IN, 204, 502, 'signInFailed', { tokenProblem: 'no JSON object' }, undefined],

@@ -1,4 +1,4 @@
-import { expect, it, jest, onTestFinished } from 'bun:test';
+import { expect, it, jest } from 'bun:test';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { CollectedLines } from '../../../src/gateway/telemetry/collected-lines.ts';
 import { createLogger } from '../../../src/gateway/telemetry/logger.ts';
@@ -71,7 +71,6 @@ it('The line of a request is an error for a fault of the gateway, with its place
 
 it('The lines of 100 ms are written together, and at once with that of a sign-out or a refresh, because the process may be killed', async () => {
   jest.useFakeTimers();
-  onTestFinished(() => void jest.useRealTimers());
   const written: string[] = [];
   const lines = new CollectedLines((text) => written.push(text));
   const gateway = createGateway({ settings: SETTINGS, logger: createLogger('info', lines) });
