@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from 'bun:test';
-import { appendFile, cp, symlink } from 'node:fs/promises';
+import { $ } from 'bun';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -75,12 +75,10 @@ it('bun run start prints every problem at once like check-config, without a stac
 
 it('bun run dev starts the gateway once more when a source file changes', async () => {
   await using folder = await createFolder();
-  const copy = folder.path;
-  for (const each of ['src', 'package.json'])
-    await cp(`${ROOT}/${each}`, `${copy}/${each}`, { recursive: true });
-  await symlink(`${ROOT}/node_modules`, `${copy}/node_modules`);
+  const { path: cwd } = folder;
+  await $`cp -r src package.json ${cwd} && ln -s ${ROOT}node_modules ${cwd}`.cwd(ROOT);
   await using dev = Bun.spawn([process.execPath, 'run', '--silent', 'dev'], {
-    cwd: copy,
+    cwd,
     env: { PATH: process.env['PATH'], ...SETTINGS },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -89,7 +87,7 @@ it('bun run dev starts the gateway once more when a source file changes', async 
     for await (const line of linesOf(dev.stdout)) starts += Number(line.includes('listens on'));
   })();
   await eventually(() => starts === 1, 'the start');
-  await appendFile(`${copy}/src/gateway/http/messages.ts`, '\n');
+  await $`echo >> ${cwd}/src/gateway/http/messages.ts`;
   await eventually(() => starts > 1, 'the restart');
   dev.kill();
   await read;
