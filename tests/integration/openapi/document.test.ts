@@ -59,11 +59,9 @@ describe('the OpenAPI document', () => {
     const named = [...operations.keys()].filter((operation) => !/\/v1\/(?!{rest})/.test(operation));
     expect(named.map((each) => each.replace('v1/{rest}', '*')).toSorted()).toEqual(ofRoutes.toSorted());
   });
-});
 
-// That a response is one of them, and has no other headers: every test, by support/openapi.ts.
-describe('the responses of the OpenAPI document', () => {
-  it.each([...operations])('to %s are those that can be brought about', (operation, { responses }) => {
+  // That a response is one of them, and has no other headers: every test, by support/openapi.ts.
+  it.each([...operations])('has the possible responses to %s alone', (operation, { responses }) => {
     const isProxied = operation.includes('/api/upstream/');
     const callsUpstream = !/health|logout/.test(operation);
     const statuses = [

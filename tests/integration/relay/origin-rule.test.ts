@@ -78,30 +78,28 @@ const ON = { SAME_ORIGIN: 'true' };
 const BEHIND_PROXY = { ...ON, TRUSTED_PROXIES: '127.0.0.1' };
 const named = (host: string) => ({ 'x-forwarded-host': host });
 
-describe('a request without Origin, from a page on the gateway’s own origin', () => {
-  it.each<[what: string, settings: Record<string, string>, headers: Record<string, string>, status: number]>([
-    ['when the host is that of an allowed origin', ON, OWN, 200],
-    ['when that host has a port', ON, { ...OWN, host: 'other-studio.test:8080' }, 200],
-    ['when a trusted proxy names it', BEHIND_PROXY, { ...OWN, host: 'evil.test', ...named(OWN.host) }, 200],
-    ['when a trusted proxy names no host', BEHIND_PROXY, OWN, 200],
-    ['without the setting', {}, OWN, 403],
-    ['from the same site', ON, { ...OWN, 'sec-fetch-site': 'same-site' }, 403],
-    ['from another site', ON, { ...OWN, 'sec-fetch-site': 'cross-site' }, 403],
-    ['from no page', ON, { ...OWN, 'sec-fetch-site': 'none' }, 403],
-    ['when the browser does not say so', ON, { host: OWN.host }, 403],
-    ['to another host, whose name leads here', ON, { ...OWN, host: 'evil.test' }, 403],
-    ['to another port', ON, { ...OWN, host: `${OWN.host}:8080` }, 403],
-    ['when a stranger names the host', ON, { ...OWN, host: 'evil.test', ...named(OWN.host) }, 403],
-    ['when a trusted proxy names another host', BEHIND_PROXY, { ...OWN, ...named('evil.test') }, 403],
-    ['when it has an Origin that is not allowed', ON, { ...OWN, origin: EVIL }, 403],
-  ])('%s, is judged by SAME_ORIGIN with %j %j: %i', async (_, settings, headers, status) => {
-    await using own = startWorld(settings);
-    own.upstream.on('GET /v1/models', () => Response.json([]));
-    const response = await own.request(MODELS, { origin: null, headers, ...SIGNED_IN });
-    expect(response.status).toBe(status);
-    expect(response.headers.get('access-control-allow-origin')).toBeNull();
-    expect(own.upstream.calls).toEqual(status === 200 ? ['GET /v1/models'] : []);
-  });
+it.each<[what: string, settings: Record<string, string>, headers: Record<string, string>, status: number]>([
+  ['when the host is that of an allowed origin', ON, OWN, 200],
+  ['when that host has a port', ON, { ...OWN, host: 'other-studio.test:8080' }, 200],
+  ['when a trusted proxy names it', BEHIND_PROXY, { ...OWN, host: 'evil.test', ...named(OWN.host) }, 200],
+  ['when a trusted proxy names no host', BEHIND_PROXY, OWN, 200],
+  ['without the setting', {}, OWN, 403],
+  ['from the same site', ON, { ...OWN, 'sec-fetch-site': 'same-site' }, 403],
+  ['from another site', ON, { ...OWN, 'sec-fetch-site': 'cross-site' }, 403],
+  ['from no page', ON, { ...OWN, 'sec-fetch-site': 'none' }, 403],
+  ['when the browser does not say so', ON, { host: OWN.host }, 403],
+  ['to another host, whose name leads here', ON, { ...OWN, host: 'evil.test' }, 403],
+  ['to another port', ON, { ...OWN, host: `${OWN.host}:8080` }, 403],
+  ['when a stranger names the host', ON, { ...OWN, host: 'evil.test', ...named(OWN.host) }, 403],
+  ['when a trusted proxy names another host', BEHIND_PROXY, { ...OWN, ...named('evil.test') }, 403],
+  ['when it has an Origin that is not allowed', ON, { ...OWN, origin: EVIL }, 403],
+])('SAME_ORIGIN judges a request without Origin %s: %j %j %i', async (_, settings, headers, status) => {
+  await using own = startWorld(settings);
+  own.upstream.on('GET /v1/models', () => Response.json([]));
+  const response = await own.request(MODELS, { origin: null, headers, ...SIGNED_IN });
+  expect(response.status).toBe(status);
+  expect(response.headers.get('access-control-allow-origin')).toBeNull();
+  expect(own.upstream.calls).toEqual(status === 200 ? ['GET /v1/models'] : []);
 });
 
 it('A preflight gets a response for an allowed origin alone, which allows no more, whatever it asks for', async () => {

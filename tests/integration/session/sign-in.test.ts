@@ -79,26 +79,24 @@ describe('POST /api/auth/idp', () => {
   });
 });
 
-describe('a redirect URI', () => {
-  /** Public tracks may be played at the showcase, but nobody signs in there when the others are listed. */
-  const [STUDIO, PLAYER, SHOWCASE] = ['http://a.test', 'http://b.test:8080', 'http://c.test'];
-  const LIST = `${STUDIO}/callback, ${PLAYER}/?from=login`;
-  const ELSEWHERE = 'https://elsewhere.test/callback';
+/** Public tracks may be played at the showcase, but nobody signs in there when the others are listed. */
+const [STUDIO, PLAYER, SHOWCASE] = ['http://a.test', 'http://b.test:8080', 'http://c.test'];
+const LIST = `${STUDIO}/callback, ${PLAYER}/?from=login`;
+const ELSEWHERE = 'https://elsewhere.test/callback';
 
-  it.each([
-    [LIST, STUDIO, `${STUDIO}/callback`],
-    [LIST, PLAYER, `${PLAYER}/?from=login`],
-    [LIST, SHOWCASE, undefined],
-    [ELSEWHERE, SHOWCASE, ELSEWHERE],
-  ])('of %s is, for a page of %s, %s', async (IDP_REDIRECT_URI, origin, redirect_uri) => {
-    const ALLOWED_ORIGINS = [STUDIO, PLAYER, SHOWCASE].join(',');
-    await using listed = startWorld({ ALLOWED_ORIGINS, IDP_REDIRECT_URI });
-    scriptSignIn(listed);
-    const response = await signIn(listed, GRANT, { origin });
-    if (redirect_uri) return expect(formSent(listed)).toMatchObject({ redirect_uri });
-    await expectRefused(response, 403, 'signInNotSetUp');
-    expect(listed.upstream.calls).toEqual([]);
-  });
+it.each([
+  [LIST, STUDIO, `${STUDIO}/callback`],
+  [LIST, PLAYER, `${PLAYER}/?from=login`],
+  [LIST, SHOWCASE, undefined],
+  [ELSEWHERE, SHOWCASE, ELSEWHERE],
+])('the redirect URI of %s is, for a page of %s, %s', async (IDP_REDIRECT_URI, origin, redirect_uri) => {
+  const ALLOWED_ORIGINS = [STUDIO, PLAYER, SHOWCASE].join(',');
+  await using listed = startWorld({ ALLOWED_ORIGINS, IDP_REDIRECT_URI });
+  scriptSignIn(listed);
+  const response = await signIn(listed, GRANT, { origin });
+  if (redirect_uri) return expect(formSent(listed)).toMatchObject({ redirect_uri });
+  await expectRefused(response, 403, 'signInNotSetUp');
+  expect(listed.upstream.calls).toEqual([]);
 });
 
 /** The browser and both servers send it everywhere; no refusal may show it. */
