@@ -47,43 +47,40 @@ const models = (world: World, cookie: string) => world.request('/api/music/model
 const REVOKES = { SIGN_OUT_REVOKES: 'true' };
 const LATE = { TIMEOUT_LOGOUT_MS: '1000', TIMEOUT_SIGN_IN_MS: '1000' };
 const DONE = reply(204);
+const RENEWED = reply(200, pair(2));
 
 function startRevoking(environment: Environment = {}): World {
   const world = startWorld({ ...REVOKES, ...environment });
-  world.upstream.on(REFRESH, reply(200, pair(2))).on(LOGOUT, DONE);
+  world.upstream.on(REFRESH, RENEWED).on(LOGOUT, DONE);
   return world;
 }
 
-describe('POST /api/auth/logout', () => {
-  const RENEWED = reply(200, pair(2));
-  const EXPIRED = ({ body }: Received) => reply(body === bodyOf(1) ? 401 : 204)();
-  const ENDED_TWICE = [ending(1), renewing(1), ending(2)];
+const EXPIRED = ({ body }: Received) => reply(body === bodyOf(1) ? 401 : 204)();
+const ENDED_TWICE = [ending(1), renewing(1), ending(2)];
 
-  type Respond = (received: Received) => Response | Promise<Response>;
-  it.each<[Environment, cookie: string, what: string, logout: Respond, refresh: Respond, calls: string[]]>([
-    [{}, SIGNED_IN, 'both tokens', DONE, RENEWED, [ending(1)]],
-    [{}, SIGNED_IN, 'a refusal', reply(401), RENEWED, [ending(1)]],
-    [{ UPSTREAM_URL: CLOSED }, SIGNED_IN, 'no upstream', DONE, RENEWED, []],
-    [{}, REFRESH_ONLY, 'no access token', DONE, RENEWED, []],
-    [REVOKES, REFRESH_ONLY, 'no access token', DONE, RENEWED, [renewing(1), ending(2)]],
-    [REVOKES, REFRESH_ONLY, 'a refused refresh', DONE, reply(400), [renewing(1)]],
-    [{ ...REVOKES, ...LATE }, REFRESH_ONLY, 'a late refresh', DONE, silence, [renewing(1)]],
-    [REVOKES, SIGNED_IN, 'an expired access token', EXPIRED, RENEWED, ENDED_TWICE],
-    [REVOKES, SIGNED_IN, 'a new pair that is refused too', reply(401), RENEWED, ENDED_TWICE],
-    [REVOKES, SIGNED_IN, 'a refusal with 403', reply(403), RENEWED, [ending(1)]],
-    [REVOKES, SIGNED_IN, 'an outage', reply(503), RENEWED, [ending(1)]],
-    [{ ...REVOKES, ...LATE }, SIGNED_IN, 'no response', silence, RENEWED, [ending(1)]],
-  ])('ends the session here, with %j, %s and %s', async (environment, cookie, _, logout, refresh, calls) => {
-    await using world = startWorld(environment);
-    world.upstream.on(LOGOUT, logout).on(REFRESH, refresh);
-    await expectSignedOut(await signOut(world, cookie));
-    // A second one repeats the call, which may have failed, but no refresh: it would be a reuse.
-    await expectSignedOut(await signOut(world, cookie));
-    const repeated = calls.includes(ending(1)) ? [ending(1)] : [];
-    expect(sentTo(world)).toEqual([...calls, ...repeated]);
-    expect(await envelopeMessage(await models(world, REFRESH_ONLY), 401)).toBe(messages.en.sessionEnded);
-    expect(sentTo(world)).toEqual([...calls, ...repeated]);
-  });
+type Respond = (received: Received) => Response | Promise<Response>;
+it.each<[Environment, cookie: string, what: string, logout: Respond, refresh: Respond, calls: string[]]>([
+  [{}, SIGNED_IN, 'both tokens', DONE, RENEWED, [ending(1)]],
+  [{}, SIGNED_IN, 'a refusal', reply(401), RENEWED, [ending(1)]],
+  [{ UPSTREAM_URL: CLOSED }, SIGNED_IN, 'no upstream', DONE, RENEWED, []],
+  [{}, REFRESH_ONLY, 'no access token', DONE, RENEWED, []],
+  [REVOKES, REFRESH_ONLY, 'no access token', DONE, RENEWED, [renewing(1), ending(2)]],
+  [REVOKES, REFRESH_ONLY, 'a refused refresh', DONE, reply(400), [renewing(1)]],
+  [{ ...REVOKES, ...LATE }, REFRESH_ONLY, 'a late refresh', DONE, silence, [renewing(1)]],
+  [REVOKES, SIGNED_IN, 'an expired access token', EXPIRED, RENEWED, ENDED_TWICE],
+  [REVOKES, SIGNED_IN, 'a new pair that is refused too', reply(401), RENEWED, ENDED_TWICE],
+  [REVOKES, SIGNED_IN, 'a refusal with 403', reply(403), RENEWED, [ending(1)]],
+  [REVOKES, SIGNED_IN, 'an outage', reply(503), RENEWED, [ending(1)]],
+  [{ ...REVOKES, ...LATE }, SIGNED_IN, 'no response', silence, RENEWED, [ending(1)]],
+])('A session ends here with %j, %s and %s', async (environment, cookie, _, logout, refresh, calls) => {
+  await using world = startWorld(environment);
+  world.upstream.on(LOGOUT, logout).on(REFRESH, refresh);
+  await expectSignedOut(await signOut(world, cookie));
+  // A second one repeats the call, which may have failed, but no refresh: it would be a reuse.
+  await expectSignedOut(await signOut(world, cookie));
+  expect(await envelopeMessage(await models(world, REFRESH_ONLY), 401)).toBe(messages.en.sessionEnded);
+  const repeated = calls.includes(ending(1)) ? [ending(1)] : [];
+  expect(sentTo(world)).toEqual([...calls, ...repeated]);
 });
 
 // What unread bodies cost: load/siege.
