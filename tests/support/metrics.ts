@@ -2,15 +2,12 @@
 
 import type { Registry } from 'prom-client';
 
-/** Value by metric and labels, as they are written: `name{label="value"}`. */
-type Samples = ReadonlyMap<string, number>;
-
-export async function samplesOf(registry: Registry): Promise<Samples> {
+export async function samplesOf(registry: Registry) {
   return parseSamples(await registry.metrics());
 }
 
-/** Only the gateway's own, without their prefix. */
-export function parseSamples(text: string): Samples {
+/** Value by metric and labels, such as `name{label="value"}`: only the gateway's own, without their prefix. */
+export function parseSamples(text: string): ReadonlyMap<string, number> {
   const lines = text.matchAll(/^music_gateway_(\w+(?:\{.*\})?) (\S+)$/gm);
   return new Map([...lines].map(([, name = '', value]) => [name, Number(value)]));
 }

@@ -3,7 +3,6 @@
 import net from 'node:net';
 
 export type ParsedResponse = NonNullable<ReturnType<typeof parseResponse>>;
-export type RawAnswer = Awaited<ReturnType<typeof rawRequest>>;
 
 /**
  * The request must ask for the connection to be closed; the promise settles when it is. The status is 0 when there was

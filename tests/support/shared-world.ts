@@ -2,7 +2,7 @@
 
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import { type RawAnswer, rawRequest } from './raw-http.ts';
+import { rawRequest } from './raw-http.ts';
 import { startRawUpstream } from './raw-upstream.ts';
 import { ORIGIN, SIGNED_IN, startWorld, type World } from './world.ts';
 
@@ -51,6 +51,6 @@ export function rawText(start: string, call: RawCall = {}): string {
   return `${start} ${version}\r\n${host}${origin}${head}\r\n\r\n${body}`;
 }
 
-export function rawCall(world: Pick<World, 'port'>, start: string, call?: RawCall): Promise<RawAnswer> {
+export function rawCall(world: Pick<World, 'port'>, start: string, call?: RawCall) {
   return rawRequest(world.port, rawText(start, call));
 }
