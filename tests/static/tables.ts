@@ -12,7 +12,7 @@ import { ROOT, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';
 
-const SETTINGS = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' });
+const SETTINGS = testSettings();
 const BENCH = 'tests/bench/results/table.md';
 const LEVELS = ['debug', 'info', 'warn', 'error'];
 

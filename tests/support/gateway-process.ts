@@ -1,21 +1,18 @@
 /** The gateway as a process of its own, in production mode. */
 
 import { linesOf } from './lines-of.ts';
-import { ORIGIN } from './world.ts';
+import { REQUIRED } from './world.ts';
 
 export type GatewayProcess = Awaited<ReturnType<typeof startGatewayProcess>>;
 
 const ROUTINE = /^\{"level":"info".*"msg":"request"\}$/;
 const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
 const DEFAULTS = {
+  ...REQUIRED,
   BUN_CONFIG_MAX_HTTP_REQUESTS: '20000',
   NODE_ENV: 'production',
   PORT: '0',
   HOST: '127.0.0.1',
-  IDP_URL: 'http://127.0.0.1:1',
-  IDP_CLIENT_ID: 'studio',
-  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
-  ALLOWED_ORIGINS: ORIGIN,
 };
 
 /**

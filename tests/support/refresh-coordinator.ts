@@ -31,8 +31,7 @@ export class StubUpstream {
 
   /** A coordinator that asks this upstream. */
   coordinator(store: ReplayStore, clock: Clock, environment: Environment = {}): RefreshCoordinator {
-    const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
-    const settings = testSettings({ ...addresses, ...environment });
+    const settings = testSettings(environment);
     const calls = {
       refresh: async (refreshToken: string) => {
         this.refreshed.push(refreshToken);

@@ -12,8 +12,6 @@ export const ME = 'GET /v1/me';
 export const REFRESH = 'POST /v1/auth/refresh';
 export const LOGOUT = 'POST /v1/auth/logout';
 
-/** Nothing listens there. */
-export const CLOSED = 'http://127.0.0.1:1';
 export const GRANT = { code: 'code-1', code_verifier: 'verifier-0123456789-0123456789-0123456789-x' };
 
 export function pair(generation: number) {

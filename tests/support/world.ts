@@ -11,6 +11,16 @@ import { recordLog } from './recorded-log.ts';
 import { ScriptedUpstream } from './scripted-upstream.ts';
 
 export const ORIGIN = 'http://studio.test';
+/** Nothing listens there. */
+export const CLOSED = 'http://127.0.0.1:1';
+/** Every setting that is required. */
+export const REQUIRED = {
+  UPSTREAM_URL: CLOSED,
+  IDP_URL: CLOSED,
+  IDP_CLIENT_ID: 'studio',
+  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
+  ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,
+};
 /** Cookies of a session with both tokens, as a browser sends them. */
 export const SIGNED_IN = 'svc_music_access=access-1; svc_music_refresh=refresh-1';
 export const ACCESS_ONLY = 'svc_music_access=access-1';
@@ -28,14 +38,9 @@ export interface RequestOptions extends Omit<BunFetchRequestInit, 'headers'> {
 
 export type World = ReturnType<typeof startWorld>;
 
-/** Settings for tests; the upstream's addresses are needed, the rest can be changed. */
-export function testSettings(environment: Environment, memoryBytes?: number): Settings {
-  const required = {
-    IDP_CLIENT_ID: 'studio',
-    IDP_REDIRECT_URI: `${ORIGIN}/callback`,
-    ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,
-  };
-  const outcome = parseSettings({ ...required, ...environment });
+/** The settings of a gateway in this environment, which has what is required unless it is changed. */
+export function testSettings(environment: Environment = {}, memoryBytes?: number): Settings {
+  const outcome = parseSettings({ ...REQUIRED, ...environment });
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
   return memoryBytes === undefined
     ? outcome.settings

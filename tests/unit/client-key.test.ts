@@ -4,15 +4,8 @@ import { inspect } from 'node:util';
 import { clientKey } from '../../src/gateway/settings/client-key.ts';
 import { loadSettings } from '../../src/gateway/settings/settings.ts';
 import { clientKeyPair, SIGNING_ALGORITHMS } from '../support/client-keys.ts';
+import { REQUIRED } from '../support/world.ts';
 
-const REQUIRED = {
-  NODE_ENV: 'production',
-  UPSTREAM_URL: 'https://upstream.test',
-  IDP_URL: 'https://idp.test',
-  IDP_CLIENT_ID: 'studio',
-  IDP_REDIRECT_URI: 'https://studio.test/callback',
-  ALLOWED_ORIGINS: 'https://studio.test',
-};
 const PAIR = clientKeyPair('ES256');
 const PROBLEM =
   'IDP_CLIENT_KEY must be a private key for ES256, ES384, ES512, Ed25519, RS256 or PS256 (RSA with 2048 bits or ' +

@@ -19,10 +19,7 @@ const PLAIN_TOO = { ...SEALED, COOKIE_KEYS_ACCEPT_PLAIN: 'true' };
 const PREFIXED = { COOKIE_PREFIX: '__Host-Http-', COOKIE_SECURE: 'true' };
 const BOTH = { ...SEALED, ...PREFIXED };
 
-function cookiesWith(environment: Environment) {
-  const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
-  return new SessionCookies(testSettings({ ...addresses, ...environment }).cookies);
-}
+const cookiesWith = (environment: Environment) => new SessionCookies(testSettings(environment).cookies);
 
 /** What a gateway with these settings finds in a Cookie header. */
 async function read(cookie: string, environment: Environment = {}) {

@@ -1,11 +1,11 @@
 import { expect, it } from 'bun:test';
 import { nameFindings, valueFindings } from '../../src/check/slips.ts';
 import { parseSettings, settingNames } from '../../src/gateway/settings/settings.ts';
+import { REQUIRED } from '../support/world.ts';
 
 const SETTINGS = {
+  ...REQUIRED,
   UPSTREAM_URL: 'https://api.test/v1x',
-  IDP_URL: 'https://idp.test',
-  IDP_CLIENT_ID: 'studio',
   IDP_REDIRECT_URI: 'https://studio.test/callback',
   ALLOWED_ORIGINS: 'https://studio.test',
   NODE_ENV: 'production',

@@ -50,8 +50,7 @@ describe('the OpenAPI document', () => {
 
   // Of the proxied paths, one stands for all. That these methods are served, and no others: relay/unknown-routes.test.ts.
   it('has the routes of the gateway in production with their methods, and no others', () => {
-    const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
-    const settings = testSettings({ ...addresses, NODE_ENV: 'production' });
+    const settings = testSettings({ NODE_ENV: 'production' });
     const { routes } = createGateway({ logger: recordLog().logger, settings });
     const served: Record<string, string[]> = { ALL: PROXIED_METHODS, GET: ['GET', 'HEAD'], OPTIONS: [] };
     const ofRoutes = routes.flatMap(({ method, path }) =>

@@ -5,19 +5,11 @@ import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { linesOf } from '../../support/lines-of.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
-import { ORIGIN } from '../../support/world.ts';
+import { REQUIRED } from '../../support/world.ts';
 
 const SCRIPT = [process.execPath, 'run', '--silent'];
 
-export const SETTINGS = {
-  PORT: '0',
-  HOST: '127.0.0.1',
-  UPSTREAM_URL: 'http://127.0.0.1:1',
-  IDP_URL: 'http://127.0.0.1:1',
-  IDP_CLIENT_ID: 'studio',
-  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
-  ALLOWED_ORIGINS: ORIGIN,
-};
+export const SETTINGS = { ...REQUIRED, PORT: '0', HOST: '127.0.0.1' };
 /** Empty counts as not set, so that a developer's own .env has no effect. */
 const ALL = { ...Object.fromEntries(settingNames().map((name) => [name, ''])), ...SETTINGS };
 

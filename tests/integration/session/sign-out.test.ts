@@ -8,6 +8,7 @@ import type { Received } from '../../support/scripted-upstream.ts';
 import * as calls from '../../support/session-calls.ts';
 import {
   ACCESS_ONLY,
+  CLOSED,
   envelopeMessage,
   expectCleared,
   ORIGIN,
@@ -18,7 +19,7 @@ import {
   type World,
 } from '../../support/world.ts';
 
-const { accept, CLOSED, LOGOUT, pair, REFRESH, reply, signOut, silence } = calls;
+const { accept, LOGOUT, pair, REFRESH, reply, signOut, silence } = calls;
 
 const MODELS = 'GET /v1/models';
 const bodyOf = (generation: number) => `{"refresh_token":"refresh-${generation}"}`;
@@ -96,7 +97,7 @@ describe('POST /api/auth/logout', () => {
 // What unread bodies cost: load/siege.
 it('A sign-out discards its body at once', async () => {
   const { logger } = recordLog();
-  const settings = testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED });
+  const settings = testSettings();
   const cancel = mock();
   const headers = { origin: ORIGIN, cookie: SIGNED_IN };
   const request = { method: 'POST', headers, body: new ReadableStream({ cancel }) };

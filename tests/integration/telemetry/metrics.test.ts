@@ -129,8 +129,7 @@ describe('the metrics', () => {
   });
 
   it('show each pool’s limit, use and refusals, and the memory that is promised', async () => {
-    const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
-    const admission = new Admission(testSettings({ ...addresses, MAX_IN_FLIGHT_PER_SESSION: '1' }));
+    const admission = new Admission(testSettings({ MAX_IN_FLIGHT_PER_SESSION: '1' }));
     metrics.watch(admission);
     const { identityProvider, sessions, signOuts, reads, streams, ledger, memoryLimitBytes } = admission;
     const pools = [identityProvider, sessions, signOuts, reads, streams, ledger];

@@ -9,7 +9,7 @@ import { rawText } from '../../support/shared-world.ts';
 import { ACCESS_ONLY, ORIGIN, REFRESH_ONLY, startWorld, testSettings } from '../../support/world.ts';
 
 const MODELS = '/api/music/models';
-const SETTINGS = testSettings({ UPSTREAM_URL: 'http://127.0.0.1:9', IDP_URL: 'http://127.0.0.1:9' });
+const SETTINGS = testSettings();
 
 function requestFor(path: string, method = 'GET', headers = {}): Request {
   return new Request(`http://gateway.test${path}`, { method, headers: { origin: ORIGIN, ...headers } });
