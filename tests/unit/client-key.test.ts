@@ -6,7 +6,7 @@ import { loadSettings } from '../../src/gateway/settings/settings.ts';
 import { clientKeyPair, SIGNING_ALGORITHMS } from '../support/client-keys.ts';
 import { REQUIRED } from '../support/world.ts';
 
-const PAIR = clientKeyPair('ES256');
+const PAIR = await clientKeyPair('ES256');
 const PROBLEM =
   'IDP_CLIENT_KEY must be a private key for ES256, ES384, ES512, Ed25519, RS256 or PS256 (RSA with 2048 bits or ' +
   'more): a JWK in JSON on one line, whose "alg", if it has one, is that of the key, or PKCS#8 in PEM';
@@ -19,7 +19,7 @@ const algorithmOf = async (text: string) => Object((await clientKey(text).import
 it.each(SIGNING_ALGORITHMS)(
   'IDP_CLIENT_KEY can be a JWK or a PEM for %s, and is shown nowhere',
   async (alg) => {
-    const { privateJwk, pem, secrets } = clientKeyPair(alg);
+    const { privateJwk, pem, secrets } = await clientKeyPair(alg);
     const given = [privateJwk, pem];
     const outcomes = await Promise.all(
       given.map((text) => loadSettings({ ...REQUIRED, IDP_CLIENT_KEY: text })),
@@ -30,14 +30,15 @@ it.each(SIGNING_ALGORITHMS)(
     const shown = inspect([keys, outcomes], { depth: 9 }) + JSON.stringify(outcomes);
     for (const secret of [...secrets, pem]) expect(shown).not.toContain(secret);
     // Nothing in a PEM, or in a JWK without `alg`, asks for PS256. An environment file may have lost the line ends.
-    const expected = await algorithmOf(alg === 'PS256' ? clientKeyPair('RS256').privateJwk : privateJwk);
+    const { privateJwk: named } = await clientKeyPair(alg === 'PS256' ? 'RS256' : alg);
+    const expected = await algorithmOf(named);
     for (const text of [pem, pem.replaceAll('\n', ' '), jwkWith({ alg: undefined }, privateJwk)])
       expect(await algorithmOf(text)).toEqual(expected);
   },
 );
 
 it('IDP_CLIENT_KEY can be an Ed25519 JWK under its older name, EdDSA', async () => {
-  const jwk = jwkWith({ alg: 'EdDSA' }, clientKeyPair('Ed25519').privateJwk);
+  const jwk = jwkWith({ alg: 'EdDSA' }, (await clientKeyPair('Ed25519')).privateJwk);
   expect(await algorithmOf(jwk)).toEqual({ name: 'Ed25519' });
 });
 

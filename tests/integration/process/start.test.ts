@@ -51,7 +51,7 @@ it('bun run start ends with 1, and names the port that is taken', async () => {
 });
 
 it('bun run start prints every problem at once like check-config, without a stack trace or a secret', async () => {
-  const { privateJwk, secrets } = clientKeyPair('ES256');
+  const { privateJwk, secrets } = await clientKeyPair('ES256');
   const wrong = {
     NODE_ENV: 'production',
     NODE_TLS_REJECT_UNAUTHORIZED: '0',
