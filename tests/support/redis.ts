@@ -1,10 +1,9 @@
 /** A real redis-server, started by the test and gone after it. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { RedisClient } from 'bun';
 import { freePorts } from './free-ports.ts';
 import { program } from './requirements.ts';
+import { createFolder } from './temporary-folder.ts';
 
 export const REDIS_SERVER = program('redis-server');
 /** The BUN_OPTIONS of a gateway process that does not take a slow Redis for one that is down. */
@@ -15,10 +14,10 @@ export type Redis = Awaited<ReturnType<typeof startRedis>>;
 /** @param ownOptions for every start, such as `--tls-port` with a number */
 export async function startRedis(...ownOptions: string[]) {
   const port = await freePorts(1);
-  const folder = await mkdtemp(`${tmpdir()}/redis-`);
+  const folder = await createFolder();
   const usual = `--port ${port} --bind 127.0.0.1 --appendonly no --save`.split(' ');
   const launch = (options: string[]) => {
-    const command = [REDIS_SERVER.name, ...usual, '', '--dir', folder, ...ownOptions, ...options];
+    const command = [REDIS_SERVER.name, ...usual, '', '--dir', folder.path, ...ownOptions, ...options];
     return Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
   };
   let server: ReturnType<typeof launch> | undefined;
@@ -26,7 +25,7 @@ export async function startRedis(...ownOptions: string[]) {
     url: `redis://127.0.0.1:${port}`,
     port,
     /** Its working directory, which is removed with it. */
-    folder,
+    folder: folder.path,
     /** @param options for this start, beside its usual ones */
     async start(...options: string[]) {
       server = launch(options);
@@ -47,7 +46,7 @@ export async function startRedis(...ownOptions: string[]) {
     resume: () => server?.kill('SIGCONT'),
     async [Symbol.asyncDispose]() {
       await redis.stop();
-      await rm(folder, { recursive: true });
+      await folder[Symbol.asyncDispose]();
     },
   };
   await redis.start();

@@ -1,8 +1,7 @@
 import { expect, it } from 'bun:test';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { ROOT } from '../support/documents.ts';
 import { runToEnd } from '../support/run-to-end.ts';
+import { createFolder } from '../support/temporary-folder.ts';
 
 const TESTS = `
   import { it } from 'bun:test';
@@ -14,10 +13,11 @@ const TESTS = `
 `;
 
 it('a test without what it needs fails in CI and says what is missing, while the others run', async () => {
-  const folder = await mkdtemp(`${tmpdir()}/requirements-`);
-  await Bun.write(`${folder}/some.test.ts`, TESTS);
+  await using folder = await createFolder();
+  await Bun.write(`${folder.path}/some.test.ts`, TESTS);
   const environment = { CI: 'true', NO_COLOR: '1' };
-  const { status, errors } = await runToEnd([process.execPath, 'test'], { cwd: folder, environment });
+  const command = [process.execPath, 'test'];
+  const { status, errors } = await runToEnd(command, { cwd: folder.path, environment });
   expect(status).toBe(1);
   expect(errors).toMatch(/\b2 pass\n\s*2 fail\n/);
   for (const missing of ['none-such', 'a quiet machine'])
