@@ -1,8 +1,7 @@
-import { afterAll, describe, expect, it } from 'bun:test';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { describe, expect, it } from 'bun:test';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { parseSettings, settingNames } from '../../src/gateway/settings/settings.ts';
+import { createFolder } from '../support/temporary-folder.ts';
 import { REQUIRED, testSettings } from '../support/world.ts';
 
 /** Follows the problems when a required setting is missing. */
@@ -192,32 +191,28 @@ describe('parseSettings()', () => {
   });
 });
 
-describe('a secret in a file', () => {
-  const folder = mkdtempSync(`${tmpdir()}/settings-`);
-  afterAll(() => rmSync(folder, { recursive: true }));
-  const file = (content: string) => {
-    const path = `${folder}/${crypto.randomUUID()}`;
-    writeFileSync(path, content);
+it.each([
+  ['REDIS_URL', REDIS],
+  ['COOKIE_KEYS', KEYS],
+  ['IDP_CLIENT_SECRET', 'a secret'],
+  ['IDP_CLIENT_KEY', 'a key'],
+])('%s can be in a file, without its line break, whose path must be right', async (name, value) => {
+  await using folder = await createFolder();
+  const file = async (content: string) => {
+    const path = `${folder.path}/${crypto.randomUUID()}`;
+    await Bun.write(path, content);
     return path;
   };
+  const path = OPTIONAL.find(([each]) => each === name)?.[1] ?? expect.unreachable();
+  expect(at(path, { [`${name}_FILE`]: await file(`${value}\n`) })).toEqual(at(path, { [name]: value }));
 
-  it.each([
-    ['REDIS_URL', REDIS],
-    ['COOKIE_KEYS', KEYS],
-    ['IDP_CLIENT_SECRET', 'a secret'],
-    ['IDP_CLIENT_KEY', 'a key'],
-  ])('counts as if it stood in %s, without its line break, and its path must be right', (name, value) => {
-    const path = OPTIONAL.find(([each]) => each === name)?.[1] ?? expect.unreachable();
-    expect(at(path, { [`${name}_FILE`]: file(`${value}\n`) })).toEqual(at(path, { [name]: value }));
-
-    const problems = (path: string, value = '') => problemsOf({ [`${name}_FILE`]: path, [name]: value });
-    expect(problems('/no/such')).toEqual([`${name}_FILE: /no/such cannot be read (ENOENT)`]);
-    const empty = file(' \n');
-    expect(problems(empty)).toEqual([`${name}_FILE: ${empty} is empty`]);
-    expect(problems(file(value), value)).toContain(`${name} and ${name}_FILE must not both be set`);
-    // It may be the secret itself.
-    expect(problems('the-secret')).toEqual([`${name}_FILE must be an absolute path`]);
-  });
+  const problems = (path: string, value = '') => problemsOf({ [`${name}_FILE`]: path, [name]: value });
+  expect(problems('/no/such')).toEqual([`${name}_FILE: /no/such cannot be read (ENOENT)`]);
+  const empty = await file(' \n');
+  expect(problems(empty)).toEqual([`${name}_FILE: ${empty} is empty`]);
+  expect(problems(await file(value), value)).toContain(`${name} and ${name}_FILE must not both be set`);
+  // It may be the secret itself.
+  expect(problems('the-secret')).toEqual([`${name}_FILE must be an absolute path`]);
 });
 
 const INSECURE = { NODE_ENV: 'prod', ALLOWED_ORIGINS: 'https://studio.test' };
