@@ -1,4 +1,4 @@
-/** Calls that stay in flight for as long as a test wants, and how a call beyond a limit is refused. */
+/** A call of a route, a full budget, and how a call is refused then. */
 
 import { expect } from 'bun:test';
 import type { Budget } from '../../src/gateway/admission/budget.ts';
@@ -11,13 +11,6 @@ export function send(
   changed: RequestOptions = {},
 ): Promise<Response> {
   return world.request(path, { ...options, ...changed });
-}
-
-/** The calls wait until they are released, and then succeed. */
-export function waiting({ upstream }: World, call: string) {
-  const released = Promise.withResolvers<void>();
-  upstream.on(call, () => released.promise.then(() => new Response('done')));
-  return released;
 }
 
 /** Takes what is left, except so much. */

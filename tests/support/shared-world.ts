@@ -1,9 +1,8 @@
-/** Worlds that need fewer lines: one for all tests of a describe, and one in front of an upstream that sends raw bytes. */
+/** A world for all tests of a describe, and requests to a world on a raw socket. */
 
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { type RawAnswer, rawRequest } from './raw-http.ts';
-import { startRawUpstream } from './raw-upstream.ts';
 import { ORIGIN, SIGNED_IN, startWorld, type World } from './world.ts';
 
 /** Call it in a describe. Each test begins with nothing received and no warning; scripted responses stay. */
@@ -16,21 +15,6 @@ export function sharedWorld(environment: Environment = {}): World {
   afterEach(() => expect(world.upstream.unexpected.splice(0)).toEqual([]));
   afterAll(() => world[Symbol.asyncDispose]());
   return world;
-}
-
-/** Starts a gateway whose upstream and identity provider send these bytes on each connection, and then close it. */
-export async function startRawWorld(bytes: string | Uint8Array, environment: Environment = {}) {
-  const upstream = await startRawUpstream((socket) => void socket.end(bytes));
-  const world = startWorld({ UPSTREAM_URL: upstream.url, IDP_URL: upstream.url, ...environment });
-  return {
-    ...world,
-    upstreamUrl: upstream.url,
-    connections: () => upstream.connections,
-    async [Symbol.asyncDispose]() {
-      await world[Symbol.asyncDispose]();
-      await upstream[Symbol.asyncDispose]();
-    },
-  };
 }
 
 interface RawCall {
