@@ -100,7 +100,7 @@ describe('an upstream that', () => {
     await using world = startWorld({ ...short, UPSTREAM_URL: upstream.url });
     await expectFailed(await send(world, route), error);
     expect(await world.line({ status: 502 })).toMatchObject({ upstream: [{ call, outcome: error }] });
-    expect([upstream.connections, world.admission.ledger.inUse]).toEqual([1, 0]);
+    expect([upstream.connections(), world.admission.ledger.inUse]).toEqual([1, 0]);
     expect((await world.request('/api/health')).status).toBe(200);
   });
 

@@ -22,18 +22,13 @@ async function start(bytes: string) {
   });
   const record = new RequestRecord(new Request('http://gateway.test'));
   return {
+    ...upstream,
     call: (options: Partial<UpstreamCall> = {}) =>
       fetchUpstream({ ...CALL, url: upstream.url, ...options }, record),
     record,
     socket: connected.promise,
     closed: closed.promise,
-    connections: () => upstream.connections,
-    [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   };
-}
-
-function failureOf(call: Promise<unknown>): Promise<unknown> {
-  return call.then(() => undefined).catch((error) => error);
 }
 
 function noRoom(): never {
@@ -53,7 +48,7 @@ describe('the deadline of fetchUpstream()', () => {
     using fetched = spyOn(globalThis, 'fetch');
     jest.useFakeTimers();
     let failure: unknown;
-    const failing = failureOf(upstream.call(call)).then((error) => {
+    const failing = upstream.call(call).catch((error) => {
       failure = error;
     });
     await upstream.socket;
@@ -87,7 +82,7 @@ describe('the deadline of fetchUpstream()', () => {
 describe('fetchUpstream()', () => {
   it('sends nothing for a client that has disconnected before the call', async () => {
     await using upstream = await start('');
-    expect(await failureOf(upstream.call({ signal: AbortSignal.abort() }))).toBeInstanceOf(GatewayError);
+    await expect(upstream.call({ signal: AbortSignal.abort() })).rejects.toBeInstanceOf(GatewayError);
     expect(upstream.record.calls).toMatchObject([{ call: 'proxy', outcome: 'client_gone' }]);
     expect(upstream.connections()).toBe(0);
   });
@@ -100,7 +95,7 @@ describe('fetchUpstream()', () => {
     await using upstream = await start(`HTTP/1.1 ${line}\r\nContent-Length: 100000\r\n\r\nsome`);
     // Keeps the response, because the garbage collector would close its connection as well.
     using _fetch = spyOn(globalThis, 'fetch');
-    expect(await failureOf(upstream.call(call))).toMatchObject({ status });
+    await expect(upstream.call(call)).rejects.toMatchObject({ status });
     await upstream.closed;
     expect(upstream.record.calls).toMatchObject([{ outcome }]);
   });
@@ -108,7 +103,7 @@ describe('fetchUpstream()', () => {
   it('takes an unknown failure for one after which the call may have had its effect', async () => {
     await using upstream = await start('');
     using _fetch = spyOn(globalThis, 'fetch').mockRejectedValue(new Error('unknown'));
-    expect(await failureOf(upstream.call())).toMatchObject({ status: 502 });
+    await expect(upstream.call()).rejects.toMatchObject({ status: 502 });
     expect(upstream.record.calls).toMatchObject([{ outcome: 'http_response_incomplete' }]);
   });
 
