@@ -117,7 +117,7 @@ describe('a place', () => {
     world.upstream.on('GET /v1/library', () => released.promise.then(() => new Response('done')));
     const head = `Host: x\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}\r\nContent-Length: 100\r\n\r\n{`;
     const connections = Array.from({ length: 20 }, () => new RawConnection(world.port));
-    for (const connection of connections) await connection.send(`POST ${PROXIED_PATH} HTTP/1.1\r\n${head}`);
+    for (const connection of connections) connection.send(`POST ${PROXIED_PATH} HTTP/1.1\r\n${head}`);
     await eventually(() => relayedBodies.usedBytes >= connections.length * 16 * 1024, 'the bodies');
     const inFlight = send(world, route);
     await world.upstream.arrived('GET /v1/library');

@@ -55,11 +55,6 @@ export async function startRedis(...ownOptions: string[]) {
 
 /** Looks at Redis, and changes it, behind the gateway's back. */
 export class RedisAdmin extends RedisClient implements Disposable {
-  /** All keys. */
-  kept(): Promise<string[]> {
-    return this.keys('*');
-  }
-
   [Symbol.dispose]() {
     this.close();
   }

@@ -54,7 +54,7 @@ it.each([GENERATE, PUBLIC])(
     const client = new RawConnection(world.port);
     const body = JSON.stringify(options.json) ?? '';
     const lines = body ? ['Content-Type: application/json', `Content-Length: ${body.length}`] : [];
-    await client.send(rawText(`${body ? 'POST' : 'GET'} ${path}`, { version: 'HTTP/1.0', lines, body }));
+    client.send(rawText(`${body ? 'POST' : 'GET'} ${path}`, { version: 'HTTP/1.0', lines, body }));
     while (!client.received.includes('first')) await client.changed(1000);
     breakOff();
     await client.closed;
