@@ -13,9 +13,9 @@ export function send(
   return world.request(path, { ...options, ...changed });
 }
 
-/** Takes what is left, except so much. */
-export function fill(budget: Budget, free = 0): void {
-  budget.take(budget.limit - free - budget.inUse);
+/** Takes what is left. */
+export function fill(budget: Budget): void {
+  budget.take(budget.limit - budget.inUse);
 }
 
 /** Asserts that there was no room for the request, or none for more of its session. */
