@@ -5,11 +5,11 @@ import { createFolder } from '../support/temporary-folder.ts';
 
 const TESTS = `
   import { it } from 'bun:test';
-  import { describeWith, itWith, machine, program } from '${ROOT}tests/support/requirements.ts';
+  import { describeWith, itWith, program } from '${ROOT}tests/support/requirements.ts';
   describeWith([program('none-such')], 'a group', () => it('runs', () => {}));
-  itWith([machine('a quiet machine', false)], 'a test', async () => {});
+  itWith([{ name: 'a quiet machine', isMet: false }], 'a test', async () => {});
   describeWith([program('sh')], 'another group', () => it('runs too', () => {}));
-  itWith([program('sh'), machine('a machine', true)], 'another test', async () => {});
+  itWith([program('sh'), { name: 'a machine', isMet: true }], 'another test', async () => {});
 `;
 
 it('a test without what it needs fails in CI and says what is missing, while the others run', async () => {
