@@ -7,6 +7,7 @@ export const SIGNING_ALGORITHMS = ['ES256', 'ES384', 'ES512', 'Ed25519', 'RS256'
 export async function clientKeyPair(alg: string, kid = 'gateway-1') {
   const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
   const jwk = { ...(await exportJWK(privateKey)), alg, kid };
+  const { d, p, q, dp, dq, qi } = jwk;
   return {
     /** As providers register it. */
     publicJwk: { ...(await exportJWK(publicKey)), alg, kid, use: 'sig' },
@@ -14,8 +15,6 @@ export async function clientKeyPair(alg: string, kid = 'gateway-1') {
     privateJwk: JSON.stringify(jwk),
     pem: await exportPKCS8(privateKey),
     /** Base64url texts of the private key alone: no output may contain one. */
-    secrets: Object.entries(jwk).flatMap(([name, value]) =>
-      ['d', 'p', 'q', 'dp', 'dq', 'qi'].includes(name) ? [String(value)] : [],
-    ),
+    secrets: [d, p, q, dp, dq, qi].filter((text) => text !== undefined),
   };
 }

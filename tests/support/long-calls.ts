@@ -5,12 +5,8 @@ import type { Budget } from '../../src/gateway/admission/budget.ts';
 import type { RouteCase } from './routes.ts';
 import { envelopeMessage, ORIGIN, type RequestOptions, type World } from './world.ts';
 
-export function send(
-  world: World,
-  { path, options }: Pick<RouteCase, 'path' | 'options'>,
-  changed: RequestOptions = {},
-): Promise<Response> {
-  return world.request(path, { ...options, ...changed });
+export function send(world: World, route: Pick<RouteCase, 'path' | 'options'>, changed: RequestOptions = {}) {
+  return world.request(route.path, { ...route.options, ...changed });
 }
 
 /** Takes what is left. */

@@ -39,12 +39,10 @@ export interface RequestOptions extends Omit<BunFetchRequestInit, 'headers'> {
 export type World = ReturnType<typeof startWorld>;
 
 /** The settings of a gateway in this environment, which has what is required unless it is changed. */
-export function testSettings(environment: Environment = {}, memoryBytes?: number): Settings {
+export function testSettings(environment: Environment = {}, memoryLimitBytes?: number): Settings {
   const outcome = parseSettings({ ...REQUIRED, ...environment });
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
-  return memoryBytes === undefined
-    ? outcome.settings
-    : { ...outcome.settings, memoryLimitBytes: memoryBytes };
+  return { ...outcome.settings, ...(memoryLimitBytes && { memoryLimitBytes }) };
 }
 
 /**
@@ -101,10 +99,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
 }
 
 /** From an allowed origin, unless another is given; redirects are not followed. */
-export function request(
-  url: string,
-  { cookie, origin = ORIGIN, headers, json, ...init }: RequestOptions,
-): Promise<Response> {
+export function request(url: string, { cookie, origin = ORIGIN, headers, json, ...init }: RequestOptions) {
   return fetch(url, {
     redirect: 'manual',
     ...(json === undefined ? {} : { method: 'POST', body: JSON.stringify(json) }),
@@ -126,14 +121,10 @@ export async function envelopeMessage(response: Response, status: number): Promi
   return body.error.message;
 }
 
-/** Both session cookies set with their attributes, as `name` to `value`. */
+/** The cookies that the response sets, as `name` to `value`. */
 export function storedTokens(response: Response): Record<string, string> {
-  return Object.fromEntries(
-    response.headers.getSetCookie().map((header) => {
-      const cookie = Bun.Cookie.parse(header);
-      return [cookie.name, decodeURIComponent(cookie.value)];
-    }),
-  );
+  const cookies = response.headers.getSetCookie().map((header) => Bun.Cookie.parse(header));
+  return Object.fromEntries(cookies.map(({ name, value }) => [name, decodeURIComponent(value)]));
 }
 
 /** Asserts that the response clears both session cookies. */
