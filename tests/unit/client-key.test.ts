@@ -16,26 +16,23 @@ const pemOf = (key: KeyObject) => String(key.export({ type: 'pkcs8', format: 'pe
 const algorithmOf = async (text: string) => Object((await clientKey(text).imported()).key.algorithm);
 
 // Which algorithm a JWK signs with, and that its kid is sent: integration/session/hardened.test.ts.
-it.each(SIGNING_ALGORITHMS)(
-  'IDP_CLIENT_KEY can be a JWK or a PEM for %s, and is shown nowhere',
-  async (alg) => {
-    const { privateJwk, pem, secrets } = await clientKeyPair(alg);
-    const given = [privateJwk, pem];
-    const outcomes = await Promise.all(
-      given.map((text) => loadSettings({ ...REQUIRED, IDP_CLIENT_KEY: text })),
-    );
-    expect(outcomes).toMatchObject([{ ok: true }, { ok: true }]);
-    const keys = await Promise.all(given.map((text) => clientKey(text).imported()));
-    expect(keys.map(({ key }) => key.extractable)).toEqual([false, false]);
-    const shown = inspect([keys, outcomes], { depth: 9 }) + JSON.stringify(outcomes);
-    for (const secret of [...secrets, pem]) expect(shown).not.toContain(secret);
-    // Nothing in a PEM, or in a JWK without `alg`, asks for PS256. An environment file may have lost the line ends.
-    const { privateJwk: named } = await clientKeyPair(alg === 'PS256' ? 'RS256' : alg);
-    const expected = await algorithmOf(named);
-    for (const text of [pem, pem.replaceAll('\n', ' '), jwkWith({ alg: undefined }, privateJwk)])
-      expect(await algorithmOf(text)).toEqual(expected);
-  },
-);
+it.each(SIGNING_ALGORITHMS)('IDP_CLIENT_KEY can be JWK or PEM for %s, and is shown nowhere', async (alg) => {
+  const { privateJwk, pem, secrets } = await clientKeyPair(alg);
+  const given = [privateJwk, pem];
+  const outcomes = await Promise.all(
+    given.map((text) => loadSettings({ ...REQUIRED, IDP_CLIENT_KEY: text })),
+  );
+  expect(outcomes).toMatchObject([{ ok: true }, { ok: true }]);
+  const keys = await Promise.all(given.map((text) => clientKey(text).imported()));
+  expect(keys.map(({ key }) => key.extractable)).toEqual([false, false]);
+  const shown = inspect([keys, outcomes], { depth: 9 }) + JSON.stringify(outcomes);
+  for (const secret of [...secrets, pem]) expect(shown).not.toContain(secret);
+  // Nothing in a PEM, or in a JWK without `alg`, asks for PS256. An environment file may have lost the line ends.
+  const { privateJwk: named } = await clientKeyPair(alg === 'PS256' ? 'RS256' : alg);
+  const expected = await algorithmOf(named);
+  for (const text of [pem, pem.replaceAll('\n', ' '), jwkWith({ alg: undefined }, privateJwk)])
+    expect(await algorithmOf(text)).toEqual(expected);
+});
 
 it('IDP_CLIENT_KEY can be an Ed25519 JWK under its older name, EdDSA', async () => {
   const jwk = jwkWith({ alg: 'EdDSA' }, (await clientKeyPair('Ed25519')).privateJwk);

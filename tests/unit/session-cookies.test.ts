@@ -41,17 +41,14 @@ it.each<[what: string, environment: Environment, name: keyof typeof TOKENS, toke
   ['access, escaped', {}, 'accessToken', '%'.repeat((4096 - 16) / 3)],
   ['refresh', {}, 'refreshToken', 'r'.repeat(4096 - 17)],
   ['access, sealed', SEALED, 'accessToken', 'a'.repeat(2900)],
-])(
-  'session cookies are stored up to the 4096 bytes that browsers keep: %s',
-  async (_, environment, name, token) => {
-    const [access = '', refresh = ''] = (await stored(environment, { [name]: token })).split('; ');
-    const { length } = name === 'accessToken' ? access : refresh;
-    expect(length - '='.length).toBeWithin(environment === SEALED ? 3900 : 4096, 4097);
-    const longer = token + token.slice(0, environment === SEALED ? 150 : 1);
-    const refused = stored(environment, { [name]: longer });
-    await expect(refused).rejects.toMatchObject({ key: 'tokensTooLarge', status: 502 });
-  },
-);
+])('cookies are stored up to the 4096 bytes that browsers keep: %s', async (_, environment, name, token) => {
+  const [access = '', refresh = ''] = (await stored(environment, { [name]: token })).split('; ');
+  const { length } = name === 'accessToken' ? access : refresh;
+  expect(length - '='.length).toBeWithin(environment === SEALED ? 3900 : 4096, 4097);
+  const longer = token + token.slice(0, environment === SEALED ? 150 : 1);
+  const refused = stored(environment, { [name]: longer });
+  await expect(refused).rejects.toMatchObject({ key: 'tokensTooLarge', status: 502 });
+});
 
 describe('a token in a plain cookie', () => {
   /** All that a token may consist of. */
