@@ -35,11 +35,6 @@ it.each([
   expect(read(header)).toEqual([undefined, true]);
 });
 
-it('a new token may help without the header, but against no other status than 401', () => {
-  expect(read()).toEqual([undefined, true]);
-  expect(mayNeedNewToken({ status: 403, headers: new Headers() })).toBe(false);
-});
-
 // A pattern that can match in two ways would take minutes.
 it('a hostile header is judged at once', () => {
   const units = ['a', 'a ', 'a=', 'a="', '"', '\\', 'a,', ' ', ',', 'a b=', 'a=a ', 'a="\\"', '=', 'a a'];
