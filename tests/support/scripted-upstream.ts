@@ -10,7 +10,7 @@ export interface Received {
   readonly signal: AbortSignal;
 }
 
-type Respond = (received: Received) => Response | Promise<Response>;
+export type Respond = (received: Received) => Response | Promise<Response>;
 
 /** Both live below a base path, so that every test also shows that a path prefix is kept. */
 const BASE_PATH = /^\/(?:base|idp)(?=\/)/;

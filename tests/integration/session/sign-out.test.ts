@@ -4,7 +4,7 @@ import { messages } from '../../../src/gateway/http/messages.ts';
 import type { Environment } from '../../../src/gateway/settings/environment-reader.ts';
 import { fill } from '../../support/long-calls.ts';
 import { recordLog } from '../../support/recorded-log.ts';
-import type { Received } from '../../support/scripted-upstream.ts';
+import type { Received, Respond } from '../../support/scripted-upstream.ts';
 import * as calls from '../../support/session-calls.ts';
 import {
   ACCESS_ONLY,
@@ -68,7 +68,6 @@ describe('POST /api/auth/logout', () => {
   const EXPIRED = ({ body }: Received) => reply(body === bodyOf(1) ? 401 : 204)();
   const ENDED_TWICE = [ending(1), renewing(1), ending(2)];
 
-  type Respond = (received: Received) => Response | Promise<Response>;
   it.each<[Environment, cookie: string, what: string, logout: Respond, refresh: Respond, calls: string[]]>([
     [{}, SIGNED_IN, 'a refusal', reply(401), RENEWED, [ending(1)]],
     [{ UPSTREAM_URL: CLOSED }, SIGNED_IN, 'no upstream', DONE, RENEWED, []],
