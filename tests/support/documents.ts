@@ -2,11 +2,7 @@
 
 export const ROOT = new URL('../..', import.meta.url).pathname;
 
-export interface Document {
-  /** From the project's root. */
-  readonly path: string;
-  readonly text: string;
-}
+export type Document = Awaited<ReturnType<typeof readDocument>>;
 
 const SAMPLE = /^```tsx?\n\/\/ (\S+)\n([\s\S]*?)^```$/gm;
 const GLOBS = [new Bun.Glob('{src,tests,deploy,.github,.ci}/**/*'), new Bun.Glob('*')];
@@ -18,7 +14,8 @@ export async function projectFiles(): Promise<readonly string[]> {
   return paths.filter((path) => !path.includes('node_modules/') && path !== '.env');
 }
 
-export async function readDocument(path: string): Promise<Document> {
+/** @param path from the project's root */
+export async function readDocument(path: string) {
   return { path, text: await Bun.file(ROOT + path).text() };
 }
 

@@ -54,13 +54,12 @@ describe('a token in a plain cookie', () => {
   /** All that a token may consist of. */
   const VISIBLE_ASCII = String.fromCharCode(...Array.from({ length: 94 }, (_, index) => 0x21 + index));
 
-  it.each([VISIBLE_ASCII, '100%', '{"a":1}', '12345', 'a%2Bb', '"q"'])(
-    'comes back as it was stored: %s',
-    async (token) => {
+  it('comes back as it was stored', async () => {
+    for (const token of [VISIBLE_ASCII, '100%', '{"a":1}', '12345', 'a%2Bb', '"q"']) {
       const pair = { accessToken: token, refreshToken: `r${token}` };
-      expect(await read(await stored({}, pair))).toEqual({ ...NOTHING, ...pair });
-    },
-  );
+      expect(await read(await stored({}, pair)), token).toEqual({ ...NOTHING, ...pair });
+    }
+  });
 
   /** In these headers `@` stands for the prefix, and ` | ` separates one from the next. */
   // A cookie that is no token does not hide the other, unlike one that was sent twice.
