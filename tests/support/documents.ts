@@ -33,14 +33,8 @@ export function section({ path, text }: Document, heading: string): string {
  *
  * @param replacements what stands for the texts that the samples are written with, such as addresses
  */
-export function samplesIn(
-  { text }: Document,
-  replacements: Readonly<Record<string, string>>,
-): ReadonlyMap<string, string> {
-  return new Map(
-    Array.from(text.matchAll(SAMPLE), ([, name = '', code = '']) => [
-      name,
-      Object.entries(replacements).reduce((before, [from, to]) => before.replaceAll(from, to), code),
-    ]),
-  );
+export function samplesIn({ text }: Document, replacements: Readonly<Record<string, string>>) {
+  let replaced = text;
+  for (const [from, to] of Object.entries(replacements)) replaced = replaced.replaceAll(from, to);
+  return new Map(Array.from(replaced.matchAll(SAMPLE), ([, name = '', code = '']) => [name, code]));
 }
