@@ -1,5 +1,6 @@
 import { describe, expect, it, jest, spyOn } from 'bun:test';
 import type { Socket } from 'node:net';
+import { Budget } from '../../src/gateway/admission/budget.ts';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { awaitFirstByte, Buffered, STREAMED } from '../../src/gateway/upstream/body-modes.ts';
@@ -10,6 +11,7 @@ import { startRawUpstream } from '../support/raw-upstream.ts';
 const OK = 'HTTP/1.1 200 OK\r\n';
 const LARGE = `${OK}Content-Length: 100000\r\n\r\n`;
 const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: STREAMED } as const;
+const NO_ROOM = new Buffered((bytes) => new Budget(0).refuseUnlessFits(bytes));
 const TRACK = new GeneratedTrack({ tryReservePaid: () => true }, { streamMs: 5000, readMs: 5000 }, true);
 
 /** An upstream that responds to each call with these bytes, and then waits. */
@@ -29,10 +31,6 @@ async function start(bytes: string) {
     socket: connected.promise,
     closed: closed.promise,
   };
-}
-
-function noRoom(): never {
-  throw new GatewayError(503, 'overloaded');
 }
 
 describe('the deadline of fetchUpstream()', () => {
@@ -90,7 +88,7 @@ describe('fetchUpstream()', () => {
   it.each<[what: string, line: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
     ['is a redirect instead of a track', '302 Found', { bodyMode: TRACK }, 502, 'http_protocol_error'],
     ['has a status below those of HTTP', '099 Odd', {}, 502, 'http_protocol_error'],
-    ['has no room', '200 OK', { bodyMode: new Buffered(noRoom) }, 503, 'connection_limit_reached'],
+    ['has no room', '200 OK', { bodyMode: NO_ROOM }, 503, 'connection_limit_reached'],
   ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {
     await using upstream = await start(`HTTP/1.1 ${line}\r\nContent-Length: 100000\r\n\r\nsome`);
     // Keeps the response, because the garbage collector would close its connection as well.
