@@ -18,7 +18,7 @@ it.each([
   ['compose/compose.yaml', 1, /^ *stop_grace_period: (\d+)s$/gm],
   ['README.md', 1, /--stop-timeout (\d+) /g],
 ])('deploy/%s waits longer than the longest call may take', async (file, times, pattern) => {
-  const { timeouts } = testSettings({ UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' });
+  const { timeouts } = testSettings();
   const { text } = await readDocument(`deploy/${file}`);
   const waits = Array.from(text.matchAll(pattern), ([, seconds]) => Number(seconds) * 1000);
   expect(waits).toHaveLength(times);

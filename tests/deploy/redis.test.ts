@@ -1,4 +1,5 @@
 import { expect, it } from 'bun:test';
+import { CERTIFICATE } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
@@ -8,8 +9,6 @@ import { run } from './virtual-machine.ts';
 
 const CONFIGURATION = new URL('../../deploy/redis/haproxy.cfg', import.meta.url).pathname;
 const SECRET = 'password-of-redis';
-/** A certificate and its key. */
-const BOTH = new URL('../support/certificate.pem', import.meta.url).pathname;
 
 /** Sends a command on a connection of its own. Returns the text of an error as well. */
 async function ask(url: string, command: string, ...values: string[]): Promise<unknown> {
@@ -71,7 +70,7 @@ describeWith([REDIS_SERVER], 'a Redis with a certificate', () => {
   it('is used by an instance that trusts it, and by no other', async () => {
     await using stack = new AsyncDisposableStack();
     const port = await freePorts(1);
-    const files = ['--tls-cert-file', BOTH, '--tls-key-file', BOTH, '--tls-ca-cert-file', BOTH];
+    const files = ['cert', 'key', 'ca-cert'].flatMap((each) => [`--tls-${each}-file`, CERTIFICATE]);
     const secured = ['--tls-port', String(port), '--tls-auth-clients', 'no', '--requirepass', SECRET];
     const redis = stack.use(await startRedis(...files, ...secured));
     const lines: string[] = [];
@@ -81,7 +80,7 @@ describeWith([REDIS_SERVER], 'a Redis with a certificate', () => {
       return stack.use(await startGatewayProcess({ ...settings, REDIS_URL }, (line) => lines.push(line)));
     };
     const stranger = await start({});
-    const trusting = await start({ NODE_EXTRA_CA_CERTS: BOTH });
+    const trusting = await start({ NODE_EXTRA_CA_CERTS: CERTIFICATE });
     await eventually(() => stranger.said('Redis cannot be used') === 1, 'Redis not to be trusted');
     await redis.stop();
     await eventually(() => trusting.said('Redis cannot be used') === 1, 'Redis to be away');

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Sandbox, SandboxOptions } from '../../src/demo/sandbox/sandbox.ts';
-import { makeCertificate } from '../support/certificate.ts';
+import { CERTIFICATE } from '../support/certificate.ts';
 import { ROOT } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
@@ -37,7 +37,6 @@ export async function startVirtualMachine(
   const addresses = haproxySettings(port);
   const redis = stack.use(await startRedis('--unixsocket', 'redis.sock'));
   const { folder } = redis;
-  await makeCertificate(folder);
   const PATH = `${dirname(process.execPath)}:${process.env['PATH']}`;
   const tools = { PATH, ADMIN_SOCKET: `${folder}/admin.sock` };
   const settings = {
@@ -48,7 +47,7 @@ export async function startVirtualMachine(
     BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
   const haproxy = ['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`];
-  stack.use(run(haproxy, { ...tools, ...addresses, CERTIFICATE: `${folder}/both.pem` }));
+  stack.use(run(haproxy, { ...tools, ...addresses, CERTIFICATE }));
 
   const running = new Map<Instance, GatewayProcess>();
   const complaints: string[] = [];

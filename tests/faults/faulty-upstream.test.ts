@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'bun:test';
 import type { Socket } from 'node:net';
 import { messages } from '../../src/gateway/http/messages.ts';
+import { CERTIFICATE } from '../support/certificate.ts';
 import { send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { BUFFERED, GENERATE, PUBLIC, proxied } from '../support/routes.ts';
@@ -100,7 +101,7 @@ describe('an upstream that', () => {
     await using world = startWorld({ ...short, UPSTREAM_URL: upstream.url });
     await expectFailed(await send(world, route), error);
     expect(await world.line({ status: 502 })).toMatchObject({ upstream: [{ call, outcome: error }] });
-    expect([upstream.connections, world.admission.ledger.inUse]).toEqual([1, 0]);
+    expect([upstream.connections(), world.admission.ledger.inUse]).toEqual([1, 0]);
     expect((await world.request('/api/health')).status).toBe(200);
   });
 
@@ -126,7 +127,7 @@ describe('an upstream that', () => {
     ['has no address', 'http://no-such-host.invalid', 'dns_error'],
     ['has an unknown certificate', undefined, 'tls_certificate_error'],
   ])('%s fails a call, which is never sent', async (_, url, error) => {
-    const pem = Bun.file(new URL('../support/certificate.pem', import.meta.url));
+    const pem = Bun.file(CERTIFICATE);
     const fetch = () => new Response('a request');
     await using secure = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key: pem, cert: pem }, fetch });
     await using world = startWorld({ UPSTREAM_URL: url ?? `https://127.0.0.1:${secure.port}` });

@@ -1,6 +1,6 @@
 import { describe, expect, it, jest } from 'bun:test';
 import { eventually } from '../support/eventually.ts';
-import { expectOverloaded, fill, send, waiting } from '../support/long-calls.ts';
+import { expectOverloaded, fill, send } from '../support/long-calls.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { GENERATE, PROXIED_PATH, proxied, ROUTES, SIGN_IN_ROUTE, scriptRoutes } from '../support/routes.ts';
 import { accept, cookies, LOGOUT, pair, REFRESH, reply, silence } from '../support/session-calls.ts';
@@ -113,10 +113,11 @@ describe('a place', () => {
     await using world = startWorld({ MAX_IN_FLIGHT_REQUESTS: '1' });
     const { relayedBodies } = world.admission;
     const route = proxied('GET');
-    const released = waiting(world, 'GET /v1/library');
+    const released = Promise.withResolvers<void>();
+    world.upstream.on('GET /v1/library', () => released.promise.then(() => new Response('done')));
     const head = `Host: x\r\nOrigin: ${ORIGIN}\r\nCookie: ${ACCESS_ONLY}\r\nContent-Length: 100\r\n\r\n{`;
     const connections = Array.from({ length: 20 }, () => new RawConnection(world.port));
-    for (const connection of connections) await connection.send(`POST ${PROXIED_PATH} HTTP/1.1\r\n${head}`);
+    for (const connection of connections) connection.send(`POST ${PROXIED_PATH} HTTP/1.1\r\n${head}`);
     await eventually(() => relayedBodies.usedBytes >= connections.length * 16 * 1024, 'the bodies');
     const inFlight = send(world, route);
     await world.upstream.arrived('GET /v1/library');

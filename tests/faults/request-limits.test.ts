@@ -42,11 +42,11 @@ describe('a request', () => {
     const connection = new RawConnection(world.port);
     const head = `POST /api/auth/idp HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nContent-Length: 100\r\n\r\n`;
     jest.useFakeTimers();
-    await connection.send(`${head}{`);
+    connection.send(`${head}{`);
     while (!requestBodies.usedBytes) await new Promise(setImmediate);
     for (let second = 0; second < 25; second++) {
       expect(connection.received).toBe('');
-      await connection.send('x');
+      connection.send('x');
       jest.advanceTimersByTime(1000);
       await new Promise(setImmediate);
     }

@@ -1,7 +1,7 @@
 import { describe, expect, it, spyOn } from 'bun:test';
 import { CALL_BYTES } from '../../src/gateway/settings/memory.ts';
 import { PROXIED_PATH, PUBLIC } from '../support/routes.ts';
-import type { Received } from '../support/scripted-upstream.ts';
+import type { Received, Respond } from '../support/scripted-upstream.ts';
 import {
   accept,
   LOGOUT,
@@ -20,8 +20,6 @@ const SLICE_BYTES = 50_000;
 const CALL = 'GET /v1/library';
 const ALL_SLICES = ['bytes=0-49999', 'bytes=50000-99999', 'bytes=100000-149999', 'bytes=150000-199999'];
 const track = Uint8Array.from({ length: TRACK_BYTES }, (_, index) => (index * 31) % 251);
-
-type Respond = (received: Received) => Response | Promise<Response>;
 
 /** The range that a call asks for, of a track with a strong ETag. */
 function rangeOf(

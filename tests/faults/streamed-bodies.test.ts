@@ -11,7 +11,6 @@ import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import type { CutOff } from '../../src/gateway/record/request-record.ts';
 import { STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { pass } from '../support/passing-time.ts';
-import { CLOSED } from '../support/session-calls.ts';
 import { testSettings } from '../support/world.ts';
 
 const SLICE = 256 * 1024;
@@ -128,7 +127,7 @@ it('a body is whole, or broken with the right one named, and everything is given
     const startedAt = performance.now();
     // In MiB, for 50 s each.
     const charge = () => charges[Math.floor((performance.now() - startedAt) / 50_000) % charges.length] ?? 0;
-    const settings = testSettings({ UPSTREAM_URL: CLOSED, IDP_URL: CLOSED }, 1);
+    const settings = testSettings({}, 1);
     const admission = new Admission(settings, () => charge() * 1024 ** 2);
     const { ledger, perSession, streams } = admission;
     const used = Math.floor(ledger.limit * usedShare);

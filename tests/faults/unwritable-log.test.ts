@@ -7,8 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { isUp } from '../support/is-up.ts';
 import { parseSamples } from '../support/metrics.ts';
-import { CLOSED } from '../support/session-calls.ts';
-import { ORIGIN, request } from '../support/world.ts';
+import { REQUIRED, request } from '../support/world.ts';
 
 /** Each has a line of some 300 bytes in the log, so that they fill a pipe of 64 KB several times over. */
 const REQUESTS = 800;
@@ -19,14 +18,11 @@ async function start(log: 'pipe' | number) {
   const gateway = spawn(process.execPath, ['src/index.ts'], {
     cwd: ROOT,
     env: {
+      ...REQUIRED,
       NODE_ENV: 'production',
       HOST: '127.0.0.1',
       PORT: String(port),
       METRICS_PORT: String(port + 1),
-      ALLOWED_ORIGINS: ORIGIN,
-      UPSTREAM_URL: CLOSED,
-      IDP_URL: CLOSED,
-      ...{ IDP_CLIENT_ID: 'studio', IDP_REDIRECT_URI: `${ORIGIN}/callback` },
     },
     stdio: ['ignore', log, 'ignore'],
   });

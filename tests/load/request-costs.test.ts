@@ -4,7 +4,7 @@ import type net from 'node:net';
 import { tmpdir } from 'node:os';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { describeWith, machine, program } from '../support/requirements.ts';
+import { describeWith, program } from '../support/requirements.ts';
 import { ORIGIN, request, SIGNED_IN } from '../support/world.ts';
 import { boundsOf, COSTS, COUNTED, type Counts, TRACK_PIECES } from './request-costs.ts';
 
@@ -19,7 +19,7 @@ const WARM_UP = 30;
 const TRACE = 'strace -f --seccomp-bpf -qq -e signal=none -e trace=sendto,sendmsg,writev'.split(' ');
 const STRACE = program('strace');
 const mayTrace = STRACE.isMet && Bun.spawnSync([...TRACE, '-o', '/dev/null', 'true']).success;
-const TRACING = machine('the permission to trace a process (ptrace)', mayTrace);
+const TRACING = { name: 'the permission to trace a process (ptrace)', isMet: mayTrace };
 
 /** Of each path; a track has only its first piece. */
 const PIECE = 'a'.repeat(16 * 1024);

@@ -45,7 +45,7 @@ async function open(bytes: string) {
   const { promise: called, resolve } = Promise.withResolvers<net.Socket>();
   respond = resolve;
   const client = new RawConnection(world.port);
-  await client.send(bytes);
+  client.send(bytes);
   return { client, called };
 }
 
@@ -146,7 +146,7 @@ it('the idle timeout, which src/gateway/gateway.ts sets, cuts off a head that dr
   const fetch = () => new Response();
   await using server = Bun.serve({ port: 0, hostname: '127.0.0.1', idleTimeout: 2, fetch });
   const client = new RawConnection(server.port ?? 0);
-  await client.send('GET / HTTP/1.1\r\nHost: x\r\n');
+  client.send('GET / HTTP/1.1\r\nHost: x\r\n');
   const drip = setInterval(() => client.send('x'), 100);
   await client.closed;
   clearInterval(drip);

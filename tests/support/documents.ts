@@ -2,11 +2,7 @@
 
 export const ROOT = new URL('../..', import.meta.url).pathname;
 
-export interface Document {
-  /** From the project's root. */
-  readonly path: string;
-  readonly text: string;
-}
+export type Document = Awaited<ReturnType<typeof readDocument>>;
 
 const SAMPLE = /^```tsx?\n\/\/ (\S+)\n([\s\S]*?)^```$/gm;
 const GLOBS = [new Bun.Glob('{src,tests,deploy,.github,.ci}/**/*'), new Bun.Glob('*')];
@@ -18,7 +14,8 @@ export async function projectFiles(): Promise<readonly string[]> {
   return paths.filter((path) => !path.includes('node_modules/') && path !== '.env');
 }
 
-export async function readDocument(path: string): Promise<Document> {
+/** @param path from the project's root */
+export async function readDocument(path: string) {
   return { path, text: await Bun.file(ROOT + path).text() };
 }
 
@@ -36,14 +33,8 @@ export function section({ path, text }: Document, heading: string): string {
  *
  * @param replacements what stands for the texts that the samples are written with, such as addresses
  */
-export function samplesIn(
-  { text }: Document,
-  replacements: Readonly<Record<string, string>>,
-): ReadonlyMap<string, string> {
-  return new Map(
-    Array.from(text.matchAll(SAMPLE), ([, name = '', code = '']) => [
-      name,
-      Object.entries(replacements).reduce((before, [from, to]) => before.replaceAll(from, to), code),
-    ]),
-  );
+export function samplesIn({ text }: Document, replacements: Readonly<Record<string, string>>) {
+  let replaced = text;
+  for (const [from, to] of Object.entries(replacements)) replaced = replaced.replaceAll(from, to);
+  return new Map(Array.from(replaced.matchAll(SAMPLE), ([, name = '', code = '']) => [name, code]));
 }

@@ -2,7 +2,7 @@
 
 import { ROOT } from './documents.ts';
 import { linesOf } from './lines-of.ts';
-import { ORIGIN } from './world.ts';
+import { REQUIRED } from './world.ts';
 
 export type GatewayProcess = Awaited<ReturnType<typeof startGatewayProcess>>;
 
@@ -12,10 +12,6 @@ const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
 export const REQUIRED_SETTINGS = {
   PORT: '0',
   HOST: '127.0.0.1',
-  IDP_URL: 'http://127.0.0.1:1',
-  IDP_CLIENT_ID: 'studio',
-  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
-  ALLOWED_ORIGINS: ORIGIN,
 };
 
 /**

@@ -1,16 +1,12 @@
-/** Calls that stay in flight for as long as a test wants, and how a call beyond a limit is refused. */
+/** A call of a route, a full budget, and how a call is refused then. */
 
 import { expect } from 'bun:test';
 import type { Budget } from '../../src/gateway/admission/budget.ts';
 import type { RouteCase } from './routes.ts';
 import { envelopeMessage, ORIGIN, type RequestOptions, type World } from './world.ts';
 
-export function send(
-  world: World,
-  { path, options }: Pick<RouteCase, 'path' | 'options'>,
-  changed: RequestOptions = {},
-): Promise<Response> {
-  return world.request(path, { ...options, ...changed });
+export function send(world: World, route: Pick<RouteCase, 'path' | 'options'>, changed: RequestOptions = {}) {
+  return world.request(route.path, { ...route.options, ...changed });
 }
 
 /** The calls wait until they are released, and then succeed. */

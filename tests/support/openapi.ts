@@ -12,15 +12,10 @@ const Header = Type.Object({ required: Type.Optional(Type.Boolean()), descriptio
 const Headers = Type.Record(Type.String(), Header);
 const Operation = Type.Object({
   parameters: Type.Optional(Type.Array(Type.Object({ name: Type.String(), in: Type.String() }))),
-  requestBody: Type.Optional(Type.Unknown()),
   responses: Type.Record(Type.String(), Type.Object({ headers: Headers, content: Type.Optional(Content) })),
 });
-const Document = Type.Object({
-  paths: Type.Record(Type.String(), Json),
-  components: Type.Object({
-    schemas: Type.Object({ SignInRequest: Json, GenerationRequest: Json, SessionState: Json }),
-  }),
-});
+const Components = Type.Object({ schemas: Json });
+const Document = Type.Object({ paths: Type.Record(Type.String(), Json), components: Components });
 
 /** Of the connection, or in places of their own in OpenAPI, or of CORS, which the document describes as a whole. */
 const NOT_DESCRIBED = /^(?:connection|content-length|content-type|date|transfer-encoding|access-control-.*)$/;
@@ -31,7 +26,8 @@ export const document = Value.Parse(Json, JSON.parse(JSON.stringify(Bun.YAML.par
 export const validator = new Validator();
 export const validity = await validator.validate(structuredClone(document));
 /** With its references followed. */
-export const { paths, components } = Value.Parse(Document, validator.resolveRefs());
+const { paths, components } = Value.Parse(Document, validator.resolveRefs());
+export const { schemas } = components;
 /** By names such as `GET /api/health`. */
 export const operations: ReadonlyMap<string, Static<typeof Operation>> = new Map(
   Object.entries(paths).flatMap(([path, { parameters: _, ...methods }]) =>

@@ -10,7 +10,7 @@ export type ParsedResponse = NonNullable<ReturnType<typeof parseResponse>>;
  */
 export async function rawRequest(port: number, bytes: string) {
   const connection = new RawConnection(port);
-  await connection.send(bytes);
+  connection.send(bytes);
   await connection.closed;
   const { status, headers, length } = parseHead(connection.received) ?? { status: 0, headers: [], length: 0 };
   return { status, headers: new Headers(headers), body: connection.received.slice(length) };
@@ -46,15 +46,8 @@ export class RawConnection {
     );
   }
 
-  /** @param cuts where the bytes are split, so that the server receives them in several reads */
-  async send(bytes: string, cuts: readonly number[] = []): Promise<void> {
-    let start = 0;
-    for (const cut of [...cuts, bytes.length]) {
-      if (this.isClosed) return;
-      this.#socket.write(bytes.slice(start, cut), 'latin1');
-      start = cut;
-      if (start < bytes.length) await Bun.sleep(1);
-    }
+  send(bytes: string): void {
+    if (!this.isClosed) this.#socket.write(bytes, 'latin1');
   }
 
   /** Resolves when bytes have been received, when the connection is closed, or after `timeoutMs`. */

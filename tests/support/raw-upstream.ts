@@ -17,9 +17,7 @@ export async function startRawUpstream(respond: (socket: net.Socket, request: st
   return {
     url: `http://127.0.0.1:${Object(server.address()).port}`,
     /** How many connections have been opened. */
-    get connections() {
-      return connections;
-    },
+    connections: () => connections,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));

@@ -1,22 +1,13 @@
 /** A body whose pieces are released one by one by the test. */
 
 export function releasedBody() {
-  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const cancelled = Promise.withResolvers<void>();
-  const stream = new ReadableStream<Uint8Array>({
-    start: (given) => {
-      controller = given;
-    },
-    cancel: () => {
-      // What is released after this goes nowhere.
-      controller = undefined;
-      cancelled.resolve();
-    },
-  });
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
   return {
-    stream,
-    cancelled: cancelled.promise,
-    release: (piece: string | Uint8Array) => controller?.enqueue(Buffer.from(piece)),
-    end: () => controller?.close(),
+    stream: readable,
+    /** Resolves when nobody reads it any more. What is released after this goes nowhere. */
+    cancelled: writer.closed.catch(() => {}),
+    release: (piece: string | Uint8Array) => void writer.write(Buffer.from(piece)).catch(() => {}),
+    end: () => void writer.close().catch(() => {}),
   };
 }

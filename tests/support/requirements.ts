@@ -6,6 +6,7 @@
 import { describe, it } from 'bun:test';
 
 export interface Requirement {
+  /** A program, or what the machine has to allow. */
   readonly name: string;
   readonly isMet: boolean;
 }
@@ -15,13 +16,8 @@ export function program(name: string): Requirement {
   return { name, isMet: Bun.which(name) !== null };
 }
 
-/** What the machine has to allow. */
-export function machine(name: string, isMet: boolean): Requirement {
-  return { name, isMet };
-}
-
-export const LINUX = machine('Linux', process.platform === 'linux');
-export const ROOT = machine('the rights of root', process.getuid?.() === 0);
+export const LINUX = { name: 'Linux', isMet: process.platform === 'linux' };
+export const ROOT = { name: 'the rights of root', isMet: process.getuid?.() === 0 };
 
 const IN_CI = Bun.env['CI'] === 'true';
 const skipped: string[] = [];

@@ -7,18 +7,16 @@ export class Rotation {
   /** The access tokens that the upstream accepts. */
   readonly live = new Set<string>();
   readonly #spent = new Set<string>();
-  readonly #expiresIn: number;
 
-  constructor(upstream: ScriptedUpstream, expiresIn = 600) {
-    this.#expiresIn = expiresIn;
-    upstream.on(REFRESH, (received) => this.refresh(received)).on(LOGOUT, reply(204));
+  constructor(upstream: ScriptedUpstream) {
+    upstream.on(REFRESH, (received) => this.#refresh(received)).on(LOGOUT, reply(204));
     upstream.on(ME, ({ headers }) => {
       const token = headers.get('authorization')?.slice('Bearer '.length) ?? '';
       return this.live.has(token) ? Response.json({ token }) : new Response('', { status: 401 });
     });
   }
 
-  refresh({ body }: Received): Response {
+  #refresh({ body }: Received): Response {
     const spent: string = JSON.parse(body).refresh_token;
     if (this.#spent.has(spent)) return Response.json({ error: { message: 'reused' } }, { status: 401 });
     this.#spent.add(spent);
@@ -27,7 +25,6 @@ export class Rotation {
     this.live.delete(accessName + generation);
     const next = Number(generation) + 1;
     this.live.add(accessName + next);
-    const pair = { access_token: accessName + next, refresh_token: name + next };
-    return Response.json({ ...pair, expires_in: this.#expiresIn });
+    return Response.json({ access_token: accessName + next, refresh_token: name + next, expires_in: 100 });
   }
 }

@@ -5,10 +5,10 @@ export type Ended = Awaited<ReturnType<typeof runToEnd>>;
 /** Without input; the environment is this process's own, with what is given. */
 export async function runToEnd(
   command: readonly string[],
-  { cwd, environment = {} }: { cwd?: string; environment?: Readonly<Record<string, string>> } = {},
+  { cwd = '.', environment = {} }: { cwd?: string; environment?: Readonly<Record<string, string>> } = {},
 ) {
   const child = Bun.spawn([...command], {
-    ...(cwd === undefined ? {} : { cwd }),
+    cwd,
     env: { ...process.env, ...environment },
     stdin: 'ignore',
     stdout: 'pipe',

@@ -42,10 +42,7 @@ export function readTokens(response: Response): Promise<Tokens> {
 }
 
 /** The JSON of a successful response, which may have further properties. */
-export async function readJson<Schema extends TSchema>(
-  response: Response,
-  schema: Schema,
-): Promise<Static<Schema>> {
+export async function readJson<Schema extends TSchema>(response: Response, schema: Schema) {
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${await response.text()}`);
   const body: unknown = await response.json();
   if (!Value.Check(schema, body)) throw new Error(`${response.url}: unexpected ${JSON.stringify(body)}`);

@@ -20,25 +20,15 @@ export class ScriptedUpstream implements AsyncDisposable {
   readonly received: Received[] = [];
   readonly unexpected: string[] = [];
   readonly #responses = new Map<string, Respond>();
-  readonly #arrivals = new Set<() => void>();
-  readonly #server: Bun.Server<undefined>;
-
-  constructor() {
-    this.#server = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      idleTimeout: 0,
-      fetch: (request) => this.#take(request),
-    });
-  }
-
-  get upstreamUrl(): string {
-    return `http://127.0.0.1:${this.#server.port}/base`;
-  }
-
-  get identityProviderUrl(): string {
-    return `http://127.0.0.1:${this.#server.port}/idp`;
-  }
+  readonly #server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    fetch: (request) => this.#take(request),
+  });
+  readonly upstreamUrl = `http://127.0.0.1:${this.#server.port}/base`;
+  readonly identityProviderUrl = `http://127.0.0.1:${this.#server.port}/idp`;
+  #arrival = Promise.withResolvers<void>();
 
   /** Scripts the response to a call such as `GET /v1/me`, for as often as it comes. */
   on(call: string, respond: Respond): this {
@@ -54,7 +44,7 @@ export class ScriptedUpstream implements AsyncDisposable {
   /** Waits until a call has come so many times. */
   async arrived(call: string, times = 1): Promise<void> {
     while (this.calls.filter((each) => each === call).length < times) {
-      await new Promise<void>((resolve) => this.#arrivals.add(resolve));
+      await this.#arrival.promise;
     }
   }
 
@@ -81,8 +71,8 @@ export class ScriptedUpstream implements AsyncDisposable {
     const bytes = await request.bytes();
     const received = { method, target, headers, body: Buffer.from(bytes).toString(), bytes, signal };
     this.received.push(received);
-    for (const arrival of this.#arrivals) arrival();
-    this.#arrivals.clear();
+    this.#arrival.resolve();
+    this.#arrival = Promise.withResolvers();
     const call = `${request.method} ${target}`;
     const respond = BASE_PATH.test(url.pathname) ? this.#responses.get(call) : undefined;
     if (respond) return respond(received);

@@ -12,8 +12,6 @@ export const ME = 'GET /v1/me';
 export const REFRESH = 'POST /v1/auth/refresh';
 export const LOGOUT = 'POST /v1/auth/logout';
 
-/** Nothing listens there. */
-export const CLOSED = 'http://127.0.0.1:1';
 export const GRANT = { code: 'code-1', code_verifier: 'verifier-0123456789-0123456789-0123456789-x' };
 
 export function pair(generation: number) {
@@ -48,11 +46,7 @@ export function scriptSignIn({ upstream }: Pick<World, 'upstream'>, tokens: unkn
   upstream.on(TOKEN, reply(200, { access_token: 'identity-1' })).on(SIGN_IN, reply(200, tokens));
 }
 
-export function signIn(
-  world: World,
-  grant: unknown = GRANT,
-  options: RequestOptions = {},
-): Promise<Response> {
+export function signIn(world: World, grant: unknown = GRANT, options: RequestOptions = {}) {
   return world.request('/api/auth/idp', { json: grant, ...options });
 }
 
@@ -66,10 +60,8 @@ export function signOut(world: World, cookie?: string): Promise<Response> {
 
 /** What a browser sends back of the cookies in this response. */
 export function sentBack(response: Response): string {
-  return response.headers
-    .getSetCookie()
-    .map((cookie) => cookie.slice(0, cookie.indexOf(';')))
-    .join('; ');
+  const lines = response.headers.getSetCookie();
+  return lines.map((line) => line.slice(0, line.indexOf(';'))).join('; ');
 }
 
 /** Asserts an error of the gateway that sets or clears no cookie. */

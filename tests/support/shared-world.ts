@@ -1,4 +1,4 @@
-/** Worlds that need fewer lines: one for all tests of a describe, and one in front of an upstream that sends raw bytes. */
+/** A world for all tests of a describe, and requests to a world on a raw socket. */
 
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';

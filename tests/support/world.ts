@@ -11,6 +11,16 @@ import { recordLog } from './recorded-log.ts';
 import { ScriptedUpstream } from './scripted-upstream.ts';
 
 export const ORIGIN = 'http://studio.test';
+/** Nothing listens there. */
+export const CLOSED = 'http://127.0.0.1:1';
+/** Every setting that is required. */
+export const REQUIRED = {
+  UPSTREAM_URL: CLOSED,
+  IDP_URL: CLOSED,
+  IDP_CLIENT_ID: 'studio',
+  IDP_REDIRECT_URI: `${ORIGIN}/callback`,
+  ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,
+};
 /** Cookies of a session with both tokens, as a browser sends them. */
 export const SIGNED_IN = 'svc_music_access=access-1; svc_music_refresh=refresh-1';
 export const ACCESS_ONLY = 'svc_music_access=access-1';
@@ -39,9 +49,7 @@ export function testSettings(environment: Environment = {}, memoryBytes?: number
   };
   const outcome = parseSettings({ ...required, ...environment });
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
-  return memoryBytes === undefined
-    ? outcome.settings
-    : { ...outcome.settings, memoryLimitBytes: memoryBytes };
+  return { ...outcome.settings, ...(memoryLimitBytes && { memoryLimitBytes }) };
 }
 
 /**
@@ -98,10 +106,7 @@ export function startWorld(environment: Environment = {}, metrics?: Metrics, mem
 }
 
 /** From an allowed origin, unless another is given; redirects are not followed. */
-export function request(
-  url: string,
-  { cookie, origin = ORIGIN, headers, json, ...init }: RequestOptions,
-): Promise<Response> {
+export function request(url: string, { cookie, origin = ORIGIN, headers, json, ...init }: RequestOptions) {
   return fetch(url, {
     redirect: 'manual',
     ...(json === undefined ? {} : { method: 'POST', body: JSON.stringify(json) }),
@@ -123,14 +128,10 @@ export async function envelopeMessage(response: Response, status: number): Promi
   return body.error.message;
 }
 
-/** Both session cookies set with their attributes, as `name` to `value`. */
+/** The cookies that the response sets, as `name` to `value`. */
 export function storedTokens(response: Response): Record<string, string> {
-  return Object.fromEntries(
-    response.headers.getSetCookie().map((header) => {
-      const cookie = Bun.Cookie.parse(header);
-      return [cookie.name, decodeURIComponent(cookie.value)];
-    }),
-  );
+  const cookies = response.headers.getSetCookie().map((header) => Bun.Cookie.parse(header));
+  return Object.fromEntries(cookies.map(({ name, value }) => [name, decodeURIComponent(value)]));
 }
 
 /** Asserts that the response clears both session cookies. */

@@ -9,10 +9,7 @@ const PROXY = '127.0.0.1';
 const NO_ADDRESS = `1.2.3 1.2.3.4.5 01.2.3.4 0x1.2.3.4 256.1.1.1 16909060 1.2.3.4/8 1.2.3.4: 1.2.3.4:123456 for=1.2.3.4
   "1.2.3.4" 2001:db8::g 1::2::3 [::7 ::7] [::7]80 [] % unknown 1.2.3.4;x １.2.3.4 [::7],x]`;
 
-function trusting(TRUSTED_PROXIES: string) {
-  const addresses = { UPSTREAM_URL: 'http://upstream.test', IDP_URL: 'http://idp.test' };
-  return testSettings({ ...addresses, TRUSTED_PROXIES }).isTrustedProxy;
-}
+const trusting = (TRUSTED_PROXIES: string) => testSettings({ TRUSTED_PROXIES }).isTrustedProxy;
 
 // What it must not be: settings.test.ts.
 it.each([

@@ -4,16 +4,9 @@ import { inspect } from 'node:util';
 import { clientKey } from '../../src/gateway/settings/client-key.ts';
 import { loadSettings } from '../../src/gateway/settings/settings.ts';
 import { clientKeyPair, SIGNING_ALGORITHMS } from '../support/client-keys.ts';
+import { REQUIRED } from '../support/world.ts';
 
-const REQUIRED = {
-  NODE_ENV: 'production',
-  UPSTREAM_URL: 'https://upstream.test',
-  IDP_URL: 'https://idp.test',
-  IDP_CLIENT_ID: 'studio',
-  IDP_REDIRECT_URI: 'https://studio.test/callback',
-  ALLOWED_ORIGINS: 'https://studio.test',
-};
-const PAIR = clientKeyPair('ES256');
+const PAIR = await clientKeyPair('ES256');
 const PROBLEM =
   'IDP_CLIENT_KEY must be a private key for ES256, ES384, ES512, Ed25519, RS256 or PS256 (RSA with 2048 bits or ' +
   'more): a JWK in JSON on one line, whose "alg", if it has one, is that of the key, or PKCS#8 in PEM';
@@ -23,28 +16,26 @@ const pemOf = (key: KeyObject) => String(key.export({ type: 'pkcs8', format: 'pe
 const algorithmOf = async (text: string) => Object((await clientKey(text).imported()).key.algorithm);
 
 // Which algorithm a JWK signs with, and that its kid is sent: integration/session/hardened.test.ts.
-it.each(SIGNING_ALGORITHMS)(
-  'IDP_CLIENT_KEY can be a JWK or a PEM for %s, and is shown nowhere',
-  async (alg) => {
-    const { privateJwk, pem, secrets } = clientKeyPair(alg);
-    const given = [privateJwk, pem];
-    const outcomes = await Promise.all(
-      given.map((text) => loadSettings({ ...REQUIRED, IDP_CLIENT_KEY: text })),
-    );
-    expect(outcomes).toMatchObject([{ ok: true }, { ok: true }]);
-    const keys = await Promise.all(given.map((text) => clientKey(text).imported()));
-    expect(keys.map(({ key }) => key.extractable)).toEqual([false, false]);
-    const shown = inspect([keys, outcomes], { depth: 9 }) + JSON.stringify(outcomes);
-    for (const secret of [...secrets, pem]) expect(shown).not.toContain(secret);
-    // Nothing in a PEM, or in a JWK without `alg`, asks for PS256. An environment file may have lost the line ends.
-    const expected = await algorithmOf(alg === 'PS256' ? clientKeyPair('RS256').privateJwk : privateJwk);
-    for (const text of [pem, pem.replaceAll('\n', ' '), jwkWith({ alg: undefined }, privateJwk)])
-      expect(await algorithmOf(text)).toEqual(expected);
-  },
-);
+it.each(SIGNING_ALGORITHMS)('IDP_CLIENT_KEY can be JWK or PEM for %s, and is shown nowhere', async (alg) => {
+  const { privateJwk, pem, secrets } = await clientKeyPair(alg);
+  const given = [privateJwk, pem];
+  const outcomes = await Promise.all(
+    given.map((text) => loadSettings({ ...REQUIRED, IDP_CLIENT_KEY: text })),
+  );
+  expect(outcomes).toMatchObject([{ ok: true }, { ok: true }]);
+  const keys = await Promise.all(given.map((text) => clientKey(text).imported()));
+  expect(keys.map(({ key }) => key.extractable)).toEqual([false, false]);
+  const shown = inspect([keys, outcomes], { depth: 9 }) + JSON.stringify(outcomes);
+  for (const secret of [...secrets, pem]) expect(shown).not.toContain(secret);
+  // Nothing in a PEM, or in a JWK without `alg`, asks for PS256. An environment file may have lost the line ends.
+  const { privateJwk: named } = await clientKeyPair(alg === 'PS256' ? 'RS256' : alg);
+  const expected = await algorithmOf(named);
+  for (const text of [pem, pem.replaceAll('\n', ' '), jwkWith({ alg: undefined }, privateJwk)])
+    expect(await algorithmOf(text)).toEqual(expected);
+});
 
 it('IDP_CLIENT_KEY can be an Ed25519 JWK under its older name, EdDSA', async () => {
-  const jwk = jwkWith({ alg: 'EdDSA' }, clientKeyPair('Ed25519').privateJwk);
+  const jwk = jwkWith({ alg: 'EdDSA' }, (await clientKeyPair('Ed25519')).privateJwk);
   expect(await algorithmOf(jwk)).toEqual({ name: 'Ed25519' });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it, jest, spyOn } from 'bun:test';
 import type { Socket } from 'node:net';
+import { Budget } from '../../src/gateway/admission/budget.ts';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { awaitFirstByte, Buffered, STREAMED } from '../../src/gateway/upstream/body-modes.ts';
@@ -10,6 +11,7 @@ import { startRawUpstream } from '../support/raw-upstream.ts';
 const OK = 'HTTP/1.1 200 OK\r\n';
 const LARGE = `${OK}Content-Length: 100000\r\n\r\n`;
 const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: STREAMED } as const;
+const NO_ROOM = new Buffered((bytes) => new Budget(0).refuseUnlessFits(bytes));
 const TRACK = new GeneratedTrack({ tryReservePaid: () => true }, { streamMs: 5000, readMs: 5000 }, true);
 
 /** An upstream that responds to each call with these bytes, and then waits. */
@@ -22,22 +24,13 @@ async function start(bytes: string) {
   });
   const record = new RequestRecord(new Request('http://gateway.test'));
   return {
+    ...upstream,
     call: (options: Partial<UpstreamCall> = {}) =>
       fetchUpstream({ ...CALL, url: upstream.url, ...options }, record),
     record,
     socket: connected.promise,
     closed: closed.promise,
-    connections: () => upstream.connections,
-    [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   };
-}
-
-function failureOf(call: Promise<unknown>): Promise<unknown> {
-  return call.then(() => undefined).catch((error) => error);
-}
-
-function noRoom(): never {
-  throw new GatewayError(503, 'overloaded');
 }
 
 describe('the deadline of fetchUpstream()', () => {
@@ -53,7 +46,7 @@ describe('the deadline of fetchUpstream()', () => {
     using fetched = spyOn(globalThis, 'fetch');
     jest.useFakeTimers();
     let failure: unknown;
-    const failing = failureOf(upstream.call(call)).then((error) => {
+    const failing = upstream.call(call).catch((error) => {
       failure = error;
     });
     await upstream.socket;
@@ -87,7 +80,7 @@ describe('the deadline of fetchUpstream()', () => {
 describe('fetchUpstream()', () => {
   it('sends nothing for a client that has disconnected before the call', async () => {
     await using upstream = await start('');
-    expect(await failureOf(upstream.call({ signal: AbortSignal.abort() }))).toBeInstanceOf(GatewayError);
+    await expect(upstream.call({ signal: AbortSignal.abort() })).rejects.toBeInstanceOf(GatewayError);
     expect(upstream.record.calls).toMatchObject([{ call: 'proxy', outcome: 'client_gone' }]);
     expect(upstream.connections()).toBe(0);
   });
@@ -95,12 +88,12 @@ describe('fetchUpstream()', () => {
   it.each<[what: string, line: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
     ['is a redirect instead of a track', '302 Found', { bodyMode: TRACK }, 502, 'http_protocol_error'],
     ['has a status below those of HTTP', '099 Odd', {}, 502, 'http_protocol_error'],
-    ['has no room', '200 OK', { bodyMode: new Buffered(noRoom) }, 503, 'connection_limit_reached'],
+    ['has no room', '200 OK', { bodyMode: NO_ROOM }, 503, 'connection_limit_reached'],
   ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {
     await using upstream = await start(`HTTP/1.1 ${line}\r\nContent-Length: 100000\r\n\r\nsome`);
     // Keeps the response, because the garbage collector would close its connection as well.
     using _fetch = spyOn(globalThis, 'fetch');
-    expect(await failureOf(upstream.call(call))).toMatchObject({ status });
+    await expect(upstream.call(call)).rejects.toMatchObject({ status });
     await upstream.closed;
     expect(upstream.record.calls).toMatchObject([{ outcome }]);
   });
@@ -108,7 +101,7 @@ describe('fetchUpstream()', () => {
   it('takes an unknown failure for one after which the call may have had its effect', async () => {
     await using upstream = await start('');
     using _fetch = spyOn(globalThis, 'fetch').mockRejectedValue(new Error('unknown'));
-    expect(await failureOf(upstream.call())).toMatchObject({ status: 502 });
+    await expect(upstream.call()).rejects.toMatchObject({ status: 502 });
     expect(upstream.record.calls).toMatchObject([{ outcome: 'http_response_incomplete' }]);
   });
 

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it, jest, spyOn } from 'bun:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir, totalmem } from 'node:os';
+import { totalmem } from 'node:os';
 import { Budget } from '../../src/gateway/admission/budget.ts';
 import { openChargedMemory } from '../../src/gateway/admission/charged-memory.ts';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
 import { pass, settle } from '../support/passing-time.ts';
+import { createFolder } from '../support/temporary-folder.ts';
 
 const MiB = 1024 ** 2;
 
@@ -132,9 +132,8 @@ it.each([
   ],
   ['the process alone, where the system tells nothing', {}, 100],
 ])('what the kernel charges is read from %s', async (_, files, charged) => {
-  const system = await mkdtemp(`${tmpdir()}/system-`);
-  for (const [file, text] of Object.entries(files)) await Bun.write(`${system}/${file}`, text);
+  await using system = await createFolder();
+  for (const [file, text] of Object.entries(files)) await Bun.write(`${system.path}/${file}`, text);
   using _memory = spyOn(process.memoryUsage, 'rss').mockReturnValue(100);
-  expect(openChargedMemory(1024, system)()).toBe(charged);
-  await rm(system, { recursive: true });
+  expect(openChargedMemory(1024, system.path)()).toBe(charged);
 });

@@ -23,14 +23,12 @@ it.each([
   expect(mapAddress(address, MAPPING)).toBe(expected);
 });
 
+const TITLE = 'title="a, b; <c> \\" d"';
 const [X, Y] = ['</api/upstream/v1/x>', '</api/upstream/v1/y>'];
 
 it.each([
   ['<?page=2>; rel=next', '</api/upstream/v1/dir/start?page=2>; rel=next'],
-  [
-    '</base/v1/x,;>; title="a, b; <c> \\" d", </base/v1/y>',
-    `</api/upstream/v1/x,;>; title="a, b; <c> \\" d", ${Y}`,
-  ],
+  [`</base/v1/x,;>; ${TITLE}, </base/v1/y>`, `</api/upstream/v1/x,;>; ${TITLE}, ${Y}`],
   [',\t, </base/v1/x>,, ,</base/v1/y>; a=b ,, ', `${X}, ${Y}; a=b `],
   // The start of a link in a title counts as a link, and what is left of the title is dropped.
   ['</base/v1/x>, <z>; title="a, <http://upstream.test/base/v1/b>; c", </base/v1/y>', `${X}, ${Y}`],

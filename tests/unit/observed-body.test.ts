@@ -1,21 +1,28 @@
 import { beforeEach, describe, expect, it, jest, mock, spyOn } from 'bun:test';
-import { BodyWatch } from '../../src/gateway/admission/body-watch.ts';
+import { Admission } from '../../src/gateway/admission/admission.ts';
+import { CALLS } from '../../src/gateway/admission/call-rules.ts';
+import { Permit } from '../../src/gateway/admission/permit.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import type { Chunk } from '../../src/gateway/http/body-reader.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
+import { STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
+import { fill } from '../support/long-calls.ts';
 import { pass, settle } from '../support/passing-time.ts';
+import { testSettings } from '../support/world.ts';
 
 const KiB = 1024;
 
-beforeEach(() => void jest.useFakeTimers());
+beforeEach(() => {
+  jest.useFakeTimers();
+  // Those of other files, which may still serve requests in this process.
+  jest.clearAllTimers();
+});
 
 /**
  * A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. For a
  * complete one of a megabyte there is no memory.
  */
 function observed(kind: 'relayed' | 'paid' | 'complete') {
-  // Those of other files, which may still serve requests in this process.
-  jest.clearAllTimers();
   const { readable, writable } = new TransformStream<Chunk, Chunk>();
   const [reader, upstream] = [readable.getReader(), writable.getWriter()];
   const onCancel = spyOn(reader, 'cancel');
@@ -25,27 +32,16 @@ function observed(kind: 'relayed' | 'paid' | 'complete') {
     paid: { firstChunk: new Uint8Array(KiB), reader },
     complete: { firstChunk: new Uint8Array(KiB * KiB), reader: null },
   };
-  const memory = {
-    bodies: new BodyWatch(),
-    session: undefined,
-    isExpendable: true,
-    hasRoom: kind !== 'complete',
-    isBehind: false,
-    tryReserveRead: (_: string, isFast: boolean) => memory.hasRoom || !isFast,
-    onRead: () => {},
-    onArrived: () => {},
-    fallBehind: () => {
-      memory.isBehind ||= memory.hasRoom;
-      return memory.isBehind;
-    },
-    catchUp: () => {
-      memory.isBehind = false;
-    },
-    giveBodyUp: () => {},
-  };
+  const isPaid = kind === 'paid';
+  const admission = new Admission(testSettings());
+  const { streams, ledger } = admission;
+  const permit = new Permit(admission, streams, isPaid ? CALLS.generation : CALLS.get, undefined);
+  if (isPaid) permit.tryReservePaid(Number.POSITIVE_INFINITY);
+  else permit.reserveBody(STREAMED_BODY_BYTES);
+  if (kind === 'complete') fill(ledger);
   const onUpstreamEnd = mock();
   const client = { connection: undefined, onUpstreamEnd };
-  const body = new ObservedBody(bodies[kind], record, memory, client, kind === 'paid' ? 280_000 : undefined);
+  const body = new ObservedBody(bodies[kind], record, permit, client, isPaid ? 280_000 : undefined);
   let taken: PromiseWithResolvers<number> | undefined;
   /** The connection to a client that reads at once, until it has stopped. */
   const sink = {
@@ -62,7 +58,8 @@ function observed(kind: 'relayed' | 'paid' | 'complete') {
   };
   return {
     body,
-    memory,
+    permit,
+    ledger,
     sink,
     record,
     onCancel,
@@ -108,28 +105,28 @@ describe('a body', () => {
   });
 
   it('borrows when a chunk has waited for 100 ms, and gives back when it waits for the upstream', async () => {
-    const { memory, stopReading, push, take } = observed('relayed');
+    const { ledger, stopReading, push, take } = observed('paid');
     stopReading();
     await push(KiB);
     await pass(99);
-    expect(memory.isBehind).toBeFalse();
+    expect(ledger.borrowed).toBe(0);
     await pass(1);
-    expect(memory.isBehind).toBeTrue();
+    expect(ledger.borrowed).toBeGreaterThan(0);
     await pass(10_000);
-    expect(memory.isBehind).toBeTrue();
+    expect(ledger.borrowed).toBeGreaterThan(0);
     await take();
     await pass(100);
-    expect(memory.isBehind).toBeFalse();
+    expect(ledger.borrowed).toBe(0);
   });
 
   it('does not stand still any more when its reader has taken a chunk, so that it makes no room for itself', async () => {
-    const { body, memory, stopReading, push, take } = observed('relayed');
+    const { body, permit, stopReading, push, take } = observed('relayed');
     await push(KiB);
     stopReading();
     await push(KiB);
     await pass(20_000);
-    const tryReserveRead = spyOn(memory, 'tryReserveRead').mockImplementation(
-      () => body.readAt === memory.bodies.now,
+    const tryReserveRead = spyOn(permit, 'tryReserveRead').mockImplementation(
+      () => body.readAt === permit.bodies.now,
     );
     await take();
     expect(tryReserveRead.mock.results).toEqual([{ type: 'return', value: true }]);
@@ -137,13 +134,12 @@ describe('a body', () => {
 
   it('that is faster than music waits for memory, until there is some or its pace is that of music', async () => {
     for (const becomesSlow of [false, true]) {
-      const { memory, sink, record, push } = observed('relayed');
-      memory.isBehind = true;
-      memory.hasRoom = false;
+      const { ledger, sink, record, push } = observed('relayed');
+      fill(ledger);
       await push(1000 * KiB, KiB);
       await pass(500);
       expect(sink.write).toHaveBeenCalledTimes(1);
-      memory.hasRoom = !becomesSlow;
+      if (!becomesSlow) ledger.release(ledger.limit / 2);
       await pass(becomesSlow ? 1500 : 100);
       expect(sink.write).toHaveBeenCalledTimes(2);
       expect(record.cutOff).toBeUndefined();

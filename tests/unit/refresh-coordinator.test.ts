@@ -121,20 +121,17 @@ describe('two instances that need the same refresh', () => {
     ['first', renewed(2), 't2'],
     ['second, when the first was refused', REFUSED, 't3'],
     ['second, when the first got no verdict', NO_VERDICT, 't3'],
-  ])(
-    'get the pair of the %s, when the second has taken the lease of the first',
-    async (_, verdict, token) => {
-      const { time, a, b, hold, loseLease } = start();
-      const first = await hold(a);
-      await loseLease();
-      const second = await hold(b);
-      first.resolve(verdict);
-      await time.pass(500);
-      second.resolve(renewed(3));
-      for (const { outcome } of [first, second])
-        expect(await time.wait(outcome)).toMatchObject({ kind: 'renewed', pair: { refreshToken: token } });
-    },
-  );
+  ])('get the pair of the %s, when the second has taken the first lease', async (_, verdict, token) => {
+    const { time, a, b, hold, loseLease } = start();
+    const first = await hold(a);
+    await loseLease();
+    const second = await hold(b);
+    first.resolve(verdict);
+    await time.pass(500);
+    second.resolve(renewed(3));
+    for (const { outcome } of [first, second])
+      expect(await time.wait(outcome)).toMatchObject({ kind: 'renewed', pair: { refreshToken: token } });
+  });
 
   it('share what begins after a fact that had been read before them', async () => {
     const { time, store, upstream, a, ask } = start();

@@ -1,28 +1,15 @@
-import { afterAll, describe, expect, it } from 'bun:test';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { describe, expect, it } from 'bun:test';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import { parseSettings, type Settings, settingNames } from '../../src/gateway/settings/settings.ts';
+import { parseSettings, settingNames } from '../../src/gateway/settings/settings.ts';
+import { createFolder } from '../support/temporary-folder.ts';
+import { REQUIRED, testSettings } from '../support/world.ts';
 
-const REQUIRED = {
-  UPSTREAM_URL: 'https://upstream.test/base',
-  IDP_URL: 'https://idp.test',
-  IDP_CLIENT_ID: 'studio',
-  IDP_REDIRECT_URI: 'https://studio.test/callback',
-  ALLOWED_ORIGINS: 'https://studio.test',
-};
 /** Follows the problems when a required setting is missing. */
 const ALL_NAMES = `the names of all settings are ${settingNames().join(', ')}`;
 
-function settingsOf(environment: Environment): Settings {
-  const outcome = parseSettings({ ...REQUIRED, ...environment });
-  if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
-  return outcome.settings;
-}
-
 /** What is at a place in the settings, such as `timeouts.readMs`. */
 function at(path: string, environment: Environment): unknown {
-  return path.split('.').reduce<unknown>((value, key) => Object(value)[key], settingsOf(environment));
+  return path.split('.').reduce<unknown>((value, key) => Object(value)[key], testSettings(environment));
 }
 
 /** What is wrong with an environment; nothing when it is good. */
@@ -198,50 +185,47 @@ describe('parseSettings()', () => {
 
   it('makes the cookies Secure in production, and refuses a COOKIE_PREFIX only where they are not Secure', () => {
     const production = { NODE_ENV: 'production', COOKIE_SECURE: 'false', COOKIE_PREFIX: '__Host-' };
-    expect(settingsOf(production).cookies.secure).toBe(true);
+    expect(testSettings(production).cookies.secure).toBe(true);
     const problem = 'COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true';
     expect(problemsOf({ ...production, NODE_ENV: '' })).toEqual([problem]);
   });
 });
 
-describe('a secret in a file', () => {
-  const folder = mkdtempSync(`${tmpdir()}/settings-`);
-  afterAll(() => rmSync(folder, { recursive: true }));
-  const file = (content: string) => {
-    const path = `${folder}/${crypto.randomUUID()}`;
-    writeFileSync(path, content);
+it.each([
+  ['REDIS_URL', REDIS],
+  ['COOKIE_KEYS', KEYS],
+  ['IDP_CLIENT_SECRET', 'a secret'],
+  ['IDP_CLIENT_KEY', 'a key'],
+])('%s can be in a file, without its line break, whose path must be right', async (name, value) => {
+  await using folder = await createFolder();
+  const file = async (content: string) => {
+    const path = `${folder.path}/${crypto.randomUUID()}`;
+    await Bun.write(path, content);
     return path;
   };
+  const path = OPTIONAL.find(([each]) => each === name)?.[1] ?? expect.unreachable();
+  expect(at(path, { [`${name}_FILE`]: await file(`${value}\n`) })).toEqual(at(path, { [name]: value }));
 
-  it.each([
-    ['REDIS_URL', REDIS],
-    ['COOKIE_KEYS', KEYS],
-    ['IDP_CLIENT_SECRET', 'a secret'],
-    ['IDP_CLIENT_KEY', 'a key'],
-  ])('counts as if it stood in %s, without its line break, and its path must be right', (name, value) => {
-    const path = OPTIONAL.find(([each]) => each === name)?.[1] ?? expect.unreachable();
-    expect(at(path, { [`${name}_FILE`]: file(`${value}\n`) })).toEqual(at(path, { [name]: value }));
-
-    const problems = (path: string, value = '') => problemsOf({ [`${name}_FILE`]: path, [name]: value });
-    expect(problems('/no/such')).toEqual([`${name}_FILE: /no/such cannot be read (ENOENT)`]);
-    const empty = file(' \n');
-    expect(problems(empty)).toEqual([`${name}_FILE: ${empty} is empty`]);
-    expect(problems(file(value), value)).toContain(`${name} and ${name}_FILE must not both be set`);
-    // It may be the secret itself.
-    expect(problems('the-secret')).toEqual([`${name}_FILE must be an absolute path`]);
-  });
+  const problems = (path: string, value = '') => problemsOf({ [`${name}_FILE`]: path, [name]: value });
+  expect(problems('/no/such')).toEqual([`${name}_FILE: /no/such cannot be read (ENOENT)`]);
+  const empty = await file(' \n');
+  expect(problems(empty)).toEqual([`${name}_FILE: ${empty} is empty`]);
+  expect(problems(await file(value), value)).toContain(`${name} and ${name}_FILE must not both be set`);
+  // It may be the secret itself.
+  expect(problems('the-secret')).toEqual([`${name}_FILE must be an absolute path`]);
 });
 
-const SECURE = { NODE_ENV: 'prod', COOKIE_SECURE: 'true' };
+const INSECURE = { NODE_ENV: 'prod', ALLOWED_ORIGINS: 'https://studio.test' };
+const SECURE = { ...INSECURE, COOKIE_SECURE: 'true' };
 const NO_EFFECT = 'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true';
 const PLAIN =
   'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
   'COOKIE_SECURE=true makes them Secure';
 
 it.each([
-  [{ NODE_ENV: 'prod' }, [PLAIN]],
+  [INSECURE, [PLAIN]],
   [SECURE, []],
-  [{ NODE_ENV: 'prod', ALLOWED_ORIGINS: 'http://localhost:4180' }, []],
+  [{ NODE_ENV: 'prod' }, []],
   [{ TRUSTED_PROXIES: '127.0.0.1' }, [NO_EFFECT]],
   [{ TRUSTED_PROXIES: '127.0.0.1', FORWARD_CLIENT_ADDRESS: 'true' }, []],
   [{ TRUSTED_PROXIES: '127.0.0.1', SAME_ORIGIN: 'true' }, []],

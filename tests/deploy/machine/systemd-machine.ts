@@ -6,7 +6,7 @@
 import { cp } from 'node:fs/promises';
 import { $ } from 'bun';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
-import { makeCertificate } from '../../support/certificate.ts';
+import { CERTIFICATE } from '../../support/certificate.ts';
 import { projectFiles, ROOT, readDocument, section } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
@@ -61,16 +61,16 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
     'sbin/npm': `#!/bin/sh\nexec ln -sf ${BUN} /usr/local/bin/bun\n`,
     'sbin/sysctl': '#!/bin/sh\nexec /usr/sbin/sysctl --dry-run "$@"\n',
     'haproxy.cfg': haproxy.replaceAll(/#(user|group|chroot) /g, '$1 '),
+    'certificate.pem': await Bun.file(CERTIFICATE).text(),
     'haproxy.env': variables({
       ...haproxySettings(port),
       CONFIG: `${GIVEN}/haproxy.cfg`,
-      CERTIFICATE: `${GIVEN}/both.pem`,
+      CERTIFICATE: `${GIVEN}/certificate.pem`,
       ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
     }),
   };
   for (const [name, text] of Object.entries(files)) await Bun.write(`${folder}/${name}`, text);
   await $`chmod +x ${folder}/sbin/npm ${folder}/sbin/sysctl`;
-  await makeCertificate(folder);
   await makeCheckout(`${folder}/checkout`);
   const mounts = {
     [folder]: GIVEN,

@@ -58,8 +58,7 @@ it('the dashboard asks the chosen Prometheus, in panels and queries with distinc
     expect(new Set(targets.map(({ refId }) => refId)).size, title).toBe(targets.length);
 });
 
-const CLOSED = 'http://127.0.0.1:1';
-const SETTINGS = { UPSTREAM_URL: CLOSED, IDP_URL: CLOSED, REDIS_URL: 'redis://127.0.0.1:1' };
+const SETTINGS = testSettings({ REDIS_URL: 'redis://127.0.0.1:1' });
 /** Something to count for each alert and panel. That requests have these facts: integration tests. */
 const REQUESTS: readonly [method: string, path: string, facts: Partial<RequestRecord>][] = [
   ['POST', '/api/auth/idp', {}],
@@ -78,7 +77,7 @@ function refresh(outcome: RequestRecord['calls'][number]['outcome']) {
 function startWatchedGateway() {
   const metrics = new Metrics();
   metrics.droppedSpans();
-  const { exchanges } = createGateway({ ...recordLog(), metrics, settings: testSettings(SETTINGS) });
+  const { exchanges } = createGateway({ ...recordLog(), metrics, settings: SETTINGS });
   const traffic = setInterval(() => {
     for (const [method, path, { status = 200, ...facts }] of REQUESTS) {
       const exchange = new Exchange(new Request(`http://gateway.test${path}`, { method }), null);

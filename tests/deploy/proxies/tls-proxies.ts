@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import net from 'node:net';
 import tls from 'node:tls';
-import { makeCertificate } from '../../support/certificate.ts';
+import { CERTIFICATE } from '../../support/certificate.ts';
 import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
@@ -37,7 +37,7 @@ export const TLS_PROXIES = [
 export async function startTlsProxy(prepare: Prepare, gatewayPort: number, changes: Changes = {}) {
   await using stack = new AsyncDisposableStack();
   const { path: folder } = stack.use(await createFolder());
-  const certificate = await makeCertificate(folder);
+  const certificate = await Bun.file(CERTIFICATE).text();
   const port = await freePorts(2);
   const command = await prepare(folder, port, gatewayPort, changes);
   const errors = Bun.file(`${folder}/errors.log`);
@@ -94,8 +94,8 @@ async function prepareNginx(folder: string, port: number, gatewayPort: number, c
   const site = await changed(NGINX, {
     'listen 443 ': `listen 127.0.0.1:${port} `,
     'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
-    '/etc/letsencrypt/live/api.studio.example/fullchain.pem': `${folder}/certificate.pem`,
-    '/etc/letsencrypt/live/api.studio.example/privkey.pem': `${folder}/key.pem`,
+    '/etc/letsencrypt/live/api.studio.example/fullchain.pem': CERTIFICATE,
+    '/etc/letsencrypt/live/api.studio.example/privkey.pem': CERTIFICATE,
     'server 127.0.0.1:4175 ': `server 127.0.0.1:${gatewayPort} `,
     ...changes,
   });
@@ -112,7 +112,7 @@ async function prepareNginx(folder: string, port: number, gatewayPort: number, c
 export async function prepareHaproxy(folder: string, port: number, gatewayPort: number, changes: Changes) {
   await Bun.write(`${folder}/haproxy.cfg`, await changed(HAPROXY, changes));
   const environment = {
-    CERTIFICATE: `${folder}/both.pem`,
+    CERTIFICATE,
     LISTEN: `127.0.0.1:${port}`,
     GATEWAY_A: `127.0.0.1:${gatewayPort}`,
     GATEWAY_B: `127.0.0.1:${gatewayPort}`,

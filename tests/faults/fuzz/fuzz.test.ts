@@ -119,7 +119,7 @@ async function sendAll(url: string, upstreamHost: string, requests: readonly Fuz
 
 async function exchange(connection: RawConnection, { bytes, isFramed }: SentRequest) {
   connection.received = '';
-  await connection.send(bytes);
+  connection.send(bytes);
   const parse = () => parseResponses(connection.received, bytes.startsWith('HEAD '));
   const deadline = performance.now() + (isFramed ? RESPONSE_MS : SILENCE_MS);
   while (!connection.isClosed && !parse().responses.length && performance.now() < deadline)

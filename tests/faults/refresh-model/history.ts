@@ -9,8 +9,6 @@ import { START } from './virtual-time.ts';
 
 /** Shorter than the defaults where that saves steps. */
 export const settings = testSettings({
-  UPSTREAM_URL: 'http://upstream.test',
-  IDP_URL: 'http://identity-provider.test',
   REFRESH_REPLAY_SECONDS: '60',
   TIMEOUT_SIGN_IN_MS: '5000',
   TIMEOUT_LOGOUT_MS: '2000',

@@ -18,7 +18,7 @@ import { runScript, SETTINGS } from './bun-run-start.ts';
 const WOULD_START = 'ok: the gateway would start with these settings';
 const PASSWORD = 'hush-redis';
 const CLIENT_SECRET = 'hush-hush-hush-hush-hush-hush-hush';
-const KEY_PAIR = clientKeyPair('ES256');
+const KEY_PAIR = await clientKeyPair('ES256');
 const SECRETS = [PASSWORD, CLIENT_SECRET, ...KEY_PAIR.secrets];
 const BY_SECRET = { IDP_CLIENT_SECRET: CLIENT_SECRET };
 const BY_KEY = { IDP_CLIENT_KEY: KEY_PAIR.privateJwk };

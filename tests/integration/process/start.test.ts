@@ -24,10 +24,11 @@ it('bun run start logs its warnings, that check-config tells more, where it list
     'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true',
     'NODE_TLS_REJECT_UNAUTHORIZED is 0: certificates of other servers are not checked',
   ];
+  const origins = SETTINGS.ALLOWED_ORIGINS.replace(',', ', ');
   // Nor a warning that Bun’s default allows only 256 calls: the script sets BUN_CONFIG_MAX_HTTP_REQUESTS.
   expect(gateway.lines).toMatchObject([
     ...[...warnings, CLOSING].map((msg) => ({ level: 'warn', msg })),
-    { level: 'info', msg: `music-gateway listens on ${gateway.url} for http://studio.test` },
+    { level: 'info', msg: `music-gateway listens on ${gateway.url} for ${origins}` },
   ]);
   const { status, output } = await runScript(['check-config'], WARNED_OF);
   expect([status, ...output.split('\n', 2)]).toEqual([0, ...warnings.map((text) => `warning: ${text}`)]);
@@ -50,7 +51,7 @@ it('bun run start ends with 1, and names the port that is taken', async () => {
 });
 
 it('bun run start prints every problem at once like check-config, without a stack trace or a secret', async () => {
-  const { privateJwk, secrets } = clientKeyPair('ES256');
+  const { privateJwk, secrets } = await clientKeyPair('ES256');
   const wrong = {
     NODE_ENV: 'production',
     NODE_TLS_REJECT_UNAUTHORIZED: '0',

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'bun:test';
 import { messages } from '../../../src/gateway/http/messages.ts';
 import { ROUTES, SIGN_IN_ROUTE, scriptRoutes } from '../../support/routes.ts';
-import { CLOSED, REFRESH } from '../../support/session-calls.ts';
+import { REFRESH } from '../../support/session-calls.ts';
 import { sharedWorld } from '../../support/shared-world.ts';
 import {
+  CLOSED,
   envelopeMessage,
   REFRESH_ONLY,
   type RequestOptions,

@@ -46,7 +46,7 @@ it("Bun's idle timeout does not cut a client that waits for the upstream, on any
 
   // The gateway cuts a connection that began later, once it has been served.
   const idle = new RawConnection(port);
-  await idle.send('GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n');
+  idle.send('GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n');
   await idle.closed;
 
   released.resolve();

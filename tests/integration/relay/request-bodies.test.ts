@@ -111,7 +111,7 @@ it.each([GENERATE, proxied('POST'), proxied('PATCH')])(
     await using own = startWorld({ UPSTREAM_URL: upstream.url });
     for (const connections of [1, 2]) {
       const response = await own.request(path, options);
-      expect([await response.text(), upstream.connections]).toEqual(['ok', connections]);
+      expect([await response.text(), upstream.connections()]).toEqual(['ok', connections]);
     }
   },
 );

@@ -18,7 +18,7 @@ const PREFIX = '__Host-Http-';
 const NAMES = [`${PREFIX}svc_music_access`, `${PREFIX}svc_music_refresh`];
 const SECRETS = new Map([
   ['COOKIE_KEYS', Buffer.alloc(32, 7).toString('base64url')],
-  ['IDP_CLIENT_KEY', clientKeyPair('ES256').privateJwk],
+  ['IDP_CLIENT_KEY', (await clientKeyPair('ES256')).privateJwk],
 ]);
 /** As the operating page has it, with keys where it has none. */
 const PAGE = section(await readDocument('deploy/README.md'), '### The hardened set');
@@ -78,7 +78,7 @@ it('IDP_CLIENT_SECRET is sent as client_secret_basic, form-encoded, and not in t
 it.each(SIGNING_ALGORITHMS)(
   'IDP_CLIENT_KEY signs assertions with %s, each for once and for IDP_URL alone',
   async (alg) => {
-    const { publicJwk, privateJwk, secrets } = clientKeyPair(alg);
+    const { publicJwk, privateJwk, secrets } = await clientKeyPair(alg);
     await using provider = startWorld();
     provider.upstream.on('POST /token?tenant=1', reply(400, { error: 'invalid_grant' }));
     const IDP_TOKEN_URL = `${provider.upstream.identityProviderUrl}/token?tenant=1`;

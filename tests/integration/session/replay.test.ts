@@ -15,7 +15,7 @@ const TOO_LARGE = { ...pair(3), refresh_token: 'r'.repeat(5000) };
 function startRotating() {
   const world = startWorld();
   /** The access tokens that the upstream accepts. */
-  return Object.assign(world, { live: new Rotation(world.upstream, 100).live });
+  return Object.assign(world, { live: new Rotation(world.upstream).live });
 }
 type RotatingWorld = ReturnType<typeof startRotating>;
 

@@ -8,6 +8,7 @@ import type { Received, Respond } from '../../support/scripted-upstream.ts';
 import * as calls from '../../support/session-calls.ts';
 import {
   ACCESS_ONLY,
+  CLOSED,
   envelopeMessage,
   expectCleared,
   ORIGIN,
@@ -18,7 +19,7 @@ import {
   type World,
 } from '../../support/world.ts';
 
-const { accept, CLOSED, LOGOUT, pair, REFRESH, reply, signOut, silence } = calls;
+const { accept, LOGOUT, pair, REFRESH, reply, signOut, silence } = calls;
 
 const MODELS = 'GET /v1/models';
 const bodyOf = (generation: number) => `{"refresh_token":"refresh-${generation}"}`;

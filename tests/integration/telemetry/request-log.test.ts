@@ -51,7 +51,7 @@ it('The log has one line of a request with these fields, the reason of a refusal
 it('The line of a request says when the client disconnects while it sends its body', async () => {
   await using world = startWorld();
   const client = new RawConnection(world.port);
-  await client.send(rawText('PUT /api/upstream/v1/x', { lines: ['Content-Length: 100'], body: 'abc' }));
+  client.send(rawText('PUT /api/upstream/v1/x', { lines: ['Content-Length: 100'], body: 'abc' }));
   await world.roundTrip();
   client.hangUp();
   expect(await world.line({ method: 'PUT' })).toMatchObject({ status: 400, clientGone: 'waiting' });

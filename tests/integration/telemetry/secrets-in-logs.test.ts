@@ -11,7 +11,7 @@ import { startTraceReceiver } from './trace-receiver.ts';
 const MARK = 's3cr3t';
 /** Of the client, as the proxy in front names it. */
 const CLIENT_ADDRESS = '203.0.113.7';
-const CLIENT_KEY = clientKeyPair('ES256', MARK);
+const CLIENT_KEY = await clientKeyPair('ES256', MARK);
 const COOKIE_KEY = Buffer.alloc(32, MARK).toString('base64url');
 const SECRETS = {
   production: { COOKIE_KEYS: COOKIE_KEY, IDP_CLIENT_KEY: CLIENT_KEY.privateJwk },
