@@ -8,11 +8,8 @@ export type GatewayProcess = Awaited<ReturnType<typeof startGatewayProcess>>;
 
 const ROUTINE = /^\{"level":"info".*"msg":"request"\}$/;
 const WARNING = /^\{"level":"(?:warn|error|fatal)"/;
-/** What a gateway needs beside the address of its upstream; it listens on a free port. */
-export const REQUIRED_SETTINGS = {
-  PORT: '0',
-  HOST: '127.0.0.1',
-};
+/** Of a gateway on a free port. */
+export const SETTINGS = { ...REQUIRED, PORT: '0', HOST: '127.0.0.1' };
 
 /**
  * Starts what `bun run start` ends in, so that a signal reaches the gateway itself, and waits until it listens.
@@ -25,7 +22,7 @@ export async function startGatewayProcess(
   onLine: (line: string) => void = () => {},
   prefix: readonly string[] = [],
 ) {
-  const env = { BUN_CONFIG_MAX_HTTP_REQUESTS: '20000', NODE_ENV: 'production', ...REQUIRED_SETTINGS };
+  const env = { BUN_CONFIG_MAX_HTTP_REQUESTS: '20000', NODE_ENV: 'production', ...SETTINGS };
   const child = Bun.spawn([...prefix, process.execPath, 'src/index.ts'], {
     cwd: ROOT,
     env: { ...env, ...settings },

@@ -24,7 +24,7 @@ export async function startRawWorld(bytes: string | Uint8Array) {
   const world = startWorld({ UPSTREAM_URL: upstream.url });
   return {
     ...world,
-    connections: () => upstream.connections,
+    connections: upstream.connections,
     async [Symbol.asyncDispose]() {
       await world[Symbol.asyncDispose]();
       await upstream[Symbol.asyncDispose]();

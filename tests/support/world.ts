@@ -38,16 +38,9 @@ export interface RequestOptions extends Omit<BunFetchRequestInit, 'headers'> {
 
 export type World = ReturnType<typeof startWorld>;
 
-/** Settings for tests; where the servers are not named, nothing listens. */
-export function testSettings(environment: Environment = {}, memoryBytes?: number): Settings {
-  const required = {
-    UPSTREAM_URL: 'http://127.0.0.1:1',
-    IDP_URL: 'http://127.0.0.1:1',
-    IDP_CLIENT_ID: 'studio',
-    IDP_REDIRECT_URI: `${ORIGIN}/callback`,
-    ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,
-  };
-  const outcome = parseSettings({ ...required, ...environment });
+/** The settings of a gateway in this environment, which has what is required unless it is changed. */
+export function testSettings(environment: Environment = {}, memoryLimitBytes?: number): Settings {
+  const outcome = parseSettings({ ...REQUIRED, ...environment });
   if (!outcome.ok) throw new Error(outcome.problems.join('\n'));
   return { ...outcome.settings, ...(memoryLimitBytes && { memoryLimitBytes }) };
 }

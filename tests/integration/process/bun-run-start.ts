@@ -2,13 +2,11 @@
 
 import { settingNames } from '../../../src/gateway/settings/settings.ts';
 import { ROOT } from '../../support/documents.ts';
-import { REQUIRED_SETTINGS, whenListening } from '../../support/gateway-process.ts';
+import { SETTINGS, whenListening } from '../../support/gateway-process.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
-import { CLOSED } from '../../support/session-calls.ts';
 
 const SCRIPT = [process.execPath, 'run', '--silent'];
 
-export const SETTINGS = { ...REQUIRED_SETTINGS, UPSTREAM_URL: CLOSED };
 /** Empty counts as not set, so that a developer's own .env has no effect. */
 const ALL = { ...Object.fromEntries(settingNames().map((name) => [name, ''])), ...SETTINGS };
 

@@ -6,6 +6,7 @@ import { socketFindings } from '../../../src/check/socket-check.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
+import { SETTINGS } from '../../support/gateway-process.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { REDIS_SERVER, RedisAdmin, startRedis } from '../../support/redis.ts';
 import { describeWith } from '../../support/requirements.ts';
@@ -13,7 +14,7 @@ import { runToEnd } from '../../support/run-to-end.ts';
 import { startTestSandbox } from '../../support/sandbox-account.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
 import { startWorld } from '../../support/world.ts';
-import { runScript, SETTINGS } from './bun-run-start.ts';
+import { runScript } from './bun-run-start.ts';
 
 const WOULD_START = 'ok: the gateway would start with these settings';
 const PASSWORD = 'hush-redis';
@@ -95,7 +96,7 @@ it('check-config asks every server with --connect, a certified identity provider
 it('check-config waits for 5 seconds at most, for all servers at once', async () => {
   const atFirstEnd = Promise.withResolvers<number>();
   await using silent = await startRawUpstream((socket) => {
-    socket.on('close', () => atFirstEnd.resolve(silent.connections));
+    socket.on('close', () => atFirstEnd.resolve(silent.connections()));
   });
   const { url } = silent;
   const settings = { UPSTREAM_URL: url, IDP_URL: url, REDIS_URL: url.replace('http', 'redis') };

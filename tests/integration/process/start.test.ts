@@ -4,9 +4,10 @@ import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { SETTINGS } from '../../support/gateway-process.ts';
 import { linesOf } from '../../support/lines-of.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
-import { runScript, SETTINGS, start } from './bun-run-start.ts';
+import { runScript, start } from './bun-run-start.ts';
 
 const CLOSING = 'bun run check-config tells more';
 const WARNED_OF = {

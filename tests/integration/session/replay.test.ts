@@ -4,7 +4,7 @@ import { TRACK } from '../../support/routes.ts';
 import * as calls from '../../support/session-calls.ts';
 import { envelopeMessage, expectCleared, startWorld, storedTokens, type World } from '../../support/world.ts';
 
-const { checkSession, cookies, expectRefused, pair, REFRESH } = calls;
+const { checkSession, cookies, expectRefused, pair, REFRESH, refreshes } = calls;
 const { reply, SIGN_IN, scriptSignIn, signIn, signOut, silence } = calls;
 
 const MODELS = 'GET /v1/models';
@@ -89,11 +89,22 @@ const reuse: Step = async (world) => {
 const endByHand: Step = (world) => signOut(world, cookies(2));
 const replace: Step = (world) => signIn(world, undefined, { cookie: cookies(2) });
 
+/** The upstream does not rotate the refresh token. */
+const keepToken: Step = async ({ upstream }) => {
+  let generation = 1;
+  upstream.on(REFRESH, () =>
+    Response.json({ ...pair(++generation), refresh_token: 'refresh-1', expires_in: 100 }),
+  );
+};
+const refreshAgain: Step = (world) =>
+  checkSession(world, 'svc_music_access=access-2; svc_music_refresh=refresh-1');
+
 const NO_PAIR = [undefined, undefined];
 
 // An access token that has expired lasts for a second, because 0 would delete its cookie.
 it.each<[what: string, before: Step, meanwhile: Step, stored: (string | number | undefined)[]]>([
   ['the newest pair of the chain', nothing, (world) => session(world, 2), ['refresh-3', 1]],
+  ['the newest access token of the same refresh token', keepToken, refreshAgain, ['refresh-1', 1]],
   ['no pair when the newest is too large', nothing, renewTooLarge, NO_PAIR],
   ['no pair when the session was signed out', nothing, endByHand, NO_PAIR],
   ['no pair when the upstream has ended the session', nothing, refuse, NO_PAIR],
@@ -112,6 +123,25 @@ it.each<[what: string, before: Step, meanwhile: Step, stored: (string | number |
   const [access, refresh] = response.headers.getSetCookie().map((line) => Bun.Cookie.parse(line));
   expect([response.status, refresh?.value, access?.maxAge]).toEqual([200, ...stored]);
   expect(response.headers.get('server-timing')).toBe(stored === NO_PAIR ? null : 'refresh');
+});
+
+it('a call whose 401 comes after a refresh gets its pair, though its refresh token is the same', async () => {
+  await using world = startRotating();
+  await keepToken(world);
+  const late = Promise.withResolvers<void>();
+  world.upstream.on(MODELS, async ({ headers }) => {
+    await late.promise;
+    return reply(headers.get('authorization') === 'Bearer access-2' ? 200 : 401)();
+  });
+  const models = world.request('/api/music/models', { cookie: cookies(1) });
+  await world.upstream.arrived(MODELS);
+  const check = await session(world, 1);
+  late.resolve();
+  for (const response of [check, await models]) {
+    const stored = { svc_music_access: 'access-2', svc_music_refresh: 'refresh-1' };
+    expect(storedTokens(response)).toEqual(stored);
+  }
+  expect([(await models).status, refreshes(world)]).toEqual([200, 1]);
 });
 
 describe('a sign-in with the cookies of another session', () => {
