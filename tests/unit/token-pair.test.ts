@@ -17,6 +17,7 @@ it.each<[where: string, status: number, body: unknown, seconds: number]>([
   ['the top level', 200, PAIR, 900],
   ['any success', 201, { ...PAIR, expires_in: 120 }, 120],
   ['data, with its lifetime', 200, { data: { ...PAIR, expires_in: 60 }, expires_in: 7 }, 60],
+  ['data, with its lifetime beside it', 200, { data: PAIR, expires_in: 60 }, 60],
   ['the top level, beside a pair in data', 200, { ...PAIR, data: { ...R, access_token: 'x' } }, 900],
 ])('a token pair is read from %s', (_, status, body, expiresInSeconds) => {
   expect(pairIn(body, status)).toEqual({ pair: { accessToken: 'a', refreshToken: 'r', expiresInSeconds } });

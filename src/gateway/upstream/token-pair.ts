@@ -15,7 +15,7 @@ const TokenFields = Type.Object({
 });
 const TOKEN_NAMES = ['access_token', 'refresh_token'] as const;
 const JsonObject = Type.Record(Type.String(), Type.Unknown());
-const Wrapper = Type.Object({ data: JsonObject });
+const Wrapper = Type.Object({ data: JsonObject, expires_in: Type.Optional(Type.Unknown()) });
 
 export interface TokenPair {
   readonly accessToken: string;
@@ -28,8 +28,8 @@ const DEFAULT_EXPIRES_IN_SECONDS = 900;
 const MAX_EXPIRES_IN_SECONDS = 400 * 24 * 60 * 60;
 
 /**
- * Reads the pair in a successful response, from the top level of its JSON or from its `data`. Without one it says what is
- * wrong.
+ * Reads the pair in a successful response, from the top level of its JSON or from its `data`, beside which the lifetime
+ * may be. Without one it says what is wrong.
  *
  * @see RFC 6749 section 5.1
  */
@@ -39,14 +39,16 @@ export function readTokenPair(response: UpstreamResponse): {
 } {
   if (!isSuccess(response)) return {};
   const body = jsonOf(response);
-  const data = Value.Check(Wrapper, body) ? body.data : undefined;
+  const wrapper = Value.Check(Wrapper, body) ? body : undefined;
+  const data = wrapper?.data;
   const fields = [body, data].find((each) => Value.Check(TokenFields, each));
   if (!fields) {
     const problem = findProblem(body, ...TOKEN_NAMES);
     return { problem: data && problem === 'no access_token' ? findProblem(data, ...TOKEN_NAMES) : problem };
   }
-  const { access_token: accessToken, refresh_token: refreshToken, expires_in } = fields;
-  return { pair: { accessToken, refreshToken, expiresInSeconds: parseExpiresIn(expires_in) } };
+  const { access_token: accessToken, refresh_token: refreshToken } = fields;
+  const expiresInSeconds = parseExpiresIn(fields.expires_in ?? wrapper?.expires_in);
+  return { pair: { accessToken, refreshToken, expiresInSeconds } };
 }
 
 /** Finds the first token that the JSON lacks. */
