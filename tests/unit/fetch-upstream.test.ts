@@ -86,7 +86,7 @@ describe('fetchUpstream()', () => {
   });
 
   it.each<[what: string, line: string, call: Partial<UpstreamCall>, status: number, outcome: string]>([
-    ['is a redirect instead of a track', '302 Found', { bodyMode: TRACK }, 502, 'http_protocol_error'],
+    ['is a part of a track', '206 Partial Content', { bodyMode: TRACK }, 502, 'http_protocol_error'],
     ['has a status below those of HTTP', '099 Odd', {}, 502, 'http_protocol_error'],
     ['has no room', '200 OK', { bodyMode: NO_ROOM }, 503, 'connection_limit_reached'],
   ])('closes the connection of a response that %s', async (_, line, call, status, outcome) => {

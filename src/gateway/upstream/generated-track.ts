@@ -16,7 +16,7 @@ const NO_TRACK_STATUSES = new Set([204, 205, 206]);
 /**
  * The body of a track is passed on in chunks, and the deadline ends with its first byte. The text of an error is read
  * when the call returns, because the session then sets its cookies; a refresh need not wait for that of a 401. A success
- * without a body, a partial one (206) and a redirect are invalid.
+ * without a body, and a partial one (206), are invalid.
  */
 export class GeneratedTrack implements BodyMode {
   readonly isDecoded = false;
@@ -41,8 +41,8 @@ export class GeneratedTrack implements BodyMode {
   read(response: Response, deadline: Deadline): Body | Promise<Body | undefined> | undefined {
     const { status, headers, body } = response;
     const isSmall = fitsOneWrite(response);
-    if (status >= 400) return isSmall ? readWhole(response) : this.#readError(response);
-    if (!isSuccess(response) || NO_TRACK_STATUSES.has(status)) return undefined;
+    if (!isSuccess(response)) return isSmall ? readWhole(response) : this.#readError(response);
+    if (NO_TRACK_STATUSES.has(status)) return undefined;
     if (!this.#permit.tryReservePaid(declaredLength(headers))) {
       this.discarded = this.#discard(response, deadline);
       return null;
