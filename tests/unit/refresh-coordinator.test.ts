@@ -282,7 +282,7 @@ describe('a refresh token', () => {
     await time.pass(60_000);
     await withToken('a0');
     expect(upstream.refreshed).toHaveLength(3);
-    await time.wait(a.forgetEnd('t1'));
+    await time.wait(a.forget('t1'));
     await withToken('a0');
     expect(upstream.refreshed).toHaveLength(4);
     await a.end('t1');
@@ -297,7 +297,7 @@ describe('a refresh token', () => {
       await b.end('t1');
       return swap(...change);
     });
-    await time.wait(a.forgetEnd('t1'));
+    await time.wait(a.forget('t1'));
     upstream.verdict = () => renewed(2);
     expect(await kind(a)).toBe('renewed');
   });

@@ -64,8 +64,8 @@ export class RefreshCoordinator {
     return outcome;
   }
 
-  /** Forgets how this token has ended, and its pair, because some providers issue the same one at the next sign-in. */
-  async forgetEnd(refreshToken: string): Promise<void> {
+  /** Forgets how this token has ended, or its pair, because some upstreams issue the same one at the next sign-in. */
+  async forget(refreshToken: string): Promise<void> {
     const { store } = this.#parts;
     const key = factKey(refreshToken);
     for (;;) {

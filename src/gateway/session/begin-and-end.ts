@@ -27,7 +27,7 @@ export async function beginSession(
   // A client that has gone gets no cookies, and goes on with the other session.
   if (refreshToken !== undefined && !request.signal.aborted)
     await refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
-  await refreshCoordinator.forgetEnd(pair.refreshToken);
+  await refreshCoordinator.forget(pair.refreshToken);
 }
 
 /**
