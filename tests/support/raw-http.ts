@@ -129,7 +129,7 @@ function parseBody(status: number, isHead: boolean, headers: [string, string][],
  *
  * @throws for a chunk without a valid size
  */
-export function parseChunks(text: string): { readonly text: string; readonly length: number } | undefined {
+function parseChunks(text: string): { readonly text: string; readonly length: number } | undefined {
   let bytes = '';
   for (let at = 0; ; ) {
     const lineEnd = text.indexOf('\r\n', at);

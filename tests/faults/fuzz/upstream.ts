@@ -1,89 +1,61 @@
 /** Upstream and identity provider: parse each call strictly, and respond as its token says, so no state is kept. */
 
 import type net from 'node:net';
-import { gzipSync } from 'node:zlib';
-import { parseChunks } from '../../support/raw-http.ts';
 
-export type Call = NonNullable<ReturnType<typeof parseCall>>['call'];
-
-/** The body of every response of the upstream starts so, which identifies one that the gateway passes on. */
-export const UPSTREAM_BODY = '{"upstream":';
-/** What the upstream may respond with beside a body: integration/relay/forwarded-headers has which headers pass. */
-export const STATUSES = [200, 200, 200, 204, 205, 206, 300, 303, 304, 307, 400, 404, 416, 429, 503];
-export const LINES =
-  `Content-Type: application/json | Content-Type: \xe9 | Vary: X-\xe9 | Retry-After: 120 | X-Generation-Id: \xff
-  Access-Control-Allow-Origin: * | Set-Cookie: a=\x80b | Connection: X-Absent,, ETag | Content-Security-Policy: x
-  Location: http://{host}/base/v1/x | Location: //{host}/v1/x | Content-Location: HTTP://u:p@{host} | Location: /\\{host}
-  Link: <http://{host}/base/v1/x>; rel=next, <//{host}/b>; anchor="http://{host}/base/v1/x" | Location: http://[
-  X-Content-Type-Options: x | Access-Control-Allow-Origin: http://evil.test`.split(/ \| |\n */);
+export type Call = NonNullable<ReturnType<typeof parseCall>>;
 
 const REQUEST_LINE = /^([A-Z]+) (\/[\x21-\x7e]*) HTTP\/1\.1$/;
 const HEADER_LINE = /^([A-Za-z0-9-]+): ?([\t\x20-\x7e\x80-\xff]*)$/;
 
-/**
- * Returns the first call and what follows it; undefined until it is complete. All text has one character per byte.
- *
- * @throws Error for whatever is not plain HTTP/1.1
- */
+/** Undefined until the call is complete. All text has one character per byte. */
 export function parseCall(received: string) {
   const end = received.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
   const [requestLine = '', ...lines] = received.slice(0, end).split('\r\n');
-  const [, method, target] = REQUEST_LINE.exec(requestLine) ?? [];
+  const [, method = '', target = ''] = REQUEST_LINE.exec(requestLine) ?? [];
   const fields = lines.map((line) => HEADER_LINE.exec(line) ?? []);
   const headers = new Map(fields.map(([, name = '', value = '']) => [name.toLowerCase(), value]));
-  const length = headers.get('content-length');
-  const isChunked = headers.has('transfer-encoding');
-  const isPlain = headers.size === lines.length && !headers.has('') && !(isChunked && length !== undefined);
-  if (method === undefined || target === undefined || !isPlain || !/^\d{1,8}$/.test(length ?? '0'))
-    throw new Error('a call that is not HTTP');
-  const after = received.slice(end + 4);
-  const bytes = Number(length ?? 0);
-  const body = isChunked ? parseChunks(after) : { text: after.slice(0, bytes), length: bytes };
-  if (!body || after.length < body.length) return undefined;
-  return { call: { method, target, headers, body: body.text }, rest: after.slice(body.length) };
+  const body = received.slice(end + 4);
+  const length = Number(headers.get('content-length') ?? 0);
+  if (body.length < length) return undefined;
+  /** Whether it is HTTP/1.1 with one length, and nothing follows. */
+  const isPlain =
+    method !== '' && headers.size === lines.length && !headers.has('') && body.length === length;
+  return { method, target, headers, body, isPlain };
 }
 
-const TOKEN = /(?:acc|ref|code|idt)\.(m\d{12}m)\.([\w-]+)/;
-const PAIR_TARGET = /^\/base\/v1\/auth\/(?:idp|refresh)$/;
-const ECHO = '{"upstream":"{m}","error":{"message":"{m} \\u0000<b>"}}';
-const PAIR = '{"access_token":"acc.{m}.200-0","refresh_token":"ref.{m}.ok","expires_in":900}';
-/** What the upstream gives for a token, by its end; for any other one it gives none. */
+/** Of the responses to an access token, which names one; 0 breaks the connection. */
+export const STATUSES = '200 200 200 401 401 204 206 303 304 404 503 0'.split(' ');
+/** The body of every response of the upstream starts so, which identifies one that the gateway passes on. */
+export const UPSTREAM_BODY = '{"upstream":';
+const ECHO = `${UPSTREAM_BODY}"{m}","error":{"message":"{m} \\u0000<b>"}}`;
+/** What must not pass as it is. */
+const LINES =
+  `Content-Type: \xe9 | Set-Cookie: a=\x80b | Access-Control-Allow-Origin: * | Connection: X-Absent,, ETag
+  X-Content-Type-Options: x | Content-Location: HTTP://u:p@{host} | Location: http://{host}/base/v1/x
+  Link: <http://{host}/base/v1/x>; rel=next, <//{host}/b>; anchor="http://{host}/b"`.split(/ \| |\n */);
+const PAIR = '{"access_token":"acc.{m}.200","refresh_token":"ref.{m}.ok","expires_in":900}';
 const PAIRS: Readonly<Record<string, string>> = {
   ok: PAIR,
-  crlf: PAIR.replace('200-0', '200-0\\r\\nSet-Cookie: a=b'),
-  big: PAIR.replace('.ok', `.ok${'b'.repeat(5000)}`),
-  again: PAIR.replace('200-0', '401-0').replace('900', '1e308'),
+  crlf: PAIR.replace('200', '200\\r\\nSet-Cookie: a=b'),
+  again: PAIR.replace('200', '401').replace('900', '1e308'),
 };
 
-function bodyFor(target: string, flavour: string): string | undefined {
-  if (target.startsWith('/idp/'))
-    return flavour === 'no' ? undefined : `{"access_token":"idt.{m}.${flavour}"}`;
-  if (PAIR_TARGET.test(target)) return PAIRS[flavour];
-  return flavour === 'long' ? ECHO + ' '.repeat(100_000) : ECHO;
+/** @param end of the token or code that is exchanged: for most ends the upstream has no pair */
+function bodyFor(target: string, end: string): string | undefined {
+  if (target.startsWith('/idp/')) return `{"access_token":"idt.{m}.${end}"}`;
+  return /^\/base\/v1\/auth\/(?:idp|refresh)$/.test(target) ? PAIRS[end] : ECHO;
 }
 
-/** Without a bearer token, the path says whose request it is. */
-export function respond(socket: net.Socket, { method, target, headers, body }: Call): void {
-  const isToken = target.startsWith('/idp/') || PAIR_TARGET.test(target);
-  const inPath = target.replace(/(m\d{12}m)/, 'acc.$1.200-0.');
-  const given = isToken ? body : (headers.get('authorization') ?? inPath);
-  const [, marker = '', flavour = ''] = TOKEN.exec(given) ?? [];
-  if (flavour === 'reset') return void socket.destroy();
-  if (flavour === 'dies') return void socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this');
-  const [status = 0, line = 0] = flavour.split('-').map(Number);
-  const text = bodyFor(target, flavour)?.replaceAll('{m}', marker);
-  if (text === undefined) send(socket, method, 401, '{"error":"invalid_grant"}');
-  else if (flavour !== 'gzip')
-    send(socket, method, status || 200, text, LINES[line]?.replaceAll('{host}', headers.get('host') ?? ''));
-  else send(socket, method, 200, gzipSync(text).toString('latin1'), 'Content-Encoding: gzip');
-}
-
-/** @param body one character per byte; a response that must have none gets none */
-function send(socket: net.Socket, method: string, status: number, body: string, line = 'X-A: b'): void {
-  const isEmpty = status === 204 || status === 304;
-  const text = isEmpty || status === 205 ? '' : body;
-  const length = isEmpty ? '' : `\r\nContent-Length: ${text.length}`;
-  const head = `HTTP/1.1 ${status} Said\r\n${line}${length}\r\n\r\n`;
-  socket.write(method === 'HEAD' ? head : head + text, 'latin1');
+/** @param marker of the request that the call is made for */
+export function respond(socket: net.Socket, { method, target, headers, body }: Call, marker: string): void {
+  const [, status = '200'] = /acc\.\w+\.(\d+)$/.exec(headers.get('authorization') ?? '') ?? [];
+  const [, end = ''] = /(?:code|idt|ref)\.\w+\.(\w+)/.exec(body) ?? [];
+  if (status === '0' || end === 'reset') return void socket.destroy();
+  const text = bodyFor(target, end)?.replaceAll('{m}', marker) ?? '';
+  const isEmpty = status === '204' || status === '304';
+  const length = isEmpty ? '' : `Content-Length: ${text.length}\r\n`;
+  const named = LINES.join('\r\n').replaceAll('{host}', headers.get('host') ?? '');
+  const head = `HTTP/1.1 ${text ? status : 401} Said\r\n${length}${named}\r\n\r\n`;
+  socket.write(isEmpty || method === 'HEAD' ? head : head + text, 'latin1');
 }
