@@ -8,7 +8,13 @@ import { beginSession, endSession } from '../../../src/gateway/session/begin-and
 import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
 import { Session, type SessionParts } from '../../../src/gateway/session/session.ts';
 import { STREAMED } from '../../../src/gateway/upstream/body-modes.ts';
-import { type Request as RequestInHistory, type SignOut, settings, type Token } from './history.ts';
+import {
+  type History,
+  type Request as RequestInHistory,
+  type SignOut,
+  settings,
+  type Token,
+} from './history.ts';
 import type { Command } from './plans.ts';
 import type { Process, World } from './schedule.ts';
 import { ONE_WAY_MS } from './upstream-model.ts';
@@ -25,8 +31,8 @@ const fetchInModel = (...call: Parameters<typeof fetch>) =>
 // The session layer has no other seam. Calls to other addresses are made.
 globalThis.fetch = Object.assign(fetchInModel, realFetch);
 
-/** Cookies by name. A client sends those it has, and each response changes them when it arrives. */
-export class Jar {
+/** A client. It sends the cookies that it has, and each response changes them when it arrives. */
+export class Client {
   readonly #world: World;
   readonly #cookies = new Map<string, string>();
   /** When it was last emptied. */
@@ -50,15 +56,93 @@ export class Jar {
     this.lostAt = this.#world.time.now;
   }
 
+  /** Makes a call that gets a 401, so that the session refreshes and calls again. */
+  async request(process: Process, token: Token, { asksAfterMs, callMs, isLost }: Command): Promise<void> {
+    const { history, upstream } = this.#world;
+    const { name, clock, shared } = process;
+    const exchange = this.#newExchange();
+    await reach(process);
+    const place = { token, instance: name };
+    const request: RequestInHistory = { ...place, arrived: history.present(place), record: exchange.record };
+    history.requests.push(request);
+    const what = `the request with ${token.text} at ${name}`;
+    const parts = partsOf(process, {
+      async refresh(...asked) {
+        request.asked = history.moment(`${what} asks for a refresh`);
+        const outcome = await shared.refresh(...asked);
+        const reuse = exchange.record.refreshTokenReused ? ', counted as a reuse' : '';
+        request.ended = history.moment(`${what}: ${outcome.kind}${reuse}`);
+        request.outcome = outcome.kind;
+        if (outcome.kind === 'renewed') request.pair = upstream.tokenWith(outcome.pair.refreshToken);
+        return outcome;
+      },
+      newest(...asked) {
+        request.leaves = history.moment(`${what} asks for the newest pair`);
+        return shared.newest(...asked);
+      },
+    });
+    const url = `http://upstream.test/${calls++}`;
+    let isFirst = true;
+    responses.set(url, async () => {
+      const [ms, status] = isFirst ? [asksAfterMs, 401] : [callMs, 200];
+      isFirst = false;
+      if (ms > 0) await clock.sleep(ms);
+      return new Response(null, { status });
+    });
+    // A session reads the time of its arrival from the system's clock.
+    const { now } = Date;
+    Date.now = clock.now;
+    const session = new Session(parts, exchange);
+    Date.now = now;
+    // Its deadline is in real time: no schedule lasts so long.
+    const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: STREAMED } as const;
+    await session.fetch({ ...call, timeoutMs: 60_000 }).catch((cause) => {
+      if (!(cause instanceof GatewayError)) throw cause;
+    });
+    responses.delete(url);
+    const sets = new Client(this.#world, undefined);
+    sets.#change(exchange);
+    request.given = sets.token;
+    request.left = history.moment(`the response to ${what} leaves`);
+    await this.#receive(exchange, isLost, request);
+  }
+
+  async signOut(process: Process, token: Token, isLost: boolean): Promise<void> {
+    const { history } = this.#world;
+    const exchange = this.#newExchange();
+    await reach(process);
+    const signOut = history.signOut({ token, instance: process.name }, 'sign-out');
+    await endSession(ending(history, process, signOut), exchange, cookies.read(exchange.request));
+    signOut.left = history.moment(`the response to the sign-out of ${token.text} leaves`);
+    await this.#receive(exchange, isLost);
+  }
+
+  async signIn(process: Process, isLost: boolean): Promise<void> {
+    const { history, upstream } = this.#world;
+    const instance = process.name;
+    const exchange = this.#newExchange();
+    await reach(process);
+    const found = cookies.read(exchange.request);
+    const token = await upstream.signIn(process.clock);
+    if (!token) return;
+    const began = history.moment(`${instance} signs in with ${token.text}`);
+    const old = found.refreshToken === undefined ? undefined : upstream.tokenWith(found.refreshToken);
+    const end = old && history.signOut({ token: old, instance }, 'sign-in');
+    await beginSession(ending(history, process, end), exchange, found, upstream.pairOf(token));
+    const done = history.moment(`the response with ${token.text} to a sign-in leaves`);
+    for (const each of history.signOuts) if (each.token === token) each.undone = { instance, began, done };
+    await this.#receive(exchange, isLost);
+  }
+
   /** A request with these cookies. */
-  send(): Exchange {
+  #newExchange(): Exchange {
     const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const exchange = new Exchange(new Request('http://gateway.test', { headers: { cookie } }), null);
     exchange.set = { headers: {} };
     return exchange;
   }
 
-  change({ set }: Exchange): void {
+  #change({ set }: Exchange): void {
     for (const line of [set.headers['set-cookie'] ?? []].flat()) {
       const { name, value, maxAge } = Bun.Cookie.parse(String(line));
       if (maxAge === 0) this.lose();
@@ -67,12 +151,12 @@ export class Jar {
   }
 
   /** The response arrives, after whatever else may happen first. */
-  async receive(exchange: Exchange, isLost: boolean, request?: RequestInHistory): Promise<void> {
+  async #receive(exchange: Exchange, isLost: boolean, request?: RequestInHistory): Promise<void> {
     const { time, history, upstream, received } = this.#world;
     await new Promise<void>((resolve) => time.event(ONE_WAY_MS, resolve));
     if (isLost || exchange.set.headers['set-cookie'] === undefined) return;
     const from = this.token;
-    this.change(exchange);
+    this.#change(exchange);
     const to = this.token;
     if (to && !received.includes(to)) received.push(to);
     history.moment(`the cookies of a client change from ${from?.text} to ${to?.text}`);
@@ -80,89 +164,12 @@ export class Jar {
   }
 }
 
-/** A request on its way to a process, with the cookies that its client had then. */
-export interface Sent {
-  readonly world: World;
-  readonly process: Process;
-  readonly jar: Jar;
-  readonly token: Token;
-  readonly exchange: Exchange;
-  readonly isLost: boolean;
+/** Resolves when a request has reached the process. */
+function reach({ clock }: Process): Promise<void> {
+  return new Promise((resolve) => clock.reach(resolve));
 }
 
-/** Makes a call that gets a 401, so that the session refreshes and calls again. */
-export async function request(sent: Sent, { asksAfterMs, callMs }: Command): Promise<void> {
-  const { world, process, jar, token, exchange, isLost } = sent;
-  const { history, upstream } = world;
-  const { name, clock, shared } = process;
-  const place = { token, instance: name };
-  const request: RequestInHistory = { ...place, arrived: history.present(place), record: exchange.record };
-  history.requests.push(request);
-  const what = `the request with ${token.text} at ${name}`;
-  const parts = partsOf(process, {
-    async refresh(...asked) {
-      request.asked = history.moment(`${what} asks for a refresh`);
-      const outcome = await shared.refresh(...asked);
-      const reuse = exchange.record.refreshTokenReused ? ', counted as a reuse' : '';
-      request.ended = history.moment(`${what}: ${outcome.kind}${reuse}`);
-      request.outcome = outcome.kind;
-      if (outcome.kind === 'renewed') request.pair = upstream.tokenWith(outcome.pair.refreshToken);
-      return outcome;
-    },
-    newest(...asked) {
-      request.leaves = history.moment(`${what} asks for the newest pair`);
-      return shared.newest(...asked);
-    },
-  });
-  const url = `http://upstream.test/${calls++}`;
-  let isFirst = true;
-  responses.set(url, async () => {
-    const [ms, status] = isFirst ? [asksAfterMs, 401] : [callMs, 200];
-    isFirst = false;
-    if (ms > 0) await clock.sleep(ms);
-    return new Response(null, { status });
-  });
-  // A session reads the time of its arrival from the system's clock.
-  const { now } = Date;
-  Date.now = clock.now;
-  const session = new Session(parts, exchange);
-  Date.now = now;
-  // Its deadline is in real time: no schedule lasts so long.
-  const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: STREAMED } as const;
-  await session.fetch({ ...call, timeoutMs: 60_000 }).catch((cause) => {
-    if (!(cause instanceof GatewayError)) throw cause;
-  });
-  responses.delete(url);
-  const sets = new Jar(world, undefined);
-  sets.change(exchange);
-  request.given = sets.token;
-  request.left = history.moment(`the response to ${what} leaves`);
-  await jar.receive(exchange, isLost, request);
-}
-
-export async function signOut({ world, process, jar, token, exchange, isLost }: Sent): Promise<void> {
-  const signOut = world.history.signOut({ token, instance: process.name }, 'sign-out');
-  await endSession(ending(world, process, signOut), exchange, cookies.read(exchange.request));
-  signOut.left = world.history.moment(`the response to the sign-out of ${token.text} leaves`);
-  await jar.receive(exchange, isLost);
-}
-
-export async function signIn({ world, process, jar, exchange, isLost }: Omit<Sent, 'token'>): Promise<void> {
-  const { history, upstream } = world;
-  const instance = process.name;
-  const found = cookies.read(exchange.request);
-  const token = await upstream.signIn(process.clock);
-  if (!token) return;
-  const began = history.moment(`${instance} signs in with ${token.text}`);
-  const old = found.refreshToken === undefined ? undefined : upstream.tokenWith(found.refreshToken);
-  const end = old && history.signOut({ token: old, instance }, 'sign-in');
-  await beginSession(ending(world, process, end), exchange, found, upstream.pairOf(token));
-  const done = history.moment(`the response with ${token.text} to a sign-in leaves`);
-  for (const each of history.signOuts) if (each.token === token) each.undone = { instance, began, done };
-  await jar.receive(exchange, isLost);
-}
-
-function ending({ history }: World, process: Process, end: SignOut | undefined): SessionParts {
+function ending(history: History, process: Process, end: SignOut | undefined): SessionParts {
   return partsOf(process, {
     async end(...given) {
       const ended = await process.shared.end(...given);

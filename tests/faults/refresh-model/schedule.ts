@@ -4,7 +4,7 @@ import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts'
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
 import { newLedger } from '../../support/refresh-coordinator.ts';
-import { Jar, request, signIn, signOut } from './browser.ts';
+import { Client } from './browser.ts';
 import { FASTEST_SIGN_IN_MS, History, settings } from './history.ts';
 import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';
 import { RedisModel, redisNetwork } from './redis-model.ts';
@@ -49,10 +49,7 @@ async function carryOut(world: World, { clocksAheadMs, commands }: Plan, change:
   const { time, history, redis, received } = world;
   const start = (letter: string, aheadMs: number) => startInstance(world, letter, aheadMs, change);
   const instances = [start('A', clocksAheadMs[0]), start('B', clocksAheadMs[1])] as const;
-  const browser = new Jar(world, received[0]);
-  /** Each belongs to the process that does it. */
-  const inFlight = new Set<{ readonly clock: ProcessClock }>();
-
+  const browser = new Client(world, received[0]);
   const setNetworks = (state: 'up' | 'cut') => {
     for (const each of instances) each.setNetwork(state);
   };
@@ -65,32 +62,26 @@ async function carryOut(world: World, { clocksAheadMs, commands }: Plan, change:
     if (!copied) throw new Error('no token was received');
     // A browser without cookies has nothing to refresh or to sign out.
     const isBrowser = command.token === 0 && browser.token !== undefined;
-    const jar = isBrowser ? browser : new Jar(world, copied);
-    const token = jar.token ?? copied;
-    const sent = { world, process, jar, token, exchange: jar.send(), isLost };
-    const begin = async (work: () => Promise<void>) => {
-      const own = { clock: process.clock };
-      inFlight.add(own);
-      await new Promise<void>((resolve) => own.clock.reach(resolve));
-      await work();
-      inFlight.delete(own);
+    const client = isBrowser ? browser : new Client(world, copied);
+    const token = client.token ?? copied;
+    const begin = async (work: Promise<void>) => {
+      process.inFlight++;
+      await work;
+      process.inFlight--;
     };
-    const startSignIn = () => {
-      const sent = { world, process, jar: browser, exchange: browser.send(), isLost };
-      void begin(() => signIn(sent));
-    };
+    const signIn = () => void begin(browser.signIn(process, isLost));
     const kinds: Record<Command['kind'], () => unknown> = {
-      request: () => begin(() => request(sent, command)),
+      request: () => begin(client.request(process, token, command)),
       presentation: () =>
         process.clock.reach(() => {
           history.present({ token, instance: process.name });
           process.shared.presented.note(token.text);
         }),
-      'sign-out': () => begin(() => signOut(sent)),
+      'sign-out': () => begin(client.signOut(process, token, isLost)),
       'sign-in': () => {
         const fromMs = browser.token ? 0 : browser.lostAt + FASTEST_SIGN_IN_MS - time.now;
-        if (fromMs > 0) time.timer(fromMs, startSignIn);
-        else startSignIn();
+        if (fromMs > 0) time.timer(fromMs, signIn);
+        else signIn();
       },
       'the browser loses its cookies': () => browser.lose(),
       'the upstream ends the session': () => {
@@ -113,8 +104,7 @@ async function carryOut(world: World, { clocksAheadMs, commands }: Plan, change:
     kinds[kind]();
   }
   setNetworks('up');
-  const isDone = () =>
-    [...inFlight].every(({ clock }) => !clock.isAlive) && instances.every(({ isConnected }) => isConnected);
+  const isDone = () => instances.every(({ process, isConnected }) => isConnected && !process.inFlight);
   await time.run(isDone);
   const doneAt = time.now;
   await time.run(() => time.isIdle || time.now > doneAt + QUIET_MS);
@@ -177,5 +167,5 @@ function startProcess(world: World, name: string, clock: ProcessClock, connectio
   const store = new RedisReplayStore(connection, newLedger(), clock.now);
   const upstream = world.upstream.endpoints(clock, name);
   const shared = new RefreshCoordinator(settings, store, upstream, clock);
-  return { name, clock, upstream, connection, store, shared };
+  return { name, clock, upstream, connection, store, shared, inFlight: 0 };
 }
