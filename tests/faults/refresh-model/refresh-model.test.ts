@@ -98,9 +98,7 @@ it.each(Object.entries(SMALL_PLANS))(
   100_000 * PREEMPTIONS ** 2,
 );
 
-const SHARED = 'two requests and a sign-out';
-
-describe.each(Object.entries(BROKEN))('a process that %s', (_, { contradicts, plan = SHARED, change }) => {
+describe.each(Object.entries(BROKEN))('a process that %s', (_, { contradicts, change }) => {
   it(`contradicts "${contradicts}" in some schedule`, async () => {
     const violations: string[] = [];
     for (const [chosen, plan] of fc.sample(fc.tuple(choices, plans), OF_BROKEN)) {
@@ -109,10 +107,11 @@ describe.each(Object.entries(BROKEN))('a process that %s', (_, { contradicts, pl
     }
     expect(violations).toContain(contradicts);
   });
-  it(`contradicts a sentence in an order of ${plan}`, async () => {
-    const small = SMALL_PLANS[plan];
-    if (!small) throw new Error(`there is no plan of ${plan}`);
-    expect(String(await checkEveryOrder(small, 1, change).catch(String))).toStartWith('Error: not "');
+  it('contradicts a sentence in an order of a small plan', async () => {
+    let outcome = '';
+    for (const plan of Object.values(SMALL_PLANS))
+      outcome ||= await checkEveryOrder(plan, 1, change).then(() => '', String);
+    expect(outcome).toStartWith('Error: not "');
   });
 });
 
