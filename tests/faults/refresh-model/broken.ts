@@ -30,13 +30,8 @@ const lasting =
     Object.assign(process, { shared: new RefreshCoordinator(other, store, upstream, clock) });
   };
 
-interface Broken {
-  readonly change: Change;
-  /** The sentence that it contradicts begins so. */
-  readonly contradicts: string;
-}
-
-export const BROKEN: Readonly<Record<string, Broken>> = {
+/** How each is broken, and how the sentence begins that it contradicts. */
+export const BROKEN: Readonly<Record<string, { change: Change; contradicts: string }>> = {
   'never answers': {
     change: refreshing(() => () => new Promise(() => {})),
     contradicts: 'every request ends',
