@@ -227,7 +227,12 @@ export class History {
     const isFound = this.#isSharedBy(signOut, token.family, until)
       ? isLinked(signOut, token)
       : isSame(signOut, place);
-    return isFound && until.at < signOut.ended.at + lifetimes.endedMs - SPREADS_MS;
+    // It may still remember an earlier one, which only another instance has forgotten.
+    const remembered = this.signOutsOf(token).find(
+      (each) => isSame(each, signOut) && each.undone?.instance !== signOut.instance,
+    );
+    const { at } = remembered?.ended ?? signOut.ended;
+    return isFound && until.at < at + lifetimes.endedMs - SPREADS_MS;
   }
 
   /** Whether the process knew of this end of the session. */
