@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { once } from 'node:events';
 import http from 'node:http';
+import { requestOf } from '../../load/raw-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
 import { readStatistics } from '../virtual-machine.ts';
-import { prepareHaproxy, startTlsProxy, type TlsProxy, writeHead } from './tls-proxies.ts';
+import { prepareHaproxy, startTlsProxy, type TlsProxy } from './tls-proxies.ts';
 
 const CLIENT = '127.0.0.2';
+const EMPTY = { 'content-length': 0 };
 
 describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', () => {
   const received: http.IncomingMessage[] = [];
@@ -48,9 +50,9 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
     const response = http2.request('POST', '/lost/http2');
     (await arrived('/lost/http2')).socket.resetAndDestroy();
     expect((await response).status).toBe(502);
-    const http1 = proxy.connect(CLIENT);
-    await once(writeHead(http1, 'GET /served'), 'data');
-    writeHead(http1, 'POST /lost/http1', 'Content-Length: 0');
+    const http1 = proxy.send(CLIENT, requestOf('GET /served'));
+    await once(http1, 'data');
+    http1.write(requestOf('POST /lost/http1', EMPTY));
     (await arrived('/lost/http1')).socket.resetAndDestroy();
     const [head] = await Promise.race([once(http1, 'data'), once(http1, 'close')]);
     http1.destroy();
@@ -60,7 +62,7 @@ describeWith([program('haproxy'), LINUX], 'HAProxy, as configured in deploy,', (
 
   it.each(['GET', 'POST'])('ends a %s whose client has gone', async (method) => {
     const path = `/left/${method}`;
-    const client = writeHead(proxy.connect(CLIENT), `${method} ${path}`, 'Content-Length: 0');
+    const client = proxy.send(CLIENT, requestOf(`${method} ${path}`, EMPTY));
     const { socket } = await arrived(path);
     client.destroy();
     await eventually(() => socket.destroyed, 'the connection to the gateway to be closed');

@@ -1,16 +1,11 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
 import { once } from 'node:events';
-import type tls from 'node:tls';
+import tls from 'node:tls';
+import { cookieOf, requestOf } from '../../load/raw-client.ts';
 import { releasedBody } from '../../support/released-body.ts';
 import { describeWith, LINUX, program } from '../../support/requirements.ts';
 import { ORIGIN, request, SIGNED_IN, startWorld, type World } from '../../support/world.ts';
-import {
-  CLIENT_ADDRESS_HEADER,
-  startTlsProxy,
-  TLS_PROXIES,
-  type TlsProxy,
-  writeHead,
-} from './tls-proxies.ts';
+import { CLIENT_ADDRESS_HEADER, startTlsProxy, TLS_PROXIES, type TlsProxy, TRUST } from './tls-proxies.ts';
 
 const ORDER = { model: 'm', prompt: 'p', music_length_ms: 3000 };
 /** With a letter before it, the longest token that fits a cookie. */
@@ -19,7 +14,11 @@ const LARGE = 'x'.repeat(4078);
 const MAX_IN_FLIGHT = 100;
 const TRACK_BYTES = 40_000_000;
 /** The other headers that name a client are the gateway's matter. */
-const LIES = ['X-Forwarded-For: 198.51.100.9', 'x-forwarded-for:', 'Connection: close, X-Forwarded-For'];
+const LIES = {
+  'X-Forwarded-For': '198.51.100.9',
+  'x-forwarded-for': '',
+  connection: 'close, X-Forwarded-For',
+};
 const SIGN_OUT = ['POST', '/api/auth/logout'] as const;
 
 type Client = ReturnType<TlsProxy['openClient']>;
@@ -50,10 +49,10 @@ for (const { program: name, prepare, hasty: changes } of TLS_PROXIES) {
     }, 60_000);
     afterAll(() => stack.disposeAsync());
 
-    const send = (path: string, options: Parameters<typeof request>[1] = {}, to = proxy) => {
-      const tls = { ca: to.certificate };
-      return request(`https://127.0.0.1:${to.port}${path}`, { cookie: SIGNED_IN, tls, ...options });
-    };
+    const send = (path: string, options: Parameters<typeof request>[1] = {}, to = proxy) =>
+      request(to.url + path, { cookie: SIGNED_IN, tls: TRUST, ...options });
+    const get = (path: string, requestId: string, headers = {}) =>
+      requestOf(`GET ${path}`, { ...cookieOf('ada'), 'x-request-id': requestId, ...headers });
 
     it.each([
       ['generated track', 6, 'POST /v1/music', '/api/music/generate', { json: ORDER }],
@@ -100,8 +99,7 @@ for (const { program: name, prepare, hasty: changes } of TLS_PROXIES) {
     it("names the client to the upstream, whatever that says of itself, and passes the request's id", async () => {
       const id = crypto.randomUUID();
       world.upstream.on('GET /v1/named', () => new Response());
-      const client = proxy.connect('127.0.0.12');
-      writeHead(client, 'GET /api/upstream/v1/named', `X-Request-Id: ${id}`, ...LIES);
+      const client = proxy.send('127.0.0.12', get('/api/upstream/v1/named', id, LIES));
       const [head] = await once(client, 'data');
       client.destroy();
       expect(String(head)).toMatch(new RegExp(`^HTTP/1.1 200 .*\r\nx-request-id: ${id}\r\n`, 'is'));
@@ -116,7 +114,7 @@ for (const { program: name, prepare, hasty: changes } of TLS_PROXIES) {
 
     it('speaks HTTP/2, and TLS 1.2 at least, and asks browsers to stay with https', async () => {
       const handshake = (options: tls.ConnectionOptions) => {
-        const socket = proxy.connect('127.0.0.1', options);
+        const socket = tls.connect({ host: '127.0.0.1', port: proxy.port, ...TRUST, ...options });
         const agreed = () => [socket.getProtocol(), socket.alpnProtocol];
         const outcome = once(socket, 'secureConnect').then(agreed, String);
         return outcome.finally(() => socket.destroy());
@@ -181,8 +179,8 @@ for (const { program: name, prepare, hasty: changes } of TLS_PROXIES) {
     });
 
     it('ends a request whose body stalls, and the gateway sees nothing of it', async () => {
-      const client = hasty.connect('127.0.0.9').resume();
-      writeHead(client, 'POST /api/auth/logout', 'X-Request-Id: slow-body', 'Content-Length: 100').write('{');
+      const head = { 'x-request-id': 'slow-body', 'content-length': 100 };
+      const client = hasty.send('127.0.0.9', requestOf('POST /api/auth/logout', head, '{')).resume();
       await new Promise((resolve) => client.on('close', resolve));
       await world.roundTrip();
       expect(world.lines.filter(({ requestId }) => requestId === 'slow-body')).toEqual([]);
@@ -207,8 +205,7 @@ for (const { program: name, prepare, hasty: changes } of TLS_PROXIES) {
 
       it('reads a whole track from the gateway for a slow reader', async () => {
         world.upstream.on('GET /v1/track', () => new Response(new Uint8Array(TRACK_BYTES)));
-        const client = proxy.connect('127.0.0.11');
-        writeHead(client, 'GET /api/upstream/v1/track', 'X-Request-Id: slow-reader');
+        const client = proxy.send('127.0.0.11', get('/api/upstream/v1/track', 'slow-reader'));
         await once(client, 'data');
         client.pause();
         const line = await world.line({ requestId: 'slow-reader' });
@@ -227,8 +224,7 @@ for (const { program: name, prepare, hasty: changes } of TLS_PROXIES) {
         const generation = send('/api/music/generate', { json: ORDER }, hasty);
         await world.upstream.arrived('POST /v1/music');
         // A reader that stalls after the generation has begun to wait is cut off before the generation ends.
-        const stalled = hasty.connect('127.0.0.1').pause();
-        writeHead(stalled, 'GET /api/upstream/v1/endless', 'X-Request-Id: stalled');
+        const stalled = hasty.send('127.0.0.1', get('/api/upstream/v1/endless', 'stalled')).pause();
         expect(await world.line({ requestId: 'stalled' })).toMatchObject({ clientGone: 'streaming' });
         stalled.destroy();
         generated.resolve();

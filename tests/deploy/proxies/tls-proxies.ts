@@ -1,16 +1,17 @@
-/** The TLS proxies of `deploy/`, started for real with a certificate of their own in front of a gateway, and clients. */
+/** The TLS proxies of `deploy/`, started for real in front of a gateway, and their clients. */
 
 import { once } from 'node:events';
 import http2 from 'node:http2';
-import net from 'node:net';
-import tls from 'node:tls';
+import { openSocket } from '../../load/raw-client.ts';
 import { CERTIFICATE } from '../../support/certificate.ts';
 import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
-import { ORIGIN, SIGNED_IN } from '../../support/world.ts';
+import { ORIGIN } from '../../support/world.ts';
 
+/** Clients trust any certificate. */
+export const TRUST = { rejectUnauthorized: false };
 /** In tests nginx reads a client's address from this header, because the machine may have only one IPv6 address. */
 export const CLIENT_ADDRESS_HEADER = 'x-test-address';
 
@@ -37,32 +38,30 @@ export const TLS_PROXIES = [
 export async function startTlsProxy(prepare: Prepare, gatewayPort: number, changes: Changes = {}) {
   await using stack = new AsyncDisposableStack();
   const { path: folder } = stack.use(await createFolder());
-  const certificate = await Bun.file(CERTIFICATE).text();
   const port = await freePorts(2);
   const command = await prepare(folder, port, gatewayPort, changes);
   const errors = Bun.file(`${folder}/errors.log`);
   const proxy = stack.use(Bun.spawn(command, { stdio: ['ignore', 'ignore', errors] }));
-  const health = `https://127.0.0.1:${port}/api/health`;
+  const url = `https://127.0.0.1:${port}`;
   const isUp = async () => {
     if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${await errors.text()}`);
-    return (await fetch(health, { tls: { ca: certificate } }).catch(() => undefined))?.ok;
+    return (await fetch(`${url}/api/health`, { tls: TRUST }).catch(() => undefined))?.ok;
   };
   await eventually(isUp, `${command[0]} to pass requests on`);
-  /** A connection from an address of this machine, such as 127.0.0.2, for limits that are per address. */
-  const connect = (localAddress: string, options: tls.ConnectionOptions = {}) => {
-    const socket = net.connect({ host: '127.0.0.1', port, localAddress });
-    return tls.connect({ socket, ca: certificate, ...options });
-  };
   const started = stack.move();
   return {
     port,
-    /** Clients must trust it. */
-    certificate,
-    connect,
+    url,
+    /** Sends bytes from an address of this machine, such as 127.0.0.2, for limits that are per address. */
+    send(localAddress: string, bytes: string) {
+      const socket = openSocket(new URL(url), localAddress);
+      socket.write(bytes);
+      return socket;
+    },
     /** HTTP/2 on one connection. */
     openClient(localAddress: string) {
-      const createConnection = () => connect(localAddress, { ALPNProtocols: ['h2'] });
-      const session = http2.connect(`https://127.0.0.1:${port}`, { createConnection });
+      const options = { localAddress, ...TRUST };
+      const session = http2.connect(url, options);
       return {
         /** Sends a request without a body; resolves when the response has ended. */
         async request(method: string, path: string, headers: Record<string, string> = {}) {
@@ -121,12 +120,4 @@ export async function prepareHaproxy(folder: string, port: number, gatewayPort: 
   };
   const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   return ['env', ...variables, 'haproxy', '-f', `${folder}/haproxy.cfg`];
-}
-
-/** Writes the head of an HTTP/1.1 request; an error of the connection only closes it. */
-export function writeHead(connection: tls.TLSSocket, requestLine: string, ...headers: string[]) {
-  const own = ['Host: test', `Origin: ${ORIGIN}`, `Cookie: ${SIGNED_IN}`];
-  connection.on('error', () => {});
-  connection.write([`${requestLine} HTTP/1.1`, ...own, ...headers, '\r\n'].join('\r\n'));
-  return connection;
 }
