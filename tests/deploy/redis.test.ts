@@ -5,7 +5,6 @@ import { freePorts } from '../support/free-ports.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { PATIENT_WITH_REDIS, REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../support/redis.ts';
 import { describeWith, program } from '../support/requirements.ts';
-import { run } from './virtual-machine.ts';
 
 const CONFIGURATION = new URL('../../deploy/redis/haproxy.cfg', import.meta.url).pathname;
 const SECRET = 'password-of-redis';
@@ -37,7 +36,9 @@ describeWith([REDIS_SERVER, program('haproxy')], 'deploy/redis/haproxy.cfg', () 
     const address = `127.0.0.1:${await freePorts(1)}`;
     const url = `redis://${address}`;
     const servers = { REDIS_A: `127.0.0.1:${a.port}`, REDIS_B: `127.0.0.1:${b.port}` };
-    stack.use(run(['haproxy', '-db', '-f', CONFIGURATION], { REDIS_LISTEN: address, ...servers }));
+    const env = { ...process.env, REDIS_LISTEN: address, ...servers };
+    const haproxy = ['haproxy', '-db', '-f', CONFIGURATION];
+    stack.use(Bun.spawn(haproxy, { env, stdio: ['ignore', 'ignore', 'ignore'] }));
     await eventually(async () => (await ask(url, 'SET', 'mark', 'first')) === 'OK', 'HAProxy to reach Redis');
     expect(await ask(a.url, 'GET', 'mark')).toBe('first');
     await untilLookedAt(b);

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
-import type { Sandbox, SandboxOptions } from '../../src/demo/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { CERTIFICATE } from '../support/certificate.ts';
 import { ROOT } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';
@@ -11,7 +11,7 @@ import { type GatewayProcess, startGatewayProcess } from '../support/gateway-pro
 import { PATIENT_WITH_REDIS, REDIS_SERVER, startRedis } from '../support/redis.ts';
 import { LINUX, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
-import { SANDBOX_CLIENT, startTestSandbox } from '../support/sandbox-account.ts';
+import { sandboxSettings } from '../support/sandbox-account.ts';
 
 const EXAMPLE = `${ROOT}deploy/two-instances`;
 type Instance = 'a' | 'b';
@@ -21,18 +21,9 @@ export const VIRTUAL_MACHINE = [REDIS_SERVER, program('haproxy'), program('opens
 
 export type VirtualMachine = Awaited<ReturnType<typeof startVirtualMachine>>;
 
-/**
- * HAProxy and `a` run at first. Generations are slow enough that some are under way whenever an instance stops.
- *
- * @param upstreamVia returns the address by which the gateways reach the sandbox's upstream
- */
-export async function startVirtualMachine(
-  options: Partial<SandboxOptions> = {},
-  upstreamVia = (address: string) => address,
-) {
+/** @param upstreamUrl where the gateways reach the sandbox's upstream */
+export async function startVirtualMachine(sandbox: Sandbox, upstreamUrl = sandbox.upstream.url) {
   await using stack = new AsyncDisposableStack();
-  const sandbox = await startTestSandbox({ pace: 2, startingBalance: 1_000_000, ...options });
-  stack.defer(() => sandbox.stop());
   const port = await freePorts(6);
   const addresses = haproxySettings(port);
   const redis = stack.use(await startRedis('--unixsocket', 'redis.sock'));
@@ -41,13 +32,14 @@ export async function startVirtualMachine(
   const tools = { PATH, ADMIN_SOCKET: `${folder}/admin.sock` };
   const settings = {
     ...sandboxSettings(sandbox),
-    UPSTREAM_URL: upstreamVia(sandbox.upstream.url),
+    UPSTREAM_URL: upstreamUrl,
     COOKIE_KEYS: randomBytes(32).toString('base64url'),
     REDIS_URL: `redis+unix://${folder}/redis.sock`,
     BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
+  const env = { ...tools, ...addresses, CERTIFICATE };
   const haproxy = ['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`];
-  stack.use(run(haproxy, { ...tools, ...addresses, CERTIFICATE }));
+  stack.use(Bun.spawn(haproxy, { env, stdio: ['ignore', 'ignore', 'ignore'] }));
 
   const running = new Map<Instance, GatewayProcess>();
   const complaints: string[] = [];
@@ -79,13 +71,12 @@ export async function startVirtualMachine(
     if (output.trim() || errors) throw new Error(`HAProxy refused: ${output}${errors}`);
   };
   await start('a');
+  await start('b');
   const started = stack.move();
   return {
     base: new URL(`https://127.0.0.1:${port}`),
     sandbox,
     instances,
-    /** Starts the second instance, which then gets half of the requests. */
-    startBoth: () => start('b'),
     start,
     kill: (name: Instance) => stop(name, 'SIGKILL'),
     /** Upgrades one instance of two as `deploy/README.md` describes it: drains it, starts the new one, uses that. */
@@ -133,20 +124,4 @@ export function haproxySettings(port: number) {
     // All visitors have one address, and ask without a pause.
     REQUESTS_PER_10_SECONDS: '1000000',
   };
-}
-
-/** What a gateway has to know of the sandbox. */
-export function sandboxSettings({ upstream, identityProviderUrl }: Sandbox) {
-  return {
-    UPSTREAM_URL: upstream.url,
-    IDP_URL: identityProviderUrl,
-    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
-    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
-  };
-}
-
-/** Runs until it is disposed. */
-export function run(command: string[], environment: Readonly<Record<string, string>>): AsyncDisposable {
-  const env = { PATH: process.env['PATH'], ...environment };
-  return Bun.spawn(command, { env, stdio: ['ignore', 'ignore', 'ignore'] });
 }

@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
-import { sandboxSettings, startVirtualMachine } from '../deploy/virtual-machine.ts';
+import { startVirtualMachine } from '../deploy/virtual-machine.ts';
 import { eventually } from '../support/eventually.ts';
-import { startTestSandbox } from '../support/sandbox-account.ts';
+import { sandboxSettings, startTestSandbox } from '../support/sandbox-account.ts';
 import { type Attendance, Crowd, type Service } from './crowd.ts';
 import { percentile, type Report } from './report.ts';
 import { startLimitedGateway } from './rig.ts';
@@ -39,10 +39,8 @@ const EXPIRY_MS = 1000;
 const SANDBOX = { pace: 8, accessTokenSeconds: 20, startingBalance: 1_000_000 };
 
 export async function runOne(run: Run & { readonly memoryMb?: number }): Promise<Report> {
-  const sandbox = await startTestSandbox(SANDBOX);
-  await using stack = new AsyncDisposableStack();
-  stack.defer(() => sandbox.stop());
-  const gateway = stack.use(await startLimitedGateway(sandboxSettings(sandbox), run.memoryMb));
+  await using sandbox = await startTestSandbox(SANDBOX);
+  await using gateway = await startLimitedGateway(sandboxSettings(sandbox), run.memoryMb);
   const { sockets: atStart } = await usageOf(gateway.pid);
   const report = await observe(run, {
     service: { base: new URL(gateway.url), sandbox },
@@ -65,9 +63,8 @@ interface Intervals {
 }
 
 export async function runTwo({ redisSeconds, upstreamSeconds, upgradeSeconds, ...run }: Run & Intervals) {
-  await using machine = await startVirtualMachine(SANDBOX);
-  await machine.startBoth();
-  const { sandbox } = machine;
+  await using sandbox = await startTestSandbox(SANDBOX);
+  await using machine = await startVirtualMachine(sandbox);
   const restartUpstream = async () => {
     await sandbox.upstream.restart(UPSTREAM_AWAY_MS);
     await Bun.sleep(AFTERMATH_MS);

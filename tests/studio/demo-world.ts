@@ -19,8 +19,8 @@ export async function startDemoWorld(options: DemoWorldOptions = {}) {
   const [gatewayUrl, studioUrl] = [`http://localhost:${port}`, `http://localhost:${port + 1}`];
   const client = { clientId: 'music-studio', redirectUri: `${studioUrl}/callback` };
   const { clientId, redirectUri } = client;
-  const sandbox = await startTestSandbox({ clientId, redirectUris: [redirectUri], ...options });
-  stack.defer(() => sandbox.stop());
+  const registered = { clientId, redirectUris: [redirectUri] };
+  const sandbox = stack.use(await startTestSandbox({ ...registered, ...options }));
   const { identityProviderUrl, upstream } = sandbox;
   const gate = stack.use(openUpstreamGate(upstream.url));
   const startGateway = () =>

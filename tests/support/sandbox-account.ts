@@ -15,9 +15,21 @@ const TOKENS = Type.Object({
 export type Tokens = Static<typeof TOKENS>;
 
 /** Both servers on free ports; generation is as fast as it can be unless a pace is given. */
-export async function startTestSandbox(options: Partial<SandboxOptions> = {}): Promise<Sandbox> {
+export async function startTestSandbox(options: Partial<SandboxOptions> = {}) {
   const { clientId, redirectUri } = SANDBOX_CLIENT;
-  return startSandbox({ clientId, redirectUris: [redirectUri], pace: Number.POSITIVE_INFINITY, ...options });
+  const usual = { clientId, redirectUris: [redirectUri], pace: Number.POSITIVE_INFINITY };
+  const sandbox = await startSandbox({ ...usual, ...options });
+  return { ...sandbox, [Symbol.asyncDispose]: () => sandbox.stop() };
+}
+
+/** What a gateway has to know of the sandbox. */
+export function sandboxSettings({ upstream, identityProviderUrl }: Sandbox) {
+  return {
+    UPSTREAM_URL: upstream.url,
+    IDP_URL: identityProviderUrl,
+    IDP_CLIENT_ID: SANDBOX_CLIENT.clientId,
+    IDP_REDIRECT_URI: SANDBOX_CLIENT.redirectUri,
+  };
 }
 
 /** Exchanges a code at the identity provider's token endpoint. */

@@ -49,8 +49,7 @@ it('the client notices a refresh of a real gateway, and reads the ids of a track
 it.each([0, 504, 520, 522, 524])(
   'a track whose order gets %d, and whose audio breaks off in its middle, is whole in the end and paid for once',
   async (cut) => {
-    const sandbox = await startTestSandbox({ startingBalance: 100 });
-    await using _ = { [Symbol.asyncDispose]: () => sandbox.stop() };
+    await using sandbox = await startTestSandbox({ startingBalance: 100 });
     await using world = startWorld({ UPSTREAM_URL: sandbox.upstream.url });
     const { access_token, refresh_token } = await signIn(sandbox, 'Ada');
     const request = fetchWith(`svc_music_access=${access_token}; svc_music_refresh=${refresh_token}`);

@@ -32,8 +32,7 @@ describeWith(REQUIREMENTS, 'a machine under systemd', () => {
 
   beforeAll(async () => {
     redis = stack.use(await startRedis('--requirepass', 'hush-redis'));
-    sandbox = await startTestSandbox({ pace: 8, startingBalance: 1_000_000 });
-    stack.defer(() => sandbox.stop());
+    sandbox = stack.use(await startTestSandbox({ pace: 8, startingBalance: 1_000_000 }));
     host = await startSystemdMachine(stack.use(new Podman()), sandbox);
     await host.keepSecret('cookie-keys', key);
     await keepRedisUrl(':hush-redis@');

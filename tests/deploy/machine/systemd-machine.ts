@@ -10,9 +10,10 @@ import { CERTIFICATE } from '../../support/certificate.ts';
 import { projectFiles, ROOT, readDocument, section } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { sandboxSettings } from '../../support/sandbox-account.ts';
 import { ORIGIN } from '../../support/world.ts';
 import { type Podman, RUN_OPTIONS } from '../container/podman.ts';
-import { haproxySettings, sandboxSettings } from '../virtual-machine.ts';
+import { haproxySettings } from '../virtual-machine.ts';
 
 const OTHER_USER = 1000;
 const UNITS = '/etc/systemd/system';

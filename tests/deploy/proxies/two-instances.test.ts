@@ -6,10 +6,10 @@ import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { isUp } from '../../support/is-up.ts';
 import { describeWith } from '../../support/requirements.ts';
+import { sandboxSettings, startTestSandbox } from '../../support/sandbox-account.ts';
 import { ORIGIN } from '../../support/world.ts';
 import {
   readStatistics,
-  sandboxSettings,
   startVirtualMachine,
   VIRTUAL_MACHINE,
   type VirtualMachine,
@@ -25,12 +25,9 @@ describeWith(VIRTUAL_MACHINE, 'deploy/two-instances', () => {
   let gate: UpstreamGate;
 
   beforeAll(async () => {
-    const upstreamVia = (address: string) => {
-      gate = stack.use(openUpstreamGate(address));
-      return `http://127.0.0.1:${gate.port}`;
-    };
-    machine = stack.use(await startVirtualMachine({}, upstreamVia));
-    await machine.startBoth();
+    const sandbox = stack.use(await startTestSandbox());
+    gate = stack.use(openUpstreamGate(sandbox.upstream.url));
+    machine = stack.use(await startVirtualMachine(sandbox, `http://127.0.0.1:${gate.port}`));
   }, 60_000);
 
   afterAll(() => stack.disposeAsync());

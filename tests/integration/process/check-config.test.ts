@@ -74,7 +74,7 @@ it('check-config warns in production of files from which Bun takes settings, as 
 it('check-config asks every server with --connect, a certified identity provider with an assertion, and says that all is well', async () => {
   const keys = [KEY_PAIR.publicJwk];
   const credentials = { token_endpoint_auth_method: 'private_key_jwt', jwks: { keys } } as const;
-  const provider = await startTestSandbox({ credentials });
+  await using provider = await startTestSandbox({ credentials });
   using upstream = serve(({ headers }) => {
     return new Response('', { status: headers.has('authorization') ? 500 : 401 });
   });
@@ -90,7 +90,6 @@ it('check-config asks every server with --connect, a certified identity provider
     'ok: PORT: port 0 of 127.0.0.1 is free',
   ]);
   expect(status).toBe(0);
-  await provider.stop();
 });
 
 it('check-config waits for 5 seconds at most, for all servers at once', async () => {

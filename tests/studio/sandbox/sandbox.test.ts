@@ -9,9 +9,7 @@ import {
 
 // Tests that count refused refreshes rely on it. The rest of the sandbox: tour and browsers, which use it.
 it('the sandbox refuses a spent refresh token, and ends its session, but no other', async () => {
-  await using stack = new AsyncDisposableStack();
-  const sandbox = await startTestSandbox();
-  stack.defer(() => sandbox.stop());
+  await using sandbox = await startTestSandbox();
   const refresh = ({ refresh_token }: Tokens) =>
     postJson(`${sandbox.upstream.url}/v1/auth/refresh`, { refresh_token });
   const [spent, other] = [await signIn(sandbox, 'Amina'), await signIn(sandbox, 'Amina')];

@@ -29,10 +29,8 @@ function problemsWith(printed: string, expected: string): string[] {
 }
 
 itWith([program('curl')], 'the sandbox is what the page about your API says, word for word', async () => {
-  await using stack = new AsyncDisposableStack();
-  const { path: cwd } = stack.use(await createFolder());
-  const sandbox = await startTestSandbox();
-  stack.defer(() => sandbox.stop());
+  await using folder = await createFolder();
+  await using sandbox = await startTestSandbox();
   const { identityProviderUrl, upstream } = sandbox;
   const grant = await signInThroughForm({ ...SANDBOX_CLIENT, identityProviderUrl, name: 'Ada' });
   const identity = await exchangeCode(sandbox, grant.code, grant.codeVerifier);
@@ -47,7 +45,7 @@ itWith([program('curl')], 'the sandbox is what the page about your API says, wor
   for (const [, command = '', expected = ''] of examples) {
     const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
     // Not `spawnSync`: the sandbox is in this process.
-    const call = Bun.spawn(['sh', '-c', command], { cwd, env, stdout: 'pipe' });
+    const call = Bun.spawn(['sh', '-c', command], { cwd: folder.path, env, stdout: 'pipe' });
     const printed = await call.stdout.text();
     expect([await call.exited, ...problemsWith(printed, expected)]).toEqual([0]);
     const found = [
