@@ -11,7 +11,7 @@ type Begin = (socket: Socket, index: number) => void;
  * How many connections are kept open when it is tried alone, and when everything is tried at once, for which the machine
  * may have less memory or time.
  */
-type Attack = readonly [alone: number, together: number, begin: Begin];
+type Attack = readonly [name: string, alone: number, together: number, begin: Begin];
 
 /** The attacks come from several addresses: otherwise a proxy's limit for one address would be all that is tried. */
 const ADDRESSES = 20;
@@ -30,24 +30,24 @@ const [, , target = '', only] = process.argv;
 /** Between two requests on one connection. */
 const PAUSE_MS = only === undefined ? 100 : 0;
 
-const ATTACKS = {
-  'readers of a public track that stop': [200, 200, stop(() => requestOf(`${PUBLIC}/content`))],
-  'sign-ins that stall in a long body': [160, 160, send(() => requestOf(SIGN_IN, DECLARED, MOST_OF_A_BODY))],
-  'sign-ins of which a byte arrives now and then': [0, 4001, drip],
-  'orders whose clients disconnect': [0, 300, leave(orderOf('never', 'one', 'hostile'))],
-  'exports of two sessions that nobody reads': [130, 130, stop(exportOf)],
-  'orders of one session under one key that the upstream replays': [150, 150, order(1)],
-  'orders of five sessions whose audio begins at the same moment': [50, 0, order(5)],
-  'readers of long details that stop': [150, 100, stop(() => requestOf(PUBLIC))],
-  'refreshes of other tokens again and again': [50, 20, repeat('GET /api/auth/session', 'expired')],
+export const ATTACKS = [
+  ['readers of a public track that stop', 200, 200, stop(() => requestOf(`${PUBLIC}/content`))],
+  ['sign-ins that stall in a long body', 160, 160, send(() => requestOf(SIGN_IN, DECLARED, MOST_OF_A_BODY))],
+  ['sign-ins of which a byte arrives now and then', 0, 4001, drip],
+  ['orders whose clients disconnect', 0, 300, leave(orderOf('never', 'one', 'hostile'))],
+  ['exports of two sessions that nobody reads', 130, 130, stop(exportOf)],
+  ['orders of one session under one key that the upstream replays', 150, 150, order(1)],
+  ['orders of five sessions whose audio begins at the same moment', 50, 0, order(5)],
+  ['readers of long details that stop', 150, 100, stop(() => requestOf(PUBLIC))],
+  ['refreshes of other tokens again and again', 50, 20, repeat('GET /api/auth/session', 'expired')],
   // More than the gateway makes at once.
-  'made-up sign-outs': [300, 100, repeat('POST /api/auth/logout', 'made-up')],
-  'sign-outs with bodies': [400, 0, send(longSignOut)],
-  'sign-ins at an identity provider that does not respond': [0, 5, leave(requestOf(SIGN_IN, {}, GRANT))],
-  'deeply nested JSON': [0, 16, send(() => requestOf(SIGN_IN, { connection: 'close' }, NESTED))],
-} as const satisfies Readonly<Record<string, Attack>>;
+  ['made-up sign-outs', 300, 100, repeat('POST /api/auth/logout', 'made-up')],
+  ['sign-outs with bodies', 400, 0, send(longSignOut)],
+  ['sign-ins at an identity provider that does not respond', 0, 5, leave(requestOf(SIGN_IN, {}, GRANT))],
+  ['deeply nested JSON', 0, 16, send(() => requestOf(SIGN_IN, { connection: 'close' }, NESTED))],
+] as const satisfies readonly Attack[];
 
-export type AttackName = keyof typeof ATTACKS;
+export type AttackName = (typeof ATTACKS)[number][0];
 
 function send(bytes: (index: number) => string): Begin {
   return (socket, index) => socket.resume().write(bytes(index));
@@ -110,9 +110,9 @@ function keep(begin: Begin): void {
 
 if (import.meta.main) {
   void Bun.stdin.bytes().then(() => process.exit(0));
-  const attacks = Object.entries<Attack>(ATTACKS).filter(([name]) => only === undefined || name === only);
+  const attacks = ATTACKS.filter(([name]) => only === undefined || name === only);
   if (attacks.length === 0) throw new Error(`no such attack: ${only}`);
-  const begun = attacks.map(async ([, [alone, together, begin]]) => {
+  const begun = attacks.map(async ([, alone, together, begin]) => {
     for (let started = 0; started < (only === undefined ? together : alone); started++) {
       keep(begin);
       if (started % OPENED_AT_ONCE === 0) await Bun.sleep(20);

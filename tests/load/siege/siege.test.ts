@@ -10,7 +10,7 @@ import { Problems, percentile } from '../report.ts';
 import { checkSession, keepChecking, type Rig, startProgram, startRig } from '../rig.ts';
 import { type Load, runStreams } from '../streams.ts';
 import { WORKS, type Works } from '../works.ts';
-import type { AttackName } from './attackers.ts';
+import { ATTACKS, type AttackName } from './attackers.ts';
 
 const tried = await openMemoryCgroup(1024);
 await tried?.[Symbol.asyncDispose]();
@@ -23,22 +23,15 @@ const GENERATIONS = 8;
 const GENERATIONS_APART_MS = 400;
 /** HAProxy allows a client 100 requests a second. */
 const PAUSE_MS = 40;
-/** Until all that the gateway and Bun read ahead has arrived. */
-const READ_AHEAD_MS = 1500;
 /** If the facts of all of them stayed, the gateway would not survive. */
 const REFRESHES = 35_000;
 const VICTIMS = 3;
 
-const ALONE: Partial<Record<AttackName, (rig: Rig) => Promise<void>>> = {
-  'readers of a public track that stop': readAhead,
-  'sign-ins that stall in a long body': readAhead,
-  'exports of two sessions that nobody reads': readAhead,
-  'orders of one session under one key that the upstream replays': readAhead,
-  'orders of five sessions whose audio begins at the same moment': readAhead,
-  'readers of long details that stop': readAhead,
+const ALONE = ATTACKS.flatMap(([name, alone]) => (alone > 0 ? [name] : []));
+/** What happens during an attack; during the others, the gateway reads ahead. */
+const MEANWHILE: Partial<Record<AttackName, (rig: Rig) => Promise<void>>> = {
   'refreshes of other tokens again and again': refreshAndStopReading,
   'made-up sign-outs': signOutMeanwhile,
-  'sign-outs with bodies': readAhead,
 };
 
 /** What has killed a gateway, or has denied it to others. The users beside it, and those who come after a second, are served. */
@@ -79,11 +72,12 @@ describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {
     });
   }
 
-  it.each(Object.entries(ALONE))('is not harmed by %s', async (name, during) => {
+  it.each(ALONE)('is not harmed by %s', async (name) => {
     await using rig = await startRig(TRACK_BYTES, CONTAINER_MB);
     const { gateway } = rig;
-    await using _ = await startAttackers(gateway.url, name);
-    expect(await Promise.race([during(rig), gateway.killed])).toBeUndefined();
+    await using _ = await startProgram('siege/attackers.ts', gateway.url, name);
+    const during = MEANWHILE[name]?.(rig) ?? readAhead();
+    expect(await Promise.race([during, gateway.killed])).toBeUndefined();
     await checkSession(gateway.url);
     console.log(`${name}: ${gateway.memory.peak()} MB at its peak`);
   });
@@ -99,7 +93,7 @@ describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {
 async function endure({ gateway }: Rig, url: string) {
   const problems = new Problems();
   await checkSession(url, 20);
-  const attackers = await startAttackers(url);
+  const attackers = await startProgram('siege/attackers.ts', url);
   const checking = keepChecking(url, problems, PAUSE_MS);
   const paying = Array.from({ length: GENERATIONS }, (_, index) => pay(new URL(url), index, problems));
   const killed = await Promise.race([Promise.all(paying), gateway.killed]);
@@ -126,21 +120,18 @@ async function pay(url: URL, index: number, problems: Problems): Promise<void> {
   if (client.ending !== 'whole') problems.add(`generation ${index}: ${client.ending}, ${client.seen}`);
 }
 
-/** Resolves when all of them are there. */
-function startAttackers(url: string, ...names: string[]) {
-  return startProgram('siege/attackers.ts', url, ...names);
-}
-
-function readAhead(_: Rig): Promise<void> {
-  return Bun.sleep(READ_AHEAD_MS);
+/** Until all that the gateway and Bun read ahead has arrived. */
+function readAhead(): Promise<void> {
+  return Bun.sleep(1500);
 }
 
 /** The facts of the refreshes must not take the memory that the ledger gives to others. */
 async function refreshAndStopReading(rig: Rig): Promise<void> {
   const areMade = async () => (await rig.state()).refreshes > REFRESHES;
   await eventually(areMade, `${REFRESHES} refreshes`, 140_000);
-  await using _ = await startAttackers(rig.gateway.url, 'exports of two sessions that nobody reads');
-  await readAhead(rig);
+  const exports: AttackName = 'exports of two sessions that nobody reads';
+  await using _ = await startProgram('siege/attackers.ts', rig.gateway.url, exports);
+  await readAhead();
 }
 
 /** Each user is signed out at the upstream, although strangers want the same. */
