@@ -100,7 +100,7 @@ describeWith([...PROGRAMS.map(program), ROOT], 'deploy/compose, with two gateway
     const listen = `127.0.0.1:${await freePorts(1)}`;
     url = `https://${listen}`;
     const files = ['deploy/compose/compose.yaml', 'two.yaml'].flatMap((file) => ['--file', file]);
-    const up = ['podman-compose', '--podman-path', await podman.program(), ...files, 'up', '--detach'];
+    const up = ['podman-compose', ...podman.composeOptions, ...files, 'up', '--detach'];
     const environment = { LISTEN: listen, TMPDIR: podman.folder };
     const { output, errors } = await runToEnd(up, { cwd: project, environment });
     const isServed = async () =>

@@ -1,7 +1,7 @@
 /** Podman with a storage of its own, in a temporary folder, so that it leaves nothing on the machine. */
 
 import { mkdtempSync } from 'node:fs';
-import { chmod, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { eventually } from '../../support/eventually.ts';
 import { type Ended, runToEnd } from '../../support/run-to-end.ts';
@@ -14,14 +14,18 @@ export const RUN_OPTIONS = [
 
 export class Podman implements AsyncDisposable {
   readonly folder = mkdtempSync(`${tmpdir()}/podman-`);
-  readonly #command = [
-    'podman',
+  readonly #options = [
     // crun, the usual one, does not start on every kernel.
     ...['--runtime', 'runc', '--events-backend', 'none'],
     ...['root', 'runroot', 'tmpdir', 'network-config-dir'].flatMap((name) => [
       `--${name}`,
       `${this.folder}/${name}`,
     ]),
+  ];
+  /** For podman-compose. Unlike Docker, Podman gives a container a writable /tmp. */
+  readonly composeOptions = [
+    `--podman-args=${this.#options.join(' ')}`,
+    `--podman-run-args=${[...RUN_OPTIONS, '--read-only-tmpfs=false'].join(' ')}`,
   ];
 
   /** Returns what a command prints, and throws when it fails. */
@@ -34,21 +38,7 @@ export class Podman implements AsyncDisposable {
   try(...command: string[]): Promise<Ended> {
     // Its monitor writes a file where it is started when a container runs out of memory.
     const options = { cwd: this.folder, environment: { TMPDIR: this.folder } };
-    return runToEnd([...this.#command, ...command], options);
-  }
-
-  /** Writes a program that starts it, for podman-compose. Unlike Docker, Podman gives a container a writable /tmp. */
-  async program(): Promise<string> {
-    const path = `${this.folder}/podman`;
-    const run = ['run', ...RUN_OPTIONS, '--read-only-tmpfs=false'];
-    const script = [
-      '#!/bin/sh',
-      `[ "$1" != run ] || { shift; set -- ${run.join(' ')} "$@"; }`,
-      `exec ${this.#command.join(' ')} "$@"\n`,
-    ];
-    await Bun.write(path, script.join('\n'));
-    await chmod(path, 0o755);
-    return path;
+    return runToEnd(['podman', ...this.#options, ...command], options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
