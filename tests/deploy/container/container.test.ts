@@ -13,7 +13,7 @@ import { describeWith, program, ROOT } from '../../support/requirements.ts';
 import { runToEnd } from '../../support/run-to-end.ts';
 import { request } from '../../support/world.ts';
 import { Podman, RUN_OPTIONS } from './podman.ts';
-import { buildGateway, importImage } from './stand-in-images.ts';
+import { buildImages } from './stand-in-images.ts';
 
 const ORIGIN = 'https://studio.example';
 const { gateway, redis, nginx } = compose.services;
@@ -78,10 +78,7 @@ describeWith([...PROGRAMS.map(program), ROOT], 'deploy/compose, with two gateway
     });
     stack.defer(() => upstream.stop(true));
     podman = stack.use(new Podman());
-    await buildGateway(podman, gateway.image);
-    await importImage(podman, redis.image, ['redis-server']);
-    const configuration = { '/usr/lib/ssl/openssl.cnf': Bun.file('/etc/ssl/openssl.cnf') };
-    await importImage(podman, nginx.image, ['nginx', 'openssl'], configuration);
+    await buildImages(podman, gateway.image, [redis.image, nginx.image]);
     // The files as they are, beside a `.env` and a file of the test's own.
     project = `${podman.folder}/project`;
     await cp(`${PROJECT}deploy`, `${project}/deploy`, { recursive: true });
@@ -103,9 +100,7 @@ describeWith([...PROGRAMS.map(program), ROOT], 'deploy/compose, with two gateway
     const up = ['podman-compose', ...podman.composeOptions, ...files, 'up', '--detach'];
     const environment = { LISTEN: listen, TMPDIR: podman.folder };
     const { output, errors } = await runToEnd(up, { cwd: project, environment });
-    const isServed = async () =>
-      (await fetch(`${url}/api/health`, NEW_CONNECTION).catch(() => undefined))?.ok;
-    await eventually(isServed, `nginx to respond after\n${output}${errors}`);
+    await eventually(() => isUp(url), `nginx to respond after\n${output}${errors}`);
     // In the first moments of its network, a container may get no reply from outside.
     const isConnected = async () => {
       const statuses = TEN.map((token) => checkSession(url, 'valid', `first-${token}`));
