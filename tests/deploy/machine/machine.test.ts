@@ -4,6 +4,7 @@ import manifest from '../../../package.json';
 import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
 import { Crowd } from '../../load/crowd.ts';
 import { eventually } from '../../support/eventually.ts';
+import { isUp } from '../../support/is-up.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../../support/redis.ts';
 import { describeWith, program, ROOT } from '../../support/requirements.ts';
 import type { Ended } from '../../support/run-to-end.ts';
@@ -39,9 +40,7 @@ describeWith(REQUIREMENTS, 'a machine under systemd', () => {
     installed = await host.installRelease();
     // By Debian's own unit, as the operating page says; it gives up root's rights.
     await host.restart('haproxy');
-    const health = { tls: { rejectUnauthorized: false }, keepalive: false };
-    const check = () => fetch(new URL('/api/health', host.base), health).catch(() => undefined);
-    await eventually(async () => (await check())?.ok, `the gateway to respond after\n${installed.errors}`);
+    await eventually(() => isUp(host.base.origin), `the gateway to respond after\n${installed.errors}`);
   }, 180_000);
 
   afterAll(() => stack.disposeAsync(), 60_000);

@@ -7,6 +7,7 @@ import { CERTIFICATE } from '../../support/certificate.ts';
 import { ROOT } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
+import { isUp } from '../../support/is-up.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
 import { ORIGIN } from '../../support/world.ts';
 
@@ -43,11 +44,11 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
   const errors = Bun.file(`${folder}/errors.log`);
   const proxy = stack.use(Bun.spawn(command, { stdio: ['ignore', 'ignore', errors] }));
   const url = `https://127.0.0.1:${port}`;
-  const isUp = async () => {
+  const isReady = async () => {
     if (proxy.exitCode !== null) throw new Error(`${command[0]} ended:\n${await errors.text()}`);
-    return (await fetch(`${url}/api/health`, { tls: TRUST }).catch(() => undefined))?.ok;
+    return isUp(url);
   };
-  await eventually(isUp, `${command[0]} to pass requests on`);
+  await eventually(isReady, `${command[0]} to pass requests on`);
   const started = stack.move();
   return {
     port,
