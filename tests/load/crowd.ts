@@ -4,9 +4,8 @@ import { eventually } from '../support/eventually.ts';
 import { ORDER } from '../support/sandbox-account.ts';
 import { openSocket, requestOf } from './raw-client.ts';
 import { Problems } from './report.ts';
-import { User } from './user.ts';
+import { type Service, User } from './user.ts';
 
-export type Service = Parameters<typeof User.signIn>[0];
 type Kind = (typeof KINDS)[number];
 /** How many there are of each. */
 export type Attendance = Readonly<Partial<Record<Kind, number>>>;
@@ -38,12 +37,13 @@ const HABITS: Readonly<Record<Kind, Habit>> = {
     const kept = await user.listen(id);
     if (!Buffer.from(await kept.bytes()).equals(audio)) throw new Error('other bytes in the library');
   },
-  async slowReader(user, { track, isOver }) {
+  async slowReader(user, crowd) {
+    const { track } = crowd;
     const response = await user.listen(track.id);
     if (response.status !== 200 || !response.body) throw new Error(`status ${response.status}`);
     let read = 0;
     for await (const chunk of response.body) {
-      if (isOver.aborted) return;
+      if (crowd.isOver) return;
       const expected = track.audio.subarray(read, read + chunk.byteLength);
       if (!expected.equals(chunk)) throw new Error('other bytes than were generated');
       read += chunk.byteLength;
@@ -76,8 +76,8 @@ export class Crowd implements AsyncDisposable {
   readonly service: Service;
   /** What slow and hurried users read. */
   track = { id: '', audio: Buffer.alloc(0) };
+  isOver = false;
   readonly #habits: Promise<void>[] = [];
-  readonly #leaving = new AbortController();
   /** What fails while somebody has an excuse, or has had one since it began, is not the gateway's fault. */
   #excuses = 0;
   #lastExcuseAt = 0;
@@ -98,10 +98,6 @@ export class Crowd implements AsyncDisposable {
       }
     }
     return crowd;
-  }
-
-  get isOver(): AbortSignal {
-    return this.#leaving.signal;
   }
 
   /** Has music generated. */
@@ -150,13 +146,13 @@ export class Crowd implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#leaving.abort();
+    this.isOver = true;
     await Promise.all(this.#habits);
   }
 
   async #repeat(kind: Kind, user: User): Promise<void> {
     const index = this.rounds.push(0) - 1;
-    while (!this.isOver.aborted) {
+    while (!this.isOver) {
       const begunAt = performance.now();
       try {
         await HABITS[kind](user, this);

@@ -5,9 +5,10 @@ import { readdir, readlink } from 'node:fs/promises';
 import { startVirtualMachine } from '../deploy/virtual-machine.ts';
 import { eventually } from '../support/eventually.ts';
 import { sandboxSettings, startTestSandbox } from '../support/sandbox-account.ts';
-import { type Attendance, Crowd, type Service } from './crowd.ts';
+import { type Attendance, Crowd } from './crowd.ts';
 import { percentile, type Report } from './report.ts';
 import { startLimitedGateway } from './rig.ts';
+import type { Service } from './user.ts';
 
 interface Run {
   readonly seconds: number;

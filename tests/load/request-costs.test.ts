@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import type net from 'node:net';
-import { tmpdir } from 'node:os';
 import { startGatewayProcess } from '../support/gateway-process.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { describeWith, program } from '../support/requirements.ts';
+import { createFolder } from '../support/temporary-folder.ts';
 import { ORIGIN, request, SIGNED_IN } from '../support/world.ts';
 import { boundsOf, COSTS, COUNTED, type Counts, TRACK_PIECES } from './request-costs.ts';
 
@@ -90,8 +90,7 @@ describeWith([STRACE, TRACING], 'what a request costs', () => {
   let upstream: Awaited<ReturnType<typeof startUpstream>>;
   let gateway: Awaited<ReturnType<typeof startCountedGateway>>;
   beforeAll(async () => {
-    const folder = await mkdtemp(`${tmpdir()}/sends-`);
-    stack.defer(() => rm(folder, { recursive: true }));
+    const { path: folder } = stack.use(await createFolder());
     upstream = stack.use(await startUpstream());
     gateway = stack.use(await startCountedGateway(upstream.url, `${folder}/sends`));
   });

@@ -141,6 +141,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 let wrong = 0;
 for (const [name, { run, most = {}, least = {} }] of Object.entries<Scenario>(scenarios)) {
   if (names.length && !names.includes(name)) continue;
+  const failed = (error: unknown): Report => ({ figures: {}, problems: [String(error)] });
   const { figures, problems } = await run().catch(failed);
   const outOfBounds = [
     ...Object.entries(most).filter(([figure, limit]) => !(Number(figures[figure]) <= limit)),
@@ -151,7 +152,3 @@ for (const [name, { run, most = {}, least = {} }] of Object.entries<Scenario>(sc
 }
 console.log(wrong ? `${wrong} problems` : 'all scenarios passed');
 process.exit(wrong ? 1 : 0);
-
-function failed(error: unknown): Report {
-  return { figures: {}, problems: [String(error)] };
-}

@@ -7,7 +7,7 @@ import { ORDER, SANDBOX_CLIENT } from '../support/sandbox-account.ts';
 import { ORIGIN } from '../support/world.ts';
 
 /** The gateway's address, and the sandbox behind it. */
-interface Service {
+export interface Service {
   readonly base: URL;
   readonly sandbox: Sandbox;
 }
