@@ -1,7 +1,5 @@
 /** Stands between the gateway and the sandbox's upstream: remembers what arrives, and lets a test hold or replace responses. */
 
-import { eventually } from '../../support/eventually.ts';
-
 /** `forward` gets the sandbox's own response. */
 type Respond = (forward: () => Promise<Response>) => Response | Promise<Response>;
 
@@ -43,18 +41,16 @@ export function openUpstreamGate(upstreamUrl: string) {
     calls,
     /** The Idempotency-Keys of the generations that have arrived, in their order. */
     idempotencyKeys,
-    /** Resolves when a call has come once more. */
-    arrive(call: string) {
-      const from = calls.length;
-      return eventually(() => calls.includes(call, from), `${call} to arrive`);
-    },
     /** Replaces the sandbox's response to a call, until it is given back. */
     replace,
-    /** Keeps a call back until it is released. */
+    /** Keeps a call back, once it has arrived, until it is released. */
     hold(call: string) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      replace(call, (forward) => promise.then(forward));
-      return { release: resolve };
+      const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      replace(call, (forward) => {
+        arrived.resolve();
+        return released.promise.then(forward);
+      });
+      return { arrived: arrived.promise, release: released.resolve };
     },
     /** Lets so much of each generation's audio through, and keeps the rest back until it is released. */
     holdAudio(afterBytes: number) {

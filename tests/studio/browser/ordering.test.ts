@@ -40,9 +40,8 @@ describeInChromium('an order in the studio', () => {
   it('is not waited for when it is stopped, and its track lands in the library', async () => {
     await using studio = await openStudio();
     const order = studio.gate.hold(ORDER);
-    const arrived = studio.gate.arrive(ORDER);
     await studio.order();
-    await arrived;
+    await order.arrived;
     await studio.press(english.stopWaiting);
     await studio.says(english.withdrawn);
     order.release();

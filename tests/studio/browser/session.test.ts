@@ -46,13 +46,12 @@ describeInChromium('a session in the studio', () => {
     expect(await studio.region(english.account).getByText('Grace').count()).toBe(0);
 
     // Also when nobody waits for its end.
-    const logout = 'POST /v1/auth/logout';
-    const [held, arrived] = [studio.gate.hold(logout), studio.gate.arrive(logout)];
+    const logout = studio.gate.hold('POST /v1/auth/logout');
     await studio.press(english.signOut);
-    await arrived;
+    await logout.arrived;
     // The second page arrives when the browser has given up what the first one left unfinished.
     for (const address of ['about:blank', `${world.studioUrl}/config.json`]) await page.goto(address);
-    held.release();
+    logout.release();
     const areGone = async () => (await visitor.context.cookies(world.gatewayUrl)).length === 0;
     await eventually(areGone, 'the cookies to go');
   });
