@@ -28,6 +28,9 @@ export class Client {
   readonly #plan: Plan;
   readonly #begun = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
+  /** The first bytes have arrived, or the end. */
+  readonly begun = this.#begun.promise;
+  readonly ended = this.#ended.promise;
   readonly #response = this.#read();
   #socket: Socket | undefined;
   #sentAt = 0;
@@ -39,15 +42,6 @@ export class Client {
     this.#plan = plan;
     this.#stops = plan.stops ?? false;
     this.#response.next();
-  }
-
-  /** The first bytes have arrived, or the end. */
-  get begun(): Promise<void> {
-    return this.#begun.promise;
-  }
-
-  get ended(): Promise<void> {
-    return this.#ended.promise;
   }
 
   connect(url: URL): Promise<void> {

@@ -5,13 +5,9 @@
  * counts, so that they hardly depend on the machine and not at all on its speed. Work that makes no object and sends
  * nothing is not counted: only `bun run bench` sees it.
  */
-export interface Counts {
-  readonly objects: number;
-  readonly bytes: number;
-  readonly sends: number;
-}
-
 export const COUNTED = ['objects', 'bytes', 'sends'] as const;
+export type Counts = Readonly<Record<(typeof COUNTED)[number], number>>;
+
 export const TRACK_PIECES = 100;
 /**
  * One send is the call to the upstream. The others go to the client: a complete response is one, a range is a head, a
