@@ -4,7 +4,7 @@
  */
 
 import { runOne, runTwo } from './in-service.ts';
-import { Problems, type Report } from './report.ts';
+import type { Report } from './report.ts';
 import { type Load, runStreams } from './streams.ts';
 import type { Works } from './works.ts';
 
@@ -29,6 +29,13 @@ const ALL_ATTACKS: Works = {
   ...{ ...DEAD_GENERATIONS, ...TEN_SIGN_INS },
   ...{ sixfoldPlayer: 494, player: 1000, chunkedBody: 28, largeBody: 22, longHead: 1000 },
 };
+/** More than there is room for. */
+const MOST: Works = {
+  ...{ player: 700, reader: 100, stoppedGeneration: 100, largeBody: 22 },
+  ...{ chunkedBody: 200, refresh: 20_000, call: 4000, longHead: 4000 },
+};
+/** What a process gains anyway, in MB: compiled code, and garbage that it collects only when memory is short. */
+const GAINED_MB = 24;
 
 /** All that must be whole is, and a gateway with a limit survives. */
 function streams(load: Load, bounds: Omit<Scenario, 'run'> = {}): Scenario {
@@ -58,6 +65,22 @@ function attack(works: Works, seconds = 1): Scenario {
   return streams({ works, newcomers: { paid: 5 }, seconds, trackBytes: 3_000_000, memoryMb: 256 });
 }
 
+/** No work costs more than the ledger has reserved for it, whether a few are in flight or all that there is room for. */
+function reserved(work: string, most: number): [name: string, Scenario][] {
+  return [Math.min(50, most), Math.min(200, most), most].map((count) => {
+    const run = async () => {
+      const load = { works: { [work]: count }, trackBytes: TRACK_BYTES, seconds: 1, memoryMb: 256 };
+      const { figures, problems } = await runStreams(load);
+      // That some are refused is no problem here.
+      return { figures, problems: problems.filter((problem) => problem.startsWith('killed')) };
+    };
+    const waiting = { 'MB charged but not reserved': GAINED_MB };
+    // A peak with memory to spare is garbage.
+    const peak = count === most && { 'MB charged but not reserved at peak': GAINED_MB };
+    return [`reserved-${work}-${count}`, { run, most: { ...waiting, ...peak } }];
+  });
+}
+
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'slow-readers': streams({ works: { reader: 500 }, seconds: 5 }, { most: { 'p99 ms meanwhile': 1000 } }),
   heard: heard({ heard: 1000 }),
@@ -82,7 +105,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   /** A user with ten sign-ins takes all that there is. */
   'ten-sign-ins': attack(TEN_SIGN_INS),
   'all-attacks': attack(ALL_ATTACKS, 60),
-  ledger: { run: reservedBesideCharged },
+  ...Object.fromEntries(Object.entries(MOST).flatMap(([work, most]) => reserved(work, most))),
   'one-instance': {
     run: () => runOne({ seconds: 180, memoryMb: 256, trackMs: 60_000, attendance: MANY }),
     most: GROWTH,
@@ -94,40 +117,6 @@ function twoInstances(minutes: number): Scenario {
   const attendance = { visitor: 16, author: 5, slowReader: 8, hurried: 8 };
   const run = () => runTwo({ seconds: minutes * 60, ...often, trackMs: 180_000, attendance });
   return { run, most: GROWTH };
-}
-
-/** More than there is room for. */
-const MOST: Works = {
-  ...{ player: 700, reader: 100, stoppedGeneration: 100, largeBody: 22 },
-  ...{ chunkedBody: 200, refresh: 20_000, call: 4000, longHead: 4000 },
-};
-/** What a process gains anyway, in KB: compiled code, and garbage that it collects only when memory is short. */
-const GROWTH_KB = 24_000;
-
-/** Whether anything costs more than the ledger has reserved for it: prints both, for each kind of work and several numbers. */
-async function reservedBesideCharged(): Promise<Report> {
-  const figures: Record<string, string> = {};
-  const problems = new Problems();
-  for (const [work, most] of Object.entries(MOST)) {
-    for (const number of new Set([Math.min(50, most), Math.min(200, most), most])) {
-      const load = { memoryMb: 256, seconds: 1, trackBytes: TRACK_BYTES, works: { [work]: number } };
-      const { figures: measured, problems: others } = await runStreams(load);
-      const killed = others.find((problem) => problem.startsWith('killed'));
-      if (killed) problems.add(`${number} of ${work}: ${killed}`);
-      const inFlight = Number(measured['waiting at once'] ?? 0);
-      const pairs = ['while all wait', 'at peak'].map((moment) => {
-        const charged = Number(measured[`KB charged per work ${moment}`]);
-        const reserved = Number(measured[`KB reserved per work ${moment}`]);
-        // A peak with memory to spare is garbage.
-        const counts = moment === 'while all wait' || number === most;
-        if (counts && (charged - reserved) * inFlight > GROWTH_KB)
-          problems.add(`${inFlight} of ${work} ${moment}: ${charged} KB charged, ${reserved} reserved`);
-        return `${charged} of ${reserved} KB ${moment}`;
-      });
-      figures[`${number} of ${work}`] = killed ?? pairs.join(', ');
-    }
-  }
-  return { figures, problems: problems.list() };
 }
 
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));

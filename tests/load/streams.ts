@@ -84,12 +84,15 @@ export async function runStreams(load: Load): Promise<Report> {
     for (const { client } of goOn) client.goOn();
     await Promise.all(goOn.map(({ client }) => client.ended));
     const perWork = (mb: number) => Math.round((mb * 1024) / Math.max(1, inFlight));
+    const notReserved = ({ chargedMb, reservedMb }: typeof idle) =>
+      Math.round(chargedMb - idle.chargedMb - (reservedMb - idle.reservedMb));
+    const peak = { chargedMb: gateway.memory.peak(), reservedMb: reservedPeakMb };
     return {
       'waiting at once': inFlight,
-      'KB charged per work while all wait': perWork(rest.chargedMb - idle.chargedMb),
-      'KB reserved per work while all wait': perWork(rest.reservedMb - idle.reservedMb),
-      'KB charged per work at peak': perWork(gateway.memory.peak() - idle.chargedMb),
-      'KB reserved per work at peak': perWork(reservedPeakMb - idle.reservedMb),
+      'KB charged per work': perWork(rest.chargedMb - idle.chargedMb),
+      'KB reserved per work': perWork(rest.reservedMb - idle.reservedMb),
+      'MB charged but not reserved': notReserved(rest),
+      'MB charged but not reserved at peak': notReserved(peak),
       'p99 ms meanwhile': percentile(meanwhile, 0.99),
       'ms until newcomers hear something': waited,
     };
