@@ -29,14 +29,9 @@ export function describeWith(requirements: readonly Requirement[], name: string,
 }
 
 /** `it`, for a test that has these requirements. */
-export function itWith(
-  requirements: readonly Requirement[],
-  name: string,
-  test: () => Promise<void>,
-  timeoutMs?: number,
-): void {
+export function itWith(requirements: readonly Requirement[], name: string, test: () => Promise<void>): void {
   const skip = () => it.skip(name, test);
-  run(requirements, name, () => it(name, test, timeoutMs), skip);
+  run(requirements, name, () => it(name, test), skip);
 }
 
 function run(requirements: readonly Requirement[], name: string, tests: () => void, skip: () => void): void {
