@@ -1,7 +1,7 @@
 /** What a load has measured, and what was wrong. */
 
 export interface Report {
-  readonly figures: Readonly<Record<string, number | string>>;
+  readonly figures: Readonly<Record<string, number>>;
   /** What is wrong; empty when nothing is. */
   readonly problems: readonly string[];
 }

@@ -24,7 +24,7 @@ const State = Type.Object({
 });
 
 /** @param memoryMb the memory of the gateway's container; without a limit by default */
-export async function startRig(trackBytes = 0, memoryMb?: number, settings: Record<string, string> = {}) {
+export async function startRig(trackBytes: number, memoryMb?: number, settings: Record<string, string> = {}) {
   await using stack = new AsyncDisposableStack();
   const { line: url } = stack.use(await startProgram('upstream.ts', String(trackBytes)));
   const addresses = { UPSTREAM_URL: url, IDP_URL: url, ...settings };
