@@ -17,15 +17,15 @@ interface Run {
   readonly trackMs: number;
 }
 
-interface Place {
-  readonly service: Service;
+interface Place extends Service {
   /** The ids of the instances that run at the moment. */
   readonly processes: () => readonly number[];
-  /** What happens every so many seconds. */
-  readonly disturbances: readonly (readonly [seconds: number, happen: (crowd: Crowd) => Promise<unknown>])[];
   /** What an instance has logged that it should not have. */
   readonly complaints: () => readonly string[];
 }
+
+/** What happens every so many seconds. */
+type Disturbance = readonly [seconds: number, happen: (crowd: Crowd) => Promise<unknown>];
 
 type Usage = Awaited<ReturnType<typeof usageOf>>;
 
@@ -43,12 +43,13 @@ export async function runOne(run: Run & { readonly memoryMb?: number }): Promise
   await using sandbox = await startTestSandbox(SANDBOX);
   await using gateway = await startLimitedGateway(sandboxSettings(sandbox), run.memoryMb);
   const { sockets: atStart } = await usageOf(gateway.pid);
-  const report = await observe(run, {
-    service: { base: new URL(gateway.url), sandbox },
+  const place = {
+    base: new URL(gateway.url),
+    sandbox,
     processes: () => [gateway.pid],
-    disturbances: [[run.seconds / 3, expiryAt(sandbox)]],
     complaints: () => gateway.errors().split('\n').filter(Boolean),
-  });
+  };
+  const report = await observe(run, place, [[run.seconds / 3, expiryAt(sandbox)]]);
   // Its connections to the upstream end, and all others have ended.
   await sandbox.upstream.restart(0);
   const areClosed = async () => (await usageOf(gateway.pid)).sockets <= atStart;
@@ -74,17 +75,12 @@ export async function runTwo({ redisSeconds, upstreamSeconds, upgradeSeconds, ..
     await machine.replace('a');
     await machine.replace('b');
   };
-  return await observe(run, {
-    service: machine,
-    processes: machine.processes,
-    disturbances: [
-      [redisSeconds, () => machine.restartRedis(REDIS_AWAY_MS)],
-      [upstreamSeconds, (crowd) => crowd.excuse(restartUpstream)],
-      [upgradeSeconds, upgrade],
-      [Math.min(40, run.seconds / 6), expiryAt(sandbox)],
-    ],
-    complaints: machine.complaints,
-  });
+  return await observe(run, machine, [
+    [redisSeconds, () => machine.restartRedis(REDIS_AWAY_MS)],
+    [upstreamSeconds, (crowd) => crowd.excuse(restartUpstream)],
+    [upgradeSeconds, upgrade],
+    [Math.min(40, run.seconds / 6), expiryAt(sandbox)],
+  ]);
 }
 
 function expiryAt({ upstream }: Service['sandbox']) {
@@ -95,8 +91,9 @@ function expiryAt({ upstream }: Service['sandbox']) {
   return (crowd: Crowd) => crowd.excuse(expire);
 }
 
-async function observe({ seconds, attendance, trackMs }: Run, place: Place): Promise<Report> {
-  const crowd = await Crowd.arrive(place.service, attendance, trackMs);
+async function observe(run: Run, place: Place, disturbances: readonly Disturbance[]): Promise<Report> {
+  const { seconds, attendance, trackMs } = run;
+  const crowd = await Crowd.arrive(place, attendance, trackMs);
   const { problems } = crowd;
   const samples = new Map<number, Usage[]>();
   const begunAt = performance.now();
@@ -119,11 +116,11 @@ async function observe({ seconds, attendance, trackMs }: Run, place: Place): Pro
   };
   await Promise.all([
     every((seconds * 1000) / SAMPLES, sample),
-    ...place.disturbances.map(([interval, happen]) => every(interval * 1000, () => happen(crowd))),
+    ...disturbances.map(([interval, happen]) => every(interval * 1000, () => happen(crowd))),
   ]);
   await crowd[Symbol.asyncDispose]();
 
-  const { refusedRefreshes, generations } = place.service.sandbox.upstream.counts();
+  const { refusedRefreshes, generations } = place.sandbox.upstream.counts();
   if (refusedRefreshes) problems.add(`the upstream refused ${refusedRefreshes} refresh tokens`);
   if (generations > crowd.orders) problems.add(`${crowd.orders} orders became ${generations} creations`);
   for (const complaint of place.complaints()) problems.add(complaint.slice(0, 300));
