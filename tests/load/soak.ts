@@ -1,8 +1,9 @@
 /**
- * The long form of the load tests: `bun run soak [scenario ...]` prints figures, and exits with 1 when one is wrong. With
+ * The long form of the load tests, with figures: `bun run soak -t heard-fast` for one scenario. With
  * `bash tests/load/bounded-sockets.sh` before it, its sockets have the bounds of the shipped deployments.
  */
 
+import { expect, it } from 'bun:test';
 import { runOne, runTwo } from './in-service.ts';
 import type { Report } from './report.ts';
 import { type Load, runStreams } from './streams.ts';
@@ -119,25 +120,15 @@ function twoInstances(minutes: number): Scenario {
   return { run, most: GROWTH };
 }
 
-const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
-const [, minutes] = /--minutes=(\d+)/.exec(process.argv.join(' ')) ?? [];
-const scenarios = minutes ? { 'two-instances': twoInstances(Number(minutes)) } : SCENARIOS;
-const unknown = names.filter((name) => !Object.hasOwn(scenarios, name));
-if (unknown.length) throw new Error(`no such scenario: ${unknown}; there are ${Object.keys(scenarios)}`);
+const { SOAK_MINUTES } = process.env;
+const scenarios = SOAK_MINUTES ? { 'two-instances': twoInstances(Number(SOAK_MINUTES)) } : SCENARIOS;
 // An exit handler ends the processes of the scenario.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
-let wrong = 0;
-for (const [name, { run, most = {}, least = {} }] of Object.entries<Scenario>(scenarios)) {
-  if (names.length && !names.includes(name)) continue;
-  const failed = (error: unknown): Report => ({ figures: {}, problems: [String(error)] });
-  const { figures, problems } = await run().catch(failed);
-  const outOfBounds = [
-    ...Object.entries(most).filter(([figure, limit]) => !(Number(figures[figure]) <= limit)),
-    ...Object.entries(least).filter(([figure, limit]) => !(Number(figures[figure]) >= limit)),
-  ].map(([figure, limit]) => `${figure}: the limit is ${limit}`);
-  console.log(name, figures, ...problems, ...outOfBounds);
-  wrong += problems.length + outOfBounds.length;
-}
-console.log(wrong ? `${wrong} problems` : 'all scenarios passed');
-process.exit(wrong ? 1 : 0);
+it.each(Object.entries<Scenario>(scenarios))('%s', async (name, { run, most = {}, least = {} }) => {
+  const { figures, problems } = await run();
+  console.log(name, figures);
+  const tooMuch = Object.entries(most).filter(([figure, limit]) => !(Number(figures[figure]) <= limit));
+  const tooLittle = Object.entries(least).filter(([figure, limit]) => !(Number(figures[figure]) >= limit));
+  expect({ problems, tooMuch, tooLittle }).toEqual({ problems: [], tooMuch: [], tooLittle: [] });
+});
