@@ -87,11 +87,12 @@ export class Client {
     this.seen = head;
     const isSuccess = Number(status) < 300;
     const expected = isSuccess ? this.#plan.body : undefined;
-    const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
-    if (!/^transfer-encoding: *chunked/im.test(head)) yield* this.#take(length, expected);
-    else
-      for (let size = yield* this.#chunkSize(); size > 0; size = yield* this.#chunkSize())
-        yield* this.#take(size, expected);
+    const isChunked = /^transfer-encoding: *chunked/im.test(head);
+    let size = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
+    do {
+      if (isChunked) size = Number.parseInt((yield* this.#match(CHUNK, 64))[1] ?? '', 16);
+      yield* this.#take(size, expected);
+    } while (isChunked && size > 0);
     const isWhole = isSuccess && this.#at === (expected?.length ?? this.#at);
     const isRefused = !isSuccess && /\r\nretry-after: \d/i.test(head);
     this.#end(isWhole ? 'whole' : isRefused ? 'refused' : 'broken', 'complete');
@@ -107,11 +108,6 @@ export class Client {
       this.#unread = this.#unread.subarray(piece.length);
       left -= piece.length;
     }
-  }
-
-  *#chunkSize(): Generator<undefined, number, Buffer> {
-    const [, size = ''] = yield* this.#match(CHUNK, 64);
-    return Number.parseInt(size, 16);
   }
 
   /** Takes what matches from the first bytes, once they have arrived. */

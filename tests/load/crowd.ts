@@ -1,7 +1,6 @@
 /** Everybody who uses a gateway at once, each of whom keeps to a habit until all of them leave. */
 
 import { eventually } from '../support/eventually.ts';
-import { ORDER } from '../support/sandbox-account.ts';
 import { openSocket, requestOf } from './raw-client.ts';
 import { Problems } from './report.ts';
 import { type Service, User } from './user.ts';
@@ -103,7 +102,7 @@ export class Crowd implements AsyncDisposable {
   /** Has music generated. */
   async order(author: User, lengthMs: number): Promise<Crowd['track']> {
     this.orders++;
-    const response = await author.generate({ ...ORDER, music_length_ms: lengthMs });
+    const response = await author.generate(lengthMs);
     const audio = Buffer.from(await response.bytes());
     if (response.status !== 200) throw new Error(`${response.status}, ${audio.length} bytes`);
     return { id: response.headers.get('x-music-creation-id') ?? '', audio };

@@ -39,8 +39,8 @@ export class User {
       throw new Error(`sign-in: ${response.status} with the cookies ${cookies}`);
   }
 
-  generate(order = ORDER): Promise<Response> {
-    return this.#post('/api/music/generate', order);
+  generate(lengthMs: number): Promise<Response> {
+    return this.#post('/api/music/generate', { ...ORDER, music_length_ms: lengthMs });
   }
 
   listen(creationId: string): Promise<Response> {

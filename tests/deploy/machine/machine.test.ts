@@ -12,10 +12,7 @@ import { startTestSandbox } from '../../support/sandbox-account.ts';
 import { Podman } from '../container/podman.ts';
 import { type SystemdMachine, startSystemdMachine } from './systemd-machine.ts';
 
-const REQUIREMENTS = [
-  ...[program('podman'), program('runc'), program('systemctl'), program('setpriv')],
-  ...[program('haproxy'), program('flock'), program('git'), program('pgrep'), REDIS_SERVER, ROOT],
-];
+const PROGRAMS = ['podman', 'runc', 'systemctl', 'setpriv', 'haproxy', 'flock', 'git', 'pgrep'];
 const [VISITORS, AUTHORS] = [8, 4];
 const WITHOUT_REDIS = `
   delete process.env.REDIS_URL_FILE;
@@ -23,7 +20,7 @@ const WITHOUT_REDIS = `
   await import('/opt/music-gateway/0.1.0/src/index.ts');`;
 const STAYS = /Redis cannot be used.*not healthy with Redis after 10 seconds: music-gateway@[ab] goes on/s;
 
-describeWith(REQUIREMENTS, 'a machine under systemd', () => {
+describeWith([...PROGRAMS.map(program), REDIS_SERVER, ROOT], 'a machine under systemd', () => {
   const key = randomBytes(32).toString('base64url');
   const stack = new AsyncDisposableStack();
   let redis: Redis;
