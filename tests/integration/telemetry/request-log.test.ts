@@ -18,8 +18,13 @@ function requestFor(path: string, method = 'GET', headers = {}): Request {
 // Which facts have which level: metrics.test.ts. What a refresh notes: traces.test.ts, unit/refresh-coordinator.test.ts.
 it('The log has one line of a request with these fields, the reason of a refusal, and no token, host or prompt', async () => {
   await using world = startWorld();
-  world.upstream.on('GET /v1/models', () => Response.json({ data: [] }));
+  world.upstream.on('GET /v1/models', async () => {
+    await Bun.sleep(20);
+    return Response.json({ data: [] });
+  });
+  const startedAt = performance.now();
   await (await world.request(MODELS, { cookie: ACCESS_ONLY })).arrayBuffer();
+  const tookMs = performance.now() - startedAt;
   expect(world.lines).toEqual([
     {
       level: 'info',
@@ -36,6 +41,8 @@ it('The log has one line of a request with these fields, the reason of a refusal
       msg: 'request',
     },
   ]);
+  for (const [, ms] of JSON.stringify(world.lines).matchAll(/ms":([\d.]+)/gi))
+    expect(Number(ms)).toBeWithin(10, tookMs + 1);
   await rawRequest(world.port, 'GET /api/health HTTP/1.0\r\nConnection: close\r\n\r\n');
   await world.request(GENERATE.path, { cookie: ACCESS_ONLY, json: { model: 'm', prompt: '' } });
   await world.request(MODELS, { cookie: ACCESS_ONLY, method: 'HEAD' });
