@@ -48,6 +48,31 @@ describeInChromium('a track that arrives', () => {
       [],
     );
     expect(studio.upstream.counts().generations).toBe(1);
+    await studio.press(english.listen);
+    await isHeard(studio);
+    expect(await studio.audio.getAttribute('src')).toEndWith('/content');
+  });
+
+  it('plays on as the file when its stream breaks, before or after it is whole', async () => {
+    await using studio = await openStudio();
+    // The browser asks for the rest of the stream, which there is not.
+    studio.visitor.tolerateProblem(/status of 404.*live/);
+    const arriving = await studio.orderHeld();
+    await studio.playsBeyond(1);
+    // As when the browser stops the service worker.
+    await studio.page.evaluate(() => {
+      const id = document.querySelector('audio')?.src.split('/').at(-1);
+      navigator.serviceWorker.controller?.postMessage({ id, kind: 'break' });
+    });
+    await studio.shows(english.afterArrival);
+    arriving.release();
+    await studio.says(english.complete);
+    expect(await studio.audio.getAttribute('src')).toEndWith('/content');
+    expect(await studio.audio.evaluate((audio: HTMLAudioElement) => audio.currentTime)).toBeGreaterThan(1);
+    await studio.press(english.pause);
+    await studio.generate();
+    await studio.audio.dispatchEvent('error');
+    expect(await studio.audio.getAttribute('src')).toEndWith('/content');
   });
 
   it('waits without a service worker, and plays as the file when it is whole', async () => {
