@@ -2,11 +2,8 @@
 
 import { jest } from 'bun:test';
 
-/** The time of day in a test with {@link fakeTime}. */
-export const NOW = new Date('2026-03-04T05:06:07Z');
-
 /** Stops the clock until the test ends, when the preload restores it. The returned function moves it on and waits for the effects. */
-export function fakeTime(now = NOW): (milliseconds: number) => Promise<void> {
+export function fakeTime(now = new Date()): (milliseconds: number) => Promise<void> {
   jest.useFakeTimers({ now });
   return async (milliseconds) => {
     jest.advanceTimersByTime(milliseconds);
@@ -21,7 +18,7 @@ export function settle(): Promise<void> {
 
 /** Moves the clock on until the work is over, and returns its result. */
 export async function fastForward<Result>(begin: () => Promise<Result>): Promise<Result> {
-  const advance = fakeTime(new Date());
+  const advance = fakeTime();
   let isOver = false;
   const work = begin().finally(() => {
     isOver = true;

@@ -77,10 +77,13 @@ describeInChromium('an order in the studio', () => {
   it('is not charged to another account that has signed in since, also when it is repeated', async () => {
     await using studio = await openStudio();
     const { gate, visitor } = studio;
-    await studio.signInBehind('Grace');
+    // Another person of the same name.
+    const other = gate.replace('GET /v1/me', () => Response.json({ id: 'another', name: 'Ada' }));
     await studio.order({ prompt: 'A song that Ada wants' });
     await studio.shows(english.otherAccount);
-    await studio.isLoaded();
+    other.giveBack();
+    await studio.signInBehind('Grace');
+    await studio.reload();
     await studio.accountShows('Grace');
 
     visitor.expectProblem(/status of 503/);

@@ -1,12 +1,16 @@
-import { expect, it, mock } from 'bun:test';
+/** The form of an order, in the Studio's page without its script. */
+
+import { expect, it, mock, onTestFinished } from 'bun:test';
+import { Window as HappyWindow } from 'happy-dom';
 import type { GenerationOrder } from '../../../src/client/generation-order.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
 import { enter } from '../../../src/demo/studio/order-fields.ts';
 import { part } from '../../../src/demo/studio/parts.ts';
+import { createText } from '../../../src/demo/studio/text.ts';
 import { settle } from '../../client/fake-time.ts';
-import { openPart, viewOf } from './page.ts';
 
+const MARKUP = await Bun.file(new URL('../../../src/demo/studio/index.html', import.meta.url)).text();
 const MODELS = [
   { id: 'music-1', name: 'One', creditsPerSecond: 0.5, canBeInstrumental: true },
   { id: 'music-2', name: 'Two', creditsPerSecond: undefined, canBeInstrumental: true },
@@ -15,7 +19,17 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The form with models and a prompt. The test ends each attempt to generate. */
 function openForm() {
-  const { storage, root, text, shown } = openPart('order');
+  const happyWindow = new HappyWindow({
+    url: 'https://studio.test/',
+    settings: { disableCSSFileLoading: true, handleDisabledFileLoadingAsSuccess: true },
+  });
+  onTestFinished(() => happyWindow.happyDOM.close());
+  happyWindow.document.write(MARKUP);
+  // happy-dom declares classes of its own, which are no part of the compiler's library for pages.
+  const window = happyWindow as unknown as Window & typeof globalThis;
+  const { document, localStorage: storage } = window;
+  const root = part(document, 'order');
+  const text = createText({ document, languages: ['en-GB'], storage });
   const isMeant = mock(async (_prompt: string) => true);
   let outcome = Promise.withResolvers<Outcome>();
   const onGenerate = mock(
@@ -28,7 +42,7 @@ function openForm() {
   form.showModels(MODELS);
   enter(prompt, ' Rain ');
   return {
-    ...{ root, form, prompt, length, shown, isMeant },
+    ...{ window, root, form, prompt, length, isMeant },
     model: part<HTMLSelectElement>(root, 'model'),
     keys: () => onGenerate.mock.calls.map(([, key]) => key),
     isReady: () => generate.getAttribute('aria-disabled') === 'false',
@@ -62,8 +76,8 @@ it('an order is what the form holds, with the chosen model after they are loaded
 
 /** Goes through steps, and returns a letter for the key of each order, and what the form says then. */
 async function attempt(steps: string) {
-  const { root, form, prompt, length, isMeant, press, end, keys, isReady, shown } = openForm();
-  const { KeyboardEvent, MouseEvent } = viewOf(root.ownerDocument);
+  const { window, root, form, prompt, length, isMeant, press, end, keys, isReady } = openForm();
+  const { KeyboardEvent, MouseEvent } = window;
   let accept = () => {};
   const answer = Promise.withResolvers<boolean>();
   const strike = (init: KeyboardEventInit) =>
@@ -103,7 +117,7 @@ async function attempt(steps: string) {
     await settle();
   }
   const letters = keys().map((key) => 'ABCD'[[...new Set(keys())].indexOf(key)]);
-  const hint = shown('attempt').replace(english.sameAttempt, 'same');
+  const hint = part(root, 'attempt').textContent.replace(english.sameAttempt, 'same');
   return [...letters, isReady() ? 'ready' : 'sending', hint].join(' ').trim();
 }
 
