@@ -48,6 +48,7 @@ describeInChromium('a person with a keyboard', () => {
     await page.keyboard.press('Enter');
     await studio.accountShows('Ada');
     await studio.isLoaded();
+    await page.getByRole('heading', { name: swahili.newTrack }).and(focused).waitFor();
 
     await type(studio.prompt, 'Mvua juu ya paa');
     await type(studio.length, '30');
@@ -85,7 +86,7 @@ describeInChromium('a person with a keyboard', () => {
     for (const text of [swahili.libraryEmpty, swahili.nothingToPlay]) await studio.shows(text);
     await page.getByRole('heading', { name: swahili.library }).and(focused).waitFor();
     await press(studio.button(swahili.signOut));
-    await studio.button(swahili.signIn).waitFor();
+    await studio.button(swahili.signIn).and(focused).waitFor();
     expect(world.upstream.counts().generations).toBe(1);
     // Each place that Tab comes to is looked at.
   }, 120_000);

@@ -2,16 +2,10 @@ import { expect, it } from 'bun:test';
 import { english } from '../../../src/demo/studio/english.ts';
 import { eventually } from '../../support/eventually.ts';
 import { describeInChromium } from '../chromium.ts';
-import { openStudio, type Studio } from './page.ts';
+import { openStudio } from './page.ts';
 
 const COOKIE = { httpOnly: true, sameSite: 'Lax', path: '/' };
 const COOKIES = ['svc_music_access', 'svc_music_refresh'].map((name) => ({ name, ...COOKIE }));
-
-/** Waits until the focus is on the element with this text. */
-function hasFocus({ page }: Studio, text: string): Promise<boolean> {
-  const isThere = async () => (await page.evaluate(() => document.activeElement?.textContent)) === text;
-  return eventually(isThere, `the focus on “${text}”`);
-}
 
 describeInChromium('a session in the studio', () => {
   it('begins with a sign-in that leaves no token and no code behind, outlasts the page, and ends with Sign out', async () => {
@@ -23,7 +17,6 @@ describeInChromium('a session in the studio', () => {
     await studio.signIn('Grace');
     expect(page.url()).toBe(home);
     await studio.isLoaded();
-    await hasFocus(studio, english.newTrack);
     const cookies = await visitor.context.cookies(world.gatewayUrl);
     expect(cookies.toSorted((a, b) => a.name.localeCompare(b.name))).toMatchObject(COOKIES);
     const [readable, stored, history] = await page.evaluate(() => [
@@ -38,7 +31,7 @@ describeInChromium('a session in the studio', () => {
 
     await studio.reload();
     await studio.press(english.signOut);
-    await hasFocus(studio, english.signIn);
+    await studio.button(english.signIn).waitFor();
     expect(await visitor.context.cookies(world.gatewayUrl)).toEqual([]);
     expect(upstream.counts()).toMatchObject({ signIns: 1, logouts: 1 });
     await page.reload();
