@@ -49,7 +49,7 @@ describeInChromium('a session in the studio', () => {
     await eventually(areGone, 'the cookies to go');
   });
 
-  it('does not begin with a foreign response, or with cookies that the browser does not keep', async () => {
+  it('does not begin with a foreign response or without kept cookies, and its end shows when the page is seen again', async () => {
     await using studio = await openStudio({ isSignedIn: false });
     const { world, visitor, page, upstream } = studio;
     await page.goto(`${world.studioUrl}/callback?code=somebody-elses&state=theirs`);
@@ -71,6 +71,12 @@ describeInChromium('a session in the studio', () => {
     await studio.press(english.signIn);
     await studio.accountShows('Ada');
     expect(upstream.counts().signIns).toBe(2);
+
+    await studio.isLoaded();
+    visitor.tolerateProblem(/status of 401/);
+    await visitor.context.clearCookies();
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await studio.warns(english.sessionEnded);
   });
 
   it('is shared by two tabs: they refresh once, learn of each other’s changes, sound in turn, and end together', async () => {
