@@ -62,7 +62,7 @@ function mutantsOf([file, before]: [file: string, line: string]): Mutant[] {
   const changed = file.endsWith('.ts') ? CHANGES.map(([from, to]) => before.replace(from, to)) : [''];
   return changed
     .filter((after) => after !== before)
-    .map((after) => ({ room: 'changed', file, before, after }));
+    .map((after) => ({ room: 'changed', file, before, after, caughtBy: '?' }));
 }
 
 /** The test files that have lost lines, or are gone. */

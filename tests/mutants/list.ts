@@ -3,18 +3,13 @@
 const FILE = new URL('mutants.tsv', import.meta.url).pathname;
 const COLUMNS = ['room', 'file', 'before', 'after', 'caughtBy'] as const;
 
-/** A change of one line, in a part of the project. An empty `after` removes it. */
-export interface Mutant {
-  readonly room: string;
-  readonly file: string;
-  readonly before: string;
-  readonly after: string;
-}
+/**
+ * A change of one line, in a part of the project. An empty `after` removes it. `caughtBy`: the test file of the whole
+ * suite that failed first, `nothing`, or `?` as long as it is not known.
+ */
+export type Mutant = Readonly<Record<(typeof COLUMNS)[number], string>>;
 
-/** `caughtBy`: the test file of the whole suite that failed first, `nothing`, or `?` as long as it is not known. */
-export type Tried = Mutant & { readonly caughtBy: string };
-
-export async function read(): Promise<Tried[]> {
+export async function read(): Promise<Mutant[]> {
   const [, ...lines] = (await Bun.file(FILE).text()).trimEnd().split('\n');
   return lines.map((line) => {
     const [room = '', file = '', before = '', after = '', caughtBy = ''] = line.split('\t');
@@ -22,7 +17,7 @@ export async function read(): Promise<Tried[]> {
   });
 }
 
-export async function write(tried: readonly Tried[]): Promise<void> {
-  const lines = tried.map((each) => COLUMNS.map((column) => each[column]).join('\t'));
+export async function write(mutants: readonly Mutant[]): Promise<void> {
+  const lines = mutants.map((each) => COLUMNS.map((column) => each[column]).join('\t'));
   await Bun.write(FILE, `${[COLUMNS.join('\t'), ...lines].join('\n')}\n`);
 }

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
 import { $ } from 'bun';
 import { mutantsOfChange } from './changed.ts';
-import { type Mutant, read, type Tried, write } from './list.ts';
+import { type Mutant, read, write } from './list.ts';
 
 /** A mutant can make a test wait for ever. */
 const PATIENCE_MS = 300_000;
@@ -30,7 +30,7 @@ async function tryChange(base: string): Promise<void> {
   const all = await mutantsOfChange(base);
   const red = all.length ? await failure(SUITE) : undefined;
   if (red) throw new Error(`${red} fails without a mutant`);
-  const tried: Tried[] = [];
+  const tried: Mutant[] = [];
   for (const mutant of all.slice(0, MOST)) tried.push(await attempt(mutant));
   const survivors = tried.filter(({ caughtBy }) => caughtBy === 'nothing').length;
   console.log(`${tried.length} of ${all.length} tried: ${survivors} survived`);
@@ -47,7 +47,7 @@ async function tryList(): Promise<void> {
 }
 
 /** Prints which test catches the mutant. */
-async function attempt({ room, file, before, after }: Mutant): Promise<Tried> {
+async function attempt({ room, file, before, after }: Mutant): Promise<Mutant> {
   const path = `${copy}/${file}`;
   const text = await Bun.file(path).text();
   const lines = text.split('\n');
