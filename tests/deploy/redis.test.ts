@@ -76,9 +76,9 @@ describeWith([REDIS_SERVER], 'a Redis with a certificate', () => {
     const redis = stack.use(await startRedis(...files, ...secured));
     const lines: string[] = [];
     const start = async (trusted: Record<string, string>) => {
-      const settings = { UPSTREAM_URL: 'http://127.0.0.1:1', BUN_OPTIONS: PATIENT_WITH_REDIS, ...trusted };
       const REDIS_URL = `rediss://:${SECRET}@127.0.0.1:${port}`;
-      return stack.use(await startGatewayProcess({ ...settings, REDIS_URL }, (line) => lines.push(line)));
+      const settings = { REDIS_URL, BUN_OPTIONS: PATIENT_WITH_REDIS, ...trusted };
+      return stack.use(await startGatewayProcess(settings, (line) => lines.push(line)));
     };
     const stranger = await start({});
     const trusting = await start({ NODE_EXTRA_CA_CERTS: CERTIFICATE });
