@@ -1,5 +1,7 @@
 /** Stands between the gateway and the sandbox's upstream: remembers what arrives, and lets a test hold or replace responses. */
 
+import { releasedBody } from '../../support/released-body.ts';
+
 /** `forward` gets the sandbox's own response. */
 type Respond = (forward: () => Promise<Response>) => Response | Promise<Response>;
 
@@ -57,24 +59,14 @@ export function openUpstreamGate(upstreamUrl: string) {
       const { promise, resolve } = Promise.withResolvers<void>();
       replace(GENERATION, async (forward) => {
         const response = await forward();
-        return new Response(response.body?.pipeThrough(held(afterBytes, promise)), response);
+        const audio = await response.bytes();
+        const { stream, release, end } = releasedBody();
+        release(audio.subarray(0, afterBytes));
+        void promise.then(() => release(audio.subarray(afterBytes))).then(end);
+        return new Response(stream, response);
       });
       return { release: resolve };
     },
     [Symbol.asyncDispose]: () => server.stop(true),
   };
-}
-
-function held(afterBytes: number, released: Promise<void>) {
-  let left = afterBytes;
-  return new TransformStream<Uint8Array, Uint8Array>({
-    async transform(chunk, controller) {
-      if (left > 0) controller.enqueue(chunk.subarray(0, left));
-      if (chunk.length > left) {
-        await released;
-        controller.enqueue(chunk.subarray(left));
-      }
-      left = Math.max(0, left - chunk.length);
-    },
-  });
 }
