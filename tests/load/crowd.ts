@@ -138,7 +138,7 @@ export class Crowd implements AsyncDisposable {
   /** Like `eventually`, but gives up as soon as something is wrong. */
   async until(condition: () => boolean, what: string): Promise<void> {
     const checked = () => {
-      if (this.problems.list().length) throw new Error(this.problems.list().join('\n'));
+      if (this.problems.size) throw new Error(this.problems.list().join('\n'));
       return condition();
     };
     await eventually(checked, what, DEADLINE_MS);

@@ -8,23 +8,16 @@ export interface Report {
 
 const MOST_PROBLEMS = 10;
 
-/** Collects problems. The first ones are worth reading, the rest are counted. */
-export class Problems {
-  readonly #counts = new Map<string, number>();
-
-  add(text: string): void {
-    this.#counts.set(text, (this.#counts.get(text) ?? 0) + 1);
-  }
-
+/** Keeps each problem once. The first ones are worth reading. */
+export class Problems extends Set<string> {
   /** Adds what the work throws, and goes on. */
   async during(name: string, work: Promise<unknown>): Promise<void> {
     await work.catch((error) => this.add(`${name}: ${error instanceof Error ? error.message : error}`));
   }
 
   list(): readonly string[] {
-    const texts = [...this.#counts].map(([text, count]) => (count > 1 ? `${count} x ${text}` : text));
-    const more = texts.length - MOST_PROBLEMS;
-    return more > 0 ? [...texts.slice(0, MOST_PROBLEMS), `and ${more} more`] : texts;
+    const more = this.size - MOST_PROBLEMS;
+    return more > 0 ? [...[...this].slice(0, MOST_PROBLEMS), `and ${more} more`] : [...this];
   }
 }
 
