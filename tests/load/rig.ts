@@ -70,10 +70,6 @@ export async function startLimitedGateway(settings: Record<string, string>, memo
   const environment = { METRICS_PORT: String(metricsPort), ...settings };
   const gateway = stack.use(await startGatewayProcess(environment, undefined, cgroup?.prefix));
   const memory = cgroup ? stack.use(cgroup.meter(gateway.pid)) : UNMEASURED;
-  // An interrupted run skips the disposal.
-  const onExit = () => gateway.kill('SIGKILL');
-  process.once('exit', onExit);
-  stack.defer(() => void process.off('exit', onExit));
   const running = stack.move();
   return {
     ...gateway,

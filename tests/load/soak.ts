@@ -122,8 +122,6 @@ function twoInstances(minutes: number): Scenario {
 
 const { SOAK_MINUTES } = process.env;
 const scenarios = SOAK_MINUTES ? { 'two-instances': twoInstances(Number(SOAK_MINUTES)) } : SCENARIOS;
-// An exit handler ends the processes of the scenario.
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 it.each(Object.entries<Scenario>(scenarios))('%s', async (name, { run, most = {}, least = {} }) => {
   const { figures, problems } = await run();
