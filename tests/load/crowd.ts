@@ -1,6 +1,7 @@
 /** Everybody who uses a gateway at once, each of whom keeps to a habit until all of them leave. */
 
 import { eventually } from '../support/eventually.ts';
+import { ORDER } from '../support/sandbox-account.ts';
 import { openSocket, requestOf } from './raw-client.ts';
 import { Problems } from './report.ts';
 import { type Service, User } from './user.ts';
@@ -33,12 +34,12 @@ const HABITS: Readonly<Record<Kind, Habit>> = {
   /** Gets what was generated a second time from the library, the same bytes. */
   async author(user, crowd) {
     const { id, audio } = await crowd.order(user, 12_000);
-    const kept = await user.listen(id);
+    const kept = await user.request(`${LIBRARY}/${id}/content`);
     if (!Buffer.from(await kept.bytes()).equals(audio)) throw new Error('other bytes in the library');
   },
   async slowReader(user, crowd) {
     const { track } = crowd;
-    const response = await user.listen(track.id);
+    const response = await user.request(`${LIBRARY}/${track.id}/content`);
     if (response.status !== 200 || !response.body) throw new Error(`status ${response.status}`);
     let read = 0;
     for await (const chunk of response.body) {
@@ -102,7 +103,8 @@ export class Crowd implements AsyncDisposable {
   /** Has music generated. */
   async order(author: User, lengthMs: number): Promise<Crowd['track']> {
     this.orders++;
-    const response = await author.generate(lengthMs);
+    const order = { ...ORDER, music_length_ms: lengthMs };
+    const response = await author.post('/api/music/generate', order);
     const audio = Buffer.from(await response.bytes());
     if (response.status !== 200) throw new Error(`${response.status}, ${audio.length} bytes`);
     return { id: response.headers.get('x-music-creation-id') ?? '', audio };

@@ -3,7 +3,7 @@
 import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { CookieJar } from '../../src/demo/tour/cookie-jar.ts';
 import { signInThroughForm } from '../../src/demo/tour/sign-in-through-form.ts';
-import { ORDER, SANDBOX_CLIENT } from '../support/sandbox-account.ts';
+import { SANDBOX_CLIENT } from '../support/sandbox-account.ts';
 import { ORIGIN } from '../support/world.ts';
 
 /** The gateway's address, and the sandbox behind it. */
@@ -33,18 +33,10 @@ export class User {
     const { identityProviderUrl } = this.#service.sandbox;
     const form = { ...SANDBOX_CLIENT, identityProviderUrl, name: this.name, jar: this.#jar };
     const { code, codeVerifier } = await signInThroughForm(form);
-    const response = await this.#post('/api/auth/idp', { code, code_verifier: codeVerifier });
+    const response = await this.post('/api/auth/idp', { code, code_verifier: codeVerifier });
     const cookies = response.headers.getSetCookie();
     if (cookies.length !== 2 || !cookies.every((cookie) => cookie.includes('; Secure')))
       throw new Error(`sign-in: ${response.status} with the cookies ${cookies}`);
-  }
-
-  generate(lengthMs: number): Promise<Response> {
-    return this.#post('/api/music/generate', { ...ORDER, music_length_ms: lengthMs });
-  }
-
-  listen(creationId: string): Promise<Response> {
-    return this.request(`/api/upstream/v1/music/creations/${creationId}/content`);
   }
 
   /** Whether the browser has a refresh cookie. */
@@ -52,7 +44,7 @@ export class User {
     return this.#jar.names(this.#service.base).includes('svc_music_refresh');
   }
 
-  #post(path: string, body: unknown): Promise<Response> {
+  post(path: string, body: unknown): Promise<Response> {
     return this.request(path, { method: 'POST', body: JSON.stringify(body) });
   }
 
