@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
-import { startVirtualMachine } from '../deploy/virtual-machine.ts';
+import { startVirtualMachine, type VirtualMachine } from '../deploy/virtual-machine.ts';
 import { eventually } from '../support/eventually.ts';
 import { sandboxSettings, startTestSandbox } from '../support/sandbox-account.ts';
 import { type Attendance, Crowd } from './crowd.ts';
@@ -17,12 +17,8 @@ interface Run {
   readonly trackMs: number;
 }
 
-interface Place extends Service {
-  /** The ids of the instances that run at the moment. */
-  readonly processes: () => readonly number[];
-  /** What an instance has logged that it should not have. */
-  readonly complaints: () => readonly string[];
-}
+/** One gateway, or the machine with two. */
+type Place = Pick<VirtualMachine, keyof Service | 'processes' | 'complaints'>;
 
 /** What happens every so many seconds. */
 type Disturbance = readonly [seconds: number, happen: (crowd: Crowd) => Promise<unknown>];
@@ -57,12 +53,8 @@ export async function runOne(run: Run & { readonly memoryMb?: number }): Promise
   return report;
 }
 
-/** How often Redis and the upstream restart, and the instances are replaced. */
-interface Intervals {
-  readonly redisSeconds: number;
-  readonly upstreamSeconds: number;
-  readonly upgradeSeconds: number;
-}
+/** How often each happens: Redis restarts, the upstream restarts, and the instances are replaced. */
+type Intervals = Readonly<Record<'redisSeconds' | 'upstreamSeconds' | 'upgradeSeconds', number>>;
 
 export async function runTwo({ redisSeconds, upstreamSeconds, upgradeSeconds, ...run }: Run & Intervals) {
   await using sandbox = await startTestSandbox(SANDBOX);

@@ -21,11 +21,7 @@ export interface Load {
   readonly atOnce?: number;
 }
 
-interface Doing {
-  readonly name: string;
-  readonly work: Work;
-  readonly client: Client;
-}
+type Doing = ReturnType<typeof planned>[number];
 
 const AT_ONCE = 100;
 const PAUSE_MS = 10;
@@ -114,7 +110,7 @@ export async function runStreams(load: Load): Promise<Report> {
 }
 
 /** In the order in which they are named. */
-function planned(works: Works, tracks: readonly Uint8Array[]): Doing[] {
+function planned(works: Works, tracks: readonly Uint8Array[]) {
   const names = Object.keys(works) as (keyof Works)[];
   return names.flatMap((name) => {
     const work: Work = WORKS[name];
