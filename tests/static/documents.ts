@@ -1,7 +1,7 @@
 /** Finds links that lead nowhere, names of files that do not exist, and source files that do not begin with their job. */
 
 import { dirname, resolve } from 'node:path';
-import { type Document, projectFiles, ROOT, readDocument } from '../support/documents.ts';
+import { type Document, projectFiles, readDocument } from '../support/documents.ts';
 
 const MAX_LINES = 300;
 /** Of all documents together, without the history and the figures of the benchmark: more is not read. */
@@ -59,11 +59,10 @@ function anchorsIn({ text }: Document): string[] {
 }
 
 async function sourceProblems(): Promise<string[]> {
-  const sources = [...files].filter((path) => /^src\/.*\.ts$/.test(path));
-  const problems = sources.map(async (path) => {
-    const text = await Bun.file(ROOT + path).text();
+  const paths = [...files].filter((path) => /^src\/.*\.ts$/.test(path));
+  const sources = await Promise.all(paths.map(readDocument));
+  return sources.flatMap(({ path, text }) => {
     if (!text.startsWith('/**')) return `${path} does not begin with its job`;
     return text.split('\n').length > MAX_LINES ? `${path} has more than ${MAX_LINES} lines` : [];
   });
-  return (await Promise.all(problems)).flat();
 }
