@@ -23,8 +23,8 @@ const SELECTOR = /\b(?:up|(?:music_gateway|process|nodejs|probe)_\w+)(?:\{[^}]*\
 const GROUPING = /\b(?:by|without) \(([^)]*)\)/g;
 
 type Labels = Readonly<Record<string, string>>;
-type Sample = { readonly metric: Labels; readonly value: readonly [at: number, figure: string] };
-type Group = { readonly rules: readonly { name: string; query: string; health: string }[] };
+type Sample = { readonly value: readonly [at: number, figure: string] };
+type Group = { readonly rules: readonly { query: string; health: string }[] };
 
 const { panels, annotations } = dashboard;
 const charts = panels.flatMap((panel) => (panel.type === 'row' ? [] : [{ targets: [], ...panel }]));
@@ -100,13 +100,11 @@ function filled({ expr }: { readonly expr: string }): string {
   return expr.replaceAll('$instance', '.+').replaceAll('$__rate_interval', '15s');
 }
 
-/** Stands in for prometheus-blackbox-exporter, which asks for the addresses of production. */
+/** Stands in for prometheus-blackbox-exporter. What it was asked becomes a label. */
 function probe({ url }: Request): Response {
-  const { pathname, searchParams } = new URL(url);
-  if (pathname !== '/probe' || searchParams.get('module') !== 'http_2xx')
-    return new Response('', { status: 404 });
-  const isGateway = searchParams.get('target') === 'https://api.studio.example/api/health';
-  const text = `probe_success ${Number(isGateway)}\nprobe_ssl_earliest_cert_expiry 4e9\n`;
+  const { pathname, search } = new URL(url);
+  const asked = decodeURIComponent(pathname + search);
+  const text = `probe_success{asked="${asked}"} 1\nprobe_ssl_earliest_cert_expiry 4e9\n`;
   return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4' } });
 }
 
@@ -172,7 +170,8 @@ describeWith([program('prometheus')], 'a Prometheus that watches a gateway', () 
       const hasFigure = async () => (await prometheus.query(query)).some(({ value }) => value[1] !== 'NaN');
       await eventually(hasFigure, query, PATIENCE_MS);
     }
-    const [probed] = await prometheus.query('probe_success == 1');
-    expect(probed?.metric['instance']).toBe('https://api.studio.example/api/health');
+    const instance = 'https://api.studio.example/api/health';
+    const asked = `/probe?module=http_2xx&target=${instance}`;
+    expect(await prometheus.series('probe_success{server="gateway"}')).toMatchObject([{ instance, asked }]);
   }, 240_000);
 });
