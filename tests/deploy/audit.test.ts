@@ -1,5 +1,4 @@
 import { expect, it } from 'bun:test';
-import { dirname } from 'node:path';
 import { ROOT } from '../support/documents.ts';
 import { describeWith, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
@@ -20,8 +19,7 @@ describeWith([program('bash')], 'bun run audit', () => {
       return Response.json({ elysia: [advisory] });
     };
     await using registry = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: respond });
-    const PATH = `${dirname(process.execPath)}:${process.env['PATH']}`;
-    const environment = { PATH, NO_COLOR: '1', NPM_CONFIG_REGISTRY: registry.url.href };
+    const environment = { NO_COLOR: '1', NPM_CONFIG_REGISTRY: registry.url.href };
     const { status, output } = await runToEnd(['bash', `${ROOT}.ci/audit`], { environment });
     expect(status).toBe(expected);
     expect(output).toEndWith(verdict);

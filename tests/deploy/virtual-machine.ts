@@ -1,7 +1,6 @@
 /** One machine as `deploy/README.md` describes it: HAProxy, a Redis on a socket, and the gateways a and b. */
 
 import { randomBytes } from 'node:crypto';
-import { dirname } from 'node:path';
 import type { Sandbox } from '../../src/demo/sandbox/sandbox.ts';
 import { CERTIFICATE } from '../support/certificate.ts';
 import { ROOT } from '../support/documents.ts';
@@ -28,8 +27,7 @@ export async function startVirtualMachine(sandbox: Sandbox, upstreamUrl = sandbo
   const addresses = haproxySettings(port);
   const redis = stack.use(await startRedis('--unixsocket', 'redis.sock'));
   const { folder } = redis;
-  const PATH = `${dirname(process.execPath)}:${process.env['PATH']}`;
-  const tools = { PATH, ADMIN_SOCKET: `${folder}/admin.sock` };
+  const environment = { ADMIN_SOCKET: `${folder}/admin.sock` };
   const settings = {
     ...sandboxSettings(sandbox),
     UPSTREAM_URL: upstreamUrl,
@@ -37,7 +35,7 @@ export async function startVirtualMachine(sandbox: Sandbox, upstreamUrl = sandbo
     REDIS_URL: `redis+unix://${folder}/redis.sock`,
     BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
-  const env = { ...tools, ...addresses, CERTIFICATE };
+  const env = { ...process.env, ...environment, ...addresses, CERTIFICATE };
   const haproxy = ['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`];
   stack.use(Bun.spawn(haproxy, { env, stdio: ['ignore', 'ignore', 'ignore'] }));
 
@@ -67,7 +65,7 @@ export async function startVirtualMachine(sandbox: Sandbox, upstreamUrl = sandbo
   };
   stack.defer(async () => void (await Promise.all([stop('a', 'SIGKILL'), stop('b', 'SIGKILL')])));
   const command = async (line: string) => {
-    const { output, errors } = await runToEnd(['sh', `${EXAMPLE}/admin.sh`, line], { environment: tools });
+    const { output, errors } = await runToEnd(['sh', `${EXAMPLE}/admin.sh`, line], { environment });
     if (output.trim() || errors) throw new Error(`HAProxy refused: ${output}${errors}`);
   };
   await start('a');

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test';
-import { dirname } from 'node:path';
 import { Crowd } from '../../load/crowd.ts';
 import { User } from '../../load/user.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -90,7 +89,7 @@ describeWith(VIRTUAL_MACHINE, 'deploy/two-instances', () => {
     const ports = Object.fromEntries(names.map((name, index) => [name, String(port + 1 + index)]));
     const addresses = { LISTEN: `127.0.0.1:${port}`, STATISTICS: `127.0.0.1:${port + 6}` };
     const settings = { ...sandboxSettings(sandbox), ALLOWED_ORIGINS: ORIGIN };
-    const PATH = `${dirname(process.execPath)}:${process.env['PATH']}`;
+    const { PATH } = process.env;
     const example = Bun.spawn(['sh', RUN], {
       env: { PATH, ...ports, ...addresses, ...settings, ADMIN_SOCKET: `/tmp/run-${port}.sock` },
       stdio: ['ignore', 'ignore', 'ignore'],
