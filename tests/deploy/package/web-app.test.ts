@@ -1,10 +1,10 @@
 import { expect, it } from 'bun:test';
 import { mkdir, symlink } from 'node:fs/promises';
+import { $ } from 'bun';
 import { describeInChromium, visit } from '../../studio/chromium.ts';
 import { startDemo } from '../../support/demo-process.ts';
 import { ROOT, readDocument, samplesIn } from '../../support/documents.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { runToEnd } from '../../support/run-to-end.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
 
 const README = await readDocument('src/client/README.md');
@@ -51,10 +51,7 @@ describeInChromium('the package of the client', () => {
     const [, origins = ''] = /^DEMO_ORIGINS=(\S+) npx --yes bun@[\d.]+ run demo$/m.exec(README.text) ?? [];
     const DEMO_ORIGINS = origins.replace('http://localhost:5173', origin);
     stack.use(await startDemo({ PORT: `${port}`, DEMO_ORIGINS }));
-    const run = async (command: string) => {
-      const { status, output, errors } = await runToEnd(['sh', '-c', command], { cwd: folder });
-      if (status !== 0) throw new Error(`${command}: ${output}${errors}`);
-    };
+    const run = (command: string) => $`sh -c ${command}`.cwd(folder).quiet();
     await mkdir(folder + PACKAGE, { recursive: true });
     const [, pack = ''] = /^npx --yes bun@[\d.]+ (run .* client:pack .*)$/m.exec(README.text) ?? [];
     await run(`${process.execPath} ${pack.replace('../music-gateway', ROOT)}`);
