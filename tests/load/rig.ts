@@ -53,10 +53,7 @@ export async function startProgram(file: string, ...words: string[]) {
   if (!value) throw new Error(`${file} has not started`);
   return {
     line: Buffer.from(value).toString().trim(),
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL');
-      await child.exited;
-    },
+    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
   };
 }
 
