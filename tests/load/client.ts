@@ -44,16 +44,13 @@ export class Client {
     this.#response.next();
   }
 
-  connect(url: URL): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const socket = openSocket(url).once('connect', resolve);
+  async connect(url: URL): Promise<void> {
+    const socket = openSocket(url);
     socket.on('data', (data: Buffer) => this.#arrived(data));
-    socket.on('close', () => {
-      this.#end('broken', 'closed');
-      resolve();
-    });
+    socket.on('close', () => this.#end('broken', 'closed'));
     this.#socket = socket;
-    return promise;
+    const connected = new Promise((resolve) => socket.once('connect', resolve));
+    await Promise.race([connected, this.ended]);
   }
 
   send(): void {
