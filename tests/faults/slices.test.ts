@@ -22,16 +22,12 @@ const ALL_SLICES = ['bytes=0-49999', 'bytes=50000-99999', 'bytes=100000-149999',
 const track = Uint8Array.from({ length: TRACK_BYTES }, (_, index) => (index * 31) % 251);
 
 /** The range that a call asks for, of a track with a strong ETag. */
-function rangeOf(
-  { headers }: Pick<Received, 'headers'>,
-  changed: Record<string, string> = {},
-  encode = (bytes: Uint8Array<ArrayBuffer>) => bytes,
-): Response {
+function rangeOf({ headers }: Received, changed: Record<string, string> = {}): Response {
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(headers.get('range') ?? '') ?? [];
   const end = last ? Number(last) + 1 : TRACK_BYTES;
   const range = { etag: '"a"', 'content-range': `bytes ${first}-${end - 1}/${TRACK_BYTES}` };
   const named = { 'content-type': 'audio/wav', ...range, ...changed };
-  return new Response(encode(track.slice(Number(first), end)), { status: 206, headers: named });
+  return new Response(track.slice(Number(first), end), { status: 206, headers: named });
 }
 
 /** `next` responds to the slices after the first one. */
@@ -112,15 +108,10 @@ describe('a range that is longer than a slice', () => {
 });
 
 describe('a later slice', () => {
-  // Every other fault of a later slice: unit/fetch-sliced.test.ts.
+  // With any other fault, the body has the right bytes or breaks off: unit/fetch-sliced.test.ts.
   it.each<[what: string, next: Respond, cause: string]>([
     ['with the status 401', reply(401), 'SliceError status 401'],
     ['that is the whole track', () => new Response(track.slice()), 'SliceError length'],
-    [
-      'that is encoded',
-      (received) => rangeOf(received, { 'content-encoding': 'gzip' }, Bun.gzipSync),
-      'SliceError encoding',
-    ],
     ['that does not come', silence, 'TimeoutError'],
   ])('%s breaks the connection, with one warning', async (_, next, cause) => {
     await using world = startSliced(next, { TIMEOUT_STREAM_MS: '1000' });

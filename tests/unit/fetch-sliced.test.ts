@@ -21,18 +21,19 @@ function partsOf(size: number, first: number, last: number) {
 type Parts = ReturnType<typeof partsOf>;
 
 const status = (code: number) => () => ({ status: code, bytes: new Uint8Array() });
+/** With the bytes of another track, which nobody may get. */
+const ofAnother =
+  (change: Partial<Parts>) =>
+  ({ bytes, first }: Parts) => ({ ...change, bytes: trackOf(first + bytes.length, 7).slice(first) });
 
 /** What the upstream does to one of its responses. */
 const FAULTS: Readonly<Record<string, (parts: Parts) => Partial<Parts>>> = {
   none: () => ({}),
-  'has another ETag': ({ bytes, first }) => ({
-    etag: '"b"',
-    bytes: trackOf(first + bytes.length, 7).slice(first),
-  }),
-  'has a weak ETag': () => ({ etag: `W/${ETAG}` }),
-  'has no ETag': () => ({ etag: '' }),
+  'has another ETag': ofAnother({ etag: '"b"' }),
+  'has a weak ETag': ofAnother({ etag: `W/${ETAG}` }),
+  'has no ETag': ofAnother({ etag: '' }),
   'has another total': ({ total }) => ({ total: `${Number(total) + 1}` }),
-  'does not know the total': () => ({ total: '*' }),
+  'does not know the total': ofAnother({ total: '*' }),
   'begins one byte later': ({ first, last, bytes }) => ({
     first: first + 1,
     last: last + 1,
@@ -41,7 +42,7 @@ const FAULTS: Readonly<Record<string, (parts: Parts) => Partial<Parts>>> = {
   'ends one byte earlier': ({ last, bytes }) => ({ last: last - 1, bytes: bytes.slice(0, -1) }),
   'sends one byte less': ({ bytes }) => ({ bytes: bytes.slice(0, -1) }),
   'sends one byte more': ({ bytes }) => ({ bytes: Uint8Array.of(...bytes, 1) }),
-  'is encoded': () => ({ encoding: 'gzip' }),
+  'is encoded': ofAnother({ encoding: 'gzip' }),
   'breaks off': ({ bytes }) => ({ bytes: bytes.slice(0, -1), breaks: true }),
   'has the status 200': status(200),
   'has the status 401': status(401),
