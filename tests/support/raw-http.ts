@@ -73,28 +73,18 @@ export class RawConnection {
 }
 
 /**
- * Parses the complete responses, without interim ones (1xx), and returns the rest of the text.
+ * Parses the first response that is no interim one (1xx): its body without its chunks, and its bytes as they were
+ * received. Undefined until it is complete.
  *
- * @param isHead the first response has no body
  * @throws for a chunk without a valid size
  */
-export function parseResponses(received: string, isHead: boolean) {
-  const responses: ParsedResponse[] = [];
-  let rest = received;
-  for (;;) {
-    const response = parseResponse(rest, isHead && responses.length === 0);
-    if (!response) return { responses, rest };
-    rest = rest.slice(response.bytes.length);
-    if (response.status >= 200) responses.push(response);
-  }
-}
-
-/** The body is without its chunks; `bytes` are the response as it was received. */
-function parseResponse(received: string, isHead: boolean) {
+export function parseResponse(received: string, isHead: boolean) {
   const head = parseHead(received);
   if (!head) return undefined;
   const { status, headers, length } = head;
-  const body = parseBody(status, isHead, headers, received.slice(length));
+  const after = received.slice(length);
+  if (status < 200) return parseResponse(after, isHead);
+  const body = parseBody(status, isHead, headers, after);
   return body && { status, headers, body: body.text, bytes: received.slice(0, length + body.length) };
 }
 
@@ -114,7 +104,7 @@ function headerLine(line: string): [name: string, value: string] {
 }
 
 function parseBody(status: number, isHead: boolean, headers: [string, string][], after: string) {
-  if (isHead || status < 200 || status === 204 || status === 304) return { text: '', length: 0 };
+  if (isHead || status === 204 || status === 304) return { text: '', length: 0 };
   const fields = new Map(headers);
   if (fields.get('transfer-encoding') === 'chunked') return parseChunks(after);
   const declared = fields.get('content-length');

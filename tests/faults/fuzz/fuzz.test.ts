@@ -8,7 +8,7 @@ import { it } from 'bun:test';
 import type net from 'node:net';
 import fc from 'fast-check';
 import { startGatewayProcess } from '../../support/gateway-process.ts';
-import { parseResponses, RawConnection } from '../../support/raw-http.ts';
+import { parseResponse, RawConnection } from '../../support/raw-http.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { request } from '../../support/world.ts';
 import { batch, type FuzzRequest, PLACEHOLDER } from './requests.ts';
@@ -84,7 +84,7 @@ async function sendAll(url: string, upstreamHost: string, requests: readonly Fuz
     sent.set(marker, own);
     connection.received = '';
     connection.send(own.bytes);
-    const received = () => parseResponses(connection.received, own.bytes.startsWith('HEAD ')).responses[0];
+    const received = () => parseResponse(connection.received, own.bytes.startsWith('HEAD '));
     const deadline = performance.now() + RESPONSE_MS;
     while (!received() && !connection.isClosed && performance.now() < deadline)
       await connection.changed(RESPONSE_MS);
