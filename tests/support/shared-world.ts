@@ -3,7 +3,6 @@
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import { rawRequest } from './raw-http.ts';
-import { startRawUpstream } from './raw-upstream.ts';
 import { ORIGIN, SIGNED_IN, startWorld, type World } from './world.ts';
 
 /** Call it in a describe. Each test begins with nothing received and no warning; scripted responses stay. */
@@ -16,20 +15,6 @@ export function sharedWorld(environment: Environment = {}): World {
   afterEach(() => expect(world.upstream.unexpected.splice(0)).toEqual([]));
   afterAll(() => world[Symbol.asyncDispose]());
   return world;
-}
-
-/** Starts a gateway whose upstream sends these bytes on each connection, and then closes it. */
-export async function startRawWorld(bytes: string | Uint8Array) {
-  const upstream = await startRawUpstream((socket) => void socket.end(bytes));
-  const world = startWorld({ UPSTREAM_URL: upstream.url });
-  return {
-    ...world,
-    connections: upstream.connections,
-    async [Symbol.asyncDispose]() {
-      await world[Symbol.asyncDispose]();
-      await upstream[Symbol.asyncDispose]();
-    },
-  };
 }
 
 interface RawCall {

@@ -1,7 +1,8 @@
 import { expect, it } from 'bun:test';
+import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { BUFFERED, PUBLIC, proxied } from '../../support/routes.ts';
-import { rawCall, sharedWorld, startRawWorld } from '../../support/shared-world.ts';
-import { ORIGIN } from '../../support/world.ts';
+import { rawCall, sharedWorld } from '../../support/shared-world.ts';
+import { ORIGIN, startWorld } from '../../support/world.ts';
 
 /** The headers with these names, each with a value of its own. */
 function named(names: string): Record<string, string> {
@@ -83,8 +84,9 @@ it.each([
   { ...proxied('GET'), others: STREAMED, vary: 'Origin, Cookie, Accept' },
   { ...PUBLIC, others: STREAMED, vary: 'Origin, Accept' },
 ])('the headers of a response pass to the client as they are listed, and no other: $name', async (route) => {
-  await using raw = await startRawWorld(RESPONSE);
-  const { status, headers, body } = await rawCall(raw, `GET ${route.path}`);
+  await using upstream = await startRawUpstream((socket) => socket.end(RESPONSE));
+  await using own = startWorld({ UPSTREAM_URL: upstream.url });
+  const { status, headers, body } = await rawCall(own, `GET ${route.path}`);
   expect([status, body]).toEqual([200, 'body']);
   const passed = { ...RESPONSE_PASSES, ...route.others };
   expect(Object.fromEntries(headers)).toMatchObject({

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'bun:test';
 import { brotliCompressSync } from 'node:zlib';
 import { messages } from '../../../src/gateway/http/messages.ts';
+import { startRawUpstream } from '../../support/raw-upstream.ts';
 import { BUFFERED, PUBLIC, proxied } from '../../support/routes.ts';
-import { sharedWorld, startRawWorld } from '../../support/shared-world.ts';
-import { envelopeMessage, SIGNED_IN } from '../../support/world.ts';
+import { sharedWorld } from '../../support/shared-world.ts';
+import { envelopeMessage, SIGNED_IN, startWorld } from '../../support/world.ts';
 
 const MiB = 1024 * 1024;
 const TEXT = Buffer.from('<script>caf\xe9</script>', 'latin1');
@@ -42,9 +43,11 @@ describe.each(BUFFERED)('the encoded response of $name', ({ path, options, calls
     ['x', TEXT, false],
   ])('in %s is decoded, or is a 502', async (coding, body, isDecoded) => {
     const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\nContent-Encoding: ${coding}\r\n\r\n`;
-    await using raw = await startRawWorld(Buffer.concat([Buffer.from(head), body]));
-    const response = await raw.request(path, options);
-    expect([raw.connections(), response.headers.has('content-encoding')]).toEqual([1, false]);
+    const bytes = Buffer.concat([Buffer.from(head), body]);
+    await using upstream = await startRawUpstream((socket) => socket.end(bytes));
+    await using own = startWorld({ UPSTREAM_URL: upstream.url });
+    const response = await own.request(path, options);
+    expect([upstream.connections(), response.headers.has('content-encoding')]).toEqual([1, false]);
     if (isDecoded) return expect(Buffer.from(await response.bytes()).equals(TEXT)).toBe(true);
     const error = 'music-gateway; error=http_response_content_coding';
     expect(response.headers.get('proxy-status')).toBe(error);
