@@ -24,27 +24,23 @@ const skipped: string[] = [];
 
 /** `describe`, for tests that have these requirements. */
 export function describeWith(requirements: readonly Requirement[], name: string, tests: () => void): void {
-  const skip = () => describe.skip(name, tests);
-  run(requirements, name, () => describe(name, tests), skip);
+  describe.skipIf(lacks(requirements, name))(name, tests);
 }
 
 /** `it`, for a test that has these requirements. */
 export function itWith(requirements: readonly Requirement[], name: string, test: () => Promise<void>): void {
-  const skip = () => it.skip(name, test);
-  run(requirements, name, () => it(name, test), skip);
+  it.skipIf(lacks(requirements, name))(name, test);
 }
 
-function run(requirements: readonly Requirement[], name: string, tests: () => void, skip: () => void): void {
+function lacks(requirements: readonly Requirement[], name: string): boolean {
   const missing = requirements.flatMap((each) => (each.isMet ? [] : [each.name])).join(', ');
+  if (missing === '') return false;
+  skipped.push(`${name} (${missing})`);
   const fail = () => {
     throw new Error(`missing here: ${missing}. With CI=true no test may be skipped.`);
   };
-  if (missing === '') tests();
-  else if (IN_CI) it(name, fail);
-  else {
-    skipped.push(`${name} (${missing})`);
-    skip();
-  }
+  if (IN_CI) it(name, fail);
+  return true;
 }
 
 /** Prints what this process has skipped, in one line. */

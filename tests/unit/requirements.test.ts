@@ -19,7 +19,7 @@ it('a test without what it needs fails in CI and says what is missing, while the
   const command = [process.execPath, 'test'];
   const { status, errors } = await runToEnd(command, { cwd: folder.path, environment });
   expect(status).toBe(1);
-  expect(errors).toMatch(/\b2 pass\n\s*2 fail\n/);
+  expect(errors).toMatch(/\b2 pass\n\s*2 skip\n\s*2 fail\n/);
   for (const missing of ['none-such', 'a quiet machine'])
     expect(errors).toContain(`missing here: ${missing}. With CI=true no test may be skipped.`);
 });
