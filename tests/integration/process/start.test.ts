@@ -1,12 +1,7 @@
 import { afterAll, expect, it } from 'bun:test';
-import { $ } from 'bun';
 import { clientKeyPair } from '../../support/client-keys.ts';
-import { ROOT } from '../../support/documents.ts';
-import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { SETTINGS } from '../../support/gateway-process.ts';
-import { linesOf } from '../../support/lines-of.ts';
-import { createFolder } from '../../support/temporary-folder.ts';
 import { runScript, start } from './bun-run-start.ts';
 
 const CLOSING = 'bun run check-config tells more';
@@ -73,27 +68,6 @@ it('bun run start prints every problem at once like check-config, without a stac
   );
   expect([checked.status, checked.output.trimEnd().split('\n')]).toEqual([1, printed]);
   for (const hidden of ['    at ', 's3cr3t', ...secrets]) expect(started.errors).not.toContain(hidden);
-});
-
-it('bun run dev starts the gateway once more when a source file changes', async () => {
-  await using folder = await createFolder();
-  const { path: cwd } = folder;
-  await $`cp -r src package.json ${cwd} && ln -s ${ROOT}node_modules ${cwd}`.cwd(ROOT);
-  await using dev = Bun.spawn([process.execPath, 'run', '--silent', 'dev'], {
-    cwd,
-    env: { PATH: process.env['PATH'], ...SETTINGS },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let starts = 0;
-  const read = (async () => {
-    for await (const line of linesOf(dev.stdout)) starts += Number(line.includes('listens on'));
-  })();
-  await eventually(() => starts === 1, 'the start');
-  await $`echo >> ${cwd}/src/gateway/http/messages.ts`;
-  await eventually(() => starts > 1, 'the restart');
-  dev.kill();
-  await read;
-  expect(starts).toBe(2);
 });
 
 it('bun run keys prints a new key of 32 bytes', async () => {
