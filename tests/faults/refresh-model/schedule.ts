@@ -167,5 +167,5 @@ function startProcess(world: World, name: string, clock: ProcessClock, connectio
   const store = new RedisReplayStore(connection, newLedger(), clock.now);
   const upstream = world.upstream.endpoints(clock, name);
   const shared = new RefreshCoordinator(settings, store, upstream, clock);
-  return { name, clock, upstream, connection, store, shared, inFlight: 0 };
+  return { name, clock, upstream, store, shared, inFlight: 0 };
 }
