@@ -9,13 +9,6 @@ export function send(world: World, route: Pick<RouteCase, 'path' | 'options'>, c
   return world.request(route.path, { ...route.options, ...changed });
 }
 
-/** The calls wait until they are released, and then succeed. */
-export function waiting({ upstream }: World, call: string) {
-  const released = Promise.withResolvers<void>();
-  upstream.on(call, () => released.promise.then(() => new Response('done')));
-  return released;
-}
-
 /** Takes what is left. */
 export function fill(budget: Budget): void {
   budget.take(budget.limit - budget.inUse);

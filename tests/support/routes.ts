@@ -17,7 +17,7 @@ export interface RouteCase {
 }
 
 export const TRACK = { model: 'music-1', prompt: 'a calm taarab tune', music_length_ms: 30_000 };
-export const SIGN_IN = { code: 'secret-code', code_verifier: 'v'.repeat(43) };
+const SIGN_IN = { code: 'secret-code', code_verifier: 'v'.repeat(43) };
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 export const PROXIED_PATH = '/api/upstream/v1/library';
 
@@ -70,7 +70,8 @@ export function proxied(method: string): RouteCase {
 export const ROUTES = [SIGN_IN_ROUTE, ...BUFFERED, GENERATE, ...PROXIED_METHODS.map(proxied), PUBLIC];
 
 /** Scripts a success for every route. */
-export function scriptRoutes({ upstream }: World, respond = () => new Response('ok')): void {
+export function scriptRoutes({ upstream }: World): void {
+  const respond = () => new Response('ok');
   for (const { calls } of ROUTES) for (const call of calls) upstream.on(call, respond);
   upstream
     .on('POST /oauth/token', () => Response.json({ access_token: 'identity' }))

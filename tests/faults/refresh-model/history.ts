@@ -40,7 +40,7 @@ export interface Token {
 }
 
 /** All tokens that follow from one sign-in. */
-export interface Family {
+interface Family {
   readonly began: Moment;
   /** When the upstream refused one of its tokens as spent, ended it, or was signed out from it. */
   revoked?: Moment | undefined;
