@@ -8,7 +8,7 @@ import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
 import { RedisModel, redisNetwork } from '../faults/refresh-model/redis-model.ts';
 import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
-import { ENDED, LEASE, newLedger, RENEWAL } from '../support/refresh-coordinator.ts';
+import { ENDED, LEASE, newLedger, RENEWAL } from '../support/facts.ts';
 
 /** Stores with connections to one model of Redis. What holds in every order of small plans: faults/refresh-model. */
 function start() {

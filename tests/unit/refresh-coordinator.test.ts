@@ -1,16 +1,23 @@
 import { describe, expect, it, spyOn } from 'bun:test';
+import { Admission } from '../../src/gateway/admission/admission.ts';
 import { Budget } from '../../src/gateway/admission/budget.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
-import type { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
+import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import { factKey, factOf } from '../../src/gateway/refresh/facts.ts';
 import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import type { RefreshVerdict } from '../../src/gateway/upstream/upstream-api.ts';
+import type { TokenPair } from '../../src/gateway/upstream/token-pair.ts';
+import { type RefreshVerdict, UpstreamApi } from '../../src/gateway/upstream/upstream-api.ts';
 import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
-import * as support from '../support/refresh-coordinator.ts';
+import { ENDED, LEASE, newLedger, REJECTED, RENEWAL, UNREACHABLE } from '../support/facts.ts';
+import { testSettings } from '../support/world.ts';
 
-const { ENDED, LEASE, newLedger, REJECTED, RENEWAL, renewed, StubUpstream, UNREACHABLE } = support;
+/** The pair with this refresh token, such as `t2`. */
+function renewed(generation: number, expiresInSeconds = 900): RefreshVerdict {
+  const pair = { accessToken: `a${generation}`, refreshToken: `t${generation}`, expiresInSeconds };
+  return { kind: 'renewed', pair };
+}
 const REFUSED: RefreshVerdict = { kind: 'rejected' };
 const NO_VERDICT: RefreshVerdict = { kind: 'unreachable', cause: 'away' };
 
@@ -33,8 +40,25 @@ function start(environment: Environment = {}, ledger = newLedger()) {
   const swap = store.swap.bind(store);
   const writes = spyOn(store, 'swap');
   const written = () => writes.mock.calls.map(([, , to]) => to?.kind);
-  const upstream = new StubUpstream();
-  const instance = () => upstream.coordinator(store, clock, environment);
+  const settings = testSettings(environment);
+  /** The tokens with which the upstream was asked to refresh, and to sign out. */
+  const refreshed: string[] = [];
+  const signedOut: string[] = [];
+  const upstream = Object.assign(new UpstreamApi(settings, new Admission(settings)), {
+    refreshed,
+    signedOut,
+    /** What the next refreshes get. */
+    verdict: (): RefreshVerdict | Promise<RefreshVerdict> => renewed(2),
+    async refresh(refreshToken: string) {
+      refreshed.push(refreshToken);
+      return this.verdict();
+    },
+    async signOut({ refreshToken }: Pick<TokenPair, 'refreshToken'>) {
+      signedOut.push(refreshToken);
+      return 204;
+    },
+  });
+  const instance = () => new RefreshCoordinator(settings, store, upstream, clock);
   const [a, b] = [instance(), instance()];
   /** Asks for a refresh, by default now. */
   const ask = async (at: RefreshCoordinator, token = 't1', arrivedAt = clock.now(), refused?: string) => {

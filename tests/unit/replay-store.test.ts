@@ -4,7 +4,7 @@ import { Budget } from '../../src/gateway/admission/budget.ts';
 import { systemClock } from '../../src/gateway/refresh/clock.ts';
 import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';
-import { ENDED, LEASE, REJECTED, RENEWAL } from '../support/refresh-coordinator.ts';
+import { ENDED, LEASE, REJECTED, RENEWAL } from '../support/facts.ts';
 
 /** A store with room for 350 facts without text, and for 50 that strangers can cause. */
 function start() {

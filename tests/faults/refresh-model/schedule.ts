@@ -3,7 +3,7 @@
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { RedisConnection } from '../../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../../src/gateway/refresh/redis-store.ts';
-import { newLedger } from '../../support/refresh-coordinator.ts';
+import { newLedger } from '../../support/facts.ts';
 import { Client } from './browser.ts';
 import { FASTEST_SIGN_IN_MS, History, settings } from './history.ts';
 import { type Command, type Plan, STANDSTILL_MS } from './plans.ts';

@@ -1,0 +1,15 @@
+/** Facts that tests write to a store, and room for them. */
+
+import { Budget } from '../../src/gateway/admission/budget.ts';
+import type { Fact } from '../../src/gateway/refresh/store.ts';
+
+export const LEASE: Fact = { kind: 'leased', detail: 'forged' };
+export const RENEWAL: Fact = { kind: 'renewed', detail: 'x' };
+export const UNREACHABLE: Fact = { kind: 'unreachable', detail: '' };
+export const REJECTED: Fact = { kind: 'rejected', detail: '' };
+export const ENDED: Fact = { kind: 'ended', detail: '0' };
+
+/** A ledger in which no test runs out of memory. */
+export function newLedger(): Budget {
+  return new Budget(1024 ** 3);
+}
