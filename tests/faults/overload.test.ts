@@ -25,6 +25,7 @@ const BODIES = STREAMS.filter((name) => name !== 'generate' && name !== 'a proxi
 
 // What each kind of call may use: unit/admission.test.ts. Which kind a route makes, and what is left alone: here.
 it.each<[pool: Pool, share: number, refused: string[]]>([
+  ['identityProvider', 249 / 250, []],
   ['identityProvider', 1, ['sign-in']],
   ['sessions', 1, ['sign-in', 'refresh']],
   ['signOuts', 1, ['sign-out']],

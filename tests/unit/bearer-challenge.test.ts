@@ -35,6 +35,10 @@ it.each([
   expect(read(header)).toEqual([undefined, true]);
 });
 
+it('a header of more than 4,096 characters is not read', () => {
+  expect(read(E + ','.repeat(4096))).toEqual([undefined, true]);
+});
+
 // A pattern that can match in two ways would take minutes.
 it('a hostile header is judged at once', () => {
   const units = ['a', 'a ', 'a=', 'a="', '"', '\\', 'a,', ' ', ',', 'a b=', 'a=a ', 'a="\\"', '=', 'a a'];

@@ -144,7 +144,7 @@ describe('a refused generation', () => {
     ['{"message":" <b>Hakuna</b> \u{1f3b5}\\n"}', ' <b>Hakuna</b> \u{1f3b5}\n'],
     [`{"message":"No credits."${' '.repeat(60_000)}}`, 'No credits.'],
     ...[...OTHERS.split(/\s+/), '', `{"message":"${'s'.repeat(100_000)}"}`].map((body) => [body]),
-  ])('has the message of the upstream, or the gateway’s own: %.60s', async (body, text = OWN) => {
+  ])('has the message of the upstream, or the gateway’s own: case %#', async (body, text = OWN) => {
     world.upstream.on(MUSIC, () => new Response(body, { status: 422 }));
     expect(await envelopeMessage(await generate(), 422)).toBe(text);
   });
