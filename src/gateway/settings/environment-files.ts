@@ -8,7 +8,5 @@ const NAMES = ['.env', '.env.production', '.env.local', '.env.production.local']
 /** @param folder where the gateway is started */
 export function environmentFileWarnings(production: boolean, folder: string): string[] {
   const files = production ? NAMES.map((name) => join(folder, name)).filter(existsSync) : [];
-  return files.map(
-    (file) => `${file} sets what the environment does not: remove it, unless it is meant for production`,
-  );
+  return files.map((file) => `${file} sets what the environment does not, in production too`);
 }
