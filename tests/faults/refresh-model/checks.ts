@@ -206,7 +206,9 @@ function clearsTooMuch(history: History, request: Ended): boolean {
   const renewal = history.renewalOf(token);
   if (record.refreshTokenReused) {
     const { presented } = renewal?.successor ?? {};
-    const had = isBefore(presented, ended) ? presented : renewal?.ended;
+    // While Redis was away, its instance may not have known.
+    const isKnown = presented && isBefore(presented, ended) && !history.wasRedisAway(presented, ended);
+    const had = isKnown ? presented : renewal?.ended;
     // Until then it may have been sent before its client had the successor.
     return had !== undefined && arrived.at < had.at + PRESENTED_MS - SPREADS_MS;
   }
