@@ -1,6 +1,7 @@
 /** The contenders, in the order of the tables, and how each is started in front of the upstream. */
 
 import { basename, resolve } from 'node:path';
+import { CERTIFICATE } from '../support/certificate.ts';
 import type { Check } from './check.ts';
 import mapping from './mapping.json' with { type: 'json' };
 import { OTHER_CORE, type Program } from './processes.ts';
@@ -11,9 +12,6 @@ export interface Contender extends Program {
   /** What it does not do, so that it is not checked for it. The results say so. */
   readonly leavesOut?: readonly Check[];
 }
-
-/** The upstream's, for HTTPS, with its key. */
-export const CERTIFICATE = new URL('../support/certificate.pem', import.meta.url).pathname;
 
 const ENVIRONMENT = {
   NODE_ENV: 'production',

@@ -1,8 +1,9 @@
 /** The upstream: an nginx with files of known sizes. */
 
 import { randomBytes } from 'node:crypto';
+import { CERTIFICATE } from '../support/certificate.ts';
 import { freePorts } from '../support/free-ports.ts';
-import { CERTIFICATE, NGINX } from './contenders.ts';
+import { NGINX } from './contenders.ts';
 import { OTHER_CORE, start } from './processes.ts';
 
 export const TRACK_BYTES = 10 * 1000 * 1000;
