@@ -48,7 +48,7 @@ it('a body that breaks off resets the connection of a client of HTTP/1.0', async
   world.upstream.on(PUBLIC.calls.join(), () => new Response(body.stream));
   body.release('first');
   const client = new RawConnection(world.port);
-  await client.send(rawText(`GET ${PUBLIC.path}`, { version: 'HTTP/1.0' }));
+  client.send(rawText(`GET ${PUBLIC.path}`, { version: 'HTTP/1.0' }));
   while (!client.received.includes('first')) await client.changed(1000);
   await world.upstream.stop();
   await client.closed;
