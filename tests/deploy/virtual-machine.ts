@@ -7,6 +7,7 @@ import { ROOT } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
+import { parseSamples } from '../support/metrics.ts';
 import { PATIENT_WITH_REDIS, REDIS_SERVER, startRedis } from '../support/redis.ts';
 import { LINUX, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
@@ -51,10 +52,20 @@ export async function startVirtualMachine(sandbox: Sandbox, upstreamUrl = sandbo
       (await instances()).some((each) => each['svname'] === name && each[column] === expected);
     await eventually(() => isSeen().catch(() => false), `${column} of ${name} to be ${expected}`, deadlineMs);
   };
+  const portOf = (name: Instance) => port + (name === 'a' ? 1 : 2);
+  const metricsPortOf = (name: Instance) => portOf(name) + 2;
+  /** An instance without Redis does not know which refresh tokens the other one has spent. */
+  const untilShared = async (name: Instance) => {
+    const isShared = async () => {
+      const metrics = await fetch(`http://127.0.0.1:${metricsPortOf(name)}/metrics`);
+      return parseSamples(await metrics.text()).get('redis_up') === 1;
+    };
+    await eventually(isShared, `Redis to respond to ${name}`, 60_000);
+  };
   const start = async (name: Instance, status = 'UP') => {
-    const own = port + (name === 'a' ? 1 : 2);
-    const ports = { PORT: String(own), METRICS_PORT: String(own + 2) };
+    const ports = { PORT: `${portOf(name)}`, METRICS_PORT: `${metricsPortOf(name)}` };
     running.set(name, await startGatewayProcess({ ...settings, ...ports }, keep));
+    await untilShared(name);
     await untilSeen(name, 'status', status);
   };
   const stop = async (name: Instance, signal: NodeJS.Signals = 'SIGTERM') => {
@@ -86,11 +97,12 @@ export async function startVirtualMachine(sandbox: Sandbox, upstreamUrl = sandbo
       await start(name, 'DRAIN');
       await command(`set server gateways/${name} state ready`);
     },
-    /** Stops Redis and starts an empty one after so many milliseconds. */
+    /** Stops Redis and starts an empty one after so many milliseconds. Resolves when the instances use it again. */
     async restartRedis(awayMs: number) {
       await redis.stop();
       await Bun.sleep(awayMs);
       await redis.start();
+      await Promise.all([...running.keys()].map(untilShared));
     },
     /** The ids of the instances that run at the moment. */
     processes: () => [...running.values()].map(({ pid }) => pid),

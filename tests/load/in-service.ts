@@ -63,14 +63,21 @@ export async function runTwo({ redisSeconds, upstreamSeconds, upgradeSeconds, ..
     await sandbox.upstream.restart(UPSTREAM_AWAY_MS);
     await Bun.sleep(AFTERMATH_MS);
   };
-  const upgrade = async () => {
+  const upgrade = async (crowd: Crowd) => {
     await machine.replace('a');
     await machine.replace('b');
+    await crowd.goesOn(1);
+  };
+  // Nobody upgrades while Redis is away: what an instance has refreshed meanwhile ends with it.
+  let last = Promise.resolve();
+  const inTurn = (work: (crowd: Crowd) => Promise<void>) => (crowd: Crowd) => {
+    last = last.finally(() => work(crowd));
+    return last;
   };
   return await observe(run, machine, [
-    [redisSeconds, () => machine.restartRedis(REDIS_AWAY_MS)],
+    [redisSeconds, inTurn(() => machine.restartRedis(REDIS_AWAY_MS))],
     [upstreamSeconds, (crowd) => crowd.excuse(restartUpstream)],
-    [upgradeSeconds, upgrade],
+    [upgradeSeconds, inTurn(upgrade)],
     [Math.min(40, run.seconds / 6), expiryAt(sandbox)],
   ]);
 }

@@ -29,7 +29,7 @@ describe('a crowd of which some disconnect', () => {
   const restarts = 'is not signed out while Redis, the upstream and two instances restart';
   itWith(VIRTUAL_MACHINE, restarts, async () => {
     const { problems } = await runTwo({
-      ...{ seconds: 8, redisSeconds: 3, upstreamSeconds: 5, upgradeSeconds: 2, trackMs: 6000 },
+      ...{ seconds: 8, redisSeconds: 1, upstreamSeconds: 5, upgradeSeconds: 2, trackMs: 6000 },
       attendance: { visitor: 8, author: 3, slowReader: 3, hurried: 4 },
     });
     expect(problems).toEqual([]);
