@@ -51,6 +51,26 @@ describe('memory is reserved', () => {
   });
 
   it.each([
+    [8000, 'address of a generation', GENERATE, '?'.padEnd(8000, 'x'), {}],
+    [8000, 'fields of a HEAD', proxied('HEAD'), '', { 'x-padding': 'x'.repeat(7991) }],
+    // It reserves far more for its response.
+    [0, 'fields of a GET', GET, '', { 'x-padding': 'x'.repeat(7991) }],
+  ])('with %d bytes for the %s', async (bytes, _, route, query, headers) => {
+    await using world = startWorld();
+    const { ledger } = world.admission;
+    const inUse: number[] = [];
+    world.upstream.on(route.calls.join(), () => {
+      inUse.push(ledger.inUse);
+      return new Response();
+    });
+    await send(world, route);
+    await send(world, { ...route, path: route.path + query }, { headers });
+    const [short = 0] = inUse;
+    expect(inUse).toEqual([short, short + bytes]);
+    await expectReleased(world);
+  });
+
+  it.each([
     ['whose length is declared', () => new Response(LARGE)],
     ['in chunks', () => new Response(chunksOfLarge())],
     [

@@ -59,14 +59,20 @@ export class Admission {
    *
    * @param token identifies the session; undefined for public playback
    * @param holder gets the permit, and has to release it, also when the call is refused
+   * @param headBytes what the request's head takes beside {@link CALL_BYTES}
    * @returns a promise only when the call has to wait for a place, or gets none
    * @throws GatewayError 429 when the session has as much in flight as it may, 503 when there is no room for the call or
    *   for the audio of a generation
    */
-  enter(kind: CallKind, token: string | undefined, holder: PermitHolder): Permit | Promise<Permit> {
+  enter(
+    kind: CallKind,
+    token: string | undefined,
+    holder: PermitHolder,
+    headBytes = 0,
+  ): Permit | Promise<Permit> {
     const session = this.#refuseUnlessRoom(kind, token);
     const rules = CALLS[kind];
-    holder.permit = new Permit(this, this[rules.pool], rules, session);
+    holder.permit = new Permit(this, this[rules.pool], rules, session, headBytes);
     return holder.permit.takePlace();
   }
 

@@ -15,6 +15,8 @@ const USUAL = {
   isGeneration: false,
   /** Whether sessions depend on it, so that it may use the ledger to its end, whatever the kernel charges. */
   isVital: false,
+  /** Whether the head of the request is reserved as well. Others reserve far more than it takes, or end soon. */
+  reservesHead: false,
   /** What is reserved before the call, because so much of the response can arrive before the gateway knows its head. */
   readAheadBytes: 0,
 } as const;
@@ -34,8 +36,9 @@ export const CALLS = {
     share: 15 / 16,
     sessionShare: 1 / 12,
     isGeneration: true,
+    reservesHead: true,
   },
-  head: USUAL,
+  head: { ...USUAL, reservesHead: true },
   get: { ...USUAL, readAheadBytes: READ_AHEAD_BYTES },
   // It is never cut off to make room, so one session may have fewer.
   change: { ...USUAL, sessionShare: 1 / 8, readAheadBytes: STREAMED_BODY_BYTES },

@@ -33,6 +33,7 @@ export class Permit implements BodyMemory {
   session: SessionUse | undefined;
   readonly #shared: Shared;
   readonly #pool: Budget;
+  readonly #callBytes: number;
   #hasPlace = false;
   /** Reserved while the reader keeps up. */
   #baseBytes = 0;
@@ -48,12 +49,20 @@ export class Permit implements BodyMemory {
    * Counts the call for its session and takes its memory, even when there is none left.
    *
    * @param session undefined for public playback
+   * @param headBytes what the request's head takes beside {@link CALL_BYTES}
    */
-  constructor(shared: Shared, pool: Budget, rules: CallRules, session: SessionUse | undefined) {
+  constructor(
+    shared: Shared,
+    pool: Budget,
+    rules: CallRules,
+    session: SessionUse | undefined,
+    headBytes = 0,
+  ) {
     this.rules = rules;
     this.#shared = shared;
     this.#pool = pool;
-    shared.ledger.take(CALL_BYTES);
+    this.#callBytes = CALL_BYTES + headBytes;
+    shared.ledger.take(this.#callBytes);
     this.session = session;
     this.#count(1);
   }
@@ -278,7 +287,7 @@ export class Permit implements BodyMemory {
     this.#expect(0);
     this.#borrow(0);
     if (this.#hasPlace) this.#pool.release(1);
-    this.#shared.ledger.release(CALL_BYTES + this.bodyBytes);
+    this.#shared.ledger.release(this.#callBytes + this.bodyBytes);
     // A body that is given up after this gives nothing back again.
     this.bodyBytes = 0;
   }

@@ -2,7 +2,7 @@
 
 import { Elysia } from 'elysia';
 import type { Admission } from '../admission/admission.ts';
-import type { CallKind } from '../admission/call-rules.ts';
+import { CALLS, type CallKind } from '../admission/call-rules.ts';
 import type { Permit } from '../admission/permit.ts';
 import { type Exchange, exchangeOf } from '../exchange/exchange.ts';
 import { mayNeedNewToken } from '../http/bearer-challenge.ts';
@@ -86,7 +86,8 @@ export class Session {
    * @throws GatewayError as {@link refuseIfFull} does
    */
   enter(kind: CallKind): Permit | Promise<Permit> {
-    return this.#parts.admission.enter(kind, this.#token(), this.#exchange);
+    const headBytes = CALLS[kind].reservesHead ? headBytesOf(this.#exchange.request) : 0;
+    return this.#parts.admission.enter(kind, this.#token(), this.#exchange, headBytes);
   }
 
   /**
@@ -214,3 +215,10 @@ export function createSessionPlugin(parts: SessionParts) {
 }
 
 export type SessionPlugin = ReturnType<typeof createSessionPlugin>;
+
+/** Bun keeps its own copy of a head, of up to 16 KB, until the response. */
+function headBytesOf({ url, headers }: Request): number {
+  let bytes = url.length;
+  for (const [name, value] of headers) bytes += name.length + value.length;
+  return bytes;
+}
