@@ -53,7 +53,9 @@ export const WORKS = {
   tenfoldPlayer: { plan: track(RANGED, 'one', STOPS, 10) },
   tenfoldGeneration: { plan: generation((index) => `one-${index % 10}`) },
   refresh: {
-    plan: (index) => ({ request: requestOf('GET /api/auth/session', expired(`one-${index}`)) }),
+    plan: (index) => ({
+      request: requestOf('GET /api/auth/session', { ...expired(`one-${index}`), connection: 'close' }),
+    }),
   },
   stalledBody: {
     plan: () => ({ request: requestOf(SIGN_IN, { 'content-length': 60_000 }, '{') }),
