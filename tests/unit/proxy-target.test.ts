@@ -29,4 +29,4 @@ it.each([
 it('400 KB are judged in linear time', () => {
   for (const piece of ['%20', '.', ';', '%20;', '/', '%20/', '.;x/', 'x;'])
     parse(`/v1/${piece.repeat(400_000 / piece.length)}x`);
-}, 20_000);
+});
