@@ -7,6 +7,7 @@ import net from 'node:net';
 export async function openNetwork(port: number, serverPort: number) {
   const sockets = new Set<net.Socket>();
   let isCut = false;
+  let serverIsUp = Promise.resolve();
   const keep = (socket: net.Socket) => {
     sockets.add(socket);
     socket.on('error', () => socket.destroy());
@@ -15,10 +16,12 @@ export async function openNetwork(port: number, serverPort: number) {
   const endAll = (how: 'destroy' | 'resetAndDestroy') => {
     for (const socket of sockets) socket[how]();
   };
-  const listener = net.createServer((browser) => {
+  const listener = net.createServer(async (browser) => {
     if (isCut) return void browser.destroy();
-    const server = net.connect({ port: serverPort, host: 'localhost' });
     keep(browser);
+    await serverIsUp;
+    if (browser.destroyed) return;
+    const server = net.connect({ port: serverPort, host: 'localhost' });
     keep(server);
     browser.pipe(server).pipe(browser);
     browser.on('close', () => server.destroy());
@@ -36,6 +39,14 @@ export async function openNetwork(port: number, serverPort: number) {
     },
     repair() {
       isCut = false;
+    },
+    /**
+     * Lets new connections wait until the server has restarted, as a proxy would. Firefox asks at once when one is
+     * refused, and its player hangs at the next seek when ten in a row are.
+     */
+    async restart(restartServer: () => Promise<void>) {
+      serverIsUp = restartServer();
+      await serverIsUp;
     },
     async [Symbol.asyncDispose]() {
       endAll('destroy');

@@ -38,6 +38,10 @@ export async function startDemoWorld(options: DemoWorldOptions = {}) {
   let gateway = await startGateway();
   stack.defer(() => gateway[Symbol.asyncDispose]());
   const network = stack.use(await openNetwork(port, port + 2));
+  const restartGateway = async () => {
+    await gateway[Symbol.asyncDispose]();
+    gateway = await startGateway();
+  };
   const authorizationEndpoint = `${identityProviderUrl}/oauth/authorize`;
   const identityProvider = { issuer: identityProviderUrl, authorizationEndpoint, ...client };
   const studio = await startStudio({ port: port + 1, config: { gatewayUrl, identityProvider } });
@@ -54,10 +58,7 @@ export async function startDemoWorld(options: DemoWorldOptions = {}) {
     gate,
     upstream,
     /** Kills the gateway, and starts it again. */
-    async restartGateway() {
-      await gateway[Symbol.asyncDispose]();
-      gateway = await startGateway();
-    },
+    restartGateway: () => network.restart(restartGateway),
     /** What a page posts to the gateway for a person who has gone through the identity provider's form. */
     async grant(name: string) {
       const { code, codeVerifier } = await signInThroughForm({ identityProviderUrl, ...client, name });
