@@ -23,7 +23,7 @@ const EMPTY_NAME = /\/;/;
  * These endpoints respond with tokens, which only the gateway may see. Some servers drop empty segments, parameters,
  * whitespace and trailing dots before they match a path.
  */
-const TOKEN_ENDPOINT = /^\/v1\/(?:[.\s]*(?:;[^/]*)?\/)*\s*auth[.\s]*(?:[/;?#]|$)/i;
+const TOKEN_ENDPOINT = /^\/v1\/[./\s]*(?:;[^/]*\/[./\s]*)*auth(?<=\/\s*auth)[.\s]*(?:[/;?#]|$)/i;
 /** A path that can be read in only one way, so it skips the slower checks. */
 const PLAIN = /^\/v1(?:\/[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)+(?:\?[A-Za-z0-9_=&-]*)?$/;
 const BROKEN_ESCAPE = /%(?![0-9a-f]{2})/i;
