@@ -21,7 +21,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
 export async function checkRedis(url: string | undefined): Promise<Finding[]> {
   if (url === undefined) return [];
   const redis = `REDIS_URL: ${shownAddress(url)}`;
-  const link = openLink(url);
+  // Leaves time to find out why there is no connection.
+  const link = openLink(url, DEADLINE_MS / 5);
   const text = `${redis} does not respond within ${DEADLINE_MS / 1000} seconds`;
   const late = Bun.sleep(DEADLINE_MS).then((): Finding[] => [{ level: 'error', text }]);
   const examined = examine(redis, url, link);

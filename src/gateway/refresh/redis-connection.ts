@@ -97,8 +97,9 @@ export function refusalWord(cause: unknown): string | undefined {
   return cause instanceof Error ? /^[A-Z]{3,20}\b/.exec(cause.message)?.[0] : undefined;
 }
 
-export function openLink(url: string): RedisLink {
-  return new RedisClient(url, { autoReconnect: false, connectionTimeout: CONNECT_MS });
+/** @param connectionTimeout in ms; long, because Bun takes a stall of this process for one of Redis */
+export function openLink(url: string, connectionTimeout = 10 * CONNECT_MS): RedisLink {
+  return new RedisClient(url, { autoReconnect: false, connectionTimeout });
 }
 
 /** Rejects when the promise takes longer, but only after replies that have already arrived were processed. */

@@ -1,4 +1,5 @@
 import { expect, it } from 'bun:test';
+import { openLink } from '../../../src/gateway/refresh/redis-connection.ts';
 import { readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
@@ -91,5 +92,16 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     const users = async () => String(await admin.send('CLIENT', ['LIST'])).match(/(?<= user=)\S+/g) ?? [];
     const isOneEach = async () => (await users()).filter((user) => user === USER).length === 2;
     await eventually(isOneEach, 'one connection of each instance');
+  });
+
+  it('responds while it stands still gets its connection all the same', async () => {
+    await using redis = await startRedis();
+    const link = openLink(redis.url);
+    const connected = link.connect();
+    // As the start of a gateway does on a busy machine.
+    Bun.sleepSync(1500);
+    await connected;
+    expect(await link.send('PING', [])).toBe('PONG');
+    link.close();
   });
 });
