@@ -22,7 +22,8 @@ export const REFUSED_PATHS: Readonly<Record<string, readonly string[]>> = {
     /v1/auth /v1/auth/ /v1/AUTH/Refresh /v1/%61uth/idp /v1/%2561uth/idp /v1//auth/idp /v1/auth;x/idp
     /v1///;x=1;y//auth/refresh /v1;x/auth/refresh /v1/%253bx/auth/refresh /v1/%20;x/auth/refresh
     /v1/...;x/%20./auth/refresh /v1/...;%ef%bc%8fx/auth/refresh /v1/x/..%20/auth/refresh /v1/%20auth/refresh
-    /v1/%C2%A0auth%E3%80%80/refresh /v1/auth.%20.;x/refresh /v1/auth%3fx/refresh /v1/auth%23x/refresh`,
+    /v1/%C2%A0auth%E3%80%80/refresh /v1/auth.%20.;x/refresh /v1/auth%3fx/refresh /v1/auth%23x/refresh
+    /v1/%20;x//auth/idp`,
   'letters, dots and slashes of full width': paths`
     /v1/%EF%BC%8E%EF%BC%8E/a /v1/x%EF%BC%8F../auth/refresh /v1/auth%EF%BC%9Bx/refresh /v1/x/%E2%80%A5/auth/refresh
     /v1/%EF%BD%81%EF%BD%95%EF%BD%94%EF%BD%88/refresh /v1/x%EF%BC%BC..%EF%BC%BCauth/refresh`,
