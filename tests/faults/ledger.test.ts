@@ -1,15 +1,21 @@
-import { describe, expect, it, spyOn } from 'bun:test';
+import { describe, expect, it } from 'bun:test';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { CALL_BYTES, READ_AHEAD_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
+import {
+  ARRIVING_BODY_BYTES,
+  CALL_BYTES,
+  KEEPS_UP_BYTES,
+  priceOfStream,
+  UNKNOWN_CHANGE_BYTES,
+} from '../../src/gateway/admission/prices.ts';
 import { eventually } from '../support/eventually.ts';
-import { expectOverloaded, fill, send } from '../support/long-calls.ts';
+import { expectOverloaded, send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { BUFFERED, GENERATE, proxied } from '../support/routes.ts';
 import { envelopeMessage, startWorld, type World } from '../support/world.ts';
 
+const BEHIND_BYTES = priceOfStream(Number.POSITIVE_INFINITY).behind;
 const GET = proxied('GET');
-const LIBRARY = 'GET /v1/library';
 const LARGE = 'x'.repeat(100_000);
 const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n4e20\r\nsome';
 
@@ -23,24 +29,19 @@ async function* chunksOfLarge() {
   for (let sent = 0; sent < LARGE.length; sent += 20_000) yield LARGE.slice(sent, sent + 20_000);
 }
 
-/** A body that continues for as long as someone reads it. */
-function endless(onCancel = () => {}): Response {
-  const pull = (controller: ReadableStreamDefaultController) => controller.enqueue(new Uint8Array(64 * 1024));
-  return new Response(new ReadableStream({ pull, cancel: onCancel }));
-}
-
 async function expectReleased({ admission: { ledger, streams } }: World, rest = 0): Promise<void> {
   await eventually(() => ledger.inUse === rest && !streams.inUse, 'everything to be released');
 }
 
 describe('memory is reserved', () => {
   it.each([
-    ['of unknown length', CHUNKED, STREAMED_BODY_BYTES],
+    ['of unknown length', CHUNKED, KEEPS_UP_BYTES],
+    // It is there already, and arrives faster than it is read.
     ['of 50,000 bytes', 'Content-Length: 50000\r\n\r\nsome', 100_000],
-    ['of 10 MB', 'Content-Length: 10000000\r\n\r\nsome', STREAMED_BODY_BYTES],
+    ['of 10 MB', 'Content-Length: 10000000\r\n\r\nsome', BEHIND_BYTES],
     // Neither says anything of the size.
-    ['with two lengths', `${'Content-Length: 20000\r\n'.repeat(2)}\r\nsome`, STREAMED_BODY_BYTES],
-    ['with a length beside chunks', `Content-Length: 5\r\n${CHUNKED}`, STREAMED_BODY_BYTES],
+    ['with two lengths', `${'Content-Length: 20000\r\n'.repeat(2)}\r\nsome`, KEEPS_UP_BYTES],
+    ['with a length beside chunks', `Content-Length: 5\r\n${CHUNKED}`, KEEPS_UP_BYTES],
   ])('for a body %s when its head has arrived', async (_, head, bytes) => {
     await using upstream = await startRawUpstream((socket) => socket.write(`HTTP/1.1 200 OK\r\n${head}`));
     await using world = startWorld({ UPSTREAM_URL: upstream.url });
@@ -52,9 +53,8 @@ describe('memory is reserved', () => {
 
   it.each([
     [8000, 'address of a generation', GENERATE, '?'.padEnd(8000, 'x'), {}],
-    [8000, 'fields of a HEAD', proxied('HEAD'), '', { 'x-padding': 'x'.repeat(7991) }],
-    // It reserves far more for its response.
-    [0, 'fields of a GET', GET, '', { 'x-padding': 'x'.repeat(7991) }],
+    // The price of its response covers them.
+    [0, 'fields of a HEAD', proxied('HEAD'), '', { 'x-padding': 'x'.repeat(7991) }],
   ])('with %d bytes for the %s', async (bytes, _, route, query, headers) => {
     await using world = startWorld();
     const { ledger } = world.admission;
@@ -80,7 +80,7 @@ describe('memory is reserved', () => {
   ])('twice for a large body of a read %s, which is otherwise refused', async (_, respond) => {
     await using world = startSmall();
     const { ledger, reads } = world.admission;
-    const most = Math.ceil(ledger.limit * (31 / 32)) - CALL_BYTES - 2 * LARGE.length;
+    const most = ledger.limit - CALL_BYTES - 2 * LARGE.length;
     ledger.take(most);
     for (const { calls, ...route } of BUFFERED) {
       world.upstream.on(calls.join(), respond);
@@ -98,31 +98,38 @@ describe('memory is reserved', () => {
 
 describe('a ledger without room', () => {
   it('for the body of a GET refuses it at its head, and the upstream is given up', async () => {
-    await using world = startSmall();
+    const connected = Promise.withResolvers<Socket>();
+    await using upstream = await startRawUpstream(connected.resolve);
+    await using world = startSmall({ UPSTREAM_URL: upstream.url });
     const { ledger } = world.admission;
-    const inUse = Math.floor(ledger.limit * (7 / 8)) - CALL_BYTES - READ_AHEAD_BYTES;
-    ledger.take(inUse);
-    const cancelled = Promise.withResolvers<void>();
-    // Keeps the response, because the garbage collector would close its connection as well.
-    using _fetch = spyOn(globalThis, 'fetch');
-    world.upstream.on(LIBRARY, () => endless(cancelled.resolve));
-    await expectOverloaded(await send(world, GET));
-    await cancelled.promise;
-    await expectReleased(world, inUse);
+    const refused = send(world, GET);
+    const socket = await connected.promise;
+    const closed = new Promise((resolve) => void socket.on('close', resolve));
+    const free = ledger.limit - ledger.inUse;
+    ledger.take(free);
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\nsome');
+    await expectOverloaded(await refused);
+    await closed;
+    await expectReleased(world, free);
   });
 
-  it('refuses nothing that has changed something at the upstream', async () => {
+  it('refuses nothing that has changed something at the upstream: its head waits', async () => {
     await using world = startSmall();
     const { ledger } = world.admission;
+    let taken = 0;
     world.upstream.on('POST /v1/library', () => {
       // The body of the request is kept for a refresh.
-      expect(ledger.inUse).toBe(CALL_BYTES + STREAMED_BODY_BYTES + 32 * 1024);
-      fill(ledger);
-      return endless();
+      expect(ledger.inUse).toBe(CALL_BYTES + UNKNOWN_CHANGE_BYTES + ARRIVING_BODY_BYTES);
+      taken = ledger.limit - ledger.inUse;
+      ledger.take(taken);
+      return new Response('x'.repeat(1000).repeat(1000));
     });
-    const changed = await send(world, proxied('POST'));
-    expect(changed.status).toBe(200);
-    await changed.body?.cancel();
+    const changing = send(world, proxied('POST'));
+    await eventually(() => taken > 0 && ledger.expected === 0, 'its head');
+    ledger.release(taken);
+    const changed = await changing;
+    expect([changed.status, (await changed.bytes()).length]).toEqual([200, 1_000_000]);
+    await expectReleased(world);
   });
 });
 
@@ -141,7 +148,7 @@ it.each<[until: string, end: (upstream: Socket) => unknown, environment: Record<
   ['its upstream breaks off', (socket) => socket.resetAndDestroy(), {}],
   ['TIMEOUT_STREAM_MS is over', () => {}, EARLY],
 ])(
-  'a generation at whose head the ledger is full gets 503 with its ids, and is in flight until %s',
+  'a generation at whose head the ledger is full gets 502 with its ids, and is in flight until %s',
   async (_, end, environment) => {
     const connected = Promise.withResolvers<Socket>();
     await using upstream = await startRawUpstream(connected.resolve);
@@ -154,16 +161,17 @@ it.each<[until: string, end: (upstream: Socket) => unknown, environment: Record<
     ledger.take(free);
     socket.write(`${HEAD}Content-Length: ${TRACK.length}\r\n\r\n`);
     const refused = await ordered;
-    // The call was made, unlike one that was refused for want of a place.
-    const status = { 'retry-after': '5', 'proxy-status': 'music-gateway; error=http_response_incomplete' };
+    const status = { 'proxy-status': 'music-gateway; error=http_response_incomplete' };
     expect(Object.fromEntries(refused.headers)).toMatchObject({ ...IDS, ...status });
-    expect(await envelopeMessage(refused, 503)).toContain('in your library');
+    // It is paid for, and a client that repeats it might pay again.
+    expect(refused.headers.has('retry-after')).toBeFalse();
+    expect(await envelopeMessage(refused, 502)).toContain('Check your account activity');
     expect([streams.inUse, world.lines]).toEqual([1, []]);
     socket.write(TRACK.subarray(0, 1));
     await end(socket);
     await closed;
     await expectReleased(world, free);
     const made = { reason: 'generationNotStreamed', upstream: [{ call: 'music', outcome: 200 }] };
-    expect(await world.line({ status: 503 })).toMatchObject(made);
+    expect(await world.line({ status: 502 })).toMatchObject(made);
   },
 );

@@ -1,4 +1,5 @@
 import { describe, expect, it, jest } from 'bun:test';
+import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectOverloaded, fill, send } from '../support/long-calls.ts';
 import { RawConnection } from '../support/raw-http.ts';
@@ -20,8 +21,6 @@ const CALLS = [
 ].map((call, index) => ({ ...call, options: { ...call.options, cookie: cookies(index + 10) } }));
 const READS = ['session check', 'models'];
 const STREAMS = CALLS.map(({ name }) => name).filter((name) => /generate|proxied|public|refresh/.test(name));
-/** All streams but a generation, and HEAD, which has no body. */
-const BODIES = STREAMS.filter((name) => name !== 'generate' && name !== 'a proxied HEAD');
 
 // What each kind of call may use: unit/admission.test.ts. Which kind a route makes, and what is left alone: here.
 it.each<[pool: Pool, share: number, refused: string[]]>([
@@ -32,20 +31,19 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
   ['reads', 1, READS],
   ['streams', 3 / 4, ['public playback']],
   ['streams', 1, STREAMS],
-  ['ledger', 3 / 4, ['public playback']],
-  ['ledger', 7 / 8, BODIES],
-  ['ledger', 57 / 64, STREAMS.filter((name) => name !== 'generate')],
-  ['ledger', 31 / 32, STREAMS],
-  ['ledger', 63 / 64, [...STREAMS, 'sign-in']],
-  ['ledger', 1, CALLS.map(({ name }) => name)],
+  ['ledger', LADDER.guest.share, ['public playback']],
+  ['ledger', LADDER.user.share, STREAMS.filter((name) => name !== 'generate')],
+  ['ledger', LADDER.signInBody.share, [...STREAMS.filter((name) => name !== 'generate'), 'sign-in']],
+  ['ledger', LADDER.order.share, [...STREAMS, 'sign-in']],
+  ['ledger', LADDER.session.share, CALLS.map(({ name }) => name)],
 ])('a full pool refuses its own calls alone, before they are sent: %s (%d)', async (pool, share, refused) => {
   await using world = startWorld({ TIMEOUT_LOGOUT_MS: '1000' }, undefined, 256 * 1024 ** 2);
   const { admission, upstream } = world;
   scriptRoutes(world);
   upstream.on(EXPIRED, accept('access-2')).on(REFRESH, reply(200, pair(2)));
-  const budget = admission[pool];
-  const inUse = Math.ceil(budget.limit * share);
-  budget.take(inUse);
+  const room = admission[pool];
+  const inUse = Math.ceil(room.limit * share);
+  room.inUse += inUse;
   const outcomes = CALLS.map(async (call) => {
     const response = await send(world, call);
     const { status, headers } = response;
@@ -63,7 +61,7 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
   const served = CALLS.filter(({ name }) => !refused.includes(name)).flatMap(({ calls }) => calls);
   expect(new Set(upstream.calls.filter((call) => call !== EXPIRED))).toEqual(new Set(served));
   expect(admission.perSession.size).toBe(0);
-  budget.release(inUse);
+  room.inUse -= inUse;
   for (const call of CALLS) expect((await send(world, call)).status).toBe(200);
 });
 
@@ -150,7 +148,7 @@ describe('a place', () => {
     const signedOut = send(world, SIGN_OUT);
     while (!ledger.inUse) await new Promise(setImmediate);
     jest.advanceTimersByTime(7000);
-    signOuts.release(1);
+    signOuts.release();
     await world.upstream.arrived(LOGOUT);
     jest.advanceTimersByTime(3000);
     expect((await signedOut).status).toBe(200);

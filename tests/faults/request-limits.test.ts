@@ -36,12 +36,12 @@ describe('a request', () => {
   // How long each kind of body has: unit/request-body.
   it('whose body drips is 408 after 25 s, and the connection ends at once', async () => {
     await using world = startWorld();
-    const { requestBodies } = world.admission;
+    const { signInBodies } = world.admission;
     const connection = new RawConnection(world.port);
     const head = `POST /api/auth/idp HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nContent-Length: 100\r\n\r\n`;
     jest.useFakeTimers();
     connection.send(`${head}{`);
-    while (!requestBodies.usedBytes) await new Promise(setImmediate);
+    while (!signInBodies.usedBytes) await new Promise(setImmediate);
     for (let second = 0; second < 25; second++) {
       expect(connection.received).toBe('');
       connection.send('x');
@@ -51,6 +51,6 @@ describe('a request', () => {
     await connection.closed;
     expect(connection.received).toStartWith('HTTP/1.1 408 ');
     expect(connection.received).toMatch(/\r\nconnection: close\r\n/i);
-    expect(requestBodies.usedBytes).toBe(0);
+    expect(signInBodies.usedBytes).toBe(0);
   });
 });

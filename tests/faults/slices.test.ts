@@ -1,5 +1,5 @@
 import { describe, expect, it, spyOn } from 'bun:test';
-import { CALL_BYTES } from '../../src/gateway/settings/memory.ts';
+import { CALL_BYTES } from '../../src/gateway/admission/prices.ts';
 import { PROXIED_PATH, PUBLIC } from '../support/routes.ts';
 import type { Received, Respond } from '../support/scripted-upstream.ts';
 import {

@@ -3,13 +3,12 @@
 import { expect, it, jest, spyOn } from 'bun:test';
 import fc from 'fast-check';
 import { Admission } from '../../src/gateway/admission/admission.ts';
-import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
+import type { CallKind } from '../../src/gateway/admission/calls.ts';
 import type { Permit } from '../../src/gateway/admission/permit.ts';
-import { connectionKey } from '../../src/gateway/admission/send-queues.ts';
+import { KEEPS_UP_BYTES, priceOfSlices, priceOfStream } from '../../src/gateway/admission/prices.ts';
 import { Exchange } from '../../src/gateway/exchange/exchange.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import type { CutOff } from '../../src/gateway/record/request-record.ts';
-import { STREAM_BASE_BYTES, STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { pass } from '../support/passing-time.ts';
 import { testSettings } from '../support/world.ts';
 
@@ -36,10 +35,14 @@ function endingOf({ chunks, isSteady }: Plan): string {
   return late.upstreamMs >= 60_000 ? 'stalled' : 'stopped reading';
 }
 
-function reserve(permit: Permit, isSliced: boolean): void {
-  if (permit.rules.isGeneration) permit.tryReservePaid(Number.POSITIVE_INFINITY);
-  else if (isSliced && permit.isExpendable) permit.reserveBody(1.5 * SLICE, SLICE);
-  else permit.reserveBody(STREAMED_BODY_BYTES);
+async function reserve(permit: Permit, isSliced: boolean): Promise<void> {
+  const { signal } = new AbortController();
+  const length = Number.POSITIVE_INFINITY;
+  permit.memory.headArrived(length);
+  if (permit.rules.isGeneration) expect(permit.memory.admitTrack(length, signal)).toBeTrue();
+  else if (isSliced && permit.rules.isExpendable)
+    await permit.memory.reserveBody(priceOfSlices(SLICE), length, signal);
+  else await permit.memory.reserveBody(priceOfStream(length), length, signal);
 }
 
 /** Reads a chunk after each pause, and nothing more once it is cancelled. */
@@ -62,7 +65,9 @@ const isPublic = ({ memory }: ObservedBody) => memory.session === undefined;
 /** What is wrong with cutting the body off for want of memory, beside these others. */
 function faultsOf(body: ObservedBody, cutOff: CutOff, others: readonly ObservedBody[], now: number) {
   const stands = (each: ObservedBody) =>
-    each.memory.isExpendable && each.waitsFor === 'reader' && now - each.readAt >= 10_000;
+    each.memory.isExpendable &&
+    each.waitsFor === 'reader' &&
+    now - each.readAt >= (isPublic(each) ? 10_000 : 30_000);
   const standing = others.filter(stands);
   if (!body.memory.isExpendable) return ['a change was cut off'];
   if (cutOff === 'no memory' && standing.some((each) => isPublic(each) || !isPublic(body)))
@@ -81,15 +86,22 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
     const token = plan.kind === 'public' ? undefined : `token-${port}`;
     const permit = await admission.enter(plan.kind, token, exchange);
     try {
-      await permit.reserveReadAhead();
-      reserve(permit, plan.isSliced);
+      const endpoint = admission.endpoints.of('GET', '/v1/library', permit.rules.unknownBytes);
+      if (!permit.rules.isGeneration) await permit.memory.start(endpoint, new AbortController().signal);
+      await reserve(permit, plan.isSliced);
       const onUpstreamEnd = () => {
         live.delete(port);
         exchange.close();
       };
-      const client = { connection: connectionKey(1, port), onUpstreamEnd };
+      const client = { connection: { localPort: 1, address: '127.0.0.1', port }, onUpstreamEnd };
       const drainMs = permit.rules.isGeneration ? 280_000 : undefined;
-      const body = new ObservedBody({ reader: readerOf(plan) }, exchange.record, permit, client, drainMs);
+      const body = new ObservedBody(
+        { reader: readerOf(plan) },
+        exchange.record,
+        permit.memory,
+        client,
+        drainMs,
+      );
       live.set(port, body);
       exchange.keepOpen();
       const pauses = plan.chunks.values();
@@ -99,7 +111,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
         live.delete(port);
         if (cutOff && cutOff !== 'stopped reading')
           wrong.push(...faultsOf(body, cutOff, [...live.values()], admission.bodies.now));
-        if (cutOff && permit.bodyBytes > STREAM_BASE_BYTES) wrong.push('it keeps its memory');
+        if (cutOff && permit.memory.bodyBytes > KEEPS_UP_BYTES) wrong.push('it keeps its memory');
         ended.resolve(cutOff ?? cause);
       };
       const end = () => {
@@ -119,7 +131,7 @@ async function streamAll(admission: Admission, plans: readonly Plan[], live: Map
 it('a body is whole, or broken with the right one named, and everything is given back', async () => {
   const seen = new Set<string>();
   let table = () => '';
-  const anyCharges = fc.array(fc.constantFrom(0, 0, 50, 54, 60), { minLength: 1, maxLength: 6 });
+  const anyCharges = fc.array(fc.constantFrom(0, 0, 50, 58, 64), { minLength: 1, maxLength: 6 });
   const anyShare = fc.double({ min: 0.4, max: 0.86, noNaN: true });
   const anyBodies = fc.array(anyBody, { minLength: 2, maxLength: 8 });
   const property = fc.asyncProperty(anyShare, anyBodies, anyCharges, async (usedShare, plans, charges) => {
@@ -135,7 +147,8 @@ it('a body is whole, or broken with the right one named, and everything is given
     const live = new Map<number, ObservedBody>();
     const queued = (port: number, { waitsFor }: ObservedBody) =>
       waitsFor === 'reader' && !plans[port]?.isSteady ? 'FFFFFFFF' : '00000000';
-    table = () => [...live].map(([port, body]) => `:0001 0:000${port} 01 ${queued(port, body)}:`).join();
+    table = () =>
+      [...live].map(([port, body]) => `:0001 0100007F:000${port} 01 ${queued(port, body)}:`).join();
     let isOver = false;
     const streamed = streamAll(admission, plans, live).finally(() => {
       isOver = true;

@@ -2,6 +2,7 @@
 
 import { dependencies, devDependencies, scripts } from '../../package.json';
 import { Admission } from '../../src/gateway/admission/admission.ts';
+import { LADDER, type Rung } from '../../src/gateway/admission/ladder.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
@@ -42,6 +43,7 @@ export async function tableProblems(): Promise<string[]> {
     ...differences('the runbook', runbook, alerts),
     ...differences('the table of the log', logged, logFields()),
     ...differences('the table of the metrics', measured, metricNames()),
+    ...lacks('the ladder', await read('src/gateway/admission/README.md'), ladderRows()),
     ...staleCosts(await read(BENCH, '## Counts of one request of this gateway')),
     ...(await mutantProblems()),
   ];
@@ -67,6 +69,14 @@ function lacks(what: string, text: string, needed: readonly string[]): string[] 
 
 function matches(text: string, pattern: RegExp): string[] {
   return Array.from(text.matchAll(pattern), ([, name = '']) => name);
+}
+
+/** The rows of the table that says who is refused first. */
+function ladderRows(): string[] {
+  return Object.entries<Rung>(LADDER).map(([name, { share, ignoresCharge, what }]) => {
+    const counted = ignoresCharge ? 'reserved' : 'reserved or charged';
+    return `| \`${name}\` | ${what} | ${(share * 100).toFixed(1)} % | ${counted} |`;
+  });
 }
 
 /** Those of every line, and those of a request. */

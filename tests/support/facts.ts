@@ -1,6 +1,6 @@
 /** Facts that tests write to a store, and room for them. */
 
-import { Budget } from '../../src/gateway/admission/budget.ts';
+import { Ledger } from '../../src/gateway/admission/ledger.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';
 
 export const LEASE: Fact = { kind: 'leased', detail: 'forged' };
@@ -10,6 +10,6 @@ export const REJECTED: Fact = { kind: 'rejected', detail: '' };
 export const ENDED: Fact = { kind: 'ended', detail: '0' };
 
 /** A ledger in which no test runs out of memory. */
-export function newLedger(): Budget {
-  return new Budget(1024 ** 3);
+export function newLedger(): Ledger {
+  return new Ledger(1024 ** 3);
 }

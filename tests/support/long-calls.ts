@@ -1,7 +1,6 @@
-/** A call of a route, a full budget, and how a call is refused then. */
+/** A call of a route, a full pool or ledger, and how a call is refused then. */
 
 import { expect } from 'bun:test';
-import type { Budget } from '../../src/gateway/admission/budget.ts';
 import type { RouteCase } from './routes.ts';
 import { envelopeMessage, ORIGIN, type RequestOptions, type World } from './world.ts';
 
@@ -10,8 +9,8 @@ export function send(world: World, route: Pick<RouteCase, 'path' | 'options'>, c
 }
 
 /** Takes what is left. */
-export function fill(budget: Budget): void {
-  budget.take(budget.limit - budget.inUse);
+export function fill(room: { inUse: number; readonly limit: number }): void {
+  room.inUse = room.limit;
 }
 
 /** Asserts that there was no room for the request, or none for more of its session. */

@@ -1,15 +1,19 @@
 import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
-import type { CallKind } from '../../src/gateway/admission/call-rules.ts';
+import { CALLS, type CallKind } from '../../src/gateway/admission/calls.ts';
+import { LADDER } from '../../src/gateway/admission/ladder.ts';
+import type { Permit } from '../../src/gateway/admission/permit.ts';
+import * as prices from '../../src/gateway/admission/prices.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
-import * as memory from '../../src/gateway/settings/memory.ts';
 import { pass, settle } from '../support/passing-time.ts';
 import { testSettings } from '../support/world.ts';
 
-const { CALL_BYTES, READ_AHEAD_BYTES, STREAM_BASE_BYTES, STREAMED_BODY_BYTES } = memory;
+const { CALL_BYTES, KEEPS_UP_BYTES, READ_AHEAD_BYTES, priceOfSlices, priceOfStream, priceOfWhole } = prices;
 const LIMIT_BYTES = 256 * 1024 ** 2;
+const UNKNOWN = Number.POSITIVE_INFINITY;
+const BEHIND_BYTES = priceOfStream(UNKNOWN).behind;
 
 const refusal = (status: 429 | 503) => expect.objectContaining({ status });
 
@@ -19,185 +23,183 @@ beforeEach(() => void jest.useFakeTimers());
 function start(environment: Environment = {}) {
   const kernel = { charges: 0 };
   const admission = new Admission(testSettings(environment, LIMIT_BYTES), () => kernel.charges);
+  const { ledger, endpoints } = admission;
   /** A refusal at once rejects as well as a later one. */
   const enter = async (kind: CallKind, token?: string) => admission.enter(kind, token, { permit: undefined });
+  const client = new AbortController();
+  /** Begins a call to an endpoint of its kind. Resolves to the refusal, if there is one. */
+  const begin = async (permit: Permit, path = '/v1/library') => {
+    try {
+      await permit.memory.start(endpoints.of('GET', path, permit.rules.unknownBytes), client.signal);
+    } catch (error) {
+      return error;
+    }
+    return undefined;
+  };
+  const reserve = async (permit: Permit, bytes: number) =>
+    permit.memory.reserveBody(priceOfWhole(bytes), bytes, client.signal);
   /** Streams a body whose reader takes nothing. Its record says whether it was cut off. */
   const streamToStoppedReader = async (token: string) => {
     const permit = await enter('get', token);
-    permit.reserveBody(STREAMED_BODY_BYTES);
+    await permit.memory.reserveBody(priceOfStream(10 * BEHIND_BYTES), 10 * BEHIND_BYTES, client.signal);
     const record = new RequestRecord(new Request('http://gateway.test'));
-    const client = { connection: undefined, onUpstreamEnd: () => {} };
-    new ObservedBody({ reader: null }, record, permit, client).waitsFor = 'reader';
+    const of = { connection: undefined, onUpstreamEnd: () => {} };
+    new ObservedBody({ reader: null }, record, permit.memory, of).waitsFor = 'reader';
     return record;
   };
-  const { ledger } = admission;
-  return { admission, ledger, kernel, enter, streamToStoppedReader };
+  /** Takes what the rung has, but for so many bytes. */
+  const leave = (bytes: number, { share }: { share: number }) =>
+    ledger.take(Math.floor(ledger.limit * share) - ledger.inUse - bytes);
+  return { admission, ledger, kernel, client, enter, begin, reserve, streamToStoppedReader, leave };
 }
 
-describe('a call that is admitted', () => {
+describe('a call', () => {
   // Which kind a route makes, and what is left alone: faults/overload.test.ts.
-  it.each<
-    [CallKind, ofCalls: number, audio: number, ofBodies: number, ofSession: number | undefined, number]
-  >([
-    ['read', 1, 0, 31 / 32, 1 / 4, 0],
-    ['head', 57 / 64, 0, 7 / 8, 1 / 4, 0],
-    ['get', 57 / 64, 0, 7 / 8, 1 / 4, READ_AHEAD_BYTES],
-    ['change', 57 / 64, 0, 7 / 8, 1 / 8, STREAMED_BODY_BYTES],
-    // The rest is for other calls, such as a refresh. It needs also the base of its audio.
-    ['generation', 31 / 32, STREAM_BASE_BYTES, 15 / 16, 1 / 12, 0],
-    // Strangers are refused first.
-    ['public', 25 / 32, 0, 3 / 4, undefined, READ_AHEAD_BYTES],
-  ])(
-    'as %s fills %d of the ledger, with %d bytes for audio, %d with its body, and a session %d of it',
-    async (kind, ofCalls, audio, ofBodies, ofSession, ahead) => {
-      const { admission, ledger, enter } = start();
-      const permit = await enter(kind, ofSession === undefined ? undefined : 'token');
-      void permit.reserveReadAhead();
-      expect([ledger.inUse, ledger.expected]).toEqual([CALL_BYTES + ahead, ahead]);
-      if (ofSession) {
-        permit.reserveBody(ledger.limit * ofSession);
-        expect(() => permit.reserveBody(ledger.limit * ofSession + 1)).toThrow(refusal(429));
-      }
-      permit.reserveBody(0);
-      ledger.take(Math.floor(ledger.limit * ofBodies) - CALL_BYTES - 100);
-      permit.reserveBody(100);
-      expect(() => permit.reserveBody(102)).toThrow(refusal(503));
-      ledger.take(ledger.limit * ofCalls - CALL_BYTES - audio - ledger.inUse);
-      admission.refuseIfFull(kind, undefined);
-      ledger.take(1);
-      expect(() => admission.refuseIfFull(kind, undefined)).toThrow(refusal(503));
-    },
-  );
+  it.each<[CallKind, audio: number]>([
+    ['public', 0],
+    ['get', 0],
+    ['head', 0],
+    ['change', 0],
+    ['generation', KEEPS_UP_BYTES],
+    ['read', 0],
+  ])('as %s has the room of its rung, and its body that of its own', async (kind, audio) => {
+    const { admission, enter, begin, leave, ledger, client } = start();
+    const { rung, bodyRung } = CALLS[kind];
+    const permit = await enter(kind, kind === 'public' ? undefined : 'token');
+    expect(await begin(permit)).toBeUndefined();
+    permit.memory.headArrived(0);
+    leave(CALL_BYTES + audio, rung);
+    admission.refuseIfFull(kind, undefined);
+    ledger.take(1);
+    expect(() => admission.refuseIfFull(kind, undefined)).toThrow(refusal(503));
+    if (ledger.inUse > ledger.limit * bodyRung.share) return;
+    leave(100, bodyRung);
+    expect(permit.memory.reserveBody(priceOfWhole(100), 100, client.signal)).toBeUndefined();
+    expect(permit.memory.reserveBody(priceOfWhole(101), 101, client.signal)).toBeInstanceOf(Promise);
+  });
+
+  it('reserves what its endpoint usually has when the head arrives, twice, within bounds', async () => {
+    const { ledger, enter, begin } = start();
+    const priceAfter = async (bytes?: number) => {
+      const permit = await enter('get', 'token');
+      await begin(permit);
+      const price = ledger.inUse - CALL_BYTES;
+      expect(ledger.expected).toBe(price);
+      if (bytes !== undefined) permit.memory.headArrived(bytes);
+      permit.release();
+      return price;
+    };
+    expect(await priceAfter(100_000)).toBe(prices.UNKNOWN_GET_BYTES);
+    expect(await priceAfter(0)).toBe(200_000);
+    // It falls by a sixteenth of the difference, and rises by half of it.
+    expect(await priceAfter(93_750 + 100_000)).toBe(187_500);
+    expect(await priceAfter(10 ** 9)).toBe(287_500);
+    expect(await priceAfter()).toBe(READ_AHEAD_BYTES);
+    for (let call = 0; call < 100; call++) await priceAfter(10);
+    expect(await priceAfter()).toBe(prices.LEAST_READ_AHEAD_BYTES);
+    expect([ledger.inUse, ledger.expected]).toEqual([0, 0]);
+  });
+
+  it('is priced by its method and path, in which ids are left out', () => {
+    const { endpoints } = start().admission;
+    const of = (method: string, path: string) => endpoints.of(method, path, 0);
+    const one = of('GET', '/v1/music/creations/c7/content');
+    for (const path of ['/v1/music/creations/8/content', `/v1/music/creations/${'x'.repeat(24)}/content`])
+      expect(of('GET', path)).toBe(one);
+    for (const path of ['/v1/music/creations/own/content', '/v1/music/creations/c7'])
+      expect(of('GET', path)).not.toBe(one);
+    expect(of('PATCH', '/v1/music/creations/c7/content')).not.toBe(one);
+    for (let other = 0; other < 999; other++)
+      of('GET', `/v1/${'x'.repeat(other % 20)}/${'y'.repeat(other / 50)}z`);
+    of('GET', '/v1/music/creations/c7/content');
+    for (let other = 0; other < 500; other++)
+      of('POST', `/v1/${'x'.repeat(other % 20)}/${'y'.repeat(other / 50)}z`);
+    expect(of('GET', '/v1/music/creations/c7/content')).toBe(one);
+    expect(of('GET', '/v1/music/creations/c7')).not.toBe(of('GET', '/v1/music/creations/own/content'));
+  });
+
+  it('to an unknown endpoint waits while memory is scarce until another has found out what it costs', async () => {
+    const { ledger, enter, begin, leave } = start();
+    leave(0, { share: 1 / 2 });
+    const [first, second, other] = [
+      await enter('get', 'a'),
+      await enter('get', 'b'),
+      await enter('get', 'c'),
+    ];
+    expect(await begin(first)).toBeUndefined();
+    const waiting = begin(second);
+    // It delays no other endpoint.
+    expect(await begin(other, '/v1/balance')).toBeUndefined();
+    expect(second.memory.bodyBytes).toBe(0);
+    first.memory.headArrived(1000);
+    expect(await waiting).toBeUndefined();
+    expect(second.memory.bodyBytes).toBe(prices.LEAST_READ_AHEAD_BYTES);
+    expect(ledger.expected).toBe(prices.LEAST_READ_AHEAD_BYTES + prices.UNKNOWN_GET_BYTES);
+  });
+
+  it('waits 10 s for memory, in order of arrival, and is priced again in its turn', async () => {
+    const { ledger, enter, begin, leave } = start();
+    const known = await enter('get', 'a');
+    await begin(known);
+    const [first, second, late] = [await enter('get', 'b'), await enter('get', 'c'), await enter('get', 'd')];
+    leave(0, LADDER.user);
+    const waiting = [begin(first), begin(second, '/v1/unknown')];
+    await settle();
+    known.memory.headArrived(0);
+    expect(await waiting[0]).toBeUndefined();
+    await pass(9999);
+    const newcomer = begin(late);
+    await pass(1);
+    expect(await waiting[1]).toEqual(refusal(503));
+    ledger.release(BEHIND_BYTES);
+    expect(await newcomer).toBeUndefined();
+  });
+
+  it('that its client has left waits no longer', async () => {
+    const { client, enter, begin, leave } = start();
+    const permit = await enter('get', 'a');
+    leave(0, LADDER.user);
+    const waiting = begin(permit);
+    client.abort();
+    expect(await waiting).toEqual(refusal(503));
+  });
 
   it('as read waits 2 s for a place, unless more of the memory is in use than strangers may use', async () => {
-    const { admission, ledger, enter } = start();
+    const { admission, enter, leave } = start();
     const { reads } = admission;
-    reads.take(reads.limit);
-    ledger.take((ledger.limit * 3) / 4);
+    reads.inUse = reads.limit;
     const served = enter('read', 'token');
     await pass(1999);
-    reads.release(1);
+    reads.release();
     await served;
     const late = enter('read', 'token').catch((error) => error);
     await pass(2000);
     expect(await late).toEqual(refusal(503));
-    ledger.take(ledger.limit / 16);
+    leave(0, LADDER.guest);
     const refused = enter('read', 'token').catch((error) => error);
     expect(await Promise.race([refused, settle()])).toEqual(refusal(503));
   });
 
-  it('has no memory while the kernel charges too much, unless a session or a change depends on it', async () => {
-    const { kernel, enter } = start();
-    const [read, stranger] = [await enter('read', 'token'), await enter('public')];
-    const [change, get] = [await enter('change', 'token'), await enter('get', 'token')];
-    for (const permit of [change, get]) permit.reserveBody(STREAMED_BODY_BYTES);
+  it('and waits for memory is served when the kernel charges less, without a release', async () => {
+    const { kernel, enter, begin } = start();
+    const permit = await enter('head', 'token');
     kernel.charges = LIMIT_BYTES;
     await pass(10);
-    read.reserveBody(1000);
-    expect(() => stranger.reserveBody(1000)).toThrow(refusal(503));
-    expect(() => get.reserveBody(STREAMED_BODY_BYTES + 1)).toThrow(refusal(503));
-    // However fast the response comes.
-    expect([change, get].map((permit) => permit.tryReserveRead('drained', true))).toEqual([true, false]);
-  });
-
-  it('as get has no slice more for a reader who is behind when 0.6 of its share are in use', async () => {
-    const { ledger, enter } = start();
-    const permit = await enter('get', 'token');
-    permit.reserveBody(0, 1000);
-    ledger.take(Math.ceil(ledger.limit * 0.6 * (7 / 8)) - 1000 - ledger.inUse);
-    expect(permit.tryReserveRead('behind', false)).toBeTrue();
-    permit.onRead();
-    ledger.take(1);
-    expect(permit.tryReserveRead('behind', false)).toBeFalse();
-    expect(permit.tryReserveRead('drained', false)).toBeTrue();
-  });
-
-  it('as generation has more memory while its reader does not keep up', async () => {
-    const { ledger, enter } = start();
-    const permit = await enter('generation', 'token');
-    permit.tryReservePaid(Number.POSITIVE_INFINITY);
-    const reserved = () => [ledger.inUse - CALL_BYTES, ledger.borrowed];
-    expect(permit.fallBehind()).toBeTrue();
-    expect(reserved()).toEqual([STREAMED_BODY_BYTES, STREAMED_BODY_BYTES - STREAM_BASE_BYTES]);
-    permit.catchUp();
-    expect(reserved()).toEqual([STREAM_BASE_BYTES, 0]);
-    permit.fallBehind();
-    permit.release();
-    expect([permit.bodyBytes, ledger.inUse, ledger.borrowed]).toEqual([0, 0, 0]);
-    permit.giveBodyUp();
-    expect(ledger.inUse).toBe(0);
-  });
-
-  it('as generation has it at once for a track whose length is known, because that arrives at once', async () => {
-    const { ledger, enter } = start();
-    const permit = await enter('generation', 'token');
-    expect(permit.tryReservePaid(STREAMED_BODY_BYTES)).toBeTrue();
-    expect([ledger.inUse - CALL_BYTES, ledger.expected]).toEqual([STREAMED_BODY_BYTES, STREAMED_BODY_BYTES]);
-  });
-
-  it('and waits for memory is served when the kernel charges less, without a release', async () => {
-    const { kernel, enter, streamToStoppedReader } = start();
-    await streamToStoppedReader('other');
-    const permit = await enter('get', 'token');
-    kernel.charges = LIMIT_BYTES;
+    const waiting = begin(permit);
     await pass(100);
-    const waiting = permit.reserveReadAhead();
     kernel.charges = 0;
     await pass(100);
-    await waiting;
-    expect(permit.bodyBytes).toBe(READ_AHEAD_BYTES);
-  });
-
-  it('has its body cut off when the kernel charges too much, and no other one for the same bytes', async () => {
-    const { kernel, ledger, streamToStoppedReader } = start();
-    const records = await Promise.all(['a', 'b'].map(streamToStoppedReader));
-    await pass(10_000);
-    kernel.charges = (ledger.limit * 15) / 16 - ledger.charged() + STREAMED_BODY_BYTES;
+    expect(await waiting).toBeUndefined();
+    permit.release();
     await pass(100);
-    expect(records.map(({ cutOff }) => cutOff)).toEqual(['room for others', undefined]);
-  });
-
-  it('takes the room of another user who stands still as generation, but not for more than its share', async () => {
-    const { admission, ledger, enter, streamToStoppedReader } = start();
-    const record = await streamToStoppedReader('other');
-    await pass(10_000);
-    const permit = await enter('get', 'own');
-    expect(() => permit.reserveBody(ledger.limit / 4 + 1)).toThrow(refusal(429));
-    ledger.take((ledger.limit * 31) / 32 - ledger.inUse);
-    expect(record.cutOff).toBeUndefined();
-    admission.refuseIfFull('generation', 'own');
-    expect(record.cutOff).toBe('room for others');
-  });
-
-  it('whose session has its share is refused at once, and others behind it are served', async () => {
-    const { ledger, enter } = start();
-    (await enter('get', 'own')).reserveBody(ledger.limit / 4);
-    const others = Math.floor((ledger.limit * 5) / 8) - CALL_BYTES;
-    ledger.take(others);
-    const [more, other] = [await enter('get', 'own'), await enter('get', 'other')];
-    const refused = more.reserveReadAhead()?.catch((error) => error);
-    const served = other.reserveReadAhead();
-    expect(await Promise.race([refused, settle()])).toEqual(refusal(429));
-    ledger.release(others);
-    await served;
-    expect(other.bodyBytes).toBe(READ_AHEAD_BYTES);
-  });
-
-  it('as get does not wait behind strangers, who may use less', async () => {
-    const { ledger, enter } = start();
-    const [stranger, user] = [await enter('public'), await enter('get', 'token')];
-    ledger.take(ledger.limit - ledger.inUse);
-    for (const permit of [stranger, user]) void permit.reserveReadAhead();
-    ledger.release((ledger.limit * 5) / 32);
-    await settle();
-    expect([stranger.bodyBytes, user.bodyBytes]).toEqual([0, READ_AHEAD_BYTES]);
+    expect(jest.getTimerCount()).toBe(0);
   });
 
   it('waits for memory and then for a place, together no longer than its patience', async () => {
     const { admission, ledger } = start();
     const { signOuts } = admission;
     ledger.take(ledger.limit);
-    signOuts.take(signOuts.limit);
+    signOuts.inUse = signOuts.limit;
     const [late, served] = [1000, 3000].map((patienceMs) => {
       return admission.shortCall('signOuts', async () => 'done', patienceMs).catch((error) => error);
     });
@@ -205,17 +207,198 @@ describe('a call that is admitted', () => {
     ledger.release(2 * CALL_BYTES);
     await pass(400);
     expect(await late).toEqual(refusal(503));
-    signOuts.release(1);
+    signOuts.release();
     expect(await served).toBe('done');
     expect([ledger.inUse, signOuts.inUse]).toEqual([ledger.limit - 2 * CALL_BYTES, signOuts.limit - 1]);
   });
 });
 
-it('a relayed body, which stays for minutes, is refused where one that is read here is not', () => {
-  const { admission, ledger } = start();
-  ledger.take((ledger.limit * 15) / 16);
-  expect(() => admission.relayedBodies.open(0)).toThrow(refusal(503));
-  admission.requestBodies.open(0);
+describe('a head', () => {
+  it('of a change waits for as long as its client does, with what has arrived', async () => {
+    const { ledger, enter, client, leave } = start();
+    const permit = await enter('change', 'token');
+    permit.memory.headArrived(10 * BEHIND_BYTES);
+    expect(permit.memory.bodyBytes).toBe(READ_AHEAD_BYTES);
+    leave(0, LADDER.session);
+    const waiting = permit.memory.reserveBody(
+      priceOfStream(10 * BEHIND_BYTES),
+      10 * BEHIND_BYTES,
+      client.signal,
+    );
+    await pass(60_000);
+    ledger.release(ledger.limit / 4);
+    await waiting;
+    expect(permit.memory.bodyBytes).toBe(BEHIND_BYTES);
+  });
+
+  it('of a read waits 10 s, and not at all when there is no memory for what has arrived', async () => {
+    const { ledger, enter, client, leave } = start();
+    const permit = await enter('get', 'token');
+    permit.memory.headArrived(10 * BEHIND_BYTES);
+    const reserveBody = () =>
+      permit.memory.reserveBody(priceOfStream(10 * BEHIND_BYTES), 10 * BEHIND_BYTES, client.signal);
+    leave(0, LADDER.playingUser);
+    const late = reserveBody()?.catch((error) => error);
+    await pass(10_000);
+    expect(await late).toEqual(refusal(503));
+    ledger.take(1);
+    expect(reserveBody).toThrow(refusal(503));
+  });
+
+  it.each([
+    ['is not made yet has the price of a reader that keeps up', UNKNOWN, KEEPS_UP_BYTES],
+    ['is made already has that of one that does not', 10 * BEHIND_BYTES, BEHIND_BYTES],
+  ])('of a track that %s', async (_, length, bytes) => {
+    const { enter, client } = start();
+    const permit = await enter('generation', 'token');
+    expect(permit.memory.admitTrack(length, client.signal)).toBeTrue();
+    expect(permit.memory.bodyBytes).toBe(bytes);
+  });
+
+  it('of a track that is made already waits a minute for that, and one without memory is not streamed', async () => {
+    const { ledger, enter, client, leave } = start();
+    const [served, late, none] = [
+      await enter('generation'),
+      await enter('generation'),
+      await enter('generation'),
+    ];
+    leave(2 * READ_AHEAD_BYTES, LADDER.order);
+    const waiting = [served, late].map((permit) =>
+      permit.memory.admitTrack(10 * BEHIND_BYTES, client.signal),
+    );
+    expect(none.memory.admitTrack(UNKNOWN, client.signal)).toBeFalse();
+    await pass(59_900);
+    ledger.release(
+      ledger.limit * (LADDER.order.share - LADDER.behind.share) + BEHIND_BYTES - READ_AHEAD_BYTES,
+    );
+    expect(await waiting[0]).toBeTrue();
+    await pass(100);
+    expect(await waiting[1]).toBeFalse();
+  });
+});
+
+describe('a body', () => {
+  it('has more memory while its reader does not keep up', async () => {
+    const { ledger, enter, client } = start();
+    const permit = await enter('get', 'token');
+    void permit.memory.reserveBody(priceOfStream(UNKNOWN), UNKNOWN, client.signal);
+    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
+    expect(permit.memory.fallBehind()).toBeTrue();
+    expect(permit.memory.bodyBytes).toBe(BEHIND_BYTES);
+    permit.memory.catchUp();
+    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
+    permit.memory.fallBehind();
+    permit.release();
+    expect([permit.memory.bodyBytes, ledger.inUse]).toEqual([0, 0]);
+    permit.memory.giveBodyUp();
+    expect(ledger.inUse).toBe(0);
+  });
+
+  it('of known length arrives faster than it is read, so its price is that of a reader who does not keep up', async () => {
+    const { enter, client } = start();
+    const permit = await enter('get', 'token');
+    void permit.memory.reserveBody(priceOfStream(50_000), 50_000, client.signal);
+    expect(permit.memory.bodyBytes).toBe(100_000);
+    permit.memory.catchUp();
+    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
+  });
+
+  it('in slices has a slice more during a read, when memory is scarce only for a reader who has taken the last', async () => {
+    const { enter, client, leave } = start();
+    const permit = await enter('get', 'token');
+    void permit.memory.reserveBody(priceOfSlices(1000), 1000, client.signal);
+    expect(permit.memory.tryReserveRead(false)).toBeTrue();
+    permit.memory.catchUp();
+    expect(permit.memory.bodyBytes).toBe(2500);
+    permit.memory.onRead();
+    permit.memory.onRead();
+    expect(permit.memory.bodyBytes).toBe(1500);
+    leave(0, { share: 1 / 2 });
+    expect(permit.memory.tryReserveRead(false)).toBeTrue();
+    permit.memory.onRead();
+    leave(-1, { share: 1 / 2 });
+    expect(permit.memory.tryReserveRead(false)).toBeFalse();
+    expect(permit.memory.tryReserveRead(true)).toBeTrue();
+    permit.memory.onRead();
+    leave(999, LADDER.playingUser);
+    expect(permit.memory.tryReserveRead(true)).toBeFalse();
+  });
+
+  it('of a reader that stands still makes room before a call is refused', async () => {
+    const { enter, begin, leave, streamToStoppedReader } = start();
+    const record = await streamToStoppedReader('other');
+    await pass(30_000);
+    const permit = await enter('get', 'own');
+    leave(0, LADDER.user);
+    expect(record.cutOff).toBeUndefined();
+    expect(await begin(permit)).toBeUndefined();
+    expect(record.cutOff).toBe('room for others');
+  });
+
+  it('is cut off when the kernel charges too much, and no other one for the same bytes', async () => {
+    const { kernel, ledger, streamToStoppedReader } = start();
+    const records = await Promise.all(['a', 'b'].map(streamToStoppedReader));
+    await pass(30_000);
+    kernel.charges = ledger.limit * LADDER.behind.share - ledger.charged() + BEHIND_BYTES;
+    await pass(100);
+    expect(records.map(({ cutOff }) => cutOff)).toEqual(['room for others', undefined]);
+  });
+
+  it('whose reader is behind is cut off for what the kernel charges alone, and not for garbage', async () => {
+    const { kernel, ledger, enter, client, leave } = start();
+    const permit = await enter('generation', 'token');
+    permit.memory.admitTrack(UNKNOWN, client.signal);
+    const record = new RequestRecord(new Request('http://gateway.test'));
+    const body = new ObservedBody({ reader: null }, record, permit.memory, {
+      connection: undefined,
+      onUpstreamEnd: () => {},
+    });
+    body.waitsFor = 'reader';
+    leave(0, LADDER.behind);
+    await pass(5000);
+    expect(record.cutOff).toBeUndefined();
+    kernel.charges = LIMIT_BYTES;
+    using _gc = jest.spyOn(Bun, 'gc').mockImplementationOnce(() => {
+      kernel.charges = 0;
+    });
+    await pass(1000);
+    expect(record.cutOff).toBeUndefined();
+    kernel.charges = LIMIT_BYTES;
+    await pass(1100);
+    expect(record.cutOff).toBe('no memory');
+    expect(ledger.inUse).toBeGreaterThan(0);
+  });
+});
+
+describe('a session', () => {
+  it('has an eighth of the ledger when memory is scarce, of anything, and others are served', async () => {
+    const { ledger, enter, begin, reserve, leave } = start();
+    const permit = await enter('get', 'own');
+    await reserve(permit, ledger.limit / 8 - CALL_BYTES);
+    const [more, other] = [await enter('get', 'own'), await enter('get', 'other')];
+    expect(await begin(more)).toBeUndefined();
+    leave(0, { share: 1 / 2 });
+    const beyond = await enter('get', 'own');
+    expect(await begin(beyond, '/v1/balance')).toEqual(refusal(429));
+    expect(await begin(other, '/v1/balance')).toBeUndefined();
+  });
+
+  it('beyond its share makes room by its own bodies alone', async () => {
+    const { ledger, enter, begin, leave, reserve, streamToStoppedReader } = start();
+    const [own, other] = await Promise.all(['own', 'other'].map(streamToStoppedReader));
+    await reserve(await enter('change', 'own'), ledger.limit / 8 - BEHIND_BYTES - 2 * CALL_BYTES);
+    await pass(30_000);
+    leave(0, { share: 1 / 2 });
+    const permit = await enter('get', 'own');
+    expect(await begin(permit)).toBeUndefined();
+    expect([own?.cutOff, other?.cutOff]).toEqual(['room for others', undefined]);
+  });
+
+  it('has what it wants while memory is not scarce', async () => {
+    const { enter, begin } = start();
+    for (let call = 0; call < 20; call++) expect(await begin(await enter('change', 'own'))).toBeUndefined();
+    for (let call = 0; call < 70; call++) expect(await begin(await enter('get', 'own'))).toBeUndefined();
+  });
 });
 
 describe('the limit of a session', () => {
@@ -233,15 +416,18 @@ describe('the limit of a session', () => {
   });
 
   it('counts a call with its generation and its bytes for one session at a time, and forgets an idle one', async () => {
-    const { admission, enter } = start({ MAX_IN_FLIGHT_PER_SESSION: '2', MAX_GENERATIONS_PER_SESSION: '1' });
+    const { admission, enter, reserve } = start({
+      MAX_IN_FLIGHT_PER_SESSION: '2',
+      MAX_GENERATIONS_PER_SESSION: '1',
+    });
     const { perSession } = admission;
     const [generation, call] = [await enter('generation', 'a'), await enter('get', 'a')];
-    generation.reserveBody(100);
-    call.reserveBody(7);
+    await reserve(generation, 100);
+    await reserve(call, 7);
     // It does not refuse itself when the upstream gives the same access token again.
     for (const token of ['b', 'b']) generation.renewed(token);
-    expect(perSession.useOf('a', false)).toMatchObject({ calls: 1, generations: 0, bytes: 7 });
-    expect(perSession.useOf('b', false)).toMatchObject({ calls: 1, generations: 1, bytes: 100 });
+    expect(perSession.useOf('a', false)).toMatchObject({ calls: 1, generations: 0, bytes: CALL_BYTES + 7 });
+    expect(perSession.useOf('b', false)).toMatchObject({ calls: 1, generations: 1, bytes: CALL_BYTES + 100 });
     const other = await enter('generation', 'a');
     expect(() => other.renewed('b')).toThrow(refusal(429));
     for (const each of [generation, call, other]) each.release();

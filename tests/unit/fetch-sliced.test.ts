@@ -1,11 +1,11 @@
 import { expect, it } from 'bun:test';
 import fc from 'fast-check';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
-import { STREAMED } from '../../src/gateway/upstream/body-modes.ts';
 import { longRange } from '../../src/gateway/upstream/byte-range.ts';
 import { fetchSliced } from '../../src/gateway/upstream/fetch-sliced.ts';
 import type { UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../../src/gateway/upstream/upstream-response.ts';
+import { RELAYED } from '../support/unread-body.ts';
 
 const ETAG = '"a"';
 const CASES = 20_000;
@@ -85,7 +85,7 @@ function upstreamOf(size: number, faults: readonly string[], firstBytes: number)
 function callFor(range: string): UpstreamCall {
   const headers = { range, 'if-none-match': '"x"', 'if-range': ETAG };
   const url = 'http://upstream.test/v1/track';
-  return { name: 'proxy', method: 'GET', url, headers, timeoutMs: 280_000, bodyMode: STREAMED };
+  return { name: 'proxy', method: 'GET', url, headers, timeoutMs: 280_000, bodyMode: RELAYED };
 }
 
 /** Reads at most so many pieces, and then leaves. Returns the bytes, and how that ended. */

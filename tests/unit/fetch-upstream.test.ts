@@ -1,18 +1,21 @@
 import { describe, expect, it, jest, spyOn } from 'bun:test';
 import type { Socket } from 'node:net';
-import { Budget } from '../../src/gateway/admission/budget.ts';
+import { overloaded } from '../../src/gateway/admission/pool.ts';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
-import { awaitFirstByte, Buffered, STREAMED } from '../../src/gateway/upstream/body-modes.ts';
+import { awaitFirstByte, Buffered } from '../../src/gateway/upstream/body-modes.ts';
 import { fetchUpstream, type UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
 import { GeneratedTrack } from '../../src/gateway/upstream/generated-track.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
+import { RELAYED } from '../support/unread-body.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 const LARGE = `${OK}Content-Length: 100000\r\n\r\n`;
-const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: STREAMED } as const;
-const NO_ROOM = new Buffered((bytes) => new Budget(0).refuseUnlessFits(bytes));
-const TRACK = new GeneratedTrack({ tryReservePaid: () => true }, { streamMs: 5000, readMs: 5000 }, true);
+const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyMode: RELAYED } as const;
+const NO_ROOM = new Buffered(() => {
+  throw overloaded();
+});
+const TRACK = new GeneratedTrack({ admitTrack: () => true }, { streamMs: 5000, readMs: 5000 }, true);
 
 /** An upstream that responds to each call with these bytes, and then waits. */
 async function start(bytes: string) {

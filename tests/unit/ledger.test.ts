@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, it, jest, spyOn } from 'bun:test';
 import { totalmem } from 'node:os';
-import { Budget } from '../../src/gateway/admission/budget.ts';
 import { openChargedMemory } from '../../src/gateway/admission/charged-memory.ts';
+import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { Pool } from '../../src/gateway/admission/pool.ts';
 import { pass, settle } from '../support/passing-time.ts';
 import { createFolder } from '../support/temporary-folder.ts';
 
@@ -28,64 +29,92 @@ it('a ledger counts what the kernel cannot have charged yet, and as free what it
   expect(ledger.charged()).toBe(270);
   await pass(10);
   expect(ledger.charged()).toBe(220);
-  expect([530, 531].map((amount) => ledger.fitsCharged(amount, 3 / 4))).toEqual([true, false]);
+  const { user, session } = LADDER;
+  expect([655, 656].map((bytes) => ledger.fits(user, bytes))).toEqual([true, false]);
+  // Nobody is signed out for garbage.
+  expect([870, 871].map((bytes) => ledger.fits(session, bytes))).toEqual([true, false]);
 });
 
-describe('a budget', () => {
-  /** All of it is in use; `ended` has those that were served, or refused. */
-  function start(most?: number) {
-    const budget = new Budget(1000, most);
-    budget.take(budget.limit);
+it('each rung of the ladder has the room of those before it, and more', () => {
+  const shares = Object.values(LADDER).map(({ share }) => share);
+  expect(shares).toEqual(shares.toSorted());
+  expect([new Set(shares).size, shares.at(-1)]).toEqual([shares.length, 1]);
+});
+
+describe('the line of a rung', () => {
+  /** All of the ledger is in use; `ended` has those that were served, or refused. */
+  function start() {
+    const ledger = new Ledger(1000);
+    ledger.take(ledger.limit);
     const ended: string[] = [];
-    const reserve = (name: string, amount: number, patienceMs = 1000) => {
+    const reserve = (name: string, bytes: number, patienceMs = 1000) => {
       const note = (prefix: string) => () => void ended.push(prefix + name);
-      void budget.reserve(amount, patienceMs).then(note(''), note('not '));
+      void ledger.reserve(LADDER.session, bytes, patienceMs).then(note(''), note('not '));
     };
-    const release = (amount: number) => {
-      budget.release(amount);
+    const release = (bytes: number) => {
+      ledger.release(bytes);
       return settle();
     };
-    return { budget, ended, reserve, release };
+    return { ledger, ended, reserve, release };
   }
 
-  it('serves in order of arrival: nobody passes one who needs more', async () => {
+  it('serves in order of arrival: nobody passes one who needs more, and no newcomer those who wait', async () => {
     const { ended, reserve, release } = start();
     reserve('large', 10);
     reserve('small', 1);
-    reserve('last', 2);
     await release(9);
+    reserve('newcomer', 2);
+    await settle();
     expect(ended).toEqual([]);
     await release(2);
     expect(ended).toEqual(['large', 'small']);
     await release(2);
-    expect(ended.slice(2)).toEqual(['last']);
+    expect(ended.slice(2)).toEqual(['newcomer']);
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('keeps neither a place nor room for one who has given up', async () => {
-    const { budget, ended, reserve, release } = start(3);
-    reserve('impatient', 10, 1000);
+  it('keeps no room for one who has given up or disconnected', async () => {
+    const { ledger, ended, reserve, release } = start();
+    const client = new AbortController();
+    const gone = ledger.wait(LADDER.session, () => 'full', Number.POSITIVE_INFINITY, client.signal);
+    reserve('impatient', 10);
     reserve('patient', 1, 2000);
-    reserve('third', 1, 1500);
-    reserve('one too many', 1);
     reserve('without patience', 1, 0);
-    await settle();
-    expect(ended).toEqual(['not one too many', 'not without patience']);
+    client.abort();
+    expect(await gone).toBeFalse();
+    expect(await ledger.wait(LADDER.session, () => 'served', 1000, client.signal)).toBeFalse();
+    expect(ended).toEqual(['not without patience']);
     await pass(1000);
-    reserve('next', 1, 2000);
     await release(20);
-    expect(ended.slice(2)).toEqual(['not impatient', 'patient', 'third', 'next']);
-    expect([budget.inUse, budget.refused]).toEqual([983, 3]);
+    expect(ended.slice(1)).toEqual(['not impatient', 'patient']);
+    expect([ledger.inUse, ledger.refused, jest.getTimerCount()]).toEqual([981, 2, 0]);
   });
 
-  it('lets 500 wait, because each keeps its memory meanwhile, and serves all from one release', async () => {
-    const { budget, ended, reserve, release } = start();
-    for (let waiting = 0; waiting < 501; waiting++) reserve(`${waiting}`, 1);
-    await settle();
-    expect(ended).toEqual(['not 500']);
-    await release(500);
-    expect([ended.length, budget.inUse]).toEqual([501, 1000]);
+  it('is passed by those who lack no memory, but something else', async () => {
+    const { ledger, ended, reserve, release } = start();
+    void ledger.wait(LADDER.session, () => 'later', 1000);
+    reserve('next', 1);
+    await release(1);
+    expect(ended).toEqual(['next']);
   });
+});
+
+it('a pool lets 500 wait, because each keeps its memory meanwhile, and serves them in order', async () => {
+  const pool = new Pool(1, 500);
+  const ended: string[] = [];
+  for (let waiting = -1; waiting <= 500; waiting++) {
+    void pool.take(1000).then(
+      () => ended.push(`${waiting}`),
+      () => ended.push(`not ${waiting}`),
+    );
+  }
+  await settle();
+  expect(ended).toEqual(['-1', 'not 500']);
+  for (let served = 0; served < 2; served++) pool.release();
+  await settle();
+  expect([ended.slice(2), pool.inUse, pool.refused]).toEqual([['0', '1'], 1, 1]);
+  await pass(1000);
+  expect(pool.refused).toBe(499);
 });
 
 it('what the kernel charges contains what was just taken, and is less than the machine has', () => {

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it, jest, mock, spyOn } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
-import { CALLS } from '../../src/gateway/admission/call-rules.ts';
+import { CALLS } from '../../src/gateway/admission/calls.ts';
 import { Permit } from '../../src/gateway/admission/permit.ts';
+import { KEEPS_UP_BYTES, priceOfStream } from '../../src/gateway/admission/prices.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import type { Chunk } from '../../src/gateway/http/body-reader.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
-import { STREAMED_BODY_BYTES } from '../../src/gateway/settings/memory.ts';
 import { fill } from '../support/long-calls.ts';
 import { pass, settle } from '../support/passing-time.ts';
 import { testSettings } from '../support/world.ts';
@@ -35,13 +35,15 @@ function observed(kind: 'relayed' | 'paid' | 'complete') {
   const isPaid = kind === 'paid';
   const admission = new Admission(testSettings());
   const { streams, ledger } = admission;
-  const permit = new Permit(admission, streams, isPaid ? CALLS.generation : CALLS.get, undefined);
-  if (isPaid) permit.tryReservePaid(Number.POSITIVE_INFINITY);
-  else permit.reserveBody(STREAMED_BODY_BYTES);
+  const permit = new Permit(admission, streams, isPaid ? CALLS.generation : CALLS.get, undefined, 0);
+  const { signal } = new AbortController();
+  if (isPaid) permit.memory.admitTrack(Number.POSITIVE_INFINITY, signal);
+  else
+    void permit.memory.reserveBody(priceOfStream(Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY, signal);
   if (kind === 'complete') fill(ledger);
   const onUpstreamEnd = mock();
   const client = { connection: undefined, onUpstreamEnd };
-  const body = new ObservedBody(bodies[kind], record, permit, client, isPaid ? 280_000 : undefined);
+  const body = new ObservedBody(bodies[kind], record, permit.memory, client, isPaid ? 280_000 : undefined);
   let taken: PromiseWithResolvers<number> | undefined;
   /** The connection to a client that reads at once, until it has stopped. */
   const sink = {
@@ -104,19 +106,19 @@ describe('a body', () => {
     expect(onCancel).toHaveBeenCalledTimes(1);
   });
 
-  it('borrows when a chunk has waited for 100 ms, and gives back when it waits for the upstream', async () => {
-    const { ledger, stopReading, push, take } = observed('paid');
+  it('is behind when a chunk has waited for 100 ms, and keeps up when it waits for the upstream', async () => {
+    const { permit, stopReading, push, take } = observed('paid');
     stopReading();
     await push(KiB);
     await pass(99);
-    expect(ledger.borrowed).toBe(0);
+    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
     await pass(1);
-    expect(ledger.borrowed).toBeGreaterThan(0);
+    expect(permit.memory.bodyBytes).toBeGreaterThan(KEEPS_UP_BYTES);
     await pass(10_000);
-    expect(ledger.borrowed).toBeGreaterThan(0);
+    expect(permit.memory.bodyBytes).toBeGreaterThan(KEEPS_UP_BYTES);
     await take();
     await pass(100);
-    expect(ledger.borrowed).toBe(0);
+    expect(permit.memory.bodyBytes).toBe(KEEPS_UP_BYTES);
   });
 
   it('does not stand still any more when its reader has taken a chunk, so that it makes no room for itself', async () => {
@@ -125,25 +127,24 @@ describe('a body', () => {
     stopReading();
     await push(KiB);
     await pass(20_000);
-    const tryReserveRead = spyOn(permit, 'tryReserveRead').mockImplementation(
-      () => body.readAt === permit.bodies.now,
+    const tryReserveRead = spyOn(permit.memory, 'tryReserveRead').mockImplementation(
+      () => body.readAt === permit.memory.bodies.now,
     );
     await take();
     expect(tryReserveRead.mock.results).toEqual([{ type: 'return', value: true }]);
   });
 
-  it('that is faster than music waits for memory, until there is some or its pace is that of music', async () => {
-    for (const becomesSlow of [false, true]) {
-      const { ledger, sink, record, push } = observed('relayed');
-      fill(ledger);
-      await push(1000 * KiB, KiB);
-      await pass(500);
-      expect(sink.write).toHaveBeenCalledTimes(1);
-      if (!becomesSlow) ledger.release(ledger.limit / 2);
-      await pass(becomesSlow ? 1500 : 100);
-      expect(sink.write).toHaveBeenCalledTimes(2);
-      expect(record.cutOff).toBeUndefined();
-    }
+  it('waits for memory before a read, until there is some', async () => {
+    const { permit, sink, record, push } = observed('relayed');
+    using tryReserveRead = spyOn(permit.memory, 'tryReserveRead').mockReturnValue(false);
+    await push(KiB, KiB);
+    await pass(5000);
+    // The first read was before.
+    expect(sink.write).toHaveBeenCalledTimes(1);
+    tryReserveRead.mockReturnValue(true);
+    await pass(100);
+    expect(sink.write).toHaveBeenCalledTimes(2);
+    expect(record.cutOff).toBeUndefined();
   });
 
   it('blames nobody when the process has stood still', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it, mock, spyOn } from 'bun:test';
-import { Budget } from '../../src/gateway/admission/budget.ts';
+import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { FACT_BYTES } from '../../src/gateway/admission/prices.ts';
 import type { Clock } from '../../src/gateway/refresh/clock.ts';
-import { FACT_BYTES } from '../../src/gateway/refresh/memory-store.ts';
 import { GET } from '../../src/gateway/refresh/redis-commands.ts';
 import { RedisConnection } from '../../src/gateway/refresh/redis-connection.ts';
 import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
@@ -39,7 +39,7 @@ describe('RedisReplayStore', () => {
   it('removes from Redis what has no room in its memory, but no sign-out and no lease', async () => {
     const { time, store, write, kept } = start();
     // Room for two renewals.
-    const [small, other] = [store(new Budget(((12 * 8) / 7) * 2 * FACT_BYTES)), store()];
+    const [small, other] = [store(new Ledger(((12 * 8) / 7) * 2 * FACT_BYTES)), store()];
     const writeRenewals = async (...keys: string[]) => {
       for (const key of keys) await write(small, key, RENEWAL);
       await time.pass(100);

@@ -1,10 +1,11 @@
 import { describe, expect, it, spyOn } from 'bun:test';
 import { Admission } from '../../src/gateway/admission/admission.ts';
-import { Budget } from '../../src/gateway/admission/budget.ts';
+import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { FACT_BYTES } from '../../src/gateway/admission/prices.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { RefreshCoordinator } from '../../src/gateway/refresh/coordinator.ts';
 import { factKey, factOf } from '../../src/gateway/refresh/facts.ts';
-import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
+import { MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
 import type { TokenPair } from '../../src/gateway/upstream/token-pair.ts';
@@ -350,7 +351,7 @@ it('A chain is followed for 32 tokens by a request, a response of before, and a 
 
 it('A flood of made-up sign-outs does not let a refresh bring back a session that was signed out', async () => {
   // With room for 50 facts that strangers can cause, and 350 others.
-  const { time, upstream, a, kind, hold } = start({}, new Budget(12 * 400 * FACT_BYTES));
+  const { time, upstream, a, kind, hold } = start({}, new Ledger(12 * 400 * FACT_BYTES));
   const flood = async () => {
     for (let index = 0; index < 500; index++) await a.end(`made-up-${index}`);
   };

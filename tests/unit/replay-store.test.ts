@@ -1,15 +1,17 @@
 import { heapStats } from 'bun:jsc';
 import { describe, expect, it, jest } from 'bun:test';
-import { Budget } from '../../src/gateway/admission/budget.ts';
+import { LADDER } from '../../src/gateway/admission/ladder.ts';
+import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { FACT_BYTES } from '../../src/gateway/admission/prices.ts';
 import { systemClock } from '../../src/gateway/refresh/clock.ts';
-import { FACT_BYTES, MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
+import { MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';
 import { ENDED, LEASE, REJECTED, RENEWAL } from '../support/facts.ts';
 
 /** A store with room for 350 facts without text, and for 50 that strangers can cause. */
 function start() {
   const time = { now: 0 };
-  const ledger = new Budget(12 * 400 * FACT_BYTES);
+  const ledger = new Ledger(12 * 400 * FACT_BYTES);
   const evicted: string[] = [];
   const store = new MemoryReplayStore(
     ledger,
@@ -74,7 +76,7 @@ describe('MemoryReplayStore', () => {
     time.now = 1;
     await write('known-young', RENEWAL);
     // The rest is in use, but for one fact.
-    ledger.take(ledger.limit * (31 / 32) - ledger.inUse - FACT_BYTES);
+    ledger.take(ledger.limit * LADDER.order.share - ledger.inUse - FACT_BYTES);
     time.now = 10_000;
     const evictedBy: number[] = [];
     for (let index = 0; index < 5; index++) {
@@ -102,7 +104,7 @@ describe('MemoryReplayStore', () => {
   });
 
   it('takes no more than 64 MB of a large ledger, because Redis keeps as much for each instance', async () => {
-    const store = new MemoryReplayStore(new Budget(1024 ** 4));
+    const store = new MemoryReplayStore(new Ledger(1024 ** 4));
     const large = { ...RENEWAL, detail: 'x'.repeat(1024 ** 2) };
     for (let index = 0; index < 64; index++) await store.swap(`key-${index}`, undefined, large, 60_000);
     // Seven eighths of it, because strangers cannot cause a renewal.

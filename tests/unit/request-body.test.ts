@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, jest } from 'bun:test';
+import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
-import { READ_HERE, RELAYED, RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
+import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
 import { readBody } from '../../src/gateway/exchange/request-body.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
@@ -8,8 +9,8 @@ beforeEach(() => void jest.useFakeTimers());
 
 const KiB = 1024;
 
-/** Bodies that may use so much, a quarter of the ledger. */
-const bodiesWithin = (bytes: number) => new RequestBodies(new Ledger(4 * bytes), READ_HERE);
+/** Those of strangers, who may use so much: an eighth of the ledger. */
+const bodiesWithin = (bytes: number) => new RequestBodies(new Ledger(8 * bytes), LADDER.signInBody, true);
 const declared = (bytes: number) => ({ 'content-length': `${bytes}` });
 
 /** Reads a body that arrives chunk by chunk, as the test sends it. */
@@ -50,21 +51,31 @@ it.each([
 });
 
 describe('the budget of readBody()', () => {
+  // Of which two bodies fit into one, and not three.
+  const UNIT = 80 * KiB;
+
   it.each([
-    ['takes the oldest small body that still arrives for a new one', READ_HERE, 4, 0],
-    ['is a 64th of the ledger when 13/16 are in use', READ_HERE, 64, 52],
-    ['is a 32nd then for relayed bodies', RELAYED, 32, 26],
-    ['ends with the ledger at 63/64', READ_HERE, 640, 629],
-    ['ends with the ledger at 15/16 for relayed bodies', RELAYED, 640, 599],
-  ])('%s', async (_, shares, limit, inUse) => {
-    // Of which two bodies fit into one, and not three.
-    const unit = 80 * KiB;
-    const ledger = new Ledger(limit * unit);
-    ledger.take(inUse * unit);
-    const budget = new RequestBodies(ledger, shares);
-    const bodies = [reading({}, budget), reading({}, budget), reading({}, budget)];
+    ['that are sent by strangers may have an eighth of the ledger', LADDER.signInBody, true, 8, 0],
+    ['of orders may have an eighth when half of the ledger is in use', LADDER.order, false, 8, 4],
+    ['of orders end with their rung', LADDER.order, false, 80, 77],
+    ['that are relayed end with theirs', LADDER.behind, false, 80, 73],
+  ])(
+    'bodies %s, and the oldest small one that still arrives makes room',
+    async (_, rung, areOfStrangers, limit, inUse) => {
+      const ledger = new Ledger(limit * UNIT);
+      ledger.take(inUse * UNIT);
+      const bodies = new RequestBodies(ledger, rung, areOfStrangers);
+      const read = [reading({}, bodies), reading({}, bodies), reading({}, bodies)];
+      await settle();
+      expect(read.map(({ status }) => status())).toEqual([503, undefined, undefined]);
+    },
+  );
+
+  it('bodies of users may have all that there is while memory is not scarce', async () => {
+    const bodies = new RequestBodies(new Ledger(8 * UNIT), LADDER.order);
+    const read = [reading({}, bodies), reading({}, bodies), reading({}, bodies)];
     await settle();
-    expect(bodies.map(({ status }) => status())).toEqual([503, undefined, undefined]);
+    expect(read.map(({ status }) => status())).toEqual([undefined, undefined, undefined]);
   });
 
   it('refuses the oldest body when it grows itself, so that no more of it is read', () => {

@@ -1,18 +1,23 @@
 /** Bounds what the gateway admits: calls to other servers, and all the memory that others can make it take. */
 
-import { CALL_BYTES, CODE_BYTES, ledgerBytes, processBytes, STREAM_BASE_BYTES } from '../settings/memory.ts';
+import { CODE_BYTES, ledgerBytes, processBytes } from '../settings/memory.ts';
 import { SHORT_CALLS } from '../settings/process-limits.ts';
 import type { Settings } from '../settings/settings.ts';
 import { BodyWatch } from './body-watch.ts';
-import { Budget } from './budget.ts';
-import { CALLS, type CallKind } from './call-rules.ts';
+import { CALLS, type CallKind } from './calls.ts';
+import { EndpointPrices } from './endpoint-prices.ts';
+import { LADDER } from './ladder.ts';
 import { Ledger } from './ledger.ts';
 import { Permit } from './permit.ts';
-import { READ_HERE, RELAYED, RequestBodies } from './request-bodies.ts';
+import { Pool } from './pool.ts';
+import { CALL_BYTES, KEEPS_UP_BYTES } from './prices.ts';
+import { RequestBodies } from './request-bodies.ts';
 import { SessionLimit, type SessionUse } from './session-limit.ts';
 
 /** A collection takes some 40 ms. */
 const COLLECT_EVERY_MS = 1000;
+/** How many may wait for a place in a pool. */
+const MOST_WAITING = 500;
 
 interface PermitHolder {
   permit: Permit | undefined;
@@ -27,16 +32,18 @@ type ShortCall = Exclude<keyof typeof SHORT_CALLS, 'reads'>;
  */
 export class Admission {
   readonly ledger: Ledger;
-  readonly identityProvider = new Budget(SHORT_CALLS.identityProvider);
-  readonly sessions = new Budget(SHORT_CALLS.sessions);
+  readonly endpoints = new EndpointPrices();
+  readonly identityProvider = new Pool(SHORT_CALLS.identityProvider, MOST_WAITING);
+  readonly sessions = new Pool(SHORT_CALLS.sessions, MOST_WAITING);
   /** Sign-outs have a pool of their own, because anybody can send them with made-up tokens. */
-  readonly signOuts = new Budget(SHORT_CALLS.signOuts);
+  readonly signOuts = new Pool(SHORT_CALLS.signOuts, MOST_WAITING);
   /** The ledger bounds how many wait. */
-  readonly reads = new Budget(SHORT_CALLS.reads, Number.POSITIVE_INFINITY);
-  readonly streams: Budget;
+  readonly reads = new Pool(SHORT_CALLS.reads);
+  readonly streams: Pool;
   readonly perSession: SessionLimit;
-  readonly requestBodies: RequestBodies;
-  /** Apart, because one of them may stay for minutes, and would keep every sign-in and generation out. */
+  readonly signInBodies: RequestBodies;
+  readonly orderBodies: RequestBodies;
+  /** They are kept until the upstream has responded, which may take minutes. */
   readonly relayedBodies: RequestBodies;
   readonly bodies: BodyWatch;
   readonly memoryLimitBytes: number;
@@ -46,12 +53,20 @@ export class Admission {
   constructor(settings: Settings, readCharge: () => number = () => 0) {
     const idleBytes = processBytes(settings) - CODE_BYTES;
     this.memoryLimitBytes = settings.memoryLimitBytes;
-    this.ledger = new Ledger(ledgerBytes(settings), () => readCharge() - idleBytes);
-    this.streams = new Budget(settings.maxInFlightRequests);
+    this.bodies = new BodyWatch({
+      onTick: () => this.#relieve(),
+      areWaiting: () => this.ledger.someWait,
+    });
+    this.ledger = new Ledger(
+      ledgerBytes(settings),
+      () => readCharge() - idleBytes,
+      () => this.bodies.wake(),
+    );
+    this.streams = new Pool(settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
-    this.requestBodies = new RequestBodies(this.ledger, READ_HERE);
-    this.relayedBodies = new RequestBodies(this.ledger, RELAYED);
-    this.bodies = new BodyWatch((someWait) => this.#relieve(someWait));
+    this.signInBodies = new RequestBodies(this.ledger, LADDER.signInBody, true);
+    this.orderBodies = new RequestBodies(this.ledger, LADDER.order);
+    this.relayedBodies = new RequestBodies(this.ledger, LADDER.behind);
   }
 
   /**
@@ -83,23 +98,18 @@ export class Admission {
    */
   refuseIfFull(kind: CallKind, token: string | undefined): void {
     const { pool, poolShare } = CALLS[kind];
-    this[pool].refuseUnlessFits(1, poolShare);
+    if (!this[pool].hasPlace(poolShare)) throw this[pool].refusal();
     this.#refuseUnlessRoom(kind, token);
   }
 
-  /** For a generation, first cuts off readers that stand still. */
+  /** First cuts off readers that stand still. */
   #refuseUnlessRoom(kind: CallKind, token: string | undefined): SessionUse | undefined {
-    const { isGeneration, callShare } = CALLS[kind];
+    const { isGeneration, rung } = CALLS[kind];
     const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
-    if (isGeneration) this.#makeRoomForGeneration();
-    else this.ledger.refuseUnlessFits(CALL_BYTES, callShare);
+    const bytes = isGeneration ? CALL_BYTES + KEEPS_UP_BYTES : CALL_BYTES;
+    const hasRoom = () => this.ledger.fits(rung, bytes);
+    if (!(isGeneration ? this.bodies.makeRoom(hasRoom) : hasRoom())) throw this.ledger.refusal();
     return session;
-  }
-
-  #makeRoomForGeneration(): void {
-    const { callShare } = CALLS.generation;
-    const hasRoom = () => this.ledger.fits(CALL_BYTES + STREAM_BASE_BYTES, callShare);
-    if (!this.bodies.makeRoom(hasRoom)) throw this.ledger.refusal();
   }
 
   /**
@@ -111,24 +121,31 @@ export class Admission {
   async shortCall<Result>(kind: ShortCall, work: () => Promise<Result>, patienceMs = 0): Promise<Result> {
     const pool = this[kind];
     const deadline = performance.now() + patienceMs;
-    await this.ledger.reserve(CALL_BYTES, patienceMs);
+    await this.ledger.reserve(LADDER.session, CALL_BYTES, patienceMs);
     try {
-      await pool.reserve(1, deadline - performance.now());
-      return await work().finally(() => pool.release(1));
+      await pool.take(deadline - performance.now());
+      return await work().finally(() => pool.release());
     } finally {
       this.ledger.release(CALL_BYTES);
     }
   }
 
   /** The kernel's charge may rise without a new call, and fall without a release. */
-  #relieve(someWait: boolean): void {
-    const { share } = CALLS.generation;
-    const hasRoom = this.bodies.makeRoom(() => this.ledger.fitsCharged(0, share));
-    if ((someWait || !hasRoom) && performance.now() - this.#collectedAt >= COLLECT_EVERY_MS) {
-      // What floods leave behind is garbage, of which Bun collects little while the machine has memory.
-      Bun.gc(true);
-      this.#collectedAt = performance.now();
-    }
-    this.ledger.serveWaiting();
+  #relieve(): void {
+    const hasRoom = () => !this.ledger.isOvercharged(LADDER.behind);
+    const isShort = !this.bodies.makeRoom(hasRoom);
+    const hasCollected = (isShort || this.ledger.someWait || this.bodies.someWait) && this.#collect();
+    // Nobody is cut off for garbage.
+    if (isShort && !hasCollected) this.bodies.cutOffBehind(hasRoom);
+    this.ledger.serveSoon();
+  }
+
+  /** What floods leave behind is garbage, of which Bun collects little while the machine has memory. */
+  #collect(): boolean {
+    const isDue = performance.now() - this.#collectedAt >= COLLECT_EVERY_MS;
+    if (!isDue) return false;
+    Bun.gc(true);
+    this.#collectedAt = performance.now();
+    return true;
   }
 }

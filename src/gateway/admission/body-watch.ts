@@ -1,7 +1,7 @@
 /** Watches every streamed body: who is silent, who falls behind, and who is cut off to make room for others. */
 
 import type { CutOff } from '../record/request-record.ts';
-import { sendQueues } from './send-queues.ts';
+import { type Connection, connectionKey, sendQueues } from './send-queues.ts';
 import type { SessionUse } from './session-limit.ts';
 
 /** A streamed body in flight. All times are those of the watch, in milliseconds. */
@@ -12,8 +12,8 @@ export interface WatchedBody {
   /** When its reader was last seen to take something. */
   readonly readAt: number;
   readonly memory: BodyMemory;
-  /** The key of its client's connection. */
-  readonly connection: number | undefined;
+  /** That of its client, where it is known. */
+  readonly connection: Connection | undefined;
   /** Acts when it has waited for too long. */
   check(now: number): void;
   /** @param bytes what the kernel has not yet sent of it */
@@ -22,12 +22,6 @@ export interface WatchedBody {
   cutOff(why: CutOff): void;
 }
 
-/**
- * How a reader takes what it is sent: `behind` while the kernel still has much of it, `drained` when it has nearly all of
- * it, `starved` when it has waited for long since then.
- */
-export type ReaderState = 'behind' | 'drained' | 'starved';
-
 /** What a body needs from the memory that is reserved for it. */
 export interface BodyMemory {
   readonly bodies: BodyWatch;
@@ -35,21 +29,30 @@ export interface BodyMemory {
   readonly session: SessionUse | undefined;
   /** Whether the body may be cut off to make room. */
   readonly isExpendable: boolean;
-  /** @returns whether there is memory for the next read, which is then reserved */
-  tryReserveRead(reader: ReaderState, isFast: boolean): boolean;
+  tryReserveRead(isDrained: boolean): boolean;
   onRead(): void;
-  onArrived(): void;
   fallBehind(): boolean;
   catchUp(): void;
   giveBodyUp(): void;
 }
 
 const TICK_MS = 100;
-/** How long a reader must have stood still before its body is cut off to make room. */
-const STANDING_MS = 10_000;
-/** Two looks fit into {@link STANDING_MS}, so that a reader that moves between them is seen. */
+/** After a chunk has waited so long, its reader is behind, and the upstream's bytes pile up. */
+export const BEHIND_MS = 100;
+/**
+ * How long a reader must have stood still before its body is cut off to make room. One who reads 16 KB/s from a large
+ * window leaves the send queue as it is for 24 s.
+ */
+const STANDING_MS = { ofGuest: 10_000, ofUser: 30_000 };
+/** Two looks fit into the shorter of them, so that a reader that moves between them is seen. */
 const LOOK_EVERY_MS = 4000;
 const LOOK_WHEN_SHORT_EVERY_MS = 1000;
+
+interface Others {
+  /** Called ten times a second while {@link areWaiting} says so, or bodies are in flight. */
+  onTick(): void;
+  areWaiting(): boolean;
+}
 
 export class BodyWatch {
   /** Counted in ticks, so that nobody is blamed for a pause of the process. */
@@ -57,22 +60,35 @@ export class BodyWatch {
   readonly #bodies = new Set<WatchedBody>();
   #standing: WatchedBody[] = [];
   #standingAt = -1;
-  readonly #onTick: (someWait: boolean) => void;
+  readonly #others: Others | undefined;
   #timer: Timer | undefined;
 
-  /** @param onTick called ten times a second while bodies are in flight, with whether some of them wait for memory */
-  constructor(onTick: (someWait: boolean) => void = () => {}) {
-    this.#onTick = onTick;
+  constructor(others?: Others) {
+    this.#others = others;
+  }
+
+  /** Whether some of them wait for memory. */
+  get someWait(): boolean {
+    return this.#bodies.values().some(({ waitsFor }) => waitsFor === 'memory');
   }
 
   add(body: WatchedBody): void {
     this.#bodies.add(body);
-    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
+    this.wake();
   }
 
   remove(body: WatchedBody): void {
     this.#bodies.delete(body);
-    if (this.#bodies.size > 0) return;
+    this.#rest();
+  }
+
+  /** Ticks for those who wait for memory. */
+  wake(): void {
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  #rest(): void {
+    if (this.#bodies.size > 0 || this.#others?.areWaiting()) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
@@ -90,6 +106,24 @@ export class BodyWatch {
       body.cutOff('room for others');
       return hasRoom();
     });
+  }
+
+  /**
+   * Cuts off bodies whose readers are behind and for which there was no memory, those that wait longest first, until
+   * there is room. What the upstream sends of them piles up.
+   */
+  cutOffBehind(hasRoom: () => boolean): void {
+    const behind = [...this.#bodies].filter(
+      ({ memory, waitsFor, waitsSince }) =>
+        waitsFor === 'reader' &&
+        this.now - waitsSince >= BEHIND_MS &&
+        memory.isExpendable &&
+        !memory.fallBehind(),
+    );
+    for (const body of behind.sort((a, b) => a.waitsSince - b.waitsSince)) {
+      if (hasRoom()) return;
+      body.cutOff('no memory');
+    }
   }
 
   /** Breaks all connections. If Bun ended them, an HTTP/1.0 client would take a part for the whole. */
@@ -110,30 +144,33 @@ export class BodyWatch {
         this.#bodies.has(body) &&
         this.#standsStill(body) &&
         body.memory !== claimant &&
-        (onlyOf ? body.memory.session === onlyOf : isOfStranger(body) || !isPublic),
+        (onlyOf ? body.memory.session === onlyOf : isOfGuest(body) || !isPublic),
     );
     return standing.sort(
       (a, b) =>
-        Number(isOfStranger(b)) - Number(isOfStranger(a)) ||
+        Number(isOfGuest(b)) - Number(isOfGuest(a)) ||
         Number(a.waitsFor === 'memory') - Number(b.waitsFor === 'memory') ||
         a.readAt - b.readAt,
     );
   }
 
-  #standsStill({ waitsFor, readAt }: WatchedBody): boolean {
-    return waitsFor !== 'upstream' && this.now - readAt >= STANDING_MS;
+  #standsStill(body: WatchedBody): boolean {
+    const longest = isOfGuest(body) ? STANDING_MS.ofGuest : STANDING_MS.ofUser;
+    return body.waitsFor !== 'upstream' && this.now - body.readAt >= longest;
   }
 
   #tick(): void {
     this.now += TICK_MS;
     for (const body of this.#bodies) body.check(this.now);
     if (this.now % LOOK_WHEN_SHORT_EVERY_MS === 0) void this.#look();
-    this.#onTick(this.#bodies.values().some(({ waitsFor }) => waitsFor === 'memory'));
+    this.#others?.onTick();
+    this.#rest();
   }
 
   /**
    * A send queue that shrinks is being read. Writes do not show it: Linux reports a socket as writable only when a third
-   * of its send buffer is free, which takes a steady listener more than a minute.
+   * of its send buffer is free, which takes a steady listener more than a minute. Where the system does not tell, the
+   * writes alone count.
    */
   async #look(): Promise<void> {
     const isDue = this.now % LOOK_EVERY_MS === 0;
@@ -144,13 +181,12 @@ export class BodyWatch {
     if (waiting.length === 0) return;
     const queues = await sendQueues();
     for (const body of waiting) {
-      const queued = queues.get(body.connection ?? 0);
-      // Where the system does not tell, the reader counts as one that has taken everything.
-      body.noteQueue(queued ?? 0, this.now);
+      const queued = body.connection && queues.get(connectionKey(body.connection));
+      if (queued !== undefined) body.noteQueue(queued, this.now);
     }
   }
 }
 
-function isOfStranger({ memory }: WatchedBody): boolean {
+function isOfGuest({ memory }: WatchedBody): boolean {
   return memory.session === undefined;
 }

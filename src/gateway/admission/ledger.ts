@@ -1,28 +1,50 @@
 /** The memory of everything that is admitted: what is reserved for it, and what the kernel charges for it. */
 
-import { Budget } from './budget.ts';
-
-/** How much of the ledger generations, responses and facts may use: the rest is for calls, such as a refresh. */
-export const BEFORE_CALLS = 31 / 32;
+import type { GatewayError } from '../http/errors.ts';
+import { LADDER, type Rung } from './ladder.ts';
+import { overloaded } from './pool.ts';
+import { type Attempt, WaitingLine } from './waiting-line.ts';
 
 /** Sockets can take some 10 MB in this time. */
 const READ_EVERY_MS = 10;
+/** Beyond this share of the ledger memory is scarce. */
+const SCARCE = 1 / 2;
+/** What one session may have then, and all that strangers send together at any time. */
+const SHARE = 1 / 8;
 
-export class Ledger extends Budget {
-  /** Reserved bytes that have not arrived yet, so that the kernel cannot have charged them. */
+export class Ledger {
+  readonly limit: number;
+  /** Reserved bytes. */
+  inUse = 0;
+  /** Those among them that the kernel cannot have charged, because they have not arrived yet. */
   expected = 0;
-  /** Reserved bytes of streamed bodies whose readers do not keep up. */
-  borrowed = 0;
+  refused = 0;
   readonly #readCharge: () => number;
+  readonly #onWait: () => void;
+  /** One a rung, from the last to be refused to the first. */
+  readonly #lines = new Map<Rung, WaitingLine>(
+    Object.values(LADDER)
+      .reverse()
+      .map((rung) => [rung, new WaitingLine()]),
+  );
+  #isServing = false;
   #readAt = Number.NEGATIVE_INFINITY;
   /** What the kernel had charged at the last reading, and how many reserved bytes had arrived. */
   #charged = 0;
   #arrived = 0;
 
-  /** @param readCharge returns what the kernel charges the process beyond an idle one, in bytes */
-  constructor(limit: number, readCharge: () => number = () => 0) {
-    super(limit);
+  /**
+   * @param readCharge returns what the kernel charges the process beyond an idle one, in bytes
+   * @param onWait called when somebody begins to wait, who needs {@link serveSoon} also when nothing is released
+   */
+  constructor(limit: number, readCharge: () => number = () => 0, onWait: () => void = () => {}) {
+    this.limit = limit;
     this.#readCharge = readCharge;
+    this.#onWait = onWait;
+  }
+
+  get someWait(): boolean {
+    return this.#lines.values().some((line) => !line.isEmpty);
   }
 
   /**
@@ -40,13 +62,80 @@ export class Ledger extends Budget {
     return this.#charged + this.expected + Math.max(0, arrived - this.#arrived);
   }
 
-  /** Like {@link fits}, but also beside what the kernel charges. Calls that keep sessions alive ask only {@link fits}. */
-  fitsCharged(amount: number, share: number): boolean {
-    return this.fits(amount, share) && this.charged() + amount <= this.limit * share;
+  /** Whether so much can be reserved: in use is what is reserved or what the kernel charges, whichever is more. */
+  fits(rung: Rung, bytes: number): boolean {
+    const most = this.limit * rung.share;
+    return this.inUse + bytes <= most && (rung.ignoresCharge || this.charged() + bytes <= most);
+  }
+
+  /** Whether one alone may have so much while memory is scarce. */
+  isWithinShare(bytes: number): boolean {
+    return bytes <= this.limit * SHARE;
+  }
+
+  /** Whether memory is scarce once so much more has been reserved. */
+  isScarce(bytes = 0): boolean {
+    return Math.max(this.inUse, this.charged()) + bytes > this.limit * SCARCE;
+  }
+
+  /** Whether the kernel charges more than the rung may use, so that somebody has to give way. */
+  isOvercharged(rung: Rung): boolean {
+    return this.charged() > this.limit * rung.share;
+  }
+
+  /** Reserves even what does not fit. */
+  take(bytes: number): void {
+    this.inUse += bytes;
+  }
+
+  release(bytes: number): void {
+    this.inUse -= bytes;
+    this.serveSoon();
+  }
+
+  /** Whether nobody waits on the rung. */
+  isFree(rung: Rung): boolean {
+    return this.#lines.get(rung)?.isEmpty !== false;
+  }
+
+  /** Waits in the line of the rung. @see WaitingLine.wait */
+  wait(rung: Rung, attempt: () => Attempt, patienceMs: number, signal?: AbortSignal): Promise<boolean> {
+    const served = this.#lines.get(rung)?.wait(attempt, patienceMs, signal) ?? Promise.resolve(false);
+    this.#onWait();
+    // Whoever stands before it may wait for something else than memory.
+    this.serveSoon();
+    return served;
+  }
+
+  /** Reserves as soon as it fits. @throws GatewayError 503 when it does not fit in time */
+  async reserve(rung: Rung, bytes: number, patienceMs: number): Promise<void> {
+    const attempt = () => {
+      if (!this.fits(rung, bytes)) return 'full';
+      this.take(bytes);
+      return 'served';
+    };
+    if (this.isFree(rung) && attempt() === 'served') return;
+    if (!(await this.wait(rung, attempt, patienceMs))) throw this.refusal();
+  }
+
+  /** Makes the attempts of those who wait, once for all that is released in this turn. */
+  serveSoon(): void {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    queueMicrotask(() => {
+      this.#isServing = false;
+      for (const line of this.#lines.values()) if (!line.isEmpty) line.serve();
+    });
   }
 
   /** Lets others have this memory before the kernel reports that it is free. */
-  expectFree(amount: number): void {
-    this.#charged -= amount;
+  expectFree(bytes: number): void {
+    this.#charged -= bytes;
+  }
+
+  /** Counts a refusal, and returns its error. */
+  refusal(): GatewayError {
+    this.refused++;
+    return overloaded();
   }
 }

@@ -1,31 +1,13 @@
 /** Bounds the memory of request bodies: bytes that are arriving, and bytes that are kept for the upstream. */
 
 import { CLOSE, type GatewayError } from '../http/errors.ts';
-import { overloaded } from './budget.ts';
+import type { Rung } from './ladder.ts';
 import type { Ledger } from './ledger.ts';
+import { overloaded } from './pool.ts';
+import { ARRIVING_BODY_BYTES, BODY_COPIES } from './prices.ts';
 
-/** The cost of a request while its body arrives, whatever the size of the body. */
-const OVERHEAD_BYTES = 32 * 1024;
-/** A body has two copies while its chunks are joined, and while it is sent. */
-const COPIES = 2;
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** The share of the ledger that all bodies of one kind may use, because strangers can send them. */
-const SHARE = 1 / 4;
-/** How much of the ledger must be in use for the share to be that of {@link Shares}. */
-const BUSY = 13 / 16;
-
-interface Shares {
-  /** Their share when much is in use, so that generations get the rest. */
-  readonly whenBusy: number;
-  /** How much of the ledger may be in use with them. */
-  readonly ofLedger: number;
-}
-
-/** Bodies that are read and freed at once: they get more than generations, so that sign-ins are read beside those. */
-export const READ_HERE: Shares = { whenBusy: 1 / 64, ofLedger: 63 / 64 };
-/** Bodies that are kept until the upstream has responded, which may take minutes. */
-export const RELAYED: Shares = { whenBusy: 1 / 32, ofLedger: 15 / 16 };
 
 /** A request body, and what it has reserved. */
 interface BodyReservation {
@@ -41,27 +23,30 @@ interface BodyReservation {
  */
 export class RequestBodies {
   readonly #ledger: Ledger;
-  readonly #shares: Shares;
+  readonly #rung: Rung;
+  readonly #areOfStrangers: boolean;
   /** In order of arrival. */
   readonly #arriving = new Set<BodyReservation>();
   usedBytes = 0;
   refused = 0;
 
-  constructor(ledger: Ledger, shares: Shares) {
+  /** @param areOfStrangers whether anybody can send them, so that all together have no more than a share */
+  constructor(ledger: Ledger, rung: Rung, areOfStrangers = false) {
     this.#ledger = ledger;
-    this.#shares = shares;
+    this.#rung = rung;
+    this.#areOfStrangers = areOfStrangers;
   }
 
   /** @throws GatewayError 503 when there is no room */
   open(declaredBytes: number): BodyReservation {
-    if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(OVERHEAD_BYTES + COPIES * declaredBytes))
+    if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(ARRIVING_BODY_BYTES + BODY_COPIES * declaredBytes))
       throw this.#refusal();
     const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
     // Prevents an unhandled rejection when nothing awaits it.
     dropped.catch(() => {});
     const reservation: BodyReservation = { bytes: 0, dropped, drop };
     this.#arriving.add(reservation);
-    this.#reserve(reservation, OVERHEAD_BYTES);
+    this.#reserve(reservation, ARRIVING_BODY_BYTES);
     return reservation;
   }
 
@@ -71,7 +56,7 @@ export class RequestBodies {
    * @throws GatewayError 503 when there is no room and the body is large or the oldest, or when it has been dropped
    */
   grow(reservation: BodyReservation, bytes: number): void {
-    this.#reserve(reservation, COPIES * bytes);
+    this.#reserve(reservation, BODY_COPIES * bytes);
   }
 
   #reserve(reservation: BodyReservation, bytes: number): void {
@@ -79,7 +64,7 @@ export class RequestBodies {
     reservation.bytes += bytes;
     this.usedBytes += bytes;
     this.#ledger.take(bytes);
-    const isLarge = reservation.bytes > OVERHEAD_BYTES + COPIES * SMALL_BODY_BYTES;
+    const isLarge = reservation.bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
     for (const each of isLarge ? [reservation] : this.#arriving) {
       if (this.#fits(0)) break;
       this.release(each);
@@ -102,9 +87,9 @@ export class RequestBodies {
   }
 
   #fits(bytes: number): boolean {
-    const { whenBusy, ofLedger } = this.#shares;
-    const share = this.#ledger.fitsCharged(bytes, BUSY) ? SHARE : whenBusy;
-    return this.usedBytes + bytes <= this.#ledger.limit * share && this.#ledger.fits(bytes, ofLedger);
+    const isWithinShare = this.#ledger.isWithinShare(this.usedBytes + bytes);
+    const mayHaveMore = !this.#areOfStrangers && !this.#ledger.isScarce(bytes);
+    return (isWithinShare || mayHaveMore) && this.#ledger.fits(this.#rung, bytes);
   }
 
   #refusal(): GatewayError {

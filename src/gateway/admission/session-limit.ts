@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../http/errors.ts';
 import type { Settings } from '../settings/settings.ts';
-import { RETRY_LATER } from './budget.ts';
+import { RETRY_LATER } from './pool.ts';
 import { tokenHash } from './token-hash.ts';
 
 /** What a session has in flight. */
@@ -10,7 +10,7 @@ export interface SessionUse {
   readonly key: bigint;
   calls: number;
   generations: number;
-  /** What is reserved for its response bodies. */
+  /** What is reserved for its calls and their responses. */
   bytes: number;
 }
 

@@ -1,49 +1,55 @@
-/** Those that wait for room, in order of arrival. To wait, to be served and to give up take constant time. */
+/** Those that wait for room, in order of arrival. */
 
-/** Reserves what it needs and returns true, or returns false. */
-export type Attempt = () => boolean;
+/** How an attempt to reserve has ended: `later` when what it lacks is no memory, so that it does not delay others. */
+export type Attempt = 'served' | 'full' | 'later';
 
 interface Waiting {
-  readonly attempt: Attempt;
-  readonly end: (succeeded: boolean) => void;
+  readonly attempt: () => Attempt;
+  readonly end: (isServed: boolean) => void;
 }
 
 export class WaitingLine {
   readonly #most: number;
   readonly #waiting = new Set<Waiting>();
-  /**
-   * Kept, because a new iterator would skip all that have left one by one, which is slow. It never ends, because it is
-   * asked only while somebody waits.
-   */
-  readonly #order = this.#waiting.values();
-  #first: Waiting | undefined;
 
-  /** @param most how many may wait; each keeps its request in memory */
-  constructor(most: number) {
+  /** @param most how many may wait */
+  constructor(most = Number.POSITIVE_INFINITY) {
     this.#most = most;
   }
 
-  /** Resolves to whether the attempt has succeeded in time; at once to false when too many wait. */
-  wait(attempt: Attempt, patienceMs: number): Promise<boolean> {
-    if (patienceMs <= 0 || this.#waiting.size >= this.#most) return Promise.resolve(false);
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0;
+  }
+
+  /**
+   * Resolves to whether the attempt has succeeded in time; at once to false when too many wait.
+   *
+   * @param patienceMs may be infinite
+   * @param signal that of the client: nobody waits for one that has disconnected
+   */
+  wait(attempt: () => Attempt, patienceMs: number, signal?: AbortSignal): Promise<boolean> {
+    if (patienceMs <= 0 || this.#waiting.size >= this.#most || signal?.aborted) return Promise.resolve(false);
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const end = (succeeded: boolean) => {
+    const onGone = () => waiting.end(false);
+    const end = (isServed: boolean) => {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', onGone);
       this.#waiting.delete(waiting);
-      resolve(succeeded);
+      resolve(isServed);
     };
-    const waiting = { attempt, end };
-    const timer = setTimeout(end, patienceMs, false);
+    const waiting: Waiting = { attempt, end };
+    const timer = Number.isFinite(patienceMs) ? setTimeout(end, patienceMs, false) : undefined;
+    signal?.addEventListener('abort', onGone);
     this.#waiting.add(waiting);
     return promise;
   }
 
-  /** Serves from the front, until one has no room. */
+  /** Serves from the front, until there is no room for one. */
   serve(): void {
-    while (this.#waiting.size > 0) {
-      if (!this.#first || !this.#waiting.has(this.#first)) this.#first = this.#order.next().value;
-      if (!this.#first?.attempt()) return;
-      this.#first.end(true);
+    for (const { attempt, end } of this.#waiting) {
+      const outcome = attempt();
+      if (outcome === 'full') return;
+      if (outcome === 'served') end(true);
     }
   }
 }

@@ -3,7 +3,6 @@
 import type { Server } from 'bun';
 import type { Context } from 'elysia';
 import type { Permit } from '../admission/permit.ts';
-import { connectionKey } from '../admission/send-queues.ts';
 import type { Chunk } from '../http/body-reader.ts';
 import { describeCause, stackFrame } from '../http/error-summary.ts';
 import { CLOSE, errorEnvelope, type GatewayError } from '../http/errors.ts';
@@ -147,10 +146,10 @@ export class Exchange {
     const { request, server, permit } = this;
     if (!permit) throw new Error('a body is streamed only with a permit');
     const address = server?.requestIP(request);
-    const connection = address ? connectionKey(server?.port ?? 0, address.port) : undefined;
+    const connection = address ? { ...address, localPort: server?.port ?? 0 } : undefined;
     this.keepOpen();
     const client = { connection, onUpstreamEnd: () => this.close() };
-    const { source } = new ObservedBody(body, this.record, permit, client, drainMs);
+    const { source } = new ObservedBody(body, this.record, permit.memory, client, drainMs);
     // Not `new`: where the DOM's types are loaded, as for the browser tests, they replace Bun's, which know this source.
     return Reflect.construct(ReadableStream, [source]);
   }

@@ -1,6 +1,7 @@
 /** Streams a body and observes how it ends: Bun's own streams report neither their size nor how they ended. */
 
-import type { BodyMemory, ReaderState, WatchedBody } from '../admission/body-watch.ts';
+import { BEHIND_MS, type BodyMemory, type WatchedBody } from '../admission/body-watch.ts';
+import type { Connection } from '../admission/send-queues.ts';
 import { type BodyReader, type Chunk, cancelQuietly, drain, SILENCE_MS } from '../http/body-reader.ts';
 import { describeCause } from '../http/error-summary.ts';
 import type { CutOff, RequestRecord } from '../record/request-record.ts';
@@ -21,24 +22,13 @@ export function isStreamed(body: Body): body is StreamedBody {
 
 /** What a body knows of its exchange. */
 interface Client {
-  /** The key of its connection. */
-  readonly connection: number | undefined;
+  readonly connection: Connection | undefined;
   /** Called once nothing more is read of the upstream, and before Bun may use the connection again. */
   readonly onUpstreamEnd: () => void;
 }
 
 /** How long a reader may take nothing. */
 const STOPPED_MS = 300_000;
-/** After a chunk has waited so long, its reader is behind, and the upstream's bytes pile up. */
-const BEHIND_MS = 100;
-
-/** This much may pile up without memory for it, because many readers are behind only for a moment. */
-const PILE_BYTES = 1024 * 1024;
-/** No music is generated as fast as this. */
-const FAST_BYTES_PER_MS = 640;
-
-/** After this wait for memory, a reader that has taken everything may use a larger share. */
-const STARVED_MS = 500;
 /** A reader that has left less than this in the kernel needs more soon. */
 const DRAINED_BYTES = 128 * 1024;
 
@@ -58,9 +48,6 @@ export class ObservedBody implements WatchedBody {
   readonly memory: BodyMemory;
   readonly #client: Client;
   readonly #drainMs: number | undefined;
-  readonly #beganAt = performance.now();
-  /** The body's average pace when the last wait began, in bytes a millisecond. */
-  #pace = 0;
   #sink: ReadableStreamDirectController | undefined;
   /** Ends the wait for the reader or for memory. */
   #onWaited: (() => void) | undefined;
@@ -97,20 +84,19 @@ export class ObservedBody implements WatchedBody {
     memory.bodies.add(this);
   }
 
-  get connection(): number | undefined {
+  get connection(): Connection | undefined {
     return this.#client.connection;
   }
 
   check(now: number): void {
     const waitedMs = now - this.waitsSince;
-    this.memory.onArrived();
     if (this.waitsFor === 'upstream') {
       this.memory.catchUp();
       if (waitedMs >= SILENCE_MS) this.#onUpstreamLost('stalled');
     } else if (this.waitsFor === 'memory' && this.#tryReserveRead()) this.#onWaited?.();
-    else if (waitedMs >= BEHIND_MS && this.#mustCutOff(waitedMs)) this.cutOff('no memory');
     else if (now - this.readAt >= STOPPED_MS)
       this.cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
+    else if (waitedMs >= BEHIND_MS) this.memory.fallBehind();
   }
 
   noteQueue(bytes: number, now: number): void {
@@ -156,7 +142,6 @@ export class ObservedBody implements WatchedBody {
     // Bun has sent or copied the chunk. This frees its memory without waiting for the garbage collector.
     chunk.buffer.transfer(0);
     if (!(written instanceof Promise)) return undefined;
-    this.#pace = this.#paceNow();
     const taken = this.#waitUntilReady('reader');
     written.then(this.#onWaited);
     return taken;
@@ -164,37 +149,13 @@ export class ObservedBody implements WatchedBody {
 
   /** Returns a promise when there is no memory. */
   #reserveRead(): Promise<void> | undefined {
-    this.#pace = this.#paceNow();
-    if (this.#isOver || this.#tryReserveRead()) return undefined;
-    if (!this.#mustCutOff(BEHIND_MS)) return this.#waitUntilReady('memory');
-    this.cutOff('no memory');
-    return undefined;
-  }
-
-  /** Reserves what a slow reader needs. True when there is no memory for that, and much has piled up at the pace so far. */
-  #mustCutOff(waitedMs: number): boolean {
-    if (this.memory.fallBehind()) return false;
-    return this.#pace * waitedMs > PILE_BYTES;
-  }
-
-  /**
-   * Uses the real clock: the watch's clock is slow while the process is busy. A burst after a pause of the process
-   * looks fast only until the body has waited a moment.
-   */
-  #paceNow(): number {
-    return (this.#record.bytes ?? 0) / (performance.now() - this.#beganAt + BEHIND_MS);
+    return this.#isOver || this.#tryReserveRead() ? undefined : this.#waitUntilReady('memory');
   }
 
   #tryReserveRead(): boolean {
-    const isReserved = this.memory.tryReserveRead(this.#readerState(), this.#paceNow() > FAST_BYTES_PER_MS);
+    const isReserved = this.memory.tryReserveRead(this.#isDrained);
     if (isReserved) this.#isDrained = false;
     return isReserved;
-  }
-
-  #readerState(): ReaderState {
-    if (!this.#isDrained) return 'behind';
-    const hasWaited = this.waitsFor === 'memory' && this.memory.bodies.now - this.waitsSince >= STARVED_MS;
-    return hasWaited ? 'starved' : 'drained';
   }
 
   #noteWaitFor(whom: WatchedBody['waitsFor']): void {

@@ -38,7 +38,7 @@ const en = {
   upstreamInvalid: 'The music service gave an invalid response.',
   generationFailed: 'The music could not be generated.',
   generationNotStreamed:
-    'The music is being generated, but it cannot be played while it arrives. You will find it in your library.',
+    'The music is being generated, but it cannot be played while it arrives. Check your account activity and your library before you try again.',
   generationTimeout:
     'The music service took too long to respond. The generation may have completed: check your account activity before you try again.',
   sessionBusy: 'Your session has too many requests in flight. Please wait until one has finished.',

@@ -1,7 +1,8 @@
 /** The replay store of a single instance, in the memory of its process. */
 
-import { BoundedMap, type OnEvicted } from '../admission/bounded-map.ts';
-import type { Budget } from '../admission/budget.ts';
+import type { Ledger } from '../admission/ledger.ts';
+import { FACT_BYTES, FACT_BYTES_PER_CHARACTER } from '../admission/prices.ts';
+import { BoundedMap, type OnEvicted } from './bounded-map.ts';
 import { type Fact, isSame, type Kept, type ReplayStore, type Swapped } from './store.ts';
 
 /** Bounds all facts to a share of the ledger, because the rest is for calls and bodies. */
@@ -12,10 +13,6 @@ const MAX_BYTES = 64 * 1024 * 1024;
 const STRANGERS = 1 / 8;
 const BY_STRANGERS = new Set<Fact['kind'] | undefined>(['unreachable', 'rejected']);
 
-/** What a fact takes besides a long detail: its key, its objects and its slot in the map. */
-export const FACT_BYTES = 800;
-/** What the allocator takes for each character of a long one. */
-const BYTES_PER_CHARACTER = 1.6;
 /** A detail up to this length is part of `FACT_BYTES`. */
 const SHORT_DETAIL = 64;
 
@@ -25,7 +22,7 @@ export class MemoryReplayStore implements ReplayStore {
   readonly #known: BoundedMap<Kept>;
   readonly #strangers: BoundedMap<Kept>;
 
-  constructor(ledger: Budget, now: () => number = Date.now, onEvicted: OnEvicted<Fact> = () => {}) {
+  constructor(ledger: Ledger, now: () => number = Date.now, onEvicted: OnEvicted<Fact> = () => {}) {
     this.#now = now;
     const bytes = Math.min(MAX_BYTES, ledger.limit * SHARE);
     this.#known = new BoundedMap<Kept>(bytes * (1 - STRANGERS), ledger, now, onEvicted);
@@ -59,7 +56,7 @@ export class MemoryReplayStore implements ReplayStore {
     this.#strangers.delete(key);
     if (!fact) return;
     const { kind, detail } = fact;
-    const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? BYTES_PER_CHARACTER * detail.length : 0);
+    const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? FACT_BYTES_PER_CHARACTER * detail.length : 0);
     const map = isTheirs ? this.#strangers : this.#known;
     map.set(key, { kind, detail, writtenAt: this.#now() }, bytes, lifetimeMs);
     for (const each of [this.#strangers, this.#known]) each.evict();

@@ -1,6 +1,6 @@
 /** The replay store that instances share: Redis, with this process's own memory while Redis does not respond. */
 
-import type { Budget } from '../admission/budget.ts';
+import type { Ledger } from '../admission/ledger.ts';
 import { MemoryReplayStore } from './memory-store.ts';
 import { type Aged, get, swap } from './redis-commands.ts';
 import type { RedisConnection } from './redis-connection.ts';
@@ -15,7 +15,7 @@ export class RedisReplayStore implements ReplayStore {
   readonly #redis: RedisConnection;
   readonly #now: () => number;
 
-  constructor(redis: RedisConnection, ledger: Budget, now = Date.now) {
+  constructor(redis: RedisConnection, ledger: Ledger, now = Date.now) {
     this.#redis = redis;
     this.#now = now;
     // What has no room in memory leaves Redis as well, which bounds what one instance keeps there. A lease ends by itself.

@@ -22,8 +22,8 @@ export function authRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
         set.headers['cache-control'] = 'no-store';
         const redirectUri = redirectUriFor(settings.identityProvider.redirectUris, exchange.origin);
         if (redirectUri === undefined) throw new GatewayError(403, 'signInNotSetUp');
-        admission.identityProvider.refuseUnlessFits(1);
-        const fields = await readFields(request, admission.requestBodies, SignInRequest);
+        if (!admission.identityProvider.hasPlace()) throw admission.identityProvider.refusal();
+        const fields = await readFields(request, admission.signInBodies, SignInRequest);
         const { code, code_verifier: codeVerifier } = validSignIn(fields);
         const pair = await api.signIn({ code, codeVerifier, redirectUri }, exchange.record);
         await session.unseal();

@@ -1,7 +1,6 @@
 /** The model catalogue, and the generation of a track. */
 
 import { Elysia } from 'elysia';
-import { RETRY_LATER } from '../admission/budget.ts';
 import { readFields } from '../exchange/request-fields.ts';
 import { GatewayError } from '../http/errors.ts';
 import { forwardedRequestHeader, generationHeaders, retryHeaders } from '../http/forwarded-headers.ts';
@@ -31,12 +30,12 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
         session.refuseIfFull('generation');
         // A trimmed string keeps the whole body in memory, so the minutes of the call keep only new JSON text.
         const call = api.generationCall(
-          orderOf(await readFields(request, admission.requestBodies, GenerationRequest)),
+          orderOf(await readFields(request, admission.orderBodies, GenerationRequest)),
           forwardedRequestHeader(request, 'idempotency-key'),
         );
-        const permit = await session.enter('generation');
+        const { memory } = await session.enter('generation');
         const { accessToken } = session.readTokens();
-        const trackMode = new GeneratedTrack(permit, settings.timeouts, accessToken !== undefined);
+        const trackMode = new GeneratedTrack(memory, settings.timeouts, accessToken !== undefined);
         exchange.record.lacksIdempotencyKey = call.headers['idempotency-key'] === undefined;
         const upstream = await session.fetch({ ...call, bodyMode: trackMode });
         if (!isSuccess(upstream)) {
@@ -57,13 +56,13 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
 }
 
 /**
- * The refusal of a generation that is under way at the upstream. The client finds it in the library by its ids. Its
- * `Proxy-Status` says that the call was made, unlike that of other refusals, and `Retry-After` when to look there.
+ * A generation that is under way at the upstream, and paid for. The client finds it in the library by its ids. There is no
+ * `Retry-After`, because a repetition could be paid for again.
  */
 function notStreamed(headers: Headers): GatewayError {
   const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('x-'));
-  return new GatewayError(503, 'generationNotStreamed', {
-    headers: { ...RETRY_LATER, ...proxyStatus('http_response_incomplete'), ...Object.fromEntries(ids) },
+  return new GatewayError(502, 'generationNotStreamed', {
+    headers: { ...proxyStatus('http_response_incomplete'), ...Object.fromEntries(ids) },
   });
 }
 

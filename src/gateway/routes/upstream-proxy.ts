@@ -2,17 +2,19 @@
 
 import { Elysia } from 'elysia';
 import type { Permit } from '../admission/permit.ts';
+import { priceOfSlices, priceOfStream, priceOfWhole } from '../admission/prices.ts';
+import type { ResponseMemory } from '../admission/response-memory.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isStreamed } from '../exchange/observed-body.ts';
 import { type RequestBody, readBody } from '../exchange/request-body.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
-import { STREAMED_BODY_BYTES } from '../settings/memory.ts';
 import { longRange } from '../upstream/byte-range.ts';
 import { type Fetcher, fetchSliced } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
-import { declaredLength, discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import { RelayedBody } from '../upstream/relayed-body.ts';
+import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
@@ -28,36 +30,37 @@ export function upstreamProxyRoutes(
    * Calls the upstream and relays its response. Reserves memory before the call, and again when the head is known.
    *
    * @throws GatewayError 400 for a header with a control character, or for a GET or HEAD with a body; 429, 502 or 503 as
-   *   the call and {@link Permit.reserveBody} do
+   *   the call and {@link ResponseMemory.reserveBody} do
    */
   const relay = async (
     exchange: Exchange,
-    { url, isPublic }: UpstreamTarget,
-    permit: Permit,
+    target: UpstreamTarget,
+    { memory, rules }: Permit,
     fetcher: Fetcher,
     body?: RequestBody,
   ): Promise<Response> => {
     const { request, record } = exchange;
     if (!body && hasBody(request)) throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
     const { method, signal } = request;
-    const headers = forwardedRequestHeaders(request);
-    const name = isPublic ? 'public' : 'proxy';
-    const call = api.relayedCall({ name, method, url, headers, signal, ...(body && { body: body.bytes }) });
-    const waiting = permit.reserveReadAhead();
-    if (waiting) await waiting;
+    const call = api.relayedCall({
+      name: target.isPublic ? 'public' : 'proxy',
+      method,
+      url: target.url,
+      headers: forwardedRequestHeaders(request),
+      signal,
+      bodyMode: new RelayedBody(memory, signal),
+      ...(body && { body: body.bytes }),
+    });
+    const path = endpointPath(target, upstreamUrl);
+    const starting = memory.start(admission.endpoints.of(method, path, rules.unknownBytes), signal);
+    if (starting) await starting;
     const range = longRange(call, sliceBytes);
     const upstream = await (range
       ? fetchSliced(call, range, sliceBytes, fetcher, record)
       : fetcher.fetch(call));
-    try {
-      reserveFor(permit, upstream, sliceBytes);
-    } catch (refusal) {
-      await discard(upstream);
-      throw refusal;
-    }
-    const mapping = { requestUrl: url, upstreamUrl, gatewayPath: PROXY_PREFIX };
-    const vary = isPublic ? VARY.public : VARY.session;
-    return exchange.respond(upstream.body, upstream.status, relayedHeaders(upstream.headers, mapping, vary));
+    const admitting = admitBody(memory, upstream, sliceBytes, signal);
+    if (admitting) await admitting;
+    return exchange.respond(upstream.body, upstream.status, headersFor(target, upstream, upstreamUrl));
   };
 
   const relayPublic = async (exchange: Exchange, target: UpstreamTarget): Promise<Response> => {
@@ -93,14 +96,44 @@ function hasBody({ headers }: Request): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }
 
+/** Strangers choose the ids of public playback, which must not become endpoints. */
+function endpointPath({ url, isPublic }: UpstreamTarget, upstreamUrl: string): string {
+  if (isPublic) return url.endsWith('/content') ? '/v1/music/public/0/content' : '/v1/music/public/0';
+  return url.slice(upstreamUrl.length).split('?', 1)[0] ?? '';
+}
+
+function headersFor({ url, isPublic }: UpstreamTarget, { headers }: UpstreamResponse, upstreamUrl: string) {
+  const mapping = { requestUrl: url, upstreamUrl, gatewayPath: PROXY_PREFIX };
+  return relayedHeaders(headers, mapping, isPublic ? VARY.public : VARY.session);
+}
+
 /**
- * Reserves what the body needs. A short one is in memory twice at most. While a slice is read, the one before it may still
- * be on its way to the client.
+ * Reserves what the body needs, where {@link RelayedBody} has not done it. Without memory, the body is discarded.
  *
- * @throws GatewayError as {@link Permit.reserveBody} does
+ * @throws GatewayError as {@link ResponseMemory.reserveBody} does
  */
-function reserveFor(permit: Permit, { body, headers, isSliced }: UpstreamResponse, sliceBytes: number): void {
-  if (!isStreamed(body)) permit.reserveBody(body?.byteLength ?? 0);
-  else if (isSliced) permit.reserveBody(1.5 * sliceBytes, sliceBytes);
-  else permit.reserveBody(Math.min(STREAMED_BODY_BYTES, 2 * declaredLength(headers)));
+function admitBody(
+  memory: ResponseMemory,
+  upstream: UpstreamResponse,
+  sliceBytes: number,
+  signal: AbortSignal,
+): Promise<void> | undefined {
+  const { body, status, isSliced } = upstream;
+  if (!isStreamed(body)) {
+    const length = body?.byteLength ?? 0;
+    memory.headArrived(length);
+    return memory.reserveBody(priceOfWhole(length), length, signal);
+  }
+  if (!isSliced && status !== 401) return undefined;
+  memory.headArrived(Number.POSITIVE_INFINITY);
+  const price = isSliced ? priceOfSlices(sliceBytes) : priceOfStream(Number.POSITIVE_INFINITY);
+  const refuse = async (refusal: unknown) => {
+    await discard(upstream);
+    throw refusal;
+  };
+  try {
+    return memory.reserveBody(price, Number.POSITIVE_INFINITY, signal)?.catch(refuse);
+  } catch (refusal) {
+    return refuse(refusal);
+  }
 }

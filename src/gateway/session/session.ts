@@ -2,7 +2,7 @@
 
 import { Elysia } from 'elysia';
 import type { Admission } from '../admission/admission.ts';
-import { CALLS, type CallKind } from '../admission/call-rules.ts';
+import { CALLS, type CallKind } from '../admission/calls.ts';
 import type { Permit } from '../admission/permit.ts';
 import { type Exchange, exchangeOf } from '../exchange/exchange.ts';
 import { mayNeedNewToken } from '../http/bearer-challenge.ts';
@@ -132,7 +132,7 @@ export class Session {
   async fetchBuffered(name: 'me' | 'models'): Promise<UpstreamResponse> {
     const permit = await this.enter('read');
     // It is joined from its chunks, and copied again when the client reads slowly.
-    const bodyMode = new Buffered((bytes) => permit.reserveBody(2 * bytes));
+    const bodyMode = new Buffered((bytes) => permit.memory.reserveWhole(2 * bytes));
     return this.fetch(this.#parts.api.readCall(name, this.#exchange.request.signal, bodyMode));
   }
 

@@ -1,9 +1,8 @@
-/** What things cost in memory, as measured by `bun run soak`, and how much of it the process may use. */
+/** How much memory the process may use, and how much it takes itself, as measured by `bun run soak`. */
 
 import { totalmem } from 'node:os';
 
-const KiB = 1024;
-const MiB = 1024 * KiB;
+const MiB = 1024 ** 2;
 
 /** An idle process that has served some requests of every kind. */
 const GATEWAY_BYTES = 64 * MiB;
@@ -11,15 +10,6 @@ const GATEWAY_BYTES = 64 * MiB;
 export const CODE_BYTES = 40 * MiB;
 /** What traces add to {@link GATEWAY_BYTES}: the packages, the spans of requests in flight, and those that wait in the queue. */
 const TRACES_BYTES = 40 * MiB;
-/** A call that waits for another server: both of its connections, and the state of its request. */
-export const CALL_BYTES = 28 * KiB;
-/** What Bun reads of a response body before the gateway can refuse it. */
-export const READ_AHEAD_BYTES = 1 * MiB;
-/** A streamed body whose reader keeps up. */
-export const STREAM_BASE_BYTES = 64 * KiB;
-/** A streamed body whose reader falls behind: what Bun's fetch has read ahead, what waits to be sent, and both sockets. */
-export const STREAMED_BODY_BYTES = 3200 * KiB;
-
 /** With less, even a few listeners would be refused. A start with so little memory logs a warning. */
 const MIN_LEDGER_BYTES = 40 * MiB;
 

@@ -100,7 +100,8 @@ export class Metrics {
     const refusing = {
       ...pools,
       one_session: admission.perSession,
-      request_body: admission.requestBodies,
+      sign_in_body: admission.signInBodies,
+      order_body: admission.orderBodies,
       relayed_body: admission.relayedBodies,
     };
     new Gauge({
@@ -131,8 +132,6 @@ export class Metrics {
     read('memory_promised_bytes', promised, () => ownBytes + ledger.inUse);
     const charged = 'What the kernel charges for the process, and what is about to arrive.';
     read('memory_charged_bytes', charged, () => ownBytes + ledger.charged());
-    const borrowed = 'Reserved for streamed bodies whose readers do not keep up.';
-    read('memory_borrowed_bytes', borrowed, () => ledger.borrowed);
     this.#gauge('memory_limit_bytes', 'What the process may use.').set(memoryLimitBytes);
   }
 

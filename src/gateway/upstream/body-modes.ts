@@ -2,7 +2,7 @@
 
 import { ONE_WRITE_BYTES } from '../exchange/exchange.ts';
 import type { Body, StreamedBody } from '../exchange/observed-body.ts';
-import { type Chunk, readBounded, SILENCE_MS } from '../http/body-reader.ts';
+import { type Chunk, readBounded } from '../http/body-reader.ts';
 import type { Deadline } from './deadline.ts';
 import { declaredLength } from './upstream-response.ts';
 
@@ -13,21 +13,6 @@ export interface BodyMode {
   /** Returns undefined when the response is invalid. */
   read(response: Response, deadline: Deadline): Body | Promise<Body | undefined> | undefined;
 }
-
-/**
- * The body is passed on in chunks; only a small one is in memory when the call returns, within its deadline. For others
- * the deadline ends with the head, and the first byte may follow within {@link SILENCE_MS}.
- */
-export const STREAMED: BodyMode = {
-  isDecoded: false,
-  read(response, deadline) {
-    if (fitsOneWrite(response)) return readWhole(response);
-    deadline.restart(SILENCE_MS);
-    const { status, body } = response;
-    // A refresh need not wait for the body of a 401.
-    return status === 401 ? body && { reader: body.getReader() } : awaitFirstByte(body);
-  },
-};
 
 /** The most that is read of a buffered body, because a few encoded bytes can expand into gigabytes. */
 const DECODED_LIMIT_BYTES = 8 * 1024 * 1024;

@@ -18,14 +18,19 @@ export class Deadline extends AbortController {
     this.abort(this.#client?.reason);
   }
 
-  restart(timeoutMs: number): void {
+  /** Stops the time of a call whose response waits for the gateway. */
+  pause(): void {
     clearTimeout(this.#timer);
+  }
+
+  restart(timeoutMs: number): void {
+    this.pause();
     this.#timer = setTimeout(expire, timeoutMs, this);
   }
 
   /** Lets the rest of the body take its time, which AbortSignal.timeout and AbortSignal.any would not. */
   end(): void {
-    clearTimeout(this.#timer);
+    this.pause();
     this.#client?.removeEventListener('abort', this);
   }
 }

@@ -1,6 +1,6 @@
 /** Reads the response to a generation: a track, which is paid for, or an error. */
 
-import type { Permit } from '../admission/permit.ts';
+import type { ResponseMemory } from '../admission/response-memory.ts';
 import type { Body } from '../exchange/observed-body.ts';
 import type { Settings } from '../settings/settings.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
@@ -22,32 +22,39 @@ export class GeneratedTrack implements BodyMode {
   readonly isDecoded = false;
   /** Resolves when a track that no client gets has come to its end; undefined for any other. */
   discarded: Promise<void> | undefined;
-  readonly #permit: Pick<Permit, 'tryReservePaid'>;
+  readonly #memory: Pick<ResponseMemory, 'admitTrack'>;
   readonly #timeouts: Times;
   #mayRefresh: boolean;
 
   /**
-   * @param permit is asked for memory before the track is read. When there is none, the track is discarded as it arrives,
+   * @param memory is asked for memory before the track is read. When there is none, the track is discarded as it arrives,
    *   because it is paid for and the upstream has to finish it
    * @param timeouts of a discarded track, and of the text of an error
    * @param mayRefresh whether a refresh may follow a 401 to the first call
    */
-  constructor(permit: Pick<Permit, 'tryReservePaid'>, timeouts: Times, mayRefresh: boolean) {
-    this.#permit = permit;
+  constructor(memory: Pick<ResponseMemory, 'admitTrack'>, timeouts: Times, mayRefresh: boolean) {
+    this.#memory = memory;
     this.#timeouts = timeouts;
     this.#mayRefresh = mayRefresh;
   }
 
   read(response: Response, deadline: Deadline): Body | Promise<Body | undefined> | undefined {
-    const { status, headers, body } = response;
-    const isSmall = fitsOneWrite(response);
-    if (!isSuccess(response)) return isSmall ? readWhole(response) : this.#readError(response);
+    const { status, headers } = response;
+    if (!isSuccess(response)) return fitsOneWrite(response) ? readWhole(response) : this.#readError(response);
     if (NO_TRACK_STATUSES.has(status)) return undefined;
-    if (!this.#permit.tryReservePaid(declaredLength(headers))) {
+    const isAdmitted = this.#memory.admitTrack(declaredLength(headers), deadline.signal);
+    return isAdmitted instanceof Promise
+      ? isAdmitted.then((isLate) => this.#begin(response, deadline, isLate))
+      : this.#begin(response, deadline, isAdmitted);
+  }
+
+  #begin(response: Response, deadline: Deadline, isAdmitted: boolean): Body | Promise<Body | undefined> {
+    if (!isAdmitted) {
       this.discarded = this.#discard(response, deadline);
       return null;
     }
-    return (isSmall ? readWhole(response) : awaitFirstByte(body)).then((begun) => begun ?? undefined);
+    const begun = fitsOneWrite(response) ? readWhole(response) : awaitFirstByte(response.body);
+    return begun.then((body) => body ?? undefined);
   }
 
   #readError({ status, body }: Response): Body | Promise<Body> {

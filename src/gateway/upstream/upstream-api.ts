@@ -5,7 +5,7 @@ import { GatewayError } from '../http/errors.ts';
 import { isOutage, proxyStatus } from '../http/proxy-status.ts';
 import type { CallName, RequestRecord } from '../record/request-record.ts';
 import type { Settings } from '../settings/settings.ts';
-import { type BodyMode, Buffered, STREAMED } from './body-modes.ts';
+import { type BodyMode, Buffered } from './body-modes.ts';
 import { type AuthorizationGrant, exchangeCode } from './exchange-code.ts';
 import { fetchUpstream, type UpstreamCall } from './fetch-upstream.ts';
 import { readTokenPair, type TokenPair } from './token-pair.ts';
@@ -126,8 +126,8 @@ export class UpstreamApi {
     };
   }
 
-  relayedCall(request: Omit<UnreadCall, 'timeoutMs'>): UpstreamCall {
-    return { ...request, timeoutMs: this.#settings.timeouts.streamMs, bodyMode: STREAMED };
+  relayedCall(request: Omit<UpstreamCall, 'timeoutMs'>): UpstreamCall {
+    return { ...request, timeoutMs: this.#settings.timeouts.streamMs };
   }
 
   #post(

@@ -7,7 +7,7 @@ import type { RefreshCoordinator } from '../../../src/gateway/refresh/coordinato
 import { beginSession, endSession } from '../../../src/gateway/session/begin-and-end.ts';
 import { SessionCookies } from '../../../src/gateway/session/cookies.ts';
 import { Session, type SessionParts } from '../../../src/gateway/session/session.ts';
-import { STREAMED } from '../../../src/gateway/upstream/body-modes.ts';
+import { RELAYED } from '../../support/unread-body.ts';
 import {
   type History,
   type Request as RequestInHistory,
@@ -95,7 +95,7 @@ export class Client {
     const session = new Session(parts, exchange);
     Date.now = now;
     // Its deadline is in real time: no schedule lasts so long.
-    const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: STREAMED } as const;
+    const call = { name: 'proxy', method: 'GET', url, headers: {}, bodyMode: RELAYED } as const;
     await session.fetch({ ...call, timeoutMs: 60_000 }).catch((cause) => {
       if (!(cause instanceof GatewayError)) throw cause;
     });

@@ -1,6 +1,6 @@
 import { expect, it, spyOn } from 'bun:test';
-import { sendQueues } from '../../../src/gateway/admission/send-queues.ts';
-import { CALL_BYTES, STREAM_BASE_BYTES } from '../../../src/gateway/settings/memory.ts';
+import { CALL_BYTES, KEEPS_UP_BYTES } from '../../../src/gateway/admission/prices.ts';
+import { connectionKey, sendQueues } from '../../../src/gateway/admission/send-queues.ts';
 import { eventually } from '../../support/eventually.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { releasedBody } from '../../support/released-body.ts';
@@ -67,7 +67,8 @@ itWith(
     body.release('first');
     using added = spyOn(world.admission.bodies, 'add');
     const response = await world.request(path, options);
-    expect((await sendQueues()).has(added.mock.lastCall?.[0].connection ?? 0)).toBeTrue();
+    const connection = added.mock.lastCall?.[0].connection;
+    expect(connection && (await sendQueues()).has(connectionKey(connection))).toBeTrue();
     await response.body?.cancel();
     await body.cancelled;
   },
@@ -119,7 +120,7 @@ it.each([
     if (isStreaming) head.resolve(track.response);
     await leave(world, cookie, isStreaming);
     head.resolve(track.response);
-    await eventually(() => ledger.inUse >= CALL_BYTES + STREAM_BASE_BYTES, 'the first byte');
+    await eventually(() => ledger.inUse >= CALL_BYTES + KEEPS_UP_BYTES, 'the first byte');
     expect([streams.inUse, perSession.size]).toEqual([1, 1]);
     expect(world.lines.filter(({ route }) => route === GENERATE.path)).toEqual([]);
 

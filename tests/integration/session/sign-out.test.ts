@@ -115,7 +115,7 @@ describe('a sign-out with SIGN_OUT_REVOKES', () => {
     const signedOut = signOut(world, REFRESH_ONLY);
     while (!ledger.inUse) await new Promise(setImmediate);
     jest.advanceTimersByTime(freeAfterMs);
-    signOuts.release(1);
+    signOuts.release();
     await expectSignedOut(await signedOut);
     expect(sentTo(world)).toEqual(sent);
   });

@@ -133,8 +133,7 @@ describe('the metrics', () => {
     metrics.watch(admission);
     const { identityProvider, sessions, signOuts, reads, streams, ledger, memoryLimitBytes } = admission;
     const pools = [identityProvider, sessions, signOuts, reads, streams, ledger];
-    for (const [at, pool] of pools.entries()) pool.take(at + 1);
-    ledger.borrowed = 7;
+    for (const [at, pool] of pools.entries()) pool.inUse = at + 1;
     using _charged = spyOn(ledger, 'charged').mockReturnValue(8);
     const ofPools = (name: string, values: Record<string, number>) =>
       Object.fromEntries(Object.entries(values).map(([pool, value]) => [`${name}{pool="${pool}"}`, value]));
@@ -146,25 +145,25 @@ describe('the metrics', () => {
       ...ofPools('places_limit', { ...most, memory: ledger.limit }),
       memory_promised_bytes: ownBytes + 6,
       memory_charged_bytes: ownBytes + 8,
-      memory_borrowed_bytes: 7,
       memory_limit_bytes: memoryLimitBytes,
     });
 
-    const { perSession, requestBodies, relayedBodies } = admission;
+    const { perSession, signInBodies, orderBodies, relayedBodies } = admission;
     perSession.note({ ...perSession.useOf('a', false), calls: 1 });
     fill(streams);
     const holder = { permit: undefined };
     const refused = {
       stream: () => admission.enter('get', 'b', holder),
       one_session: () => admission.enter('read', 'a', holder),
-      request_body: () => requestBodies.grow(requestBodies.open(0), ledger.limit),
+      sign_in_body: () => signInBodies.grow(signInBodies.open(0), ledger.limit),
+      order_body: () => orderBodies.grow(orderBodies.open(0), ledger.limit),
       relayed_body: () => relayedBodies.grow(relayedBodies.open(0), ledger.limit),
     };
     // The first once, the second twice, and so on.
     for (const [before, refuse] of Object.values(refused).entries())
       for (let times = 0; times <= before; times++) expect(refuse).toThrow();
     const none = { identity_provider: 0, session: 0, sign_out: 0, read: 0, memory: 0 };
-    const counted = { ...none, stream: 1, one_session: 2, request_body: 3, relayed_body: 4 };
+    const counted = { ...none, stream: 1, one_session: 2, sign_in_body: 3, order_body: 4, relayed_body: 5 };
     // Twice: a counter must not grow by being read.
     for (const _ of [1, 2]) await expectSamples(ofPools('refused_total', counted));
   });

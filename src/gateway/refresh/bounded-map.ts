@@ -1,7 +1,7 @@
 /** A map whose entries expire, and whose memory is bounded and reserved in the ledger. */
 
-import type { Budget } from './budget.ts';
-import { BEFORE_CALLS } from './ledger.ts';
+import { LADDER } from '../admission/ladder.ts';
+import type { Ledger } from '../admission/ledger.ts';
 
 interface Entry<Value> {
   readonly value: Value;
@@ -23,7 +23,7 @@ export type OnEvicted<Value> = (key: string, value: Value) => void;
 export class BoundedMap<Value> {
   readonly #entries = new Map<string, Entry<Value>>();
   readonly #limitBytes: number;
-  readonly #ledger: Budget;
+  readonly #ledger: Ledger;
   readonly #now: () => number;
   readonly #onEvicted: OnEvicted<Value>;
   #bytes = 0;
@@ -35,7 +35,7 @@ export class BoundedMap<Value> {
   #oldest: string | undefined;
   #writes = 0;
 
-  constructor(limitBytes: number, ledger: Budget, now: () => number, onEvicted: OnEvicted<Value>) {
+  constructor(limitBytes: number, ledger: Ledger, now: () => number, onEvicted: OnEvicted<Value>) {
     this.#limitBytes = limitBytes;
     this.#ledger = ledger;
     this.#now = now;
@@ -73,7 +73,7 @@ export class BoundedMap<Value> {
       this.#oldest = oldest;
       const value = this.get(oldest);
       const isYoung = this.#now() < (this.#entries.get(oldest)?.writtenAt ?? 0) + YOUNG_MS;
-      const fits = this.#bytes <= this.#limitBytes && (isYoung || this.#ledger.fits(0, BEFORE_CALLS));
+      const fits = this.#bytes <= this.#limitBytes && (isYoung || this.#ledger.fits(LADDER.order, 0));
       if (value !== undefined && fits) return;
       if (value !== undefined) this.#onEvicted(oldest, value);
       this.delete(oldest);

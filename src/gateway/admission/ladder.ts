@@ -1,0 +1,41 @@
+/** Who is refused before whom when memory is short. */
+
+export interface Rung {
+  /** What is admitted here, for the table in the README. */
+  readonly what: string;
+  /** How much of the ledger may be in use once it is admitted. */
+  readonly share: number;
+  /**
+   * Whether only reserved bytes count. What stands here needs little, and others wait for it, so garbage that the kernel
+   * still charges must not keep it out.
+   */
+  readonly ignoresCharge?: true;
+}
+
+/** Each rung has the room of all before it, and a step more. */
+function below(steps: number): number {
+  return 1 - steps / 40;
+}
+
+/** The first is refused first. A body goes before a call that begins, because a break is worse than a refusal. */
+export const LADDER = {
+  guest: { share: below(7), what: 'public playback that begins' },
+  playingGuest: { share: below(6), what: 'public playback that goes on' },
+  user: { share: below(5), what: 'a proxied call that begins' },
+  playingUser: { share: below(4), what: 'the body of its response' },
+  behind: {
+    share: below(3),
+    what: 'a relayed request body, the response to a change, a generation whose reader is behind',
+  },
+  signInBody: { share: below(2), ignoresCharge: true, what: 'the body of a sign-in' },
+  order: {
+    share: below(1),
+    ignoresCharge: true,
+    what: 'a generation that begins, its order, a fact about a token',
+  },
+  session: {
+    share: below(0),
+    ignoresCharge: true,
+    what: 'session check, models, sign-in, refresh, sign-out',
+  },
+} as const satisfies Readonly<Record<string, Rung>>;

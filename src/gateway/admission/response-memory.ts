@@ -1,0 +1,254 @@
+/** What is reserved for the response to one call: until its head arrives, and while its body is sent. */
+
+import type { GatewayError } from '../http/errors.ts';
+import type { BodyMemory, BodyWatch } from './body-watch.ts';
+import type { CallRules } from './calls.ts';
+import type { Endpoint } from './endpoint-prices.ts';
+import type { Rung } from './ladder.ts';
+import type { Ledger } from './ledger.ts';
+import { type BodyPrice, priceOfStream, priceOfWhole, READ_AHEAD_BYTES } from './prices.ts';
+import type { SessionLimit, SessionUse } from './session-limit.ts';
+import type { Attempt } from './waiting-line.ts';
+
+/** What everything is reserved from. */
+export interface Shared {
+  readonly ledger: Ledger;
+  readonly bodies: BodyWatch;
+  readonly perSession: SessionLimit;
+}
+
+/** How long a call waits for memory: as long as somebody would. */
+const PATIENCE_MS = 10_000;
+/** How long a track that is made already waits for memory: proxies wait no longer for a response. */
+const TRACK_PATIENCE_MS = 60_000;
+
+export class ResponseMemory implements BodyMemory {
+  /** Undefined for public playback. */
+  session: SessionUse | undefined;
+  bodyBytes = 0;
+  readonly #shared: Shared;
+  readonly #rules: CallRules;
+  /** Where the call is made, until it has shown what that costs. */
+  #endpoint: Endpoint | undefined;
+  #waitsForHead = false;
+  #price: BodyPrice = priceOfWhole(0);
+  #isReading = false;
+
+  constructor(shared: Shared, rules: CallRules, session: SessionUse | undefined) {
+    this.#shared = shared;
+    this.#rules = rules;
+    this.session = session;
+  }
+
+  get bodies(): BodyWatch {
+    return this.#shared.bodies;
+  }
+
+  get isExpendable(): boolean {
+    return this.#rules.isExpendable;
+  }
+
+  /**
+   * Reserves what the response usually has when its head arrives, in the line of its rung.
+   *
+   * @param signal that of the client
+   * @returns a promise only when it has to wait
+   * @throws GatewayError 503 when there is no memory in time, 429 when its session has its share
+   */
+  start(endpoint: Endpoint, signal: AbortSignal): Promise<void> | undefined {
+    const { ledger, perSession } = this.#shared;
+    const { rung } = this.#rules;
+    const attempt = () => this.#tryStart(endpoint);
+    if (ledger.isFree(rung) && attempt() === 'served') return undefined;
+    if (!this.#isWithinShare(endpoint.price)) throw perSession.refusal();
+    return this.#wait(rung, attempt, PATIENCE_MS, signal, () => endpoint.price);
+  }
+
+  #tryStart(endpoint: Endpoint): Attempt {
+    const { ledger } = this.#shared;
+    const { price } = endpoint;
+    // While memory is scarce, one call finds out what an unknown endpoint costs.
+    if (!endpoint.isKnown && endpoint.waiting > 0 && ledger.isScarce(price)) return 'later';
+    const outcome = this.#tryGrowTo(price, this.#rules.rung);
+    if (outcome !== 'served') return outcome;
+    ledger.expected += price;
+    endpoint.waiting++;
+    this.#endpoint = endpoint;
+    this.#waitsForHead = true;
+    return outcome;
+  }
+
+  /**
+   * Ends the wait for the head. Takes what has arrived with it, even when there is no memory left.
+   *
+   * @param length of the body, in bytes; infinite when it is not known
+   */
+  headArrived(length: number): void {
+    this.#stopWaiting();
+    if (!Number.isFinite(length)) return;
+    this.learn(length);
+    this.#set(Math.min(length, READ_AHEAD_BYTES));
+    this.#shared.ledger.serveSoon();
+  }
+
+  /** @param bytes what the response had when its head arrived. Only the first call counts. */
+  learn(bytes: number): void {
+    this.#endpoint?.learn(bytes);
+    this.#endpoint = undefined;
+  }
+
+  /**
+   * Reserves what a body costs, instead of what its head has brought. One of known length exists already, and arrives
+   * faster than it is read.
+   *
+   * @param length infinite when it is not known
+   * @param signal that of the client
+   * @returns a promise only when it has to wait. The response to a change waits for as long as its client does.
+   * @throws GatewayError as {@link start} does
+   */
+  reserveBody(price: BodyPrice, length: number, signal: AbortSignal): Promise<void> | undefined {
+    const { ledger } = this.#shared;
+    const { bodyRung, isExpendable } = this.#rules;
+    this.#price = price;
+    const bytes = Number.isFinite(length) ? price.behind : price.keepsUp;
+    const attempt = () => this.#tryGrowTo(bytes, bodyRung);
+    if ((ledger.isFree(bodyRung) || bytes <= this.bodyBytes) && attempt() === 'served') return undefined;
+    // What has arrived with the head is in memory while it waits.
+    if (isExpendable && !ledger.fits(bodyRung, 0)) throw this.#refusal(bytes);
+    const patienceMs = isExpendable ? PATIENCE_MS : Number.POSITIVE_INFINITY;
+    return this.#wait(bodyRung, attempt, patienceMs, signal, () => bytes);
+  }
+
+  /** Reserves the memory of a body that is read whole. @throws GatewayError 503 when there is none */
+  reserveWhole(bytes: number): void {
+    const { ledger } = this.#shared;
+    if (!ledger.fits(this.#rules.bodyRung, bytes - this.bodyBytes)) throw ledger.refusal();
+    this.#set(bytes);
+  }
+
+  /**
+   * Reserves what a generation needs while its reader keeps up. It is paid for, so it may use the ledger nearly to its end.
+   * A track whose length is known is made already and arrives at once, so it waits for what a slow reader needs.
+   *
+   * @param length of the body, in bytes; infinite when it is not known
+   * @param signal ends the wait
+   * @returns whether there was memory
+   */
+  admitTrack(length: number, signal: AbortSignal): boolean | Promise<boolean> {
+    const { ledger } = this.#shared;
+    const { rung, bodyRung } = this.#rules;
+    const price = priceOfStream(length);
+    this.#price = price;
+    const isMade = Number.isFinite(length);
+    const arrivedBytes = isMade ? Math.min(length, READ_AHEAD_BYTES) : 0;
+    const firstBytes = Math.max(arrivedBytes, price.keepsUp);
+    if (!ledger.fits(rung, firstBytes)) return false;
+    this.#set(firstBytes);
+    if (!isMade || price.behind <= firstBytes) return true;
+    const attempt = () => this.#tryGrowTo(price.behind, bodyRung);
+    if (ledger.isFree(bodyRung) && attempt() === 'served') return true;
+    return ledger.wait(bodyRung, attempt, TRACK_PATIENCE_MS, signal);
+  }
+
+  /**
+   * Reserves what the next read of the body takes, which is nothing without slices.
+   *
+   * @param isDrained whether the reader has taken nearly all of the slice before
+   * @returns false when there is no memory now
+   */
+  tryReserveRead(isDrained: boolean): boolean {
+    const { aRead } = this.#price;
+    if (aRead === 0) return true;
+    // A few slow sockets must keep nobody out, so a slice is not fetched before it is needed.
+    if (!isDrained && this.#shared.ledger.isScarce()) return false;
+    this.#isReading = this.#tryGrowTo(this.bodyBytes + aRead, this.#rules.bodyRung) === 'served';
+    return this.#isReading;
+  }
+
+  /** Gives back what {@link tryReserveRead} has reserved. */
+  onRead(): void {
+    if (!this.#isReading) return;
+    this.#isReading = false;
+    this.#set(this.bodyBytes - this.#price.aRead);
+  }
+
+  /** Whether all is reserved that the body needs while its reader does not keep up. Reserves it when there is memory. */
+  fallBehind(): boolean {
+    const { behind } = this.#price;
+    return this.bodyBytes >= behind || this.#tryGrowTo(behind, this.#rules.bodyRung) === 'served';
+  }
+
+  /** Gives back what a reader needs who does not keep up. */
+  catchUp(): void {
+    if (!this.#isReading && this.bodyBytes > this.#price.keepsUp) this.#set(this.#price.keepsUp);
+  }
+
+  /** Gives back the memory of a body that no client gets any more. What is paid for is still read. */
+  giveBodyUp(): void {
+    const before = this.bodyBytes;
+    this.#isReading = false;
+    this.#set(this.#rules.isGeneration ? Math.min(before, this.#price.keepsUp) : 0);
+    this.#shared.ledger.expectFree(before - this.bodyBytes);
+  }
+
+  /** Cuts off readers that stand still when there is no room: only those of this session when it has its share. */
+  #tryGrowTo(bytes: number, rung: Rung): Attempt {
+    const { ledger } = this.#shared;
+    const more = bytes - this.bodyBytes;
+    const tryTake = () => {
+      const fits = more <= 0 || (this.#isWithinShare(bytes) && ledger.fits(rung, more));
+      if (fits) this.#set(bytes);
+      return fits;
+    };
+    if (tryTake()) return 'served';
+    const onlyOf = this.#isWithinShare(bytes) ? undefined : this.session;
+    if (this.bodies.makeRoom(tryTake, this, onlyOf)) return 'served';
+    return onlyOf ? 'later' : 'full';
+  }
+
+  /** Whether its session may have so much for this response. */
+  #isWithinShare(bytes: number): boolean {
+    const { ledger } = this.#shared;
+    const more = bytes - this.bodyBytes;
+    return !this.session || ledger.isWithinShare(this.session.bytes + more) || !ledger.isScarce(more);
+  }
+
+  async #wait(
+    rung: Rung,
+    attempt: () => Attempt,
+    patienceMs: number,
+    signal: AbortSignal,
+    bytes: () => number,
+  ): Promise<void> {
+    const isServed = await this.#shared.ledger.wait(rung, attempt, patienceMs, signal);
+    if (!isServed) throw this.#refusal(bytes());
+  }
+
+  #refusal(bytes: number): GatewayError {
+    const { ledger, perSession } = this.#shared;
+    return this.#isWithinShare(bytes) ? ledger.refusal() : perSession.refusal();
+  }
+
+  #set(bytes: number): void {
+    const { ledger } = this.#shared;
+    const more = bytes - this.bodyBytes;
+    this.bodyBytes = bytes;
+    if (this.session) this.session.bytes += more;
+    if (more > 0) ledger.take(more);
+    if (more < 0) ledger.release(-more);
+  }
+
+  #stopWaiting(): void {
+    if (!this.#waitsForHead || !this.#endpoint) return;
+    this.#waitsForHead = false;
+    this.#endpoint.waiting--;
+    this.#shared.ledger.expected -= this.bodyBytes;
+  }
+
+  /** Gives all back. A body that is given up after this gives nothing back again, nor a read that ends. */
+  release(): void {
+    this.#stopWaiting();
+    this.#set(0);
+    this.#isReading = false;
+  }
+}

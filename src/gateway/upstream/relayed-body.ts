@@ -1,0 +1,48 @@
+/** Reads the response to a proxied call, whose head waits unread until there is memory for the body. */
+
+import { priceOfStream } from '../admission/prices.ts';
+import type { ResponseMemory } from '../admission/response-memory.ts';
+import type { Body } from '../exchange/observed-body.ts';
+import { SILENCE_MS } from '../http/body-reader.ts';
+import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
+import type { Deadline } from './deadline.ts';
+import { declaredLength } from './upstream-response.ts';
+
+type Memory = Pick<ResponseMemory, 'headArrived' | 'learn' | 'reserveBody'>;
+
+/**
+ * The body is passed on in chunks; only a small one is in memory when the call returns, within its deadline. For others
+ * the deadline ends with the head, and the first byte may follow within {@link SILENCE_MS}.
+ */
+export class RelayedBody implements BodyMode {
+  readonly isDecoded = false;
+  readonly #memory: Memory;
+  readonly #signal: AbortSignal;
+
+  /** @param signal that of the client */
+  constructor(memory: Memory, signal: AbortSignal) {
+    this.#memory = memory;
+    this.#signal = signal;
+  }
+
+  read(response: Response, deadline: Deadline): Body | Promise<Body | undefined> | undefined {
+    const { status, headers, body } = response;
+    if (fitsOneWrite(response)) return readWhole(response);
+    // A refresh need not wait for the body of a 401.
+    if (status === 401) return body && { reader: body.getReader() };
+    const length = declaredLength(headers);
+    this.#memory.headArrived(length);
+    const waiting = this.#memory.reserveBody(priceOfStream(length), length, this.#signal);
+    if (!waiting) return this.#begin(response, deadline);
+    deadline.pause();
+    return waiting.then(() => this.#begin(response, deadline));
+  }
+
+  #begin({ body }: Response, deadline: Deadline): Promise<Body> {
+    deadline.restart(SILENCE_MS);
+    return awaitFirstByte(body).then((begun) => {
+      this.#memory.learn(begun?.firstChunk?.byteLength ?? 0);
+      return begun;
+    });
+  }
+}
