@@ -13,6 +13,10 @@ import type { Problems } from './report.ts';
 
 export type Rig = Awaited<ReturnType<typeof startRig>>;
 
+const tried = await openMemoryCgroup(1024);
+await tried?.[Symbol.asyncDispose]();
+export const MEMORY_CGROUP = { name: 'the right to make a memory cgroup', isMet: tried !== undefined };
+
 const WARM_UP_CHECKS = 10;
 /** Sockets are only counted where there is a limit. */
 const NO_LIMIT_MB = 1024 * 1024;
@@ -40,6 +44,8 @@ export async function startRig(trackBytes: number, memoryMb?: number, settings: 
       eventually(async () => (await state()).held >= count, `${count} waiting orders`, 120_000),
     /** Responds to all orders that wait, now and later. */
     release: () => fetch(`${url}/release`),
+    /** Lets all event streams that are open send the rest, and end. */
+    endEvents: () => fetch(`${url}/end-events`),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }

@@ -5,6 +5,7 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { endEvents, respondToApp } from './ordinary/app.ts';
 
 export const TRACKS = 4;
 /** To a code and to refresh tokens that begin so, there is never a response. */
@@ -63,8 +64,11 @@ function serve(trackBytes: number) {
         released.resolve();
         return new Response();
       },
-      '/v1/me': ({ headers }) => {
-        const token = headers.get('authorization');
+      '/end-events': endEvents,
+      '/v1/me': async (request) => {
+        const token = request.headers.get('authorization');
+        const response = await respondToApp(request);
+        if (response) return response;
         return Response.json({ token }, { status: token === 'Bearer expired' ? 401 : 200 });
       },
       // The longest pairs that fit into cookies.
@@ -93,7 +97,7 @@ function serve(trackBytes: number) {
       '/v1/auth/idp': () =>
         Response.json({ access_token: 'signed-in', refresh_token: `s-${state.signIns++}` }),
     },
-    fetch: () => new Response(null, { status: 404 }),
+    fetch: async (request) => (await respondToApp(request)) ?? new Response(null, { status: 404 }),
   });
 }
 

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, jest } from 'bun:test';
 import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
 import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
+import { SessionLimit, type SessionUse } from '../../src/gateway/admission/session-limit.ts';
 import { readBody } from '../../src/gateway/exchange/request-body.ts';
 import { pass, settle } from '../support/passing-time.ts';
 
@@ -10,16 +11,22 @@ beforeEach(() => void jest.useFakeTimers());
 const KiB = 1024;
 
 /** Those of strangers, who may use so much: an eighth of the ledger. */
-const bodiesWithin = (bytes: number) => new RequestBodies(new Ledger(8 * bytes), LADDER.signInBody, true);
+const bodiesWithin = (bytes: number) =>
+  new RequestBodies(new Ledger(8 * bytes), LADDER.signInBody, newLimit());
+const newLimit = () => new SessionLimit({ maxInFlightPerSession: 0, maxGenerationsPerSession: 0 });
 const declared = (bytes: number) => ({ 'content-length': `${bytes}` });
 
 /** Reads a body that arrives chunk by chunk, as the test sends it. */
-function reading(headers: Record<string, string> = {}, budget = bodiesWithin(64 * KiB * KiB)) {
+function reading(
+  headers: Record<string, string> = {},
+  budget = bodiesWithin(64 * KiB * KiB),
+  session?: SessionUse,
+) {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   let status: number | undefined;
   const request = new Request('http://gateway.test', { method: 'POST', headers, body: readable });
-  const body = readBody(request, budget).catch((error) => {
+  const body = readBody(request, budget, session).catch((error) => {
     status = error.status;
     return undefined;
   });
@@ -55,27 +62,38 @@ describe('the budget of readBody()', () => {
   const UNIT = 80 * KiB;
 
   it.each([
-    ['that are sent by strangers may have an eighth of the ledger', LADDER.signInBody, true, 8, 0],
-    ['of orders may have an eighth when half of the ledger is in use', LADDER.order, false, 8, 4],
-    ['of orders end with their rung', LADDER.order, false, 80, 77],
-    ['that are relayed end with theirs', LADDER.behind, false, 80, 73],
+    ['that are sent by strangers may have an eighth of the ledger', LADDER.signInBody, false, 8, 0],
+    ['of one session may have an eighth when half of the ledger is in use', LADDER.order, true, 8, 4],
+    ['of orders end with their rung', LADDER.order, true, 80, 77],
+    ['that are relayed end with theirs', LADDER.behind, true, 80, 73],
   ])(
     'bodies %s, and the oldest small one that still arrives makes room',
-    async (_, rung, areOfStrangers, limit, inUse) => {
+    async (_, rung, isUser, limit, inUse) => {
       const ledger = new Ledger(limit * UNIT);
       ledger.take(inUse * UNIT);
-      const bodies = new RequestBodies(ledger, rung, areOfStrangers);
-      const read = [reading({}, bodies), reading({}, bodies), reading({}, bodies)];
+      const perSession = newLimit();
+      const bodies = new RequestBodies(ledger, rung, perSession);
+      const [own, another] = ['own', 'another'].map((token) =>
+        isUser ? perSession.useOf(token, false) : undefined,
+      );
+      const isOfAll = inUse > limit / 2;
+      const of = [own, isOfAll ? another : own, own];
+      const other = isUser && !isOfAll ? reading({}, bodies, another) : undefined;
+      const read = of.map((session) => reading({}, bodies, session));
       await settle();
       expect(read.map(({ status }) => status())).toEqual([503, undefined, undefined]);
+      // Whoever sends less makes no room for one who sends more.
+      expect(other?.status()).toBeUndefined();
     },
   );
 
-  it('bodies of users may have all that there is while memory is not scarce', async () => {
-    const bodies = new RequestBodies(new Ledger(8 * UNIT), LADDER.order);
-    const read = [reading({}, bodies), reading({}, bodies), reading({}, bodies)];
-    await settle();
-    expect(read.map(({ status }) => status())).toEqual([undefined, undefined, undefined]);
+  it('bodies of a user may have all that there is while memory is not scarce, and are forgotten', async () => {
+    const perSession = newLimit();
+    const bodies = new RequestBodies(new Ledger(8 * UNIT), LADDER.order, perSession);
+    const reservations = [0, 1, 2].map(() => bodies.open(0, perSession.useOf('own', false)));
+    expect(perSession.useOf('own', false).bytes).toBe(3 * 32 * KiB);
+    for (const each of reservations) bodies.release(each);
+    expect(perSession.size).toBe(0);
   });
 
   it('refuses the oldest body when it grows itself, so that no more of it is read', () => {

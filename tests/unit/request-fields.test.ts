@@ -2,6 +2,7 @@ import { describe, expect, it } from 'bun:test';
 import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import { Ledger } from '../../src/gateway/admission/ledger.ts';
 import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
+import { SessionLimit } from '../../src/gateway/admission/session-limit.ts';
 import { parseFields, readFields } from '../../src/gateway/exchange/request-fields.ts';
 import { GatewayError } from '../../src/gateway/http/errors.ts';
 import { GenerationRequest } from '../../src/gateway/routes/schemas.ts';
@@ -73,7 +74,11 @@ it('the parameters and the letter case of a content type do not matter, and anot
 
 it('only the fields that a schema names are kept, because others would stay in memory without a reservation', async () => {
   const init = { method: 'POST', body: '{"model":"m","other":1}', headers: { 'content-type': JSON_TYPE } };
-  const bodies = new RequestBodies(new Ledger(MB), LADDER.order);
+  const bodies = new RequestBodies(
+    new Ledger(MB),
+    LADDER.order,
+    new SessionLimit({ maxInFlightPerSession: 0, maxGenerationsPerSession: 0 }),
+  );
   const fields = await readFields(new Request('http://gateway.test', init), bodies, GenerationRequest);
   expect(Object.keys(fields ?? {})).toEqual(Object.keys(GenerationRequest.properties));
 });

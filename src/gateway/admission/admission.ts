@@ -64,9 +64,9 @@ export class Admission {
     );
     this.streams = new Pool(settings.maxInFlightRequests);
     this.perSession = new SessionLimit(settings);
-    this.signInBodies = new RequestBodies(this.ledger, LADDER.signInBody, true);
-    this.orderBodies = new RequestBodies(this.ledger, LADDER.order);
-    this.relayedBodies = new RequestBodies(this.ledger, LADDER.behind);
+    this.signInBodies = new RequestBodies(this.ledger, LADDER.signInBody, this.perSession);
+    this.orderBodies = new RequestBodies(this.ledger, LADDER.order, this.perSession);
+    this.relayedBodies = new RequestBodies(this.ledger, LADDER.behind, this.perSession);
   }
 
   /**
@@ -94,12 +94,13 @@ export class Admission {
   /**
    * Reserves nothing, so that a request can be refused before its body is read.
    *
+   * @returns what its session has in flight
    * @throws GatewayError as {@link enter} does
    */
-  refuseIfFull(kind: CallKind, token: string | undefined): void {
+  refuseIfFull(kind: CallKind, token: string | undefined): SessionUse | undefined {
     const { pool, poolShare } = CALLS[kind];
     if (!this[pool].hasPlace(poolShare)) throw this[pool].refusal();
-    this.#refuseUnlessRoom(kind, token);
+    return this.#refuseUnlessRoom(kind, token);
   }
 
   /** First cuts off readers that stand still. */

@@ -5,6 +5,7 @@ import type { Rung } from './ladder.ts';
 import type { Ledger } from './ledger.ts';
 import { overloaded } from './pool.ts';
 import { ARRIVING_BODY_BYTES, BODY_COPIES } from './prices.ts';
+import type { SessionLimit, SessionUse } from './session-limit.ts';
 
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
@@ -12,6 +13,8 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** A request body, and what it has reserved. */
 interface BodyReservation {
   bytes: number;
+  /** Undefined for that of a sign-in. */
+  readonly session: SessionUse | undefined;
   /** Rejects when the body is dropped. */
   readonly dropped: Promise<never>;
   readonly drop: (error: GatewayError) => void;
@@ -24,27 +27,29 @@ interface BodyReservation {
 export class RequestBodies {
   readonly #ledger: Ledger;
   readonly #rung: Rung;
-  readonly #areOfStrangers: boolean;
+  readonly #perSession: SessionLimit;
   /** In order of arrival. */
   readonly #arriving = new Set<BodyReservation>();
   usedBytes = 0;
   refused = 0;
 
-  /** @param areOfStrangers whether anybody can send them, so that all together have no more than a share */
-  constructor(ledger: Ledger, rung: Rung, areOfStrangers = false) {
+  constructor(ledger: Ledger, rung: Rung, perSession: SessionLimit) {
     this.#ledger = ledger;
     this.#rung = rung;
-    this.#areOfStrangers = areOfStrangers;
+    this.#perSession = perSession;
   }
 
-  /** @throws GatewayError 503 when there is no room */
-  open(declaredBytes: number): BodyReservation {
-    if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(ARRIVING_BODY_BYTES + BODY_COPIES * declaredBytes))
-      throw this.#refusal();
+  /**
+   * @param session undefined for a sign-in
+   * @throws GatewayError 503 when there is no room
+   */
+  open(declaredBytes: number, session?: SessionUse): BodyReservation {
+    const bytes = ARRIVING_BODY_BYTES + BODY_COPIES * declaredBytes;
+    if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(session, bytes)) throw this.#refusal();
     const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
     // Prevents an unhandled rejection when nothing awaits it.
     dropped.catch(() => {});
-    const reservation: BodyReservation = { bytes: 0, dropped, drop };
+    const reservation: BodyReservation = { bytes: 0, session, dropped, drop };
     this.#arriving.add(reservation);
     this.#reserve(reservation, ARRIVING_BODY_BYTES);
     return reservation;
@@ -61,12 +66,13 @@ export class RequestBodies {
 
   #reserve(reservation: BodyReservation, bytes: number): void {
     if (!this.#arriving.has(reservation)) throw overloaded(CLOSE);
-    reservation.bytes += bytes;
-    this.usedBytes += bytes;
-    this.#ledger.take(bytes);
+    const { session } = reservation;
+    this.#take(reservation, bytes);
     const isLarge = reservation.bytes > ARRIVING_BODY_BYTES + BODY_COPIES * SMALL_BODY_BYTES;
     for (const each of isLarge ? [reservation] : this.#arriving) {
-      if (this.#fits(0)) break;
+      if (this.#fits(session, 0)) break;
+      // Nobody makes room for a session that has its share but that session.
+      if (each.session !== session && !this.#isWithinShare(session, 0)) continue;
       this.release(each);
       each.drop(this.#refusal());
     }
@@ -81,15 +87,28 @@ export class RequestBodies {
   /** A second call does nothing. */
   release(reservation: BodyReservation): void {
     this.#arriving.delete(reservation);
-    this.usedBytes -= reservation.bytes;
-    this.#ledger.release(reservation.bytes);
-    reservation.bytes = 0;
+    this.#take(reservation, -reservation.bytes);
   }
 
-  #fits(bytes: number): boolean {
-    const isWithinShare = this.#ledger.isWithinShare(this.usedBytes + bytes);
-    const mayHaveMore = !this.#areOfStrangers && !this.#ledger.isScarce(bytes);
-    return (isWithinShare || mayHaveMore) && this.#ledger.fits(this.#rung, bytes);
+  #take(reservation: BodyReservation, bytes: number): void {
+    const { session } = reservation;
+    reservation.bytes += bytes;
+    this.usedBytes += bytes;
+    if (bytes < 0) this.#ledger.release(-bytes);
+    else this.#ledger.take(bytes);
+    if (!session) return;
+    session.bytes += bytes;
+    this.#perSession.note(session);
+  }
+
+  #fits(session: SessionUse | undefined, bytes: number): boolean {
+    return this.#isWithinShare(session, bytes) && this.#ledger.fits(this.#rung, bytes);
+  }
+
+  /** What strangers send never has more than a share together, and what one session sends not when memory is scarce. */
+  #isWithinShare(session: SessionUse | undefined, bytes: number): boolean {
+    if (!session) return this.#ledger.isWithinShare(this.usedBytes + bytes);
+    return this.#ledger.isWithinShare(session.bytes + bytes) || !this.#ledger.isScarce(bytes);
   }
 
   #refusal(): GatewayError {

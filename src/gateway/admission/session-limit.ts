@@ -17,8 +17,8 @@ export interface SessionUse {
 type Limits = Pick<Settings, 'maxInFlightPerSession' | 'maxGenerationsPerSession'>;
 
 /**
- * A session is counted by its access token, or by its refresh token when it has no other. One without calls is forgotten,
- * so the calls in flight bound the memory.
+ * A session is counted by its access token, or by its refresh token when it has no other. One without anything in
+ * flight is forgotten, so what is in flight bounds the memory.
  */
 export class SessionLimit {
   readonly #limits: Limits;
@@ -49,9 +49,9 @@ export class SessionLimit {
     return use;
   }
 
-  /** Remembers the session while it has calls. */
+  /** Remembers the session while it has something in flight. */
   note(use: SessionUse): void {
-    if (use.calls > 0) this.#sessions.set(use.key, use);
+    if (use.calls > 0 || use.bytes > 0) this.#sessions.set(use.key, use);
     else this.#sessions.delete(use.key);
   }
 

@@ -1,6 +1,7 @@
 /** Reads a request body of bounded size within bounded time, with or without a declared length. */
 
 import type { RequestBodies } from '../admission/request-bodies.ts';
+import type { SessionUse } from '../admission/session-limit.ts';
 import { readBounded } from '../http/body-reader.ts';
 import { CLOSE, GatewayError } from '../http/errors.ts';
 
@@ -17,13 +18,18 @@ export interface RequestBody extends Disposable {
 /**
  * Reads the complete body. The caller keeps it as long as it may have to send it again, then disposes of it.
  *
+ * @param session who sends it; undefined for a sign-in
  * @throws GatewayError 413 when it is larger than {@link BODY_LIMIT_BYTES}, 408 when it arrives too slowly, 400 when it
  *   is incomplete, 503 when there is no memory for it
  */
-export async function readBody(request: Request, bodies: RequestBodies): Promise<RequestBody> {
+export async function readBody(
+  request: Request,
+  bodies: RequestBodies,
+  session?: SessionUse,
+): Promise<RequestBody> {
   const declaredBytes = Number(request.headers.get('content-length') ?? 0);
   if (declaredBytes > BODY_LIMIT_BYTES) throw new GatewayError(413, 'bodyTooLarge');
-  const reservation = bodies.open(declaredBytes);
+  const reservation = bodies.open(declaredBytes, session);
   let arrivedBytes = 0;
   let timer: Timer | undefined;
   // Bun itself has no deadline for request bodies.

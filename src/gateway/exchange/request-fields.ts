@@ -3,6 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { TObject } from '@sinclair/typebox';
 import type { RequestBodies } from '../admission/request-bodies.ts';
+import type { SessionUse } from '../admission/session-limit.ts';
 import { GatewayError } from '../http/errors.ts';
 import { readBody } from './request-body.ts';
 
@@ -29,8 +30,9 @@ export async function readFields(
   request: Request,
   bodies: RequestBodies,
   { properties }: TObject,
+  session?: SessionUse,
 ): Promise<Readonly<Record<string, unknown>> | null> {
-  using body = await readBody(request, bodies);
+  using body = await readBody(request, bodies, session);
   const fields = parseFields(request.headers.get('content-type'), body.bytes);
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return null;
   const given = new Map<string, unknown>(Object.entries(fields));

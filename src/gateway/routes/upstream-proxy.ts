@@ -82,9 +82,9 @@ export function upstreamProxyRoutes(
       if (method === 'GET' || method === 'HEAD') {
         return relay(exchange, target, await session.enter(method === 'GET' ? 'get' : 'head'), session);
       }
-      session.refuseIfFull('change');
+      const use = session.refuseIfFull('change');
       // The body is kept until the head of the response arrives, because a refresh sends it again.
-      using body = await readBody(request, admission.relayedBodies);
+      using body = await readBody(request, admission.relayedBodies, use);
       return await relay(exchange, target, await session.enter('change'), session, body);
     },
     { parse: 'none' },

@@ -4,6 +4,7 @@ import { Elysia } from 'elysia';
 import type { Admission } from '../admission/admission.ts';
 import { CALLS, type CallKind } from '../admission/calls.ts';
 import type { Permit } from '../admission/permit.ts';
+import type { SessionUse } from '../admission/session-limit.ts';
 import { type Exchange, exchangeOf } from '../exchange/exchange.ts';
 import { mayNeedNewToken } from '../http/bearer-challenge.ts';
 import { GatewayError } from '../http/errors.ts';
@@ -73,11 +74,12 @@ export class Session {
   /**
    * Reserves nothing, so that a request can be refused before its body is read.
    *
+   * @returns what the session has in flight, for the body
    * @throws GatewayError 401 when there is no session cookie, or one of them was sent twice; 429 or 503 when there is no
    *   room for the call
    */
-  refuseIfFull(kind: CallKind): void {
-    this.#parts.admission.refuseIfFull(kind, this.#token());
+  refuseIfFull(kind: CallKind): SessionUse | undefined {
+    return this.#parts.admission.refuseIfFull(kind, this.#token());
   }
 
   /**

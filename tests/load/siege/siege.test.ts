@@ -4,17 +4,12 @@ import { eventually } from '../../support/eventually.ts';
 import { describeWith, itWith, program } from '../../support/requirements.ts';
 import { request } from '../../support/world.ts';
 import { Client } from '../client.ts';
-import { openMemoryCgroup } from '../memory-cgroup.ts';
 import { cookieOf } from '../raw-client.ts';
 import { Problems, percentile } from '../report.ts';
-import { checkSession, keepChecking, type Rig, startProgram, startRig } from '../rig.ts';
+import { checkSession, keepChecking, MEMORY_CGROUP, type Rig, startProgram, startRig } from '../rig.ts';
 import { type Load, runStreams } from '../streams.ts';
 import { WORKS, type Works } from '../works.ts';
 import { ATTACKS, type AttackName } from './attackers.ts';
-
-const tried = await openMemoryCgroup(1024);
-await tried?.[Symbol.asyncDispose]();
-const MEMORY_CGROUP = { name: 'the right to make a memory cgroup', isMet: tried !== undefined };
 
 const CONTAINER_MB = 256;
 /** Longer than a response that nobody reads can still take memory. */
