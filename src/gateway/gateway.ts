@@ -3,12 +3,13 @@
 import { cors } from '@elysiajs/cors';
 import { Elysia, NotFoundError } from 'elysia';
 import { Admission } from './admission/admission.ts';
+import { LADDER } from './admission/ladder.ts';
 import { Exchange, exchangeOf, IDLE_TIMEOUT_SECONDS, requestPath } from './exchange/exchange.ts';
 import { FairTurns } from './exchange/fair-turns.ts';
 import { OpenExchanges } from './exchange/open-exchanges.ts';
 import { OriginRule } from './exchange/origin-rule.ts';
 import { clientAddressHeaders } from './http/client-address.ts';
-import { GatewayError, methodNotAllowed } from './http/errors.ts';
+import { CLOSE, GatewayError, methodNotAllowed } from './http/errors.ts';
 import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
 import { MemoryReplayStore } from './refresh/memory-store.ts';
@@ -83,6 +84,8 @@ export function createGateway({
       const exchange = exchangeOf(request);
       exchange.set = set;
       set.headers['x-request-id'] = exchange.record.headers['x-request-id'];
+      // A connection that nobody uses is in no ledger. Those of a flood must not stay when there is no memory.
+      if (admission.ledger.isOvercharged(LADDER.session)) Object.assign(set.headers, CLOSE);
     })
     .onError(({ error, request }) => {
       const failure = toGatewayError(error, request, routes());

@@ -145,8 +145,8 @@ it('a body is whole, or broken with the right one named, and everything is given
     const used = Math.floor(ledger.limit * usedShare);
     ledger.take(used);
     const live = new Map<number, ObservedBody>();
-    const queued = (port: number, { waitsFor }: ObservedBody) =>
-      waitsFor === 'reader' && !plans[port]?.isSteady ? 'FFFFFFFF' : '00000000';
+    const queued = (port: number, { waitsFor, isComplete }: ObservedBody) =>
+      waitsFor === 'reader' && !isComplete && !plans[port]?.isSteady ? 'FFFFFFFF' : '00000000';
     table = () =>
       [...live].map(([port, body]) => `:0001 0100007F:000${port} 01 ${queued(port, body)}:`).join();
     let isOver = false;

@@ -48,10 +48,11 @@ export const WORKS = {
   /** A call to an upstream that does not respond. */
   call: { plan: call(''), waits: 'client', stays: true },
   longHead: { plan: call('x'.repeat(14_000)), waits: 'client', stays: true },
-  /** Everything of one user: what six or ten sign-ins hold. */
+  /** Everything of one user: what six, ten or twelve sign-ins hold. */
   sixfoldPlayer: { plan: track(RANGED, 'one', STOPS, 6) },
   tenfoldPlayer: { plan: track(RANGED, 'one', STOPS, 10) },
   tenfoldGeneration: { plan: generation((index) => `one-${index % 10}`) },
+  twelvefoldGeneration: { plan: generation((index) => `one-${index % 12}`) },
   refresh: {
     plan: (index) => ({
       request: requestOf('GET /api/auth/session', { ...expired(`one-${index}`), connection: 'close' }),

@@ -25,6 +25,7 @@ function watching() {
     const body = {
       ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now } as const),
       connection: undefined,
+      isComplete: false,
       memory: { bodies, session, isExpendable, ...unused, ...ignored },
       check: () => {},
       noteQueue: () => {},
@@ -53,10 +54,17 @@ describe('room', () => {
     add('whose reader has read lately');
     expect(bodies.makeRoom(() => true)).toBeTrue();
     expect(cut).toEqual([]);
-    expect(bodies.makeRoom(() => cut.length === 3)).toBeTrue();
-    expect(cut).toEqual(['public', 'public, later', 'of a user, oldest']);
+    expect(bodies.makeRoom(() => cut.length === 1)).toBeTrue();
+    expect(cut).toEqual(['public']);
+    // No more than two in a tick.
     expect(bodies.makeRoom(() => false)).toBeFalse();
-    expect(cut.slice(3)).toEqual(['of a user', 'of a user, starved']);
+    expect(bodies.makeRoom(() => false)).toBeFalse();
+    expect(cut.slice(1)).toEqual(['public, later']);
+    await pass(100);
+    expect(bodies.makeRoom(() => false)).toBeFalse();
+    await pass(100);
+    expect(bodies.makeRoom(() => false)).toBeFalse();
+    expect(cut.slice(2)).toEqual(['of a user, oldest', 'of a user', 'of a user, starved']);
   });
 
   it('is made by nobody who reads, waits for the upstream, has changed something or belongs to others', async () => {

@@ -3,6 +3,7 @@ import { Admission } from '../../src/gateway/admission/admission.ts';
 import { CALLS } from '../../src/gateway/admission/calls.ts';
 import { Permit } from '../../src/gateway/admission/permit.ts';
 import { KEEPS_UP_BYTES, priceOfStream } from '../../src/gateway/admission/prices.ts';
+import { type Connection, canLook } from '../../src/gateway/admission/send-queues.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import type { Chunk } from '../../src/gateway/http/body-reader.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
@@ -22,7 +23,7 @@ beforeEach(() => {
  * A body that is observed while its upstream sends what it is given. A paid one has had its first chunk, of 1 KiB. For a
  * complete one of a megabyte there is no memory.
  */
-function observed(kind: 'relayed' | 'paid' | 'complete') {
+function observed(kind: 'relayed' | 'paid' | 'complete', connection?: Connection) {
   const { readable, writable } = new TransformStream<Chunk, Chunk>();
   const [reader, upstream] = [readable.getReader(), writable.getWriter()];
   const onCancel = spyOn(reader, 'cancel');
@@ -42,7 +43,7 @@ function observed(kind: 'relayed' | 'paid' | 'complete') {
     void permit.memory.reserveBody(priceOfStream(Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY, signal);
   if (kind === 'complete') fill(ledger);
   const onUpstreamEnd = mock();
-  const client = { connection: undefined, onUpstreamEnd };
+  const client = { connection, onUpstreamEnd };
   const body = new ObservedBody(bodies[kind], record, permit.memory, client, isPaid ? 280_000 : undefined);
   let taken: PromiseWithResolvers<number> | undefined;
   /** The connection to a client that reads at once, until it has stopped. */
@@ -133,6 +134,36 @@ describe('a body', () => {
     await take();
     expect(tryReserveRead.mock.results).toEqual([{ type: 'return', value: true }]);
   });
+
+  it.if(canLook)(
+    'whose reader was slow ends when the kernel has sent it, so that it can be reset until then',
+    async () => {
+      const connection = { localPort: 1, address: '127.0.0.1', port: 2 };
+      const { body, permit, sink, record, stopReading, push, take, close } = observed('relayed', connection);
+      stopReading();
+      await push(KiB);
+      await take();
+      await close();
+      expect([sink.end.mock.calls.length, permit.memory.bodyBytes]).toEqual([0, KEEPS_UP_BYTES]);
+      body.noteQueue(1, body.memory.bodies.now);
+      await settle();
+      expect(sink.end).not.toHaveBeenCalled();
+      body.noteQueue(0, body.memory.bodies.now);
+      await settle();
+      expect(sink.end).toHaveBeenCalledTimes(1);
+      expect(record.cutOff).toBeUndefined();
+
+      const stopped = observed('relayed', connection);
+      stopped.stopReading();
+      await stopped.push(KiB);
+      await stopped.take();
+      await stopped.close();
+      await pass(300_000);
+      await settle();
+      expect(stopped.record.cutOff).toBe('stopped reading');
+      expect(stopped.sink.close.mock.lastCall?.[0]).toBeInstanceOf(Error);
+    },
+  );
 
   it('waits for memory before a read, until there is some', async () => {
     const { permit, sink, record, push } = observed('relayed');

@@ -64,8 +64,8 @@ describe('the budget of readBody()', () => {
   it.each([
     ['that are sent by strangers may have an eighth of the ledger', LADDER.signInBody, false, 8, 0],
     ['of one session may have an eighth when half of the ledger is in use', LADDER.order, true, 8, 4],
-    ['of orders end with their rung', LADDER.order, true, 80, 77],
-    ['that are relayed end with theirs', LADDER.behind, true, 80, 73],
+    ['of orders end with their rung', LADDER.order, true, 80, 80 * LADDER.order.share - 1],
+    ['that are relayed end with theirs', LADDER.behind, true, 80, 80 * LADDER.behind.share - 1],
   ])(
     'bodies %s, and the oldest small one that still arrives makes room',
     async (_, rung, isUser, limit, inUse) => {

@@ -11,6 +11,8 @@ export interface WatchedBody {
   readonly waitsSince: number;
   /** When its reader was last seen to take something. */
   readonly readAt: number;
+  /** Whether all of it has been written, and the kernel has not yet sent it. */
+  readonly isComplete: boolean;
   readonly memory: BodyMemory;
   /** That of its client, where it is known. */
   readonly connection: Connection | undefined;
@@ -47,6 +49,8 @@ const STANDING_MS = { ofGuest: 10_000, ofUser: 30_000 };
 /** Two looks fit into the shorter of them, so that a reader that moves between them is seen. */
 const LOOK_EVERY_MS = 4000;
 const LOOK_WHEN_SHORT_EVERY_MS = 1000;
+/** How many bodies are cut off at most until the next tick, because the kernel's charge shows only later what that frees. */
+const MOST_CUT_A_TICK = 2;
 
 interface Others {
   /** Called ten times a second while {@link areWaiting} says so, or bodies are in flight. */
@@ -60,6 +64,7 @@ export class BodyWatch {
   readonly #bodies = new Set<WatchedBody>();
   #standing: WatchedBody[] = [];
   #standingAt = -1;
+  #cut = 0;
   readonly #others: Others | undefined;
   #timer: Timer | undefined;
 
@@ -102,10 +107,14 @@ export class BodyWatch {
    */
   makeRoom(hasRoom: () => boolean, claimant?: BodyMemory, onlyOf?: SessionUse): boolean {
     if (hasRoom()) return true;
-    return this.#standingFor(claimant, onlyOf).some((body) => {
-      body.cutOff('room for others');
-      return hasRoom();
-    });
+    if (this.#cut === MOST_CUT_A_TICK) return false;
+    return this.#standingFor(claimant, onlyOf)
+      .slice(0, MOST_CUT_A_TICK - this.#cut)
+      .some((body) => {
+        this.#cut++;
+        body.cutOff('room for others');
+        return hasRoom();
+      });
   }
 
   /**
@@ -114,14 +123,16 @@ export class BodyWatch {
    */
   cutOffBehind(hasRoom: () => boolean): void {
     const behind = [...this.#bodies].filter(
-      ({ memory, waitsFor, waitsSince }) =>
+      ({ memory, waitsFor, waitsSince, isComplete }) =>
         waitsFor === 'reader' &&
+        !isComplete &&
         this.now - waitsSince >= BEHIND_MS &&
         memory.isExpendable &&
         !memory.fallBehind(),
     );
     for (const body of behind.sort((a, b) => a.waitsSince - b.waitsSince)) {
-      if (hasRoom()) return;
+      if (this.#cut === MOST_CUT_A_TICK || hasRoom()) return;
+      this.#cut++;
       body.cutOff('no memory');
     }
   }
@@ -161,6 +172,7 @@ export class BodyWatch {
 
   #tick(): void {
     this.now += TICK_MS;
+    this.#cut = 0;
     for (const body of this.#bodies) body.check(this.now);
     if (this.now % LOOK_WHEN_SHORT_EVERY_MS === 0) void this.#look();
     this.#others?.onTick();
@@ -175,8 +187,10 @@ export class BodyWatch {
   async #look(): Promise<void> {
     const isDue = this.now % LOOK_EVERY_MS === 0;
     const waiting = [...this.#bodies].filter(
-      ({ waitsFor, waitsSince }) =>
-        waitsFor === 'memory' || (isDue && waitsFor === 'reader' && this.now - waitsSince >= LOOK_EVERY_MS),
+      ({ waitsFor, waitsSince, isComplete }) =>
+        waitsFor === 'memory' ||
+        isComplete ||
+        (isDue && waitsFor === 'reader' && this.now - waitsSince >= LOOK_EVERY_MS),
     );
     if (waiting.length === 0) return;
     const queues = await sendQueues();

@@ -14,6 +14,7 @@ const USUAL = {
   poolShare: 1,
   rung: LADDER.user,
   bodyRung: LADDER.playingUser,
+  sliceRung: LADDER.nextSlice,
   isGeneration: false,
   /** Whether its client may be cut off to make room. */
   isExpendable: true,
@@ -43,6 +44,7 @@ export const CALLS = {
     poolShare: 3 / 4,
     rung: LADDER.guest,
     bodyRung: LADDER.playingGuest,
+    sliceRung: LADDER.playingGuest,
     unknownBytes: READ_AHEAD_BYTES,
   },
 } as const;

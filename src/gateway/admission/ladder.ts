@@ -14,25 +14,27 @@ export interface Rung {
 
 /** Each rung has the room of all before it, and a step more. */
 function below(steps: number): number {
-  return 1 - steps / 40;
+  return 1 - steps / 48;
 }
 
 /** The first is refused first. A body goes before a call that begins, because a break is worse than a refusal. */
 export const LADDER = {
-  guest: { share: below(7), what: 'public playback that begins' },
-  playingGuest: { share: below(6), what: 'public playback that goes on' },
-  user: { share: below(5), what: 'a proxied call that begins' },
-  playingUser: { share: below(4), what: 'the body of its response' },
+  guest: { share: below(8), what: 'public playback that begins' },
+  playingGuest: { share: below(7), what: 'public playback that goes on' },
+  user: { share: below(6), what: 'a proxied call that begins' },
+  playingUser: { share: below(5), what: 'the body of its response' },
   behind: {
-    share: below(3),
+    share: below(4),
     what: 'a relayed request body, the response to a change, a generation whose reader is behind',
   },
-  signInBody: { share: below(2), ignoresCharge: true, what: 'the body of a sign-in' },
+  signInBody: { share: below(3), ignoresCharge: true, what: 'the body of a sign-in' },
   order: {
-    share: below(1),
+    share: below(2),
     ignoresCharge: true,
     what: 'a generation that begins, its order, a fact about a token',
   },
+  // Whoever plays goes on beside orders, however many there are.
+  nextSlice: { share: below(1), what: 'the next slice of a user who has taken the last' },
   session: {
     share: below(0),
     ignoresCharge: true,

@@ -128,11 +128,6 @@ export class Ledger {
     });
   }
 
-  /** Lets others have this memory before the kernel reports that it is free. */
-  expectFree(bytes: number): void {
-    this.#charged -= bytes;
-  }
-
   /** Counts a refusal, and returns its error. */
   refusal(): GatewayError {
     this.refused++;

@@ -142,7 +142,7 @@ export class ResponseMemory implements BodyMemory {
     const isMade = Number.isFinite(length);
     const arrivedBytes = isMade ? Math.min(length, READ_AHEAD_BYTES) : 0;
     const firstBytes = Math.max(arrivedBytes, price.keepsUp);
-    if (!ledger.fits(rung, firstBytes)) return false;
+    if (!ledger.fits(firstBytes > price.keepsUp ? bodyRung : rung, firstBytes)) return false;
     this.#set(firstBytes);
     if (!isMade || price.behind <= firstBytes) return true;
     const attempt = () => this.#tryGrowTo(price.behind, bodyRung);
@@ -161,7 +161,7 @@ export class ResponseMemory implements BodyMemory {
     if (aRead === 0) return true;
     // A few slow sockets must keep nobody out, so a slice is not fetched before it is needed.
     if (!isDrained && this.#shared.ledger.isScarce()) return false;
-    this.#isReading = this.#tryGrowTo(this.bodyBytes + aRead, this.#rules.bodyRung) === 'served';
+    this.#isReading = this.#tryGrowTo(this.bodyBytes + aRead, this.#rules.sliceRung) === 'served';
     return this.#isReading;
   }
 
@@ -185,10 +185,8 @@ export class ResponseMemory implements BodyMemory {
 
   /** Gives back the memory of a body that no client gets any more. What is paid for is still read. */
   giveBodyUp(): void {
-    const before = this.bodyBytes;
     this.#isReading = false;
-    this.#set(this.#rules.isGeneration ? Math.min(before, this.#price.keepsUp) : 0);
-    this.#shared.ledger.expectFree(before - this.bodyBytes);
+    this.#set(this.#rules.isGeneration ? Math.min(this.bodyBytes, this.#price.keepsUp) : 0);
   }
 
   /** Cuts off readers that stand still when there is no room: only those of this session when it has its share. */

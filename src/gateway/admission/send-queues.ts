@@ -1,6 +1,10 @@
 /** What the kernel has not yet sent to clients. */
 
+import { existsSync } from 'node:fs';
 import { canonicalAddress } from '../settings/trusted-proxies.ts';
+
+/** Whether the system tells. */
+export const canLook = existsSync('/proc/self/net/tcp');
 
 /** A connection of this process, by its own port and its client's address. */
 export interface Connection {

@@ -1,7 +1,7 @@
 /** Streams a body and observes how it ends: Bun's own streams report neither their size nor how they ended. */
 
 import { BEHIND_MS, type BodyMemory, type WatchedBody } from '../admission/body-watch.ts';
-import type { Connection } from '../admission/send-queues.ts';
+import { type Connection, canLook } from '../admission/send-queues.ts';
 import { type BodyReader, type Chunk, cancelQuietly, drain, SILENCE_MS } from '../http/body-reader.ts';
 import { describeCause } from '../http/error-summary.ts';
 import type { CutOff, RequestRecord } from '../record/request-record.ts';
@@ -43,6 +43,7 @@ export class ObservedBody implements WatchedBody {
   waitsFor: WatchedBody['waitsFor'] = 'upstream';
   waitsSince: number;
   readAt: number;
+  isComplete = false;
   readonly #body: StreamedBody;
   readonly #record: RequestRecord;
   readonly memory: BodyMemory;
@@ -54,6 +55,8 @@ export class ObservedBody implements WatchedBody {
   /** What the kernel had not sent at the last look, and whether that was below {@link DRAINED_BYTES}. */
   #queuedBytes = 0;
   #isDrained = false;
+  /** Whether the last chunk had to wait for the reader. */
+  #hasWaited = false;
   #isOver = false;
 
   /** @param drainMs how long a body that is paid for is still read after its client has disconnected; undefined for others */
@@ -96,10 +99,11 @@ export class ObservedBody implements WatchedBody {
     } else if (this.waitsFor === 'memory' && this.#tryReserveRead()) this.#onWaited?.();
     else if (now - this.readAt >= STOPPED_MS)
       this.cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
-    else if (waitedMs >= BEHIND_MS) this.memory.fallBehind();
+    else if (waitedMs >= BEHIND_MS && !this.isComplete) this.memory.fallBehind();
   }
 
   noteQueue(bytes: number, now: number): void {
+    if (this.isComplete && bytes === 0) this.#onWaited?.();
     if (bytes === 0 || bytes < this.#queuedBytes) this.readAt = now;
     this.#queuedBytes = bytes;
     this.#isDrained = bytes < DRAINED_BYTES;
@@ -128,9 +132,22 @@ export class ObservedBody implements WatchedBody {
       this.memory.onRead();
       if (this.#isOver) return;
     }
+    if (this.#hasWaited) await this.#untilSent();
+    if (this.#isOver) return;
     this.#finish();
     this.#client.onUpstreamEnd();
     sink.end();
+  }
+
+  /**
+   * Waits until the kernel has sent what a slow reader leaves there. When Bun closes a connection that nobody reads, the
+   * kernel keeps that for minutes; while the body is open, its reader can be reset.
+   */
+  #untilSent(): Promise<void> | undefined {
+    if (!this.connection || !canLook) return undefined;
+    this.memory.catchUp();
+    this.isComplete = true;
+    return this.#waitUntilReady('reader');
   }
 
   /** Returns a promise when the reader has to be waited for. */
@@ -141,6 +158,7 @@ export class ObservedBody implements WatchedBody {
     const written = sink.write(chunk);
     // Bun has sent or copied the chunk. This frees its memory without waiting for the garbage collector.
     chunk.buffer.transfer(0);
+    this.#hasWaited = written instanceof Promise;
     if (!(written instanceof Promise)) return undefined;
     const taken = this.#waitUntilReady('reader');
     written.then(this.#onWaited);
@@ -149,7 +167,8 @@ export class ObservedBody implements WatchedBody {
 
   /** Returns a promise when there is no memory. */
   #reserveRead(): Promise<void> | undefined {
-    return this.#isOver || this.#tryReserveRead() ? undefined : this.#waitUntilReady('memory');
+    const isReserved = this.#isOver || this.#body.reader?.hasArrived || this.#tryReserveRead();
+    return isReserved ? undefined : this.#waitUntilReady('memory');
   }
 
   #tryReserveRead(): boolean {

@@ -8,6 +8,8 @@ export interface BodyReader {
     | { readonly done: true; readonly value?: Chunk | undefined }
   >;
   cancel(): Promise<void>;
+  /** Whether the next read takes what has been reserved already, because it has arrived with the head. */
+  readonly hasArrived?: boolean;
 }
 
 /** How long the upstream may be silent before the first byte of a streamed body, and in the middle of it. */

@@ -77,9 +77,12 @@ class SliceReader implements BodyReader {
   readonly #record: RequestRecord;
   readonly #cancelled = new AbortController();
   readonly #chunks = this.#readChunks();
+  /** Whether the first slice has not been read to its end. */
+  hasArrived: boolean;
 
   constructor(range: BegunRange, call: UpstreamCall, fetcher: Fetcher, record: RequestRecord) {
     this.#range = range;
+    this.hasArrived = range.restBytes > 0;
     this.#fetcher = fetcher;
     this.#record = record;
     const kept = Object.entries(call.headers).filter(([name]) => !CONDITIONS.includes(name));
@@ -112,6 +115,7 @@ class SliceReader implements BodyReader {
     for await (const chunk of chunksOf(rest)) {
       missing -= chunk.byteLength;
       if (missing < 0) throw sliceError('length');
+      this.hasArrived = missing > 0;
       yield chunk;
     }
     if (missing > 0) throw sliceError('length');

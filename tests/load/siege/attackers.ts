@@ -19,6 +19,7 @@ const ADDRESSES = 20;
 const OPENED_AT_ONCE = 50;
 /** Before a connection that was closed is opened again. */
 const REOPEN_MS = 2000;
+const WAVES_APART_MS = 1000;
 const SIGN_IN = 'POST /api/auth/idp';
 const PUBLIC = 'GET /api/upstream/v1/music/public/track';
 const GRANT = JSON.stringify({ code: UNANSWERED, code_verifier: 'v'.repeat(43) });
@@ -36,6 +37,9 @@ export const ATTACKS = [
   ['sign-ins of which a byte arrives now and then', 0, 4001, drip],
   ['orders whose clients disconnect', 0, 300, leave(orderOf('never', 'one', 'hostile'))],
   ['exports of two sessions that nobody reads', 130, 130, stop(exportOf)],
+  ['exports by GET of ten sessions that nobody reads', 300, 0, stop(readOf)],
+  ['130 unread exports of an endpoint that has been cheap so far', 130, 0, stop(exportOfMany)],
+  ['unread exports in two waves of an endpoint that has been cheap so far', 260, 0, inWaves(exportOfMany)],
   ['orders of one session under one key that the upstream replays', 150, 150, order(1)],
   ['orders of five sessions whose audio begins at the same moment', 50, 0, order(5)],
   ['readers of long details that stop', 150, 100, stop(() => requestOf(PUBLIC))],
@@ -58,6 +62,14 @@ function stop(bytes: (index: number) => string): Begin {
   return (socket, index) => socket.pause().write(bytes(index));
 }
 
+/** As many as the price of the endpoint so far admits, and the others when it has risen. */
+function inWaves(bytes: (index: number) => string): Begin {
+  return (socket, index) => {
+    socket.pause();
+    setTimeout(() => socket.write(bytes(index)), index < 130 ? 0 : WAVES_APART_MS);
+  };
+}
+
 /** Disconnects before there is a response. */
 function leave(bytes: string): Begin {
   return (socket) => {
@@ -68,6 +80,14 @@ function leave(bytes: string): Begin {
 
 function exportOf(index: number): string {
   return requestOf('POST /api/upstream/v1/export', cookieOf(`exporter-${index % 2}`), '{}');
+}
+
+function readOf(index: number): string {
+  return requestOf('GET /api/upstream/v1/export', cookieOf(`exporter-${index % 10}`));
+}
+
+function exportOfMany(index: number): string {
+  return requestOf('POST /api/upstream/v1/export', cookieOf(`exporter-${index}`), '{}');
 }
 
 function longSignOut(index: number): string {

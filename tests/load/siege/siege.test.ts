@@ -4,10 +4,13 @@ import { eventually } from '../../support/eventually.ts';
 import { describeWith, itWith, program } from '../../support/requirements.ts';
 import { request } from '../../support/world.ts';
 import { Client } from '../client.ts';
+import { userOf } from '../ordinary/app.ts';
+import { Users } from '../ordinary/users.ts';
 import { cookieOf } from '../raw-client.ts';
 import { Problems, percentile } from '../report.ts';
 import { checkSession, keepChecking, MEMORY_CGROUP, type Rig, startProgram, startRig } from '../rig.ts';
 import { type Load, runStreams } from '../streams.ts';
+import { CHEAP } from '../upstream.ts';
 import { WORKS, type Works } from '../works.ts';
 import { ATTACKS, type AttackName } from './attackers.ts';
 
@@ -21,6 +24,8 @@ const PAUSE_MS = 40;
 /** If the facts of all of them stayed, the gateway would not survive. */
 const REFRESHES = 35_000;
 const VICTIMS = 3;
+const CHEAP_EXPORTS = 100;
+const OPENERS = 200;
 
 const ALONE = ATTACKS.flatMap(([name, alone]) => (alone > 0 ? [name] : []));
 /** What happens during an attack; during the others, the gateway reads ahead. */
@@ -34,12 +39,22 @@ function attack(works: Works, trackBytes = 3_000_000): Load {
   return { works, newcomers: { paid: 5 }, seconds: 1, trackBytes };
 }
 
+/** What happens before an attack. */
+const BEFORE: Partial<Record<AttackName, (rig: Rig) => Promise<void>>> = {
+  '130 unread exports of an endpoint that has been cheap so far': exportCheaply,
+  'unread exports in two waves of an endpoint that has been cheap so far': exportCheaply,
+};
+
 const BESIDE_USERS: Readonly<Record<string, Load>> = {
   'strangers stop in a hundred public tracks': attack({ publicPlayer: 100 }, 10_000_000),
   'users stop in thirty generations that are made already': attack({ deadGeneration: 30 }, 10_000_000),
   'a user with six sign-ins stops 494 players, and reads on in all at once': attack({ sixfoldPlayer: 494 }),
   'large sign-ins are completed together': attack({ largeBody: 22 }),
   'calls with long heads wait': attack({ longHead: 3000 }),
+  'a user with ten sign-ins stops players and generations, and sends bodies that stall': attack({
+    ...{ tenfoldPlayer: 300, tenfoldGeneration: 18, stalledBody: 100 },
+  }),
+  'a user with twelve sign-ins starts finished generations with each': attack({ twelvefoldGeneration: 84 }),
   'two hundred of them hear generations while they are made': {
     works: { heardBriefly: 200 },
     seconds: 0,
@@ -67,9 +82,21 @@ describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {
     });
   }
 
+  it('serves its users while everything is tried at once, and 200 more open the app', async () => {
+    await using rig = await startRig(TRACK_BYTES, CONTAINER_MB, { MAX_IN_FLIGHT_PER_SESSION: '10' });
+    const { url } = rig.gateway;
+    using users = new Users(url);
+    const opening = users.open(Array.from({ length: OPENERS }, (_, index) => userOf(300, `opener-${index}`)));
+    const { problems } = await endure(rig, url);
+    await opening;
+    console.log('siege while 200 users open the app:', users.endings);
+    expect(problems).toEqual([]);
+  });
+
   it.each(ALONE)('is not harmed by %s', async (name) => {
     await using rig = await startRig(TRACK_BYTES, CONTAINER_MB);
     const { gateway } = rig;
+    await BEFORE[name]?.(rig);
     await using _ = await startProgram('siege/attackers.ts', gateway.url, name);
     const during = MEANWHILE[name]?.(rig) ?? readAhead();
     expect(await Promise.race([during, gateway.killed])).toBeUndefined();
@@ -113,6 +140,14 @@ async function pay(url: URL, index: number, problems: Problems): Promise<void> {
   client.send();
   await client.ended;
   if (client.ending !== 'whole') problems.add(`generation ${index}: ${client.ending}, ${client.seen}`);
+}
+
+/** Until the price of the endpoint has fallen as far as it can. */
+async function exportCheaply({ gateway }: Rig): Promise<void> {
+  for (let count = 0; count < CHEAP_EXPORTS; count++) {
+    const options = { method: 'POST', ...cookieOf(`${CHEAP}-${count}`), json: {} };
+    expect((await request(`${gateway.url}/api/upstream/v1/export`, options)).status).toBe(200);
+  }
 }
 
 /** Until all that the gateway and Bun read ahead has arrived. */
