@@ -18,8 +18,8 @@ interface Scenario {
 const TRACK_BYTES = 10_000_000;
 const GROWTH = { 'most MB that an instance gained': 20, 'most files that an instance gained': 20 };
 const MANY = { visitor: 100, author: 5, slowReader: 10, hurried: 60 };
-/** Until a player counts as stopped. */
-const STOPPED_SECONDS = 15;
+/** Until a player counts as stopped, and gives way: one of a stranger, and one of a user. */
+const STOPPED_SECONDS = { ofStranger: 15, ofUser: 35 };
 const USERS: Works = { newPlayer: 5, paid: 5 };
 const DEAD_GENERATIONS: Works = { publicPlayer: 458, deadGeneration: 27 };
 const TEN_SIGN_INS: Works = { tenfoldPlayer: 535, tenfoldGeneration: 18, stalledBody: 383, refresh: 351 };
@@ -30,7 +30,7 @@ const ALL_ATTACKS: Works = {
 /** More than there is room for, or than can be in flight. */
 const MOST: Works = {
   ...{ player: 700, reader: 100, stoppedGeneration: 100, largeBody: 22 },
-  ...{ chunkedBody: 200, refresh: 5000, call: 4000, longHead: 4000 },
+  ...{ chunkedBody: 200, refresh: 20_000, call: 4000, longHead: 4000 },
 };
 /** The others leave memory to spare, and then a peak is garbage. */
 const FILLS_MEMORY = new Set(['player', 'reader', 'stoppedGeneration', 'chunkedBody', 'call', 'longHead']);
@@ -55,9 +55,9 @@ function audience(memoryMb: number, works: Works, least: Record<string, number>,
 }
 
 /** Those who have stopped make room for those who come. */
-function madeRoom(works: Works, newcomers: Works = USERS): Scenario {
+function madeRoom(works: Works, seconds: number, newcomers: Works = USERS): Scenario {
   const most = { 'ms until newcomers hear something': 2000 };
-  return streams({ works, newcomers, seconds: STOPPED_SECONDS, memoryMb: 256 }, { most });
+  return streams({ works, newcomers, seconds, memoryMb: 256 }, { most });
 }
 
 /** What has killed a gateway in 256 MB, and takes longer than a siege. */
@@ -92,8 +92,16 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'listeners-512': audience(512, { player: 900 }, { 'player whole': 700 }),
   'listeners-1024': audience(1024, { player: 1900 }, { 'player whole': 1500 }),
   // Strangers make room for strangers; users never do.
-  'room-of-strangers': madeRoom({ publicPlayer: 700 }, { newPublicPlayer: 5, ...USERS }),
-  'room-of-one-user': madeRoom({ tenfoldPlayer: 900 }),
+  'room-of-strangers': madeRoom({ publicPlayer: 700 }, STOPPED_SECONDS.ofStranger, {
+    newPublicPlayer: 5,
+    ...USERS,
+  }),
+  'room-of-one-user': madeRoom({ tenfoldPlayer: 900 }, STOPPED_SECONDS.ofUser),
+  /** Whoever plays goes on, although orders take all that they may. */
+  'players-beside-orders': streams(
+    { works: { player: 404, call: 4000 }, seconds: 3, memoryMb: 256 },
+    { least: { 'player whole': 380 } },
+  ),
   'waiting-generations': streams(
     { works: { head: 4000 }, seconds: 5 },
     { most: { 'p99 ms meanwhile': 500 } },

@@ -73,9 +73,9 @@ function matches(text: string, pattern: RegExp): string[] {
 
 /** The rows of the table that says who is refused first. */
 function ladderRows(): string[] {
-  return Object.entries<Rung>(LADDER).map(([name, { share, ignoresCharge, what }]) => {
-    const counted = ignoresCharge ? 'reserved' : 'reserved or charged';
-    return `| \`${name}\` | ${what} | ${(share * 100).toFixed(1)} % | ${counted} |`;
+  const percent = (share: number) => (Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : 'any');
+  return Object.entries<Rung>(LADDER).map(([name, { share, chargedShare = share, what }]) => {
+    return `| \`${name}\` | ${what} | ${percent(share)} | ${percent(chargedShare)} |`;
   });
 }
 

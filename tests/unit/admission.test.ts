@@ -10,9 +10,10 @@ import type { Environment } from '../../src/gateway/settings/environment-reader.
 import { pass, settle } from '../support/passing-time.ts';
 import { testSettings } from '../support/world.ts';
 
-const { CALL_BYTES, KEEPS_UP_BYTES, READ_AHEAD_BYTES, priceOfSlices, priceOfStream, priceOfWhole } = prices;
+const { CALL_BYTES, KEEPS_UP_BYTES, READ_AHEAD_BYTES, priceOfSlices, priceOfStream } = prices;
 const LIMIT_BYTES = 256 * 1024 ** 2;
 const UNKNOWN = Number.POSITIVE_INFINITY;
+const priceOfWhole = (bytes: number) => ({ keepsUp: bytes, behind: bytes, aRead: 0 });
 const BEHIND_BYTES = priceOfStream(UNKNOWN).behind;
 
 const refusal = (status: 429 | 503) => expect.objectContaining({ status });

@@ -108,9 +108,9 @@ export class Admission {
     const { isGeneration, rung } = CALLS[kind];
     const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
     const bytes = isGeneration ? CALL_BYTES + KEEPS_UP_BYTES : CALL_BYTES;
-    const hasRoom = () => this.ledger.fits(rung, bytes);
-    if (!(isGeneration ? this.bodies.makeRoom(hasRoom) : hasRoom())) throw this.ledger.refusal();
-    return session;
+    if (this.ledger.fits(rung, bytes)) return session;
+    if (isGeneration && this.bodies.makeRoom(() => this.ledger.fits(rung, bytes))) return session;
+    throw this.ledger.refusal();
   }
 
   /**

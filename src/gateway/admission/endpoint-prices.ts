@@ -52,16 +52,13 @@ export class EndpointPrices {
    * @param unknownBytes the price of one that has not responded yet
    */
   of(method: string, path: string, unknownBytes: number): Endpoint {
-    // The first segment is the version of the API.
-    const key = `${method} ${path.slice(4, MOST_CHARACTERS).replace(ID, '*')}`;
+    // Without the version of the API.
+    const key = method + path.slice(3, MOST_CHARACTERS).replace(ID, '*');
     const endpoint = this.#endpoints.get(key) ?? new Endpoint(unknownBytes);
     this.#endpoints.delete(key);
     this.#endpoints.set(key, endpoint);
     if (this.#endpoints.size > MOST_ENDPOINTS)
-      for (const [oldest] of this.#endpoints) {
-        this.#endpoints.delete(oldest);
-        break;
-      }
+      this.#endpoints.delete(this.#endpoints.keys().next().value ?? '');
     return endpoint;
   }
 }

@@ -27,6 +27,7 @@ export class Ledger {
       .reverse()
       .map((rung) => [rung, new WaitingLine()]),
   );
+  #waiting = 0;
   #isServing = false;
   #readAt = Number.NEGATIVE_INFINITY;
   /** What the kernel had charged at the last reading, and how many reserved bytes had arrived. */
@@ -44,7 +45,7 @@ export class Ledger {
   }
 
   get someWait(): boolean {
-    return this.#lines.values().some((line) => !line.isEmpty);
+    return this.#waiting > 0;
   }
 
   /**
@@ -64,8 +65,8 @@ export class Ledger {
 
   /** Whether so much can be reserved: in use is what is reserved or what the kernel charges, whichever is more. */
   fits(rung: Rung, bytes: number): boolean {
-    const most = this.limit * rung.share;
-    return this.inUse + bytes <= most && (rung.ignoresCharge || this.charged() + bytes <= most);
+    const { share, chargedShare = share } = rung;
+    return this.inUse + bytes <= this.limit * share && this.charged() + bytes <= this.limit * chargedShare;
   }
 
   /** Whether one alone may have so much while memory is scarce. */
@@ -100,11 +101,12 @@ export class Ledger {
 
   /** Waits in the line of the rung. @see WaitingLine.wait */
   wait(rung: Rung, attempt: () => Attempt, patienceMs: number, signal?: AbortSignal): Promise<boolean> {
-    const served = this.#lines.get(rung)?.wait(attempt, patienceMs, signal) ?? Promise.resolve(false);
+    const waiting = this.#lines.get(rung)?.wait(attempt, patienceMs, signal) ?? Promise.resolve(false);
+    this.#waiting++;
     this.#onWait();
     // Whoever stands before it may wait for something else than memory.
     this.serveSoon();
-    return served;
+    return waiting.finally(() => this.#waiting--);
   }
 
   /** Reserves as soon as it fits. @throws GatewayError 503 when it does not fit in time */
@@ -120,7 +122,7 @@ export class Ledger {
 
   /** Makes the attempts of those who wait, once for all that is released in this turn. */
   serveSoon(): void {
-    if (this.#isServing) return;
+    if (this.#isServing || this.#waiting === 0) return;
     this.#isServing = true;
     queueMicrotask(() => {
       this.#isServing = false;

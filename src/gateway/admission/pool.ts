@@ -54,6 +54,6 @@ export class Pool {
 
   release(): void {
     this.inUse--;
-    this.#line.serve();
+    if (!this.#line.isEmpty) this.#line.serve();
   }
 }

@@ -43,10 +43,8 @@ export interface BodyPrice {
   readonly aRead: number;
 }
 
-/** A body that is in memory. */
-export function priceOfWhole(bytes: number): BodyPrice {
-  return { keepsUp: bytes, behind: bytes, aRead: 0 };
-}
+/** Before anything is known of it. */
+export const NO_PRICE: BodyPrice = { keepsUp: 0, behind: 0, aRead: 0 };
 
 /** A body that arrives slice by slice. While one is read, the one before may still be on its way to the client. */
 export function priceOfSlices(sliceBytes: number): BodyPrice {

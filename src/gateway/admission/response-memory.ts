@@ -6,7 +6,7 @@ import type { CallRules } from './calls.ts';
 import type { Endpoint } from './endpoint-prices.ts';
 import type { Rung } from './ladder.ts';
 import type { Ledger } from './ledger.ts';
-import { type BodyPrice, priceOfStream, priceOfWhole, READ_AHEAD_BYTES } from './prices.ts';
+import { type BodyPrice, NO_PRICE, priceOfStream, READ_AHEAD_BYTES } from './prices.ts';
 import type { SessionLimit, SessionUse } from './session-limit.ts';
 import type { Attempt } from './waiting-line.ts';
 
@@ -31,7 +31,7 @@ export class ResponseMemory implements BodyMemory {
   /** Where the call is made, until it has shown what that costs. */
   #endpoint: Endpoint | undefined;
   #waitsForHead = false;
-  #price: BodyPrice = priceOfWhole(0);
+  #price: BodyPrice = NO_PRICE;
   #isReading = false;
 
   constructor(shared: Shared, rules: CallRules, session: SessionUse | undefined) {
@@ -58,9 +58,9 @@ export class ResponseMemory implements BodyMemory {
   start(endpoint: Endpoint, signal: AbortSignal): Promise<void> | undefined {
     const { ledger, perSession } = this.#shared;
     const { rung } = this.#rules;
-    const attempt = () => this.#tryStart(endpoint);
-    if (ledger.isFree(rung) && attempt() === 'served') return undefined;
+    if (ledger.isFree(rung) && this.#tryStart(endpoint) === 'served') return undefined;
     if (!this.#isWithinShare(endpoint.price)) throw perSession.refusal();
+    const attempt = () => this.#tryStart(endpoint);
     return this.#wait(rung, attempt, PATIENCE_MS, signal, () => endpoint.price);
   }
 
@@ -91,6 +91,13 @@ export class ResponseMemory implements BodyMemory {
     this.#shared.ledger.serveSoon();
   }
 
+  /** A short body has arrived with the head, within what was reserved for that. */
+  arrivedWhole(bytes: number): void {
+    this.#stopWaiting();
+    this.learn(bytes);
+    this.#set(bytes);
+  }
+
   /** @param bytes what the response had when its head arrived. Only the first call counts. */
   learn(bytes: number): void {
     this.#endpoint?.learn(bytes);
@@ -111,8 +118,9 @@ export class ResponseMemory implements BodyMemory {
     const { bodyRung, isExpendable } = this.#rules;
     this.#price = price;
     const bytes = Number.isFinite(length) ? price.behind : price.keepsUp;
+    const mayTry = ledger.isFree(bodyRung) || bytes <= this.bodyBytes;
+    if (mayTry && this.#tryGrowTo(bytes, bodyRung) === 'served') return undefined;
     const attempt = () => this.#tryGrowTo(bytes, bodyRung);
-    if ((ledger.isFree(bodyRung) || bytes <= this.bodyBytes) && attempt() === 'served') return undefined;
     // What has arrived with the head is in memory while it waits.
     if (isExpendable && !ledger.fits(bodyRung, 0)) throw this.#refusal(bytes);
     const patienceMs = isExpendable ? PATIENCE_MS : Number.POSITIVE_INFINITY;
@@ -191,17 +199,17 @@ export class ResponseMemory implements BodyMemory {
 
   /** Cuts off readers that stand still when there is no room: only those of this session when it has its share. */
   #tryGrowTo(bytes: number, rung: Rung): Attempt {
-    const { ledger } = this.#shared;
-    const more = bytes - this.bodyBytes;
-    const tryTake = () => {
-      const fits = more <= 0 || (this.#isWithinShare(bytes) && ledger.fits(rung, more));
-      if (fits) this.#set(bytes);
-      return fits;
-    };
-    if (tryTake()) return 'served';
+    if (this.#tryTake(bytes, rung)) return 'served';
     const onlyOf = this.#isWithinShare(bytes) ? undefined : this.session;
-    if (this.bodies.makeRoom(tryTake, this, onlyOf)) return 'served';
+    if (this.bodies.makeRoom(() => this.#tryTake(bytes, rung), this, onlyOf)) return 'served';
     return onlyOf ? 'later' : 'full';
+  }
+
+  #tryTake(bytes: number, rung: Rung): boolean {
+    const more = bytes - this.bodyBytes;
+    const fits = more <= 0 || (this.#isWithinShare(bytes) && this.#shared.ledger.fits(rung, more));
+    if (fits) this.#set(bytes);
+    return fits;
   }
 
   /** Whether its session may have so much for this response. */

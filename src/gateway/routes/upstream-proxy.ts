@@ -2,7 +2,7 @@
 
 import { Elysia } from 'elysia';
 import type { Permit } from '../admission/permit.ts';
-import { priceOfSlices, priceOfStream, priceOfWhole } from '../admission/prices.ts';
+import { priceOfSlices, priceOfStream } from '../admission/prices.ts';
 import type { ResponseMemory } from '../admission/response-memory.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isStreamed } from '../exchange/observed-body.ts';
@@ -99,7 +99,8 @@ function hasBody({ headers }: Request): boolean {
 /** Strangers choose the ids of public playback, which must not become endpoints. */
 function endpointPath({ url, isPublic }: UpstreamTarget, upstreamUrl: string): string {
   if (isPublic) return url.endsWith('/content') ? '/v1/music/public/0/content' : '/v1/music/public/0';
-  return url.slice(upstreamUrl.length).split('?', 1)[0] ?? '';
+  const query = url.indexOf('?', upstreamUrl.length);
+  return url.slice(upstreamUrl.length, query === -1 ? undefined : query);
 }
 
 function headersFor({ url, isPublic }: UpstreamTarget, { headers }: UpstreamResponse, upstreamUrl: string) {
@@ -120,9 +121,8 @@ function admitBody(
 ): Promise<void> | undefined {
   const { body, status, isSliced } = upstream;
   if (!isStreamed(body)) {
-    const length = body?.byteLength ?? 0;
-    memory.headArrived(length);
-    return memory.reserveBody(priceOfWhole(length), length, signal);
+    memory.arrivedWhole(body?.byteLength ?? 0);
+    return undefined;
   }
   if (!isSliced && status !== 401) return undefined;
   memory.headArrived(Number.POSITIVE_INFINITY);
