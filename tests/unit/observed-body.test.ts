@@ -142,6 +142,7 @@ describe('a body', () => {
       const { body, permit, sink, record, stopReading, push, take, close } = observed('relayed', connection);
       stopReading();
       await push(KiB);
+      await pass(100);
       await take();
       await close();
       expect([sink.end.mock.calls.length, permit.memory.bodyBytes]).toEqual([0, KEEPS_UP_BYTES]);
@@ -156,6 +157,7 @@ describe('a body', () => {
       const stopped = observed('relayed', connection);
       stopped.stopReading();
       await stopped.push(KiB);
+      await pass(100);
       await stopped.take();
       await stopped.close();
       await pass(300_000);

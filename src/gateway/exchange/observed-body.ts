@@ -55,8 +55,8 @@ export class ObservedBody implements WatchedBody {
   /** What the kernel had not sent at the last look, and whether that was below {@link DRAINED_BYTES}. */
   #queuedBytes = 0;
   #isDrained = false;
-  /** Whether the last chunk had to wait for the reader. */
-  #hasWaited = false;
+  /** Whether the last chunk has waited for long. */
+  #isSlow = false;
   #isOver = false;
 
   /** @param drainMs how long a body that is paid for is still read after its client has disconnected; undefined for others */
@@ -123,7 +123,8 @@ export class ObservedBody implements WatchedBody {
       if (taken) {
         await taken;
         this.readAt = this.memory.bodies.now;
-      }
+        this.#isSlow = this.readAt - this.waitsSince >= BEHIND_MS;
+      } else this.#isSlow = false;
       const reserved = reader && this.#reserveRead();
       if (reserved) await reserved;
       if (this.#isOver) return;
@@ -132,7 +133,7 @@ export class ObservedBody implements WatchedBody {
       this.memory.onRead();
       if (this.#isOver) return;
     }
-    if (this.#hasWaited) await this.#untilSent();
+    if (this.#isSlow) await this.#untilSent();
     if (this.#isOver) return;
     this.#finish();
     this.#client.onUpstreamEnd();
@@ -158,7 +159,6 @@ export class ObservedBody implements WatchedBody {
     const written = sink.write(chunk);
     // Bun has sent or copied the chunk. This frees its memory without waiting for the garbage collector.
     chunk.buffer.transfer(0);
-    this.#hasWaited = written instanceof Promise;
     if (!(written instanceof Promise)) return undefined;
     const taken = this.#waitUntilReady('reader');
     written.then(this.#onWaited);
