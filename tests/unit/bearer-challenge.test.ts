@@ -10,27 +10,29 @@ function read(...lines: string[]) {
   return [bearerChallenge(header), mayNeedNewToken({ status: 401, headers })];
 }
 
-const E = 'Bearer error="e"';
+const ERROR = 'error="insufficient_scope"';
+const E = 'Bearer error="insufficient_scope"';
 
 it.each([
-  [['bEARER  ERROR = e ,scope="a b"'], `${E}, scope="a b"`],
-  [['Bearer realm="r", error="e", error_uri="http://upstream/", max_age=5'], `${E}, max_age="5", realm="r"`],
-  [['Bearer error="e", realm="a \\"b\\" \\\\ \\c"'], `${E}, realm="a \\"b\\" \\\\ c"`],
+  [['bEARER  ERROR = insufficient_scope ,scope="a b"'], `${E}, scope="a b"`],
+  [[`Bearer realm="r", ${ERROR}, error_uri="http://upstream/", max_age=5`], `${E}, max_age="5", realm="r"`],
+  [[`${E}, realm="a \\"b\\" \\\\ \\c"`], `${E}, realm="a \\"b\\" \\\\ c"`],
   [[`Basic realm="a, Bearer error=\\"invalid_token\\"", ${STEP_UP}`], STEP_UP],
   [[`${STEP_UP}, Digest realm="r", qop="auth, auth-int", nonce=abc`], STEP_UP],
   [[`Negotiate, NTLM TlRMTVNTUAAC==, ${STEP_UP} ,, `], STEP_UP],
   [[STEP_UP, E], `${STEP_UP}, ${E}`],
-])('a challenge with another error is relayed, and needs no new token: %j', (lines, expected) => {
+])('a challenge that asks for more than a new token is relayed: %j', (lines, expected) => {
   expect(read(...lines)).toEqual([expected, false]);
 });
 
 it.each([
   ...['Bearer realm="r"', 'Bearer error=""', `Bearer error="invalid_token", ${STEP_UP}`],
   'Bearer realm="error=insufficient_scope"',
-  ...['Basic realm="r", error="e"', 'Bearer-X error="e"'],
+  ...[`Basic realm="r", ${ERROR}`, `Bearer-X ${ERROR}`, `${E}, Bearer error="expired_token"`],
+  ...['Bearer error="Insufficient_Scope"', 'Bearer error="invalid_request"', 'Bearer error="expired_token"'],
   // Malformed:
-  ...['', 'error="e"', 'Bearer error="e\\"', 'Bearer error="e" x', 'Bearer error="a", error="b"'],
-  ...['Bearer error="a\tb"', 'Bearer error="é"', 'Bearer error=a b', `${STEP_UP}; Bearer`],
+  ...['', ERROR, 'Bearer error="insufficient_scope\\"', `${E} x`, `${E}, ${ERROR}`],
+  ...[`${E}, realm="a\tb"`, `${E}, realm="é"`, `${E}, realm=a b`, `${STEP_UP}; Bearer`],
 ])('a new token may help, and nothing is relayed: %s', (header) => {
   expect(read(header)).toEqual([undefined, true]);
 });

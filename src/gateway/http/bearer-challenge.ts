@@ -6,6 +6,9 @@ const LONGEST = 4096;
 /** The parameters that are relayed. Others may contain the upstream's address: `error_uri`, `resource_metadata`. */
 const RELAYED = ['error', 'acr_values', 'max_age', 'scope', 'realm', 'error_description'];
 
+/** The errors that a new token would not remove. APIs name an expired token in many ways, so any other asks for one. */
+const NEEDS_MORE = new Set<string | undefined>(['insufficient_user_authentication', 'insufficient_scope']);
+
 /** The source of a pattern. @see RFC 9110 section 5.6.2 */
 export const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
 const QUOTED = '"((?:[ !#-\\[\\]-~]|\\\\[ -~])*)"';
@@ -17,21 +20,21 @@ const ELEMENT = new RegExp(
 
 type Challenge = Map<string, string>;
 
-/** Whether a new access token may help: not when the upstream has named another error than `invalid_token`. */
+/** Whether a new access token may help: not when the upstream asks for more than that. */
 export function mayNeedNewToken({ status, headers }: Pick<Response, 'status' | 'headers'>): boolean {
   return status === 401 && bearerChallenge(headers.get('www-authenticate')) === undefined;
 }
 
 /**
- * Returns the Bearer challenges that name another error than `invalid_token`, such as `insufficient_user_authentication`
- * or `insufficient_scope`, rebuilt from their parameters. For any other scheme, a browser would open a dialogue.
+ * Returns the Bearer challenges, rebuilt from their parameters, when all that name an error ask for another sign-in or a
+ * wider scope. For any other scheme, a browser would open a dialogue.
  *
- * @see RFC 6750 section 3, RFC 9470 section 3
+ * @see RFC 6750 section 3.1, RFC 9470 section 3
  */
 export function bearerChallenge(header: string | null): string | undefined {
   if (header === null || header.length > LONGEST) return undefined;
   const challenges = parseBearer(header).filter((challenge) => challenge.get('error'));
-  if (!challenges.length || challenges.some((challenge) => challenge.get('error') === 'invalid_token'))
+  if (!challenges.length || !challenges.every((challenge) => NEEDS_MORE.has(challenge.get('error'))))
     return undefined;
   return challenges.map(written).join(', ');
 }

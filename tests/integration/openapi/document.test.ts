@@ -78,7 +78,8 @@ describe('the OpenAPI document', () => {
     const ofTheGateway = ['set-cookie', 'server-timing', 'proxy-status'];
     const documented = describedNames(Object.keys(headers)).filter((name) => !ofTheGateway.includes(name));
     const names = [...documented, ...describedNames(EXPOSED_HEADERS)];
-    const values: Readonly<Record<string, string>> = { link: '<x>', 'www-authenticate': 'Bearer error="x"' };
+    const challenge = 'Bearer error="insufficient_scope"';
+    const values: Readonly<Record<string, string>> = { link: '<x>', 'www-authenticate': challenge };
     const sent = Object.fromEntries(names.map((name) => [name, values[name] ?? 'x']));
     const secret = { 'set-cookie': 'a=b', server: 'x', 'x-powered-by': 'x', 'proxy-status': 'x', via: 'x' };
     world.upstream.on('GET /v1/library', () => new Response('x', { headers: { ...sent, ...secret } }));

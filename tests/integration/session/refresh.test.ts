@@ -111,6 +111,13 @@ describe('after a 401', () => {
   it.each<[what: string, change: Case, expected: object]>([
     ['stores the pair although the token is refused again', { second: EXPIRED }, { ...STORED, status: 401 }],
     ['stores the pair although it gets no response', { second: silence }, { ...STORED, status: 502 }],
+    ...['expired_token', 'token_expired', 'invalid_request', 'unauthorized'].map(
+      (error): [string, Case, object] => [
+        `follows the error ${error}`,
+        { first: refuse(`Bearer error="${error}"`) },
+        STORED,
+      ],
+    ),
     ['relays a challenge after it', { second: refuse(STEP_UP) }, { ...STORED, challenge: STEP_UP }],
     [
       'comes first without an access token',
