@@ -88,6 +88,19 @@ it.each([
   expect(body).toEndWith('a\r\n0\r\n\r\n');
 });
 
+it('the content of a GET in chunks cannot be seen', async () => {
+  const bodies: unknown[] = [];
+  await using server = Bun.serve({
+    port: 0,
+    fetch({ body, headers }) {
+      bodies.push(body, headers.get('transfer-encoding'));
+      return new Response('ok');
+    },
+  });
+  await rawRequest(server.port ?? 0, `${health('GET', CLOSE + CHUNKED)}2\r\nhi\r\n0\r\n\r\n`);
+  expect(bodies).toEqual([null, 'chunked']);
+});
+
 it('a streamed response sends its head only with the first byte of its body', async () => {
   const { client, called } = await open(call('x'));
   const socket = await called;

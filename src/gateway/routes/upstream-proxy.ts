@@ -91,9 +91,12 @@ export function upstreamProxyRoutes(
   );
 }
 
-/** Judges by the headers, because Bun does not expose the body of a GET or HEAD. */
+/**
+ * Judges by the length, because Bun does not expose the body of a GET or HEAD. Chunks say nothing: proxies in front of
+ * HTTP/2 send them without content. Bun drops what else is in them.
+ */
 function hasBody({ headers }: Request): boolean {
-  return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
+  return Number(headers.get('content-length') ?? 0) > 0;
 }
 
 /** Strangers choose the ids of public playback, which must not become endpoints. */
