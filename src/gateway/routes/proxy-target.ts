@@ -15,8 +15,11 @@ export interface UpstreamTarget {
 const PUBLIC_PATH = /^\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
 /** Includes dot segments with parameters, whitespace or a query, such as `..;x`, which some servers treat as `..`. */
 const DOT_SEGMENT = /(?:^|\/)\s*\.{1,2}\s*(?:;[^/]*)?(?:[/?#]|$)/;
-/** Backslashes, and characters that cannot be seen or have no meaning: some servers drop them. */
-const NEVER_IN_A_PATH = /[\\\p{C}]/u;
+/** Backslashes, control characters, and code points that are no characters. */
+const NEVER_IN_A_PATH = /[\\\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]/u;
+/** Joiners, direction marks and others that cannot be seen. Names in many scripts have them, but some servers drop them. */
+const UNSEEN = /[\p{C}\p{Default_Ignorable_Code_Point}]/gu;
+const NOTHING = /$^/;
 /** A segment with parameters but without a name: some servers drop both. */
 const EMPTY_NAME = /\/;/;
 /**
@@ -47,24 +50,31 @@ export function parseTarget(
   // Both forms are checked, as written and as sent, because `new URL` changes some paths.
   for (const each of [target, url.href.slice(upstreamUrl.length)]) {
     const [path = ''] = each.split('?', 1);
-    const decoded = decodeCompletely(path);
-    if (decoded === undefined || EMPTY_NAME.test(decoded)) return undefined;
-    // Some servers treat full-width letters, dots and slashes as the ASCII ones.
-    const halfWidth = decoded.normalize('NFKC').replaceAll('\\', '/');
-    if ([decoded, halfWidth].some((each) => DOT_SEGMENT.test(each) || TOKEN_ENDPOINT.test(each)))
-      return undefined;
+    if (isMisleading(path, NOTHING) || isMisleading(path, UNSEEN)) return undefined;
   }
   return { url: url.href, isPublic };
 }
 
-/** Fully percent-decodes the path. Undefined if decoding reveals dot segments, more slashes or control characters. */
-function decodeCompletely(path: string): string | undefined {
+/** Whether the path leads elsewhere at a server that drops these characters. */
+function isMisleading(path: string, dropped: RegExp): boolean {
+  const decoded = decodeCompletely(path, dropped);
+  if (decoded === undefined || EMPTY_NAME.test(decoded)) return true;
+  // Some servers treat full-width letters, dots and slashes as the ASCII ones.
+  const halfWidth = decoded.normalize('NFKC').replaceAll('\\', '/');
+  return [decoded, halfWidth].some((each) => DOT_SEGMENT.test(each) || TOKEN_ENDPOINT.test(each));
+}
+
+/**
+ * Fully percent-decodes the path, and drops these characters whenever they appear. Undefined if that reveals dot segments,
+ * more slashes or control characters.
+ */
+function decodeCompletely(path: string, dropped: RegExp): string | undefined {
   if (BROKEN_ESCAPE.test(path)) return undefined;
   let decoded = path;
   for (let round = 0; round <= DECODING_ROUNDS; round++) {
     if (NEVER_IN_A_PATH.test(decoded) || DOT_SEGMENT.test(decoded)) return undefined;
     if (count(decoded, '/') !== count(path, '/')) return undefined;
-    const next = decodeEscapes(decoded);
+    const next = decodeEscapes(decoded)?.replace(dropped, '');
     if (next === decoded || next === undefined) return next;
     decoded = next;
   }

@@ -24,12 +24,16 @@ const ODD_ROUTES = items`GET * | GET // | GET /api/health? | GET /x/api/health |
 const ODD_PREFIXES = items`//api/upstream | /API/upstream | /api%2fupstream | /api/upstream\\ | http://evil.test
   /api/upstream@evil.test | /api/upstream.evil.test | /api/health/../upstream | HTTP://a@b/api/upstream`;
 const ODD_PATHS = Object.values(proxiedPaths).flatMap((paths) => Object.values(paths).flat());
+/** Some servers drop them. */
+const UNSEEN = items`%E2%80%8D | %E2%80%8C | %C2%AD | %E2%80%8E | %25E2%2580%258D | %EF%B8%8F | %EE%80%80 | %F3%A0%81%A7`;
 const ODD_ENDS = items`/ | /. | /.. | /..;x | /;x | %2f..%2fx | %00 | # | ? | ?a=b&a=c | ?/../.. | ?q=%20%zz | ?\xff`;
 const proxied = fc.tuple(
   pick(items`GET | GET | GET | HEAD | POST | PUT | PATCH | DELETE`),
   mostly(pick(['/api/upstream']), ODD_PREFIXES),
   mostly(pick([`/v1/${PLACEHOLDER}`, `/v1/music/public/${PLACEHOLDER}_~.a/content`, '/v1/me']), ODD_PATHS),
   mostly(pick(['']), ODD_ENDS),
+  mostly(pick(['']), UNSEEN),
+  fc.nat(40),
 );
 /** Not one that Bun does not know, nor CONNECT: they may end the connection without a response. */
 const ODD_METHODS = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
@@ -75,7 +79,10 @@ const request = fc
   .record({
     start: fc.oneof(
       mostly(pick(ROUTES), ODD_ROUTES),
-      proxied.map(([method, ...parts]) => `${method} ${parts.join('')}`),
+      proxied.map(([method, prefix, path, end, unseen, at]) => {
+        const target = path + end;
+        return `${method} ${prefix}${target.slice(0, at)}${unseen}${target.slice(at)}`;
+      }),
     ),
     oddMethod: mostly(pick(['']), ODD_METHODS),
     host: mostly(pick(['gateway.test']), ODD_HOSTS),

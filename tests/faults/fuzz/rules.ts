@@ -84,15 +84,25 @@ export function rulesOfCall(
   };
 }
 
-/** Written without regard to how the gateway judges a path: as by a server that decodes again and again. */
+/** Joiners, direction marks, soft hyphens, variants and private use. */
+const UNSEEN = /[\p{Cf}\p{Co}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** Written without regard to how the gateway judges a path: as by servers that decode, and perhaps drop, again and again. */
 function isPlainPath(target: string): boolean {
+  return target.startsWith('/base/v1/') && leadsNowhereElse(target, /$^/) && leadsNowhereElse(target, UNSEEN);
+}
+
+function leadsNowhereElse(target: string, dropped: RegExp): boolean {
   let path = target.replace(/\?.*/s, '');
-  for (let round = 0; round < 8; round++)
+  for (let round = 0; round < 8; round++) {
     path = path.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+    const kept = Buffer.from(path, 'latin1').toString().replace(dropped, '');
+    path = Buffer.from(kept).toString('latin1');
+  }
   const text = Buffer.from(path, 'latin1').toString().normalize('NFKC').toLowerCase();
   const names = text.split('/').map((segment) => segment.replace(/;.*/s, '').trim());
   const [, , first] = names.map((name) => name.replace(/[.\s]+$/, '')).filter((name) => name !== '');
   const leadsUp = names.includes('..') || names.includes('.');
   const isOdd = CONTROL.test(path) || /[\t\\]|\/;/.test(path);
-  return target.startsWith('/base/v1/') && !isOdd && !leadsUp && first !== 'auth';
+  return !isOdd && !leadsUp && first !== 'auth';
 }
