@@ -30,10 +30,10 @@ it('a proxied request names the gateway in Via, behind the proxy in front if tha
 it('headers that Connection names do not pass', () => {
   const request = { 'if-match': '"1"', range: 'bytes=0-1', via: '1.1 a', pragma: 'x' };
   expect(forwarded({ ...request, connection: ' ,IF-MATCH,range , via' })).toEqual({ via: VIA, pragma: 'x' });
-  const response = { etag: '"1"', 'x-ratelimit-used': '3', link: '<x>', expires: '0', location: '/admin' };
+  const response = { etag: '"1"', 'x-ratelimit-used': '3', link: '<x>', age: '0', location: '/admin' };
   const passed = relayed({ ...response, connection: 'Close, ETAG, x-ratelimit-used , link' });
   // Nor does an address that the gateway does not serve.
-  expect(Object.keys(passed)).toEqual(['expires', 'content-security-policy', 'vary']);
+  expect(Object.keys(passed)).toEqual(['age', 'content-security-policy', 'vary', 'cache-control']);
   const audio = { 'x-generation-id': '1', 'content-type': 'audio/wav', 'x-music-creation-id': '2' };
   expect(generationHeaders(new Headers({ ...audio, connection: 'X-Generation-Id, content-type' }))).toEqual({
     'content-type': 'audio/mpeg',
@@ -48,6 +48,33 @@ it.each([
   ['Accept, * ,x', '*'],
 ])('a relayed response varies by what the upstream names, too: %j', (vary, expected) => {
   expect(relayed({ vary })['vary']).toBe(expected);
+});
+
+it.each([
+  ['no directive', {}, 'private'],
+  ['Expires', { expires: 'Thu, 01 Jan 2099 00:00:00 GMT' }, 'private'],
+  ['one that Connection names', { 'cache-control': 'public', connection: 'cache-control' }, 'private'],
+  ...['max-age=600', 'no-cache', 'x-public, s-maxages=1', 'private="a", x="public"', 'x=", public', ''].map(
+    (value): [string, Record<string, string>, string] => [
+      value,
+      { 'cache-control': value },
+      value && `private, ${value}`,
+    ],
+  ),
+])('shared caches do not keep the response to a session with %s', (_, headers, expected) => {
+  expect(relayed(headers)['cache-control']).toBe(expected || 'private');
+});
+
+it.each([
+  'PUBLIC, max-age=600',
+  'max-age=5,public',
+  'max-age=5, s-maxage=600',
+  's-maxage = "6"',
+  'Must-Revalidate',
+  'private',
+  'no-store',
+])('the caching of a response to a session is as the upstream has settled it: %s', (value) => {
+  expect(relayed({ 'cache-control': value })['cache-control']).toBe(value);
 });
 
 it('a relayed response lets scripts read every rate limit that it has, listed or not', () => {

@@ -57,6 +57,10 @@ export const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
 /** The gateway's own `Vary`, without which a cache could give one user's response to another. */
 export const VARY = { public: 'Origin', session: 'Origin, Cookie' } as const;
 
+/** Directives by which an upstream says what caches may do with the response to a request with `Authorization`. */
+const SETTLED = /(?:^|,)\s*(?:public|must-revalidate|s-maxage\s*=[^,]*|private|no-store)\s*(?:,|$)/i;
+const QUOTED = /"[^"]*"?/g;
+
 /** How each header with addresses is mapped. A header is dropped when its mapping returns undefined. */
 const MAPPED = [
   ['location', mapAddress],
@@ -107,6 +111,7 @@ export function relayedHeaders(
   const headers = passing(upstream, RELAYED_HEADERS);
   headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
   headers['vary'] = headers['vary'] === undefined ? vary : mergedVary(vary, headers['vary']);
+  if (vary === VARY.session) headers['cache-control'] = unshared(headers['cache-control']);
   for (const [name, map] of MAPPED) {
     const value = headers[name];
     if (value === undefined) continue;
@@ -159,6 +164,17 @@ function exposeRateLimits(headers: Record<string, string>): void {
 /** Drops the headers that `Connection` names, because they apply to one hop only. */
 function dropNamed(connection: string | null, headers: Record<string, string>): void {
   for (const name of namedByConnection(connection)) delete headers[name];
+}
+
+/**
+ * Keeps the response to a session out of shared caches, unless the upstream has settled that. They would keep it for its
+ * `max-age` or `Last-Modified`, because the client's request has no `Authorization`; most of them ignore `Vary`.
+ *
+ * @see RFC 9111 section 3.5
+ */
+function unshared(cacheControl: string | undefined): string {
+  if (!cacheControl) return 'private';
+  return SETTLED.test(cacheControl.replace(QUOTED, '')) ? cacheControl : `private, ${cacheControl}`;
 }
 
 /** @see RFC 9110 section 12.5.5: `*` includes every name. */
