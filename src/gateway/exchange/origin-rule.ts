@@ -10,12 +10,12 @@ type OriginSettings = Pick<Settings, 'allowedOrigins' | 'isTrustedProxy' | 'prod
 export class OriginRule {
   readonly #settings: OriginSettings;
   /** Of the allowed origins; none unless the page may have the gateway's own origin. */
-  readonly #hosts: ReadonlySet<string | null>;
+  readonly #hosts: ReadonlySet<string | undefined>;
 
   constructor(settings: OriginSettings) {
     const { allowedOrigins, sameOrigin } = settings;
     this.#settings = settings;
-    this.#hosts = new Set(sameOrigin ? [...allowedOrigins].map((origin) => new URL(origin).host) : []);
+    this.#hosts = new Set(sameOrigin ? [...allowedOrigins].flatMap(hostsOf) : []);
   }
 
   /** Whether the request names an allowed origin, which the response has to name as well. */
@@ -41,9 +41,22 @@ export class OriginRule {
     return new GatewayError(403, isExplained ? 'originMissing' : 'originNotAllowed');
   }
 
-  #hostOf({ request, server }: Exchange): string | null {
-    const forwarded = request.headers.get('x-forwarded-host');
+  #hostOf({ request, server }: Exchange): string | undefined {
+    const { headers } = request;
+    const forwarded = headers.get('x-forwarded-host');
     const peer = forwarded && canonicalAddress(server?.requestIP(request)?.address ?? '');
-    return peer && this.#settings.isTrustedProxy(peer) ? forwarded : request.headers.get('host');
+    // Each proxy appends an entry. The peer has written the last one; a client could have written the others.
+    const named = peer && this.#settings.isTrustedProxy(peer) ? lastEntry(forwarded) : headers.get('host');
+    return named?.toLowerCase();
   }
+}
+
+function lastEntry(list: string): string {
+  return list.slice(list.lastIndexOf(',') + 1).trim();
+}
+
+/** The host as browsers write it, and with the default port, as some proxies do. */
+function hostsOf(origin: string): string[] {
+  const { protocol, host, hostname, port } = new URL(origin);
+  return port ? [host] : [host, `${hostname}:${protocol === 'https:' ? 443 : 80}`];
 }

@@ -77,12 +77,35 @@ const OWN = { 'sec-fetch-site': 'same-origin', host: new URL(ORIGIN).host };
 const ON = { SAME_ORIGIN: 'true' };
 const BEHIND_PROXY = { ...ON, TRUSTED_PROXIES: '127.0.0.1' };
 const named = (host: string) => ({ 'x-forwarded-host': host });
+const SECURE = { ...ON, ALLOWED_ORIGINS: 'https://studio.test,http://[::1]:81' };
 
 it.each<[what: string, settings: Record<string, string>, headers: Record<string, string>, status: number]>([
   ['when the host is that of an allowed origin', ON, OWN, 200],
   ['when that host has a port', ON, { ...OWN, host: 'other-studio.test:8080' }, 200],
   ['when a trusted proxy names it', BEHIND_PROXY, { ...OWN, host: 'evil.test', ...named(OWN.host) }, 200],
   ['when a trusted proxy names no host', BEHIND_PROXY, OWN, 200],
+  ['when that host is in capitals', ON, { ...OWN, host: 'STUDIO.Test' }, 200],
+  ['when it has the default port', ON, { ...OWN, host: `${OWN.host}:80` }, 200],
+  ['when it has the default port of https', SECURE, { ...OWN, host: `${OWN.host}:443` }, 200],
+  ['when it is an address', SECURE, { ...OWN, host: '[::1]:81' }, 200],
+  [
+    'when the nearest proxy names it last',
+    BEHIND_PROXY,
+    { ...OWN, ...named(`evil.test , ${OWN.host}:80`) },
+    200,
+  ],
+  [
+    'when the nearest proxy names another last',
+    BEHIND_PROXY,
+    { ...OWN, ...named(`${OWN.host}, evil.test`) },
+    403,
+  ],
+  ['when the nearest proxy names none', BEHIND_PROXY, { ...OWN, ...named(`${OWN.host}, `) }, 403],
+  ['to the default port of another scheme', ON, { ...OWN, host: `${OWN.host}:443` }, 403],
+  ['to that of http instead of https', SECURE, { ...OWN, host: `${OWN.host}:80` }, 403],
+  ['to the default port instead of its own', SECURE, { ...OWN, host: '[::1]' }, 403],
+  ['to several hosts', BEHIND_PROXY, { ...OWN, host: `evil.test,${OWN.host}` }, 403],
+  ['to a host with a dot at its end', ON, { ...OWN, host: `${OWN.host}.` }, 403],
   ['without the setting', {}, OWN, 403],
   ['from the same site', ON, { ...OWN, 'sec-fetch-site': 'same-site' }, 403],
   ['from another site', ON, { ...OWN, 'sec-fetch-site': 'cross-site' }, 403],
