@@ -10,7 +10,7 @@ import { OpenExchanges } from './exchange/open-exchanges.ts';
 import { OriginRule } from './exchange/origin-rule.ts';
 import { clientAddressHeaders } from './http/client-address.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from './http/errors.ts';
-import { EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
+import { DROPPED_REQUEST_HEADERS, EXPOSED_HEADERS, REQUEST_HEADERS } from './http/forwarded-headers.ts';
 import { RefreshCoordinator } from './refresh/coordinator.ts';
 import { MemoryReplayStore } from './refresh/memory-store.ts';
 import { RedisConnection } from './refresh/redis-connection.ts';
@@ -97,7 +97,7 @@ export function createGateway({
         origin: (request) => originRule.names(exchangeOf(request)),
         // A string, because the plugin would join an array for every response.
         methods: PROXIED_METHODS.join(', '),
-        allowedHeaders: REQUEST_HEADERS,
+        allowedHeaders: [...REQUEST_HEADERS, ...DROPPED_REQUEST_HEADERS],
         exposeHeaders: EXPOSED_HEADERS,
         credentials: true,
         maxAge: 600,

@@ -77,6 +77,17 @@ it.each([
   expect(relayed({ 'cache-control': value })['cache-control']).toBe(value);
 });
 
+it.each([
+  ['Text/Event-Stream; charset=utf-8', { 'x-accel-buffering': 'no', incremental: '?1' }],
+  ['text/event-streams', {}],
+])('a response of type %s asks proxies not to hold it back: %j', (type, expected) => {
+  const { 'x-accel-buffering': buffering, incremental } = relayed({ 'content-type': type });
+  expect({
+    ...(buffering && { 'x-accel-buffering': buffering }),
+    ...(incremental && { incremental }),
+  }).toEqual(expected);
+});
+
 it('a relayed response lets scripts read every rate limit that it has, listed or not', () => {
   const exposed = (headers: Record<string, string>) => relayed(headers)['access-control-expose-headers'];
   const unlisted = { 'ratelimit-resource': 'core', 'x-ratelimit-used': '3' };

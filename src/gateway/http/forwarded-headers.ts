@@ -10,11 +10,15 @@ const names = (list: string) => list.trim().split(/\s+/);
 /** The request headers that the proxy forwards unchanged, and that a script may set. */
 const FORWARDED_REQUEST_HEADERS = names(`
   accept accept-language cache-control content-encoding content-type idempotency-key if-match if-modified-since
-  if-none-match if-range if-unmodified-since pragma range`);
+  if-none-match if-range if-unmodified-since incremental last-event-id pragma range`);
 /** Browsers set `Accept-Encoding` themselves. */
 const SENT_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'accept-encoding'];
 /** The headers that a script on the studio's origin may send. trace-context.ts decides which tracing ids are used. */
 export const REQUEST_HEADERS = [...FORWARDED_REQUEST_HEADERS, 'traceparent', 'tracestate', 'x-request-id'];
+/** What the monitoring of a page adds to its requests. It may be sent, so that they are not refused, and is dropped. */
+export const DROPPED_REQUEST_HEADERS = names(`
+  baggage sentry-trace x-requested-with x-datadog-origin x-datadog-parent-id x-datadog-sampling-priority
+  x-datadog-tags x-datadog-trace-id`);
 
 /** The gateway's name in `Via`, as in `Proxy-Status`. */
 const VIA = '1.1 music-gateway';
@@ -38,7 +42,7 @@ const RETRY_HEADERS = new Set(['retry-after']);
 const RELAYED_HEADERS = new Set([
   ...names(`
     accept-ranges age allow cache-control content-language content-length content-location content-range
-    etag expires last-modified link location retry-after vary`),
+    etag expires incremental last-modified link location retry-after vary`),
   ...AUDIO_HEADERS,
 ]);
 /** The headers that a script on the studio's origin may read, besides those that are always readable. */
@@ -53,6 +57,10 @@ const LISTED = new Set(EXPOSED_HEADERS.map((name) => name.toLowerCase()));
 
 /** Keeps HTML from the upstream from running scripts on the origin that has the session cookies. */
 export const CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'";
+
+/** Asks proxies to pass each part on as it arrives: nginx, and others. @see RFC 10036 */
+const AT_ONCE = { 'x-accel-buffering': 'no', incremental: '?1' } as const;
+const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i;
 
 /** The gateway's own `Vary`, without which a cache could give one user's response to another. */
 export const VARY = { public: 'Origin', session: 'Origin, Cookie' } as const;
@@ -119,7 +127,18 @@ export function relayedHeaders(
     if (mapped === undefined) delete headers[name];
     else headers[name] = mapped;
   }
+  if (EVENT_STREAM.test(headers['content-type'] ?? '')) Object.assign(headers, AT_ONCE);
   return headers;
+}
+
+/** Returns the headers of a track, or of the job that makes it, which is found at its `Location`. */
+export function trackHeaders(
+  { status, headers }: Pick<Response, 'status' | 'headers'>,
+  mapping: AddressMapping,
+): Record<string, string> {
+  const location = status === 202 ? headers.get('location') : null;
+  const mapped = location === null ? undefined : mapAddress(location, mapping);
+  return { ...generationHeaders(headers), ...AT_ONCE, ...(mapped !== undefined && { location: mapped }) };
 }
 
 export function generationHeaders(upstream: Headers): Record<string, string> {

@@ -3,13 +3,19 @@
 import { Elysia } from 'elysia';
 import { readFields } from '../exchange/request-fields.ts';
 import { GatewayError } from '../http/errors.ts';
-import { forwardedRequestHeader, generationHeaders, retryHeaders } from '../http/forwarded-headers.ts';
+import {
+  forwardedRequestHeader,
+  generationHeaders,
+  retryHeaders,
+  trackHeaders,
+} from '../http/forwarded-headers.ts';
 import { proxyStatus } from '../http/proxy-status.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
 import { GeneratedTrack } from '../upstream/generated-track.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
+import { PROXY_PREFIX } from './proxy-target.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { GenerationRequest, typeOf } from './schemas.ts';
 
@@ -48,7 +54,12 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
           void trackMode.discarded.then(() => exchange.close());
           throw notStreamed(upstream.headers);
         }
-        const headers = generationHeaders(upstream.headers);
+        const mapping = {
+          requestUrl: call.url,
+          upstreamUrl: settings.upstreamUrl,
+          gatewayPath: PROXY_PREFIX,
+        };
+        const headers = trackHeaders(upstream, mapping);
         return exchange.respond(upstream.body, 200, headers, settings.timeouts.streamMs);
       },
       { parse: 'none', body: typeOf(GenerationRequest) },

@@ -55,14 +55,15 @@ for (const { program: name, prepare, hasty: changes } of TLS_PROXIES) {
       requestOf(`GET ${path}`, { ...cookieOf('ada'), 'x-request-id': requestId, ...headers });
 
     it.each([
-      ['generated track', 6, 'POST /v1/music', '/api/music/generate', { json: ORDER }],
-      // nginx collects smaller pieces of what is not being generated.
-      ['proxied body', 10_000, 'GET /v1/arriving', '/api/upstream/v1/arriving', {}],
+      ['generated track', 6, 'audio/wav', 'POST /v1/music', '/api/music/generate', { json: ORDER }],
+      ['stream of events', 6, 'text/event-stream', 'GET /v1/events', '/api/upstream/v1/events', {}],
+      // nginx collects smaller pieces of what is neither.
+      ['proxied body', 10_000, 'text/plain', 'GET /v1/arriving', '/api/upstream/v1/arriving', {}],
     ])(
       'passes the beginning of a %s of %i bytes on before the rest',
-      async (_, size, call, path, options) => {
+      async (_, size, type, call, path, options) => {
         const body = releasedBody();
-        world.upstream.on(call, () => new Response(body.stream));
+        world.upstream.on(call, () => new Response(body.stream, { headers: { 'content-type': type } }));
         body.release('a'.repeat(size));
         let received = 0;
         for await (const piece of (await send(path, options)).body ?? []) {

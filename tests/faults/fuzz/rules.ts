@@ -56,7 +56,7 @@ const PUBLIC = /^\/base\/v1\/music\/public\/[A-Za-z0-9\-._~]+(?:\/content)?$/;
 const HEADERS =
   `host connection user-agent content-length authorization via traceparent tracestate x-request-id accept
   accept-language accept-encoding content-type content-encoding cache-control pragma idempotency-key range if-range
-  if-match if-none-match if-modified-since if-unmodified-since`.split(/\s+/);
+  if-match if-none-match if-modified-since if-unmodified-since incremental last-event-id`.split(/\s+/);
 
 /** @param owner the request with the call's marker, which is in flight */
 export function rulesOfCall(

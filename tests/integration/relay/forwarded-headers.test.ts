@@ -15,12 +15,12 @@ function linesOf(headers: Record<string, string>): string[] {
 
 const REQUEST_PASSES = {
   ...named(`accept accept-encoding accept-language cache-control content-encoding content-type idempotency-key
-    if-match if-modified-since if-none-match if-range if-unmodified-since pragma`),
+    if-match if-modified-since if-none-match if-range if-unmodified-since incremental last-event-id pragma`),
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
 };
 const REQUEST_DROPPED = linesOf({
   ...named(`authorization referer user-agent forwarded x-forwarded-for x-forwarded-host x-real-ip x-original-url
-    x-http-method-override last-event-id keep-alive proxy-authorization te trailer x-hop`),
+    x-http-method-override baggage sentry-trace x-requested-with x-datadog-trace-id keep-alive proxy-authorization te trailer x-hop`),
   upgrade: 'h2c',
   connection: 'upgrade, x-hop',
 });
@@ -29,7 +29,7 @@ const RESPONSE_PASSES = named(`content-type retry-after ratelimit ratelimit-limi
 /** What else passes with a streamed body. */
 const STREAMED: Record<string, string> = {
   ...named(`accept-ranges age allow cache-control content-disposition content-language content-range etag expires
-    last-modified x-generation-id x-music-creation-id`),
+    incremental last-modified x-generation-id x-music-creation-id`),
   'content-location': 'https://cdn.test/a',
   location: '/api/upstream/v1/x',
   link: '</api/upstream/v1/y>',
@@ -37,7 +37,7 @@ const STREAMED: Record<string, string> = {
 const RESPONSE_DROPPED = linesOf({
   ...named(`set-cookie clear-site-data access-control-allow-origin access-control-expose-headers via x-random
     content-security-policy keep-alive proxy-authenticate refresh service-worker-allowed strict-transport-security
-    trailer x-content-type-options www-authenticate x-rate-limit x-request-id server-timing x-hop`),
+    trailer x-accel-buffering x-content-type-options www-authenticate x-rate-limit x-request-id server-timing x-hop`),
   connection: 'close, X-Hop',
 });
 const RESPONSE = [

@@ -103,11 +103,18 @@ describe('a generated track', () => {
       'x-music-creation-id': 'creation-1',
     };
     const replaced = { 'cache-control': 'public, max-age=60', 'access-control-allow-origin': '*' };
-    const headers = { ...forwarded, ...DROPPED, ...replaced };
+    const headers = { ...forwarded, ...DROPPED, ...replaced, location: '/base/v1/jobs/7' };
     world.upstream.on(MUSIC, () => new Response(AUDIO, { status, headers }));
     const response = await generate();
     expect([response.status, await response.bytes()]).toEqual([200, AUDIO]);
-    expect(Object.fromEntries(response.headers)).toMatchObject({ ...forwarded, 'cache-control': 'no-store' });
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      ...forwarded,
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+      incremental: '?1',
+    });
+    // That of a job; it is one of the headers that a script may read.
+    expect(response.headers.get('location')).toBe(status === 202 ? '/api/upstream/v1/jobs/7' : null);
     expect(response.headers.getSetCookie()).toEqual([]);
   });
 

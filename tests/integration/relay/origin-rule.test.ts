@@ -22,6 +22,10 @@ const READABLE_HEADERS = `Content-Disposition X-Generation-Id X-Music-Creation-I
   RateLimit-Remaining RateLimit-Reset Proxy-Status Retry-After Server-Timing WWW-Authenticate X-RateLimit-Limit
   X-RateLimit-Remaining X-RateLimit-Reset X-Request-Id`.replace(/\s+/g, ', ');
 
+/** What the monitoring of a page adds to its requests. */
+const MONITORING = `baggage sentry-trace x-requested-with x-datadog-origin x-datadog-parent-id
+  x-datadog-sampling-priority x-datadog-tags x-datadog-trace-id`;
+
 const SIGNED_IN = { cookie: ACCESS_ONLY };
 const ID = { 'x-request-id': 'mine' };
 const ALWAYS = { ...ID, 'x-content-type-options': 'nosniff', vary: expect.stringMatching(/\borigin\b/i) };
@@ -140,8 +144,11 @@ it('A preflight gets a response for an allowed origin alone, which allows no mor
       'access-control-allow-methods': PROXIED_METHODS.join(', '),
       vary: ALWAYS.vary,
     });
-    // Which these are: openapi/document.test.ts.
-    expect(headers.get('access-control-allow-headers')?.split(/, ?/)).toEqual(REQUEST_HEADERS);
+    // Which the proxy forwards: openapi/document.test.ts.
+    expect(headers.get('access-control-allow-headers')?.split(/, ?/)).toEqual([
+      ...REQUEST_HEADERS,
+      ...MONITORING.split(/\s+/),
+    ]);
     // It may be kept for minutes.
     expect(Number(headers.get('access-control-max-age'))).toBeWithin(60, 7201);
     for (const origin of [null, EVIL]) {
