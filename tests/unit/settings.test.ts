@@ -27,6 +27,7 @@ const KEYS = `${keyOf(1)}, ${keyOf(2)}`;
 const REDIS = 'rediss://:secret@cache.test:6380/1';
 const COLLECTOR = 'http://127.0.0.1:4318';
 const SECRET = { kind: 'secret', secret: 'a secret' };
+const KEY_WITH_QUOTES = '{"kty":"EC"}';
 /** Values that are kept letter by letter, with ` | ` between them. */
 const kept = (values: string) => Object.fromEntries(values.split(' | ').map((value) => [value, value]));
 
@@ -213,6 +214,41 @@ it.each([
   expect(problems(await file(value), value)).toContain(`${name} and ${name}_FILE must not both be set`);
   // It may be the secret itself.
   expect(problems('the-secret')).toEqual([`${name}_FILE must be an absolute path`]);
+});
+
+const QUOTES =
+  'quotes have stayed in the value: leave them out, as docker and podman keep those of an env file';
+const COMMENT = 'a comment has stayed in the value: give it a line of its own';
+
+it.each([
+  ['IDP_CLIENT_ID', '"music"', QUOTES],
+  ['IDP_CLIENT_ID', "'music'", QUOTES],
+  ['IDP_CLIENT_ID', '""', QUOTES],
+  ['IDP_CLIENT_ID', 'music # at the provider', COMMENT],
+  ['ALLOWED_ORIGINS', '"https://studio.test"', QUOTES],
+  ['ALLOWED_ORIGINS', '"https://studio.test", "https://other.test"', QUOTES],
+  ['ALLOWED_ORIGINS', '"https://studio.test,https://other.test"', QUOTES],
+  ['UPSTREAM_URL', '"http://upstream.test" # of the API', COMMENT],
+  ['PORT', "'80'", QUOTES],
+  ['METRICS_PORT', '9464\t# not public', COMMENT],
+  ['SAME_ORIGIN', '"true"', QUOTES],
+  ['LOG_LEVEL', '# info', COMMENT],
+  ['TRUSTED_PROXIES', '"10.0.0.0/8"', QUOTES],
+  ['REDIS_URL', `"${REDIS}"`, QUOTES],
+  ['IDP_CLIENT_SECRET', '"a secret"', QUOTES],
+])('parseSettings() names what an env file has left in %s=%s', (name, value, leftover) => {
+  expect(problemsOf({ SAME_ORIGIN: 'true', [name]: value })).toContain(`${name}: ${leftover}`);
+  expect(problemsOf({ SAME_ORIGIN: 'true', [name]: value }).join()).not.toContain('"');
+});
+
+it.each([
+  ['SERVICE_NAME', 'the "studio"'],
+  ['SERVICE_NAME', 'studio#1'],
+  ['IDP_CLIENT_SECRET', '#a #secret'],
+  ['IDP_CLIENT_KEY', KEY_WITH_QUOTES],
+  ['COOKIE_KEYS', KEYS],
+])('parseSettings() takes %s=%s as it is', (name, value) => {
+  expect(problemsOf({ [name]: value }).join()).not.toContain('stayed');
 });
 
 const INSECURE = { NODE_ENV: 'prod', ALLOWED_ORIGINS: 'https://studio.test' };

@@ -5,6 +5,10 @@ import { isAbsolute } from 'node:path';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Around a value, or an entry of a list. */
+const QUOTES = /^(["'])((?:(?!\1).)*)\1$/s;
+const COMMENT = /(?:^|\s)#.*$/s;
+
 /** Says what is wrong with a value, or returns undefined. */
 type FindProblem = (value: string) => string | undefined;
 
@@ -23,8 +27,7 @@ export class EnvironmentReader {
   }
 
   text(name: string, fallback = ''): string {
-    this.names.add(name);
-    return this.environment[name]?.trim() || fallback;
+    return this.#unquoted(name, this.#uncommented(name)) || fallback;
   }
 
   required(name: string): string {
@@ -39,7 +42,7 @@ export class EnvironmentReader {
   /** The entries of a comma-separated list. */
   list(name: string): string[] {
     const entries = this.text(name).split(',');
-    return entries.map((entry) => entry.trim()).filter(Boolean);
+    return entries.map((entry) => this.#unquoted(name, entry.trim())).filter(Boolean);
   }
 
   /**
@@ -47,7 +50,8 @@ export class EnvironmentReader {
    * environment. White space around the value does not count, such as the last line break of a file.
    */
   secret(name: string): string {
-    const value = this.text(name);
+    // It may contain what looks like a comment.
+    const value = this.#unquoted(name, this.#raw(name));
     const file = this.text(`${name}_FILE`);
     if (!file) return value;
     if (value) this.problems.push(`${name} and ${name}_FILE must not both be set`);
@@ -65,6 +69,32 @@ export class EnvironmentReader {
       this.problems.push(`${name}_FILE: ${file} cannot be read (${code})`);
       return '';
     }
+  }
+
+  #raw(name: string): string {
+    this.names.add(name);
+    return this.environment[name]?.trim() ?? '';
+  }
+
+  #uncommented(name: string): string {
+    const value = this.#raw(name);
+    if (QUOTES.test(value) || !COMMENT.test(value)) return value;
+    this.#leftover(`${name}: a comment has stayed in the value: give it a line of its own`);
+    return value.replace(COMMENT, '');
+  }
+
+  #unquoted(name: string, value: string): string {
+    const [, , inner] = QUOTES.exec(value) ?? [];
+    if (inner === undefined) return value;
+    this.#leftover(
+      `${name}: quotes have stayed in the value: leave them out, as docker and podman keep those of an env file`,
+    );
+    return inner.trim();
+  }
+
+  /** A setting may be read more than once. */
+  #leftover(problem: string): void {
+    if (!this.problems.includes(problem)) this.problems.push(problem);
   }
 
   optional(name: string, findProblem: FindProblem, value = this.text(name)): string | undefined {
