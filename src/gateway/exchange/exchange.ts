@@ -14,8 +14,11 @@ type ByteStream = ReadableStream<Chunk>;
 /** The CORS plugin sets these on every response, but browsers read them only on a preflight. */
 const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-allow-methods']);
 
-/** How many seconds a connection may be silent: between two requests, or in one until {@link Exchange.keepConnection}. */
-export const IDLE_TIMEOUT_SECONDS = 60;
+/**
+ * How many seconds a connection may be silent: between two requests, or in one until {@link Exchange.keepConnection}. Bun
+ * closes it up to 4 s early. Load balancers close theirs after 60 s; a request on one that the gateway closes is lost.
+ */
+export const IDLE_TIMEOUT_SECONDS = 75;
 
 /** Bun sends a head and a small body in one write. This leaves room for the head. */
 export const ONE_WRITE_BYTES = 12 * 1024;

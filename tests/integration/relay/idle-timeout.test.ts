@@ -1,4 +1,5 @@
 import { expect, it, jest } from 'bun:test';
+import { IDLE_TIMEOUT_SECONDS } from '../../../src/gateway/exchange/exchange.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { recordLog } from '../../support/recorded-log.ts';
@@ -41,8 +42,8 @@ it("Bun's idle timeout does not cut a client that waits for the upstream, on any
     return `${response.status} ${await response.text()}`;
   });
   for (const call of calls) await upstream.arrived(call);
-  // The gateway looks after their connections every ten seconds.
-  jest.advanceTimersByTime(10_000);
+  // The gateway looks after their connections six times in its idle timeout.
+  jest.advanceTimersByTime((IDLE_TIMEOUT_SECONDS * 1000) / 6);
 
   // The gateway cuts a connection that began later, once it has been served.
   const idle = new RawConnection(port);
