@@ -123,6 +123,50 @@ describe('a later slice', () => {
     expect(world.admission.ledger.inUse).toBe(0);
   });
 
+  it.each<[what: string, next: Respond, calls: number]>([
+    ['has another ETag', (received) => rangeOf(received, { etag: '"b"' }), 1],
+    ['is the whole of another track', () => new Response(track.slice(), { headers: { etag: '"b"' } }), 1],
+    [
+      'is of a track that has grown',
+      (received) => rangeOf(received, { 'content-range': 'bytes 50000-99999/7' }),
+      1,
+    ],
+    ['is behind the end of a shorter track', reply(416), 1],
+    ['has the status 500', reply(500), ALL_SLICES.length],
+  ])('that %s breaks the connection once', async (_, next, calls) => {
+    const later = [next];
+    await using world = startSliced((received) => (later.pop() ?? rangeOf)(received));
+    expect(await isBroken(await play(world))).toBe(true);
+    world.upstream.received.length = 0;
+    let now = performance.now();
+    using _clock = spyOn(performance, 'now').mockImplementation(() => now);
+    expect(await isBroken(await play(world))).toBe(false);
+    expect(ranges(world)).toEqual(calls === 1 ? ['bytes=0-'] : ALL_SLICES);
+    // Others are not, nor is this one ten minutes later.
+    for (const path of [PUBLIC.path, PROXIED_PATH]) {
+      world.upstream.received.length = 0;
+      expect(await isBroken(await play(world, path))).toBe(false);
+      expect(ranges(world)).toEqual(ALL_SLICES);
+      now += 600_001;
+    }
+  });
+
+  it.each([
+    ['is waited for', ['1'], false],
+    ['is waited for at each slice', ['0', '', '0'], false],
+    ['is waited for once', ['0', '0'], true],
+    ['comes too late for a player', ['11'], true],
+    ['has no number', ['soon'], true],
+  ])('with 429 %s: Retry-After %j', async (_, waits, breaks) => {
+    const left = [...waits];
+    await using world = startSliced((received) => {
+      const wait = left.shift();
+      return wait ? new Response(null, { status: 429, headers: { 'retry-after': wait } }) : rangeOf(received);
+    });
+    expect(await isBroken(await play(world))).toBe(breaks);
+    expect(left).toEqual([]);
+  });
+
   it('has the newest access token of the session, looked up once a second because Redis is far', async () => {
     const released = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
     const slices = () => world.upstream.received.filter(({ target }) => target === '/v1/library');

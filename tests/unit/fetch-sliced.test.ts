@@ -2,6 +2,7 @@ import { expect, it } from 'bun:test';
 import fc from 'fast-check';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { longRange } from '../../src/gateway/upstream/byte-range.ts';
+import { ChangingAddresses } from '../../src/gateway/upstream/changing-addresses.ts';
 import { fetchSliced } from '../../src/gateway/upstream/fetch-sliced.ts';
 import type { UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../../src/gateway/upstream/upstream-response.ts';
@@ -46,6 +47,7 @@ const FAULTS: Readonly<Record<string, (parts: Parts) => Partial<Parts>>> = {
   'breaks off': ({ bytes }) => ({ bytes: bytes.slice(0, -1), breaks: true }),
   'has the status 200': status(200),
   'has the status 401': status(401),
+  'has the status 429': status(429),
 };
 
 /** An upstream with one track. Its first responses have these faults, and each body has two chunks. */
@@ -130,8 +132,11 @@ async function judge(each: Case) {
   const call = callFor(`bytes=${first}-${length === undefined ? '' : first + length}`);
   const wanted = longRange(call, sliceBytes);
   if (!wanted) return undefined;
+  const changing = new ChangingAddresses();
   const record = new RequestRecord(new Request('http://gateway.test'));
-  const response = await fetchSliced(call, wanted, sliceBytes, upstream, record).catch(() => undefined);
+  const response = await fetchSliced(call, wanted, sliceBytes, upstream, record, changing).catch(
+    () => undefined,
+  );
   const { calls, open } = upstream.seen;
   if (!response?.isSliced) {
     expect([open, record.slices]).toEqual([Number(response?.body !== null), undefined]);
@@ -171,6 +176,13 @@ it(`fetchSliced() gives the upstream's exact bytes or breaks off, in ${CASES} ca
   await fc.assert(property, { numRuns: CASES, seed: 24 });
   // Otherwise the property would say little.
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(CASES / 50);
+});
+
+it('the addresses that are not sliced are bounded: the oldest is forgotten', () => {
+  const changing = new ChangingAddresses();
+  const addresses = Array.from({ length: 1001 }, (_, index) => `http://upstream.test/${index}`);
+  for (const address of addresses) changing.add(address);
+  expect(addresses.filter((address) => !changing.has(address))).toEqual(['http://upstream.test/0']);
 });
 
 it.each([

@@ -11,6 +11,7 @@ import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { longRange } from '../upstream/byte-range.ts';
+import { ChangingAddresses } from '../upstream/changing-addresses.ts';
 import { type Fetcher, fetchSliced } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { RelayedBody } from '../upstream/relayed-body.ts';
@@ -25,6 +26,7 @@ export function upstreamProxyRoutes(
   sessionPlugin: SessionPlugin,
 ) {
   const { relaySliceBytes: sliceBytes, upstreamUrl } = settings;
+  const changing = new ChangingAddresses();
 
   /**
    * Calls the upstream and relays its response. Reserves memory before the call, and again when the head is known.
@@ -56,7 +58,7 @@ export function upstreamProxyRoutes(
     if (starting) await starting;
     const range = longRange(call, sliceBytes);
     const upstream = await (range
-      ? fetchSliced(call, range, sliceBytes, fetcher, record)
+      ? fetchSliced(call, range, sliceBytes, fetcher, record, changing)
       : fetcher.fetch(call));
     const admitting = admitBody(memory, upstream, sliceBytes, signal);
     if (admitting) await admitting;

@@ -4,11 +4,15 @@ import type { BodyReader, Chunk } from '../http/body-reader.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { Buffered } from './body-modes.ts';
 import { type ByteRange, contentRange, lengthOf, TOTAL, withRange } from './byte-range.ts';
+import type { ChangingAddresses } from './changing-addresses.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
 import { chunksOf, discard, type UpstreamResponse } from './upstream-response.ts';
 
 /** Only the first slice is asked for with these. The others have to belong to the same representation instead. */
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'if-range'];
+
+/** The longest wait that a player bridges from its buffer, in seconds. @see RFC 9110 section 10.2.3 */
+const LONGEST_WAIT = /^(?:\d|10)$/;
 
 /** Makes the calls of a request. */
 export interface Fetcher {
@@ -33,6 +37,8 @@ interface BegunRange {
  * Asks the upstream for the first slice of the range. The body of the response asks for the next one whenever the last
  * one has been read. A first response that is no 206, or is all of the range, is returned as it is. A 206 that cannot be
  * continued is discarded, and the upstream is asked for the whole range.
+ *
+ * @param changing the addresses that are asked for the whole range at once, because a later slice did not fit before
  */
 export async function fetchSliced(
   call: UpstreamCall,
@@ -40,7 +46,9 @@ export async function fetchSliced(
   sliceBytes: number,
   fetcher: Fetcher,
   record: RequestRecord,
+  changing: ChangingAddresses,
 ): Promise<UpstreamResponse> {
+  if (changing.has(call.url)) return fetcher.fetch(call);
   const { first } = wanted;
   const asked = { first, last: first + sliceBytes - 1 };
   const response = await fetcher.fetch(withRange(call, asked));
@@ -62,7 +70,7 @@ export async function fetchSliced(
   }
   record.slices = 1;
   const range = { whole, sliceBytes, total, etag, rest: begun.reader, restBytes };
-  const reader = new SliceReader(range, call, fetcher, record);
+  const reader = new SliceReader(range, call, fetcher, record, changing);
   const continued = new Headers(headers);
   continued.set('content-range', contentRange(whole, total));
   continued.set('content-length', String(lengthOf(whole)));
@@ -75,23 +83,31 @@ class SliceReader implements BodyReader {
   readonly #call: UpstreamCall;
   readonly #fetcher: Fetcher;
   readonly #record: RequestRecord;
+  readonly #changing: ChangingAddresses;
   readonly #cancelled = new AbortController();
   readonly #chunks = this.#readChunks();
   /** Whether the first slice has not been read to its end. */
   hasArrived: boolean;
 
-  constructor(range: BegunRange, call: UpstreamCall, fetcher: Fetcher, record: RequestRecord) {
+  constructor(
+    range: BegunRange,
+    call: UpstreamCall,
+    fetcher: Fetcher,
+    record: RequestRecord,
+    changing: ChangingAddresses,
+  ) {
     this.#range = range;
     this.hasArrived = range.restBytes > 0;
     this.#fetcher = fetcher;
     this.#record = record;
+    this.#changing = changing;
     const kept = Object.entries(call.headers).filter(([name]) => !CONDITIONS.includes(name));
     this.#call = {
       ...call,
       headers: { ...Object.fromEntries(kept), 'if-range': range.etag },
       // An upstream that ignores the range is not read to its end.
       bodyMode: new Buffered((bytes) => {
-        if (bytes > range.sliceBytes) throw sliceError('length');
+        if (bytes > range.sliceBytes) throw this.#mismatch('length');
       }),
       isLaterSlice: true,
       // Not the client's: a cut-off by the gateway has to end the slice, too.
@@ -126,14 +142,33 @@ class SliceReader implements BodyReader {
   /** Throws when the response is not this slice of the same representation. */
   async #fetchSlice(slice: ByteRange): Promise<Chunk> {
     const { total, etag } = this.#range;
-    this.#record.slices = (this.#record.slices ?? 0) + 1;
-    const { status, headers, body } = await this.#fetcher.fetchMore(withRange(this.#call, slice));
+    const { status, headers, body } = await this.#fetchWhenReady(slice);
+    if (status === 200 || status === 416) throw this.#mismatch(`status ${status}`);
     if (status !== 206) throw sliceError(`status ${status}`);
-    if (headers.get('etag') !== etag) throw sliceError('etag');
-    if (headers.has('content-encoding')) throw sliceError('encoding');
-    if (headers.get('content-range') !== contentRange(slice, total)) throw sliceError('range');
-    if (!(body instanceof Uint8Array) || body.byteLength !== lengthOf(slice)) throw sliceError('length');
+    if (headers.get('etag') !== etag) throw this.#mismatch('etag');
+    if (headers.has('content-encoding')) throw this.#mismatch('encoding');
+    if (headers.get('content-range') !== contentRange(slice, total)) throw this.#mismatch('range');
+    if (!(body instanceof Uint8Array) || body.byteLength !== lengthOf(slice)) throw this.#mismatch('length');
     return body;
+  }
+
+  /** A 429 is waited out once, when it says for how long, because it is about the gateway's pace and not the player's. */
+  async #fetchWhenReady(slice: ByteRange): Promise<UpstreamResponse> {
+    const response = await this.#fetch(slice);
+    const wait = response.headers.get('retry-after') ?? '';
+    if (response.status !== 429 || !LONGEST_WAIT.test(wait)) return response;
+    await Bun.sleep(Number(wait) * 1000);
+    return this.#fetch(slice);
+  }
+
+  #fetch(slice: ByteRange): Promise<UpstreamResponse> {
+    this.#record.slices = (this.#record.slices ?? 0) + 1;
+    return this.#fetcher.fetchMore(withRange(this.#call, slice));
+  }
+
+  #mismatch(code: string): Error {
+    this.#changing.add(this.#call.url);
+    return sliceError(code);
   }
 }
 
