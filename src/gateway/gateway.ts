@@ -46,10 +46,11 @@ export function createGateway({
   const openToAll = new Set(production ? [HEALTH_PATH] : [HEALTH_PATH, OPENAPI_PATH]);
   const routes = (): readonly Route[] => gateway.routes;
   const telemetry = new Telemetry({ logger, metrics, traces, routes, quietRoute: HEALTH_PATH });
-  const replayStore =
-    redisUrl === undefined
-      ? new MemoryReplayStore(admission.ledger)
-      : new RedisReplayStore(new RedisConnection(redisUrl, telemetry.redisObserver()), admission.ledger);
+  const redis = redisUrl === undefined ? undefined : new RedisConnection(redisUrl, telemetry.redisObserver());
+  redis?.keepAlive();
+  const replayStore = redis
+    ? new RedisReplayStore(redis, admission.ledger)
+    : new MemoryReplayStore(admission.ledger);
   metrics?.watch(admission);
   const api = new UpstreamApi(settings, admission);
   const refreshCoordinator = new RefreshCoordinator(settings, replayStore, api);

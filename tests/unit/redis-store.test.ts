@@ -85,6 +85,58 @@ describe('RedisReplayStore', () => {
     expect(opened).toHaveBeenCalledTimes(2);
   });
 
+  it('replaces a link whose reply is lost, and takes what Redis has executed for written', async () => {
+    const { time, network, clock, heard, kept } = start();
+    const observer = { onDown: () => void heard.push('down'), onUp: () => void heard.push('up') };
+    let links = 0;
+    let isLost = false;
+    const open = () => {
+      const link = network.open(clock);
+      const send = link.send.bind(link);
+      const isFirst = links++ === 0;
+      return Object.assign(link, {
+        send(command: string, parameters: string[]) {
+          const reply = send(command, parameters);
+          return isFirst && isLost ? new Promise(() => {}) : reply;
+        },
+      });
+    };
+    const connection = new RedisConnection('redis://model', observer, clock, open);
+    const replaced = new RedisReplayStore(connection, newLedger(), clock.now);
+    await time.wait(replaced.swap('k', undefined, LEASE, 3000));
+    isLost = true;
+    const swaps = [replaced.swap('k', LEASE, RENEWAL, 3000), replaced.swap('other', RENEWAL, ENDED, 3000)];
+    expect(await time.wait(Promise.all(swaps))).toEqual([
+      { isWritten: true, before: undefined },
+      { isWritten: false, before: undefined },
+    ]);
+    expect([kept('k'), heard, links]).toEqual(['renewed:x', ['up'], 2]);
+  });
+
+  it('keeps an idle link alive, and notices when Redis does not respond', async () => {
+    const { time, network, clock, heard } = start();
+    const observer = { onDown: () => void heard.push('down'), onUp: () => void heard.push('up') };
+    const sent: string[] = [];
+    const open = () => {
+      const link = network.open(clock);
+      const send = link.send.bind(link);
+      return Object.assign(link, {
+        send(command: string, parameters: string[]) {
+          sent.push(parameters[2] ?? '');
+          return send(command, parameters);
+        },
+      });
+    };
+    new RedisConnection('redis://model', observer, clock, open).keepAlive();
+    await time.pass(1000);
+    sent.length = 0;
+    await time.pass(60_000);
+    expect(sent).toEqual(['music-gateway:keep-alive', 'music-gateway:keep-alive']);
+    network.become('stalled');
+    await time.pass(31_500);
+    expect(heard).toEqual(['up', 'down']);
+  });
+
   it('does not take its own stall for one of Redis, and takes the reply that came meanwhile', async () => {
     const { time, clock, network, heard, store, write, kindAt } = start();
     await write(store(), 'k', RENEWAL);

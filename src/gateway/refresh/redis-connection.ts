@@ -3,12 +3,14 @@
 import { RedisClient } from 'bun';
 import { describeCause } from '../http/error-summary.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { type RedisSender, tryOut } from './redis-commands.ts';
+import { get, type RedisSender, tryOut } from './redis-commands.ts';
 
 /** Longer than a busy machine stalls, because instances that miss Redis may send the same token twice. */
 export const COMMAND_TIMEOUT_MS = 500;
 const RETRY_MS = 250;
 const CONNECT_MS = 1000;
+/** Less than NAT and firewalls keep an idle connection. Bun's client has no keep-alive of TCP. */
+const KEEP_ALIVE_MS = 30_000;
 
 /** A connection that is opened only once. */
 export interface RedisLink extends RedisSender {
@@ -24,13 +26,18 @@ export interface RedisObserver {
   onUp(): void;
 }
 
+interface Link {
+  readonly ready: Promise<RedisLink>;
+  isReady: boolean;
+}
+
 export class RedisConnection {
   readonly #url: string;
   readonly #observer: RedisObserver;
   readonly #clock: Clock;
   readonly #open: (url: string) => RedisLink;
   /** Undefined while Redis counts as down. */
-  #link: Promise<RedisLink> | undefined;
+  #link: Link | undefined;
 
   constructor(url: string, observer: RedisObserver, clock = systemClock, open = openLink) {
     this.#url = url;
@@ -40,42 +47,75 @@ export class RedisConnection {
     const link = this.#connect();
     // The first commands wait for the connection.
     this.#link = link;
-    link.then(
+    link.ready.then(
       () => this.#link === link && observer.onUp(),
       (cause) => this.#giveUp(link, cause),
     );
   }
 
-  /** Undefined when Redis does not respond in time. It then counts as down until it is connected again. */
-  async ask<Reply>(command: (redis: RedisSender) => Promise<Reply>): Promise<Reply | undefined> {
-    const link = this.#link;
-    if (!link) return undefined;
-    return inTime(link.then(command), COMMAND_TIMEOUT_MS, this.#clock).catch((cause) => {
-      void this.#giveUp(link, cause);
-      return undefined;
-    });
+  /**
+   * Undefined when Redis does not respond in time, also on a new connection. It then counts as down until it is connected
+   * again.
+   *
+   * @param command may be sent twice, and have been executed the first time
+   */
+  async ask<Reply>(
+    command: (redis: RedisSender, isRepeated: boolean) => Promise<Reply>,
+  ): Promise<Reply | undefined> {
+    for (const isRepeated of [false, true]) {
+      const link = this.#link;
+      if (!link) break;
+      try {
+        const reply = link.ready.then((redis) => command(redis, isRepeated));
+        return await inTime(reply, COMMAND_TIMEOUT_MS, this.#clock);
+      } catch (cause) {
+        this.#replace(link, cause);
+      }
+    }
+    return undefined;
   }
 
-  async #giveUp(lost: Promise<RedisLink>, cause: unknown): Promise<void> {
+  /** Keeps the idle link from being dropped, and notices when it was. */
+  keepAlive(): void {
+    this.#clock.every(KEEP_ALIVE_MS, () => void this.ask((redis) => get(redis, 'keep-alive')));
+  }
+
+  /** A link may have been dropped while Redis is well. One that has never worked is not replaced. */
+  #replace(lost: Link, cause: unknown): void {
+    if (this.#link !== lost) return;
+    if (!lost.isReady) return void this.#giveUp(lost, cause);
+    const link = this.#connect();
+    this.#link = link;
+    close(lost);
+    link.ready.catch(() => this.#giveUp(link, cause));
+  }
+
+  async #giveUp(lost: Link, cause: unknown): Promise<void> {
     if (this.#link !== lost) return;
     this.#link = undefined;
     const word = refusalWord(cause);
     this.#observer.onDown(word ? `RedisError ${word}` : describeCause(cause));
-    lost.then((redis) => redis.close()).catch(() => {});
+    close(lost);
     while (!this.#link) {
       await this.#clock.sleep(RETRY_MS);
       const link = this.#connect();
-      const isConnected = await link.then(() => true).catch(() => false);
+      const isConnected = await link.ready.then(() => true).catch(() => false);
       if (isConnected) this.#link = link;
     }
     this.#observer.onUp();
   }
 
-  #connect(): Promise<RedisLink> {
+  #connect(): Link {
     const redis = this.#open(this.#url);
-    const link = this.#probe(redis);
+    const link: Link = { ready: this.#probe(redis), isReady: false };
+    link.ready.then(
+      () => {
+        link.isReady = true;
+      },
+      () => {},
+    );
     // Notices a lost connection at once, not only at the next refresh.
-    redis.onclose = (cause) => this.#giveUp(link, cause);
+    redis.onclose = (cause) => this.#replace(link, cause);
     return link;
   }
 
@@ -90,6 +130,10 @@ export class RedisConnection {
       throw cause;
     }
   }
+}
+
+function close({ ready }: Link): void {
+  ready.then((redis) => redis.close()).catch(() => {});
 }
 
 /** A refusal of Redis begins with a word for the reason, such as OOM or NOPERM. The rest may quote a key. */

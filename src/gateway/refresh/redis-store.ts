@@ -37,7 +37,11 @@ export class RedisReplayStore implements ReplayStore {
     // `get` returns the own fact then, so it is also what is there for a write.
     if (own && !isOwn && outranks(own, from)) return { isWritten: false, before: own };
     const ask = (expected: Fact | undefined) =>
-      this.#redis.ask((link) => swap(link, key, expected, to, lifetimeMs, isOwn));
+      this.#redis.ask(async (link, isRepeated) => {
+        const swapped = await swap(link, key, expected, to, lifetimeMs, isOwn);
+        // The first command may have been executed, although its reply was lost.
+        return isRepeated && isSame(swapped.before, to) ? { isWritten: true } : swapped;
+      });
     let swapped = await ask(from);
     if (swapped && !swapped.isWritten && own && isOwn && outranks(own, swapped.before))
       swapped = await ask(swapped.before);

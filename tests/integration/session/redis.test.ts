@@ -1,5 +1,6 @@
 import { expect, it } from 'bun:test';
 import { openLink } from '../../../src/gateway/refresh/redis-connection.ts';
+import { CERTIFICATE } from '../../support/certificate.ts';
 import { readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
@@ -10,13 +11,14 @@ import { describeWith } from '../../support/requirements.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { refreshes } from '../../support/session-calls.ts';
+import { startSwallowingRelay } from '../../support/swallowing-relay.ts';
 import { request, storedTokens } from '../../support/world.ts';
 
 /** A gateway process with this upstream and Redis, and whether it can use Redis. */
-async function startInstance(UPSTREAM_URL: string, REDIS_URL: string) {
+async function startInstance(UPSTREAM_URL: string, REDIS_URL: string, others: Record<string, string> = {}) {
   const metricsPort = await freePorts(1);
   const own = { BUN_OPTIONS: PATIENT_WITH_REDIS, METRICS_PORT: String(metricsPort) };
-  const started = await startGatewayProcess({ ...own, UPSTREAM_URL, REDIS_URL });
+  const started = await startGatewayProcess({ ...own, UPSTREAM_URL, REDIS_URL, ...others });
   const isRedisUp = async () => {
     const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
     return parseSamples(metrics).get('redis_up') === 1;
@@ -28,9 +30,16 @@ const PAGE = await readDocument('deploy/redis/README.md');
 /** The user that the page tells operators to make; the last rule is a password. */
 const [, USER = '', RULES = ''] = /^user (\S+) (.+) >\S+$/m.exec(PAGE.text) ?? [];
 const PASSWORD = 'pass:w@rd/1';
+const SECURED = ['--tls-auth-clients', 'no', '--tls-cert-file', CERTIFICATE, '--tls-key-file', CERTIFICATE];
 const SET_USER = `ACL SETUSER ${USER}`;
 
 type Act = (redis: Redis) => Promise<unknown>;
+
+/** Checks the session of a user whose access cookie has expired: the upstream refuses a token that comes twice. */
+async function visit({ url }: Pick<Awaited<ReturnType<typeof startInstance>>, 'url'>, user: string) {
+  const response = await request(`${url}/api/auth/session`, { cookie: `svc_music_refresh=${user}-1` });
+  expect([response.status, storedTokens(response)['svc_music_refresh']]).toEqual([200, `${user}-2`]);
+}
 
 /** Sends the commands on a connection that no trouble breaks. */
 function send(...commands: string[]): Act {
@@ -63,13 +72,9 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     new Rotation(upstream);
     await using running = await startInstance(upstream.upstreamUrl, url);
     await eventually(running.isRedisUp, 'the instance to reach Redis');
-    const visit = async ({ url }: typeof running, user: string) => {
-      const response = await request(`${url}/api/auth/session`, { cookie: `svc_music_refresh=${user}-1` });
-      expect([response.status, storedTokens(response)['svc_music_refresh']]).toEqual([200, `${user}-2`]);
-    };
     await visit(running, 'before');
     await begin(redis);
-    // The upstream refuses a token that comes twice: what was refreshed in Redis is still known.
+    // What was refreshed in Redis is still known.
     for (const user of ['before', 'alone', 'alone']) await visit(running, user);
     // One that starts now finds out at once, and not with its first refresh.
     await using starting = await startInstance(upstream.upstreamUrl, url);
@@ -92,6 +97,50 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     const users = async () => String(await admin.send('CLIENT', ['LIST'])).match(/(?<= user=)\S+/g) ?? [];
     const isOneEach = async () => (await users()).filter((user) => user === USER).length === 2;
     await eventually(isOneEach, 'one connection of each instance');
+  });
+
+  it.each<[what: string, options: readonly string[], url: string]>([
+    ['plain', [], 'redis://127.0.0.1'],
+    ['with a password', ['--requirepass', 'secret'], 'redis://:secret@127.0.0.1'],
+    ['with TLS', SECURED, 'rediss://127.0.0.1'],
+  ])('is behind a link that was dropped without a word shares on a new one: %s', async (_, options, url) => {
+    const port = await freePorts(1);
+    const isSecured = options === SECURED;
+    await using redis = await startRedis(...options, ...(isSecured ? ['--tls-port', String(port)] : []));
+    await using relay = await startSwallowingRelay(isSecured ? port : redis.port);
+    await using upstream = new ScriptedUpstream();
+    new Rotation(upstream);
+    const others = { REDIS_PATIENCE: '4', NODE_EXTRA_CA_CERTS: CERTIFICATE };
+    const start = () => startInstance(upstream.upstreamUrl, `${url}:${relay.port}`, others);
+    await using one = await start();
+    await using two = await start();
+    const both = [one, two];
+    for (const each of both) await eventually(each.isRedisUp, 'the instance to reach Redis');
+    for (const each of both) await visit(each, 'before');
+    relay.swallow();
+    const users = ['ada', 'ben', 'cyd', 'before'];
+    await Promise.all(users.flatMap((user) => both.map((each) => visit(each, user))));
+    expect(refreshes({ upstream })).toBe(users.length);
+    expect(both.map(({ said }) => said('Redis cannot be used'))).toEqual([0, 0]);
+  });
+
+  it('has become the master, as its replica, is found on a new link', async () => {
+    await using redis = await startRedis();
+    await using replica = await startRedis('--replicaof', '127.0.0.1', String(redis.port));
+    await using relay = await startSwallowingRelay(redis.port);
+    await using upstream = new ScriptedUpstream();
+    new Rotation(upstream);
+    const url = `redis://127.0.0.1:${relay.port}`;
+    await using one = await startInstance(upstream.upstreamUrl, url, { REDIS_PATIENCE: '4' });
+    await eventually(one.isRedisUp, 'the instance to reach Redis');
+    await visit(one, 'before');
+    using admin = new RedisAdmin(replica.url);
+    await eventually(async () => (await admin.keys('*:fact:*')).length === 1, 'the replica to have the fact');
+    await send('REPLICAOF NO ONE')(replica);
+    relay.swallow(replica.port);
+    await Promise.all(['before', 'ada'].map((user) => visit(one, user)));
+    expect([refreshes({ upstream }), one.said('Redis cannot be used')]).toEqual([2, 0]);
+    expect(await admin.keys('*:fact:*')).toHaveLength(2);
   });
 
   it('responds while it stands still gets its connection all the same', async () => {
