@@ -8,6 +8,9 @@ import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import type { FoundTokens } from './cookies.ts';
 import type { SessionParts } from './session.ts';
 
+/** Nobody signs in within a second. A later response could clear the cookies of that sign-in. */
+const RESPONDS_WITHIN_MS = 800;
+
 type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
 
 /**
@@ -32,26 +35,41 @@ export async function beginSession(
 
 /**
  * Ends the session here, whether or not the upstream can be reached: the refresh token no longer yields a successor, and
- * the cookies are cleared. A token that had ended here is signed out again, but not refreshed: it may be spent.
+ * the cookies are cleared. A token that had ended here is signed out again, but not refreshed: it may be spent. Does not
+ * wait long for the upstream; the exchange stays open until it has responded.
  */
 export async function endSession(
   { settings, api, cookies, refreshCoordinator }: SessionParts,
-  { record, set }: Exchange,
+  exchange: Exchange,
   { accessToken, refreshToken }: FoundTokens,
 ): Promise<void> {
+  const { record, set } = exchange;
   if (refreshToken !== undefined) {
     const { newest, hadEnded, isRefreshing } = await refreshCoordinator.end(refreshToken);
     const pairs: Pair[] = accessToken === undefined ? [] : [{ accessToken, refreshToken }];
     if (newest) pairs.push(newest);
     const revokes = settings.signOutRevokes && !hadEnded && !isRefreshing;
-    const needsRefresh = await signOut(api, pairs, record);
-    if (revokes && needsRefresh) {
-      // It is not shared, because the session has ended here and no request may get the new pair.
-      const verdict = await api.refresh(newest?.refreshToken ?? refreshToken, record, 'signOuts');
-      if (verdict.kind === 'renewed') await signOut(api, [verdict.pair], record);
-    }
+    const last = newest?.refreshToken ?? refreshToken;
+    exchange.keepOpen();
+    const called = signOutUpstream(api, pairs, revokes ? last : undefined, record);
+    const ended = called.finally(() => exchange.close());
+    await Promise.race([ended, Bun.sleep(record.startedAt + RESPONDS_WITHIN_MS - performance.now())]);
   }
   cookies.clear(set);
+}
+
+/** @param spare the refresh token to revoke by a refresh, when the pairs have no good access token; undefined: none */
+async function signOutUpstream(
+  api: UpstreamApi,
+  pairs: readonly Pair[],
+  spare: string | undefined,
+  record: RequestRecord,
+): Promise<void> {
+  const needsRefresh = await signOut(api, pairs, record);
+  if (spare === undefined || !needsRefresh) return;
+  // It is not shared, because the session has ended here and no request may get the new pair.
+  const verdict = await api.refresh(spare, record, 'signOuts');
+  if (verdict.kind === 'renewed') await signOut(api, [verdict.pair], record);
 }
 
 /** @returns whether a refresh would help: there is no pair, or the upstream has refused the last one's access token */

@@ -83,6 +83,31 @@ it.each<[Environment, cookie: string, what: string, logout: Respond, refresh: Re
   expect(sentTo(world)).toEqual([...calls, ...repeated]);
 });
 
+it('A sign-out gets its response before anybody can have signed in, while its call goes on', async () => {
+  await using world = startRevoking();
+  const [refused, refreshed, done] = Array.from({ length: 3 }, () => Promise.withResolvers<Response>());
+  world.upstream
+    .on(LOGOUT, ({ body }) => (body === bodyOf(1) ? refused : done)?.promise ?? DONE())
+    .on(REFRESH, () => refreshed?.promise ?? DONE());
+  await expectSignedOut(await signOut(world, SIGNED_IN));
+  const settled = world.settled();
+  // A sign-in as somebody else, whose cookies nothing clears any more.
+  calls.scriptSignIn(world, pair(7));
+  const signedIn = await calls.signIn(world, calls.GRANT, { cookie: SIGNED_IN });
+  expect(calls.sentBack(signedIn)).toBe(calls.cookies(7));
+  expect(world.upstream.last(LOGOUT).signal.aborted).toBe(false);
+  refused?.resolve(reply(401)());
+  await world.upstream.arrived(REFRESH);
+  refreshed?.resolve(RENEWED());
+  await world.upstream.arrived(LOGOUT, 2);
+  done?.resolve(DONE());
+  await settled;
+  const called = world.upstream.received.map(({ body }) => body).filter((body) => body.includes('refresh'));
+  expect(called).toEqual([bodyOf(1), bodyOf(1), bodyOf(2)]);
+  const outcomes = [401, 200, 204].map((outcome) => expect.objectContaining({ outcome }));
+  expect(await world.line({ route: '/api/auth/logout' })).toMatchObject({ status: 200, upstream: outcomes });
+});
+
 // What unread bodies cost: load/siege.
 it('A sign-out discards its body at once, also when that fails', async () => {
   const gateway = createGateway({ settings: testSettings(), logger: recordLog().logger });
@@ -117,6 +142,8 @@ describe('a sign-out with SIGN_OUT_REVOKES', () => {
     jest.advanceTimersByTime(freeAfterMs);
     signOuts.release();
     await expectSignedOut(await signedOut);
+    // The response does not wait for the calls.
+    while (world.upstream.calls.length < sent.length) await new Promise(setImmediate);
     expect(sentTo(world)).toEqual(sent);
   });
 
