@@ -36,6 +36,25 @@ async function start(bytes: string) {
   };
 }
 
+it('a kept connection is used for half a minute, because its server may have moved', async () => {
+  await using upstream = await startRawUpstream((socket) => {
+    const respond = () => socket.write(`${OK}Content-Length: 2\r\n\r\nok`);
+    respond();
+    socket.on('data', respond);
+  });
+  let now = performance.now();
+  using _clock = spyOn(performance, 'now').mockImplementation(() => now);
+  const record = new RequestRecord(new Request('http://gateway.test'));
+  const connections: number[] = [];
+  // Later than any clock that another test has set: all share the connections.
+  for (const passesMs of [1e9, 0, 20_000, 20_000, 0]) {
+    now += passesMs;
+    await fetchUpstream({ ...CALL, url: upstream.url }, record);
+    connections.push(upstream.connections());
+  }
+  expect(connections).toEqual([1, 1, 1, 2, 2]);
+});
+
 describe('the deadline of fetchUpstream()', () => {
   // The text for each route: relay/every-route.test.ts.
   it.each<[what: string, bytes: string, call: Partial<UpstreamCall>, ms: number]>([

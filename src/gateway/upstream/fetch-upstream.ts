@@ -13,6 +13,7 @@ import {
 } from '../record/request-record.ts';
 import type { BodyMode } from './body-modes.ts';
 import { Deadline } from './deadline.ts';
+import { KeptConnections } from './kept-connections.ts';
 import type { UpstreamResponse } from './upstream-response.ts';
 
 export interface UpstreamCall {
@@ -42,6 +43,7 @@ const MIN_IDLE_TIMEOUT_MS = 300_000;
 
 /** Bun itself repeats these when a kept-alive connection turns out to be closed. */
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
+const connections = new KeptConnections();
 
 /**
  * Sends the call and returns the response, whatever its status.
@@ -87,6 +89,7 @@ function requestOf(
   span: CallSpan | undefined,
   { signal }: Deadline,
 ): BunFetchRequestInit {
+  const isRepeatable = REPEATABLE_METHODS.has(method);
   return {
     method,
     headers: {
@@ -107,7 +110,8 @@ function requestOf(
     redirect: 'manual',
     decompress: bodyMode.isDecoded,
     // A POST fails on a connection that the upstream has just closed: calls that must not be sent twice use a new one.
-    keepalive: REPEATABLE_METHODS.has(method),
+    keepalive: isRepeatable,
+    session: isRepeatable ? connections.pool() : undefined,
     timeout: Math.max(timeoutMs, MIN_IDLE_TIMEOUT_MS),
   };
 }
