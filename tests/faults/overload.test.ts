@@ -1,4 +1,4 @@
-import { describe, expect, it, jest } from 'bun:test';
+import { describe, expect, it, jest, spyOn } from 'bun:test';
 import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectOverloaded, fill, send } from '../support/long-calls.ts';
@@ -155,4 +155,18 @@ describe('a place', () => {
     const upstream = [{ call: 'sign-out', outcome: 'http_response_timeout' }];
     expect(await world.line({ route: SIGN_OUT.path })).toMatchObject({ upstream });
   });
+});
+
+it('beyond the end of the ledger every response ends its connection, with all of its body', async () => {
+  await using world = startWorld();
+  scriptRoutes(world);
+  const { ledger } = world.admission;
+  using isOvercharged = spyOn(ledger, 'isOvercharged').mockReturnValue(true);
+  for (const { path, options } of ROUTES) {
+    const response = await world.request(path, options);
+    expect([path, response.headers.get('connection')]).toEqual([path, 'close']);
+    await response.bytes();
+  }
+  isOvercharged.mockRestore();
+  expect((await send(world, proxied('GET'))).headers.get('connection')).toBeNull();
 });

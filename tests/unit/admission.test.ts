@@ -406,7 +406,20 @@ describe('a session', () => {
     const { enter, begin } = start();
     for (let call = 0; call < 20; call++) expect(await begin(await enter('change', 'own'))).toBeUndefined();
     for (let call = 0; call < 70; call++) expect(await begin(await enter('get', 'own'))).toBeUndefined();
+    // Also a generation whose reader pauses beside them.
+    const { memory } = await enter('generation', 'own');
+    memory.admitTrack(UNKNOWN, new AbortController().signal);
+    expect(memory.fallBehind()).toBeTrue();
   });
+});
+
+it('the bodies of sign-ins, which strangers send, keep out no order that is paid for', () => {
+  const { admission, ledger } = start();
+  ledger.take((ledger.limit * 13) / 16);
+  const order = admission.orderBodies.open(0);
+  const strangers = Array.from({ length: 2000 }, () => admission.signInBodies.open(0));
+  admission.orderBodies.grow(order, 1000);
+  expect(strangers.filter(({ bytes }) => bytes > 0).length).toBeWithin(100, 2000);
 });
 
 describe('the limit of a session', () => {
