@@ -219,7 +219,7 @@ describe('a head', () => {
     const { ledger, enter, client, leave } = start();
     const permit = await enter('change', 'token');
     permit.memory.headArrived(10 * BEHIND_BYTES);
-    expect(permit.memory.bodyBytes).toBe(READ_AHEAD_BYTES);
+    expect(permit.memory.bodyBytes).toBe(prices.UNREAD_BYTES);
     leave(0, LADDER.session);
     const waiting = permit.memory.reserveBody(
       priceOfStream(10 * BEHIND_BYTES),
@@ -263,7 +263,7 @@ describe('a head', () => {
       await enter('generation'),
       await enter('generation'),
     ];
-    leave(2 * READ_AHEAD_BYTES, LADDER.behind);
+    leave(2 * prices.UNREAD_BYTES, LADDER.behind);
     const waiting = [served, late].map((permit) =>
       permit.memory.admitTrack(10 * BEHIND_BYTES, client.signal),
     );
@@ -271,7 +271,7 @@ describe('a head', () => {
     expect(none.memory.admitTrack(UNKNOWN, client.signal)).toBeFalse();
     await pass(59_900);
     ledger.release(
-      ledger.limit * (LADDER.order.share - LADDER.behind.share) + BEHIND_BYTES - READ_AHEAD_BYTES,
+      ledger.limit * (LADDER.order.share - LADDER.behind.share) + BEHIND_BYTES - prices.UNREAD_BYTES,
     );
     expect(await waiting[0]).toBeTrue();
     await pass(100);

@@ -11,6 +11,8 @@ export const CALL_BYTES = 28 * KiB;
 
 /** What Bun has read of a response at most when its head is handled. Two buffers of 256 KiB, and reads of up to 512. */
 export const READ_AHEAD_BYTES = 1 * MiB;
+/** A response whose head waits: what Bun has read, and what the kernel holds for it. 130 exports took 1.4 MB each. */
+export const UNREAD_BYTES = 1.5 * MiB;
 /** The least that a response has when its head arrives. It covers the head of the request, too, of which Bun keeps a copy. */
 export const LEAST_READ_AHEAD_BYTES = 16 * KiB;
 /** A GET of an endpoint that has not responded yet. Most are a few kilobytes of JSON, and some are music. */

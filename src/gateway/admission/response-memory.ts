@@ -6,7 +6,7 @@ import type { CallRules } from './calls.ts';
 import type { Endpoint } from './endpoint-prices.ts';
 import type { Rung } from './ladder.ts';
 import type { Ledger } from './ledger.ts';
-import { type BodyPrice, NO_PRICE, priceOfStream, READ_AHEAD_BYTES } from './prices.ts';
+import { type BodyPrice, NO_PRICE, priceOfStream, UNREAD_BYTES } from './prices.ts';
 import type { SessionLimit, SessionUse } from './session-limit.ts';
 import type { Attempt } from './waiting-line.ts';
 
@@ -87,7 +87,7 @@ export class ResponseMemory implements BodyMemory {
     this.#stopWaiting();
     if (!Number.isFinite(length)) return;
     this.learn(length);
-    this.#set(Math.min(length, READ_AHEAD_BYTES));
+    this.#set(Math.min(length, UNREAD_BYTES));
     this.#shared.ledger.serveSoon();
   }
 
@@ -148,7 +148,7 @@ export class ResponseMemory implements BodyMemory {
     const price = priceOfStream(length);
     this.#price = price;
     const isMade = Number.isFinite(length);
-    const arrivedBytes = isMade ? Math.min(length, READ_AHEAD_BYTES) : 0;
+    const arrivedBytes = isMade ? Math.min(length, UNREAD_BYTES) : 0;
     const firstBytes = Math.max(arrivedBytes, price.keepsUp);
     if (!ledger.fits(firstBytes > price.keepsUp ? bodyRung : rung, firstBytes)) return false;
     this.#set(firstBytes);

@@ -41,7 +41,6 @@ function attack(works: Works, trackBytes = 3_000_000): Load {
 
 /** What happens before an attack. */
 const BEFORE: Partial<Record<AttackName, (rig: Rig) => Promise<void>>> = {
-  '130 unread exports of an endpoint that has been cheap so far': exportCheaply,
   'unread exports in two waves of an endpoint that has been cheap so far': exportCheaply,
 };
 
@@ -52,9 +51,9 @@ const BESIDE_USERS: Readonly<Record<string, Load>> = {
   'large sign-ins are completed together': attack({ largeBody: 22 }),
   'calls with long heads wait': attack({ longHead: 3000 }),
   'a user with ten sign-ins stops players and generations, and sends bodies that stall': attack({
-    ...{ tenfoldPlayer: 300, tenfoldGeneration: 18, stalledBody: 100 },
+    ...{ tenfoldPlayer: 200, tenfoldGeneration: 18, stalledBody: 100 },
   }),
-  'a user with twelve sign-ins starts finished generations with each': attack({ twelvefoldGeneration: 84 }),
+  'a user with twelve sign-ins starts finished generations with each': attack({ twelvefoldGeneration: 60 }),
   'two hundred of them hear generations while they are made': {
     works: { heardBriefly: 200 },
     seconds: 0,
