@@ -18,9 +18,14 @@ function watching() {
   const cut: string[] = [];
   const add = (
     name: string,
-    { session, isExpendable = true, ...changed }: Partial<WatchedBody & BodyMemory> = {},
+    {
+      session,
+      isExpendable = true,
+      fallBehind = () => true,
+      ...changed
+    }: Partial<WatchedBody & BodyMemory> = {},
   ) => {
-    const unused = { tryReserveRead: () => true, fallBehind: () => true };
+    const unused = { tryReserveRead: () => true, fallBehind };
     const ignored = { onRead: () => {}, catchUp: () => {}, giveBodyUp: () => {} };
     const body = {
       ...({ waitsFor: 'reader', waitsSince: bodies.now, readAt: bodies.now } as const),
@@ -85,6 +90,27 @@ describe('room', () => {
     expect(bodies.makeRoom(() => false, undefined, own)).toBeFalse();
     expect(cut).toEqual(['own']);
   });
+});
+
+it('beyond what may be charged, those are cut off first that are behind for longest, and found no memory', async () => {
+  const { bodies, cut, add } = watching();
+  const fallBehind = () => false;
+  add('has memory');
+  add('has changed something', { isExpendable: false, fallBehind });
+  add('waits for the upstream', { waitsFor: 'upstream', fallBehind });
+  add('has been sent', { isComplete: true, fallBehind });
+  add('behind', { session: own, fallBehind });
+  await pass(300);
+  add('behind for less long', { session: own, fallBehind });
+  await pass(600);
+  // On a busy machine, everybody is behind for a moment.
+  bodies.cutOffBehind(() => false);
+  expect(cut).toEqual([]);
+  await pass(400);
+  bodies.cutOffBehind(() => cut.length > 0);
+  expect(cut).toEqual(['behind']);
+  bodies.cutOffBehind(() => false);
+  expect(cut).toEqual(['behind', 'behind for less long']);
 });
 
 it('readers that wait are looked after every 4 s', async () => {

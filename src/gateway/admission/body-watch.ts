@@ -41,6 +41,8 @@ export interface BodyMemory {
 const TICK_MS = 100;
 /** After a chunk has waited so long, its reader is behind, and the upstream's bytes pile up. */
 export const BEHIND_MS = 100;
+/** After this it may be cut off while the kernel charges too much. One that reads is behind for a moment on a busy machine. */
+const FAR_BEHIND_MS = 1000;
 /**
  * How long a reader must have stood still before its body is cut off to make room. One who reads 16 KB/s from a large
  * window leaves the send queue as it is for 24 s.
@@ -118,7 +120,7 @@ export class BodyWatch {
   }
 
   /**
-   * Cuts off bodies whose readers are behind and for which there was no memory, those that wait longest first, until
+   * Cuts off bodies whose readers are far behind and for which there was no memory, those that wait longest first, until
    * there is room. What the upstream sends of them piles up.
    */
   cutOffBehind(hasRoom: () => boolean): void {
@@ -126,7 +128,7 @@ export class BodyWatch {
       ({ memory, waitsFor, waitsSince, isComplete }) =>
         waitsFor === 'reader' &&
         !isComplete &&
-        this.now - waitsSince >= BEHIND_MS &&
+        this.now - waitsSince >= FAR_BEHIND_MS &&
         memory.isExpendable &&
         !memory.fallBehind(),
     );
