@@ -53,7 +53,7 @@ const BESIDE_USERS: Readonly<Record<string, Load>> = {
   'a user with ten sign-ins stops players and generations, and sends bodies that stall': attack({
     ...{ tenfoldPlayer: 200, tenfoldGeneration: 18, stalledBody: 100 },
   }),
-  'a user with twelve sign-ins starts finished generations with each': attack({ twelvefoldGeneration: 60 }),
+  'a user with twelve sign-ins starts finished generations with each': attack({ twelvefoldGeneration: 36 }),
   'two hundred of them hear generations while they are made': {
     works: { heardBriefly: 200 },
     seconds: 0,
