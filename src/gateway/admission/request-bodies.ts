@@ -4,14 +4,14 @@ import { CLOSE, type GatewayError } from '../http/errors.ts';
 import type { Rung } from './ladder.ts';
 import type { Ledger } from './ledger.ts';
 import { overloaded } from './pool.ts';
-import { ARRIVING_BODY_BYTES, BODY_COPIES } from './prices.ts';
+import { ARRIVING_BODY_BYTES, BODY_COPIES, UPLOAD_BYTES } from './prices.ts';
 import type { SessionLimit, SessionUse } from './session-limit.ts';
 
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
 
 /** A request body, and what it has reserved. */
-interface BodyReservation {
+export interface BodyReservation {
   bytes: number;
   /** Undefined for that of a sign-in. */
   readonly session: SessionUse | undefined;
@@ -46,10 +46,7 @@ export class RequestBodies {
   open(declaredBytes: number, session?: SessionUse): BodyReservation {
     const bytes = ARRIVING_BODY_BYTES + BODY_COPIES * declaredBytes;
     if (declaredBytes > SMALL_BODY_BYTES && !this.#fits(session, bytes)) throw this.#refusal();
-    const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
-    // Prevents an unhandled rejection when nothing awaits it.
-    dropped.catch(() => {});
-    const reservation: BodyReservation = { bytes: 0, session, dropped, drop };
+    const reservation = this.#newReservation(session);
     this.#arriving.add(reservation);
     this.#reserve(reservation, ARRIVING_BODY_BYTES);
     return reservation;
@@ -62,6 +59,13 @@ export class RequestBodies {
    */
   grow(reservation: BodyReservation, bytes: number): void {
     this.#reserve(reservation, BODY_COPIES * bytes);
+  }
+
+  #newReservation(session: SessionUse | undefined): BodyReservation {
+    const { promise: dropped, reject: drop } = Promise.withResolvers<never>();
+    // Prevents an unhandled rejection when nothing awaits it.
+    dropped.catch(() => {});
+    return { bytes: 0, session, dropped, drop };
   }
 
   #reserve(reservation: BodyReservation, bytes: number): void {
@@ -79,7 +83,24 @@ export class RequestBodies {
     if (!this.#arriving.has(reservation)) throw overloaded(CLOSE);
   }
 
-  /** Marks the body as complete: it is no longer dropped to make room for others. */
+  /**
+   * Reserves what an upload takes that is streamed, whatever its length.
+   *
+   * @throws GatewayError 503 when there is no room
+   */
+  openUpload(session: SessionUse | undefined): BodyReservation {
+    if (!this.#fits(session, UPLOAD_BYTES)) throw this.#refusal();
+    const reservation = this.#newReservation(session);
+    this.#take(reservation, UPLOAD_BYTES);
+    return reservation;
+  }
+
+  /** The start of an upload has been sent, and it costs what each does. */
+  startIsSent(reservation: BodyReservation): void {
+    this.#take(reservation, Math.min(0, UPLOAD_BYTES - reservation.bytes));
+  }
+
+  /** Marks the body as complete, or as an upload: it is no longer dropped to make room for others. */
   arrived(reservation: BodyReservation): void {
     this.#arriving.delete(reservation);
   }

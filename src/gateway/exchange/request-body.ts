@@ -1,14 +1,14 @@
-/** Reads a request body of bounded size within bounded time, with or without a declared length. */
+/** Reads a request body of bounded size within bounded time, or begins to: with or without a declared length. */
 
-import type { RequestBodies } from '../admission/request-bodies.ts';
+import type { BodyReservation, RequestBodies } from '../admission/request-bodies.ts';
 import type { SessionUse } from '../admission/session-limit.ts';
-import { readBounded } from '../http/body-reader.ts';
+import { type Chunk, readBounded, readStart } from '../http/body-reader.ts';
 import { CLOSE, GatewayError } from '../http/errors.ts';
+import { MIN_BYTES_PER_SECOND, PATIENCE_MS, Upload } from './upload.ts';
 
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
-/** How long a body may take: this, plus a second for each {@link MIN_BYTES_PER_SECOND} received. */
-const MIN_DEADLINE_MS = 25_000;
-const MIN_BYTES_PER_SECOND = 16 * 1024;
+/** What the contract bounds. */
+const BOUNDED_TYPE = /^application\/(?:[^;]*\+)?json\b|^application\/x-www-form-urlencoded\b/i;
 
 /** The bytes of a body. Disposing of it frees their memory. */
 export interface RequestBody extends Disposable {
@@ -27,14 +27,63 @@ export async function readBody(
   bodies: RequestBodies,
   session?: SessionUse,
 ): Promise<RequestBody> {
-  const declaredBytes = Number(request.headers.get('content-length') ?? 0);
+  const declaredBytes = declaredLength(request);
   if (declaredBytes > BODY_LIMIT_BYTES) throw new GatewayError(413, 'bodyTooLarge');
   const reservation = bodies.open(declaredBytes, session);
+  return arrive(bodies, reservation, async (onChunk) => {
+    const bytes = await readBounded(request.body, BODY_LIMIT_BYTES, onChunk);
+    if (!bytes) throw new GatewayError(413, 'bodyTooLarge');
+    return kept(bytes, bodies, reservation);
+  });
+}
+
+/**
+ * Reads a complete body of up to {@link BODY_LIMIT_BYTES}, as {@link readBody} does. One that is longer, and neither JSON
+ * nor URL-encoded, becomes an upload.
+ *
+ * @param limitBytes of an upload; 0 when there are none
+ * @throws GatewayError as {@link readBody} does
+ */
+export async function readBodyOrUpload(
+  request: Request,
+  bodies: RequestBodies,
+  session: SessionUse | undefined,
+  limitBytes: number,
+): Promise<RequestBody | Upload> {
+  const isBounded = BOUNDED_TYPE.test(request.headers.get('content-type') ?? '');
+  if (limitBytes <= BODY_LIMIT_BYTES || isBounded || !request.body) return readBody(request, bodies, session);
+  const declaredBytes = declaredLength(request);
+  if (declaredBytes > limitBytes) throw new GatewayError(413, 'uploadTooLarge');
+  const reader = request.body.getReader();
+  const newUpload = (start: readonly Chunk[], reservation: BodyReservation) =>
+    new Upload(request, reader, start, limitBytes, bodies, reservation);
+  if (declaredBytes > BODY_LIMIT_BYTES) return newUpload([], bodies.openUpload(session));
+  const reservation = bodies.open(declaredBytes, session);
+  return arrive(bodies, reservation, async (onChunk) => {
+    const read = await readStart(reader, BODY_LIMIT_BYTES, onChunk);
+    return 'whole' in read ? kept(read.whole, bodies, reservation) : newUpload(read.start, reservation);
+  });
+}
+
+function declaredLength({ headers }: Request): number {
+  return Number(headers.get('content-length') ?? 0);
+}
+
+function kept(bytes: RequestBody['bytes'], bodies: RequestBodies, reservation: BodyReservation): RequestBody {
+  return { bytes, [Symbol.dispose]: () => bodies.release(reservation) };
+}
+
+/** Reserves what arrives while `read` reads a body, within bounded time. */
+async function arrive<Result>(
+  bodies: RequestBodies,
+  reservation: BodyReservation,
+  read: (onChunk: (bytes: number) => void) => Promise<Result>,
+): Promise<Result> {
   let arrivedBytes = 0;
   let timer: Timer | undefined;
   // Bun itself has no deadline for request bodies.
   const checkDeadline = (elapsedMs: number) => {
-    const allowedMs = MIN_DEADLINE_MS + Math.floor(arrivedBytes / MIN_BYTES_PER_SECOND) * 1000;
+    const allowedMs = PATIENCE_MS + Math.floor(arrivedBytes / MIN_BYTES_PER_SECOND) * 1000;
     if (allowedMs > elapsedMs) timer = setTimeout(checkDeadline, allowedMs - elapsedMs, allowedMs);
     else reservation.drop(new GatewayError(408, 'bodyTooSlow', { headers: CLOSE }));
   };
@@ -44,11 +93,9 @@ export async function readBody(
       arrivedBytes += bytes;
       bodies.grow(reservation, bytes);
     };
-    const reading = readBounded(request.body, BODY_LIMIT_BYTES, onChunk);
-    const bytes = await Promise.race([reading, reservation.dropped]);
-    if (!bytes) throw new GatewayError(413, 'bodyTooLarge');
+    const result = await Promise.race([read(onChunk), reservation.dropped]);
     bodies.arrived(reservation);
-    return { bytes, [Symbol.dispose]: () => bodies.release(reservation) };
+    return result;
   } catch (cause) {
     bodies.release(reservation);
     throw cause instanceof GatewayError ? cause : new GatewayError(400, 'bodyIncomplete', { cause });

@@ -19,31 +19,74 @@ export const SILENCE_MS = 60_000;
 const FIRST_BYTES = 1024;
 
 /**
- * Returns all bytes; undefined, after cancelling the rest, for more than `limitBytes`. The chunks are copied together as
- * they arrive, because each one costs memory of its own, which only the garbage collector would free.
+ * The bytes of a body so far. The chunks are copied together as they arrive, because each one costs memory of its own,
+ * which only the garbage collector would free.
  */
+class Joined {
+  readonly #limitBytes: number;
+  #bytes = new Uint8Array(FIRST_BYTES);
+  #size = 0;
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  /** @returns false, and leaves the chunk as it is, when there would be more than the limit */
+  add(chunk: Chunk): boolean {
+    const whole = this.#size + chunk.byteLength;
+    if (whole > this.#limitBytes) return false;
+    if (whole > this.#bytes.byteLength)
+      this.#bytes = resized(this.#bytes, Math.min(this.#limitBytes, Math.max(whole, 2 * this.#size)));
+    this.#bytes.set(chunk, this.#size);
+    chunk.buffer.transfer(0);
+    this.#size = whole;
+    return true;
+  }
+
+  take(): Buffer<ArrayBuffer> {
+    return Buffer.from(resized(this.#bytes, this.#size).buffer);
+  }
+
+  /** Frees at once what was not taken. */
+  free(): void {
+    if (!this.#bytes.buffer.detached) this.#bytes.buffer.transfer(0);
+  }
+}
+
+/** Returns all bytes; undefined, after cancelling the rest, for more than `limitBytes`. */
 export async function readBounded(
   body: AsyncIterable<Uint8Array<ArrayBuffer>> | null,
   limitBytes: number,
   onChunk?: (bytes: number) => void,
 ): Promise<Buffer<ArrayBuffer> | undefined> {
-  let bytes = new Uint8Array(FIRST_BYTES);
-  let size = 0;
-  let isComplete = false;
+  const joined = new Joined(limitBytes);
   try {
     for await (const chunk of body ?? []) {
       onChunk?.(chunk.byteLength);
-      const whole = size + chunk.byteLength;
-      if (whole > limitBytes) return undefined;
-      if (whole > bytes.byteLength) bytes = resized(bytes, Math.min(limitBytes, Math.max(whole, 2 * size)));
-      bytes.set(chunk, size);
-      chunk.buffer.transfer(0);
-      size = whole;
+      if (!joined.add(chunk)) return undefined;
     }
-    isComplete = true;
-    return Buffer.from(resized(bytes, size).buffer);
+    return joined.take();
   } finally {
-    if (!isComplete) bytes.buffer.transfer(0);
+    joined.free();
+  }
+}
+
+/** Returns all bytes, or the first ones of a body of more than `limitBytes`, whose rest the reader still has. */
+export async function readStart(
+  reader: BodyReader,
+  limitBytes: number,
+  onChunk: (bytes: number) => void,
+): Promise<{ readonly whole: Buffer<ArrayBuffer> } | { readonly start: readonly Chunk[] }> {
+  const joined = new Joined(limitBytes);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return { whole: joined.take() };
+      onChunk(value.byteLength);
+      if (!joined.add(value)) return { start: [joined.take(), value] };
+    }
+  } finally {
+    joined.free();
   }
 }
 

@@ -11,6 +11,8 @@ const en = {
   sessionCookieTwice:
     'Your browser sends a session cookie twice. Please delete the cookies of this site and sign in again.',
   bodyTooLarge: 'The request body must not be larger than 2 MB.',
+  uploadTooLarge: 'The file is larger than this service accepts.',
+  uploadNotRepeated: 'The session was renewed. Send the file again.',
   bodyNotAllowed: 'A GET or HEAD request must not have a body.',
   bodyIncomplete: 'The request body did not arrive completely.',
   bodyTooSlow: 'The request body arrived too slowly.',
@@ -60,6 +62,8 @@ const sw: Record<MessageKey, string> = {
   sessionCookieTwice:
     'Kivinjari chako kinatuma kidakuzi cha kipindi mara mbili. Tafadhali futa vidakuzi vya tovuti hii kisha uingie tena.',
   bodyTooLarge: 'Mwili wa ombi usizidi MB 2.',
+  uploadTooLarge: 'Faili ni kubwa kuliko huduma hii inavyokubali.',
+  uploadNotRepeated: 'Kipindi kimeanzishwa upya. Tuma faili tena.',
   bodyNotAllowed: 'Ombi la GET au HEAD halipaswi kuwa na mwili.',
   bodyIncomplete: 'Mwili wa ombi haukufika wote.',
   bodyTooSlow: 'Mwili wa ombi ulifika polepole mno.',

@@ -6,10 +6,12 @@ import { priceOfSlices, priceOfStream } from '../admission/prices.ts';
 import type { ResponseMemory } from '../admission/response-memory.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isStreamed } from '../exchange/observed-body.ts';
-import { type RequestBody, readBody } from '../exchange/request-body.ts';
+import { type RequestBody, readBodyOrUpload } from '../exchange/request-body.ts';
+import { Upload } from '../exchange/upload.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
+import { Buffered } from '../upstream/body-modes.ts';
 import { longRange } from '../upstream/byte-range.ts';
 import { ChangingAddresses } from '../upstream/changing-addresses.ts';
 import { type Fetcher, fetchSliced } from '../upstream/fetch-sliced.ts';
@@ -25,7 +27,7 @@ export function upstreamProxyRoutes(
   { settings, api, admission }: SessionParts,
   sessionPlugin: SessionPlugin,
 ) {
-  const { relaySliceBytes: sliceBytes, upstreamUrl } = settings;
+  const { maxUploadBytes, relaySliceBytes: sliceBytes, upstreamUrl } = settings;
   const changing = new ChangingAddresses();
 
   /**
@@ -39,7 +41,7 @@ export function upstreamProxyRoutes(
     target: UpstreamTarget,
     { memory, rules }: Permit,
     fetcher: Fetcher,
-    body?: RequestBody,
+    body?: RequestBody | Upload,
   ): Promise<Response> => {
     const { request, record } = exchange;
     if (!body && hasBody(request)) throw new GatewayError(400, 'bodyNotAllowed', { headers: CLOSE });
@@ -51,7 +53,7 @@ export function upstreamProxyRoutes(
       headers: forwardedRequestHeaders(request),
       signal,
       bodyMode: new RelayedBody(memory, signal),
-      ...(body && { body: body.bytes }),
+      ...(body && { body: body instanceof Upload ? body : body.bytes }),
     });
     const path = endpointPath(target, upstreamUrl);
     const starting = memory.start(admission.endpoints.of(method, path, rules.unknownBytes), signal);
@@ -85,9 +87,13 @@ export function upstreamProxyRoutes(
         return relay(exchange, target, await session.enter(method === 'GET' ? 'get' : 'head'), session);
       }
       const use = session.refuseIfFull('change');
-      // The body is kept until the head of the response arrives, because a refresh sends it again.
-      using body = await readBody(request, admission.relayedBodies, use);
-      return await relay(exchange, target, await session.enter('change'), session, body);
+      // The body is kept until the head of the response arrives, because a refresh sends it again. An upload is not.
+      using body = await readBodyOrUpload(request, admission.relayedBodies, use, maxUploadBytes);
+      const permit = await session.enter('change');
+      const checkMode = new Buffered((bytes) => permit.memory.reserveWhole(2 * bytes));
+      const fetchOnce = (call: UpstreamCall) => session.fetchOnce(call, checkMode);
+      const fetcher = body instanceof Upload ? { fetch: fetchOnce, fetchMore: fetchOnce } : session;
+      return await relay(exchange, target, permit, fetcher, body);
     },
     { parse: 'none' },
   );

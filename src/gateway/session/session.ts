@@ -31,6 +31,12 @@ export interface SessionParts {
 /** Bounds how often a download looks for the newest pair, because a fast one makes hundreds of calls. */
 const NEWEST_FOR_MS = 1000;
 
+/** For a 401 after which the session has been renewed. @see RFC 9209 section 2.1.5 */
+const REPEAT_NOW = {
+  'retry-after': '0',
+  'proxy-status': 'music-gateway; received-status=401; details="the session was renewed: repeat the request"',
+};
+
 export class Session {
   readonly #parts: SessionParts;
   readonly #exchange: Exchange;
@@ -108,9 +114,31 @@ export class Session {
     const first =
       accessToken === undefined ? undefined : await fetchUpstream(call, this.#exchange.record, accessToken);
     const unauthorized = first === undefined || mayNeedNewToken(first);
-    if (unauthorized && refreshToken !== undefined) return this.#renew(call, refreshToken, first);
+    if (unauthorized && refreshToken !== undefined) {
+      const pair = await this.#renew(refreshToken, first);
+      if (pair) return this.#sendRenewed(call, pair);
+    }
     if (first) return first;
     throw new GatewayError(401, 'notSignedIn');
+  }
+
+  /**
+   * Makes a call whose body can be sent only once. The session check's call shows before whether the token works. If the
+   * upstream refuses it all the same, it refreshes once, and the client has to repeat the request.
+   *
+   * @param checkMode how the response of the session check is read
+   * @throws GatewayError as {@link fetch} does; 401 with {@link REPEAT_NOW} after that refresh
+   */
+  async fetchOnce(call: UpstreamCall, checkMode: Buffered): Promise<UpstreamResponse> {
+    const check = await this.fetch(this.#parts.api.readCall('me', this.#exchange.request.signal, checkMode));
+    if (check.status === 401) return check;
+    if (this.#pair) return this.#sendRenewed(call, this.#pair);
+    const { accessToken, refreshToken } = this.readTokens();
+    const response = await fetchUpstream(call, this.#exchange.record, accessToken);
+    if (!mayNeedNewToken(response) || refreshToken === undefined) return response;
+    const pair = await this.#renew(refreshToken, response);
+    if (pair) throw new GatewayError(401, 'uploadNotRepeated', { headers: REPEAT_NOW });
+    return response;
   }
 
   /**
@@ -147,7 +175,14 @@ export class Session {
     throw new GatewayError(401, isAmbiguous ? 'sessionCookieTwice' : 'notSignedIn');
   }
 
-  async #renew(call: UpstreamCall, refreshToken: string, first: UpstreamResponse | undefined) {
+  /**
+   * Refreshes, and stores the new pair in the cookies.
+   *
+   * @param first the response that has made it necessary, if there was one; discarded unless it counts
+   * @returns undefined when the refresh could not be made, and the first response counts
+   * @throws GatewayError 401 when the session is over, 502 when there is no first response that would count
+   */
+  async #renew(refreshToken: string, first: UpstreamResponse | undefined): Promise<TokenPair | undefined> {
     const { cookies, refreshCoordinator } = this.#parts;
     const { record, set } = this.#exchange;
     const { accessToken } = this.readTokens();
@@ -160,7 +195,7 @@ export class Session {
         this.#exchange.permit?.renewed(outcome.pair.accessToken);
         // Lets a page show that a refresh was made, because scripts cannot see the cookies.
         set.headers['server-timing'] = 'refresh';
-        return this.#sendRenewed(call, outcome.pair);
+        return outcome.pair;
       case 'rejected':
       case 'ended':
         if (outcome.clearsCookies ?? true) cookies.clear(set);
@@ -171,7 +206,7 @@ export class Session {
         if (!first) throw new GatewayError(502, 'upstreamUnreachable', { cause, headers });
         // These headers keep a client from taking this 401 for the end of the session.
         Object.assign(set.headers, headers);
-        return first;
+        return undefined;
       }
     }
   }

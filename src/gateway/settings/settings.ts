@@ -95,6 +95,8 @@ function readSettings(read: EnvironmentReader) {
     maxGenerationsPerSession: read.integer('MAX_GENERATIONS_PER_SESSION', 10, 0, IN_FLIGHT_REQUESTS_BOUND),
     /** How much of a long range the upstream is asked for at a time; 0: all at once. */
     relaySliceBytes: read.integer('RELAY_SLICE_BYTES', 256 * 1024, 0, SLICE_BYTES_BOUND),
+    /** The longest proxied request body that is neither JSON nor URL-encoded; 0: as long as those. */
+    maxUploadBytes: read.integer('MAX_UPLOAD_BYTES', 200 * 1024 * 1024, 0, Number.MAX_SAFE_INTEGER),
     /** The memory that the process may use. */
     memoryLimitBytes: memoryLimitBytes(),
     /** Whether the upstream gets the addresses of clients. */

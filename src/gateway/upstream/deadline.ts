@@ -28,6 +28,12 @@ export class Deadline extends AbortController {
     this.#timer = setTimeout(expire, timeoutMs, this);
   }
 
+  /** Stops the time until an upload has been sent. An upstream that does not take it is late. */
+  ofUpload(timeoutMs: number) {
+    this.pause();
+    return { onSent: () => this.restart(timeoutMs), onStalled: () => expire(this) };
+  }
+
   /** Lets the rest of the body take its time, which AbortSignal.timeout and AbortSignal.any would not. */
   end(): void {
     this.pause();

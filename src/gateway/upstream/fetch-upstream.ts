@@ -1,5 +1,6 @@
 /** Sends every request to another server, with a deadline and with failures that are safe to report to a client. */
 
+import { Upload } from '../exchange/upload.ts';
 import { GatewayError } from '../http/errors.ts';
 import type { MessageKey } from '../http/messages.ts';
 import { proxyErrorOf, proxyStatus } from '../http/proxy-status.ts';
@@ -21,7 +22,8 @@ export interface UpstreamCall {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array<ArrayBuffer>;
+  readonly body?: string | Uint8Array<ArrayBuffer> | Upload;
+  /** Until the head of the response. It counts from the end of an upload. */
   readonly timeoutMs: number;
   readonly bodyMode: BodyMode;
   /** The client's signal, for a call that is useless once the client has disconnected. */
@@ -63,6 +65,7 @@ export async function fetchUpstream(
   let outcome: CallRecord['outcome'] = 'client_gone';
   try {
     const response = await fetch(call.url, requestOf(call, record, accessToken, span, deadline));
+    if (call.body instanceof Upload) call.body.responded();
     const { status, headers } = response;
     const isValid = status >= 200 && status <= 599;
     const body = isValid ? await call.bodyMode.read(response, deadline) : undefined;
@@ -73,7 +76,7 @@ export async function fetchUpstream(
     // An unread body would keep its connection open.
     deadline.abort();
     const error = errorOf(cause);
-    if (!call.signal?.aborted) outcome = error;
+    if (!call.signal?.aborted && !isOfClient(cause)) outcome = error;
     throw failureOf(call, error, cause);
   } finally {
     deadline.end();
@@ -87,9 +90,10 @@ function requestOf(
   record: RequestRecord,
   accessToken: string | undefined,
   span: CallSpan | undefined,
-  { signal }: Deadline,
+  deadline: Deadline,
 ): BunFetchRequestInit {
-  const isRepeatable = REPEATABLE_METHODS.has(method);
+  const isUpload = body instanceof Upload;
+  const isRepeatable = REPEATABLE_METHODS.has(method) && !isUpload;
   return {
     method,
     headers: {
@@ -99,13 +103,14 @@ function requestOf(
         authorization: `Bearer ${accessToken}`,
       }),
       ...headers,
+      ...(isUpload && body.headers),
       ...record.headers,
       ...span?.headers,
       // The identity provider knows the client's address: the client has been there itself.
       ...(name !== 'token' && record.clientAddressHeaders),
     },
-    body: body ?? null,
-    signal,
+    body: isUpload ? body.open(deadline.ofUpload(timeoutMs)) : (body ?? null),
+    signal: deadline.signal,
     // Following a 307 would send the body, perhaps with a refresh token, to another host.
     redirect: 'manual',
     decompress: bodyMode.isDecoded,
@@ -114,6 +119,11 @@ function requestOf(
     session: isRepeatable ? connections.pool() : undefined,
     timeout: Math.max(timeoutMs, MIN_IDLE_TIMEOUT_MS),
   };
+}
+
+/** The body that it sends was too large or too slow, or has broken off. */
+function isOfClient(cause: unknown): boolean {
+  return cause instanceof GatewayError && cause.status >= 400 && cause.status < 500;
 }
 
 /** Names a failure of the fetch, or one of the gateway's own: the response is invalid, or there is no room for it. */
