@@ -7,10 +7,12 @@ import * as prices from '../../src/gateway/admission/prices.ts';
 import { ObservedBody } from '../../src/gateway/exchange/observed-body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import type { Environment } from '../../src/gateway/settings/environment-reader.ts';
+import { Deadline } from '../../src/gateway/upstream/deadline.ts';
+import { RelayedBody } from '../../src/gateway/upstream/relayed-body.ts';
 import { pass, settle } from '../support/passing-time.ts';
 import { testSettings } from '../support/world.ts';
 
-const { CALL_BYTES, KEEPS_UP_BYTES, READ_AHEAD_BYTES, priceOfSlices, priceOfStream } = prices;
+const { CALL_BYTES, KEEPS_UP_BYTES, priceOfSlices, priceOfStream } = prices;
 const LIMIT_BYTES = 256 * 1024 ** 2;
 const UNKNOWN = Number.POSITIVE_INFINITY;
 const priceOfWhole = (bytes: number) => ({ keepsUp: bytes, behind: bytes, aRead: 0 });
@@ -40,8 +42,8 @@ function start(environment: Environment = {}) {
   const reserve = async (permit: Permit, bytes: number) =>
     permit.memory.reserveBody(priceOfWhole(bytes), bytes, client.signal);
   /** Streams a body whose reader takes nothing. Its record says whether it was cut off. */
-  const streamToStoppedReader = async (token: string) => {
-    const permit = await enter('get', token);
+  const streamToStoppedReader = async (token?: string) => {
+    const permit = await enter(token ? 'get' : 'public', token);
     await permit.memory.reserveBody(priceOfStream(10 * BEHIND_BYTES), 10 * BEHIND_BYTES, client.signal);
     const record = new RequestRecord(new Request('http://gateway.test'));
     const of = { connection: undefined, onUpstreamEnd: () => {} };
@@ -95,11 +97,25 @@ describe('a call', () => {
     // It falls by a sixteenth of the difference, and rises by half of it.
     expect(await priceAfter(93_750 + 100_000)).toBe(187_500);
     expect(await priceAfter(10 ** 9)).toBe(287_500);
-    expect(await priceAfter()).toBe(READ_AHEAD_BYTES);
+    expect(await priceAfter()).toBe(prices.UNREAD_BYTES);
     for (let call = 0; call < 100; call++) await priceAfter(10);
     expect(await priceAfter()).toBe(prices.LEAST_READ_AHEAD_BYTES);
     expect([ledger.inUse, ledger.expected]).toEqual([0, 0]);
   });
+
+  it.each(['head', 'get'] as const)(
+    'as %s pays for no body that its response names and does not have',
+    async (kind) => {
+      const { admission, enter, client } = start();
+      const { memory } = await enter(kind, 'token');
+      await memory.start(admission.endpoints.of('GET', '/v1/library', 0), client.signal);
+      const response = new Response(null, { status: 304, headers: { 'content-length': '5000000' } });
+      expect(
+        await new RelayedBody(memory, client.signal).read(response, new Deadline(1000, undefined)),
+      ).toBeNull();
+      expect(memory.bodyBytes).toBe(0);
+    },
+  );
 
   it('is priced by its method and path, in which ids are left out', () => {
     const { endpoints } = start().admission;
@@ -341,6 +357,30 @@ describe('a body', () => {
     expect(record.cutOff).toBe('room for others');
   });
 
+  it('of a reader that stands still makes room for a user when not even the call fits, and not for a guest', async () => {
+    const { enter, leave, streamToStoppedReader } = start();
+    const record = await streamToStoppedReader();
+    await pass(30_000);
+    leave(0, LADDER.user);
+    expect(await enter('public').catch((error) => error)).toEqual(refusal(503));
+    expect(record.cutOff).toBeUndefined();
+    await enter('get', 'own');
+    expect(record.cutOff).toBe('room for others');
+  });
+
+  it.each([
+    ['is made already', 10 * BEHIND_BYTES, LADDER.behind],
+    ['is not made yet', UNKNOWN, LADDER.order],
+  ])('of a reader that stands still makes room for a track that %s', async (_, length, rung) => {
+    const { enter, leave, client, streamToStoppedReader } = start();
+    const record = await streamToStoppedReader();
+    const { memory } = await enter('generation', 'own');
+    await pass(30_000);
+    leave(0, rung);
+    expect(await memory.admitTrack(length, client.signal)).toBeTrue();
+    expect(record.cutOff).toBe('room for others');
+  });
+
   it('is cut off when the kernel charges too much, two in a tick, because what that frees shows later', async () => {
     const { kernel, ledger, streamToStoppedReader } = start();
     const records = await Promise.all(['a', 'b', 'c'].map(streamToStoppedReader));
@@ -405,12 +445,40 @@ describe('a session', () => {
   it('has what it wants while memory is not scarce', async () => {
     const { enter, begin } = start();
     for (let call = 0; call < 20; call++) expect(await begin(await enter('change', 'own'))).toBeUndefined();
-    for (let call = 0; call < 70; call++) expect(await begin(await enter('get', 'own'))).toBeUndefined();
+    for (let call = 0; call < 70; call++)
+      expect(await begin(await enter('get', 'own'), '/v1/balance')).toBeUndefined();
     // Also a generation whose reader pauses beside them.
     const { memory } = await enter('generation', 'own');
     memory.admitTrack(UNKNOWN, new AbortController().signal);
     expect(memory.fallBehind()).toBeTrue();
   });
+});
+
+it.each([
+  ['have been large', [5_000_000]],
+  ['are not known yet', []],
+])('changes whose responses %s do not hold all that they wait for', async (_, learned) => {
+  const { admission, enter, client } = start();
+  const endpoint = admission.endpoints.of('POST', '/v1/exports', CALLS.change.unknownBytes);
+  for (const bytes of learned) endpoint.learn(bytes);
+  const begun: Permit[] = [];
+  for (let user = 0; user < 160; user++) {
+    const permit = await enter('change', `user-${user}`).catch(() => undefined);
+    if (!permit || permit.memory.start(endpoint, client.signal)?.catch(() => {})) break;
+    begun.push(permit);
+  }
+  let finished = 0;
+  for (const { memory } of begun) memory.headArrived(5_000_000);
+  for (const permit of begun) {
+    const body = permit.memory.reserveBody(priceOfStream(5_000_000), 5_000_000, client.signal);
+    void Promise.resolve(body).then(() => {
+      finished++;
+      permit.release();
+    });
+  }
+  await pass(10_000);
+  expect(begun.length).toBeWithin(20, 160);
+  expect(finished).toBe(begun.length);
 });
 
 it('the bodies of sign-ins, which strangers send, keep out no order that is paid for', () => {

@@ -180,6 +180,18 @@ describe('a body', () => {
     expect(record.cutOff).toBeUndefined();
   });
 
+  it('waits for memory for 5 minutes, also when its reader has taken all there is', async () => {
+    const { body, permit, record, push } = observed('relayed');
+    using _ = spyOn(permit.memory, 'tryReserveRead').mockReturnValue(false);
+    await push(KiB);
+    for (let second = 0; second < 300; second++) {
+      expect(record.cutOff).toBeUndefined();
+      await pass(1000);
+      body.noteQueue(0, permit.memory.bodies.now);
+    }
+    expect(record.cutOff).toBe('no memory');
+  });
+
   it('blames nobody when the process has stood still', async () => {
     const [waits, reads] = [observed('relayed'), observed('relayed')];
     reads.stopReading();

@@ -94,6 +94,10 @@ describe('the budget of readBody()', () => {
     expect(perSession.useOf('own', false).bytes).toBe(3 * 32 * KiB);
     for (const each of reservations) bodies.release(each);
     expect(perSession.size).toBe(0);
+    // One that is released again forgets nobody who has begun anew.
+    bodies.open(0, perSession.useOf('own', false));
+    for (const each of reservations) bodies.release(each);
+    expect(perSession.size).toBe(1);
   });
 
   it('refuses the oldest body when it grows itself, so that no more of it is read', () => {

@@ -103,13 +103,13 @@ export class Admission {
     return this.#refuseUnlessRoom(kind, token);
   }
 
-  /** First cuts off readers that stand still. */
+  /** First cuts off readers that stand still, though not for a guest. */
   #refuseUnlessRoom(kind: CallKind, token: string | undefined): SessionUse | undefined {
     const { isGeneration, rung } = CALLS[kind];
     const session = token === undefined ? undefined : this.perSession.useOf(token, isGeneration);
     const bytes = isGeneration ? CALL_BYTES + KEEPS_UP_BYTES : CALL_BYTES;
     if (this.ledger.fits(rung, bytes)) return session;
-    if (isGeneration && this.bodies.makeRoom(() => this.ledger.fits(rung, bytes))) return session;
+    if (session && this.bodies.makeRoom(() => this.ledger.fits(rung, bytes))) return session;
     throw this.ledger.refusal();
   }
 

@@ -192,7 +192,7 @@ export class BodyWatch {
       ({ waitsFor, waitsSince, isComplete }) =>
         waitsFor === 'memory' ||
         isComplete ||
-        (isDue && waitsFor === 'reader' && this.now - waitsSince >= LOOK_EVERY_MS),
+        (isDue && waitsFor === 'reader' && this.now - waitsSince >= LOOK_WHEN_SHORT_EVERY_MS),
     );
     if (waiting.length === 0) return;
     const queues = await sendQueues();

@@ -1,6 +1,6 @@
 /** Learns for each endpoint of the upstream how much its responses have when their head arrives. */
 
-import { LEAST_READ_AHEAD_BYTES, READ_AHEAD_BYTES } from './prices.ts';
+import { LEAST_READ_AHEAD_BYTES, UNREAD_BYTES } from './prices.ts';
 
 /** How much of the difference to the latest response is learned: a price that is too low costs more than one too high. */
 const RISE = 1 / 2;
@@ -32,12 +32,12 @@ export class Endpoint {
   /** What a call reserves for its response, in bytes, until the head arrives. */
   get price(): number {
     if (this.#usualBytes === undefined) return this.#unknownBytes;
-    return Math.min(READ_AHEAD_BYTES, Math.max(LEAST_READ_AHEAD_BYTES, Math.ceil(MARGIN * this.#usualBytes)));
+    return Math.min(UNREAD_BYTES, Math.max(LEAST_READ_AHEAD_BYTES, Math.ceil(MARGIN * this.#usualBytes)));
   }
 
   /** @param bytes what a response had when its head arrived; more than can have arrived counts as that */
   learn(bytes: number): void {
-    const arrived = Math.min(bytes, READ_AHEAD_BYTES);
+    const arrived = Math.min(bytes, UNREAD_BYTES);
     const usual = this.#usualBytes ?? arrived;
     this.#usualBytes = usual + (arrived - usual) * (arrived > usual ? RISE : FALL);
   }

@@ -11,14 +11,14 @@ export const CALL_BYTES = 28 * KiB;
 
 /** What Bun has read of a response at most when its head is handled. Two buffers of 256 KiB, and reads of up to 512. */
 export const READ_AHEAD_BYTES = 1 * MiB;
-/** A response whose head waits: what Bun has read, and what the kernel holds for it. 130 exports took 1.4 MB each. */
-export const UNREAD_BYTES = 1.5 * MiB;
+/** A response whose head waits: what Bun has read, and what the kernel holds for it. 1.4 to 1.8 MB each were measured. */
+export const UNREAD_BYTES = 2 * MiB;
 /** The least that a response has when its head arrives. It covers the head of the request, too, of which Bun keeps a copy. */
 export const LEAST_READ_AHEAD_BYTES = 16 * KiB;
 /** A GET of an endpoint that has not responded yet. Most are a few kilobytes of JSON, and some are music. */
 export const UNKNOWN_GET_BYTES = 256 * KiB;
-/** A change there. Its response must not be refused later, and so cannot be guessed lower than it may be. */
-export const UNKNOWN_CHANGE_BYTES = READ_AHEAD_BYTES;
+/** A change there. Its response is never refused, so that heads which wait could hold all that they wait for. */
+export const UNKNOWN_CHANGE_BYTES = UNREAD_BYTES;
 
 /** A streamed body whose reader keeps up. 1,200 generations at 16 KB/s took 50 to 60 KB each. */
 export const KEEPS_UP_BYTES = 64 * KiB;

@@ -150,7 +150,8 @@ export class ResponseMemory implements BodyMemory {
     const isMade = Number.isFinite(length);
     const arrivedBytes = isMade ? Math.min(length, UNREAD_BYTES) : 0;
     const firstBytes = Math.max(arrivedBytes, price.keepsUp);
-    if (!ledger.fits(firstBytes > price.keepsUp ? bodyRung : rung, firstBytes)) return false;
+    const firstRung = firstBytes > price.keepsUp ? bodyRung : rung;
+    if (!this.bodies.makeRoom(() => ledger.fits(firstRung, firstBytes), this)) return false;
     this.#set(firstBytes);
     if (!isMade || price.behind <= firstBytes) return true;
     const attempt = () => this.#tryGrowTo(price.behind, bodyRung);

@@ -52,7 +52,7 @@ export class SessionLimit {
   /** Remembers the session while it has something in flight. */
   note(use: SessionUse): void {
     if (use.calls > 0 || use.bytes > 0) this.#sessions.set(use.key, use);
-    else this.#sessions.delete(use.key);
+    else if (this.#sessions.get(use.key) === use) this.#sessions.delete(use.key);
   }
 
   /** Counts a refusal, and returns its error. @see RFC 6585 section 4 */

@@ -97,7 +97,7 @@ export class ObservedBody implements WatchedBody {
       this.memory.catchUp();
       if (waitedMs >= SILENCE_MS) this.#onUpstreamLost('stalled');
     } else if (this.waitsFor === 'memory' && this.#tryReserveRead()) this.#onWaited?.();
-    else if (now - this.readAt >= STOPPED_MS)
+    else if ((this.waitsFor === 'memory' ? waitedMs : now - this.readAt) >= STOPPED_MS)
       this.cutOff(this.waitsFor === 'memory' ? 'no memory' : 'stopped reading');
     else if (waitedMs >= BEHIND_MS && !this.isComplete) this.memory.fallBehind();
   }

@@ -135,8 +135,12 @@ class SliceReader implements BodyReader {
       yield chunk;
     }
     if (missing > 0) throw sliceError('length');
-    for (let first = whole.first + sliceBytes; first <= whole.last; first += sliceBytes)
-      yield this.#fetchSlice({ first, last: Math.min(first + sliceBytes - 1, whole.last) });
+    for (let first = whole.first + sliceBytes; first <= whole.last; first += sliceBytes) {
+      const slice = await this.#fetchSlice({ first, last: Math.min(first + sliceBytes - 1, whole.last) });
+      // The read after the last slice only finds the end.
+      this.hasArrived = first + sliceBytes > whole.last;
+      yield slice;
+    }
   }
 
   /** Throws when the response is not this slice of the same representation. */

@@ -30,6 +30,8 @@ export class RelayedBody implements BodyMode {
     if (fitsOneWrite(response)) return readWhole(response);
     // A refresh need not wait for the body of a 401.
     if (status === 401) return body && { reader: body.getReader() };
+    // A HEAD and a 304 name the length of a body that they do not have.
+    if (!body) return null;
     const length = declaredLength(headers);
     this.#memory.headArrived(length);
     const waiting = this.#memory.reserveBody(priceOfStream(length), length, this.#signal);

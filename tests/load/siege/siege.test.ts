@@ -76,8 +76,6 @@ describeWith([MEMORY_CGROUP], 'a gateway in 256 MB', () => {
       const [p50, p99] = [percentile(checks, 0.5), percentile(checks, 0.99)];
       console.log(`siege ${name}: ${checks.length} checks, p50 ${p50} ms, p99 ${p99} ms`);
       expect(problems).toEqual([]);
-      // A figure for the p99 would be about the machine.
-      expect(p50).toBeLessThan(1000);
     });
   }
 
