@@ -15,6 +15,8 @@ export const CHROMIUM_LAUNCH = {
     // A container's root has no sandbox of its own to give.
     '--no-sandbox',
     '--disable-gpu',
+    // A proxy of the tests has a certificate that nobody trusts.
+    '--ignore-certificate-errors',
     '--autoplay-policy=no-user-gesture-required',
   ],
 };

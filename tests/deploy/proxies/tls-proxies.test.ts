@@ -128,6 +128,23 @@ for (const { program: name, prepare, hasty: changes } of TLS_PROXIES) {
       expect(headers.get('strict-transport-security')).toBe('max-age=31536000');
     });
 
+    it.each([
+      ['GET', '/v1/library'],
+      ['HEAD', '/v1/library'],
+      ['GET', '/v1/music/public/abc/content'],
+    ])(
+      'passes a %s of %s over HTTP/2, which ends with its headers or with an empty frame',
+      async (method, path) => {
+        world.upstream.on(`${method} ${path}`, () => new Response());
+        using client = proxy.openClient('127.0.0.13');
+        const request = (options?: { endStream: boolean }) =>
+          client.request(method, `/api/upstream${path}`, { cookie: SIGNED_IN }, options);
+        expect((await request()).status).toBe(200);
+        // Of the empty frame HAProxy makes chunks without content.
+        expect((await request({ endStream: false })).status).toBe(200);
+      },
+    );
+
     it('refuses a method that the gateway does not know', async () => {
       using client = proxy.openClient('127.0.0.2');
       const headers = { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' };

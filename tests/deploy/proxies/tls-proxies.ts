@@ -65,8 +65,14 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
       const session = http2.connect(url, options);
       return {
         /** Sends a request without a body; resolves when the response has ended. */
-        async request(method: string, path: string, headers: Record<string, string> = {}) {
-          const stream = session.request({ ':method': method, ':path': path, origin: ORIGIN, ...headers });
+        async request(
+          method: string,
+          path: string,
+          headers: Record<string, string> = {},
+          options?: http2.ClientSessionRequestOptions,
+        ) {
+          const sent = { ':method': method, ':path': path, origin: ORIGIN, ...headers };
+          const stream = session.request(sent, options);
           const [head]: http2.IncomingHttpHeaders[] = await once(stream.end(), 'response');
           await once(stream.resume(), 'end');
           return { status: Number(head?.[':status']), headers: head };
