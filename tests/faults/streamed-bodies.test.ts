@@ -38,7 +38,7 @@ function endingOf({ chunks, isSteady }: Plan): string {
 async function reserve(permit: Permit, isSliced: boolean): Promise<void> {
   const { signal } = new AbortController();
   const length = Number.POSITIVE_INFINITY;
-  permit.memory.headArrived(length);
+  permit.memory.headArrived(length, 200);
   if (permit.rules.isGeneration) expect(permit.memory.admitTrack(length, signal)).toBeTrue();
   else if (isSliced && permit.rules.isExpendable)
     await permit.memory.reserveBody(priceOfSlices(SLICE), length, signal);

@@ -70,7 +70,7 @@ describe('a call', () => {
     const { rung, bodyRung } = CALLS[kind];
     const permit = await enter(kind, kind === 'public' ? undefined : 'token');
     expect(await begin(permit)).toBeUndefined();
-    permit.memory.headArrived(0);
+    permit.memory.headArrived(0, 200);
     leave(CALL_BYTES + audio, rung);
     admission.refuseIfFull(kind, undefined);
     ledger.take(1);
@@ -83,16 +83,19 @@ describe('a call', () => {
 
   it('reserves what its endpoint usually has when the head arrives, twice, within bounds', async () => {
     const { ledger, enter, begin } = start();
-    const priceAfter = async (bytes?: number) => {
+    const priceAfter = async (bytes?: number, status = 200) => {
       const permit = await enter('get', 'token');
       await begin(permit);
       const price = ledger.inUse - CALL_BYTES;
       expect(ledger.expected).toBe(price);
-      if (bytes !== undefined) permit.memory.headArrived(bytes);
+      if (bytes !== undefined) permit.memory.headArrived(bytes, status);
       permit.release();
       return price;
     };
+    // An error says nothing of what a success has.
+    expect(await priceAfter(10, 401)).toBe(prices.UNKNOWN_GET_BYTES);
     expect(await priceAfter(100_000)).toBe(prices.UNKNOWN_GET_BYTES);
+    expect(await priceAfter(10, 404)).toBe(200_000);
     expect(await priceAfter(0)).toBe(200_000);
     // It falls by a sixteenth of the difference, and rises by half of it.
     expect(await priceAfter(93_750 + 100_000)).toBe(187_500);
@@ -121,16 +124,25 @@ describe('a call', () => {
     const { endpoints } = start().admission;
     const of = (method: string, path: string) => endpoints.of(method, path, 0);
     const one = of('GET', '/v1/music/creations/c7/content');
+    one.learn(0, 200);
     for (const path of ['/v1/music/creations/8/content', `/v1/music/creations/${'x'.repeat(24)}/content`])
       expect(of('GET', path)).toBe(one);
     for (const path of ['/v1/music/creations/own/content', '/v1/music/creations/c7'])
       expect(of('GET', path)).not.toBe(one);
     expect(of('PATCH', '/v1/music/creations/c7/content')).not.toBe(one);
-    for (let other = 0; other < 999; other++)
-      of('GET', `/v1/${'x'.repeat(other % 20)}/${'y'.repeat(other / 50)}z`);
+    const callOthers = (method: string, count: number, status: number) => {
+      for (let other = 0; other < count; other++) {
+        const lengths = [other % 20, (other / 20) % 20, other / 400];
+        const path = `/v1/${lengths.map((length) => 'x'.repeat(length)).join('/')}`;
+        of(method, path).learn(0, status);
+        of(method, path);
+      }
+    };
+    callOthers('GET', 999, 200);
     of('GET', '/v1/music/creations/c7/content');
-    for (let other = 0; other < 500; other++)
-      of('POST', `/v1/${'x'.repeat(other % 20)}/${'y'.repeat(other / 50)}z`);
+    callOthers('POST', 500, 200);
+    // Anybody can call what does not exist.
+    callOthers('PATCH', 2000, 404);
     expect(of('GET', '/v1/music/creations/c7/content')).toBe(one);
     expect(of('GET', '/v1/music/creations/c7')).not.toBe(of('GET', '/v1/music/creations/own/content'));
   });
@@ -148,7 +160,7 @@ describe('a call', () => {
     // It delays no other endpoint.
     expect(await begin(other, '/v1/balance')).toBeUndefined();
     expect(second.memory.bodyBytes).toBe(0);
-    first.memory.headArrived(1000);
+    first.memory.headArrived(1000, 200);
     expect(await waiting).toBeUndefined();
     expect(second.memory.bodyBytes).toBe(prices.LEAST_READ_AHEAD_BYTES);
     expect(ledger.expected).toBe(prices.LEAST_READ_AHEAD_BYTES + prices.UNKNOWN_GET_BYTES);
@@ -162,7 +174,7 @@ describe('a call', () => {
     leave(0, LADDER.user);
     const waiting = [begin(first), begin(second, '/v1/unknown')];
     await settle();
-    known.memory.headArrived(0);
+    known.memory.headArrived(0, 200);
     expect(await waiting[0]).toBeUndefined();
     await pass(9999);
     const newcomer = begin(late);
@@ -234,7 +246,7 @@ describe('a head', () => {
   it('of a change waits for as long as its client does, with what has arrived', async () => {
     const { ledger, enter, client, leave } = start();
     const permit = await enter('change', 'token');
-    permit.memory.headArrived(10 * BEHIND_BYTES);
+    permit.memory.headArrived(10 * BEHIND_BYTES, 200);
     expect(permit.memory.bodyBytes).toBe(prices.UNREAD_BYTES);
     leave(0, LADDER.session);
     const waiting = permit.memory.reserveBody(
@@ -251,7 +263,7 @@ describe('a head', () => {
   it('of a read waits 10 s, and not at all when there is no memory for what has arrived', async () => {
     const { ledger, enter, client, leave } = start();
     const permit = await enter('get', 'token');
-    permit.memory.headArrived(10 * BEHIND_BYTES);
+    permit.memory.headArrived(10 * BEHIND_BYTES, 200);
     const reserveBody = () =>
       permit.memory.reserveBody(priceOfStream(10 * BEHIND_BYTES), 10 * BEHIND_BYTES, client.signal);
     leave(0, LADDER.playingUser);
@@ -460,7 +472,7 @@ it.each([
 ])('changes whose responses %s do not hold all that they wait for', async (_, learned) => {
   const { admission, enter, client } = start();
   const endpoint = admission.endpoints.of('POST', '/v1/exports', CALLS.change.unknownBytes);
-  for (const bytes of learned) endpoint.learn(bytes);
+  for (const bytes of learned) endpoint.learn(bytes, 200);
   const begun: Permit[] = [];
   for (let user = 0; user < 160; user++) {
     const permit = await enter('change', `user-${user}`).catch(() => undefined);
@@ -468,7 +480,7 @@ it.each([
     begun.push(permit);
   }
   let finished = 0;
-  for (const { memory } of begun) memory.headArrived(5_000_000);
+  for (const { memory } of begun) memory.headArrived(5_000_000, 200);
   for (const permit of begun) {
     const body = permit.memory.reserveBody(priceOfStream(5_000_000), 5_000_000, client.signal);
     void Promise.resolve(body).then(() => {

@@ -7,7 +7,7 @@ const RISE = 1 / 2;
 const FALL = 1 / 16;
 /** A response may have twice as much as usual. */
 const MARGIN = 2;
-/** An upstream has a few dozen. The ones that are called least are forgotten. */
+/** An upstream has a few dozen. The ones that are called least are forgotten; anybody can call one that does not exist. */
 const MOST_ENDPOINTS = 1000;
 const MOST_CHARACTERS = 200;
 /** A segment with a digit, or a long one, is an id or the name of something. */
@@ -17,15 +17,17 @@ const ID = /(?<=\/)(?:[^/]*\d[^/]*|[^/]{24,})/g;
 export class Endpoint {
   readonly #unknownBytes: number;
   #usualBytes: number | undefined;
+  /** Whether it has responded, if only with an error. */
+  isKnown = false;
   /** How many calls wait for the head of their response. */
   waiting = 0;
 
-  /** @param unknownBytes the price until it has responded */
+  /** @param unknownBytes the price until a call has succeeded */
   constructor(unknownBytes: number) {
     this.#unknownBytes = unknownBytes;
   }
 
-  get isKnown(): boolean {
+  get hasSucceeded(): boolean {
     return this.#usualBytes !== undefined;
   }
 
@@ -35,8 +37,13 @@ export class Endpoint {
     return Math.min(UNREAD_BYTES, Math.max(LEAST_READ_AHEAD_BYTES, Math.ceil(MARGIN * this.#usualBytes)));
   }
 
-  /** @param bytes what a response had when its head arrived; more than can have arrived counts as that */
-  learn(bytes: number): void {
+  /**
+   * @param bytes what a response had when its head arrived; more than can have arrived counts as that
+   * @param status its status. An error, which takes no good token, says nothing of what a success has.
+   */
+  learn(bytes: number, status: number): void {
+    this.isKnown = true;
+    if (status >= 400) return;
     const arrived = Math.min(bytes, UNREAD_BYTES);
     const usual = this.#usualBytes ?? arrived;
     this.#usualBytes = usual + (arrived - usual) * (arrived > usual ? RISE : FALL);
@@ -44,21 +51,23 @@ export class Endpoint {
 }
 
 export class EndpointPrices {
-  /** The one that was called last is the last. */
-  readonly #endpoints = new Map<string, Endpoint>();
+  /** In both, the one that was called last is the last. */
+  readonly #known = new Map<string, Endpoint>();
+  readonly #unknown = new Map<string, Endpoint>();
 
   /**
    * @param path of the upstream, without its query
-   * @param unknownBytes the price of one that has not responded yet
+   * @param unknownBytes the price of one at which no call has succeeded yet
    */
   of(method: string, path: string, unknownBytes: number): Endpoint {
     // Without the version of the API.
     const key = method + path.slice(3, MOST_CHARACTERS).replace(ID, '*');
-    const endpoint = this.#endpoints.get(key) ?? new Endpoint(unknownBytes);
-    this.#endpoints.delete(key);
-    this.#endpoints.set(key, endpoint);
-    if (this.#endpoints.size > MOST_ENDPOINTS)
-      this.#endpoints.delete(this.#endpoints.keys().next().value ?? '');
+    const endpoint = this.#known.get(key) ?? this.#unknown.get(key) ?? new Endpoint(unknownBytes);
+    this.#known.delete(key);
+    this.#unknown.delete(key);
+    const endpoints = endpoint.hasSucceeded ? this.#known : this.#unknown;
+    endpoints.set(key, endpoint);
+    if (endpoints.size > MOST_ENDPOINTS) endpoints.delete(endpoints.keys().next().value ?? '');
     return endpoint;
   }
 }

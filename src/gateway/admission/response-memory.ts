@@ -83,24 +83,24 @@ export class ResponseMemory implements BodyMemory {
    *
    * @param length of the body, in bytes; infinite when it is not known
    */
-  headArrived(length: number): void {
+  headArrived(length: number, status: number): void {
     this.#stopWaiting();
     if (!Number.isFinite(length)) return;
-    this.learn(length);
+    this.learn(length, status);
     this.#set(Math.min(length, UNREAD_BYTES));
     this.#shared.ledger.serveSoon();
   }
 
   /** A short body has arrived with the head, within what was reserved for that. */
-  arrivedWhole(bytes: number): void {
+  arrivedWhole(bytes: number, status: number): void {
     this.#stopWaiting();
-    this.learn(bytes);
+    this.learn(bytes, status);
     this.#set(bytes);
   }
 
   /** @param bytes what the response had when its head arrived. Only the first call counts. */
-  learn(bytes: number): void {
-    this.#endpoint?.learn(bytes);
+  learn(bytes: number, status: number): void {
+    this.#endpoint?.learn(bytes, status);
     this.#endpoint = undefined;
   }
 

@@ -132,11 +132,11 @@ function admitBody(
 ): Promise<void> | undefined {
   const { body, status, isSliced } = upstream;
   if (!isStreamed(body)) {
-    memory.arrivedWhole(body?.byteLength ?? 0);
+    memory.arrivedWhole(body?.byteLength ?? 0, status);
     return undefined;
   }
   if (!isSliced && status !== 401) return undefined;
-  memory.headArrived(Number.POSITIVE_INFINITY);
+  memory.headArrived(Number.POSITIVE_INFINITY, status);
   const price = isSliced ? priceOfSlices(sliceBytes) : priceOfStream(Number.POSITIVE_INFINITY);
   const refuse = async (refusal: unknown) => {
     await discard(upstream);

@@ -33,17 +33,17 @@ export class RelayedBody implements BodyMode {
     // A HEAD and a 304 name the length of a body that they do not have.
     if (!body) return null;
     const length = declaredLength(headers);
-    this.#memory.headArrived(length);
+    this.#memory.headArrived(length, status);
     const waiting = this.#memory.reserveBody(priceOfStream(length), length, this.#signal);
     if (!waiting) return this.#begin(response, deadline);
     deadline.pause();
     return waiting.then(() => this.#begin(response, deadline));
   }
 
-  #begin({ body }: Response, deadline: Deadline): Promise<Body> {
+  #begin({ status, body }: Response, deadline: Deadline): Promise<Body> {
     deadline.restart(SILENCE_MS);
     return awaitFirstByte(body).then((begun) => {
-      this.#memory.learn(begun?.firstChunk?.byteLength ?? 0);
+      this.#memory.learn(begun?.firstChunk?.byteLength ?? 0, status);
       return begun;
     });
   }
