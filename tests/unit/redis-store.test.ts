@@ -8,7 +8,7 @@ import { RedisReplayStore } from '../../src/gateway/refresh/redis-store.ts';
 import type { Fact, ReplayStore } from '../../src/gateway/refresh/store.ts';
 import { RedisModel, redisNetwork } from '../faults/refresh-model/redis-model.ts';
 import { ProcessClock, VirtualTime } from '../faults/refresh-model/virtual-time.ts';
-import { ENDED, LEASE, newLedger, RENEWAL } from '../support/facts.ts';
+import { ENDED, ENDED_BY_ANYBODY, LEASE, newLedger, RENEWAL } from '../support/facts.ts';
 
 /** Stores with connections to one model of Redis. What holds in every order of small plans: faults/refresh-model. */
 function start() {
@@ -29,14 +29,7 @@ function start() {
 }
 
 describe('RedisReplayStore', () => {
-  it('keeps a sign-out of a token that nobody knows out of Redis', async () => {
-    const { store, kindAt, kept } = start();
-    const [a, b] = [store(), store()];
-    await a.keepHere('k', ENDED, 30_000);
-    expect([await kindAt(a, 'k'), await kindAt(b, 'k'), kept('k')]).toEqual(['ended', undefined, undefined]);
-  });
-
-  it('removes from Redis what has no room in its memory, but no sign-out and no lease', async () => {
+  it('removes from Redis what has no room in its memory, but no lease and no end of a real session', async () => {
     const { time, store, write, kept } = start();
     // Room for two renewals.
     const [small, other] = [store(new Ledger(((12 * 8) / 7) * 2 * FACT_BYTES)), store()];
@@ -53,6 +46,10 @@ describe('RedisReplayStore', () => {
     await write(small, 'leased', LEASE);
     await writeRenewals('f', 'g', 'h');
     expect(['f', 'own', 'leased'].map(kept)).toEqual([undefined, 'ended:0', 'leased:forged']);
+    // Strangers have an eighth of the memory, in which there is no room for one.
+    await write(small, 'made up', ENDED_BY_ANYBODY);
+    await time.pass(100);
+    expect(kept('made up')).toBeUndefined();
   });
 
   it('remembers a sign-out also here when a refresh ends at the same moment', async () => {

@@ -6,7 +6,7 @@ import { FACT_BYTES } from '../../src/gateway/admission/prices.ts';
 import { systemClock } from '../../src/gateway/refresh/clock.ts';
 import { MemoryReplayStore } from '../../src/gateway/refresh/memory-store.ts';
 import type { Fact } from '../../src/gateway/refresh/store.ts';
-import { ENDED, LEASE, REJECTED, RENEWAL } from '../support/facts.ts';
+import { ENDED, ENDED_BY_ANYBODY, LEASE, REJECTED, RENEWAL } from '../support/facts.ts';
 
 /** A store with room for 350 facts without text, and for 50 that strangers can cause. */
 function start() {
@@ -19,28 +19,18 @@ function start() {
     (key) => evicted.push(key),
   );
   const write = (key: string, to: Fact | undefined, from?: Fact) => store.swap(key, from, to, 60_000);
-  const keep = (key: string, fact: Fact) => store.keepHere(key, fact, 60_000);
   const kind = async (key: string) => (await store.get(key))?.kind;
   /** Writes `<name>-0` and so on. */
   const fill = async (name: string, count: number, fact: Fact) => {
-    for (let index = 0; index < count; index++) {
-      const key = `${name}-${index}`;
-      await (fact.kind === 'ended' ? keep(key, fact) : write(key, fact));
-    }
+    for (let index = 0; index < count; index++) await write(`${name}-${index}`, fact);
   };
-  return { time, ledger, evicted, write, keep, kind, fill };
+  return { time, ledger, evicted, write, kind, fill };
 }
 
 describe('MemoryReplayStore', () => {
   // How one fact replaces another: unit/refresh-coordinator.
   it('writes nothing in place of a fact that is gone', async () => {
     expect(await start().write('key', RENEWAL, LEASE)).toEqual({ isWritten: false, before: undefined });
-  });
-
-  it('keeps no sign-out of a stranger in place of a renewal, whose successor would be lost', async () => {
-    const { write, keep, kind } = start();
-    await write('key', RENEWAL);
-    expect([await keep('key', ENDED), await kind('key')]).toEqual([false, 'renewed']);
   });
 
   it('forgets a fact when its lifetime is over, and frees its memory', async () => {
@@ -59,7 +49,8 @@ describe('MemoryReplayStore', () => {
     [RENEWAL, 350, FACT_BYTES],
     [{ kind: 'renewed', detail: 'x'.repeat(FACT_BYTES / 1.6) }, 175, 2 * FACT_BYTES],
     [REJECTED, 50, FACT_BYTES],
-    [ENDED, 50, FACT_BYTES],
+    [ENDED_BY_ANYBODY, 50, FACT_BYTES],
+    [ENDED, 350, FACT_BYTES],
   ])('keeps as many of the newest facts as its memory holds: %j', async (fact, most, bytes) => {
     const { ledger, evicted, kind, fill } = start();
     await fill('key', most + 1, fact);

@@ -8,7 +8,7 @@ import { systemClock } from './clock.ts';
 import { factKey, ISSUED, lifetimesFor, markKey, pairIn, type RefreshParts } from './facts.ts';
 import { type Asking, discardPair, LeasedRefreshes } from './leased-refresh.ts';
 import { PresentedTokens } from './presented-tokens.ts';
-import type { Fact, Kept, ReplayStore } from './store.ts';
+import { type Fact, isByStrangers, type Kept, type ReplayStore } from './store.ts';
 
 /** Follows at most this many tokens: each costs three reads, and no call outlives so many refreshes. */
 const MAX_LINKS = 32;
@@ -104,17 +104,19 @@ export class RefreshCoordinator {
     return { newest, hadEnded: found?.kind === 'ended', isRefreshing: found?.kind === 'leased' };
   }
 
-  /** Returns the fact that was there. A token is known when a refresh has issued or spent it, or is about to. */
+  /**
+   * Returns the fact that was there. A token is real when a refresh has issued or spent it, or is about to, and when it is
+   * replaced at a sign-in: strangers can sign out with made-up tokens, but cannot sign in.
+   */
   async #endOne(refreshToken: string, graceMs: number, isSuccessor: boolean): Promise<Kept | undefined> {
     const { store, lifetimes } = this.#parts;
     const key = factKey(refreshToken);
-    const to: Fact = { kind: 'ended', detail: String(graceMs) };
     for (;;) {
       const fact = await store.get(key);
       if (fact?.kind === 'ended' && graceMs === 0) return fact;
-      // A stranger can sign out with a made-up token, but cannot sign in, which has a grace period.
-      const isKnown = graceMs > 0 || fact || isSuccessor || (await store.get(markKey(refreshToken)));
-      if (!isKnown && (await store.keepHere(key, to, lifetimes.endedMs))) return undefined;
+      const isKnown = graceMs > 0 || isSuccessor || (fact && !isByStrangers(fact));
+      const isReal = isKnown || (await store.get(markKey(refreshToken)));
+      const to: Fact = { kind: 'ended', detail: isReal ? String(graceMs) : '' };
       if ((await store.swap(key, fact, to, lifetimes.endedMs)).isWritten) return fact;
     }
   }

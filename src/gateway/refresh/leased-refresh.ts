@@ -104,10 +104,10 @@ export class LeasedRefreshes {
     const marked = pair && this.#presented.issue(pair.refreshToken);
     const [fact] = await Promise.all([this.#replaceLease(refreshToken, lease, verdict), marked]);
     if (!fact) return verdict;
-    if (pair && fact.kind === 'ended') {
-      // The session has ended while its refresh was in flight. The token is spent now, so its end is shared.
-      await store.swap(key, fact, fact, lifetimes.endedMs);
-      await discardPair(this.#parts, pair, fact, request);
+    if (fact.kind === 'ended') {
+      // The session has ended while its refresh was in flight.
+      await store.swap(key, fact, endAfter(verdict, fact), lifetimes.endedMs);
+      if (pair) await discardPair(this.#parts, pair, fact, request);
     }
     return fact;
   }
@@ -129,9 +129,20 @@ export class LeasedRefreshes {
   }
 }
 
+/** The end of a session, when the upstream has said whether its token may be made up. */
+function endAfter({ kind }: RefreshVerdict, end: Fact): Fact {
+  if (kind === 'renewed') return { ...end, detail: end.detail || '0' };
+  return kind === 'rejected' && isSignOut(end) ? { ...end, detail: '' } : end;
+}
+
+/** A sign-in has a grace period. */
+function isSignOut(end: Fact): boolean {
+  return Number(end.detail) === 0;
+}
+
 /**
- * Signs a pair out at the upstream that has arrived after a sign-out. After a sign-in, which ends a session with a grace
- * period and only in the gateway, it is only discarded: the upstream may end the new session, too.
+ * Signs a pair out at the upstream that has arrived after a sign-out. After a sign-in, which ends a session only in
+ * the gateway, it is only discarded: the upstream may end the new session, too.
  */
 export async function discardPair(
   { upstream }: RefreshParts,
@@ -139,5 +150,5 @@ export async function discardPair(
   end: Fact,
   request: RequestRecord,
 ): Promise<void> {
-  if (end.detail === '0') await upstream.signOut(pair, request).catch(() => {});
+  if (isSignOut(end)) await upstream.signOut(pair, request).catch(() => {});
 }

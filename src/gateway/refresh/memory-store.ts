@@ -3,7 +3,7 @@
 import type { Ledger } from '../admission/ledger.ts';
 import { FACT_BYTES, FACT_BYTES_PER_CHARACTER } from '../admission/prices.ts';
 import { BoundedMap, type OnEvicted } from './bounded-map.ts';
-import { type Fact, isSame, type Kept, type ReplayStore, type Swapped } from './store.ts';
+import { type Fact, isByStrangers, isSame, type Kept, type ReplayStore, type Swapped } from './store.ts';
 
 /** Bounds all facts to a share of the ledger, because the rest is for calls and bodies. */
 const SHARE = 1 / 12;
@@ -11,7 +11,6 @@ const SHARE = 1 / 12;
 const MAX_BYTES = 64 * 1024 * 1024;
 /** Bounds what strangers cause by made-up tokens to a share of that, because a flood of it must evict nothing else. */
 const STRANGERS = 1 / 8;
-const BY_STRANGERS = new Set<Fact['kind'] | undefined>(['unreachable', 'rejected']);
 
 /** A detail up to this length is part of `FACT_BYTES`. */
 const SHORT_DETAIL = 64;
@@ -40,24 +39,18 @@ export class MemoryReplayStore implements ReplayStore {
     return { isWritten: true };
   }
 
-  async keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean> {
-    const isFree = !this.read(key);
-    if (isFree) this.write(key, fact, lifetimeMs, true);
-    return isFree;
-  }
-
   read(key: string): Kept | undefined {
     return this.#known.get(key) ?? this.#strangers.get(key);
   }
 
   /** Replaces whatever is there. */
-  write(key: string, fact: Fact | undefined, lifetimeMs: number, isTheirs = BY_STRANGERS.has(fact?.kind)) {
+  write(key: string, fact: Fact | undefined, lifetimeMs: number): void {
     this.#known.delete(key);
     this.#strangers.delete(key);
     if (!fact) return;
     const { kind, detail } = fact;
     const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? FACT_BYTES_PER_CHARACTER * detail.length : 0);
-    const map = isTheirs ? this.#strangers : this.#known;
+    const map = isByStrangers(fact) ? this.#strangers : this.#known;
     map.set(key, { kind, detail, writtenAt: this.#now() }, bytes, lifetimeMs);
     for (const each of [this.#strangers, this.#known]) each.evict();
   }

@@ -4,7 +4,18 @@ import type { Ledger } from '../admission/ledger.ts';
 import { MemoryReplayStore } from './memory-store.ts';
 import { type Aged, get, swap } from './redis-commands.ts';
 import type { RedisConnection } from './redis-connection.ts';
-import { type Fact, isSame, type Kept, KINDS, type ReplayStore, type Swapped } from './store.ts';
+import {
+  type Fact,
+  isByStrangers,
+  isSame,
+  type Kept,
+  KINDS,
+  type ReplayStore,
+  type Swapped,
+} from './store.ts';
+
+/** What has no room in memory stays in Redis: the end of a real session, and a lease, which ends by itself. */
+const STAYING = new Set<Fact['kind']>(['ended', 'leased']);
 
 /**
  * What this process writes in Redis, it also writes in its memory. So it goes on alone while Redis is away, and knows its
@@ -18,9 +29,9 @@ export class RedisReplayStore implements ReplayStore {
   constructor(redis: RedisConnection, ledger: Ledger, now = Date.now) {
     this.#redis = redis;
     this.#now = now;
-    // What has no room in memory leaves Redis as well, which bounds what one instance keeps there. A lease ends by itself.
+    // The rest leaves Redis as well, which bounds what one instance, or strangers by its means, keep there.
     this.#memory = new MemoryReplayStore(ledger, now, (key, fact) => {
-      if (fact.kind !== 'ended' && fact.kind !== 'leased')
+      if (isByStrangers(fact) || !STAYING.has(fact.kind))
         void redis.ask((link) => swap(link, key, fact, undefined, 0, false));
     });
   }
@@ -50,10 +61,6 @@ export class RedisReplayStore implements ReplayStore {
     const mayWrite = to?.kind === 'ended' || isSame(this.#memory.read(key), own);
     if (swapped.isWritten && mayWrite) this.#memory.write(key, to, lifetimeMs);
     return { isWritten: swapped.isWritten, before: this.#keptHere(swapped.before) };
-  }
-
-  keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean> {
-    return this.#memory.keepHere(key, fact, lifetimeMs);
   }
 
   /** A fact seems younger than it is by the time that the reply has taken, which is never to a user's disadvantage. */

@@ -14,8 +14,16 @@ export const KINDS = [
 
 export interface Fact {
   readonly kind: (typeof KINDS)[number];
-  /** The id of a lease, the sealed pair of a refresh, or for how many ms after a sign-out cookies are kept. */
+  /**
+   * The id of a lease, or the sealed pair of a refresh. Of an end, for how many ms after it cookies are kept; nothing when
+   * the token may be made up.
+   */
   readonly detail: string;
+}
+
+/** Whether strangers can cause the fact, by tokens that they have made up. */
+export function isByStrangers({ kind, detail }: Fact): boolean {
+  return kind === 'unreachable' || kind === 'rejected' || (kind === 'ended' && detail === '');
 }
 
 /** A fact, and when it was written, by the clock of this process: times of two machines are never compared. */
@@ -34,8 +42,6 @@ export interface ReplayStore {
   get(key: string): Promise<Kept | undefined>;
   /** Writes `to` if the fact there is `from`. Undefined stands for no fact. */
   swap(key: string, from: Fact | undefined, to: Fact | undefined, lifetimeMs?: number): Promise<Swapped>;
-  /** Keeps the fact in this process alone, with those that strangers can cause. False when there is one already. */
-  keepHere(key: string, fact: Fact, lifetimeMs: number): Promise<boolean>;
 }
 
 export function isSame(one: Fact | undefined, other: Fact | undefined): boolean {

@@ -224,9 +224,7 @@ export class History {
     if (signOuts.some(({ began, ended }) => isBefore(began, signOut?.ended) && !isBefore(ended, by)))
       return false;
     if (!signOut?.ended) return false;
-    const isFound = this.#isSharedBy(signOut, token.family, until)
-      ? isLinked(signOut, token)
-      : isSame(signOut, place);
+    const isFound = this.#isShared(token.family, until) ? isLinked(signOut, token) : isSame(signOut, place);
     // It may still remember an earlier one, which only another instance has forgotten.
     const remembered = this.signOutsOf(token).find(
       (each) => isSame(each, signOut) && each.undone?.instance !== signOut.instance,
@@ -237,25 +235,12 @@ export class History {
 
   /** Whether the process knew of this end of the session. */
   isNoticed(end: SignOut, place: Place, by: Moment): boolean {
-    return isBefore(end.ended, by) && (this.#isSharedBy(end, place.token.family, by) || isSame(end, place));
+    return isBefore(end.ended, by) && (this.#isShared(place.token.family, by) || isSame(end, place));
   }
 
   /** Otherwise it is remembered by its instance alone, and for its token alone. */
-  #isSharedBy(end: SignOut, family: Family, until: Moment): boolean {
-    return !family.isReissued && this.#isKnown(end) && !this.wasRedisAway(family.began, until);
-  }
-
-  /** Whether a refresh had issued or spent the token of this sign-out, or was about to spend it. */
-  #isKnown({ token, began }: SignOut): boolean {
-    if (token.before && began.at - token.issued.at < lifetimes.issuedMs) return true;
-    const isKnownBy = (send: Send) => {
-      // Without its lease, the token is known when its verdict is written.
-      const hasNoLease = this.wasDisturbed(send.instance);
-      const noted = (send.ended?.at ?? NEVER) + (hasNoLease ? SPREADS_MS : 0);
-      if (!isBefore(send.ended, began) || began.at < noted) return !hasNoLease;
-      return send.verdict === 'renewed' && send.successor && began.at < noted + lifetimes.renewedMs;
-    };
-    return this.sends.some((send) => send.token === token && isBefore(send.sent, began) && isKnownBy(send));
+  #isShared(family: Family, until: Moment): boolean {
+    return !family.isReissued && !this.wasRedisAway(family.began, until);
   }
 }
 

@@ -4,27 +4,14 @@ import { CERTIFICATE } from '../../support/certificate.ts';
 import { readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
-import { startGatewayProcess } from '../../support/gateway-process.ts';
-import { parseSamples } from '../../support/metrics.ts';
-import { PATIENT_WITH_REDIS, REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../../support/redis.ts';
+import { REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../../support/redis.ts';
+import { type RedisInstance, startInstance } from '../../support/redis-instance.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { refreshes } from '../../support/session-calls.ts';
 import { startSwallowingRelay } from '../../support/swallowing-relay.ts';
 import { request, storedTokens } from '../../support/world.ts';
-
-/** A gateway process with this upstream and Redis, and whether it can use Redis. */
-async function startInstance(UPSTREAM_URL: string, REDIS_URL: string, others: Record<string, string> = {}) {
-  const metricsPort = await freePorts(1);
-  const own = { BUN_OPTIONS: PATIENT_WITH_REDIS, METRICS_PORT: String(metricsPort) };
-  const started = await startGatewayProcess({ ...own, UPSTREAM_URL, REDIS_URL, ...others });
-  const isRedisUp = async () => {
-    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-    return parseSamples(metrics).get('redis_up') === 1;
-  };
-  return { ...started, isRedisUp };
-}
 
 const PAGE = await readDocument('deploy/redis/README.md');
 /** The user that the page tells operators to make; the last rule is a password. */
@@ -36,7 +23,7 @@ const SET_USER = `ACL SETUSER ${USER}`;
 type Act = (redis: Redis) => Promise<unknown>;
 
 /** Checks the session of a user whose access cookie has expired: the upstream refuses a token that comes twice. */
-async function visit({ url }: Pick<Awaited<ReturnType<typeof startInstance>>, 'url'>, user: string) {
+async function visit({ url }: Pick<RedisInstance, 'url'>, user: string) {
   const response = await request(`${url}/api/auth/session`, { cookie: `svc_music_refresh=${user}-1` });
   expect([response.status, storedTokens(response)['svc_music_refresh']]).toEqual([200, `${user}-2`]);
 }
