@@ -1,7 +1,9 @@
 /** Which mutants a change has to be caught with. */
 
 import { $, hash } from 'bun';
-import { type Mutant, read } from './list.ts';
+
+/** A change of one line. An empty `after` removes it. */
+export type Mutant = Readonly<Record<'file' | 'before' | 'after', string>>;
 
 /** Each becomes the other. */
 const OPPOSITES: [one: string, other: string][] = [
@@ -35,16 +37,14 @@ const NO_CODE =
   /^\s*(?:\*|\/\*|\/\/|import |export (?:type|interface)|type |interface |readonly |[}\])]|#(?:[ !]|$)|$)/;
 
 /**
- * One of each line of the gateway that is new since the base, and those of the list whose test file has lost lines.
+ * One of each line of the gateway that is new since the base, in an order that is shuffled.
  *
  * @param base a commit or a branch; what is not committed does not count
  */
 export async function mutantsOfChange(base: string): Promise<Mutant[]> {
   const touched = shuffled((await touchedLines(base)).flatMap(mutantsOf));
   const onePerLine = new Map(touched.map((mutant) => [`${mutant.file} ${mutant.before}`, mutant]));
-  const cut = await cutTests(base);
-  const listed = (await read()).filter(({ room, caughtBy }) => room !== 'deploy' && cut.has(caughtBy));
-  return shuffled([...onePerLine.values(), ...listed]);
+  return shuffled([...onePerLine.values()]);
 }
 
 async function touchedLines(base: string): Promise<[file: string, line: string][]> {
@@ -60,16 +60,7 @@ async function touchedLines(base: string): Promise<[file: string, line: string][
 function mutantsOf([file, before]: [file: string, line: string]): Mutant[] {
   if (NO_CODE.test(before) || file === NO_LOGIC) return [];
   const changed = file.endsWith('.ts') ? CHANGES.map(([from, to]) => before.replace(from, to)) : [''];
-  return changed
-    .filter((after) => after !== before)
-    .map((after) => ({ room: 'changed', file, before, after, caughtBy: '?' }));
-}
-
-/** The test files that have lost lines, or are gone. */
-async function cutTests(base: string): Promise<ReadonlySet<string>> {
-  const counts = await $`git diff --numstat --no-renames ${base} HEAD -- tests`.text();
-  const rows = Array.from(counts.matchAll(/^\d+\t([1-9]\d*)\t(.*)$/gm), ([, , file = '']) => file);
-  return new Set(rows);
+  return changed.filter((after) => after !== before).map((after) => ({ file, before, after }));
 }
 
 /** By their hash, so that they stay where they are when others come or go. */

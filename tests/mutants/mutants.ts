@@ -1,68 +1,50 @@
 /**
- * `bun run mutants [room...]`: changes one line at a time in a copy of what is committed, runs the tests of `bun run
- * test` on it, and notes in `mutants.tsv` which test file failed first. `--changed [base]` tries the lines that a change
- * touches instead, or whose tests it cuts, and fails when one survives.
+ * `bun run mutants [base]`: changes lines of the gateway that are new since the base, by default `main`, one at a time in a
+ * copy of what is committed, and runs the tests of `bun run test` on it. Prints which test file failed first, and fails
+ * when none did.
  */
 
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { parseArgs } from 'node:util';
 import { $ } from 'bun';
-import { mutantsOfChange } from './changed.ts';
-import { type Mutant, read, write } from './list.ts';
+import { type Mutant, mutantsOfChange } from './changed.ts';
 
 /** A mutant can make a test wait for ever. */
 const PATIENCE_MS = 300_000;
 const SUITE = ['unit', 'integration', 'faults', 'client', 'studio/page', 'studio/sandbox'];
-/** Of a change. Each takes half a minute. */
+/** Each takes half a minute. */
 const MOST = 40;
 
-const options = { changed: { type: 'boolean' } } as const;
-const { values, positionals } = parseArgs({ options, allowPositionals: true });
 const copy = await mkdtemp(`${tmpdir()}/mutants-`);
 await $`git clone --quiet ${process.cwd()} ${copy}`;
 await symlink(`${process.cwd()}/node_modules`, `${copy}/node_modules`);
-if (values.changed) await tryChange(positionals[0] ?? 'main');
-else await tryList();
+const all = await mutantsOfChange(process.argv[2] ?? 'main');
+const red = all.length ? await failure() : undefined;
+if (red) throw new Error(`${red} fails without a mutant`);
+const caughtBy: (string | undefined)[] = [];
+for (const mutant of all.slice(0, MOST)) caughtBy.push(await attempt(mutant));
+const survivors = caughtBy.filter((test) => test === undefined).length;
+console.log(`${caughtBy.length} of ${all.length} tried: ${survivors} survived`);
+if (survivors) process.exitCode = 1;
 await rm(copy, { recursive: true });
 
-async function tryChange(base: string): Promise<void> {
-  const all = await mutantsOfChange(base);
-  const red = all.length ? await failure(SUITE) : undefined;
-  if (red) throw new Error(`${red} fails without a mutant`);
-  const tried: Mutant[] = [];
-  for (const mutant of all.slice(0, MOST)) tried.push(await attempt(mutant));
-  const survivors = tried.filter(({ caughtBy }) => caughtBy === 'nothing').length;
-  console.log(`${tried.length} of ${all.length} tried: ${survivors} survived`);
-  if (survivors) process.exitCode = 1;
-}
-
-async function tryList(): Promise<void> {
-  const list = await read();
-  for (const [index, mutant] of list.entries()) {
-    if (positionals.length > 0 && !positionals.includes(mutant.room)) continue;
-    list[index] = await attempt(mutant);
-    await write(list);
-  }
-}
-
-/** Prints which test catches the mutant. */
-async function attempt({ room, file, before, after }: Mutant): Promise<Mutant> {
+/** Prints and returns the test file that fails first; undefined when none does. */
+async function attempt({ file, before, after }: Mutant): Promise<string | undefined> {
   const path = `${copy}/${file}`;
   const text = await Bun.file(path).text();
   const lines = text.split('\n');
   const at = lines.indexOf(before);
   if (at < 0) throw new Error(`${file} has no such line: ${before}`);
   await Bun.write(path, lines.toSpliced(at, 1, after).join('\n'));
-  const caughtBy = (await failure(room === 'deploy' ? ['deploy'] : SUITE)) ?? 'nothing';
+  const caughtBy = await failure();
   await Bun.write(path, text);
-  console.log([room, file, before.trim(), after.trim(), caughtBy].join('\t'));
-  return { room, file, before, after, caughtBy };
+  console.log([file, before.trim(), after.trim(), caughtBy ?? 'nothing'].join('\t'));
+  return caughtBy;
 }
 
 /** The first test file that fails; undefined when none does. */
-async function failure(folders: readonly string[]): Promise<string | undefined> {
-  const paths = folders.map((folder) => `tests/${folder}/`);
+async function failure(): Promise<string | undefined> {
+  const paths = SUITE.map((folder) => `tests/${folder}/`);
   const command = ['bun', 'test', '--bail', '--parallel=3', '--no-isolate', '--timeout', '60000', ...paths];
   // A group of its own, so that the servers that tests start end with it.
   const run = Bun.spawn(['timeout', '--kill-after=5', String(PATIENCE_MS / 1000), ...command], {

@@ -8,7 +8,6 @@ import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { boundsOf, COSTS, COUNTED } from '../load/request-costs.ts';
-import { read as readMutants } from '../mutants/list.ts';
 import { ROOT, readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';
@@ -45,7 +44,6 @@ export async function tableProblems(): Promise<string[]> {
     ...differences('the table of the metrics', measured, metricNames()),
     ...lacks('the ladder', await read('src/gateway/admission/README.md'), ladderRows()),
     ...staleCosts(await read(BENCH, '## Counts of one request of this gateway')),
-    ...(await mutantProblems()),
   ];
 }
 
@@ -109,13 +107,4 @@ function staleCosts(text: string): string[] {
     });
     return stale.map((count) => `${BENCH} needs a new run: ${name} has ${cost[count]} ${count} today`);
   });
-}
-
-/** A change of the line must also change its mutant, which would not be tried any more. */
-async function mutantProblems(): Promise<string[]> {
-  const problems = (await readMutants()).map(async ({ file, before }) => {
-    const lines = (await Bun.file(ROOT + file).text()).split('\n');
-    return lines.includes(before) ? [] : `mutants.tsv has a line that is gone from ${file}: ${before.trim()}`;
-  });
-  return (await Promise.all(problems)).flat();
 }

@@ -1,4 +1,4 @@
-/** Processes that are broken, one for each law. Orders of events that once signed somebody out: mutants.tsv. */
+/** Processes that are broken, one for each law. */
 
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
 import { settings } from './history.ts';
