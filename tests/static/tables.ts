@@ -8,7 +8,7 @@ import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { settingNames } from '../../src/gateway/settings/settings.ts';
 import { Metrics } from '../../src/gateway/telemetry/metrics.ts';
 import { boundsOf, COSTS, COUNTED } from '../load/request-costs.ts';
-import { ROOT, readDocument, section } from '../support/documents.ts';
+import { readDocument, section } from '../support/documents.ts';
 import { recordLog } from '../support/recorded-log.ts';
 import { testSettings } from '../support/world.ts';
 

@@ -20,7 +20,7 @@ function start() {
   const open = () => network.open(clock);
   const observer = { onDown: () => void heard.push('down'), onUp: () => void heard.push('up') };
   const store = (ledger = newLedger(), timers: Clock = clock) =>
-    new RedisReplayStore(new RedisConnection('redis://model', observer, timers, open), ledger, clock.now);
+    new RedisReplayStore(new RedisConnection('redis://model', observer, timers, open), ledger, clock);
   const write = (to: ReplayStore, key: string, fact: Fact, from?: Fact) =>
     time.wait(to.swap(key, from, fact, 280_000));
   const kindAt = async (from: ReplayStore, key: string) => (await time.wait(from.get(key)))?.kind;
@@ -51,6 +51,29 @@ describe('RedisReplayStore', () => {
     await time.pass(100);
     expect(kept('made up')).toBeUndefined();
   });
+
+  it.each<[string, alone: Fact, meanwhile: Fact | undefined, awayMs: number, kept: string | undefined]>([
+    ['a renewal', RENEWAL, undefined, 3000, 'renewed:x'],
+    ['a renewal, whose lease another has taken', RENEWAL, LEASE, 3000, 'renewed:x'],
+    ['an end', ENDED, RENEWAL, 3000, 'ended:0'],
+    ['a renewal, but not over an end', RENEWAL, ENDED, 3000, 'ended:0'],
+    ['nothing after a long outage', RENEWAL, undefined, 11_000, 'leased:forged'],
+    ['no lease', { kind: 'leased', detail: 'own' }, undefined, 3000, 'leased:forged'],
+  ])(
+    'writes what was learned without Redis when it is back: %s',
+    async (_, alone, meanwhile, awayMs, expected) => {
+      const { time, network, store, write, kept } = start();
+      const [a, b] = [store(), store()];
+      await write(a, 'k', LEASE);
+      if (meanwhile) await write(b, 'k', meanwhile, LEASE);
+      network.become('cut');
+      expect(await write(a, 'k', alone, LEASE)).toMatchObject({ isWritten: true });
+      await time.pass(awayMs);
+      network.become('up');
+      await time.pass(1000);
+      expect(kept('k')).toBe(expected);
+    },
+  );
 
   it('remembers a sign-out also here when a refresh ends at the same moment', async () => {
     const { time, network, store, write, kindAt } = start();
@@ -99,7 +122,7 @@ describe('RedisReplayStore', () => {
       });
     };
     const connection = new RedisConnection('redis://model', observer, clock, open);
-    const replaced = new RedisReplayStore(connection, newLedger(), clock.now);
+    const replaced = new RedisReplayStore(connection, newLedger(), clock);
     await time.wait(replaced.swap('k', undefined, LEASE, 3000));
     isLost = true;
     const swaps = [replaced.swap('k', LEASE, RENEWAL, 3000), replaced.swap('other', RENEWAL, ENDED, 3000)];

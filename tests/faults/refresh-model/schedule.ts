@@ -164,7 +164,7 @@ function startInstance(world: World, letter: string, aheadMs: number, change: Ch
  * @param name such as `B2` after a crash of `B1`
  */
 function startProcess(world: World, name: string, clock: ProcessClock, connection: RedisConnection) {
-  const store = new RedisReplayStore(connection, newLedger(), clock.now);
+  const store = new RedisReplayStore(connection, newLedger(), clock);
   const upstream = world.upstream.endpoints(clock, name);
   const shared = new RefreshCoordinator(settings, store, upstream, clock);
   return { name, clock, upstream, store, shared, inFlight: 0 };
