@@ -1,6 +1,8 @@
 /** Processes that are broken, one for each law. */
 
 import { RefreshCoordinator } from '../../../src/gateway/refresh/coordinator.ts';
+import { MemoryReplayStore } from '../../../src/gateway/refresh/memory-store.ts';
+import { newLedger } from '../../support/facts.ts';
 import { settings } from './history.ts';
 import type { Change, Process } from './schedule.ts';
 
@@ -115,6 +117,14 @@ export const BROKEN: Readonly<Record<string, { change: Change; contradicts: stri
   'sets its own pair': {
     change: ({ shared }) => Object.assign(shared, { newest: async (pair: unknown) => pair }),
     contradicts: '(e) a response sets the newest pair',
+  },
+  'shares nothing': {
+    change(process) {
+      const { upstream, clock } = process;
+      const store = new MemoryReplayStore(newLedger(), clock.now);
+      Object.assign(process, { shared: new RefreshCoordinator(settings, store, upstream, clock) });
+    },
+    contradicts: '(f) what an instance has learned',
   },
   'waits for longer than a lease': {
     change: refreshing((real, { clock }) => async (...request) => {

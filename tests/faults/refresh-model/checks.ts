@@ -162,6 +162,18 @@ export function checksOf(history: History): Readonly<Record<string, readonly (Pl
       },
     ),
 
+    '(f) what an instance has learned during a short outage is known to the others when it is over':
+      sends.filter((second) =>
+        sends.some(
+          (first) =>
+            first.token === second.token &&
+            first.instance !== second.instance &&
+            first.successor &&
+            history.isSharedSince(first, second) &&
+            !mayBeSentAgain(history, first, second),
+        ),
+      ),
+
     '(g) nobody waits for longer than the leases of crashed instances while the upstream is not asked':
       ended.filter(({ asked, ended, token }) => {
         const isAskedUntil = sends

@@ -18,6 +18,9 @@ export const PRESENTED_MS = 10_000;
 export const FASTEST_SIGN_IN_MS = 1000;
 /** More than the instances need to notify each other through Redis. */
 export const SPREADS_MS = 200;
+/** How long an outage may last after the last thing that is shared when it is over, and how long that takes. */
+const SHORT_MS = 8000;
+const SHARING_MS = 2000;
 const lifetimes = lifetimesFor(settings);
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -52,6 +55,12 @@ export interface Place {
   readonly token: Token;
   /** The process, such as `B2` after a crash of `B1`. */
   readonly instance: string;
+}
+
+/** An instance has no Redis. */
+interface Outage {
+  readonly began: Moment;
+  ended?: Moment;
 }
 
 /** A refresh token on its way to the upstream and back. */
@@ -104,7 +113,7 @@ export class History {
   /** The upstream was asked to sign out with these. */
   readonly upstreamSignOuts: (Place & { readonly sent: Moment })[] = [];
   /** From when an instance had no Redis until it had it again. */
-  readonly outages: { readonly began: Moment; ended?: Moment }[] = [];
+  readonly outages: Outage[] = [];
   /** Which process stood still, and from when. */
   readonly standstills: { readonly instance: string; readonly began: Moment }[] = [];
   /** When each process crashed. */
@@ -178,9 +187,22 @@ export class History {
 
   /** Whether an instance was without Redis at any time in between. */
   wasRedisAway(from: Moment, to: Moment): boolean {
-    return this.outages.some(
-      ({ began, ended }) => began.at <= to.at + SPREADS_MS && (!ended || ended.at + SPREADS_MS >= from.at),
-    );
+    return this.outages.some((outage) => this.#overlaps(outage, from, to));
+  }
+
+  #overlaps({ began, ended }: Outage, from: Moment, to: Moment): boolean {
+    return began.at <= to.at + SPREADS_MS && (!ended || ended.at + SPREADS_MS >= from.at);
+  }
+
+  /** Whether Redis was away when the first send ended, and was back soon, and long before the second one. */
+  isSharedSince(first: Send, second: Send): boolean {
+    const { ended } = first;
+    if (!ended || this.wasDisturbed(first.instance) || this.wasDisturbed(second.instance)) return false;
+    const outages = this.outages.filter((each) => this.#overlaps(each, first.sent, second.sent));
+    const isShort = (outage: Outage) =>
+      isBetween(outage.began, ended, outage.ended) &&
+      Number(outage.ended?.at) < Math.min(ended.at + SHORT_MS, second.sent.at - SHARING_MS);
+    return outages.length > 0 && outages.every(isShort);
   }
 
   /** Whether an instance had the upstream's word by then that a token of this session is not renewed. */

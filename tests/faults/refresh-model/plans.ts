@@ -168,6 +168,12 @@ export const SMALL_PLANS: Readonly<Record<string, Plan>> = {
     request,
     a('request', { afterMs: 600, token: 1 }),
   ]),
+  'old cookies at another instance after a short outage': small([
+    a('Redis is cut off'),
+    request,
+    a('Redis is back', { afterMs: 600 }),
+    a('request', { ...atB, afterMs: 3100, token: 1 }),
+  ]),
   'old cookies after their window': small([request, a('request', { afterMs: 61_000, token: 1 })]),
   'two requests after one without a verdict': small(
     [requestAtB, a('request', { afterMs: 400 }), requestAtB],

@@ -5,7 +5,7 @@ import { readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { REDIS_SERVER, type Redis, RedisAdmin, startRedis } from '../../support/redis.ts';
-import { type RedisInstance, startInstance } from '../../support/redis-instance.ts';
+import { type RedisInstance, startInstance, startTwo } from '../../support/redis-instance.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { Rotation } from '../../support/rotating-upstream.ts';
 import { ScriptedUpstream } from '../../support/scripted-upstream.ts';
@@ -109,6 +109,25 @@ describeWith([REDIS_SERVER], 'an instance whose Redis', () => {
     await Promise.all(users.flatMap((user) => both.map((each) => visit(each, user))));
     expect(refreshes({ upstream })).toBe(users.length);
     expect(both.map(({ said }) => said('Redis cannot be used'))).toEqual([0, 0]);
+  });
+
+  it('did not respond for a moment has what was refreshed meanwhile, for the other one', async () => {
+    await using redis = await startRedis();
+    await using upstream = new ScriptedUpstream();
+    new Rotation(upstream);
+    const others = { IDP_URL: upstream.identityProviderUrl, REDIS_PATIENCE: '4' };
+    const both = await startTwo(upstream.upstreamUrl, redis.url, others);
+    await using one = both[0];
+    await using two = both[1];
+    redis.stall();
+    await visit(one, 'ada');
+    redis.resume();
+    using admin = new RedisAdmin(redis.url);
+    const facts = async () => Promise.all((await admin.keys('*:fact:*')).map((key) => admin.get(key)));
+    await eventually(async () => String(await facts()).includes(' renewed:'), 'Redis to have the refresh');
+    await eventually(two.isRedisUp, 'the other one to reach Redis');
+    await visit(two, 'ada');
+    expect(refreshes({ upstream })).toBe(1);
   });
 
   it('has become the master, as its replica, is found on a new link', async () => {
