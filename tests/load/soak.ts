@@ -2,6 +2,7 @@
 
 import { expect, it } from 'bun:test';
 import { runOne, runTwo } from './in-service.ts';
+import { runMove } from './moved-upstream.ts';
 import type { Report } from './report.ts';
 import { type Load, runStreams } from './streams.ts';
 import type { Works } from './works.ts';
@@ -114,6 +115,13 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'ten-sign-ins': attack(TEN_SIGN_INS),
   'all-attacks': attack(ALL_ATTACKS, 60),
   ...Object.fromEntries(Object.entries(MOST).flatMap(([work, most]) => reserved(work, most))),
+  /** Calls follow a change of DNS within a minute, and none is sent twice. */
+  'moved-upstream': {
+    run: () => runMove(90),
+    most: Object.fromEntries(
+      ['GET', 'PUT', 'POST'].map((method) => [`seconds until the last ${method} at the old address`, 60]),
+    ),
+  },
   'one-instance': {
     run: () => runOne({ seconds: 180, memoryMb: 256, trackMs: 60_000, attendance: MANY }),
     most: GROWTH,

@@ -1,6 +1,7 @@
 /** Keeps connections to other servers for the next calls, but not for long, because a server may move or disappear. */
 
-const KEPT_FOR_SECONDS = 30;
+/** With the 30 s that Bun remembers an address, less than a minute. */
+const KEPT_FOR_SECONDS = 25;
 
 export class KeptConnections {
   #pool = new Bun.FetchSession();
