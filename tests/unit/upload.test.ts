@@ -1,0 +1,112 @@
+import { beforeEach, expect, it, jest } from 'bun:test';
+import { LADDER } from '../../src/gateway/admission/ladder.ts';
+import { Ledger } from '../../src/gateway/admission/ledger.ts';
+import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
+import { SessionLimit } from '../../src/gateway/admission/session-limit.ts';
+import { readBodyOrUpload } from '../../src/gateway/exchange/request-body.ts';
+import { Upload } from '../../src/gateway/exchange/upload.ts';
+import { pass } from '../support/passing-time.ts';
+
+beforeEach(() => void jest.useFakeTimers());
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const LENGTH = 100 * MiB;
+
+/** An upload whose client sends, and whose upstream reads, as the test says. */
+async function uploading() {
+  const limit = new SessionLimit({ maxInFlightPerSession: 0, maxGenerationsPerSession: 0 });
+  const bodies = new RequestBodies(new Ledger(64 * MiB), LADDER.behind, limit);
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const headers = { 'content-length': `${LENGTH}`, 'content-type': 'audio/wav' };
+  const request = new Request('http://gateway.test', { method: 'POST', headers, body: readable });
+  const upload = await readBodyOrUpload(request, bodies, undefined, LENGTH);
+  if (!(upload instanceof Upload)) throw new Error('it is read whole');
+  const seen = { received: 0, sent: false, stalled: false, status: undefined as number | undefined };
+  const observer = { onSent: () => (seen.sent = true), onStalled: () => (seen.stalled = true) };
+  const reader = upload.open(observer).getReader();
+  const read = async () => {
+    const { value } = await reader.read();
+    seen.received += value?.byteLength ?? 0;
+    return value !== undefined;
+  };
+  return {
+    upload,
+    bodies,
+    seen,
+    send: (bytes: number) => void writer.write(new Uint8Array(bytes)).catch(() => {}),
+    end: () => void writer.close().catch(() => {}),
+    read,
+    /** The upstream takes whatever comes. */
+    async readAll() {
+      try {
+        while (await read());
+      } catch (error) {
+        seen.status = error instanceof Error && 'status' in error ? Number(error.status) : 0;
+      }
+    },
+  };
+}
+
+// What client and upstream get then: integration/relay/uploads.test.ts.
+it.each([
+  ['nothing comes for 25 s', 0, 0, 25],
+  ['less than 16 KiB a second come', 0, 4 * KiB, 33],
+  ['a fast start is followed by nothing', 10 * MiB, 0, 25],
+])('an upload of which %s ends with 408', async (_, first, everySecond, seconds) => {
+  const { seen, send, readAll, upload, bodies } = await uploading();
+  if (first) send(first);
+  void readAll();
+  while (seen.received < first) await pass(0);
+  for (let second = 0; second < seconds; second++) {
+    expect(seen.status).toBeUndefined();
+    await pass(1000);
+    if (everySecond) send(everySecond);
+  }
+  await pass(0);
+  expect(seen).toMatchObject({ status: 408, sent: false, stalled: false });
+  upload[Symbol.dispose]();
+  expect([bodies.usedBytes, jest.getTimerCount()]).toEqual([0, 0]);
+});
+
+it('an upload at 16 KiB a second goes on for as long as it takes', async () => {
+  const { seen, send, end, readAll } = await uploading();
+  void readAll();
+  for (let second = 0; second < 300; second++) {
+    send(16 * KiB);
+    await pass(1000);
+  }
+  expect(seen).toMatchObject({ received: 300 * 16 * KiB, status: undefined, sent: false });
+  end();
+  await pass(0);
+  expect([seen.sent, jest.getTimerCount()]).toEqual([true, 0]);
+});
+
+it('an upload whose upstream takes nothing for 60 s has stalled, and a slow one has not', async () => {
+  const { seen, send, read } = await uploading();
+  send(10 * MiB);
+  // What the upstream leaves does not count against the client.
+  for (let minute = 0; minute < 10; minute++) {
+    await read();
+    await pass(59_999);
+  }
+  expect(seen).toMatchObject({ received: 10 * 64 * KiB, stalled: false, status: undefined });
+  await pass(1);
+  expect(seen.stalled).toBeTrue();
+});
+
+it.each(['client', 'upstream'])(
+  'an upload that is responded to while it waits for its %s has no deadline, and never seems whole',
+  async (whom) => {
+    const { seen, send, read, readAll, upload } = await uploading();
+    send(64 * KiB);
+    if (whom === 'client') void readAll();
+    else await read();
+    await pass(0);
+    upload.responded();
+    await pass(600_000);
+    expect(seen).toMatchObject({ received: 64 * KiB, sent: false, stalled: false, status: undefined });
+    expect(jest.getTimerCount()).toBe(0);
+  },
+);
