@@ -5,6 +5,8 @@ import { openSocket } from './raw-client.ts';
 
 export interface Plan {
   readonly request: string;
+  /** What follows the head, as far as anybody takes it. */
+  readonly upload?: Uint8Array;
   /** The end of the request, which is kept back until the client goes on. */
   readonly rest?: string;
   /** The whole body; without it, any successful response will do. */
@@ -56,6 +58,7 @@ export class Client {
   send(): void {
     this.#sentAt = performance.now();
     this.#socket?.write(this.#plan.request, 'latin1');
+    if (this.#plan.upload) this.#socket?.write(this.#plan.upload);
   }
 
   /** Sends the rest of the request, and reads the rest of the response as it comes. */

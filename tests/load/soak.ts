@@ -32,6 +32,7 @@ const ALL_ATTACKS: Works = {
 const MOST: Works = {
   ...{ player: 700, reader: 100, stoppedGeneration: 100, largeBody: 22 },
   ...{ chunkedBody: 200, refresh: 20_000, call: 4000, longHead: 4000 },
+  ...{ unreadUpload: 100, stoppedUpload: 100 },
 };
 /** The others leave memory to spare, and then a peak is garbage. */
 const FILLS_MEMORY = new Set(['player', 'reader', 'stoppedGeneration', 'chunkedBody', 'call', 'longHead']);
@@ -102,6 +103,10 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'players-beside-orders': streams(
     { works: { player: 404, call: 4000 }, seconds: 3, memoryMb: 256 },
     { least: { 'player whole': 380 } },
+  ),
+  'uploads-beside-listeners': streams(
+    { works: { heard: 400 }, newcomers: { upload: 10, paid: 5 }, seconds: 3, memoryMb: 256 },
+    { most: { 'MB at peak': 200 } },
   ),
   'waiting-generations': streams(
     { works: { head: 4000 }, seconds: 5 },

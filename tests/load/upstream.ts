@@ -93,6 +93,8 @@ function serve(trackBytes: number) {
         request.headers.has('range') ? rangeOf(request, tracks[Number(request.params.id)]) : whole(),
       '/v1/export': ({ headers }) =>
         headers.get('authorization')?.startsWith(`Bearer ${CHEAP}`) ? Response.json({}) : whole(),
+      '/v1/unread': never,
+      '/v1/library': async (request) => Response.json({ bytes: (await request.bytes()).length }),
       '/oauth/token': async (request) =>
         new URLSearchParams(await request.text()).get('code') === UNANSWERED
           ? never()

@@ -22,6 +22,7 @@ const KEPT = '/api/upstream/v1/music/creations';
 const RANGED = '/api/upstream/v1/music/ranged';
 const LARGE_BODY_BYTES = 2_000_000;
 const CHUNKS = 16_000;
+const UPLOAD = new Uint8Array(20_000_000);
 const STOPS = { stops: true } as const;
 
 export const WORKS = {
@@ -48,6 +49,10 @@ export const WORKS = {
   /** A call to an upstream that does not respond. */
   call: { plan: call(''), waits: 'client', stays: true },
   longHead: { plan: call('x'.repeat(14_000)), waits: 'client', stays: true },
+  upload: { plan: upload('library', UPLOAD), mustBeWhole: true },
+  /** Uploads of which the upstream takes nothing, or the client sends only the start. */
+  unreadUpload: { plan: upload('unread', UPLOAD), waits: 'client', stays: true },
+  stoppedUpload: { plan: upload('library', UPLOAD.subarray(0, 3_000_000)), waits: 'client', stays: true },
   /** Everything of one user: what six, ten or twelve sign-ins hold. */
   sixfoldPlayer: { plan: track(RANGED, 'one', STOPS, 6) },
   tenfoldPlayer: { plan: track(RANGED, 'one', STOPS, 10) },
@@ -131,6 +136,18 @@ function heard(bytesPerSecond: number, seconds: number, reading = {}): Planner {
     body: tracks[index % TRACKS]?.subarray(0, bytesPerSecond * seconds),
     ...reading,
   });
+}
+
+function upload(path: string, sent: Uint8Array): Planner {
+  return (index) => {
+    const fields = {
+      ...cookieOf(`upload-${index}`),
+      'content-type': 'audio/wav',
+      'content-length': UPLOAD.length,
+    };
+    const body = Buffer.from(JSON.stringify({ bytes: UPLOAD.length }));
+    return { request: requestOf(`POST /api/upstream/v1/${path}`, fields), upload: sent, body };
+  };
 }
 
 function call(padding: string): Planner {

@@ -26,6 +26,8 @@ const SIGN_IN = 'POST /api/auth/idp';
 const PUBLIC = 'GET /api/upstream/v1/music/public/track';
 const GRANT = JSON.stringify({ code: UNANSWERED, code_verifier: 'v'.repeat(43) });
 const DECLARED = { 'content-length': 2_000_000 };
+const UPLOAD = { 'content-type': 'audio/wav', 'content-length': 20_000_000 };
+const START_OF_UPLOAD = new Uint8Array(3_000_000);
 const MOST_OF_A_BODY = ' '.repeat(1_999_999);
 const NESTED = '['.repeat(2_000_000);
 
@@ -43,6 +45,8 @@ export const ATTACKS = [
   ['unread exports in two waves of an endpoint that has been cheap so far', 260, 0, inWaves(exportOfMany)],
   ['orders of one session under one key that the upstream replays', 150, 150, order(1)],
   ['orders of five sessions whose audio begins at the same moment', 50, 0, order(5)],
+  ['uploads of one session of which the upstream takes nothing', 100, 0, upload(1, 'unread')],
+  ['uploads of ten sessions that stand still', 100, 30, upload(10, 'library')],
   ['readers of long details that stop', 150, 100, stop(() => requestOf(PUBLIC))],
   ['refreshes of other tokens again and again', 50, 20, repeat('GET /api/auth/session', 'expired')],
   // More than the gateway makes at once.
@@ -89,6 +93,14 @@ function readOf(index: number): string {
 
 function exportOfMany(index: number): string {
   return requestOf('POST /api/upstream/v1/export', cookieOf(`exporter-${index}`), '{}');
+}
+
+function upload(sessions: number, path: string): Begin {
+  return (socket, index) => {
+    const fields = { ...cookieOf(`uploader-${index % sessions}`), ...UPLOAD };
+    socket.resume().write(requestOf(`POST /api/upstream/v1/${path}`, fields));
+    socket.write(START_OF_UPLOAD);
+  };
 }
 
 function longSignOut(index: number): string {
