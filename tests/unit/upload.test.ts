@@ -5,6 +5,7 @@ import { RequestBodies } from '../../src/gateway/admission/request-bodies.ts';
 import { SessionLimit } from '../../src/gateway/admission/session-limit.ts';
 import { readBodyOrUpload } from '../../src/gateway/exchange/request-body.ts';
 import { Upload } from '../../src/gateway/exchange/upload.ts';
+import { Deadline } from '../../src/gateway/upstream/deadline.ts';
 import { pass } from '../support/passing-time.ts';
 
 beforeEach(() => void jest.useFakeTimers());
@@ -12,6 +13,9 @@ beforeEach(() => void jest.useFakeTimers());
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const LENGTH = 100 * MiB;
+
+/** What the upstream has after the end of the body. */
+const DEADLINE_MS = 1000;
 
 /** An upload whose client sends, and whose upstream reads, as the test says. */
 async function uploading() {
@@ -23,9 +27,9 @@ async function uploading() {
   const request = new Request('http://gateway.test', { method: 'POST', headers, body: readable });
   const upload = await readBodyOrUpload(request, bodies, undefined, LENGTH);
   if (!(upload instanceof Upload)) throw new Error('it is read whole');
-  const seen = { received: 0, sent: false, stalled: false, status: undefined as number | undefined };
-  const observer = { onSent: () => (seen.sent = true), onStalled: () => (seen.stalled = true) };
-  const reader = upload.open(observer).getReader();
+  const deadline = new Deadline(DEADLINE_MS, undefined);
+  const seen = { received: 0, ended: false, status: undefined as number | undefined };
+  const reader = upload.open(deadline.ofUpload(DEADLINE_MS)).getReader();
   const read = async () => {
     const { value } = await reader.read();
     seen.received += value?.byteLength ?? 0;
@@ -35,6 +39,7 @@ async function uploading() {
     upload,
     bodies,
     seen,
+    isLate: () => deadline.signal.reason?.name === 'TimeoutError',
     send: (bytes: number) => void writer.write(new Uint8Array(bytes)).catch(() => {}),
     end: () => void writer.close().catch(() => {}),
     read,
@@ -42,6 +47,7 @@ async function uploading() {
     async readAll() {
       try {
         while (await read());
+        seen.ended = true;
       } catch (error) {
         seen.status = error instanceof Error && 'status' in error ? Number(error.status) : 0;
       }
@@ -55,7 +61,7 @@ it.each([
   ['less than 16 KiB a second come', 0, 4 * KiB, 33],
   ['a fast start is followed by nothing', 10 * MiB, 0, 25],
 ])('an upload of which %s ends with 408', async (_, first, everySecond, seconds) => {
-  const { seen, send, readAll, upload, bodies } = await uploading();
+  const { seen, isLate, send, readAll, upload, bodies } = await uploading();
   if (first) send(first);
   void readAll();
   while (seen.received < first) await pass(0);
@@ -65,48 +71,50 @@ it.each([
     if (everySecond) send(everySecond);
   }
   await pass(0);
-  expect(seen).toMatchObject({ status: 408, sent: false, stalled: false });
+  expect([seen.status, isLate()]).toEqual([408, false]);
   upload[Symbol.dispose]();
   expect([bodies.usedBytes, jest.getTimerCount()]).toEqual([0, 0]);
 });
 
-it('an upload at 16 KiB a second goes on for as long as it takes', async () => {
-  const { seen, send, end, readAll } = await uploading();
+it('an upload at 16 KiB a second goes on for as long as it takes, and then the upstream has its time', async () => {
+  const { seen, isLate, send, end, readAll } = await uploading();
   void readAll();
   for (let second = 0; second < 300; second++) {
     send(16 * KiB);
     await pass(1000);
   }
-  expect(seen).toMatchObject({ received: 300 * 16 * KiB, status: undefined, sent: false });
+  expect([seen, isLate()]).toEqual([{ received: 300 * 16 * KiB, status: undefined, ended: false }, false]);
   end();
-  await pass(0);
-  expect([seen.sent, jest.getTimerCount()]).toEqual([true, 0]);
+  await pass(DEADLINE_MS - 1);
+  expect([seen.ended, isLate()]).toEqual([true, false]);
+  await pass(1);
+  expect([isLate(), jest.getTimerCount()]).toEqual([true, 0]);
 });
 
-it('an upload whose upstream takes nothing for 60 s has stalled, and a slow one has not', async () => {
-  const { seen, send, read } = await uploading();
+it('an upstream that takes nothing of an upload for 60 s is late, and a slow one is not', async () => {
+  const { seen, isLate, send, read } = await uploading();
   send(10 * MiB);
   // What the upstream leaves does not count against the client.
   for (let minute = 0; minute < 10; minute++) {
     await read();
     await pass(59_999);
   }
-  expect(seen).toMatchObject({ received: 10 * 64 * KiB, stalled: false, status: undefined });
+  expect([seen, isLate()]).toEqual([{ received: 10 * 64 * KiB, status: undefined, ended: false }, false]);
   await pass(1);
-  expect(seen.stalled).toBeTrue();
+  expect(isLate()).toBeTrue();
 });
 
 it.each(['client', 'upstream'])(
   'an upload that is responded to while it waits for its %s has no deadline, and never seems whole',
   async (whom) => {
-    const { seen, send, read, readAll, upload } = await uploading();
+    const { seen, isLate, send, read, readAll, upload } = await uploading();
     send(64 * KiB);
     if (whom === 'client') void readAll();
     else await read();
     await pass(0);
     upload.responded();
     await pass(600_000);
-    expect(seen).toMatchObject({ received: 64 * KiB, sent: false, stalled: false, status: undefined });
+    expect([seen, isLate()]).toEqual([{ received: 64 * KiB, status: undefined, ended: false }, false]);
     expect(jest.getTimerCount()).toBe(0);
   },
 );

@@ -4,8 +4,18 @@ import { type MessageKey, messages } from '../../../src/gateway/http/messages.ts
 import { eventually } from '../../support/eventually.ts';
 import { startRawUpstream } from '../../support/raw-upstream.ts';
 import type { Respond } from '../../support/scripted-upstream.ts';
-import { accept, cookies, ME, pair, REFRESH, reply, sentBack } from '../../support/session-calls.ts';
-import { sharedWorld } from '../../support/shared-world.ts';
+import {
+  accept,
+  cookies,
+  ME,
+  pair,
+  REFRESH,
+  reply,
+  scriptSignIn,
+  sentBack,
+  signIn,
+} from '../../support/session-calls.ts';
+import { rawCall, sharedWorld } from '../../support/shared-world.ts';
 import {
   ACCESS_ONLY,
   CLOSED,
@@ -187,7 +197,6 @@ describe('the token of an upload', () => {
   });
 
   it('cannot be renewed now: the session stays', async () => {
-    world.upstream.on(ME, expired).on(REFRESH, () => new Promise(() => {}));
     await using own = startWorld({ MAX_UPLOAD_BYTES: String(LIMIT_BYTES), TIMEOUT_SIGN_IN_MS: '50' });
     own.upstream.on(ME, expired).on(REFRESH, () => new Promise(() => {}));
     const response = await upload(own);
@@ -196,6 +205,46 @@ describe('the token of an upload', () => {
     ]);
     expect(own.upstream.calls).toEqual([ME, REFRESH]);
   });
+});
+
+it('an upload with sealed cookies arrives once, and the renewed ones are sealed', async () => {
+  await using own = startWorld({ COOKIE_KEYS: Buffer.alloc(32, 7).toString('base64url') });
+  scriptSignIn(own);
+  const cookie = sentBack(await signIn(own));
+  own.upstream.on(ME, accept('access-2')).on(REFRESH, reply(200, pair(2)));
+  own.upstream.on(UPLOAD, accept('access-2', reply(201)));
+  const response = await upload(own, { cookie });
+  expect([response.status, own.upstream.calls.slice(2)]).toEqual([201, [ME, REFRESH, ME, UPLOAD]]);
+  expect(sentBack(response)).toMatch(/^svc_music_access=ey\S+; svc_music_refresh=ey\S+$/);
+});
+
+it('an upload that the upstream breaks off in the middle is a 502', async () => {
+  await using stack = new AsyncDisposableStack();
+  const upstream = stack.use(
+    await startRawUpstream((socket, first) => {
+      if (first.startsWith('GET')) socket.end('HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n');
+      else socket.resetAndDestroy();
+    }),
+  );
+  const own = stack.use(startWorld({ UPSTREAM_URL: upstream.url }));
+  for (const body of [FILE, inChunks(FILE)]) {
+    const response = await upload(own, { body });
+    expect(await envelopeMessage(response, 502)).toBe(messages.en.upstreamUnreachable);
+    expect(response.headers.get('proxy-status')).toContain('error=connection_terminated');
+  }
+  // Of each the token was tried first, and none was sent again.
+  expect(upstream.connections()).toBe(4);
+  await expectFree(own);
+});
+
+it('an upload that is longer than it was declared is cut off where its client said', async () => {
+  world.upstream.on(ME, reply(200, {})).on(UPLOAD, reply(201));
+  const lines = ['Content-Type: audio/wav', 'Content-Length: 2900000'];
+  const body = Buffer.from(FILE).toString('latin1');
+  const { status } = await rawCall(world, `POST ${PATH}`, { lines, body });
+  expect(status).toBe(201);
+  expect(Buffer.from(world.upstream.last(UPLOAD).bytes).equals(FILE.subarray(0, 2_900_000))).toBeTrue();
+  await expectFree(world);
 });
 
 it.each([

@@ -58,4 +58,27 @@ describeWith([REDIS_SERVER], 'two instances', () => {
       expect(received.slice(0, sent.length)).toEqual(sent);
     },
   );
+
+  it('refresh once for uploads at both, of which each arrives once', async () => {
+    await using stack = new AsyncDisposableStack();
+    const redis = stack.use(await startRedis());
+    const upstream = stack.use(new ScriptedUpstream());
+    const { live } = new Rotation(upstream);
+    const both = await startTwo(upstream.upstreamUrl, redis.url, { IDP_URL: upstream.identityProviderUrl });
+    for (const each of both) stack.use(each);
+    const upload = async ({ url }: RedisInstance, name: string) => {
+      upstream.on(`PUT /v1/${name}`, ({ headers }) => {
+        const isLive = live.has(headers.get('authorization')?.slice('Bearer '.length) ?? '');
+        return reply(isLive ? 201 : 401)();
+      });
+      const options = { method: 'PUT', cookie: cookies(1), body: new Uint8Array(3_000_000) };
+      const response = await request(`${url}/api/upstream/v1/${name}`, options);
+      expect([response.status, calls.sentBack(response)]).toEqual([201, cookies(2)]);
+      const arrived = upstream.received.filter(({ target }) => target === `/v1/${name}`);
+      expect(arrived.map(({ bytes }) => bytes.length)).toEqual([3_000_000]);
+    };
+    const names = [0, 1, 2, 3, 4, 5].map((index) => `upload-${index}`);
+    await Promise.all(both.flatMap((each, index) => names.map((name) => upload(each, `${name}-${index}`))));
+    expect(calls.refreshes({ upstream })).toBe(1);
+  });
 });
