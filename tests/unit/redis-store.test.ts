@@ -75,6 +75,18 @@ describe('RedisReplayStore', () => {
     },
   );
 
+  it('keeps the end that another one has written, as old as it is, when Redis is lost', async () => {
+    const { time, network, store, write } = start();
+    const [a, b] = [store(), store()];
+    await write(b, 'k', ENDED);
+    await time.pass(3000);
+    const found = await time.wait(a.get('k'));
+    if (!found) throw new Error('nothing is shared');
+    a.keep('k', found, 280_000);
+    network.become('cut');
+    expect(await time.wait(a.get('k'))).toEqual(found);
+  });
+
   it('remembers a sign-out also here when a refresh ends at the same moment', async () => {
     const { time, network, store, write, kindAt } = start();
     const a = store();

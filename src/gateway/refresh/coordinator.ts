@@ -113,7 +113,10 @@ export class RefreshCoordinator {
     const key = factKey(refreshToken);
     for (;;) {
       const fact = await store.get(key);
-      if (fact?.kind === 'ended' && graceMs === 0) return fact;
+      if (fact?.kind === 'ended' && graceMs === 0) {
+        store.keep(key, fact, lifetimes.endedMs);
+        return fact;
+      }
       const isKnown = graceMs > 0 || isSuccessor || (fact && !isByStrangers(fact));
       const isReal = isKnown || (await store.get(markKey(refreshToken)));
       const to: Fact = { kind: 'ended', detail: isReal ? String(graceMs) : '' };

@@ -39,19 +39,23 @@ export class MemoryReplayStore implements ReplayStore {
     return { isWritten: true };
   }
 
+  keep(): void {
+    // What is found here is kept here.
+  }
+
   read(key: string): Kept | undefined {
     return this.#known.get(key) ?? this.#strangers.get(key);
   }
 
   /** Replaces whatever is there. */
-  write(key: string, fact: Fact | undefined, lifetimeMs: number): void {
+  write(key: string, fact: Fact | undefined, lifetimeMs: number, writtenAt = this.#now()): void {
     this.#known.delete(key);
     this.#strangers.delete(key);
     if (!fact) return;
     const { kind, detail } = fact;
     const bytes = FACT_BYTES + (detail.length > SHORT_DETAIL ? FACT_BYTES_PER_CHARACTER * detail.length : 0);
     const map = isByStrangers(fact) ? this.#strangers : this.#known;
-    map.set(key, { kind, detail, writtenAt: this.#now() }, bytes, lifetimeMs);
+    map.set(key, { kind, detail, writtenAt }, bytes, lifetimeMs);
     for (const each of [this.#strangers, this.#known]) each.evict();
   }
 }

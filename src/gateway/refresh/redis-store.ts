@@ -84,6 +84,11 @@ export class RedisReplayStore implements ReplayStore {
     return { isWritten: swapped.isWritten, before: this.#keptHere(swapped.before) };
   }
 
+  keep(key: string, found: Kept, lifetimeMs: number): void {
+    const own = this.#memory.read(key);
+    if (!own || outranks(found, own)) this.#memory.write(key, found, lifetimeMs, found.writtenAt);
+  }
+
   #sendLater(key: string, unsent: Unsent): void {
     if (this.#unsent.size >= MOST_UNSENT) return;
     this.#unsent.set(key, { ...unsent, from: this.#unsent.get(key)?.from ?? unsent.from });

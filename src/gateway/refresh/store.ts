@@ -42,6 +42,8 @@ export interface ReplayStore {
   get(key: string): Promise<Kept | undefined>;
   /** Writes `to` if the fact there is `from`. Undefined stands for no fact. */
   swap(key: string, from: Fact | undefined, to: Fact | undefined, lifetimeMs?: number): Promise<Swapped>;
+  /** Remembers in this process what was found, because what is shared may be lost. */
+  keep(key: string, found: Kept, lifetimeMs: number): void;
 }
 
 export function isSame(one: Fact | undefined, other: Fact | undefined): boolean {
