@@ -2,6 +2,8 @@
 
 import { once } from 'node:events';
 import http2 from 'node:http2';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { openSocket } from '../../load/raw-client.ts';
 import { CERTIFICATE } from '../../support/certificate.ts';
 import { ROOT } from '../../support/documents.ts';
@@ -64,18 +66,23 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
       const options = { localAddress, ...TRUST };
       const session = http2.connect(url, options);
       return {
-        /** Sends a request without a body; resolves when the response has ended. */
+        /** Resolves when the response has ended. */
         async request(
           method: string,
           path: string,
           headers: Record<string, string> = {},
-          options?: http2.ClientSessionRequestOptions,
+          { body, ...options }: http2.ClientSessionRequestOptions & { body?: AsyncIterable<Uint8Array> } = {},
         ) {
           const sent = { ':method': method, ':path': path, origin: ORIGIN, ...headers };
           const stream = session.request(sent, options);
-          const [head]: http2.IncomingHttpHeaders[] = await once(stream.end(), 'response');
-          await once(stream.resume(), 'end');
-          return { status: Number(head?.[':status']), headers: head };
+          // Nobody waits for the rest of a body that was refused.
+          if (body)
+            Readable.from(body)
+              .pipe(stream)
+              .on('error', () => {});
+          else stream.end();
+          const [head]: http2.IncomingHttpHeaders[] = await once(stream, 'response');
+          return { status: Number(head?.[':status']), headers: head, body: await text(stream) };
         },
         [Symbol.dispose]: () => session.destroy(),
       };
