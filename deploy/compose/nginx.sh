@@ -11,7 +11,9 @@ if [ ! -e $certificate ]; then
     -out $certificate/fullchain.pem 2>/dev/null
 fi
 
-sed 's/server 127.0.0.1:4175 /server gateway:4175 /' /etc/music-gateway/nginx.conf >/run/gateways.conf
+sh /etc/music-gateway/origins.sh >/run/origins
+sed -e 's/server 127.0.0.1:4175 /server gateway:4175 /' -e 's|/etc/music-gateway/origins|/run/origins|' \
+  /etc/music-gateway/nginx.conf >/run/gateways.conf
 cat >/run/nginx.conf <<'END'
 user nginx;
 worker_processes 2;
@@ -31,4 +33,5 @@ http {
   include /run/gateways.conf;
 }
 END
-exec nginx -c /run/nginx.conf -g 'daemon off;'
+# The gateway's secrets are in the environment, too, and are none of nginx's business.
+exec env -i PATH="$PATH" nginx -c /run/nginx.conf -g 'daemon off;'

@@ -39,7 +39,9 @@ start_gateway() {
 start_gateway "$PORT_A" "$METRICS_A"
 start_gateway "$PORT_B" "$METRICS_B"
 
-export LISTEN CERTIFICATE STATISTICS ADMIN_SOCKET GATEWAY_A="127.0.0.1:$PORT_A" GATEWAY_B="127.0.0.1:$PORT_B"
+ORIGINS=$folder/origins
+if [ -n "${ALLOWED_ORIGINS:-}" ]; then sh deploy/origins.sh; else sh deploy/origins.sh .env; fi >"$ORIGINS"
+export LISTEN CERTIFICATE ORIGINS STATISTICS ADMIN_SOCKET GATEWAY_A="127.0.0.1:$PORT_A" GATEWAY_B="127.0.0.1:$PORT_B"
 haproxy -f deploy/two-instances/haproxy.cfg &
 running="$running $!"
 wait

@@ -12,6 +12,7 @@ import { PATIENT_WITH_REDIS, REDIS_SERVER, startRedis } from '../support/redis.t
 import { LINUX, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
 import { sandboxSettings } from '../support/sandbox-account.ts';
+import { writeOrigins } from './proxies/tls-proxies.ts';
 
 const EXAMPLE = `${ROOT}deploy/two-instances`;
 type Instance = 'a' | 'b';
@@ -36,7 +37,8 @@ export async function startVirtualMachine(sandbox: Sandbox, upstreamUrl = sandbo
     REDIS_URL: `redis+unix://${folder}/redis.sock`,
     BUN_OPTIONS: PATIENT_WITH_REDIS,
   };
-  const env = { ...process.env, ...environment, ...addresses, CERTIFICATE };
+  const ORIGINS = await writeOrigins(folder);
+  const env = { ...process.env, ...environment, ...addresses, CERTIFICATE, ORIGINS };
   const haproxy = ['haproxy', '-f', `${EXAMPLE}/haproxy.cfg`];
   stack.use(Bun.spawn(haproxy, { env, stdio: ['ignore', 'ignore', 'ignore'] }));
 

@@ -67,6 +67,7 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
       ...haproxySettings(port),
       CONFIG: `${GIVEN}/haproxy.cfg`,
       CERTIFICATE: `${GIVEN}/certificate.pem`,
+      ORIGINS: '/etc/music-gateway/origins',
       ADMIN_SOCKET: '/run/music-gateway-haproxy.sock',
     }),
   };

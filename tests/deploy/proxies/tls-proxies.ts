@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { $ } from 'bun';
 import { openSocket } from '../../load/raw-client.ts';
 import { CERTIFICATE } from '../../support/certificate.ts';
 import { ROOT } from '../../support/documents.ts';
@@ -11,7 +12,7 @@ import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { isUp } from '../../support/is-up.ts';
 import { createFolder } from '../../support/temporary-folder.ts';
-import { ORIGIN } from '../../support/world.ts';
+import { ORIGIN, REQUIRED } from '../../support/world.ts';
 
 /** Clients trust any certificate. */
 export const TRUST = { rejectUnauthorized: false };
@@ -93,6 +94,14 @@ export async function startTlsProxy(prepare: Prepare, gatewayPort: number, chang
   };
 }
 
+/** The origins that a gateway allows in tests. Returns the path of the file. */
+export async function writeOrigins(folder: string): Promise<string> {
+  const { ALLOWED_ORIGINS } = REQUIRED;
+  const path = `${folder}/origins`;
+  await $`sh ${ROOT}deploy/origins.sh > ${path}`.env({ ...process.env, ALLOWED_ORIGINS });
+  return path;
+}
+
 async function changed(file: string, changes: Changes): Promise<string> {
   let text = await Bun.file(file).text();
   for (const [from, to] of Object.entries(changes)) {
@@ -109,6 +118,7 @@ async function prepareNginx(folder: string, port: number, gatewayPort: number, c
     'listen [::]:443 ': `listen 127.0.0.1:${port + 1} `,
     '/etc/letsencrypt/live/api.studio.example/fullchain.pem': CERTIFICATE,
     '/etc/letsencrypt/live/api.studio.example/privkey.pem': CERTIFICATE,
+    '/etc/music-gateway/origins': await writeOrigins(folder),
     'server 127.0.0.1:4175 ': `server 127.0.0.1:${gatewayPort} `,
     ...changes,
   });
@@ -126,6 +136,7 @@ export async function prepareHaproxy(folder: string, port: number, gatewayPort: 
   await Bun.write(`${folder}/haproxy.cfg`, await changed(HAPROXY, changes));
   const environment = {
     CERTIFICATE,
+    ORIGINS: await writeOrigins(folder),
     LISTEN: `127.0.0.1:${port}`,
     GATEWAY_A: `127.0.0.1:${gatewayPort}`,
     GATEWAY_B: `127.0.0.1:${gatewayPort}`,
