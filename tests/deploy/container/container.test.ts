@@ -129,6 +129,12 @@ describeWith([...PROGRAMS.map(program), ROOT], 'deploy/compose, with two gateway
     expect(await gatewaysFor10(String)).toBe(2);
   });
 
+  it('gives nginx the allowed origins of the gateways', async () => {
+    const options = { method: 'PROPFIND', origin: ORIGIN, ...NEW_CONNECTION };
+    const { status, headers } = await request(`${url}/api/health`, options);
+    expect([status, headers.get('access-control-allow-origin')]).toEqual([405, ORIGIN]);
+  });
+
   it('shares refreshes in Redis', async () => {
     const address = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
     const addresses = await podman.run('inspect', '--format', address, A, B);
