@@ -1,6 +1,8 @@
 import { expect, it } from 'bun:test';
 import manifest from '../../package.json';
 import { IDLE_TIMEOUT_SECONDS } from '../../src/gateway/exchange/exchange.ts';
+import { PATIENCE_MS } from '../../src/gateway/exchange/upload.ts';
+import { SILENCE_MS } from '../../src/gateway/http/body-reader.ts';
 import { readDocument } from '../support/documents.ts';
 import { describeWith, program } from '../support/requirements.ts';
 import { runToEnd } from '../support/run-to-end.ts';
@@ -24,6 +26,14 @@ it.each([
   const waits = Array.from(text.matchAll(pattern), ([, seconds]) => Number(seconds) * 1000);
   expect(waits).toHaveLength(times);
   expect(Math.min(...waits)).toBeGreaterThan(Math.max(...Object.values(timeouts)));
+});
+
+it('deploy/nginx.conf leaves the size and the pace of an upload to the gateway', async () => {
+  const { text } = await readDocument('deploy/nginx.conf');
+  const upload = /location \/api\/upstream\/ \{.*?\}/s.exec(text)?.[0] ?? '';
+  const numberOf = (name: string) => Number(new RegExp(`${name} (\\d+)[ms];`).exec(upload)?.[1]);
+  expect(numberOf('client_max_body_size') * 1024 ** 2).toBeGreaterThan(testSettings().maxUploadBytes);
+  expect(numberOf('client_body_timeout') * 1000).toBeGreaterThan(Math.max(PATIENCE_MS, SILENCE_MS));
 });
 
 // Bun closes an idle connection up to 4 s early. A POST that crosses that is lost, and must not be sent again.
