@@ -15,6 +15,7 @@ import { createPageSignIn, loadCodeFlow } from './page-sign-in.ts';
 import { generate } from './recovering-generation.ts';
 import { repeatWhileTemporary } from './repetition.ts';
 import type { IdentityProvider, SignInStorage } from './sign-in.ts';
+import { sendUpstream, type UpstreamInit } from './upload.ts';
 import type { SandboxData, UpstreamData } from './upstream-data.ts';
 
 /** Exists in a page, but not in a worker or on a server. */
@@ -91,8 +92,11 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
   contentUrl(creationId: string): string;
   /** For an `audio` element with `crossorigin="anonymous"`; plays without a session. */
   publicContentUrl(creationId: string): string;
-  /** Requests any other path below the upstream's `/v1/`, in which ids must be encoded. The status is 2xx. */
-  upstream(path: `/v1/${string}`, init?: RequestInit): Promise<Response>;
+  /**
+   * Requests any other path below the upstream's `/v1/`, in which ids must be encoded. The status is 2xx. A body that the
+   * gateway could not repeat after a renewal of the session is sent once more.
+   */
+  upstream(path: `/v1/${string}`, init?: UpstreamInit): Promise<Response>;
   /** Requests such a path with GET, and parses the JSON of its response. */
   upstreamData<Result = unknown>(path: `/v1/${string}`): Promise<Result>;
   signOut(): Promise<void>;
@@ -148,7 +152,7 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
     },
     contentUrl: (creationId) => playbackUrl(contentPath(creationId)),
     publicContentUrl: (creationId) => playbackUrl(publicContentPath(creationId)),
-    upstream: (path, init) => sendRequest(connection, `/api/upstream${path}`, init),
+    upstream: (path, init) => sendUpstream(connection, `/api/upstream${path}`, init),
     upstreamData: (path) => upstreamData(path),
     async signOut() {
       // The response clears the cookies, also when the page is closed before it.

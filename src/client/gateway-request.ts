@@ -26,7 +26,7 @@ export class GatewayRequestError extends Error {
   readonly retryIsSafe: boolean;
   /** From `Retry-After`, in seconds from now. */
   readonly retryAfterSeconds: number | undefined;
-  /** False for a 401 after which the session may still be renewed by the next request, and for one with a challenge. */
+  /** False for a 401 after which the session may be renewed by the next request or was, and for one with a challenge. */
   readonly sessionHasEnded: boolean;
   /** From `WWW-Authenticate`: the session goes on, but the user has to sign in as it says. For `beginSignIn`. */
   readonly challenge: Challenge | undefined;
@@ -39,7 +39,7 @@ export class GatewayRequestError extends Error {
     super(message, { cause: details.cause });
     this.status = details.status;
     this.challenge = challengeOf(details.response);
-    this.sessionHasEnded = details.status === 401 && !details.upstreamFailed && !this.challenge;
+    this.sessionHasEnded = details.status === 401 && !details.sessionGoesOn && !this.challenge;
     this.retryIsSafe = details.retryIsSafe;
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.creationId = details.response?.headers.get('x-music-creation-id') ?? null;
@@ -49,8 +49,8 @@ export class GatewayRequestError extends Error {
 
 interface RequestErrorDetails extends Pick<GatewayRequestError, 'status' | 'retryIsSafe'> {
   readonly retryAfterSeconds?: number | undefined;
-  /** Whether the gateway could not reach the upstream for this request. */
-  readonly upstreamFailed?: boolean;
+  /** Whether the gateway could not renew the session now, or has renewed it, but could not repeat the body. */
+  readonly sessionGoesOn?: boolean;
   readonly response?: Response;
   readonly cause?: unknown;
 }
@@ -151,7 +151,7 @@ async function requestError(response: Response, onlyReads: boolean): Promise<Gat
   return new GatewayRequestError(await errorMessage(response), {
     status,
     retryIsSafe: onlyReads || wasRefused || NEVER_SENT.test(proxyStatus),
-    upstreamFailed: /;\s*error=/.test(proxyStatus),
+    sessionGoesOn: /;\s*(?:error=|received-status=401\b)/.test(proxyStatus),
     retryAfterSeconds: secondsUntil(headers.get('retry-after') ?? ''),
     response,
   });

@@ -14,4 +14,6 @@ export { NotAudioError } from './not-audio-error.ts';
 export { RecoveryError } from './recovery-error.ts';
 export { type IdentityProvider, SignInError, type SignInStorage } from './sign-in.ts';
 export { type UnfinishedGeneration, UnfinishedGenerations } from './unfinished-generations.ts';
+export type { UpstreamInit } from './upload.ts';
 export type { SandboxData, UpstreamData } from './upstream-data.ts';
+export type { UploadProgress } from './watched-request.ts';

@@ -3,16 +3,18 @@ import { createGatewayClient } from '../../../src/client/gateway-client.ts';
 import { composeTrack } from '../../../src/demo/sandbox/audio/composition.ts';
 import { renderWav, wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
 import { ORDER, signIn, startTestSandbox } from '../../support/sandbox-account.ts';
-import { accept, ME, pair, REFRESH, reply } from '../../support/session-calls.ts';
+import { accept, ME, pair, REFRESH, reply, sentBack } from '../../support/session-calls.ts';
 import { ORIGIN, SIGNED_IN, startWorld } from '../../support/world.ts';
 import { receive, rejection } from './gateway-stub.ts';
 import { audio } from './track.ts';
 
-/** `fetch` as a page of the web app has it: it reads only what CORS lets its scripts read. */
-function fetchWith(cookie: string) {
+/** `fetch` as a page of the web app has it: it keeps cookies, and reads only what CORS lets its scripts read. */
+function fetchWith(first: string) {
+  let cookie = first;
   return async (url: string, init: RequestInit) => {
     const headers = { ...Object.fromEntries(new Headers(init.headers)), origin: ORIGIN, cookie };
     const response = await fetch(url, { ...init, headers });
+    cookie = sentBack(response) || cookie;
     if (response.headers.get('access-control-allow-origin') !== ORIGIN)
       throw new TypeError('Failed to fetch');
     const exposed = response.headers.get('access-control-expose-headers')?.toLowerCase().split(', ') ?? [];
@@ -43,6 +45,19 @@ it('the client notices a refresh of a real gateway, and reads the ids of a track
   const challenge = { error: 'insufficient_scope', acrValues: 'mfa', maxAgeSeconds: 300 };
   expect(error).toMatchObject({ message: 'Step up', retryAfterSeconds: 7, challenge });
   expect(world.lines.map(({ requestId }) => requestId)).toContain(error.requestId);
+});
+
+it('an upload whose token expires on its way is sent again, and arrives whole', async () => {
+  await using world = startWorld();
+  const { upstream, url } = world;
+  const client = createGatewayClient({ baseUrl: url, fetch: fetchWith(SIGNED_IN) });
+  const upload = 'POST /v1/music/references';
+  upstream.on(ME, reply(200, {})).on(REFRESH, reply(200, pair(2)));
+  upstream.on(upload, accept('access-2', reply(201)));
+  const body = new Uint8Array(3_000_000).fill(7);
+  expect((await client.upstream('/v1/music/references', { method: 'POST', body })).status).toBe(201);
+  expect(upstream.calls).toEqual([ME, upload, REFRESH, ME, upload]);
+  expect(Buffer.from(upstream.last(upload).bytes).equals(body)).toBe(true);
 });
 
 // 0: the connection breaks. The others: what proxies say that do not wait as long as a generation takes.
