@@ -1,10 +1,14 @@
 /** Composes a tune from a prompt, as plain data: tempo, key, chords, and patterns for each part. */
 
+import type { Heard } from '../recording/hearing.ts';
+
 /** These values determine a track completely, so nothing else about it is stored. */
 export interface TrackRequest {
   prompt: string;
   model: string;
   lengthMs: number;
+  /** Of a recording: what the prompt does not decide then. */
+  heard?: Heard | undefined;
 }
 
 export type Part = 'pad' | 'bass' | 'arpeggio' | 'melody' | 'kick' | 'snare' | 'hat';
@@ -33,6 +37,7 @@ export interface Composition {
 
 export const STEPS_PER_BAR = 16;
 export const BARS_PER_SECTION = 4;
+const STEPS_PER_BEAT = 4;
 
 const STEP_MS = [110, 118, 125, 132, 140, 150, 160, 170];
 const TONICS = [53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64];
@@ -47,6 +52,7 @@ const MODES = {
   dorian: { scale: [0, 2, 3, 5, 7, 9, 10], progressions: ['0363', '0236', '0623'] },
   aeolian: { scale: [0, 2, 3, 5, 7, 8, 10], progressions: ['0526', '0362', '0656', '5604'] },
 };
+const MODES_OF_KEYS = { major: MODES.ionian, minor: MODES.aeolian };
 
 const PADS = ['0...............', '0.......0.......', '0.....0.....0...'];
 const BASSES = [
@@ -85,18 +91,20 @@ const FORMS = [
 ];
 
 /** The same prompt and model always give the same tune; the length only sets where it ends. */
-export function composeTrack({ prompt, model, lengthMs }: TrackRequest): Composition {
+export function composeTrack({ prompt, model, lengthMs, heard }: TrackRequest): Composition {
   const choose: Choose = (name, options) => {
     const hash = Bun.hash.xxHash32(JSON.stringify([model, prompt, name]));
     const choice = options[hash % options.length];
     if (choice === undefined) throw new Error(`Nothing to choose from for "${name}"`);
     return choice;
   };
-  const { scale, progressions } = choose('mode', Object.values(MODES));
+  const { key, tempo } = heard ?? {};
+  const { scale, progressions } = key ? MODES_OF_KEYS[key.mode] : choose('mode', Object.values(MODES));
+  const tonics = key ? TONICS.filter((tonic) => tonic % 12 === key.tonic) : TONICS;
   return {
     lengthMs,
-    stepMs: choose('tempo', STEP_MS),
-    tonic: choose('key', TONICS),
+    stepMs: tempo === undefined ? choose('tempo', STEP_MS) : 60_000 / tempo / STEPS_PER_BEAT,
+    tonic: choose('key', tonics),
     scale,
     chords: Array.from(choose('progression', progressions), Number),
     parts: {

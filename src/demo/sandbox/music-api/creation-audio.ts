@@ -4,14 +4,14 @@ import { composeTrack } from '../audio/composition.ts';
 import { renderWav, streamWav, wavSize } from '../audio/wav.ts';
 import { ApiError } from './api-error.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
-import type { Creation, MusicOrder } from './library.ts';
+import type { Creation } from './library.ts';
 
 // Bun sends a streamed body in chunks and drops its Content-Length, so small bodies are not streamed.
 const MAX_BYTES_IN_ONE_PIECE = 256 * 1_024;
 
 /** Streams the audio at `pace`, and calls `onEnd` after the last chunk. */
 export function streamGeneration(creation: Creation, pace: number, onEnd: () => void): Response {
-  const audio = streamWav(compose(creation.order), { pace });
+  const audio = streamWav(compose(creation), { pace });
   return new Response(audio.pipeThrough(new TransformStream({ flush: onEnd })), {
     headers: {
       'Content-Type': 'audio/wav',
@@ -29,7 +29,7 @@ export function streamGeneration(creation: Creation, pace: number, onEnd: () => 
  */
 export function contentResponse(request: Request, creation: Creation): Response {
   const size = wavSize(creation.order.music_length_ms);
-  const etag = `"${Bun.hash.xxHash64(JSON.stringify(creation.order)).toString(16)}"`;
+  const etag = `"${Bun.hash.xxHash64(JSON.stringify([creation.order, creation.heard])).toString(16)}"`;
   const headers = { 'Accept-Ranges': 'bytes', 'Cache-Control': 'no-cache', ETag: etag };
   if (matches(request.headers.get('if-none-match'), etag))
     return new Response(null, { status: 304, headers });
@@ -59,13 +59,13 @@ function body(
   creation: Creation,
   { fromByte, toByte }: ByteRange,
 ): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> {
-  const composition = compose(creation.order);
+  const composition = compose(creation);
   if (toByte - fromByte <= MAX_BYTES_IN_ONE_PIECE) return renderWav(composition, fromByte, toByte);
   return streamWav(composition, { pace: Number.POSITIVE_INFINITY, fromByte, toByte });
 }
 
-function compose({ prompt, model, music_length_ms: lengthMs }: MusicOrder) {
-  return composeTrack({ prompt, model, lengthMs });
+function compose({ order: { prompt, model, music_length_ms: lengthMs }, heard }: Creation) {
+  return composeTrack({ prompt, model, lengthMs, heard });
 }
 
 /** If-None-Match uses the weak comparison (RFC 9110 section 13.1.2). */

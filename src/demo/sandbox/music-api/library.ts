@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import type { SandboxData } from '../../../client/upstream-data.ts';
 import { wavSize } from '../audio/wav.ts';
+import type { Heard } from '../recording/hearing.ts';
 import type { Account } from './account.ts';
 import { ApiError } from './api-error.ts';
 import { findMusicModel } from './model-catalog.ts';
@@ -40,6 +41,8 @@ export interface Creation {
   readonly accountId: string;
   readonly author: string;
   readonly order: MusicOrder;
+  /** In the recording that it starts from. */
+  readonly heard: Heard | undefined;
   readonly credits: number;
   readonly idempotencyKey: string | null;
   readonly createdAt: number;
@@ -76,8 +79,10 @@ export class Library {
   /**
    * Creates a track and charges the account for it. If the account used the idempotency key before, returns the
    * earlier creation and charges nothing; throws 422 if the order was a different one.
+   *
+   * @param heard in the recording that the track starts from
    */
-  accept(account: Account, order: MusicOrder, idempotencyKey: string | null): Creation {
+  accept(account: Account, order: MusicOrder, idempotencyKey: string | null, heard?: Heard): Creation {
     const earlier = this.list(account);
     const replayed = earlier.find((creation) => creation.idempotencyKey === idempotencyKey);
     if (idempotencyKey !== null && replayed !== undefined) {
@@ -97,6 +102,7 @@ export class Library {
       accountId: account.id,
       author: account.name,
       order,
+      heard,
       credits,
       idempotencyKey,
       createdAt,

@@ -4,6 +4,8 @@ import { accountRoutes } from './account-routes.ts';
 import { ApiError, errorResponse } from './api-error.ts';
 import { Library } from './library.ts';
 import { musicRoutes } from './music-routes.ts';
+import { referenceRoutes } from './reference-routes.ts';
+import { References } from './references.ts';
 import { createSessions, type SessionCounts } from './session-routes.ts';
 import { TokenFamilies } from './token-families.ts';
 
@@ -49,6 +51,7 @@ export async function startUpstream(options: UpstreamOptions): Promise<Upstream>
   const families = new TokenFamilies({ accessTokenSeconds, now });
   const sessions = createSessions({ identityProviderUrl, families, startingBalance, now });
   const library = new Library({ pace, now });
+  const references = new References(now);
 
   const serve = (onPort: number) =>
     Bun.serve({
@@ -62,7 +65,8 @@ export async function startUpstream(options: UpstreamOptions): Promise<Upstream>
       routes: {
         ...sessions.routes,
         ...accountRoutes(sessions.requireAccount, now),
-        ...musicRoutes(library, sessions.requireAccount),
+        ...musicRoutes(library, references, sessions.requireAccount),
+        ...referenceRoutes(references, sessions.requireAccount),
       },
       fetch: () => errorResponse(new ApiError(404, 'There is no such path')),
       error: errorResponse,

@@ -5,16 +5,18 @@ import { contentResponse, streamGeneration } from './creation-audio.ts';
 import { readJson } from './json-body.ts';
 import { type Creation, creationChanges, type Library, musicOrder } from './library.ts';
 import { MODELS } from './model-catalog.ts';
+import type { References } from './references.ts';
 import { dataResponse, methods, type RequireAccount } from './route.ts';
 
 type RequestWithId = Bun.BunRequest<'/:id'>;
 
-export function musicRoutes(library: Library, requireAccount: RequireAccount) {
+export function musicRoutes(library: Library, references: References, requireAccount: RequireAccount) {
   const generate = async (request: Request) => {
     const account = requireAccount(request);
     const order = await readJson(request, musicOrder);
     // Accepting is synchronous, so that two requests with the same key cannot both create a track.
-    const creation = library.accept(account, order, request.headers.get('idempotency-key'));
+    const key = request.headers.get('idempotency-key');
+    const creation = library.accept(account, order, key, references.chosen(account)?.heard);
     const pace = library.isReady(creation) ? Number.POSITIVE_INFINITY : library.pace;
     return streamGeneration(creation, pace, () => library.finish(creation));
   };

@@ -26,6 +26,6 @@ export function methods<R extends Request>(
 }
 
 /** Wraps data as `{"data":...}`, like every successful response except token pairs and audio. */
-export function dataResponse(data: unknown): Response {
-  return Response.json({ data }, { headers: { 'Cache-Control': 'no-store' } });
+export function dataResponse(data: unknown, status = 200): Response {
+  return Response.json({ data }, { status, headers: { 'Cache-Control': 'no-store' } });
 }
