@@ -1,16 +1,20 @@
 /** Loads the models, tracks and figures of an account while its owner is signed in. */
 
 import type { GatewayClient } from '../../client/gateway-client.ts';
+import { GatewayRequestError } from '../../client/gateway-request.ts';
 import type { AccountPanel } from './account-panel.ts';
 import { createFeed, type FeedOptions } from './feed.ts';
 import type { GenerateForm } from './generate-form.ts';
 import type { Library } from './library.ts';
+import { RECORDINGS_PATH, type Recordings } from './recordings.ts';
 import {
   type Creation,
+  type Recording,
   readActivity,
   readBalance,
   readCreations,
   readMusicModels,
+  readRecordings,
   readSummary,
 } from './records.ts';
 
@@ -29,13 +33,14 @@ export interface AccountFeedsOptions extends Pick<FeedOptions<unknown>, 'onFailu
   readonly form: Pick<GenerateForm, 'showModels' | 'showBalance'>;
   readonly library: Pick<Library, 'show' | 'showFailure'>;
   readonly account: AccountPanel;
+  readonly recordings: Pick<Recordings, 'show' | 'leave'>;
   /** Ends these feeds if the account is not the same any more. Rejects if that cannot be found out. */
   readonly confirmAccount: () => Promise<unknown>;
 }
 
 export function createAccountFeeds(
   client: Pick<GatewayClient, 'models' | 'creations' | 'upstreamData'>,
-  { form, library, account, confirmAccount, ...events }: AccountFeedsOptions,
+  { form, library, account, recordings, confirmAccount, ...events }: AccountFeedsOptions,
 ): AccountFeeds {
   /** A feed that shows nothing of another account: that may have signed in, in another tab, before the response. */
   const createAccountFeed = <T>({
@@ -72,6 +77,10 @@ export function createAccountFeeds(
       isUnsettled: (creations: readonly Creation[]) => creations.some(({ isGenerating }) => isGenerating),
     }),
     createAccountFeed({
+      load: () => loadRecordings(client),
+      show: recordings.show,
+    }),
+    createAccountFeed({
       load: async () => readBalance(await client.upstreamData('/v1/billing/balance')),
       show: showBalance,
     }),
@@ -106,11 +115,24 @@ export function createAccountFeeds(
       for (const feed of all) feed.stop();
       form.showModels(undefined);
       library.show(undefined);
+      recordings.leave();
       showBalance(undefined);
       account.showActivity(undefined);
       account.showSummary(undefined);
     },
   };
+}
+
+/** Undefined if the upstream has no recordings to start from. */
+async function loadRecordings(
+  client: Pick<GatewayClient, 'upstreamData'>,
+): Promise<readonly Recording[] | undefined> {
+  try {
+    return readRecordings(await client.upstreamData(RECORDINGS_PATH));
+  } catch (error) {
+    if (error instanceof GatewayRequestError && error.status === 404) return undefined;
+    throw error;
+  }
 }
 
 /** The month as `YYYY-MM`, in UTC because the upstream uses UTC. */

@@ -13,8 +13,9 @@ import type { Message } from './notice.ts';
  * - `receiving`: the track has begun to arrive.
  * - `loading`: the page itself tries again.
  * - `signing-in`: there is no session yet that could end.
+ * - `sending`: a file, which may be what is wrong.
  */
-export type Doing = 'ordering' | 'receiving' | 'loading' | 'signing-in' | 'changing';
+export type Doing = 'ordering' | 'receiving' | 'loading' | 'signing-in' | 'changing' | 'sending';
 
 const SIGN_IN_ADVICE = {
   denied: 'signInDenied',
@@ -52,6 +53,7 @@ export function isSessionEnd(error: unknown, doing: Doing): boolean {
 function nextStep({ status, retryAfterSeconds }: GatewayRequestError, doing: Doing): Message {
   if (doing === 'loading') return { advice: 'retrying' };
   if (doing === 'signing-in') return { advice: 'signInAgain' };
+  if (doing === 'sending' && [400, 413, 415, 422].includes(status)) return { advice: 'otherFile' };
   if (status === 404) return { advice: 'gone' };
   if (retryAfterSeconds !== undefined) return { advice: 'busy', values: { seconds: retryAfterSeconds } };
   return { advice: 'later' };

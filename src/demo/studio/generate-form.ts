@@ -64,6 +64,12 @@ export function createGenerateForm(
     };
   }
 
+  /** Tells orders apart, also by the recording that they start from, of which the order itself says nothing. */
+  function fingerprintOf(order: GenerationOrder): string {
+    const recording = form.querySelector<HTMLInputElement>('[name="recording"]:checked')?.value;
+    return JSON.stringify([order, recording]);
+  }
+
   /** If a field is wrong, shows its problem, and gives the focus to the first wrong one. */
   function areFieldsRight(): boolean {
     const wrong = [prompt, length].filter((field) => !field.check());
@@ -73,7 +79,7 @@ export function createGenerateForm(
 
   async function submit(): Promise<void> {
     const order = currentOrder();
-    const fingerprint = JSON.stringify(order);
+    const fingerprint = fingerprintOf(order);
     const own = pending;
     if (own.has(fingerprint) || order.model === '' || !areFieldsRight()) return;
     own.add(fingerprint);
@@ -96,7 +102,7 @@ export function createGenerateForm(
   }
 
   function showState(): void {
-    const isPending = pending.has(JSON.stringify(currentOrder()));
+    const isPending = pending.has(fingerprintOf(currentOrder()));
     form.setAttribute('aria-busy', String(isPending));
     // `disabled` is not used, because the button would lose the keyboard focus.
     generate.setAttribute('aria-disabled', String(isPending || model.value === ''));

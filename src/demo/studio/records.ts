@@ -24,6 +24,18 @@ export interface Creation {
   readonly createdAt: Date | undefined;
 }
 
+/** What the next tracks can start from. */
+export interface Recording {
+  readonly id: string;
+  readonly name: string;
+  readonly seconds: number;
+  /** Undefined if none was heard. */
+  readonly key: { readonly tonic: string; readonly mode: 'major' | 'minor' } | undefined;
+  /** Beats a minute. Undefined if none was heard. */
+  readonly tempo: number | undefined;
+  readonly isChosen: boolean;
+}
+
 export interface Activity {
   readonly type: string;
   readonly description: string;
@@ -77,6 +89,24 @@ export function readCreation(value: unknown): Creation {
     isPublic: fields.get('is_public') === true,
     createdAt: readDate(textIn(fields, 'created_at')),
   };
+}
+
+export function readRecordings(value: unknown): Recording[] {
+  return listIn(value)
+    .map(fieldsOf)
+    .filter((fields) => textIn(fields, 'id') !== '')
+    .map((fields) => {
+      const key = fieldsOf(fields.get('key'));
+      const mode = key.get('mode');
+      return {
+        id: textIn(fields, 'id'),
+        name: textIn(fields, 'name'),
+        seconds: (numberIn(fields, 'length_ms') ?? 0) / 1_000,
+        key: mode === 'major' || mode === 'minor' ? { tonic: textIn(key, 'tonic'), mode } : undefined,
+        tempo: numberIn(fields, 'tempo_bpm'),
+        isChosen: fields.get('is_chosen') === true,
+      };
+    });
 }
 
 export function readActivity(value: unknown): Activity[] {

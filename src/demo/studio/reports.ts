@@ -1,10 +1,12 @@
 /** Reports failures to the person: in the notice, or by ending the session. */
 
 import { type Doing, describeFailure, isSessionEnd } from './failure.ts';
-import type { Notice } from './notice.ts';
+import type { Message, Notice } from './notice.ts';
 
 export interface Reports {
   report(error: unknown, doing: Doing): void;
+  /** What to show in another place than the notice. Undefined if the session has ended, which the page shows then. */
+  describe(error: unknown, doing: Doing): Message | undefined;
   /** Runs an action that a person started, and reports its failure. */
   attempt(action: () => Promise<void>, doing?: Doing): Promise<void>;
 }
@@ -15,16 +17,23 @@ export interface ReportsOptions {
 }
 
 export function createReports({ notice, onSessionEnd }: ReportsOptions): Reports {
+  function describe(error: unknown, doing: Doing): Message | undefined {
+    if (!isSessionEnd(error, doing)) return describeFailure(error, doing, navigator.onLine);
+    onSessionEnd();
+    return undefined;
+  }
+
   function report(error: unknown, doing: Doing): void {
-    const message = describeFailure(error, doing, navigator.onLine);
+    const message = describe(error, doing);
+    if (!message) return;
     const isPassing = doing === 'loading' || ['offline', 'unreachable'].includes(message.advice);
-    if (isSessionEnd(error, doing)) onSessionEnd();
-    else if (isPassing) notice.showPassing(message);
+    if (isPassing) notice.showPassing(message);
     else notice.show(message);
   }
 
   return {
     report,
+    describe,
     async attempt(action, doing = 'changing') {
       try {
         await action();

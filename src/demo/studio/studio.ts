@@ -18,6 +18,7 @@ import { connectOtherTabs } from './other-tabs.ts';
 import { part } from './parts.ts';
 import type { Track } from './playback.ts';
 import { createQuestion } from './question.ts';
+import { createRecordings } from './recordings.ts';
 import type { Creation } from './records.ts';
 import { createReports } from './reports.ts';
 import { createSessionPanel, type SessionStatus } from './session-panel.ts';
@@ -47,7 +48,7 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     onRefresh: () => session.addRefresh(new Date()),
     onSessionChange: () => void session.check(),
   });
-  const { report, attempt } = createReports({ notice, onSessionEnd: () => session.end() });
+  const { report, describe, attempt } = createReports({ notice, onSessionEnd: () => session.end() });
   const signing = createSigning({ client, identityProvider, window, memory });
   const { player, peaks, open } = createMusic(document, {
     text,
@@ -121,10 +122,19 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
     },
   });
   const account = createAccountPanel(part(document, 'account'), { text });
+  const recordings = createRecordings(part(document, 'recordings'), {
+    text,
+    client,
+    attempt,
+    describe: (error) => describe(error, 'sending'),
+    isMeant: (name) => question.isMeant('deleteRecording', 'delete', { name }),
+    onChange: showChange,
+  });
   const feeds = createAccountFeeds(client, {
     form,
     library,
     account,
+    recordings,
     confirmAccount: () => session.confirm(),
     onFailure: (error) => report(error, 'loading'),
     onRecovery: notice.clearPassing,

@@ -24,7 +24,7 @@ export function openUpstreamGate(upstreamUrl: string) {
       const call = `${method} ${pathname}`;
       calls.push(call);
       if (call === GENERATION) idempotencyKeys.push(headers.get('idempotency-key'));
-      const body = method === 'GET' || method === 'HEAD' ? null : await request.text();
+      const body = method === 'GET' || method === 'HEAD' ? null : await request.bytes();
       const forward = () =>
         fetch(upstreamUrl + pathname + search, { method, headers, body, signal, redirect: 'manual' });
       const respond = responses.get(call);

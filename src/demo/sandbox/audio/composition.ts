@@ -21,7 +21,7 @@ export type Pattern = string;
 
 export interface Composition {
   lengthMs: number;
-  /** The length of a sixteenth note. */
+  /** The length of a sixteenth note, in whole milliseconds: every note begins at a sample. */
   stepMs: number;
   /** The MIDI note number of the tonic. */
   tonic: number;
@@ -103,7 +103,7 @@ export function composeTrack({ prompt, model, lengthMs, heard }: TrackRequest): 
   const tonics = key ? TONICS.filter((tonic) => tonic % 12 === key.tonic) : TONICS;
   return {
     lengthMs,
-    stepMs: tempo === undefined ? choose('tempo', STEP_MS) : 60_000 / tempo / STEPS_PER_BEAT,
+    stepMs: tempo === undefined ? choose('tempo', STEP_MS) : Math.round(60_000 / tempo / STEPS_PER_BEAT),
     tonic: choose('key', tonics),
     scale,
     chords: Array.from(choose('progression', progressions), Number),
