@@ -2,6 +2,7 @@ import { expect, it } from 'bun:test';
 import axe, { type AxeResults, type RunOptions } from 'axe-core';
 import { english } from '../../../src/demo/studio/english.ts';
 import { describeInChromium, visit } from '../chromium.ts';
+import { A_MINOR, recordTune } from '../recording.ts';
 import { openStudio, type Studio, studioIn } from './page.ts';
 
 declare const window: Window & { readonly axe: { run(options: RunOptions): Promise<AxeResults> } };
@@ -50,6 +51,25 @@ describeInChromium('the studio has no accessibility problem', () => {
     visitor.expectProblem(/status of 402/);
     await studio.order({ seconds: 600 });
     await studio.warns(english.noCredits);
+    expect(await findings(studio)).toEqual([]);
+  });
+
+  it('for a person who sends a recording, has one refused, and chooses among those that are there', async () => {
+    await using studio = await openStudio({}, WITH_AXE);
+    const { visitor, gate, page } = studio;
+    const send = async (name: string, buffer: Buffer) =>
+      page.locator('input[type=file]').setInputFiles({ name, mimeType: 'audio/wav', buffer });
+    const adding = gate.hold('POST /v1/music/references');
+    const name = `${'averylongnameofafile'.repeat(5)}.wav`;
+    await send(name, recordTune({ notes: A_MINOR, bpm: 90 }));
+    await adding.arrived;
+    expect(await findings(studio)).toEqual([]);
+    adding.release();
+    await studio.says(english.recordingAdded.replace('{name}', name));
+    await page.getByRole('radio', { name, checked: true }).waitFor();
+    visitor.expectProblem(/status of 422/);
+    await send('song.mp3', Buffer.from('ID3'));
+    await studio.says(english.otherFile);
     expect(await findings(studio)).toEqual([]);
   });
 });
