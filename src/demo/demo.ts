@@ -43,7 +43,8 @@ To watch an automatic tour, run this in another terminal:
 
   ${demoCommand('tour')}
 
-It signs in, generates a track, plays and publishes it, waits a minute for the access token to expire, and signs out.
+It signs in, uploads a recording, generates a track from it, plays and publishes it, waits a minute for the access token
+to expire, and signs out.
 
 To use it yourself, open the studio in a browser:
 

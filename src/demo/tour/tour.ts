@@ -6,6 +6,8 @@ import { createGatewayClient, type GatewayClient } from '../../client/gateway-cl
 import { GatewayRequestError } from '../../client/gateway-request.ts';
 import type { GenerationProgress } from '../../client/generation.ts';
 import { DEMO_CLIENT_ID, demoAddresses, demoCommand } from '../demo-addresses.ts';
+import { composeTrack } from '../sandbox/audio/composition.ts';
+import { renderWav, wavSize } from '../sandbox/audio/wav.ts';
 import { CookieJar } from './cookie-jar.ts';
 import { navigate, submitForm } from './sign-in-through-form.ts';
 import { check, progress, step } from './tour-steps.ts';
@@ -14,8 +16,17 @@ import { describeWav } from './wav-description.ts';
 const { gatewayUrl, identityProviderUrl, studioOrigin, redirectUri } = demoAddresses();
 const TRACK_FILE = process.env['TOUR_TRACK'] || 'tour-track.wav';
 const LENGTH_MS = 30_000;
+const RECORDINGS = '/v1/music/references';
+const UPLOAD_MS = 60_000;
 
 const Models = Type.Array(Type.Object({ id: Type.String(), modalities: Type.Array(Type.String()) }));
+
+const Recording = Type.Object({
+  id: Type.String(),
+  key: Type.Union([Type.Null(), Type.Object({ tonic: Type.String(), mode: Type.String() })]),
+  tempo_bpm: Type.Union([Type.Null(), Type.Number()]),
+});
+const Recordings = Type.Array(Recording);
 
 const jar = new CookieJar();
 const client = createClient(jar);
@@ -97,7 +108,17 @@ async function tour(): Promise<void> {
     return { outcome: `${models.length} models, ${music.length} for music`, result: music[0].id };
   });
 
+  const recording = await step('upload a recording, from which the next track starts', upload);
   const creationId = await step('generate', () => generate(model));
+  await step('delete the recording', async () => {
+    await client.upstream(`${RECORDINGS}/${recording}`, { method: 'DELETE' });
+    const left = Value.Parse(Recordings, await client.upstreamData(RECORDINGS));
+    check(
+      left.every(({ id }) => id !== recording),
+      'it is still there',
+    );
+    return { outcome: 'it is not listed any more', result: undefined };
+  });
   await playAndShare(creationId);
 
   await step('continue after the access token has expired', async () => {
@@ -116,6 +137,19 @@ async function tour(): Promise<void> {
     check(status === 401, `models responds with ${status}`);
     return { outcome: 'models now responds with 401', result: undefined };
   });
+}
+
+/** The gateway streams a file of this size. */
+async function upload() {
+  const music = composeTrack({ prompt: 'a tune that is brought along', model: '', lengthMs: UPLOAD_MS });
+  const file = renderWav(music, 0, wavSize(UPLOAD_MS));
+  const body = new FormData();
+  body.set('file', new Blob([file]), 'tune.wav');
+  const response = await client.upstream(RECORDINGS, { method: 'POST', body });
+  const { id, key, tempo_bpm: tempo } = Value.Parse(Recording, Object(await response.json()).data);
+  check(key !== null && tempo !== null, 'neither key nor tempo was heard');
+  const outcome = `${(file.length / 1e6).toFixed(1)} MB, in ${key.tonic} ${key.mode}, ${tempo} beats a minute`;
+  return { outcome, result: id };
 }
 
 async function generate(model: string) {

@@ -2,6 +2,7 @@ import { expect, it } from 'bun:test';
 import { mkdir, symlink } from 'node:fs/promises';
 import { $ } from 'bun';
 import { describeInChromium, visit } from '../../studio/chromium.ts';
+import { A_MINOR, recordTune } from '../../studio/recording.ts';
 import { startDemo } from '../../support/demo-process.ts';
 import { ROOT, readDocument, samplesIn } from '../../support/documents.ts';
 import { freePorts } from '../../support/free-ports.ts';
@@ -22,8 +23,8 @@ const FILES = {
     <script type="module">
       import { UnfinishedGenerations } from 'music-gateway-client';
       import { client } from '/data.js'; import { playLive } from '/live.js';
-      import { takeUp } from '/unfinished.js'; import { call } from '/gateway.js'; import '/main.js';
-      Object.assign(window, { UnfinishedGenerations, client, playLive, takeUp, call });
+      import { takeUp } from '/unfinished.js'; import { upload } from '/upload.js'; import { call } from '/gateway.js'; import '/main.js';
+      Object.assign(window, { UnfinishedGenerations, client, playLive, takeUp, upload, call });
     </script></html>`,
   'tsconfig.json': JSON.stringify({
     compilerOptions: {
@@ -96,6 +97,16 @@ describeInChromium('the package of the client', () => {
     await page.waitForFunction('navigator.serviceWorker.controller && window.client');
     const session = await page.evaluate(`call('/api/auth/session').then((response) => response.json())`);
     expect(session).toMatchObject({ data: { name: 'Ada' } });
+    const recording = recordTune({ notes: A_MINOR, bpm: 90 });
+    const file = `fetch('data:audio/wav;base64,${recording.toString('base64')}').then((data) => data.blob())`;
+    const uploaded = await page.evaluate(`(async () => {
+      const bar = document.createElement('progress');
+      const { signal } = new AbortController();
+      const response = await upload(client, new File([await ${file}], 'tune.wav'), bar, signal);
+      return [bar.value, (await response.json()).data.name];
+    })()`);
+    expect(uploaded).toEqual([1, 'tune.wav']);
+
     visitor.expectProblem(/status of 404/);
     expect(await page.evaluate(`call('/api/nothing').catch(String)`)).toMatch(/404: .+ \(request .+\)/);
 

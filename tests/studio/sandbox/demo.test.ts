@@ -23,7 +23,7 @@ it('the tour walks through the demo, finds every step right, and saves a track t
   const file = `${folder.path}/track.wav`;
   const { status, output } = await run('tour', { PORT, TOUR_TRACK: file });
   const steps = output.split('\n').filter((line) => line.startsWith('  '));
-  expect(steps).toEqual(Array(13).fill(expect.stringMatching(/^ {2}ok /)));
+  expect(steps).toEqual(Array(15).fill(expect.stringMatching(/^ {2}ok /)));
   expect(status).toBe(0);
   const track = describeWav(Buffer.from(await Bun.file(file).bytes()));
   expect(track.seconds).toBe(30);
