@@ -52,7 +52,8 @@ export function createRecordingUpload(
   }
 
   function showProgress(name: string, { sentBytes, totalBytes }: UploadProgress): void {
-    bar.value = sentBytes / totalBytes;
+    bar.max = totalBytes;
+    bar.value = sentBytes;
     text.write(part(root, 'sent'), 'sentOf', { sent: sentBytes, total: totalBytes });
     if (sentBytes === totalBytes) say({ advice: 'listening', values: { name } });
   }

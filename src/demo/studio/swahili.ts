@@ -50,7 +50,7 @@ export const swahili: Readonly<Record<TextKey, string>> = {
   notInstrumental: 'Modeli hii huimba daima.',
   startFrom: 'Anza na rekodi',
   startFromText:
-    'Imba, nong’ona au piga ala: nyimbo zako zinazofuata huchukua ufunguo na kasi ya rekodi iliyochaguliwa hapa. Dondosha faili popote kwenye ukurasa huu, au chagua moja.',
+    'Imba, vuma au piga ala: nyimbo zako zinazofuata huchukua ufunguo na kasi ya rekodi iliyochaguliwa hapa. Dondosha faili popote kwenye ukurasa huu, au chagua moja.',
   recordings: 'Rekodi',
   noRecording: 'Bila rekodi',
   chooseFile: 'Chagua faili',

@@ -37,8 +37,8 @@ async function openWithRecordings() {
       await devtools.send('Network.emulateNetworkConditions', slow);
       await this.choose();
       await page.waitForFunction(() => {
-        const { value = 0 } = document.querySelector('progress') ?? {};
-        return value > 0.1 && value < 0.9;
+        const { position = 0 } = document.querySelector('progress') ?? {};
+        return position > 0.1 && position < 0.9;
       });
       return () => devtools.send('Network.emulateNetworkConditions', { ...slow, uploadThroughput: -1 });
     },

@@ -6,7 +6,7 @@ import type { GenerationOrder } from '../../../src/client/generation-order.ts';
 import { english } from '../../../src/demo/studio/english.ts';
 import { createGenerateForm, type Outcome } from '../../../src/demo/studio/generate-form.ts';
 import { enter } from '../../../src/demo/studio/order-fields.ts';
-import { part } from '../../../src/demo/studio/parts.ts';
+import { fromTemplate, part } from '../../../src/demo/studio/parts.ts';
 import { createText } from '../../../src/demo/studio/text.ts';
 import { settle } from '../../client/fake-time.ts';
 
@@ -74,6 +74,12 @@ it('an order is what the form holds, with the chosen model after they are loaded
   expect(await press()).toMatchObject([order, expect.stringMatching(UUID), expect.any(Function)]);
 });
 
+function chosenRecording(document: Document): HTMLElement {
+  const item = fromTemplate(document, 'recording-item');
+  Object.assign(part<HTMLInputElement>(item, 'choice'), { value: 'humming', checked: true });
+  return item;
+}
+
 /** Goes through steps, and returns a letter for the key of each order, and what the form says then. */
 async function attempt(steps: string) {
   const { window, root, form, prompt, length, isMeant, press, end, keys, isReady } = openForm();
@@ -100,6 +106,7 @@ async function attempt(steps: string) {
     Rain: () => enter(prompt, 'Rain'),
     Snow: () => enter(prompt, 'Snow'),
     public: () => part(root, 'public').click(),
+    recording: () => part(root, 'choices').append(chosenRecording(root.ownerDocument)),
     'too-long': () => enter(length, '601'),
     done: () => end('done'),
     refused: () => end('refused'),
@@ -140,6 +147,7 @@ it.each([
   ['an uncertain order stays so when it is refused', 'press uncertain press refused', 'A A ready same'],
   ['a repeated one that is done is over', 'press uncertain press done press', 'A A B sending'],
   ['another order has another key', 'press uncertain public press', 'A B sending'],
+  ['and so has one that starts from another recording', 'press uncertain recording press', 'A B sending'],
   ['and the first after that', 'press uncertain Snow press uncertain Rain press', 'A B C sending'],
   ['another account may order the same', 'press leave', 'A ready'],
   ['another account has other keys', 'press leave uncertain press', 'A B sending'],
