@@ -4,12 +4,14 @@ import { english } from '../../../src/demo/studio/english.ts';
 import { eventually } from '../../support/eventually.ts';
 import { describeWith } from '../../support/requirements.ts';
 import { startDemoWorld } from '../demo-world.ts';
+import { A_MINOR, recordTune } from '../recording.ts';
 import { chromium } from './chromium.ts';
 import { firefox } from './firefox.ts';
 import { listenThroughEverything } from './listening.ts';
 import { type Person, personWith } from './person.ts';
 import { webkit } from './webkit.ts';
 
+const TUNE = recordTune({ notes: A_MINOR, bpm: 90, channels: 1, bits: 8, rate: 8_000 });
 const BALANCE = 1_000;
 const SECONDS = 14;
 
@@ -18,6 +20,23 @@ async function isSignedIn(person: Person): Promise<void> {
   await person.sees('Ada');
   await person.until('the models', () => document.querySelector('select [value^="sandbox"]') !== null);
   await person.until('the service worker', () => navigator.serviceWorker.controller !== null);
+}
+
+async function signsIn(person: Person): Promise<void> {
+  await person.presses(english.signIn);
+  await person.types('Name', 'Ada');
+  await person.presses('Sign in');
+  await isSignedIn(person);
+}
+
+/** What the dialogue of the browser does, which no script can use; runs in the page. Returns whether it was there. */
+function chooseFile(name: string, base64: string): boolean {
+  const input = document.querySelector<HTMLInputElement>('input[type="file"]');
+  if (!input || input.closest('[hidden]') !== input) return false;
+  const chosen = new DataTransfer();
+  chosen.items.add(new File([Uint8Array.from(atob(base64), (byte) => byte.charCodeAt(0))], name));
+  input.files = chosen.files;
+  return input.dispatchEvent(new Event('change'));
 }
 
 /** Waits until the player has got beyond so many seconds of a stream. */
@@ -56,16 +75,28 @@ for (const engine of [chromium, firefox, webkit])
       expect(seen).toEqual({ 'GET /read': read, 'GET /audio': read, 'POST /write': [origin, 'same-origin'] });
     });
 
+    it('sends a recording, and sees how far it is', async () => {
+      await using world = await startDemoWorld();
+      await using person = personWith(await engine.launch());
+      await person.open(world.studioUrl);
+      await signsIn(person);
+      const adding = world.gate.hold('POST /v1/music/references');
+      await person.until(english.chooseFile, chooseFile, 'tune.wav', TUNE.toString('base64'));
+      await adding.arrived;
+      await person.until('the end of the bar', () => document.querySelector('progress')?.position === 1);
+      await person.sees(english.listening.replace('{name}', 'tune.wav'));
+      adding.release();
+      await person.sees(english.recordingAdded.replace('{name}', 'tune.wav'));
+      await person.sees('A minor 90 beats a minute');
+    }, 60_000);
+
     it(
       'signs in to the studio, plays a track while it arrives and a long file, whatever happens to them, and signs out',
       async () => {
         await using world = await startDemoWorld({ startingBalance: BALANCE });
         await using person = personWith(await engine.launch());
         await person.open(world.studioUrl);
-        await person.presses(english.signIn);
-        await person.types('Name', 'Ada');
-        await person.presses('Sign in');
-        await isSignedIn(person);
+        await signsIn(person);
         expect(await person.call(() => document.cookie)).toBe('');
         await person.open(world.studioUrl);
         await isSignedIn(person);
