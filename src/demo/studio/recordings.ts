@@ -11,6 +11,8 @@ export const RECORDINGS_PATH = '/v1/music/references';
 export interface Recordings {
   /** Newest first. Undefined if the upstream has no such thing. */
   show(recordings: readonly Recording[] | undefined): void;
+  /** Resolves when the upstream knows which recording is chosen, or the failure is shown. */
+  settled(): Promise<void>;
   /** Stops sending, and shows nothing, because another person may sign in next. */
   leave(): void;
 }
@@ -83,6 +85,7 @@ export function createRecordings(
       // What is loaded meanwhile may be older than the choice.
       if (waiting === 0) list.show(recordings ?? []);
     },
+    settled: () => choosing,
     leave() {
       root.hidden = true;
       upload.leave();

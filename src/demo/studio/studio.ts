@@ -114,8 +114,10 @@ async function openStudio({ gatewayUrl, identityProvider }: StudioConfig): Promi
   const form = createGenerateForm(part(document, 'order'), {
     text,
     tab,
-    isMeant: async (prompt) =>
-      !generations.isSentAgain(prompt) || (await question.isMeant('orderAgain', 'orderAnother')),
+    async isMeant(prompt) {
+      await recordings.settled();
+      return !generations.isSentAgain(prompt) || question.isMeant('orderAgain', 'orderAnother');
+    },
     onGenerate(order, idempotencyKey, onAccepted) {
       notice.clear();
       return generations.order(order, idempotencyKey, onAccepted);

@@ -73,11 +73,17 @@ describeInChromium('a recording in the studio', () => {
 
     await studio.generate({ prompt: 'A march', seconds: 12 });
     expect((await studio.newestTrack()).tempo).toBeWithin(103, 106);
-    const changed = page.waitForResponse((response) => response.request().method() === 'PATCH');
+    const change = gate.hold(`PATCH /v1/music/references/${await recording.inputValue()}`);
     await recording.press('ArrowUp');
     await group.getByRole('radio', { name: english.noRecording, checked: true }).waitFor();
-    await changed;
-    await studio.generate({ prompt: 'A march', seconds: 12 });
+    await change.arrived;
+    await studio.order({ prompt: 'A march', seconds: 12 });
+    // The order would have arrived before this.
+    await studio.newestTrack();
+    expect(studio.upstream.counts().generations).toBe(1);
+    change.release();
+    await studio.tracks.nth(1).waitFor();
+    await studio.lines.last().getByText(english.complete).waitFor();
     expect((await studio.newestTrack()).tempo).not.toBeWithin(103, 106);
 
     await studio.press(english.delete, group);
