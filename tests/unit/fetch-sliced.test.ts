@@ -1,5 +1,6 @@
 import { expect, it } from 'bun:test';
 import fc from 'fast-check';
+import { isStreamed, type StreamedBody } from '../../src/gateway/exchange/observed-body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { longRange } from '../../src/gateway/upstream/byte-range.ts';
 import { ChangingAddresses } from '../../src/gateway/upstream/changing-addresses.ts';
@@ -50,7 +51,29 @@ const FAULTS: Readonly<Record<string, (parts: Parts) => Partial<Parts>>> = {
   'has the status 429': status(429),
 };
 
-/** An upstream with one track. Its first responses have these faults, and each body has two chunks. */
+/** A body of two chunks, of which the first has been read. */
+function streamed(
+  bytes: Uint8Array<ArrayBuffer>,
+  firstBytes: number,
+  breaks: boolean,
+  onEnd: () => void,
+): StreamedBody {
+  const rest = { done: false as const, value: bytes.slice(firstBytes) };
+  const steps = breaks ? [rest] : [rest, { done: true as const }];
+  let isOpen = true;
+  const cancel = async () => {
+    if (isOpen) onEnd();
+    isOpen = false;
+  };
+  const read = async () => {
+    const step = steps.shift();
+    if (step?.done !== false) await cancel();
+    return step ?? Promise.reject(new TypeError('reset'));
+  };
+  return { firstChunk: bytes.slice(0, firstBytes), reader: { read, cancel } };
+}
+
+/** An upstream with one track. Its first responses have these faults. */
 function upstreamOf(size: number, faults: readonly string[], firstBytes: number) {
   const seen = { calls: [] as UpstreamCall[], open: 0 };
   const respond = (call: UpstreamCall): UpstreamResponse => {
@@ -69,16 +92,13 @@ function upstreamOf(size: number, faults: readonly string[], firstBytes: number)
     const headers = new Headers(Object.entries(lines).filter(([, value]) => value));
     const isBuffered = call.bodyMode.isDecoded;
     if (isBuffered && breaks) throw new TypeError('reset');
-    const rest = { done: false as const, value: bytes.slice(firstBytes) };
-    const steps = breaks ? [rest] : [rest, { done: true as const }];
-    const read = async () => steps.shift() ?? Promise.reject(new TypeError('reset'));
-    const cancel = async () => void seen.open--;
-    const body = isBuffered ? bytes : { firstChunk: bytes.slice(0, firstBytes), reader: { read, cancel } };
+    const isWhole = isBuffered || (bytes.length <= firstBytes && !breaks);
+    const body = isWhole ? bytes : streamed(bytes, firstBytes, breaks, () => seen.open--);
     return { status: parts.status, headers, body: bytes.length ? body : null };
   };
   const fetch = async (call: UpstreamCall) => {
     const response = respond(call);
-    if (response.body && !(response.body instanceof Uint8Array)) seen.open++;
+    if (isStreamed(response.body)) seen.open++;
     return response;
   };
   return { fetch, fetchMore: fetch, seen };
@@ -91,15 +111,16 @@ function callFor(range: string): UpstreamCall {
 }
 
 /** Reads at most so many pieces, and then leaves. Returns the bytes, and how that ended. */
-async function read({ body }: UpstreamResponse, most: number) {
+async function read({ body }: UpstreamResponse, most: number, calls: readonly UpstreamCall[]) {
   if (body === null || body instanceof Uint8Array) throw new Error('it is not streamed');
   const bytes = [...(body.firstChunk ?? [])];
   for (let count = 1; count < most; count++) {
     const hasArrived = body.reader?.hasArrived;
+    const asked = calls.length;
     const piece = await body.reader?.read().catch(() => undefined);
+    // Memory is reserved for what the upstream is asked for.
+    if (piece || hasArrived) expect(hasArrived).toBe(calls.length === asked);
     if (!piece) return { bytes, ending: 'broken' } as const;
-    // The read that finds the end needs no memory.
-    if (piece.done) expect(hasArrived).toBeTrue();
     if (piece.done) return { bytes, ending: 'whole' } as const;
     bytes.push(...piece.value);
   }
@@ -142,11 +163,11 @@ async function judge(each: Case) {
   );
   const { calls, open } = upstream.seen;
   if (!response?.isSliced) {
-    expect([open, record.slices]).toEqual([Number(response?.body !== null), undefined]);
+    expect([open, record.slices]).toEqual([Number(isStreamed(response?.body ?? null)), undefined]);
     judgeRelayed(each, call, calls, response?.status);
     return undefined;
   }
-  const { bytes, ending } = await read(response, pieces);
+  const { bytes, ending } = await read(response, pieces, calls);
   expect(record.slices).toBe(calls.length);
   // The later ones are without conditions, of one representation, and within the same deadline.
   const etag = faults[0] === 'has another ETag' ? '"b"' : ETAG;

@@ -6,7 +6,10 @@ import { Buffered } from './body-modes.ts';
 import { type ByteRange, contentRange, lengthOf, TOTAL, withRange } from './byte-range.ts';
 import type { ChangingAddresses } from './changing-addresses.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
-import { chunksOf, discard, type UpstreamResponse } from './upstream-response.ts';
+import { discard, type UpstreamResponse } from './upstream-response.ts';
+
+/** The first slice is passed on as it arrives, so its rest would wait in Bun's buffers for a listener who stops. */
+const FIRST_SLICES = 4;
 
 /** Only the first slice is asked for with these. The others have to belong to the same representation instead. */
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'if-range'];
@@ -31,6 +34,8 @@ interface BegunRange {
   /** The rest of the first slice; null when it has been read. */
   readonly rest: BodyReader | null;
   readonly restBytes: number;
+  /** Where the next slice begins. */
+  readonly next: number;
 }
 
 /**
@@ -50,7 +55,8 @@ export async function fetchSliced(
 ): Promise<UpstreamResponse> {
   if (changing.has(call.url)) return fetcher.fetch(call);
   const { first } = wanted;
-  const asked = { first, last: first + sliceBytes - 1 };
+  const firstBytes = Math.ceil(sliceBytes / FIRST_SLICES);
+  const asked = { first, last: first + firstBytes - 1 };
   const response = await fetcher.fetch(withRange(call, asked));
   if (response.status !== 206) return response;
   const { headers, body } = response;
@@ -63,13 +69,13 @@ export async function fetchSliced(
   // A weak one does not identify bytes. @see RFC 9110 section 8.8.3
   const isStrong = etag.startsWith('"');
   const begun = body instanceof Uint8Array ? { firstChunk: body, reader: null } : body;
-  const restBytes = sliceBytes - (begun?.firstChunk?.byteLength ?? 0);
+  const restBytes = firstBytes - (begun?.firstChunk?.byteLength ?? 0);
   if (!isInOrder || !isStrong || !begun || restBytes < 0 || headers.has('content-encoding')) {
     await discard(response);
     return fetcher.fetch(call);
   }
   record.slices = 1;
-  const range = { whole, sliceBytes, total, etag, rest: begun.reader, restBytes };
+  const range = { whole, sliceBytes, total, etag, rest: begun.reader, restBytes, next: asked.last + 1 };
   const reader = new SliceReader(range, call, fetcher, record, changing);
   const continued = new Headers(headers);
   continued.set('content-range', contentRange(whole, total));
@@ -85,9 +91,9 @@ class SliceReader implements BodyReader {
   readonly #record: RequestRecord;
   readonly #changing: ChangingAddresses;
   readonly #cancelled = new AbortController();
-  readonly #chunks = this.#readChunks();
-  /** Whether the first slice has not been read to its end. */
-  hasArrived: boolean;
+  #rest: BodyReader | null;
+  #restBytes: number;
+  #next: number;
 
   constructor(
     range: BegunRange,
@@ -97,7 +103,9 @@ class SliceReader implements BodyReader {
     changing: ChangingAddresses,
   ) {
     this.#range = range;
-    this.hasArrived = range.restBytes > 0;
+    this.#rest = range.rest;
+    this.#restBytes = range.restBytes;
+    this.#next = range.next;
     this.#fetcher = fetcher;
     this.#record = record;
     this.#changing = changing;
@@ -115,38 +123,43 @@ class SliceReader implements BodyReader {
     };
   }
 
+  get hasArrived(): boolean {
+    // The read after the last slice only finds the end.
+    return this.#restBytes > 0 || this.#next > this.#range.whole.last;
+  }
+
   async read(): ReturnType<BodyReader['read']> {
-    const { value } = await this.#chunks.next();
-    return value ? { done: false, value } : { done: true };
+    if (this.#rest || this.#restBytes > 0) {
+      const value = (await this.#rest?.read())?.value;
+      this.#restBytes -= value?.byteLength ?? 0;
+      if (value ? this.#restBytes < 0 : this.#restBytes > 0) throw sliceError('length');
+      if (value) return { done: false, value };
+      this.#rest = null;
+    }
+    const { whole, sliceBytes } = this.#range;
+    if (this.#next > whole.last) return { done: true };
+    const slice = { first: this.#next, last: Math.min(this.#next + sliceBytes - 1, whole.last) };
+    const value = await this.#fetchSlice(slice);
+    this.#next = slice.last + 1;
+    return { done: false, value };
   }
 
   async cancel(): Promise<void> {
     this.#cancelled.abort();
-    await this.#range.rest?.cancel();
-  }
-
-  async *#readChunks(): AsyncGenerator<Chunk, void> {
-    const { whole, sliceBytes, rest, restBytes } = this.#range;
-    let missing = restBytes;
-    for await (const chunk of chunksOf(rest)) {
-      missing -= chunk.byteLength;
-      if (missing < 0) throw sliceError('length');
-      this.hasArrived = missing > 0;
-      yield chunk;
-    }
-    if (missing > 0) throw sliceError('length');
-    for (let first = whole.first + sliceBytes; first <= whole.last; first += sliceBytes) {
-      const slice = await this.#fetchSlice({ first, last: Math.min(first + sliceBytes - 1, whole.last) });
-      // The read after the last slice only finds the end.
-      this.hasArrived = first + sliceBytes > whole.last;
-      yield slice;
-    }
+    await this.#rest?.cancel();
   }
 
   /** Throws when the response is not this slice of the same representation. */
   async #fetchSlice(slice: ByteRange): Promise<Chunk> {
     const { total, etag } = this.#range;
-    const { status, headers, body } = await this.#fetchWhenReady(slice);
+    let response = await this.#fetch(slice);
+    const wait = response.headers.get('retry-after') ?? '';
+    // Once, because it is about the gateway's pace and not the player's.
+    if (response.status === 429 && LONGEST_WAIT.test(wait)) {
+      await Bun.sleep(Number(wait) * 1000);
+      response = await this.#fetch(slice);
+    }
+    const { status, headers, body } = response;
     if (status === 200 || status === 416) throw this.#mismatch(`status ${status}`);
     if (status !== 206) throw sliceError(`status ${status}`);
     if (headers.get('etag') !== etag) throw this.#mismatch('etag');
@@ -154,15 +167,6 @@ class SliceReader implements BodyReader {
     if (headers.get('content-range') !== contentRange(slice, total)) throw this.#mismatch('range');
     if (!(body instanceof Uint8Array) || body.byteLength !== lengthOf(slice)) throw this.#mismatch('length');
     return body;
-  }
-
-  /** A 429 is waited out once, when it says for how long, because it is about the gateway's pace and not the player's. */
-  async #fetchWhenReady(slice: ByteRange): Promise<UpstreamResponse> {
-    const response = await this.#fetch(slice);
-    const wait = response.headers.get('retry-after') ?? '';
-    if (response.status !== 429 || !LONGEST_WAIT.test(wait)) return response;
-    await Bun.sleep(Number(wait) * 1000);
-    return this.#fetch(slice);
   }
 
   #fetch(slice: ByteRange): Promise<UpstreamResponse> {
