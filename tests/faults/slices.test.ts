@@ -93,6 +93,20 @@ describe('a range that is longer than a slice', () => {
     expect(world.admission.ledger.inUse).toBe(0);
   });
 
+  it('makes a GET without a range one of slices, too, and its response is all there is', async () => {
+    await using world = startSliced();
+    expect(await isBroken(await play(world))).toBe(false);
+    world.upstream.received.length = 0;
+    const response = await world.request(PROXIED_PATH, { cookie: SIGNED_IN });
+    expect([response.status, response.headers.get('content-range'), response.headers.get('etag')]).toEqual([
+      200,
+      null,
+      '"a"',
+    ]);
+    expect(await isBroken(response)).toBe(false);
+    expect(ranges(world)).toEqual(ALL_SLICES);
+  });
+
   it.each([
     ['continues', '"a"'],
     // The upstream has to be asked again for all of it.

@@ -1,15 +1,16 @@
 import { expect, it } from 'bun:test';
 import fc from 'fast-check';
-import { isStreamed, type StreamedBody } from '../../src/gateway/exchange/observed-body.ts';
+import { type Body, isStreamed } from '../../src/gateway/exchange/observed-body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { longRange } from '../../src/gateway/upstream/byte-range.ts';
-import { ChangingAddresses } from '../../src/gateway/upstream/changing-addresses.ts';
 import { fetchSliced } from '../../src/gateway/upstream/fetch-sliced.ts';
 import type { UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
+import { SlicedAddresses } from '../../src/gateway/upstream/sliced-addresses.ts';
 import type { UpstreamResponse } from '../../src/gateway/upstream/upstream-response.ts';
 import { RELAYED } from '../support/unread-body.ts';
 
 const ETAG = '"a"';
+const ADDRESS = 'http://upstream.test/v1/track';
 const CASES = 20_000;
 /** Each byte of a track differs from its neighbours, and from the same byte of another track. */
 const trackOf = (size: number, seed = 1) =>
@@ -51,13 +52,11 @@ const FAULTS: Readonly<Record<string, (parts: Parts) => Partial<Parts>>> = {
   'has the status 429': status(429),
 };
 
-/** A body of two chunks, of which the first has been read. */
-function streamed(
-  bytes: Uint8Array<ArrayBuffer>,
-  firstBytes: number,
-  breaks: boolean,
-  onEnd: () => void,
-): StreamedBody {
+/** A body that has been read whole, or one of two chunks, of which the first has been read. */
+function bodyOf({ bytes, breaks }: Parts, isBuffered: boolean, firstBytes: number, onEnd: () => void): Body {
+  if (isBuffered && breaks) throw new TypeError('reset');
+  if (bytes.length === 0) return null;
+  if (isBuffered || (bytes.length <= firstBytes && !breaks)) return bytes;
   const rest = { done: false as const, value: bytes.slice(firstBytes) };
   const steps = breaks ? [rest] : [rest, { done: true as const }];
   let isOpen = true;
@@ -73,30 +72,34 @@ function streamed(
   return { firstChunk: bytes.slice(0, firstBytes), reader: { read, cancel } };
 }
 
+/** Only a part says where it belongs. */
+function headersOf({ status: code, first, last, total, etag, encoding }: Parts) {
+  const range = code === 206 ? `bytes ${first}-${last}/${total}` : '';
+  const lines = { 'content-range': range, etag, 'content-encoding': encoding };
+  return new Headers(Object.entries(lines).filter(([, value]) => value));
+}
+
 /** An upstream with one track. Its first responses have these faults. */
 function upstreamOf(size: number, faults: readonly string[], firstBytes: number) {
   const seen = { calls: [] as UpstreamCall[], open: 0 };
   const respond = (call: UpstreamCall): UpstreamResponse => {
     const fault = FAULTS[faults[seen.calls.length] ?? 'none'];
     seen.calls.push(call);
+    if (call.headers['range'] === undefined)
+      return { status: 200, headers: new Headers(), body: trackOf(size) };
     const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(call.headers['range'] ?? '') ?? [];
     const first = Number(from);
     if (first >= size) return { status: 416, headers: new Headers(), body: null };
     const right = partsOf(size, first, Math.min(Number(to || size), size - 1));
-    const { bytes, breaks, ...parts }: Parts = { ...right, ...fault?.(right) };
-    const lines = {
-      'content-range': `bytes ${parts.first}-${parts.last}/${parts.total}`,
-      etag: parts.etag,
-      'content-encoding': parts.encoding,
-    };
-    const headers = new Headers(Object.entries(lines).filter(([, value]) => value));
-    const isBuffered = call.bodyMode.isDecoded;
-    if (isBuffered && breaks) throw new TypeError('reset');
-    const isWhole = isBuffered || (bytes.length <= firstBytes && !breaks);
-    const body = isWhole ? bytes : streamed(bytes, firstBytes, breaks, () => seen.open--);
-    return { status: parts.status, headers, body: bytes.length ? body : null };
+    const parts: Parts = { ...right, ...fault?.(right) };
+    const body = bodyOf(parts, call.bodyMode.isDecoded, firstBytes, () => seen.open--);
+    return { status: parts.status, headers: headersOf(parts), body };
   };
   const fetch = async (call: UpstreamCall) => {
+    if (call.headers['range'] === undefined) {
+      seen.calls.push(call);
+      return { status: 200, headers: new Headers(), body: trackOf(size) };
+    }
     const response = respond(call);
     if (isStreamed(response.body)) seen.open++;
     return response;
@@ -104,10 +107,9 @@ function upstreamOf(size: number, faults: readonly string[], firstBytes: number)
   return { fetch, fetchMore: fetch, seen };
 }
 
-function callFor(range: string): UpstreamCall {
-  const headers = { range, 'if-none-match': '"x"', 'if-range': ETAG };
-  const url = 'http://upstream.test/v1/track';
-  return { name: 'proxy', method: 'GET', url, headers, timeoutMs: 280_000, bodyMode: RELAYED };
+function callFor(range?: string): UpstreamCall {
+  const headers = { ...(range && { range }), 'if-none-match': '"x"', 'if-range': ETAG };
+  return { name: 'proxy', method: 'GET', url: ADDRESS, headers, timeoutMs: 280_000, bodyMode: RELAYED };
 }
 
 /** Reads at most so many pieces, and then leaves. Returns the bytes, and how that ended. */
@@ -154,13 +156,10 @@ async function judge(each: Case) {
   const { size, first, length, sliceBytes, faults, firstBytes, pieces } = each;
   const upstream = upstreamOf(size, faults, firstBytes);
   const call = callFor(`bytes=${first}-${length === undefined ? '' : first + length}`);
-  const wanted = longRange(call, sliceBytes);
-  if (!wanted) return undefined;
-  const changing = new ChangingAddresses();
+  if (!longRange(call, sliceBytes)) return undefined;
   const record = new RequestRecord(new Request('http://gateway.test'));
-  const response = await fetchSliced(call, wanted, sliceBytes, upstream, record, changing).catch(
-    () => undefined,
-  );
+  const slicing = { sliceBytes, fetcher: upstream, record, addresses: new SlicedAddresses() };
+  const response = await fetchSliced(call, slicing).catch(() => undefined);
   const { calls, open } = upstream.seen;
   if (!response?.isSliced) {
     expect([open, record.slices]).toEqual([Number(isStreamed(response?.body ?? null)), undefined]);
@@ -191,22 +190,57 @@ async function judge(each: Case) {
   return ending;
 }
 
-it(`fetchSliced() gives the upstream's exact bytes or breaks off, in ${CASES} cases`, async () => {
-  const seen = { whole: 0, broken: 0, left: 0 };
-  const property = fc.asyncProperty(anyCase, async (each) => {
-    const ending = await judge(each);
-    if (ending) seen[ending]++;
-  });
-  await fc.assert(property, { numRuns: CASES, seed: 24 });
-  // Otherwise the property would say little.
-  expect(Math.min(...Object.values(seen))).toBeGreaterThan(CASES / 50);
-});
+/** A client that asks for all, of an address that has been played in slices, gets no part and nothing that is said of one. */
+async function judgeAll({ size: above, sliceBytes, faults, firstBytes, pieces }: Case) {
+  const size = above - 1;
+  const upstream = upstreamOf(size, faults, firstBytes);
+  const addresses = new SlicedAddresses();
+  addresses.note(ADDRESS, false);
+  const call = callFor();
+  const record = new RequestRecord(new Request('http://gateway.test'));
+  const slicing = { sliceBytes, fetcher: upstream, record, addresses };
+  const response = await fetchSliced(call, slicing).catch(() => undefined);
+  if (!response) return undefined;
+  const { calls, open } = upstream.seen;
+  const [first, last] = [calls[0], calls.at(-1)];
+  expect(first?.headers).toMatchObject({ 'accept-encoding': 'identity', range: expect.any(String) });
+  expect(first?.headers['if-range']).toBeUndefined();
+  if (last?.headers['range'] === undefined)
+    expect([last, addresses.isChanging(ADDRESS)]).toEqual([call, true]);
+  expect([206, 416]).not.toContain(response.status);
+  if (response.status !== 200) return undefined;
+  expect(response.headers.has('content-range')).toBeFalse();
+  if (!response.isSliced) return void expect(open).toBe(Number(isStreamed(response.body)));
+  const { bytes, ending } = await read(response, pieces, calls);
+  const track = trackOf(size, faults[0] === 'has another ETag' ? 7 : 1);
+  expect(bytes).toEqual([...track.slice(0, bytes.length)]);
+  if (ending === 'whole') expect(response.headers.get('content-length')).toBe(`${bytes.length}`);
+  return ending;
+}
 
-it('the addresses that are not sliced are bounded: the oldest is forgotten', () => {
-  const changing = new ChangingAddresses();
+it.each([
+  ['a range', judge],
+  ['all', judgeAll],
+])(
+  `fetchSliced() gives the upstream's exact bytes of %s or breaks off, in ${CASES} cases`,
+  async (_, judgeOne) => {
+    const seen = { whole: 0, broken: 0, left: 0 };
+    const property = fc.asyncProperty(anyCase, async (each) => {
+      const ending = await judgeOne(each);
+      if (ending) seen[ending]++;
+    });
+    await fc.assert(property, { numRuns: CASES, seed: 24 });
+    // Otherwise the property would say little.
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(CASES / 50);
+  },
+);
+
+it('the addresses that are known are bounded: the oldest is forgotten', () => {
+  const known = new SlicedAddresses();
   const addresses = Array.from({ length: 1001 }, (_, index) => `http://upstream.test/${index}`);
-  for (const address of addresses) changing.add(address);
-  expect(addresses.filter((address) => !changing.has(address))).toEqual(['http://upstream.test/0']);
+  for (const [index, address] of addresses.entries()) known.note(address, index % 2 === 0);
+  const expected = addresses.map((_, index) => (index === 0 ? undefined : index % 2 === 0));
+  expect(addresses.map((address) => known.isChanging(address))).toEqual(expected);
 });
 
 it.each([

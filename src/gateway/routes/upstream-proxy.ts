@@ -12,11 +12,10 @@ import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { Buffered } from '../upstream/body-modes.ts';
-import { longRange } from '../upstream/byte-range.ts';
-import { ChangingAddresses } from '../upstream/changing-addresses.ts';
 import { type Fetcher, fetchSliced } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { RelayedBody } from '../upstream/relayed-body.ts';
+import { SlicedAddresses } from '../upstream/sliced-addresses.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
 
@@ -28,7 +27,7 @@ export function upstreamProxyRoutes(
   sessionPlugin: SessionPlugin,
 ) {
   const { maxUploadBytes, relaySliceBytes: sliceBytes, upstreamUrl } = settings;
-  const changing = new ChangingAddresses();
+  const addresses = new SlicedAddresses();
 
   /**
    * Calls the upstream and relays its response. Reserves memory before the call, and again when the head is known.
@@ -58,10 +57,7 @@ export function upstreamProxyRoutes(
     const path = endpointPath(target, upstreamUrl);
     const starting = memory.start(admission.endpoints.of(method, path, rules.unknownBytes), signal);
     if (starting) await starting;
-    const range = longRange(call, sliceBytes);
-    const upstream = await (range
-      ? fetchSliced(call, range, sliceBytes, fetcher, record, changing)
-      : fetcher.fetch(call));
+    const upstream = await fetchSliced(call, { sliceBytes, fetcher, record, addresses });
     const admitting = admitBody(memory, upstream, sliceBytes, signal);
     if (admitting) await admitting;
     return exchange.respond(upstream.body, upstream.status, headersFor(target, upstream, upstreamUrl));

@@ -1,11 +1,11 @@
-/** Fetches a long range slice by slice, so that a listener who stops reading costs one slice and no connection. */
+/** Fetches a long range, or all, slice by slice, so that a listener who stops reading costs one slice and no connection. */
 
 import type { BodyReader, Chunk } from '../http/body-reader.ts';
 import type { RequestRecord } from '../record/request-record.ts';
 import { Buffered } from './body-modes.ts';
-import { type ByteRange, contentRange, lengthOf, TOTAL, withRange } from './byte-range.ts';
-import type { ChangingAddresses } from './changing-addresses.ts';
+import { type ByteRange, contentRange, lengthOf, longRange, TOTAL, withRange } from './byte-range.ts';
 import type { UpstreamCall } from './fetch-upstream.ts';
+import type { SlicedAddresses } from './sliced-addresses.ts';
 import { discard, type UpstreamResponse } from './upstream-response.ts';
 
 /** The first slice is passed on as it arrives, so its rest would wait in Bun's buffers for a listener who stops. */
@@ -27,7 +27,6 @@ export interface Fetcher {
 /** A range of one representation, of which the first slice is being read. */
 interface BegunRange {
   readonly whole: ByteRange;
-  readonly sliceBytes: number;
   /** The size of the representation, and its strong ETag. */
   readonly total: number;
   readonly etag: string;
@@ -38,22 +37,55 @@ interface BegunRange {
   readonly next: number;
 }
 
+/** What the calls of one response have in common. */
+interface Slicing {
+  /** The most that is asked for at a time; 0 for everything. */
+  readonly sliceBytes: number;
+  readonly fetcher: Fetcher;
+  readonly record: RequestRecord;
+  readonly addresses: SlicedAddresses;
+}
+
+/** Makes the call, in slices if it asks for a long range, or for all of an address that has been played in slices. */
+export function fetchSliced(call: UpstreamCall, slicing: Slicing): Promise<UpstreamResponse> {
+  const { sliceBytes, fetcher, addresses } = slicing;
+  const isChanging = addresses.isChanging(call.url);
+  const range = longRange(call, sliceBytes);
+  if (range && !isChanging) return fetchRange(call, range, slicing);
+  const isOfAll = call.method === 'GET' && call.headers['range'] === undefined;
+  return isChanging === false && isOfAll ? fetchAll(call, slicing) : fetcher.fetch(call);
+}
+
+/** Asks for all as a player does. An upstream that does not give it so is asked as the client has asked. */
+async function fetchAll(call: UpstreamCall, slicing: Slicing): Promise<UpstreamResponse> {
+  const { 'if-range': _, ...headers } = call.headers;
+  const ranged = { ...call, headers: { ...headers, range: 'bytes=0-', 'accept-encoding': 'identity' } };
+  const response = await fetchRange(ranged, { first: 0, last: Number.MAX_SAFE_INTEGER }, slicing);
+  const { status } = response;
+  // No range of an empty representation can be had.
+  if (status !== 206 && status !== 416) return response;
+  const all = new Headers(response.headers);
+  const total = Number(TOTAL.exec(all.get('content-range') ?? '')?.[1]);
+  if (status === 206 && all.get('content-range') === contentRange({ first: 0, last: total - 1 }, total)) {
+    all.delete('content-range');
+    return { ...response, status: 200, headers: all };
+  }
+  await discard(response);
+  slicing.addresses.note(call.url, true);
+  return slicing.fetcher.fetch(call);
+}
+
 /**
  * Asks the upstream for the first slice of the range. The body of the response asks for the next one whenever the last
  * one has been read. A first response that is no 206, or is all of the range, is returned as it is. A 206 that cannot be
  * continued is discarded, and the upstream is asked for the whole range.
- *
- * @param changing the addresses that are asked for the whole range at once, because a later slice did not fit before
  */
-export async function fetchSliced(
+async function fetchRange(
   call: UpstreamCall,
   wanted: ByteRange,
-  sliceBytes: number,
-  fetcher: Fetcher,
-  record: RequestRecord,
-  changing: ChangingAddresses,
+  slicing: Slicing,
 ): Promise<UpstreamResponse> {
-  if (changing.has(call.url)) return fetcher.fetch(call);
+  const { sliceBytes, fetcher, record, addresses } = slicing;
   const { first } = wanted;
   const firstBytes = Math.ceil(sliceBytes / FIRST_SLICES);
   const asked = { first, last: first + firstBytes - 1 };
@@ -74,9 +106,10 @@ export async function fetchSliced(
     await discard(response);
     return fetcher.fetch(call);
   }
+  addresses.note(call.url, false);
   record.slices = 1;
-  const range = { whole, sliceBytes, total, etag, rest: begun.reader, restBytes, next: asked.last + 1 };
-  const reader = new SliceReader(range, call, fetcher, record, changing);
+  const range = { whole, total, etag, rest: begun.reader, restBytes, next: asked.last + 1 };
+  const reader = new SliceReader(range, call, slicing);
   const continued = new Headers(headers);
   continued.set('content-range', contentRange(whole, total));
   continued.set('content-length', String(lengthOf(whole)));
@@ -87,35 +120,25 @@ export async function fetchSliced(
 class SliceReader implements BodyReader {
   readonly #range: BegunRange;
   readonly #call: UpstreamCall;
-  readonly #fetcher: Fetcher;
-  readonly #record: RequestRecord;
-  readonly #changing: ChangingAddresses;
+  readonly #slicing: Slicing;
   readonly #cancelled = new AbortController();
   #rest: BodyReader | null;
   #restBytes: number;
   #next: number;
 
-  constructor(
-    range: BegunRange,
-    call: UpstreamCall,
-    fetcher: Fetcher,
-    record: RequestRecord,
-    changing: ChangingAddresses,
-  ) {
+  constructor(range: BegunRange, call: UpstreamCall, slicing: Slicing) {
     this.#range = range;
+    this.#slicing = slicing;
     this.#rest = range.rest;
     this.#restBytes = range.restBytes;
     this.#next = range.next;
-    this.#fetcher = fetcher;
-    this.#record = record;
-    this.#changing = changing;
     const kept = Object.entries(call.headers).filter(([name]) => !CONDITIONS.includes(name));
     this.#call = {
       ...call,
       headers: { ...Object.fromEntries(kept), 'if-range': range.etag },
       // An upstream that ignores the range is not read to its end.
       bodyMode: new Buffered((bytes) => {
-        if (bytes > range.sliceBytes) throw this.#mismatch('length');
+        if (bytes > slicing.sliceBytes) throw this.#mismatch('length');
       }),
       isLaterSlice: true,
       // Not the client's: a cut-off by the gateway has to end the slice, too.
@@ -136,9 +159,10 @@ class SliceReader implements BodyReader {
       if (value) return { done: false, value };
       this.#rest = null;
     }
-    const { whole, sliceBytes } = this.#range;
+    const { whole } = this.#range;
     if (this.#next > whole.last) return { done: true };
-    const slice = { first: this.#next, last: Math.min(this.#next + sliceBytes - 1, whole.last) };
+    const last = Math.min(this.#next + this.#slicing.sliceBytes - 1, whole.last);
+    const slice = { first: this.#next, last };
     const value = await this.#fetchSlice(slice);
     this.#next = slice.last + 1;
     return { done: false, value };
@@ -170,12 +194,13 @@ class SliceReader implements BodyReader {
   }
 
   #fetch(slice: ByteRange): Promise<UpstreamResponse> {
-    this.#record.slices = (this.#record.slices ?? 0) + 1;
-    return this.#fetcher.fetchMore(withRange(this.#call, slice));
+    const { record, fetcher } = this.#slicing;
+    record.slices = (record.slices ?? 0) + 1;
+    return fetcher.fetchMore(withRange(this.#call, slice));
   }
 
   #mismatch(code: string): Error {
-    this.#changing.add(this.#call.url);
+    this.#slicing.addresses.note(this.#call.url, true);
     return sliceError(code);
   }
 }

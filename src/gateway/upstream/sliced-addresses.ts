@@ -1,0 +1,29 @@
+/** Remembers which addresses have been played in slices, and which have given slices of different representations. */
+
+const REMEMBERED_FOR_MS = 600_000;
+const MOST_ADDRESSES = 1000;
+
+interface Known {
+  readonly isChanging: boolean;
+  readonly until: number;
+}
+
+export class SlicedAddresses {
+  /** By the hash of each, because an address may be long. The oldest is first. */
+  readonly #known = new Map<number | bigint, Known>();
+
+  /** @param isChanging as where servers have ETags of their own, so that it is not to be sliced */
+  note(url: string, isChanging: boolean): void {
+    const key = Bun.hash(url);
+    this.#known.delete(key);
+    this.#known.set(key, { isChanging, until: performance.now() + REMEMBERED_FOR_MS });
+    const [oldest] = this.#known.keys();
+    if (oldest !== undefined && this.#known.size > MOST_ADDRESSES) this.#known.delete(oldest);
+  }
+
+  /** Undefined when nothing is known of it. */
+  isChanging(url: string): boolean | undefined {
+    const known = this.#known.get(Bun.hash(url));
+    return known && known.until > performance.now() ? known.isChanging : undefined;
+  }
+}
