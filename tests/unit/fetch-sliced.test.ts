@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
 import fc from 'fast-check';
-import { type Body, isStreamed } from '../../src/gateway/exchange/observed-body.ts';
+import { type Body, isStreamed } from '../../src/gateway/http/body.ts';
 import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { longRange } from '../../src/gateway/upstream/byte-range.ts';
 import { fetchSliced } from '../../src/gateway/upstream/fetch-sliced.ts';

@@ -3,11 +3,12 @@
 import type { Server } from 'bun';
 import type { Context } from 'elysia';
 import type { Permit } from '../admission/permit.ts';
+import { type Body, isStreamed, ONE_WRITE_BYTES, type StreamedBody } from '../http/body.ts';
 import type { Chunk } from '../http/body-reader.ts';
 import { describeCause, stackFrame } from '../http/error-summary.ts';
 import { CLOSE, errorEnvelope, type GatewayError } from '../http/errors.ts';
 import { RequestRecord } from '../record/request-record.ts';
-import { type Body, isStreamed, ObservedBody, type StreamedBody } from './observed-body.ts';
+import { ObservedBody } from './observed-body.ts';
 
 type ByteStream = ReadableStream<Chunk>;
 
@@ -19,9 +20,6 @@ const ONLY_PREFLIGHT = new Set(['access-control-allow-headers', 'access-control-
  * closes it up to 4 s early. Load balancers close theirs after 60 s; a request on one that the gateway closes is lost.
  */
 export const IDLE_TIMEOUT_SECONDS = 75;
-
-/** Bun sends a head and a small body in one write. This leaves room for the head. */
-export const ONE_WRITE_BYTES = 12 * 1024;
 
 type ResponseSettings = Pick<Context['set'], 'headers'>;
 /** Frozen, because it is the same for all requests. */

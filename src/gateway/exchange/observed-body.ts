@@ -2,23 +2,10 @@
 
 import { BEHIND_MS, type BodyMemory, type WatchedBody } from '../admission/body-watch.ts';
 import { type Connection, canLook } from '../admission/send-queues.ts';
-import { type BodyReader, type Chunk, cancelQuietly, drain, SILENCE_MS } from '../http/body-reader.ts';
+import type { StreamedBody } from '../http/body.ts';
+import { type Chunk, cancelQuietly, drain, SILENCE_MS } from '../http/body-reader.ts';
 import { describeCause } from '../http/error-summary.ts';
 import type { CutOff, RequestRecord } from '../record/request-record.ts';
-
-export interface StreamedBody {
-  /** The chunk that has already been read. */
-  readonly firstChunk?: Chunk;
-  /** Null when the first chunk is the whole body. */
-  readonly reader: BodyReader | null;
-}
-
-/** Null when it is empty. */
-export type Body = StreamedBody | Chunk | null;
-
-export function isStreamed(body: Body): body is StreamedBody {
-  return body !== null && !(body instanceof Uint8Array);
-}
 
 /** What a body knows of its exchange. */
 interface Client {

@@ -1,7 +1,7 @@
 /** The ways to read a response's body: passed on as it arrives, or read as a whole. */
 
-import { ONE_WRITE_BYTES } from '../exchange/exchange.ts';
-import type { Body, StreamedBody } from '../exchange/observed-body.ts';
+import type { Body, StreamedBody } from '../http/body.ts';
+import { ONE_WRITE_BYTES } from '../http/body.ts';
 import { type Chunk, readBounded } from '../http/body-reader.ts';
 import type { Deadline } from './deadline.ts';
 import { declaredLength } from './upstream-response.ts';

@@ -2,7 +2,7 @@
 
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { isStreamed } from '../exchange/observed-body.ts';
+import { isStreamed } from '../http/body.ts';
 import { type BodyReader, type Chunk, cancelQuietly, readBounded } from '../http/body-reader.ts';
 import { chunksOf, jsonOf, type UpstreamResponse } from './upstream-response.ts';
 

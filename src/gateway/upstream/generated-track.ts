@@ -1,7 +1,7 @@
 /** Reads the response to a generation: a track, which is paid for, or an error. */
 
 import type { ResponseMemory } from '../admission/response-memory.ts';
-import type { Body } from '../exchange/observed-body.ts';
+import type { Body } from '../http/body.ts';
 import type { Settings } from '../settings/settings.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
 import { type Deadline, expire } from './deadline.ts';

@@ -2,7 +2,7 @@
 
 import { priceOfStream } from '../admission/prices.ts';
 import type { ResponseMemory } from '../admission/response-memory.ts';
-import type { Body } from '../exchange/observed-body.ts';
+import type { Body } from '../http/body.ts';
 import { SILENCE_MS } from '../http/body-reader.ts';
 import { awaitFirstByte, type BodyMode, fitsOneWrite, readWhole } from './body-modes.ts';
 import type { Deadline } from './deadline.ts';

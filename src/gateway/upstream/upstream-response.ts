@@ -1,6 +1,6 @@
 /** An upstream's response, as far as the gateway looks at it, and what can be done with it. */
 
-import { type Body, isStreamed } from '../exchange/observed-body.ts';
+import { type Body, isStreamed } from '../http/body.ts';
 import { type BodyReader, type Chunk, cancelQuietly } from '../http/body-reader.ts';
 
 /** Not a Response: wrapping what has been read of a body in another one would be expensive. */
