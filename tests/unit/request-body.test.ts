@@ -100,6 +100,18 @@ describe('the budget of readBody()', () => {
     expect(perSession.size).toBe(1);
   });
 
+  it.each([
+    ['has room for a sign-in where sessions have', 47 / 48, [503, undefined]],
+    ['has none where sessions have none', 1, [503, 503]],
+  ])('%s, for the newest one', async (_, share, expected) => {
+    const ledger = new Ledger(96 * 32 * KiB);
+    ledger.take(share * ledger.limit);
+    const bodies = new RequestBodies(ledger, LADDER.signInBody, newLimit());
+    const read = [reading({}, bodies), reading({}, bodies)];
+    await settle();
+    expect(read.map(({ status }) => status())).toEqual(expected);
+  });
+
   it('refuses the oldest body when it grows itself, so that no more of it is read', () => {
     const budget = bodiesWithin(100 * KiB);
     const oldest = budget.open(0);

@@ -1,7 +1,7 @@
 /** Bounds the memory of request bodies: bytes that are arriving, and bytes that are kept for the upstream. */
 
 import { CLOSE, type GatewayError } from '../http/errors.ts';
-import type { Rung } from './ladder.ts';
+import { LADDER, type Rung } from './ladder.ts';
 import type { Ledger } from './ledger.ts';
 import { overloaded } from './pool.ts';
 import { ARRIVING_BODY_BYTES, BODY_COPIES, UPLOAD_BYTES } from './prices.ts';
@@ -9,6 +9,9 @@ import type { SessionLimit, SessionUse } from './session-limit.ts';
 
 /** Far more than any generation request or sign-in needs. */
 const SMALL_BODY_BYTES = 64 * 1024;
+
+/** So much of the ledger sign-ins have as sessions do, so that nobody is kept out by those who play. */
+const FEW = 1 / 96;
 
 /** A request body, and what it has reserved. */
 export interface BodyReservation {
@@ -123,7 +126,9 @@ export class RequestBodies {
   }
 
   #fits(session: SessionUse | undefined, bytes: number): boolean {
-    return this.#isWithinShare(session, bytes) && this.#ledger.fits(this.#rung, bytes);
+    const isOneOfFew = !session && this.usedBytes + bytes <= this.#ledger.limit * FEW;
+    const rung = isOneOfFew ? LADDER.session : this.#rung;
+    return this.#isWithinShare(session, bytes) && this.#ledger.fits(rung, bytes);
   }
 
   /** What strangers send never has more than a share together, and what one session sends not when memory is scarce. */
