@@ -31,6 +31,8 @@ export class ResponseMemory implements BodyMemory {
   /** Where the call is made, until it has shown what that costs. */
   #endpoint: Endpoint | undefined;
   #waitsForHead = false;
+  /** What it is expected to have when the head arrives. */
+  #expectedBytes = 0;
   #price: BodyPrice = NO_PRICE;
   #isReading = false;
 
@@ -72,6 +74,7 @@ export class ResponseMemory implements BodyMemory {
     const outcome = this.#tryGrowTo(price, this.#rules.rung);
     if (outcome !== 'served') return outcome;
     ledger.expected += price;
+    this.#expectedBytes = price;
     endpoint.waiting++;
     this.#endpoint = endpoint;
     this.#waitsForHead = true;
@@ -127,11 +130,15 @@ export class ResponseMemory implements BodyMemory {
     return this.#wait(bodyRung, attempt, patienceMs, signal, () => bytes);
   }
 
-  /** Reserves the memory of a body that is read whole. @throws GatewayError 503 when there is none */
+  /**
+   * Reserves the memory of a body that is read whole, perhaps while another call waits for its head.
+   *
+   * @throws GatewayError 503 when there is none
+   */
   reserveWhole(bytes: number): void {
     const { ledger } = this.#shared;
     if (!ledger.fits(this.#rules.bodyRung, bytes - this.bodyBytes)) throw ledger.refusal();
-    this.#set(bytes);
+    this.#set(Math.max(bytes, this.bodyBytes));
   }
 
   /**
@@ -249,7 +256,7 @@ export class ResponseMemory implements BodyMemory {
     if (!this.#waitsForHead || !this.#endpoint) return;
     this.#waitsForHead = false;
     this.#endpoint.waiting--;
-    this.#shared.ledger.expected -= this.bodyBytes;
+    this.#shared.ledger.expected -= this.#expectedBytes;
   }
 
   /** Gives all back. A body that is given up after this gives nothing back again, nor a read that ends. */

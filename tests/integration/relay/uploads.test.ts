@@ -117,6 +117,20 @@ it('of more than 2 MB is refused where there are no uploads', async () => {
     expect(await envelopeMessage(await upload(own, { body }), 413)).toBe(messages.en.bodyTooLarge);
 });
 
+it.each([
+  ['an endpoint that is new', []],
+  ['one that responds briefly', [201, 201]],
+])('an upload by somebody with a long profile, to %s, leaves nothing reserved', async (_, earlier) => {
+  await using own = startWorld();
+  for (const status of [...earlier, 404]) {
+    own.upstream.on(ME, reply(200, { name: 'x'.repeat(30_000) })).on(UPLOAD, reply(status));
+    expect((await upload(own)).status).toBe(status);
+  }
+  await own.settled();
+  const { inUse, expected } = own.admission.ledger;
+  expect([inUse, expected]).toEqual([0, 0]);
+});
+
 /** What the upstream and the browser see: the calls, the status, the cookies that were set, and what lets a client repeat. */
 interface Seen {
   readonly calls: readonly string[];
