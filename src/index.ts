@@ -1,11 +1,12 @@
 /** Starts the gateway: reads the settings, listens and handles signals. Nothing else in production acts on import. */
 
 import { totalmem } from 'node:os';
+import packageJson from '../package.json' with { type: 'json' };
 import { Admission } from './gateway/admission/admission.ts';
 import { openChargedMemory } from './gateway/admission/charged-memory.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { listenOrExplain } from './gateway/http/listen.ts';
-import { loadSettings } from './gateway/settings/settings.ts';
+import { loadSettings, type Settings } from './gateway/settings/settings.ts';
 import { openLog } from './gateway/telemetry/logger.ts';
 
 /** A signal may arrive twice, because `bun run` passes it on: within this time it counts once. */
@@ -13,15 +14,13 @@ const SAME_SIGNAL_MS = 1000;
 
 async function main(): Promise<void> {
   const outcome = await loadSettings(process.env);
-  const warnings = outcome.warnings.length ? [...outcome.warnings, 'bun run check-config tells more'] : [];
   if (!outcome.ok) {
-    for (const warning of warnings) console.error(`warning: ${warning}`);
+    for (const warning of outcome.warnings) console.error(`warning: ${warning}`);
     for (const problem of outcome.problems) console.error(`error: ${problem}`);
     process.exit(1);
   }
   const { settings } = outcome;
-  const { port, host, metricsPort, metricsHost, traceShare, allowedOrigins, serviceName, timeouts } =
-    settings;
+  const { port, host, metricsPort, metricsHost, traceShare, serviceName, timeouts } = settings;
   const metrics =
     metricsPort === undefined ? undefined : new (await import('./gateway/telemetry/metrics.ts')).Metrics();
   const { logger, close } = openLog(settings, () => metrics?.logFailed());
@@ -29,7 +28,8 @@ async function main(): Promise<void> {
     await close();
     process.exit(status);
   };
-  for (const warning of warnings) logger.warn(warning);
+  for (const warning of outcome.warnings) logger.warn(warning);
+  if (outcome.warnings.length) logger.warn('bun run check-config tells more');
   const traces =
     traceShare === undefined
       ? undefined
@@ -44,7 +44,7 @@ async function main(): Promise<void> {
     return exit(1);
   }
   const { server, exchanges } = gateway;
-  logger.info(`${serviceName} listens on ${server?.url.origin} for ${[...allowedOrigins].join(', ')}`);
+  logger.info(`${serviceName} listens on ${server?.url.origin} for ${summaryOf(settings)}`);
 
   let stoppingSince: number | undefined;
   const stop = async (signal: NodeJS.Signals) => {
@@ -68,6 +68,18 @@ async function main(): Promise<void> {
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+}
+
+/** What an operator asks first about an instance. */
+function summaryOf({ allowedOrigins, production, cookies, memoryLimitBytes, redisUrl }: Settings): string {
+  const facts = [
+    `version ${packageJson.version}`,
+    production ? 'production' : 'not production',
+    cookies.keys.length ? 'cookies sealed' : 'cookies not sealed',
+    `${Math.round(memoryLimitBytes / 1024 ** 2)} MiB of memory`,
+    redisUrl ? 'with Redis' : 'without Redis',
+  ];
+  return `${[...allowedOrigins].join(', ')}: ${facts.join(', ')}`;
 }
 
 await main();

@@ -11,7 +11,7 @@ import { probe } from './http-probe.ts';
 import { checkPorts } from './port-check.ts';
 import { metadataFindings, probeMetadata } from './provider-metadata.ts';
 import { checkRedis } from './redis-check.ts';
-import { nameFindings, valueFindings } from './slips.ts';
+import { valueFindings } from './slips.ts';
 import { socketFindings } from './socket-check.ts';
 import { UPSTREAM_PROBE_PATH, upstreamFinding } from './upstream-check.ts';
 
@@ -20,10 +20,7 @@ async function findings(options: readonly string[]): Promise<readonly Finding[]>
   if (unknown !== undefined)
     return [{ level: 'error', text: `${unknown} is not an option; the only one is --connect` }];
   const outcome = await loadSettings(process.env);
-  const warnings = [
-    ...outcome.warnings.map((text): Finding => ({ level: 'warning', text })),
-    ...nameFindings(process.env),
-  ];
+  const warnings = outcome.warnings.map((text): Finding => ({ level: 'warning', text }));
   if (!outcome.ok)
     return [...warnings, ...outcome.problems.map((text): Finding => ({ level: 'error', text }))];
   const { settings } = outcome;

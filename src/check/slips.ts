@@ -1,29 +1,9 @@
-/** Finds slips in settings with which the gateway starts all the same. */
+/** Finds slips in values with which the gateway starts all the same. */
 
-import { closestMatch } from 'leven';
 import type { Environment } from '../gateway/settings/environment-reader.ts';
-import { type Settings, settingNames } from '../gateway/settings/settings.ts';
+import type { Settings } from '../gateway/settings/settings.ts';
+import { isLocal } from '../gateway/settings/values.ts';
 import type { Finding } from './finding.ts';
-
-/** A name may differ from a setting by one letter in so many, and by three at most: HOME is no slip for HOST. */
-const LETTERS_PER_SLIP = 4;
-const MOST_SLIPS = 3;
-const LOCAL = /^(?:.+\.)?localhost$|^127\.|^\[::1\]$/;
-
-/** Finds variables that look like a setting and are none. Never quotes a value, which may be a secret. */
-export function nameFindings(environment: Environment): Finding[] {
-  const names = settingNames();
-  const findings: Finding[] = [];
-  for (const [name, value] of Object.entries(environment)) {
-    if (names.includes(name) || !value?.trim()) continue;
-    const maxDistance = Math.min(MOST_SLIPS, Math.floor(name.length / LETTERS_PER_SLIP));
-    const meant = closestMatch(name.toUpperCase(), names, { maxDistance });
-    if (meant !== undefined) {
-      findings.push({ level: 'warning', text: `${name} is not a setting: is ${meant} meant?` });
-    }
-  }
-  return findings;
-}
 
 /** Finds values that are valid, but do not fit together or cannot be meant. */
 export function valueFindings(settings: Settings, environment: Environment): Finding[] {
@@ -43,7 +23,7 @@ export function valueFindings(settings: Settings, environment: Environment): Fin
   }
   for (const allowed of allowedOrigins) {
     const url = new URL(allowed);
-    if (production && url.protocol === 'http:' && !LOCAL.test(url.hostname)) {
+    if (production && url.protocol === 'http:' && !isLocal(url.hostname)) {
       warn(
         `ALLOWED_ORIGINS: ${allowed} has no TLS: anyone on the way can change that page, and browsers may ` +
           'withhold the Secure cookies from it',

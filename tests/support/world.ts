@@ -19,7 +19,7 @@ export const REQUIRED = {
   IDP_URL: CLOSED,
   IDP_CLIENT_ID: 'studio',
   IDP_REDIRECT_URI: `${ORIGIN}/callback`,
-  ALLOWED_ORIGINS: `${ORIGIN},http://other-studio.test:8080`,
+  ALLOWED_ORIGINS: `${ORIGIN},http://other.studio.test:8080`,
 };
 /** Cookies of a session with both tokens, as a browser sends them. */
 export const SIGNED_IN = 'svc_music_access=access-1; svc_music_refresh=refresh-1';

@@ -5,7 +5,7 @@ import { createFolder } from '../support/temporary-folder.ts';
 import { REQUIRED, testSettings } from '../support/world.ts';
 
 /** Follows the problems when a required setting is missing. */
-const ALL_NAMES = `the names of all settings are ${settingNames().join(', ')}`;
+const READ_ON = 'deploy/settings.md says what each setting is';
 
 /** What is at a place in the settings, such as `timeouts.readMs`. */
 function at(path: string, environment: Environment): unknown {
@@ -113,6 +113,7 @@ const NO_ORIGIN = ': "VALUE" is not an origin like https://studio.example';
 /** Settings, how the problem with them goes on, and values that have it, with ` | ` between them. */
 const REFUSED: readonly [names: string, problem: string, values: string][] = [
   [FLAGS, ' must be true or false, not "VALUE"', 'yes | TRUE'],
+  ['NODE_ENV', ' must be production, development, or test, not "VALUE"', 'prod | Production | staging'],
   ['COOKIE_SAME_SITE', ' must be lax or strict, not "VALUE"', 'none'],
   ['COOKIE_PREFIX', ' must be __Host- or __Host-Http-, not "VALUE"', '__Secure- | __host-'],
   ['REFRESH_OUTAGE', ' must be sign-out or keep, not "VALUE"', 'Keep'],
@@ -147,7 +148,7 @@ const REFUSED: readonly [names: string, problem: string, values: string][] = [
 describe('parseSettings()', () => {
   it.each(Object.keys(REQUIRED))('requires %s', (name) => {
     for (const value of [undefined, '', '  ']) {
-      expect(problemsOf({ [name]: value })).toEqual([`${name} is required and not set`, ALL_NAMES]);
+      expect(problemsOf({ [name]: value })).toEqual([`${name} is required and not set`, READ_ON]);
     }
   });
 
@@ -251,23 +252,79 @@ it.each([
   expect(problemsOf({ [name]: value }).join()).not.toContain('stayed');
 });
 
-const INSECURE = { NODE_ENV: 'prod', ALLOWED_ORIGINS: 'https://studio.test' };
+const INSECURE = { NODE_ENV: 'development', ALLOWED_ORIGINS: 'https://studio.test' };
 const SECURE = { ...INSECURE, COOKIE_SECURE: 'true' };
 const NO_EFFECT = 'TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true';
 const PLAIN =
   'NODE_ENV is not production: the cookies are not Secure, although an allowed origin is https; ' +
   'COOKIE_SECURE=true makes them Secure';
 
-it.each([
+const OPEN = 'everyone who can reach METRICS_PORT there can read the metrics';
+const OWN_SITE = "are on different sites: browsers send the cookies only from the gateway's own site";
+/** Lists of origins, and those that are named because they are on different sites. */
+const SITES: readonly [origins: string, named: string][] = [
+  ['https://studio.example,https://a.studio.example:8443,https://b.c.studio.example', ''],
+  [
+    'https://studio.example,https://a.studio.example,https://player.example',
+    'https://studio.example and https://player.example',
+  ],
+  ['http://studio.example,https://studio.example', 'http://studio.example and https://studio.example'],
+  [
+    'https://a.b.test,http://localhost:5173,https://c.test',
+    'https://a.b.test, http://localhost:5173, and https://c.test',
+  ],
+  ['http://10.0.0.1:1,http://10.0.0.1:2', ''],
+  ['http://10.0.0.1,http://11.0.0.1', 'http://10.0.0.1 and http://11.0.0.1'],
+  ['http://[2001:db8::1],http://[2001:db8::2]', 'http://[2001:db8::1] and http://[2001:db8::2]'],
+  ['http://localhost:1,http://a.localhost,http://127.0.0.1,http://[::1]', ''],
+];
+
+it.each<[environment: Record<string, string>, warnings: string[]]>([
   [INSECURE, [PLAIN]],
   [SECURE, []],
-  [{ NODE_ENV: 'prod' }, []],
+  [{ NODE_ENV: 'test' }, []],
   [{ TRUSTED_PROXIES: '127.0.0.1' }, [NO_EFFECT]],
   [{ TRUSTED_PROXIES: '127.0.0.1', FORWARD_CLIENT_ADDRESS: 'true' }, []],
   [{ TRUSTED_PROXIES: '127.0.0.1', SAME_ORIGIN: 'true' }, []],
   [{ ...SECURE, NODE_TLS_REJECT_UNAUTHORIZED: '0' }, [`NODE_TLS_REJECT_UNAUTHORIZED is 0: ${UNCHECKED}`]],
   // Bun checks them with any other value.
   [{ NODE_TLS_REJECT_UNAUTHORIZED: 'false' }, []],
+  ...['SIGN_IN', 'READ', 'LOGOUT', 'STREAM'].map((name): [Record<string, string>, string[]] => {
+    const [is, meant] = ['is 999 milliseconds, less than a second', 'are seconds meant?'];
+    return [{ [`TIMEOUT_${name}_MS`]: '999' }, [`TIMEOUT_${name}_MS ${is}: ${meant}`]];
+  }),
+  [{ TIMEOUT_READ_MS: '1000' }, []],
+  [{ METRICS_PORT: '0', METRICS_HOST: '0.0.0.0' }, [`METRICS_HOST is 0.0.0.0: ${OPEN}`]],
+  [{ METRICS_PORT: '9464', METRICS_HOST: '::' }, [`METRICS_HOST is ::: ${OPEN}`]],
+  [{ METRICS_PORT: '9464', METRICS_HOST: '10.0.0.1' }, []],
+  [{ METRICS_HOST: '0.0.0.0' }, []],
+  ...SITES.map(([origins, named]): [Record<string, string>, string[]] => {
+    return [{ ALLOWED_ORIGINS: origins }, named ? [`ALLOWED_ORIGINS: ${named} ${OWN_SITE}`] : []];
+  }),
 ])('parseSettings() warns of %j: %j', (environment, warnings) => {
   expect([warningsOf(environment), problemsOf(environment)]).toEqual([warnings, []]);
+});
+
+it.each([
+  ['COOKIE_KEY', 'COOKIE_KEYS'],
+  ['COOKIE_KEY_FILE', 'COOKIE_KEYS_FILE'],
+  ['REFRESH_REPLAY_SECS', 'REFRESH_REPLAY_SECONDS'],
+  ['TRUSTED_PROXY', 'TRUSTED_PROXIES'],
+  ['LOGLEVEL', 'LOG_LEVEL'],
+  ['TIMEOUT_STREAM', 'TIMEOUT_STREAM_MS'],
+  ['upstream_url', 'UPSTREAM_URL'],
+])('parseSettings() warns that %s is not %s, without its value', (name, meant) => {
+  expect(warningsOf({ [name]: 'hush-hush' })).toEqual([`${name} is not a setting: is ${meant} meant?`]);
+  expect(warningsOf({ [name]: ' ' })).toEqual([]);
+});
+
+it('parseSettings() warns of no name of a setting, nor of what a shell, Kubernetes or OpenTelemetry sets', () => {
+  const strangers =
+    'HOME HOSTNAME LOGNAME PATH PS1 PWD SHELL TERM TZ USER _ NODE_PATH NODE_OPTIONS NODE_EXTRA_CA_CERTS NO_PROXY ' +
+    'REDIS_PORT REDIS_SERVICE_HOST REDIS_PORT_6379_TCP IDP_PORT MUSIC_GATEWAY_PORT CREDENTIALS_DIRECTORY ' +
+    'OTEL_TRACES_SAMPLER OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_TIMEOUT OTEL_EXPORTER_OTLP_PROTOCOL ' +
+    'OTEL_SERVICE_NAME OTEL_EXPORTER_OTLP_TRACES_ENDPOINT BUN_CONFIG_MAX_HTTP_REQUESTS NODE_TLS_REJECT_UNAUTHORIZED';
+  const names = [...settingNames(), ...strangers.split(' ')];
+  const { warnings } = parseSettings(Object.fromEntries(names.map((name) => [name, 'set'])));
+  expect(warnings.filter((warning) => warning.includes('is not a setting'))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'bun:test';
-import { nameFindings, valueFindings } from '../../src/check/slips.ts';
-import { parseSettings, settingNames } from '../../src/gateway/settings/settings.ts';
+import { valueFindings } from '../../src/check/slips.ts';
+import { parseSettings } from '../../src/gateway/settings/settings.ts';
 import { REQUIRED } from '../support/world.ts';
 
 const SETTINGS = {
@@ -10,29 +10,6 @@ const SETTINGS = {
   ALLOWED_ORIGINS: 'https://studio.test',
   NODE_ENV: 'production',
 };
-
-it.each([
-  ['COOKIE_KEY_FILE', 'COOKIE_KEYS_FILE'],
-  ['REFRESH_REPLAY_SECS', 'REFRESH_REPLAY_SECONDS'],
-  ['TRUSTED_PROXY', 'TRUSTED_PROXIES'],
-  ['LOGLEVEL', 'LOG_LEVEL'],
-  ['TIMEOUT_STREAM', 'TIMEOUT_STREAM_MS'],
-  ['upstream_url', 'UPSTREAM_URL'],
-])('the check of the names takes %s for %s, without its value', (name, meant) => {
-  const text = `${name} is not a setting: is ${meant} meant?`;
-  expect(nameFindings({ [name]: 'hush-hush' })).toEqual([{ level: 'warning', text }]);
-  expect(nameFindings({ [name]: ' ' })).toEqual([]);
-});
-
-it('the check of the names says nothing of settings, nor of what a shell, Kubernetes or OpenTelemetry sets', () => {
-  const strangers =
-    'HOME HOSTNAME LOGNAME PATH PS1 PWD SHELL TERM TZ USER _ NODE_PATH NODE_OPTIONS NODE_EXTRA_CA_CERTS NO_PROXY ' +
-    'REDIS_PORT REDIS_SERVICE_HOST REDIS_PORT_6379_TCP IDP_PORT MUSIC_GATEWAY_PORT CREDENTIALS_DIRECTORY ' +
-    'OTEL_TRACES_SAMPLER OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_TIMEOUT OTEL_EXPORTER_OTLP_PROTOCOL ' +
-    'OTEL_SERVICE_NAME OTEL_EXPORTER_OTLP_TRACES_ENDPOINT BUN_CONFIG_MAX_HTTP_REQUESTS NODE_TLS_REJECT_UNAUTHORIZED';
-  const names = [...settingNames(), ...strangers.split(' ')];
-  expect(nameFindings(Object.fromEntries(names.map((name) => [name, 'set'])))).toEqual([]);
-});
 
 const TWICE = 'error: UPSTREAM_URL: https://api.test/v1 ends with /v1, which every call adds: leave it out';
 const STRANGE =

@@ -5,6 +5,7 @@ import { environmentFileWarnings } from './environment-files.ts';
 import { type Environment, EnvironmentReader } from './environment-reader.ts';
 import { readIdentityProviderSettings } from './identity-provider-settings.ts';
 import { memoryLimitBytes } from './memory.ts';
+import { misspelledNames } from './misspelled-names.ts';
 import { limitWarnings, openFilesLimit } from './process-limits.ts';
 import { readTrustedProxies } from './trusted-proxies.ts';
 import { baseAddressProblem, normalized, readOrigins, redisUrlProblem, shareProblem } from './values.ts';
@@ -19,6 +20,8 @@ type SettingsOutcome =
 const IN_FLIGHT_REQUESTS_BOUND = 60_000;
 /** The longest delay that a timer accepts; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
+/** A shorter time-out is probably given in seconds. */
+const SHORT_TIMER_MS = 1000;
 /** A slice is in memory as a whole. */
 const SLICE_BYTES_BOUND = 8 * 1024 * 1024;
 
@@ -57,7 +60,8 @@ export function settingNames(): string[] {
 
 /** Each line has the name, the rule and the default of a setting. */
 function readSettings(read: EnvironmentReader) {
-  const production = read.text('NODE_ENV') === 'production';
+  const production =
+    read.oneOf('NODE_ENV', ['production', 'development', 'test'], 'development') === 'production';
   const allowedOrigins = readOrigins(read);
   return {
     port: read.integer('PORT', 4175, 0, 65535),
@@ -73,10 +77,10 @@ function readSettings(read: EnvironmentReader) {
     production,
     upstreamSignInField: read.text('UPSTREAM_SIGN_IN_FIELD', 'access_token'),
     timeouts: {
-      signInMs: read.integer('TIMEOUT_SIGN_IN_MS', 20_000, 1, MAX_TIMER_MS),
-      readMs: read.integer('TIMEOUT_READ_MS', 15_000, 1, MAX_TIMER_MS),
-      logoutMs: read.integer('TIMEOUT_LOGOUT_MS', 10_000, 1, MAX_TIMER_MS),
-      streamMs: read.integer('TIMEOUT_STREAM_MS', 280_000, 1, MAX_TIMER_MS),
+      signInMs: readTimeout(read, 'TIMEOUT_SIGN_IN_MS', 20_000),
+      readMs: readTimeout(read, 'TIMEOUT_READ_MS', 15_000),
+      logoutMs: readTimeout(read, 'TIMEOUT_LOGOUT_MS', 10_000),
+      streamMs: readTimeout(read, 'TIMEOUT_STREAM_MS', 280_000),
     },
     /** How long a spent refresh token still yields its successor; 0 disables replay. */
     refreshReplaySeconds: read.integer('REFRESH_REPLAY_SECONDS', 60, 0, 3600),
@@ -112,6 +116,14 @@ function readSettings(read: EnvironmentReader) {
   } as const;
 }
 
+function readTimeout(read: EnvironmentReader, name: string, fallbackMs: number): number {
+  const timeoutMs = read.integer(name, fallbackMs, 1, MAX_TIMER_MS);
+  if (timeoutMs < SHORT_TIMER_MS) {
+    read.warnings.push(`${name} is ${timeoutMs} milliseconds, less than a second: are seconds meant?`);
+  }
+  return timeoutMs;
+}
+
 /** The exporter reads the address, and the other variables of OpenTelemetry, by itself. */
 function readTraceShare(read: EnvironmentReader): number | undefined {
   const address = read.optional('OTEL_EXPORTER_OTLP_ENDPOINT', baseAddressProblem);
@@ -124,6 +136,12 @@ function outcomeOf(settings: Settings, read: EnvironmentReader): SettingsOutcome
   const { problems, warnings } = read;
   if (settings.metricsPort && settings.metricsPort === settings.port) {
     problems.push(`METRICS_PORT must not be PORT (${settings.port}), which is public`);
+  }
+  if (settings.metricsPort !== undefined && /^(?:0\.0\.0\.0|::)$/.test(settings.metricsHost)) {
+    const { metricsHost } = settings;
+    warnings.push(
+      `METRICS_HOST is ${metricsHost}: everyone who can reach METRICS_PORT there can read the metrics`,
+    );
   }
   if (read.text('TRUSTED_PROXIES') && !settings.forwardClientAddress && !settings.sameOrigin) {
     warnings.push('TRUSTED_PROXIES has no effect without FORWARD_CLIENT_ADDRESS=true or SAME_ORIGIN=true');
@@ -140,7 +158,7 @@ function outcomeOf(settings: Settings, read: EnvironmentReader): SettingsOutcome
     if (settings.production) problems.push(`${found}, which production does not allow`);
     else warnings.push(found);
   }
-  // The missing setting may be there under a misspelled name.
-  if (read.isIncomplete) problems.push(`the names of all settings are ${settingNames().join(', ')}`);
+  if (read.isIncomplete) problems.push('deploy/settings.md says what each setting is');
+  warnings.push(...misspelledNames(read.environment, read.names));
   return problems.length ? { ok: false, problems, warnings } : { ok: true, settings, warnings };
 }
