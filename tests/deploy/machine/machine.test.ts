@@ -53,6 +53,8 @@ describeWith([...PROGRAMS.map(program), REDIS_SERVER, ROOT], 'a machine under sy
   it('has what the lines of the operating page copy from a checkout, and no more', async () => {
     expect(installed.status).toBe(0);
     expect(installed.output).toContain('net.ipv4.tcp_wmem = 4096 16384 131072');
+    // What sysctl says before the settings of others.
+    expect(installed.output).not.toContain('Applying');
     const list = `cd ${host.release} && ls -d .* * node_modules/* node_modules/@*/*`;
     const paths = (await host.run('sh', '-c', list)).output.split('\n');
     expect(paths).toEqual(expect.arrayContaining(['.env.example', 'src', 'node_modules/elysia']));
@@ -60,6 +62,13 @@ describeWith([...PROGRAMS.map(program), REDIS_SERVER, ROOT], 'a machine under sy
     expect(['.env', '.git', ...packages].filter((path) => paths.includes(path))).toEqual([]);
     const { output: mode } = await host.run('stat', '--format', '%a', '/etc/music-gateway/settings.env');
     expect(mode.trim()).toBe('600');
+  });
+
+  it('gives the kernel its own bounds back', async () => {
+    const { status, output } = await host.undoBounds();
+    const own = await Bun.file('/proc/sys/net/ipv4/tcp_wmem').text();
+    expect([status, output]).toEqual([0, expect.stringContaining(`net.ipv4.tcp_wmem = ${own.trim()}\n`)]);
+    expect((await host.run('ls', '/etc/sysctl.d')).output).not.toContain('60-music-gateway.conf');
   });
 
   it('checks the configuration as the service would see it', async () => {

@@ -96,7 +96,7 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
   await run('cp', `${GIVEN}/haproxy.env`, '/etc/default/haproxy');
   const page = section(await readDocument('deploy/README.md'), '## On a VM');
   const blocks = page.matchAll(/^ *```sh\n(.*?)^ *```$/gms);
-  const [installing = '', checking = ''] = Array.from(blocks, ([, lines]) => lines);
+  const [installing = '', checking = '', undoing = ''] = Array.from(blocks, ([, lines]) => lines);
   const followPage = (lines: string) => run('env', `--chdir=${GIVEN}/checkout`, 'sh', '-exc', lines);
   return {
     base: new URL(`https://127.0.0.1:${port}`),
@@ -111,6 +111,8 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
     },
     /** Runs the lines of the page that check the release. */
     checkRelease: () => followPage(checking),
+    /** Runs those that give the kernel its own bounds for a connection. */
+    undoBounds: () => followPage(undoing),
     upgrade(release = RELEASE) {
       const environment = ['HEALTHY_SECONDS=2', 'START_SECONDS=10', 'XDG_RUNTIME_DIR=/run/user/0'];
       const script = `${RELEASE}/deploy/upgrade.sh`;

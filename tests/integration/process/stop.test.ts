@@ -23,7 +23,7 @@ describe('a gateway that is stopped', () => {
     ['SIGTERM', 'the process', 1],
     ['SIGINT', 'its group', -1],
   ] as const)(
-    'by %s to %s refuses connections, finishes its requests and exits with 0',
+    'by %s to %s leaves its port to another one, finishes its requests and exits with 0',
     async (signal, _, sign) => {
       await using upstream = new ScriptedUpstream();
       await using gateway = await start({ UPSTREAM_URL: upstream.upstreamUrl });
@@ -32,6 +32,9 @@ describe('a gateway that is stopped', () => {
       const session = fetch(`${gateway.url}/api/auth/session`, { headers: HEADERS });
       await upstream.arrived('GET /v1/me');
       await stop(gateway, signal, sign * gateway.pid);
+      // So an upgrade of the only instance needs to wait for no generation.
+      await using next = await start({ PORT: new URL(gateway.url).port });
+      expect(await isUp(next.url)).toBe(true);
       release.resolve();
       expect(await (await session).json()).toEqual({ name: 'Ada' });
       expect(await gateway.exited).toBe(0);
