@@ -9,11 +9,14 @@ import { clockFindings } from './clock-check.ts';
 import type { Finding } from './finding.ts';
 import { probe } from './http-probe.ts';
 import { checkPorts } from './port-check.ts';
-import { metadataFindings, probeMetadata } from './provider-metadata.ts';
+import { isSwapped, metadataFindings, probeMetadata } from './provider-metadata.ts';
 import { checkRedis } from './redis-check.ts';
 import { valueFindings } from './slips.ts';
 import { socketFindings } from './socket-check.ts';
 import { UPSTREAM_PROBE_PATH, upstreamFinding } from './upstream-check.ts';
+
+const SWAPPED =
+  'UPSTREAM_URL and IDP_URL are swapped: UPSTREAM_URL publishes the metadata of an identity provider, and IDP_URL none';
 
 async function findings(options: readonly string[]): Promise<readonly Finding[]> {
   const unknown = options.find((option) => option !== '--connect');
@@ -35,21 +38,18 @@ async function findings(options: readonly string[]): Promise<readonly Finding[]>
 
 async function connectionFindings(settings: Settings): Promise<Finding[]> {
   const { upstreamUrl, identityProvider, redisUrl } = settings;
-  const [upstream, metadata, client, redis, ports] = await Promise.all([
+  const [upstream, ofUpstream, metadata, client, redis, ports] = await Promise.all([
     probe('models', upstreamUrl + UPSTREAM_PROBE_PATH),
+    probeMetadata(upstreamUrl),
     probeMetadata(identityProvider.issuer),
     checkClient(identityProvider),
     checkRedis(redisUrl),
     checkPorts(settings),
   ]);
-  return [
-    upstreamFinding(upstreamUrl, upstream),
-    client,
-    ...metadataFindings(identityProvider, metadata),
-    ...redis,
-    ...clockFindings({ UPSTREAM_URL: [upstream], IDP_URL: metadata }),
-    ...ports,
-  ];
+  const servers: Finding[] = isSwapped(metadata, ofUpstream)
+    ? [{ level: 'error', text: SWAPPED }]
+    : [upstreamFinding(upstreamUrl, upstream), client, ...metadataFindings(identityProvider, metadata)];
+  return [...servers, ...redis, ...clockFindings({ UPSTREAM_URL: [upstream], IDP_URL: metadata }), ...ports];
 }
 
 const found = await findings(process.argv.slice(2));

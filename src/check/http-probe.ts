@@ -5,6 +5,7 @@ import { type CallName, type ProxyError, RequestRecord } from '../gateway/record
 import { Buffered } from '../gateway/upstream/body-modes.ts';
 import { fetchUpstream } from '../gateway/upstream/fetch-upstream.ts';
 import type { UpstreamResponse } from '../gateway/upstream/upstream-response.ts';
+import { certificateProblem } from './certificate-problem.ts';
 import { DEADLINE_MS } from './finding.ts';
 
 export type Probed =
@@ -37,19 +38,11 @@ const FAILURES: Partial<Record<ProxyError, string>> = {
   tls_protocol_error: 'does not speak TLS: is it https, and is the port right?',
 };
 
-const CERTIFICATES: Readonly<Record<string, string>> = {
-  CERT_HAS_EXPIRED: 'has a certificate that has expired: renew it',
-  CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: is the clock of this machine right?',
-  DEPTH_ZERO_SELF_SIGNED_CERT:
-    'has a certificate that it has signed itself: name it, or its authority, in NODE_EXTRA_CA_CERTS',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
-};
-
 /** Says why a call that has this record got no response. */
 export function failureText(error: unknown, { calls }: RequestRecord): string {
   const cause = error instanceof Error ? error.cause : undefined;
   const code = errorCode(cause);
   const outcome = calls.at(-1)?.outcome;
   const known = typeof outcome === 'string' && outcome !== 'client_gone' ? FAILURES[outcome] : undefined;
-  return `${CERTIFICATES[code] ?? known ?? 'does not respond with valid HTTP'}${code && ` (${code})`}`;
+  return `${certificateProblem(code) ?? known ?? 'does not respond with valid HTTP'}${code && ` (${code})`}`;
 }

@@ -29,6 +29,11 @@ export function probeMetadata(issuer: string): Promise<Probed[]> {
   return Promise.all(addresses.map((address) => probe('token', address)));
 }
 
+/** Whether each of two servers is where the settings name the other one. */
+export function isSwapped(ofProvider: readonly Probed[], ofUpstream: readonly Probed[]): boolean {
+  return ofUpstream.some(metadataOf) && !ofProvider.some(metadataOf);
+}
+
 /** None when the provider publishes nothing. */
 export function metadataFindings(provider: IdentityProviderSettings, probed: readonly Probed[]): Finding[] {
   const metadata = probed.map(metadataOf).find((each) => each !== undefined);

@@ -3,6 +3,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import { errorCode } from '../gateway/http/error-summary.ts';
+import { certificateProblem } from './certificate-problem.ts';
 import { DEADLINE_MS } from './finding.ts';
 
 const TEXTS: Readonly<Record<string, string>> = {
@@ -19,7 +20,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 /** @returns the end of a sentence about Redis */
 export async function redisConnectProblem(url: string): Promise<string> {
   const code = await reply(new URL(url));
-  return TEXTS[code] ?? `cannot be reached (${code})`;
+  return TEXTS[code] ?? `${certificateProblem(code) ?? 'cannot be reached'} (${code})`;
 }
 
 /** What Redis says first to a connection that has not authenticated, or the code of the connection's error. */

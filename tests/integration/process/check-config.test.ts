@@ -4,6 +4,7 @@ import type { Finding } from '../../../src/check/finding.ts';
 import { checkRedis } from '../../../src/check/redis-check.ts';
 import { socketFindings } from '../../../src/check/socket-check.ts';
 import { Metrics } from '../../../src/gateway/telemetry/metrics.ts';
+import { CERTIFICATE } from '../../support/certificate.ts';
 import { clientKeyPair } from '../../support/client-keys.ts';
 import { ROOT } from '../../support/documents.ts';
 import { SETTINGS } from '../../support/gateway-process.ts';
@@ -90,7 +91,50 @@ it('check-config asks every server with --connect, a certified identity provider
     'ok: PORT: port 0 of 127.0.0.1 is free',
   ]);
   expect(status).toBe(0);
+  const swapped = await run({ UPSTREAM_URL: issuer, IDP_URL: url, ...BY_KEY }, '--connect');
+  const error = expect.stringMatching(/^error: UPSTREAM_URL and IDP_URL are swapped: /);
+  expect([swapped.status, ...swapped.lines.slice(0, 2)]).toEqual([1, WOULD_START, error]);
+  expect(swapped.lines.join()).not.toContain('is the address right');
 });
+
+const NAMED =
+  'has a certificate that it has signed itself: name it, or its authority, in NODE_EXTRA_CA_CERTS';
+it.each([
+  ['nowhere', [], '', `${NAMED} (`],
+  [
+    '.env',
+    [],
+    `NODE_EXTRA_CA_CERTS=${CERTIFICATE}`,
+    `${NAMED} in the environment: Bun reads that before it reads .env`,
+  ],
+  ['the environment', [`NODE_EXTRA_CA_CERTS=${CERTIFICATE}`], '', 'responds with 401 to GET /v1/models'],
+])(
+  'check-config --connect says of a certificate whose authority is named in %s what to do',
+  async (_, given, own, found) => {
+    await using folder = await createFolder();
+    const file = Bun.file(CERTIFICATE);
+    const tls = { cert: file, key: file };
+    using upstream = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      tls,
+      fetch: () => new Response('', { status: 401 }),
+    });
+    const settings = {
+      ...SETTINGS,
+      UPSTREAM_URL: upstream.url.origin,
+      REDIS_URL: `rediss://127.0.0.1:${upstream.port}`,
+    };
+    const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
+    await Bun.write(`${folder.path}/.env`, lines.join('') + own);
+    // This process may have the variable, too.
+    const environment = ['env', '-u', 'NODE_EXTRA_CA_CERTS', ...given];
+    const command = [...environment, process.execPath, `${ROOT}src/check/check-config.ts`, '--connect'];
+    const { output } = await runToEnd(command, { cwd: folder.path });
+    expect(output).toContain(`UPSTREAM_URL: ${upstream.url.origin} ${found}`);
+    if (!given.length) expect(output).toContain(`REDIS_URL: ${settings.REDIS_URL} ${found}`);
+  },
+);
 
 it('check-config waits for 5 seconds at most, for all servers at once', async () => {
   const atFirstEnd = Promise.withResolvers<number>();
@@ -103,8 +147,8 @@ it('check-config waits for 5 seconds at most, for all servers at once', async ()
   expect(lines.filter((line) => /^error: .* does not respond within 5 seconds/.test(line))).toHaveLength(2);
   expect(lines).toContainEqual(expect.stringMatching(/^error: REDIS_URL: .* with or without TLS/));
   expect(status).toBe(1);
-  // The upstream, the metadata in two places, the token endpoint and Redis.
-  expect(await atFirstEnd.promise).toBe(5);
+  // The upstream, the metadata in two places of each server, the token endpoint and Redis.
+  expect(await atFirstEnd.promise).toBe(7);
 });
 
 it('check-config --connect finds that nothing is possible where nothing listens', async () => {
@@ -150,7 +194,9 @@ it.each(['/tenant/.well-known/openid-configuration', '/.well-known/oauth-authori
       const challenges = { code_challenge_methods_supported: ['plain'] };
       return Response.json({ issuer: '\u001b[2J', token_endpoint, ...methods, ...challenges });
     });
-    const { lines } = await run({ IDP_URL: `${server.url}tenant`, ...BY_KEY }, '--connect');
+    // The same server for both is nothing swapped.
+    const both = `${server.url}tenant`;
+    const { lines } = await run({ UPSTREAM_URL: both, IDP_URL: both, ...BY_KEY }, '--connect');
     expect(lines.filter((line) => line.startsWith('warning: '))).toEqual([
       expect.stringMatching(/IDP_TOKEN_URL: .* names the token endpoint https:\/\/id.example\/token;/),
       expect.stringMatching(/IDP_URL: .* calls itself something that is not an address;/),
