@@ -56,6 +56,7 @@ const OPTIONAL: [name: string, path: string, fallback: unknown, taken: object][]
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'traceShare', undefined, { [COLLECTOR]: 1 }],
   ['OTEL_TRACES_SAMPLER_ARG', 'traceShare', undefined, { 0.5: undefined }],
   ['LOG_LEVEL', 'logLevel', 'info', kept('debug')],
+  ['LOG_SESSION', 'logSession', false, { true: true }],
   ['REFRESH_OUTAGE', 'refreshOutage', 'sign-out', kept('keep')],
   ['REDIS_URL', 'redisUrl', undefined, kept(`${REDIS} | valkey://a.test | redis+unix:///run/redis.sock`)],
   ['IDP_CLIENT_SECRET', 'identityProvider.credential', undefined, { 'a secret': SECRET }],
@@ -97,7 +98,8 @@ const TAKEN: [name: string, path: string, taken: object][] = [
   ['OTEL_TRACES_SAMPLER_ARG', 'traceShare', { 0: 0, 0.1: 0.1, 1: 1 }],
 ];
 
-const FLAGS = 'COOKIE_KEYS_ACCEPT_PLAIN COOKIE_SECURE SIGN_OUT_REVOKES FORWARD_CLIENT_ADDRESS SAME_ORIGIN';
+const FLAGS =
+  'COOKIE_KEYS_ACCEPT_PLAIN COOKIE_SECURE SIGN_OUT_REVOKES FORWARD_CLIENT_ADDRESS SAME_ORIGIN LOG_SESSION';
 const BASES = 'UPSTREAM_URL IDP_URL OTEL_EXPORTER_OTLP_ENDPOINT';
 const URLS = `${BASES} IDP_TOKEN_URL`;
 const CREDENTIALS = ' must not contain credentials';

@@ -71,8 +71,8 @@ export type OAuthError = (typeof OAUTH_ERRORS)[number] | 'other';
 export type TokenProblem = 'no JSON object' | `${'no' | 'invalid'} ${'access_token' | 'refresh_token'}`;
 
 /**
- * Apart from the client's address, it contains only numbers, names from fixed lists and ids of a fixed form, so that no
- * token, code or prompt can reach a log from here.
+ * Apart from the client's address, it contains only numbers, names from fixed lists, ids of a fixed form and keyed hashes,
+ * so that no token, code or prompt can reach a log from here.
  */
 export class RequestRecord {
   readonly startedAt = performance.now();
@@ -86,6 +86,10 @@ export class RequestRecord {
   readonly calls: CallRecord[] = [];
   /** `shared`: with a request that began the refresh. `replayed`: from an earlier one. `ended`: by a sign-out. */
   refresh: 'renewed' | 'shared' | 'replayed' | 'rejected' | 'unreachable' | 'ended' | undefined;
+  /** A keyed hash of the refresh token that the request came with, if the log shall have it. */
+  session: string | undefined;
+  /** The same of the refresh token that the response sets. */
+  sessionAfter: string | undefined;
   /** Why a spent token was sent to the upstream. `late`: the replay window was over, and no client had its successor. */
   refreshTokenReused: 'presented' | 'late' | undefined;
   /** Why the identity provider refused the code. */
@@ -129,6 +133,8 @@ export class RequestRecord {
       bytes: this.bytes,
       slices: this.slices,
       upstream: this.calls.length ? this.calls : undefined,
+      session: this.session,
+      sessionAfter: this.sessionAfter,
       refresh: this.refresh,
       refreshTokenReused: this.refreshTokenReused,
       oauthError: this.oauthError,

@@ -6,7 +6,7 @@ import { SENT_BEFORE_MS } from '../refresh/coordinator.ts';
 import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import type { FoundTokens } from './cookies.ts';
-import type { SessionParts } from './session.ts';
+import { type SessionParts, storePair } from './session.ts';
 
 /** Nobody signs in within a second. A later response could clear the cookies of that sign-in. */
 const RESPONDS_WITHIN_MS = 800;
@@ -20,17 +20,17 @@ type Pair = Pick<TokenPair, 'accessToken' | 'refreshToken'>;
  * @throws GatewayError 502 when a token is too large for a cookie
  */
 export async function beginSession(
-  { cookies, refreshCoordinator }: SessionParts,
-  { request, set }: Exchange,
+  parts: SessionParts,
+  exchange: Exchange,
   { refreshToken }: FoundTokens,
   pair: TokenPair,
 ): Promise<void> {
   // First, because a sign-in that fails must not end the other session.
-  await cookies.store(set, pair);
+  await storePair(parts, exchange, pair);
   // A client that has gone gets no cookies, and goes on with the other session.
-  if (refreshToken !== undefined && !request.signal.aborted)
-    await refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
-  await refreshCoordinator.forget(pair.refreshToken);
+  if (refreshToken !== undefined && !exchange.request.signal.aborted)
+    await parts.refreshCoordinator.end(refreshToken, SENT_BEFORE_MS);
+  await parts.refreshCoordinator.forget(pair.refreshToken);
 }
 
 /**

@@ -18,6 +18,7 @@ import type { TokenPair } from '../upstream/token-pair.ts';
 import type { UpstreamApi } from '../upstream/upstream-api.ts';
 import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { FoundTokens, SessionCookies } from './cookies.ts';
+import { sessionHash } from './session-hash.ts';
 
 /** What the sessions of all requests share. */
 export interface SessionParts {
@@ -59,12 +60,18 @@ export class Session {
   }
 
   async #open(): Promise<void> {
-    this.#tokens = await this.#parts.cookies.unseal(this.#exchange.request);
+    this.#tokens = this.#noted(await this.#parts.cookies.unseal(this.#exchange.request));
   }
 
   readTokens(): FoundTokens {
-    this.#tokens ??= this.#parts.cookies.read(this.#exchange.request);
+    this.#tokens ??= this.#noted(this.#parts.cookies.read(this.#exchange.request));
     return this.#tokens;
+  }
+
+  #noted(tokens: FoundTokens): FoundTokens {
+    if (this.#parts.settings.logSession && tokens.refreshToken !== undefined)
+      this.#exchange.record.session = sessionHash(tokens.refreshToken);
+    return tokens;
   }
 
   /**
@@ -191,7 +198,7 @@ export class Session {
     switch (outcome.kind) {
       case 'renewed':
         this.#pair = outcome.pair;
-        await cookies.store(set, outcome.pair);
+        await storePair(this.#parts, this.#exchange, outcome.pair);
         this.#exchange.permit?.renewed(outcome.pair.accessToken);
         // Lets a page show that a refresh was made, because scripts cannot see the cookies.
         set.headers['server-timing'] = 'refresh';
@@ -225,11 +232,12 @@ export class Session {
   async #storeNewest(pair: TokenPair): Promise<void> {
     const newest = await this.#newest(pair);
     if (newest === pair) return;
-    const { set } = this.#exchange;
+    const { set, record } = this.#exchange;
     // An older pair must not be set, even when the newest one is too large for a cookie.
     delete set.headers['set-cookie'];
+    record.sessionAfter = undefined;
     try {
-      if (newest) await this.#parts.cookies.store(set, newest);
+      if (newest) await storePair(this.#parts, this.#exchange, newest);
     } catch (cause) {
       // This response may be paid for, so it is sent. The request that refreshed to the large pair has failed.
       if (!(cause instanceof GatewayError)) throw cause;
@@ -241,6 +249,20 @@ export class Session {
     const reused = this.#exchange.record.refreshTokenReused && this.#tokens?.refreshToken;
     return this.#parts.refreshCoordinator.newest(pair, reused);
   }
+}
+
+/**
+ * Stores the pair in the cookies of the response.
+ *
+ * @throws GatewayError 502 when a token is too large for a cookie
+ */
+export async function storePair(
+  { settings, cookies }: SessionParts,
+  { set, record }: Exchange,
+  pair: TokenPair,
+): Promise<void> {
+  await cookies.store(set, pair);
+  if (settings.logSession) record.sessionAfter = sessionHash(pair.refreshToken);
 }
 
 /** The derive() that gives each handler its exchange and its session. */

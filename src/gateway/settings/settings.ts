@@ -112,6 +112,8 @@ function readSettings(read: EnvironmentReader) {
     metricsHost: read.text('METRICS_HOST', '127.0.0.1'),
     /** The share of the traces that is exported, from 0 to 1; undefined when there is no address for them. */
     traceShare: readTraceShare(read),
+    /** Whether the log names sessions, each by a keyed hash of its refresh token. */
+    logSession: read.flag('LOG_SESSION'),
     logLevel: read.oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], 'info'),
   } as const;
 }

@@ -139,6 +139,7 @@ it.each(Object.entries(SECRETS))('a gateway in %s writes no secret', async (NODE
     REDIS_URL: `redis://:${MARK}@127.0.0.1:1`,
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
     OTEL_EXPORTER_OTLP_HEADERS: `api-key=${MARK}`,
+    LOG_SESSION: 'true',
     COOKIE_KEYS_ACCEPT_PLAIN: 'true',
     FORWARD_CLIENT_ADDRESS: 'true',
     TRUSTED_PROXIES: '127.0.0.1',
@@ -177,7 +178,12 @@ it.each(Object.entries(SECRETS))('a gateway in %s writes no secret', async (NODE
   const own = [MARK, CLIENT_ADDRESS, COOKIE_KEY, ...CLIENT_KEY.secrets];
   for (const secret of [...own, ...credentials, ...cookies.flat()]) expect(written).not.toContain(secret);
   for (const value of EXPECTED.split(' ')) expect(metrics).toContain(`="${value}"`);
-  for (const fact of ['"tokenProblem":"no access_token"', 'Redis cannot be used', '"brokenBody":true'])
+  for (const fact of [
+    '"sessionAfter":"',
+    '"tokenProblem":"no access_token"',
+    'Redis cannot be used',
+    '"brokenBody":true',
+  ])
     expect(written).toContain(fact);
   expect(receiver.spans.length).toBeGreaterThan(FLOWS.length);
 });
