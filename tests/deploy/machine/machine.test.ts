@@ -5,10 +5,12 @@ import type { Sandbox } from '../../../src/demo/sandbox/sandbox.ts';
 import { Crowd } from '../../load/crowd.ts';
 import { eventually } from '../../support/eventually.ts';
 import { isUp } from '../../support/is-up.ts';
+import { RawConnection } from '../../support/raw-http.ts';
 import { REDIS_SERVER, type Redis, startRedis } from '../../support/redis.ts';
 import { describeWith, program, ROOT } from '../../support/requirements.ts';
 import type { Ended } from '../../support/run-to-end.ts';
 import { startTestSandbox } from '../../support/sandbox-account.ts';
+import { ORIGIN } from '../../support/world.ts';
 import { Podman } from '../container/podman.ts';
 import { type SystemdMachine, startSystemdMachine } from './systemd-machine.ts';
 
@@ -134,5 +136,18 @@ describeWith([...PROGRAMS.map(program), REDIS_SERVER, ROOT], 'a machine under sy
     expect(refused).toMatchObject({ status: 1, output: '' });
     expect(refused.errors).toContain(`music-gateway@${active} has no Redis`);
     expect(await instances('is-active')).toBe(active);
+  });
+
+  it('replaces the only instance at once, which finishes what is in flight', async () => {
+    const url = `http://127.0.0.1:${host.gatewayPort}`;
+    const client = new RawConnection(host.gatewayPort);
+    const head = `POST /api/auth/idp HTTP/1.1\r\nHost: a\r\nOrigin: ${ORIGIN}\r\nContent-Length: 2\r\n`;
+    client.send(`${head}Expect: 100-continue\r\n\r\n`);
+    await eventually(() => client.received !== '', 'a to wait for the body');
+    expect(await host.replaceInstance()).toMatchObject({ status: 0 });
+    await eventually(() => isUp(url), 'b to listen');
+    expect([await instances('is-active'), await instances('is-enabled')]).toEqual(['b', 'b']);
+    client.send('{}');
+    await eventually(() => client.received.includes(' 400 '), 'the response of a');
   });
 });

@@ -94,12 +94,16 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
   // systemd does so itself where it does not run in a container; without it no service sees its credentials.
   await run('mount', '--make-rshared', '/');
   await run('cp', `${GIVEN}/haproxy.env`, '/etc/default/haproxy');
-  const page = section(await readDocument('deploy/README.md'), '## On a VM');
-  const blocks = page.matchAll(/^ *```sh\n(.*?)^ *```$/gms);
-  const [installing = '', checking = '', undoing = ''] = Array.from(blocks, ([, lines]) => lines);
+  const page = await readDocument('deploy/README.md');
+  const linesBelow = (heading: string) =>
+    Array.from(section(page, heading).matchAll(/^ *```sh\n(.*?)^ *```$/gms), ([, lines = '']) => lines);
+  const [installing = '', checking = '', undoing = ''] = linesBelow('## On a VM');
+  const replacing = linesBelow('## Upgrading and rolling back').find((lines) => lines.includes('--no-block'));
   const followPage = (lines: string) => run('env', `--chdir=${GIVEN}/checkout`, 'sh', '-exc', lines);
   return {
     base: new URL(`https://127.0.0.1:${port}`),
+    /** Of the instance a. */
+    gatewayPort: port + 1,
     run,
     release: RELEASE,
     /** Runs the lines of the page that install the gateway and start the instance a. */
@@ -113,6 +117,11 @@ export async function startSystemdMachine(podman: Podman, sandbox: Sandbox) {
     checkRelease: () => followPage(checking),
     /** Runs those that give the kernel its own bounds for a connection. */
     undoBounds: () => followPage(undoing),
+    /** Runs those that replace the only instance, `a`. */
+    async replaceInstance() {
+      await Bun.write(`${folder}/b.env`, variables({ PORT: port + 1, METRICS_PORT: port + 4 }));
+      return followPage((replacing ?? '').replaceAll('0.2.0', '0.1.0'));
+    },
     upgrade(release = RELEASE) {
       const environment = ['HEALTHY_SECONDS=2', 'START_SECONDS=10', 'XDG_RUNTIME_DIR=/run/user/0'];
       const script = `${RELEASE}/deploy/upgrade.sh`;
