@@ -166,6 +166,27 @@ describe('a later slice', () => {
     }
   });
 
+  it.each([401, 429, 503])(
+    'with the status %i breaks a download once, and not the next one',
+    async (status) => {
+      await using world = startSliced();
+      expect(await isBroken(await play(world))).toBe(false);
+      const whole = () => new Response(track.slice(), { headers: { etag: '"a"' } });
+      world.upstream.on(CALL, (received) => {
+        const range = received.headers.get('range');
+        if (range === null) return whole();
+        return range.startsWith('bytes=0-') ? rangeOf(received) : new Response(null, { status });
+      });
+      const download = () => world.request(PROXIED_PATH, { cookie: SIGNED_IN });
+      expect(await isBroken(await download())).toBe(true);
+      expect(await isBroken(await download())).toBe(false);
+      // A player comes back by range, and goes on in slices.
+      world.upstream.on(CALL, rangeOf).received.length = 0;
+      expect(await isBroken(await play(world))).toBe(false);
+      expect(ranges(world)).toEqual(ALL_SLICES);
+    },
+  );
+
   it.each([
     ['is waited for', ['1'], false],
     ['is waited for at each slice', ['0', '', '0'], false],

@@ -163,9 +163,14 @@ class SliceReader implements BodyReader {
     if (this.#next > whole.last) return { done: true };
     const last = Math.min(this.#next + this.#slicing.sliceBytes - 1, whole.last);
     const slice = { first: this.#next, last };
-    const value = await this.#fetchSlice(slice);
-    this.#next = slice.last + 1;
-    return { done: false, value };
+    try {
+      const value = await this.#fetchSlice(slice);
+      this.#next = slice.last + 1;
+      return { done: false, value };
+    } catch (cause) {
+      if (!this.#cancelled.signal.aborted) this.#slicing.addresses.noteBroken(this.#call.url);
+      throw cause;
+    }
   }
 
   async cancel(): Promise<void> {

@@ -21,6 +21,11 @@ export class SlicedAddresses {
     if (oldest !== undefined && this.#known.size > MOST_ADDRESSES) this.#known.delete(oldest);
   }
 
+  /** The next download is not sliced: it would break as well where calls are counted, or outlives its token. */
+  noteBroken(url: string): void {
+    if (this.isChanging(url) === false) this.#known.delete(Bun.hash(url));
+  }
+
   /** Undefined when nothing is known of it. */
   isChanging(url: string): boolean | undefined {
     const known = this.#known.get(Bun.hash(url));
