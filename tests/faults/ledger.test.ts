@@ -11,7 +11,7 @@ import {
 import { eventually } from '../support/eventually.ts';
 import { expectOverloaded, send } from '../support/long-calls.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
-import { BUFFERED, GENERATE, proxied } from '../support/routes.ts';
+import { BUFFERED, GENERATE, OWN_FORM, proxied, type RouteCase } from '../support/routes.ts';
 import { envelopeMessage, startWorld, type World } from '../support/world.ts';
 
 const BEHIND_BYTES = priceOfStream(Number.POSITIVE_INFINITY).behind;
@@ -139,22 +139,23 @@ const HEAD = 'HTTP/1.1 200 OK\r\nX-Generation-Id: g1\r\nX-Music-Creation-Id: c1\
 const TRACK = Buffer.alloc(20_000_000, 'a');
 const EARLY = { TIMEOUT_STREAM_MS: '1000', TIMEOUT_READ_MS: '100000' };
 
-it.each<[until: string, end: (upstream: Socket) => unknown, environment: Record<string, string>]>([
-  [
-    'it has been read to its end for the library',
-    (socket) => once(socket.end(TRACK.subarray(1)), 'finish'),
-    {},
-  ],
-  ['its upstream breaks off', (socket) => socket.resetAndDestroy(), {}],
-  ['TIMEOUT_STREAM_MS is over', () => {}, EARLY],
+const readOut = (socket: Socket) => once(socket.end(TRACK.subarray(1)), 'finish');
+
+it.each<
+  [until: string, end: (upstream: Socket) => unknown, environment: Record<string, string>, route: RouteCase]
+>([
+  ['it has been read to its end for the library', readOut, {}, GENERATE],
+  ['it has been read to its end, in its own form', readOut, {}, OWN_FORM],
+  ['its upstream breaks off', (socket) => socket.resetAndDestroy(), {}, GENERATE],
+  ['TIMEOUT_STREAM_MS is over', () => {}, EARLY, GENERATE],
 ])(
   'a generation at whose head the ledger is full gets 502 with its ids, and is in flight until %s',
-  async (_, end, environment) => {
+  async (_, end, environment, route) => {
     const connected = Promise.withResolvers<Socket>();
     await using upstream = await startRawUpstream(connected.resolve);
     await using world = startSmall({ UPSTREAM_URL: upstream.url, ...environment });
     const { ledger, streams } = world.admission;
-    const ordered = send(world, GENERATE);
+    const ordered = send(world, route);
     const socket = await connected.promise;
     const closed = new Promise((resolve) => void socket.on('close', resolve));
     const free = ledger.limit - ledger.inUse;

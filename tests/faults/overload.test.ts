@@ -3,7 +3,15 @@ import { LADDER } from '../../src/gateway/admission/ladder.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectOverloaded, fill, send } from '../support/long-calls.ts';
 import { RawConnection } from '../support/raw-http.ts';
-import { GENERATE, PROXIED_PATH, proxied, ROUTES, SIGN_IN_ROUTE, scriptRoutes } from '../support/routes.ts';
+import {
+  GENERATE,
+  OWN_FORM,
+  PROXIED_PATH,
+  proxied,
+  ROUTES,
+  SIGN_IN_ROUTE,
+  scriptRoutes,
+} from '../support/routes.ts';
 import { accept, cookies, LOGOUT, pair, REFRESH, reply, silence } from '../support/session-calls.ts';
 import { rawCall } from '../support/shared-world.ts';
 import { ACCESS_ONLY, expectCleared, ORIGIN, REFRESH_ONLY, SIGNED_IN, startWorld } from '../support/world.ts';
@@ -20,6 +28,7 @@ const CALLS = [
   { name: 'refresh', path: '/api/upstream/v1/expired', options: {}, calls: [REFRESH] },
 ].map((call, index) => ({ ...call, options: { ...call.options, cookie: cookies(index + 10) } }));
 const READS = ['session check', 'models'];
+const GENERATES = /^generate/;
 const STREAMS = CALLS.map(({ name }) => name).filter((name) => /generate|proxied|public|refresh/.test(name));
 
 // What each kind of call may use: unit/admission.test.ts. Which kind a route makes, and what is left alone: here.
@@ -32,8 +41,8 @@ it.each<[pool: Pool, share: number, refused: string[]]>([
   ['streams', 3 / 4, ['public playback']],
   ['streams', 1, STREAMS],
   ['ledger', LADDER.guest.share, ['public playback']],
-  ['ledger', LADDER.user.share, STREAMS.filter((name) => name !== 'generate')],
-  ['ledger', LADDER.signInBody.share, [...STREAMS.filter((name) => name !== 'generate'), 'sign-in']],
+  ['ledger', LADDER.user.share, STREAMS.filter((name) => !GENERATES.test(name))],
+  ['ledger', LADDER.signInBody.share, [...STREAMS.filter((name) => !GENERATES.test(name)), 'sign-in']],
   ['ledger', LADDER.order.share, [...STREAMS, 'sign-in']],
   ['ledger', LADDER.session.share, CALLS.map(({ name }) => name)],
 ])('a full pool refuses its own calls alone, before they are sent: %s (%d)', async (pool, share, refused) => {
@@ -131,6 +140,7 @@ describe('a place', () => {
   it.each([
     ['identityProvider', SIGN_IN_ROUTE],
     ['streams', GENERATE],
+    ['streams', OWN_FORM],
     ['streams', proxied('POST')],
   ] as const)('that is missing (%s) refuses a request before its body is read: $name', async (pool, call) => {
     await using world = startWorld();

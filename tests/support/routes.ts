@@ -47,6 +47,14 @@ export const GENERATE: RouteCase = {
   calls: ['POST /v1/music'],
   late: messages.en.generationTimeout,
 };
+/** A generation of the upstream's own form, by the proxy. */
+export const OWN_FORM: RouteCase = {
+  ...GENERATE,
+  name: 'generate in its own form',
+  path: '/api/upstream/v1/music?form=own',
+  options: { cookie: ACCESS_ONLY, json: { lyrics: 'Rain, rain', seed: 7 } },
+  calls: ['POST /v1/music?form=own'],
+};
 /** Both are relayed from memory. */
 export const BUFFERED: readonly RouteCase[] = [
   { ...READ, name: 'session check', path: '/api/auth/session', calls: ['GET /v1/me'] },
@@ -67,7 +75,14 @@ export function proxied(method: string): RouteCase {
   return { ...STREAM, name: `a proxied ${method}`, path: PROXIED_PATH, options, calls };
 }
 
-export const ROUTES = [SIGN_IN_ROUTE, ...BUFFERED, GENERATE, ...PROXIED_METHODS.map(proxied), PUBLIC];
+export const ROUTES = [
+  SIGN_IN_ROUTE,
+  ...BUFFERED,
+  GENERATE,
+  OWN_FORM,
+  ...PROXIED_METHODS.map(proxied),
+  PUBLIC,
+];
 
 /** Scripts a success for every route. */
 export function scriptRoutes({ upstream }: World): void {

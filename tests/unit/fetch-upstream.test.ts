@@ -6,6 +6,7 @@ import { RequestRecord } from '../../src/gateway/record/request-record.ts';
 import { awaitFirstByte, Buffered } from '../../src/gateway/upstream/body-modes.ts';
 import { fetchUpstream, type UpstreamCall } from '../../src/gateway/upstream/fetch-upstream.ts';
 import { GeneratedTrack } from '../../src/gateway/upstream/generated-track.ts';
+import { PaidTrack } from '../../src/gateway/upstream/paid-track.ts';
 import { startRawUpstream } from '../support/raw-upstream.ts';
 import { RELAYED } from '../support/unread-body.ts';
 
@@ -15,7 +16,7 @@ const CALL = { name: 'proxy', method: 'GET', headers: {}, timeoutMs: 5000, bodyM
 const NO_ROOM = new Buffered(() => {
   throw overloaded();
 });
-const TRACK = new GeneratedTrack({ admitTrack: () => true }, { streamMs: 5000, readMs: 5000 }, true);
+const TRACK = new GeneratedTrack(new PaidTrack({ admitTrack: () => true }, 5000), 5000, true);
 
 /** An upstream that responds to each call with these bytes, and then waits. */
 async function start(bytes: string) {

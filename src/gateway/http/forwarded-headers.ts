@@ -110,11 +110,16 @@ export function forwardedRequestHeaders(request: Request): Record<string, string
   return forwarded;
 }
 
-/** Returns the headers with which an upstream's response is relayed by the proxy. */
+/**
+ * Returns the headers with which an upstream's response is relayed by the proxy.
+ *
+ * @param isGeneration whether a player waits for each part, as for that of an event stream
+ */
 export function relayedHeaders(
   upstream: Headers,
   mapping: AddressMapping,
   vary: string,
+  isGeneration = false,
 ): Record<string, string> {
   const headers = passing(upstream, RELAYED_HEADERS);
   headers['content-security-policy'] = CONTENT_SECURITY_POLICY;
@@ -127,7 +132,7 @@ export function relayedHeaders(
     if (mapped === undefined) delete headers[name];
     else headers[name] = mapped;
   }
-  if (EVENT_STREAM.test(headers['content-type'] ?? '')) Object.assign(headers, AT_ONCE);
+  if (isGeneration || EVENT_STREAM.test(headers['content-type'] ?? '')) Object.assign(headers, AT_ONCE);
   return headers;
 }
 

@@ -3,18 +3,14 @@
 import { Elysia } from 'elysia';
 import { readFields } from '../exchange/request-fields.ts';
 import { GatewayError } from '../http/errors.ts';
-import {
-  forwardedRequestHeader,
-  generationHeaders,
-  retryHeaders,
-  trackHeaders,
-} from '../http/forwarded-headers.ts';
-import { proxyStatus } from '../http/proxy-status.ts';
+import { forwardedRequestHeader, retryHeaders, trackHeaders } from '../http/forwarded-headers.ts';
 import { validator } from '../http/validator.ts';
 import type { SessionParts, SessionPlugin } from '../session/session.ts';
 import { readErrorMessage } from '../upstream/error-message.ts';
 import { GeneratedTrack } from '../upstream/generated-track.ts';
+import { PaidTrack } from '../upstream/paid-track.ts';
 import { isSuccess } from '../upstream/upstream-response.ts';
+import { refuseDiscarded } from './discarded-track.ts';
 import { PROXY_PREFIX } from './proxy-target.ts';
 import { relayBuffered } from './relay-buffered.ts';
 import { GenerationRequest, typeOf } from './schemas.ts';
@@ -41,40 +37,27 @@ export function musicRoutes({ settings, api, admission }: SessionParts, sessionP
         );
         const { memory } = await session.enter('generation');
         const { accessToken } = session.readTokens();
-        const trackMode = new GeneratedTrack(memory, settings.timeouts, accessToken !== undefined);
+        const { streamMs, readMs } = settings.timeouts;
+        const track = new PaidTrack(memory, streamMs);
+        const bodyMode = new GeneratedTrack(track, readMs, accessToken !== undefined);
         exchange.record.lacksIdempotencyKey = call.headers['idempotency-key'] === undefined;
-        const upstream = await session.fetch({ ...call, bodyMode: trackMode });
+        const upstream = await session.fetch({ ...call, bodyMode });
         if (!isSuccess(upstream)) {
-          const upstreamText = await readErrorMessage(upstream, settings.timeouts.readMs);
+          const upstreamText = await readErrorMessage(upstream, readMs);
           const headers = retryHeaders(upstream.headers);
           throw new GatewayError(upstream.status, 'generationFailed', { upstreamText, headers });
         }
-        if (trackMode.discarded) {
-          exchange.keepOpen();
-          void trackMode.discarded.then(() => exchange.close());
-          throw notStreamed(upstream.headers);
-        }
+        refuseDiscarded(track, exchange, upstream);
         const mapping = {
           requestUrl: call.url,
           upstreamUrl: settings.upstreamUrl,
           gatewayPath: PROXY_PREFIX,
         };
         const headers = trackHeaders(upstream, mapping);
-        return exchange.respond(upstream.body, 200, headers, settings.timeouts.streamMs);
+        return exchange.respond(upstream.body, 200, headers, streamMs);
       },
       { parse: 'none', body: typeOf(GenerationRequest) },
     );
-}
-
-/**
- * A generation that is under way at the upstream, and paid for. The client finds it in the library by its ids. There is no
- * `Retry-After`, because a repetition could be paid for again.
- */
-function notStreamed(headers: Headers): GatewayError {
-  const ids = Object.entries(generationHeaders(headers)).filter(([name]) => name.startsWith('x-'));
-  return new GatewayError(502, 'generationNotStreamed', {
-    headers: { ...proxyStatus('http_response_incomplete'), ...Object.fromEntries(ids) },
-  });
 }
 
 /** @throws GatewayError 400 when a field is invalid */

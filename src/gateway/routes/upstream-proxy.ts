@@ -2,30 +2,28 @@
 
 import { Elysia } from 'elysia';
 import type { Permit } from '../admission/permit.ts';
-import { priceOfSlices, priceOfStream } from '../admission/prices.ts';
 import type { ResponseMemory } from '../admission/response-memory.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type RequestBody, readBodyOrUpload } from '../exchange/request-body.ts';
 import { Upload } from '../exchange/upload.ts';
-import { isStreamed } from '../http/body.ts';
 import { CLOSE, GatewayError, methodNotAllowed } from '../http/errors.ts';
 import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
-import type { SessionParts, SessionPlugin } from '../session/session.ts';
+import type { Session, SessionParts, SessionPlugin } from '../session/session.ts';
 import { Buffered } from '../upstream/body-modes.ts';
 import { type Fetcher, fetchSliced } from '../upstream/fetch-sliced.ts';
 import { fetchUpstream, type UpstreamCall } from '../upstream/fetch-upstream.ts';
 import { RelayedBody } from '../upstream/relayed-body.ts';
 import { SlicedAddresses } from '../upstream/sliced-addresses.ts';
-import { discard, type UpstreamResponse } from '../upstream/upstream-response.ts';
+import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import { admitBody } from './admitted-body.ts';
 import { PROXY_PREFIX, parseTarget, type UpstreamTarget } from './proxy-target.ts';
+import { isGeneration, relayGeneration } from './relayed-generation.ts';
 
 /** Every method that a browser may send to the gateway; the other routes accept no more. */
 export const PROXIED_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-export function upstreamProxyRoutes(
-  { settings, api, admission }: SessionParts,
-  sessionPlugin: SessionPlugin,
-) {
+export function upstreamProxyRoutes(parts: SessionParts, sessionPlugin: SessionPlugin) {
+  const { settings, api, admission } = parts;
   const { maxUploadBytes, relaySliceBytes: sliceBytes, upstreamUrl } = settings;
   const addresses = new SlicedAddresses();
 
@@ -69,6 +67,17 @@ export function upstreamProxyRoutes(
     return relay(exchange, target, permit, { fetch, fetchMore: fetch });
   };
 
+  const relayChange = async (exchange: Exchange, session: Session, target: UpstreamTarget) => {
+    const use = session.refuseIfFull('change');
+    // The body is kept until the head of the response arrives, because a refresh sends it again. An upload is not.
+    using body = await readBodyOrUpload(exchange.request, admission.relayedBodies, use, maxUploadBytes);
+    const permit = await session.enter('change');
+    const checkMode = new Buffered((bytes) => permit.memory.reserveWhole(2 * bytes));
+    const fetchOnce = (call: UpstreamCall) => session.fetchOnce(call, checkMode);
+    const fetcher = body instanceof Upload ? { fetch: fetchOnce, fetchMore: fetchOnce } : session;
+    return await relay(exchange, target, permit, fetcher, body);
+  };
+
   // One handler for all methods: for HEAD, a GET route of Elysia's would run its handler and set a Content-Length of 0.
   return new Elysia({ name: 'upstream-proxy' }).use(sessionPlugin).all(
     `${PROXY_PREFIX}/*`,
@@ -82,14 +91,9 @@ export function upstreamProxyRoutes(
       if (method === 'GET' || method === 'HEAD') {
         return relay(exchange, target, await session.enter(method === 'GET' ? 'get' : 'head'), session);
       }
-      const use = session.refuseIfFull('change');
-      // The body is kept until the head of the response arrives, because a refresh sends it again. An upload is not.
-      using body = await readBodyOrUpload(request, admission.relayedBodies, use, maxUploadBytes);
-      const permit = await session.enter('change');
-      const checkMode = new Buffered((bytes) => permit.memory.reserveWhole(2 * bytes));
-      const fetchOnce = (call: UpstreamCall) => session.fetchOnce(call, checkMode);
-      const fetcher = body instanceof Upload ? { fetch: fetchOnce, fetchMore: fetchOnce } : session;
-      return await relay(exchange, target, permit, fetcher, body);
+      if (isGeneration(request, target, upstreamUrl))
+        return relayGeneration(parts, session, exchange, target);
+      return relayChange(exchange, session, target);
     },
     { parse: 'none' },
   );
@@ -113,34 +117,4 @@ function endpointPath({ url, isPublic }: UpstreamTarget, upstreamUrl: string): s
 function headersFor({ url, isPublic }: UpstreamTarget, { headers }: UpstreamResponse, upstreamUrl: string) {
   const mapping = { requestUrl: url, upstreamUrl, gatewayPath: PROXY_PREFIX };
   return relayedHeaders(headers, mapping, isPublic ? VARY.public : VARY.session);
-}
-
-/**
- * Reserves what the body needs, where {@link RelayedBody} has not done it. Without memory, the body is discarded.
- *
- * @throws GatewayError as {@link ResponseMemory.reserveBody} does
- */
-function admitBody(
-  memory: ResponseMemory,
-  upstream: UpstreamResponse,
-  sliceBytes: number,
-  signal: AbortSignal,
-): Promise<void> | undefined {
-  const { body, status, isSliced } = upstream;
-  if (!isStreamed(body)) {
-    memory.arrivedWhole(body?.byteLength ?? 0, status);
-    return undefined;
-  }
-  if (!isSliced && status !== 401) return undefined;
-  memory.headArrived(Number.POSITIVE_INFINITY, status);
-  const price = isSliced ? priceOfSlices(sliceBytes) : priceOfStream(Number.POSITIVE_INFINITY);
-  const refuse = async (refusal: unknown) => {
-    await discard(upstream);
-    throw refusal;
-  };
-  try {
-    return memory.reserveBody(price, Number.POSITIVE_INFINITY, signal)?.catch(refuse);
-  } catch (refusal) {
-    return refuse(refusal);
-  }
 }

@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 import { RawConnection } from '../../support/raw-http.ts';
 import { releasedBody } from '../../support/released-body.ts';
 import { itWith, LINUX } from '../../support/requirements.ts';
-import { GENERATE, PUBLIC, proxied } from '../../support/routes.ts';
+import { GENERATE, OWN_FORM, PUBLIC, proxied, type RouteCase } from '../../support/routes.ts';
 import { pair, REFRESH } from '../../support/session-calls.ts';
 import { rawText } from '../../support/shared-world.ts';
 import { ACCESS_ONLY, REFRESH_ONLY, startWorld, type World } from '../../support/world.ts';
@@ -93,10 +93,15 @@ function startTrack() {
 }
 
 /** Orders a track and disconnects. Once later requests have been served, the gateway has noticed it. */
-async function leave(world: World, cookie: string, whenStreaming: boolean): Promise<void> {
+async function leave(
+  world: World,
+  { path, options, calls }: RouteCase,
+  cookie: string,
+  whenStreaming: boolean,
+): Promise<void> {
   const client = new AbortController();
-  const ordered = world.request(GENERATE.path, { ...GENERATE.options, cookie, signal: client.signal });
-  await world.upstream.arrived(MUSIC);
+  const ordered = world.request(path, { ...options, cookie, signal: client.signal });
+  await world.upstream.arrived(calls.join());
   if (whenStreaming) await (await ordered).body?.getReader().read();
   client.abort();
   await ordered.catch(() => {});
@@ -104,29 +109,32 @@ async function leave(world: World, cookie: string, whenStreaming: boolean): Prom
 }
 
 it.each([
-  ['streaming', ACCESS_ONLY],
-  ['streaming', REFRESH_ONLY],
-  ['waiting', ACCESS_ONLY],
-  ['waiting', REFRESH_ONLY],
+  { clientGone: 'streaming', cookie: ACCESS_ONLY, generation: GENERATE },
+  { clientGone: 'streaming', cookie: REFRESH_ONLY, generation: GENERATE },
+  { clientGone: 'waiting', cookie: ACCESS_ONLY, generation: GENERATE },
+  { clientGone: 'waiting', cookie: REFRESH_ONLY, generation: GENERATE },
+  { clientGone: 'streaming', cookie: ACCESS_ONLY, generation: OWN_FORM },
+  { clientGone: 'waiting', cookie: REFRESH_ONLY, generation: OWN_FORM },
 ])(
-  'a generation whose client disconnects while %s is read to its end, and is in flight until then: %s',
-  async (clientGone, cookie) => {
+  '$generation.name whose client disconnects while $clientGone is read to its end, and in flight until then: $cookie',
+  async ({ clientGone, cookie, generation }) => {
     const isStreaming = clientGone === 'streaming';
     await using world = startWorld();
     const { streams, ledger, perSession } = world.admission;
     const track = startTrack();
     const head = Promise.withResolvers<Response>();
-    world.upstream.on(REFRESH, () => Response.json(pair(2))).on(MUSIC, () => head.promise);
+    world.upstream.on(REFRESH, () => Response.json(pair(2)));
+    world.upstream.on(generation.calls.join(), () => head.promise);
     if (isStreaming) head.resolve(track.response);
-    await leave(world, cookie, isStreaming);
+    await leave(world, generation, cookie, isStreaming);
     head.resolve(track.response);
     await eventually(() => ledger.inUse >= CALL_BYTES + KEEPS_UP_BYTES, 'the first byte');
     expect([streams.inUse, perSession.size]).toEqual([1, 1]);
-    expect(world.lines.filter(({ route }) => route === GENERATE.path)).toEqual([]);
+    expect(world.lines.filter(({ method }) => method === 'POST')).toEqual([]);
 
     track.release();
     expect(await track.ended).toBe('read to its end');
-    const line = await world.line({ route: GENERATE.path });
+    const line = await world.line({ method: 'POST' });
     const upstream = expect.arrayContaining([expect.objectContaining({ call: 'music', outcome: 200 })]);
     expect(line).toMatchObject({ level: 'info', clientGone, upstream });
     expect(line).not.toContainAnyKeys(['brokenBody', 'cause', 'reason']);
@@ -140,6 +148,6 @@ it('a generation whose client has disconnected is cancelled upstream after TIMEO
   await using world = startWorld({ TIMEOUT_STREAM_MS: '1000' });
   const track = startTrack();
   world.upstream.on(MUSIC, () => track.response);
-  await leave(world, ACCESS_ONLY, true);
+  await leave(world, GENERATE, ACCESS_ONLY, true);
   expect(await track.ended).toBe('cancelled');
 });

@@ -1,0 +1,62 @@
+/**
+ * Relays a generation of the upstream's own form, with lyrics or a seed: a proxied call with the proxy's headers and
+ * statuses, which is admitted, waited for and read to its end as a generation is.
+ */
+
+import type { Exchange } from '../exchange/exchange.ts';
+import { readBody } from '../exchange/request-body.ts';
+import { forwardedRequestHeaders, relayedHeaders, VARY } from '../http/forwarded-headers.ts';
+import type { Session, SessionParts } from '../session/session.ts';
+import { PaidTrack } from '../upstream/paid-track.ts';
+import { RelayedBody } from '../upstream/relayed-body.ts';
+import { admitBody } from './admitted-body.ts';
+import { refuseDiscarded } from './discarded-track.ts';
+import { PROXY_PREFIX, type UpstreamTarget } from './proxy-target.ts';
+
+const PATH = /^\/v1\/music(?:\?|$)/;
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+
+export function isGeneration(
+  { method, headers }: Request,
+  { url }: UpstreamTarget,
+  upstreamUrl: string,
+): boolean {
+  const isJson = method === 'POST' && JSON_TYPE.test(headers.get('content-type') ?? '');
+  return isJson && PATH.test(url.slice(upstreamUrl.length));
+}
+
+/**
+ * @throws GatewayError as a session's `refuseIfFull` and `fetch`, as {@link readBody} and as {@link refuseDiscarded} do;
+ *   400 for a header with a control character
+ */
+export async function relayGeneration(
+  { settings, api, admission }: SessionParts,
+  session: Session,
+  exchange: Exchange,
+  { url }: UpstreamTarget,
+): Promise<Response> {
+  const { request, record } = exchange;
+  const { method, signal } = request;
+  const { upstreamUrl, timeouts } = settings;
+  const use = session.refuseIfFull('generation');
+  // The body is kept until the head of the response arrives, because a refresh sends it again.
+  using body = await readBody(request, admission.orderBodies, use);
+  const { memory } = await session.enter('generation');
+  const headers = forwardedRequestHeaders(request);
+  record.lacksIdempotencyKey = headers['idempotency-key'] === undefined;
+  const track = new PaidTrack(memory, timeouts.streamMs);
+  const call = api.relayedCall({
+    name: 'music',
+    ...{ method, url, headers, body: body.bytes },
+    bodyMode: new RelayedBody(memory, signal, track),
+    texts: { late: 'generationTimeout' },
+  });
+  // Has no signal: a generation is paid for, so it continues when the client disconnects.
+  const upstream = await session.fetch(call);
+  refuseDiscarded(track, exchange, upstream);
+  const admitting = admitBody(memory, upstream, settings.relaySliceBytes, signal);
+  if (admitting) await admitting;
+  const mapping = { requestUrl: url, upstreamUrl, gatewayPath: PROXY_PREFIX };
+  const relayed = relayedHeaders(upstream.headers, mapping, VARY.session, true);
+  return exchange.respond(upstream.body, upstream.status, relayed, timeouts.streamMs);
+}

@@ -1,0 +1,46 @@
+/** Reads a track, which is paid for: it is passed on, or read to its end when there is no memory for that. */
+
+import type { ResponseMemory } from '../admission/response-memory.ts';
+import type { Body } from '../http/body.ts';
+import { awaitFirstByte, fitsOneWrite, readWhole } from './body-modes.ts';
+import { type Deadline, expire } from './deadline.ts';
+import { declaredLength } from './upstream-response.ts';
+
+/** The body is passed on in chunks, and the call's deadline ends with its first byte. */
+export class PaidTrack {
+  /** Resolves when a track that no client gets has come to its end; undefined for any other. */
+  discarded: Promise<void> | undefined;
+  readonly #memory: Pick<ResponseMemory, 'admitTrack'>;
+  readonly #discardMs: number;
+
+  /**
+   * @param memory is asked for memory before the track is read. When there is none, the track is discarded as it arrives,
+   *   because the upstream has to finish it
+   * @param discardMs how long a discarded track may take
+   */
+  constructor(memory: Pick<ResponseMemory, 'admitTrack'>, discardMs: number) {
+    this.#memory = memory;
+    this.#discardMs = discardMs;
+  }
+
+  /** Returns null for a track that is discarded, or has no byte. */
+  read(response: Response, deadline: Deadline): Body | Promise<Body> {
+    const isAdmitted = this.#memory.admitTrack(declaredLength(response.headers), deadline.signal);
+    return isAdmitted instanceof Promise
+      ? isAdmitted.then((isLate) => this.#begin(response, deadline, isLate))
+      : this.#begin(response, deadline, isAdmitted);
+  }
+
+  #begin(response: Response, deadline: Deadline, isAdmitted: boolean): Body | Promise<Body> {
+    if (isAdmitted) return fitsOneWrite(response) ? readWhole(response) : awaitFirstByte(response.body);
+    this.discarded = this.#discard(response, deadline);
+    return null;
+  }
+
+  /** The body never becomes a JavaScript object, so that it takes little memory. */
+  #discard(response: Response, deadline: Deadline): Promise<void> {
+    const longest = setTimeout(expire, this.#discardMs, deadline);
+    const end = () => clearTimeout(longest);
+    return Bun.write('/dev/null', response).then(end, end);
+  }
+}
