@@ -9,7 +9,7 @@ import {
   sendRequest,
 } from './gateway-request.ts';
 import type { Generation, GenerationOptions } from './generation.ts';
-import type { GenerationOrder } from './generation-order.ts';
+import type { GenerationOrder, OwnFormPath } from './generation-order.ts';
 import { connectOtherTabs } from './other-tabs.ts';
 import { createPageSignIn, loadCodeFlow } from './page-sign-in.ts';
 import { generate } from './recovering-generation.ts';
@@ -77,6 +77,11 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
    * @throws the signal's reason, by default an `AbortError`, when aborted
    */
   generate(order: GenerationOrder, options?: GenerationOptions): Promise<Generation>;
+  /** Orders a track in the upstream's own form. Without a path, the gateway refuses what has not the fields above. */
+  generate(
+    order: object,
+    options: GenerationOptions & { readonly path: OwnFormPath | undefined },
+  ): Promise<Generation>;
   creations(): Promise<readonly Data['creation'][]>;
   creation(creationId: string): Promise<Data['creation']>;
   /**
@@ -135,7 +140,8 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
       return check;
     },
     models: () => requestData(connection, '/api/music/models'),
-    generate: (order, generationOptions) => generate(connection, order, generationOptions),
+    generate: (order: object, generationOptions?: GenerationOptions) =>
+      generate(connection, order, generationOptions),
     creations: () => upstreamData('/v1/music/creations'),
     creation: async (creationId) => upstreamData(creationPath(creationId)),
     awaitCreation: (creationId, init = {}) =>

@@ -12,8 +12,14 @@ export interface GenerationOrder {
   readonly is_public?: boolean | undefined;
 }
 
-/** Without whatever else the caller's object has. */
-export function copyOrder(order: GenerationOrder): GenerationOrder {
-  const { model, prompt, music_length_ms, force_instrumental, is_public } = order;
-  return { model, prompt, music_length_ms, force_instrumental, is_public };
+/** Where an order of the upstream's own form is sent. The gateway knows this path as that of a generation, and no other. */
+export type OwnFormPath = '/v1/music' | `/v1/music?${string}`;
+
+const FIELDS = ['model', 'prompt', 'music_length_ms', 'force_instrumental', 'is_public'] as const;
+
+/** A copy: of the upstream's own form all that is sent, and otherwise the fields above without whatever else there is. */
+export function copyOrder(order: object, path: OwnFormPath | undefined): object {
+  if (path !== undefined) return JSON.parse(JSON.stringify(order));
+  const given = new Map<string, unknown>(Object.entries(order));
+  return Object.fromEntries(FIELDS.map((name) => [name, given.get(name)]));
 }

@@ -1,8 +1,11 @@
 /** What a generation is: its options, its progress and its outcome. */
 
+import type { OwnFormPath } from './generation-order.ts';
 import type { UnfinishedGenerations } from './unfinished-generations.ts';
 
 export interface GenerationOptions {
+  /** Where an order of the upstream's own form is sent, with lyrics or a seed; by default the gateway's own route. */
+  readonly path?: OwnFormPath | undefined;
   /**
    * By default, a new one. Use the same one again to retry an attempt whose outcome is unknown: an upstream that honours
    * the key makes and charges for one creation.
@@ -17,7 +20,7 @@ export interface GenerationOptions {
   /** How long to try again after a break; by default, 600,000. */
   readonly giveUpAfterMs?: number;
   /** Keeps the order until its outcome is known. One that is kept already counts as sent before. */
-  readonly unfinished?: Pick<UnfinishedGenerations, 'list' | 'keep' | 'forget'>;
+  readonly unfinished?: Pick<UnfinishedGenerations<object>, 'list' | 'keep' | 'forget'>;
   /**
    * Called before the order is sent again. Reject, or abort the signal, when another account is signed in meanwhile: the
    * session's cookies are those of the whole browser, and that account would pay.

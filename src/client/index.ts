@@ -9,7 +9,7 @@ export {
 } from './gateway-client.ts';
 export { type Challenge, GatewayRequestError } from './gateway-request.ts';
 export type { Generation, GenerationOptions, GenerationProgress } from './generation.ts';
-export type { GenerationOrder } from './generation-order.ts';
+export type { GenerationOrder, OwnFormPath } from './generation-order.ts';
 export { NotAudioError } from './not-audio-error.ts';
 export { RecoveryError } from './recovery-error.ts';
 export { type IdentityProvider, SignInError, type SignInStorage } from './sign-in.ts';

@@ -3,7 +3,7 @@
 import { ArrivedAudio } from './arrived-audio.ts';
 import { type GatewayConnection, GatewayRequestError } from './gateway-request.ts';
 import type { Generation, GenerationOptions, GenerationProgress } from './generation.ts';
-import { copyOrder, type GenerationOrder } from './generation-order.ts';
+import { copyOrder } from './generation-order.ts';
 import { NotAudioError, refuseText } from './not-audio-error.ts';
 import { openAudio } from './open-audio.ts';
 import { RecoveringBody } from './recovering-body.ts';
@@ -19,11 +19,12 @@ const STALL_MS = 20_000;
  */
 export async function generate(
   connection: GatewayConnection,
-  order: GenerationOrder,
+  order: object,
   options: GenerationOptions = {},
 ): Promise<Generation> {
   const { idempotencyKey = crypto.randomUUID(), stallMs = STALL_MS, giveUpAfterMs } = options;
-  const { unfinished, beforeRepeat } = options;
+  const { unfinished, beforeRepeat, path } = options;
+  const sent = copyOrder(order, path);
   const left = new AbortController();
   const signal = options.signal ? AbortSignal.any([left.signal, options.signal]) : left.signal;
   const arrived = new ArrivedAudio();
@@ -45,7 +46,7 @@ export async function generate(
   };
 
   const keep = (creationId: string | null) =>
-    unfinished?.keep({ order: copyOrder(order), idempotencyKey, creationId });
+    unfinished?.keep({ order: sent, path, idempotencyKey, creationId });
   const forget = () => unfinished?.forget(idempotencyKey);
 
   keep(null);
@@ -54,7 +55,7 @@ export async function generate(
     if (isRepeated) await beforeRepeat?.();
     if (creationId !== null)
       return openAudio(connection, { creationId, idempotencyKey, arrived, signal, stallMs });
-    return sendOrder(connection, order, { idempotencyKey, signal });
+    return sendOrder(connection, sent, { idempotencyKey, signal, path });
   };
   const generation = await repeatWhileTemporary(send, { signal, giveUpAfterMs, onFailure }).catch((error) => {
     if (error instanceof GatewayRequestError) noteCreation(error);

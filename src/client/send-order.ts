@@ -2,7 +2,6 @@
 
 import { type GatewayConnection, sendRequest } from './gateway-request.ts';
 import type { GenerationOptions } from './generation.ts';
-import { copyOrder, type GenerationOrder } from './generation-order.ts';
 
 /** A track, or the rest of it, whose body fails when the connection breaks. */
 export interface BegunTrack {
@@ -12,6 +11,8 @@ export interface BegunTrack {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
+type SentWith = Required<Pick<GenerationOptions, 'idempotencyKey' | 'signal' | 'path'>>;
+
 /**
  * Returns as soon as the audio begins.
  *
@@ -20,15 +21,19 @@ export interface BegunTrack {
  */
 export async function sendOrder(
   connection: GatewayConnection,
-  order: GenerationOrder,
-  { idempotencyKey, signal }: Required<Pick<GenerationOptions, 'idempotencyKey' | 'signal'>>,
+  order: object,
+  { idempotencyKey, signal, path }: SentWith,
 ): Promise<BegunTrack> {
-  const { headers, body } = await sendRequest(connection, '/api/music/generate', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
-    body: JSON.stringify(copyOrder(order)),
-    signal,
-  });
+  const { headers, body } = await sendRequest(
+    connection,
+    path ? `/api/upstream${path}` : '/api/music/generate',
+    {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
+      body: JSON.stringify(order),
+      signal,
+    },
+  );
   return {
     creationId: headers.get('x-music-creation-id'),
     generationId: headers.get('x-generation-id'),

@@ -1,18 +1,20 @@
 /** Keeps the orders of a tab until their outcome is known, so that a reload neither loses a track nor pays for it twice. */
 
 import { isRecord } from './gateway-request.ts';
-import type { GenerationOrder } from './generation-order.ts';
+import type { GenerationOrder, OwnFormPath } from './generation-order.ts';
 import type { SignInStorage } from './sign-in.ts';
 
-export interface UnfinishedGeneration {
-  readonly order: GenerationOrder;
+export interface UnfinishedGeneration<Order extends object = GenerationOrder> {
+  readonly order: Order;
+  /** That of an order of the upstream's own form. */
+  readonly path?: OwnFormPath | undefined;
   readonly idempotencyKey: string;
   /** Null until the response to the order has begun. */
   readonly creationId: string | null;
 }
 
 /** With the time at which it was kept first, by the clock of the device. */
-interface StoredGeneration extends UnfinishedGeneration {
+interface StoredGeneration<Order extends object> extends UnfinishedGeneration<Order> {
   readonly since: number;
 }
 
@@ -23,8 +25,11 @@ const STORAGE_KEY = 'music-gateway.generations';
  */
 const LONGEST_MS = 3_600_000;
 
-/** What an account has not finished; another account of the same tab must not pay for it. */
-export class UnfinishedGenerations {
+/**
+ * What an account has not finished; another account of the same tab must not pay for it. The app says which form its
+ * orders have when that is the upstream's own.
+ */
+export class UnfinishedGenerations<Order extends object = GenerationOrder> {
   readonly #storage: SignInStorage;
   readonly #key: string;
 
@@ -38,13 +43,14 @@ export class UnfinishedGenerations {
   }
 
   /** The oldest first, and none that is older than an hour. */
-  list(): readonly UnfinishedGeneration[] {
+  list(): readonly UnfinishedGeneration<Order>[] {
     return this.#stored().map(({ since, ...generation }) => generation);
   }
 
   /** Replaces what is kept under the same key. Keeps nothing in a storage that is full: a track needs none. */
-  keep(generation: UnfinishedGeneration): void {
-    const isSame = ({ idempotencyKey }: StoredGeneration) => idempotencyKey === generation.idempotencyKey;
+  keep(generation: UnfinishedGeneration<Order>): void {
+    const isSame = ({ idempotencyKey }: StoredGeneration<Order>) =>
+      idempotencyKey === generation.idempotencyKey;
     const since = this.#stored().find(isSame)?.since ?? Date.now();
     this.#store([...this.#others(generation.idempotencyKey), { ...generation, since }]);
   }
@@ -53,20 +59,20 @@ export class UnfinishedGenerations {
     this.#store(this.#others(idempotencyKey));
   }
 
-  #others(idempotencyKey: string): readonly StoredGeneration[] {
+  #others(idempotencyKey: string): readonly StoredGeneration<Order>[] {
     return this.#stored().filter((other) => other.idempotencyKey !== idempotencyKey);
   }
 
-  #stored(): readonly StoredGeneration[] {
+  #stored(): readonly StoredGeneration<Order>[] {
     const entries = parseJson(this.#storage.getItem(this.#key) ?? '');
     if (!Array.isArray(entries)) return [];
     // A clock that was set back must not make an entry last.
     return entries
-      .filter(isStoredGeneration)
+      .filter(isStoredGeneration<Order>)
       .filter(({ since }) => Math.abs(Date.now() - since) < LONGEST_MS);
   }
 
-  #store(generations: readonly StoredGeneration[]): void {
+  #store(generations: readonly StoredGeneration<Order>[]): void {
     try {
       if (generations.length > 0) this.#storage.setItem(this.#key, JSON.stringify(generations));
       else this.#storage.removeItem(this.#key);
@@ -84,15 +90,17 @@ function parseJson(text: string): unknown {
   }
 }
 
-function isStoredGeneration(value: unknown): value is StoredGeneration {
+function isStoredGeneration<Order extends object>(value: unknown): value is StoredGeneration<Order> {
   if (!isRecord(value) || !isRecord(value['order'])) return false;
-  const { order, idempotencyKey, creationId, since } = value;
+  const { order, path, idempotencyKey, creationId, since } = value;
   return (
     typeof since === 'number' &&
-    typeof order['model'] === 'string' &&
-    typeof order['prompt'] === 'string' &&
-    typeof order['music_length_ms'] === 'number' &&
+    (path === undefined ? isGenerationOrder(order) : typeof path === 'string') &&
     typeof idempotencyKey === 'string' &&
     (creationId === null || typeof creationId === 'string')
   );
+}
+
+function isGenerationOrder({ model, prompt, music_length_ms }: Readonly<Record<string, unknown>>): boolean {
+  return typeof model === 'string' && typeof prompt === 'string' && typeof music_length_ms === 'number';
 }

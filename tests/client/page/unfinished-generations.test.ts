@@ -1,7 +1,16 @@
 import { describe, expect, it, setSystemTime } from 'bun:test';
 import { UnfinishedGenerations } from '../../../src/client/unfinished-generations.ts';
 import { fastForward } from '../fake-time.ts';
-import { ORDER, openStorage, receive, rejection, respond, stubGateway } from './gateway-stub.ts';
+import {
+  lost,
+  ORDER,
+  openStorage,
+  type Respond,
+  receive,
+  rejection,
+  respond,
+  stubGateway,
+} from './gateway-stub.ts';
 import { begun, TRACK } from './track.ts';
 
 const KEY = { idempotencyKey: 'a-key' };
@@ -44,6 +53,27 @@ describe('unfinished generations', () => {
     expect((await receive(client, options)).audio).toEqual(TRACK);
     expect(unfinished.list()).toEqual([]);
     expect(sent.map(({ headers }) => headers.get('idempotency-key'))).toEqual(['a-key']);
+  });
+
+  it('of the upstream’s own form are sent to its path as they were first, repeated, and taken up there', async () => {
+    const unfinished = new UnfinishedGenerations<{ lyrics: string; seed: number }>('ada', openStorage());
+    const path = '/v1/music?form=own';
+    const order = { lyrics: 'Rain, rain', seed: 7 };
+    const breaks: Respond = (init) => {
+      order.seed = 8;
+      return lost(init);
+    };
+    const { client, sent } = stubGateway([breaks, respond(409), respond(402), complete]);
+    const ordered = fastForward(() => client.generate(order, { ...KEY, unfinished, path }));
+    expect(await rejection(ordered)).toMatchObject({ code: 'refused', ...KEY });
+    const [kept] = unfinished.list();
+    expect(kept).toEqual({ ...KEPT, order: { lyrics: 'Rain, rain', seed: 7 }, path });
+    if (!kept) return;
+    const { body } = await client.generate(kept.order, { ...KEY, unfinished, path: kept.path });
+    expect([await new Response(body).bytes(), unfinished.list()]).toEqual([TRACK, []]);
+    const requests = sent.map(({ call, headers, init }) => [call, headers.get('idempotency-key'), init.body]);
+    const request = ['POST /api/upstream/v1/music?form=own', 'a-key', '{"lyrics":"Rain, rain","seed":7}'];
+    expect(requests).toEqual([request, request, request, request]);
   });
 
   it.each([
