@@ -1,9 +1,9 @@
-/** What `deploy/your-api.md` says of an API: its calls, and the sketch for an identity provider's tokens. */
+/** What `deploy/your-api.md` says of an API: its calls, and the program for an identity provider's tokens. */
 
 import { expect, it } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { signInThroughForm } from '../../../src/demo/tour/sign-in-through-form.ts';
-import { readDocument, samplesIn } from '../../support/documents.ts';
+import { ROOT, readDocument } from '../../support/documents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePorts } from '../../support/free-ports.ts';
 import { isUp } from '../../support/is-up.ts';
@@ -62,17 +62,15 @@ itWith([program('curl')], 'the sandbox is what the page about your API says, wor
 
 const LIBRARY = 'GET /v1/library?page=2';
 
-it('the sketch for the tokens of an identity provider signs in, renews, relays and signs out', async () => {
+it('the program for the tokens of an identity provider signs in, renews, relays and signs out', async () => {
   await using stack = new AsyncDisposableStack();
-  const { path: folder } = stack.use(await createFolder());
   const port = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
-  for (const [name, code] of samplesIn(DOCUMENT, { 4300: `${port}` }))
-    await Bun.write(`${folder}/${name}`, code);
   const world = stack.use(startWorld({ UPSTREAM_URL: url, IDP_TOKEN_URL: `${url}/oauth/token` }));
   const { upstream } = world;
-  const sketch = Bun.spawn([process.execPath, `${folder}/provider-tokens.ts`], {
+  const sketch = Bun.spawn([process.execPath, `${ROOT}deploy/your-api/provider-tokens.ts`], {
     env: {
+      PORT: `${port}`,
       TOKEN_URL: `${upstream.identityProviderUrl}/oauth/token`,
       REVOCATION_URL: `${upstream.identityProviderUrl}/oauth/revoke`,
       API_URL: upstream.upstreamUrl,
