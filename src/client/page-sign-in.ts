@@ -11,18 +11,24 @@ declare const history:
 
 export interface PageSignIn {
   begin(provider: IdentityProvider): Promise<string>;
-  /** Exchanges the code once for all calls at the same time. */
+  /** Exchanges the code once for all calls at the same time, also of other clients of the gateway. */
   complete(address?: string): Promise<boolean>;
   /** Resolves when no exchange is in flight, whatever its outcome. */
   whenOver(): Promise<void>;
 }
+
+/**
+ * The exchanges in flight, by gateway. They belong to the page, whose address has the code only once: React's StrictMode
+ * makes a client in a component twice, and runs an effect twice.
+ */
+const exchanges = new Map<string, Promise<void>>();
 
 export function createPageSignIn(
   connection: GatewayConnection,
   storage: () => SignInStorage,
   onSignedIn: () => void,
 ): PageSignIn {
-  let inFlight: Promise<void> | undefined;
+  const { baseUrl } = connection;
   const exchange = async (response: URL) => {
     const { completeSignIn } = await loadCodeFlow();
     await completeSignIn(connection, storage(), response);
@@ -35,21 +41,22 @@ export function createPageSignIn(
       return href;
     },
     async complete(address = typeof location === 'undefined' ? '' : location.href) {
-      if (!inFlight) {
+      if (!exchanges.has(baseUrl)) {
         // The browser's own error would quote the address, and with it the code.
         if (!URL.canParse(address)) throw new TypeError('An absolute address is needed.');
         const response = new URL(address);
         if (!isSignInResponse(response)) return false;
         cleanPageAddress();
-        inFlight = exchange(response).finally(() => {
-          inFlight = undefined;
-        });
+        exchanges.set(
+          baseUrl,
+          exchange(response).finally(() => exchanges.delete(baseUrl)),
+        );
       }
-      await inFlight;
+      await exchanges.get(baseUrl);
       return true;
     },
     async whenOver() {
-      await inFlight?.catch(() => {});
+      await exchanges.get(baseUrl)?.catch(() => {});
     },
   };
 }

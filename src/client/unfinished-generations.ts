@@ -25,6 +25,9 @@ const STORAGE_KEY = 'music-gateway.generations';
  */
 const LONGEST_MS = 3_600_000;
 
+/** What this page takes up, until its outcome is known. Of the page, because a component may make its object twice. */
+const takenUp = new Map<string, Promise<string | null>>();
+
 /**
  * What an account has not finished; another account of the same tab must not pay for it. The app says which form its
  * orders have when that is the upstream's own.
@@ -57,6 +60,21 @@ export class UnfinishedGenerations<Order extends object = GenerationOrder> {
 
   forget(idempotencyKey: string): void {
     this.#store(this.#others(idempotencyKey));
+  }
+
+  /**
+   * Does the work for each one, and returns the ids of their creations. Called again meanwhile, as by React's StrictMode,
+   * it waits for the work of the first call.
+   */
+  takeUp(work: (generation: UnfinishedGeneration<Order>) => Promise<string | null>): Promise<(string | null)[]> {
+    return Promise.all(this.list().map((generation) => this.#once(generation, work)));
+  }
+
+  #once(generation: UnfinishedGeneration<Order>, work: Parameters<typeof this.takeUp>[0]): Promise<string | null> {
+    const key = `${this.#key} ${generation.idempotencyKey}`;
+    const taken = takenUp.get(key) ?? work(generation).finally(() => takenUp.delete(key));
+    takenUp.set(key, taken);
+    return taken;
   }
 
   #others(idempotencyKey: string): readonly StoredGeneration<Order>[] {

@@ -109,11 +109,13 @@ describe('a sign-in', () => {
     const check = respond(200, {}, '{"authenticated":false}');
     const { page, client, calls, comeBack, addressOf, complete } = await begin([delayed, check]);
     comeBack('?code=CODE&state=STATE');
-    const all = [complete(), complete(), client.session()];
+    const { client: another } = stubGateway(check);
+    const byAnother = () => another.completeSignIn().catch((error: unknown) => error);
+    const all = [complete(), complete(), byAnother(), client.session()];
     await arrived.promise;
     expect(calls()).toEqual(['POST /api/auth/idp']);
     exchange.resolve();
-    expect(await Promise.all(all)).toMatchObject([outcome, outcome, { authenticated: false }]);
+    expect(await Promise.all(all)).toMatchObject([outcome, outcome, outcome, { authenticated: false }]);
     expect(await complete(addressOf('?code=CODE&state=STATE'))).toMatchObject(NOT_BEGUN);
     expect(calls()).toEqual(['POST /api/auth/idp', 'GET /api/auth/session']);
     expect(page.sessionStorage.length).toBe(0);

@@ -111,6 +111,27 @@ describe('unfinished generations', () => {
     expect(keys()).toEqual([]);
   });
 
+  it('are taken up once for all that do so at the same time, as in StrictMode, and again after a failure', async () => {
+    const { storage, unfinished } = openUnfinished();
+    for (const idempotencyKey of ['1', '2']) unfinished.keep({ ...KEPT, idempotencyKey });
+    const outcome = Promise.withResolvers<void>();
+    const worked: string[] = [];
+    const work = async ({ idempotencyKey }: { idempotencyKey: string }) => {
+      worked.push(idempotencyKey);
+      await outcome.promise;
+      return `c-${idempotencyKey}`;
+    };
+    const all = [unfinished, new UnfinishedGenerations('ada', storage)].map((each) => each.takeUp(work));
+    const ofAnother = new UnfinishedGenerations('grace', storage).takeUp(work);
+    outcome.reject('offline');
+    expect(await Promise.all(all.map(rejection))).toEqual(['offline', 'offline']);
+    expect([worked, await ofAnother]).toEqual([['1', '2'], []]);
+    expect(await unfinished.takeUp(async ({ idempotencyKey }) => `c-${idempotencyKey}`)).toEqual([
+      'c-1',
+      'c-2',
+    ]);
+  });
+
   it('are not taken up an hour after they were kept first, nor from a time that is still to come', () => {
     const { unfinished, keys } = openUnfinished();
     const atMinute = (minute: number) => setSystemTime(new Date(Date.UTC(2026, 0, 1, 12, minute)));

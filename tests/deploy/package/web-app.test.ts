@@ -89,6 +89,12 @@ describeInChromium('the package of the client', () => {
     await press('Sign in');
     await page.getByText('Signed in as Ada').waitFor();
     expect(page.url()).toBe(`${origin}/`);
+    await press('Sign out');
+    await page.getByText('Signed out').waitFor();
+    await press('Sign in');
+    await page.getByRole('textbox', { name: 'Name' }).fill('Bob');
+    await press('Sign in');
+    await page.getByText('Signed in as Bob').waitFor();
     await press('Generate');
     await page.getByText('Playing').waitFor();
     const shown = 'document.querySelector("audio")';
@@ -96,7 +102,7 @@ describeInChromium('the package of the client', () => {
 
     await page.waitForFunction('navigator.serviceWorker.controller && window.client');
     const session = await page.evaluate(`call('/api/auth/session').then((response) => response.json())`);
-    expect(session).toMatchObject({ data: { name: 'Ada' } });
+    expect(session).toMatchObject({ data: { name: 'Bob' } });
     const recording = recordTune({ notes: A_MINOR, bpm: 90 });
     const file = `fetch('data:audio/wav;base64,${recording.toString('base64')}').then((data) => data.blob())`;
     const uploaded = await page.evaluate(`(async () => {
@@ -118,15 +124,15 @@ describeInChromium('the package of the client', () => {
     await page.route('**/api/music/generate', () => {});
     const sent = page.waitForRequest('**/api/music/generate');
     await page.evaluate(`void client.generate(${ORDER}, {
-      unfinished: new UnfinishedGenerations('ada', sessionStorage),
+      unfinished: new UnfinishedGenerations('bob', sessionStorage),
     })`);
     await sent;
     await page.reload();
     // Not before, because the browser sends what has been held back then.
     await page.unrouteAll();
     await page.waitForFunction('window.takeUp');
-    expect(await page.evaluate(`takeUp(client, 'ada')`)).toEqual([expect.any(String)]);
-    expect(await page.evaluate(`takeUp(client, 'ada')`)).toEqual([]);
+    expect(await page.evaluate(`takeUp(client, 'bob')`)).toEqual([expect.any(String)]);
+    expect(await page.evaluate(`takeUp(client, 'bob')`)).toEqual([]);
     // One credit a second, of 10 s, 3 s, and the lost order's 3 s.
     expect(await page.evaluate(`client.upstreamData('/v1/billing/balance')`)).toMatchObject({
       balance: 4_984,
