@@ -11,6 +11,9 @@ import { openLog } from './gateway/telemetry/logger.ts';
 
 /** A signal may arrive twice, because `bun run` passes it on: within this time it counts once. */
 const SAME_SIGNAL_MS = 1000;
+const SHARED_COOKIES =
+  'cookies ignore ports: another gateway on localhost signs the users of this one out. ' +
+  'Open one of them, and its page, at 127.0.0.1 or at a name below .localhost';
 
 async function main(): Promise<void> {
   const outcome = await loadSettings(process.env);
@@ -20,7 +23,9 @@ async function main(): Promise<void> {
     process.exit(1);
   }
   const { settings } = outcome;
-  const { port, host, metricsPort, metricsHost, traceShare, serviceName, timeouts } = settings;
+  const { port, host, metricsPort, metricsHost, traceShare, allowedOrigins, serviceName, timeouts } =
+    settings;
+  const isOnLocalhost = [...allowedOrigins].some((origin) => new URL(origin).hostname === 'localhost');
   const metrics =
     metricsPort === undefined ? undefined : new (await import('./gateway/telemetry/metrics.ts')).Metrics();
   const { logger, close } = openLog(settings, () => metrics?.logFailed());
@@ -44,6 +49,7 @@ async function main(): Promise<void> {
     return exit(1);
   }
   const { server, exchanges } = gateway;
+  if (isOnLocalhost) logger.info(SHARED_COOKIES);
   logger.info(`${serviceName} listens on ${server?.url.origin} for ${summaryOf(settings)}`);
 
   let stoppingSince: number | undefined;

@@ -6,6 +6,8 @@ export interface DemoAddresses {
   readonly upstreamPort: number;
   readonly studioPort: number;
   readonly gatewayUrl: string;
+  /** Begins the names of its cookies, because all gateways on localhost share their cookies, whatever their ports. */
+  readonly cookiePrefix: string;
   readonly identityProviderUrl: string;
   /** It is on the gateway's host, so that the gateway's cookies are same-site for the Studio's page. */
   readonly studioOrigin: string;
@@ -39,6 +41,7 @@ export function demoAddresses(): DemoAddresses {
     upstreamPort: port + 2,
     studioPort: port + STUDIO_OFFSET,
     gatewayUrl: originAt(port),
+    cookiePrefix: `demo-${port}-`,
     identityProviderUrl: `http://127.0.0.1:${port + 1}`,
     studioOrigin,
     redirectUri: `${studioOrigin}/callback`,

@@ -3,7 +3,13 @@
 import { createGateway } from '../gateway/gateway.ts';
 import { parseSettings } from '../gateway/settings/settings.ts';
 import { openLog } from '../gateway/telemetry/logger.ts';
-import { DEMO_CLIENT_ID, demoAddresses, demoCommand, type WebApp } from './demo-addresses.ts';
+import {
+  DEMO_CLIENT_ID,
+  type DemoAddresses,
+  demoAddresses,
+  demoCommand,
+  type WebApp,
+} from './demo-addresses.ts';
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts';
 import { startStudio } from './studio-server.ts';
 
@@ -18,7 +24,7 @@ async function main(): Promise<void> {
     upstreamPort: addresses.upstreamPort,
     accessTokenSeconds: Number(process.env['DEMO_ACCESS_TOKEN_SECONDS'] || 60),
   });
-  const gateway = await startGateway(sandbox, addresses.gatewayPort, webApps);
+  const gateway = await startGateway(sandbox, addresses, webApps);
   const studio = await startStudio({
     port: addresses.studioPort,
     config: {
@@ -70,7 +76,11 @@ function aboutOwnPages(ownPages: readonly WebApp[]): string {
   return `Pages of your own can use it too, as the client ${DEMO_CLIENT_ID}:\n\n${lines.join('\n')}`;
 }
 
-async function startGateway(sandbox: Sandbox, port: number, webApps: readonly WebApp[]) {
+async function startGateway(
+  sandbox: Sandbox,
+  { gatewayPort: port, cookiePrefix: prefix }: DemoAddresses,
+  webApps: readonly WebApp[],
+) {
   const outcome = parseSettings({
     UPSTREAM_URL: sandbox.upstream.url,
     IDP_URL: sandbox.identityProviderUrl,
@@ -82,7 +92,7 @@ async function startGateway(sandbox: Sandbox, port: number, webApps: readonly We
     LOG_LEVEL: 'warn',
   });
   if (!outcome.ok) throw new Error(outcome.problems.join('; '));
-  const { settings } = outcome;
+  const settings = { ...outcome.settings, cookies: { ...outcome.settings.cookies, prefix } };
   const { logger } = openLog(settings);
   return createGateway({ settings, logger }).listen({
     port,

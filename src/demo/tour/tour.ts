@@ -13,7 +13,7 @@ import { navigate, submitForm } from './sign-in-through-form.ts';
 import { check, progress, step } from './tour-steps.ts';
 import { describeWav } from './wav-description.ts';
 
-const { gatewayUrl, identityProviderUrl, studioOrigin, redirectUri } = demoAddresses();
+const { gatewayUrl, cookiePrefix, identityProviderUrl, studioOrigin, redirectUri } = demoAddresses();
 const TRACK_FILE = process.env['TOUR_TRACK'] || 'tour-track.wav';
 const LENGTH_MS = 30_000;
 const RECORDINGS = '/v1/music/references';
@@ -122,11 +122,11 @@ async function tour(): Promise<void> {
   await playAndShare(creationId);
 
   await step('continue after the access token has expired', async () => {
-    const before = jar.value(new URL(gatewayUrl), 'svc_music_refresh');
-    await untilExpired('svc_music_access');
+    const before = jar.value(new URL(gatewayUrl), `${cookiePrefix}svc_music_refresh`);
+    await untilExpired(`${cookiePrefix}svc_music_access`);
     const { authenticated } = await client.session();
     check(authenticated, 'nobody is signed in');
-    const after = jar.value(new URL(gatewayUrl), 'svc_music_refresh');
+    const after = jar.value(new URL(gatewayUrl), `${cookiePrefix}svc_music_refresh`);
     check(after !== undefined && after !== before, 'there is no new pair of cookies');
     return { outcome: 'still signed in, with a new pair of cookies', result: undefined };
   });

@@ -7,13 +7,13 @@ export type CookieSettings = ReturnType<typeof readCookieSettings>;
 export function readCookieSettings(read: EnvironmentReader, production: boolean) {
   // The flag is read first, so that an invalid value is reported in production too.
   const secure = read.flag('COOKIE_SECURE') || production;
-  const prefix =
+  const prefix: string =
     read.text('COOKIE_PREFIX') && read.oneOf('COOKIE_PREFIX', ['__Host-', '__Host-Http-'], '__Host-');
   if (prefix && !secure) {
     read.problems.push('COOKIE_PREFIX needs Secure cookies: set NODE_ENV=production or COOKIE_SECURE=true');
   }
   return {
-    /** Begins both names: browsers then reject such cookies from other hosts of the site. Empty by default. */
+    /** Begins both names: browsers then reject such cookies from other hosts of the site. Empty by default; the demo has its own. */
     prefix,
     sameSite: read.oneOf('COOKIE_SAME_SITE', ['lax', 'strict'], 'lax'),
     secure,

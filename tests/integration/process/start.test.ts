@@ -48,6 +48,14 @@ it('bun run start says that an instance is in production, seals its cookies and 
   expect(other.lines).toContainEqual(expect.objectContaining({ msg }));
 });
 
+it('bun run start says that gateways on localhost share cookies, where a page is there, and what helps', async () => {
+  await using other = await start({ ALLOWED_ORIGINS: 'http://localhost:5173' });
+  const shared = expect.stringMatching(/^cookies ignore ports: .+ 127\.0\.0\.1 or .+ \.localhost$/);
+  expect(other.lines).toMatchObject([{ level: 'info', msg: shared }, { level: 'info' }]);
+  await using apart = await start({ ALLOWED_ORIGINS: 'http://127.0.0.1:5173,http://a.localhost:5173' });
+  expect(apart.lines).toHaveLength(1);
+});
+
 it('bun run start serves the gateway on HOST, and metrics on loopback alone wherever HOST is', async () => {
   const metrics = (host: string) => fetch(`http://${host}:${WARNED_OF.METRICS_PORT}/metrics`);
   expect((await fetch(`http://127.0.0.2:${port}/api/health`)).status).toBe(200);

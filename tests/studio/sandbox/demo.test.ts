@@ -16,6 +16,19 @@ function run(script: string, environment: Record<string, string>) {
   return runToEnd([process.execPath, 'run', '--silent', script], { cwd: ROOT, environment });
 }
 
+it('two demos on localhost, which share their cookies, end no session of each other', async () => {
+  const ports = [await freePorts(6), await freePorts(6)];
+  const [one, other] = ports.map((port) => `demo-${port}-svc_music_refresh`);
+  await using demos = new AsyncDisposableStack();
+  for (const port of ports) demos.use(await startDemo({ PORT: `${port}` }));
+  const headers = { origin: `http://localhost:${(ports[1] ?? 0) + 5}`, cookie: `${one}=a; ${other}=b` };
+  const checked = await fetch(`http://localhost:${ports[1]}/api/auth/session`, { headers });
+  expect(checked.headers.getSetCookie().map((cookie) => cookie.split('=', 1)[0])).toEqual([
+    `demo-${ports[1]}-svc_music_access`,
+    other,
+  ]);
+});
+
 it('the tour walks through the demo, finds every step right, and saves a track that plays', async () => {
   await using folder = await createFolder();
   const PORT = String(await freePorts(6));
