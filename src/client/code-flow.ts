@@ -7,7 +7,7 @@ import {
   generateRandomState,
   validateAuthResponse,
 } from 'oauth4webapi';
-import { type GatewayConnection, isRecord, sendRequest } from './gateway-request.ts';
+import { type GatewayConnection, isRecord, sendOnly } from './gateway-request.ts';
 import { type IdentityProvider, SignInError, type SignInStorage } from './sign-in.ts';
 
 /** Stored while the user is at the identity provider. */
@@ -67,7 +67,7 @@ export async function completeSignIn(
   const begun = takeBegun(storage);
   if (!begun) throw new SignInError('not_begun', 'No sign-in was begun in this tab.');
   const body = { code: validatedCode(begun, address), code_verifier: begun.codeVerifier };
-  await sendRequest(connection, '/api/auth/idp', {
+  await sendOnly(connection, '/api/auth/idp', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),

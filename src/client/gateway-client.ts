@@ -6,7 +6,7 @@ import {
   GatewayRequestError,
   isRecord,
   requestData,
-  sendRequest,
+  sendOnly,
 } from './gateway-request.ts';
 import type { Generation, GenerationOptions } from './generation.ts';
 import type { GenerationOrder, OwnFormPath } from './generation-order.ts';
@@ -21,7 +21,7 @@ import type { SandboxData, UpstreamData } from './upstream-data.ts';
 /** Exists in a page, but not in a worker or on a server. */
 declare const sessionStorage: SignInStorage | undefined;
 
-export interface GatewayClientOptions {
+export interface GatewayClientOptions<Creation = unknown> {
   /** The gateway's origin, such as `https://api.studio.example`; on the same site as the page, for its cookies. */
   readonly baseUrl: string;
   /** The language of error messages, as a language tag; by default, or when undefined, the browser's preference. */
@@ -33,6 +33,11 @@ export interface GatewayClientOptions {
    * channel to other tabs open.
    */
   readonly onSessionChange?: () => void;
+  /**
+   * Whether the upstream still makes a creation, as far as its record says so. By default, whether its `status` is
+   * `generating`.
+   */
+  readonly isBeingMade?: (creation: Creation) => boolean;
   /** By default, the page's `fetch`. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
   /** Stores a sign-in while the user is at the identity provider; by default, the tab's `sessionStorage`. */
@@ -85,8 +90,8 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
   creations(): Promise<readonly Data['creation'][]>;
   creation(creationId: string): Promise<Data['creation']>;
   /**
-   * Waits until the audio of a creation can be read, and returns the creation. Asks again while the upstream responds
-   * with 409, and after failures that may pass, for at most ten minutes.
+   * Waits until all audio of a creation can be read, and returns the creation. Asks again while `isBeingMade`, or while
+   * the upstream responds with 409 for the audio, and after failures that may pass, for at most ten minutes.
    */
   awaitCreation(creationId: string, options?: { readonly signal?: AbortSignal }): Promise<Data['creation']>;
   setVisibility(creationId: string, isPublic: boolean): Promise<Data['creation']>;
@@ -108,7 +113,7 @@ export interface GatewayClient<Data extends UpstreamData = SandboxData> {
 }
 
 export function createGatewayClient<Data extends UpstreamData = SandboxData>(
-  options: GatewayClientOptions,
+  options: GatewayClientOptions<Data['creation']>,
 ): GatewayClient<Data> {
   const connection: GatewayConnection = {
     baseUrl: options.baseUrl.replace(/\/+$/, ''),
@@ -126,6 +131,7 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
       body: JSON.stringify(fields),
     });
   const playbackUrl = (path: string) => `${connection.baseUrl}/api/upstream${path}`;
+  const { isBeingMade = isGenerating } = options;
   const otherTabs = connectOtherTabs(connection.baseUrl, options.onSessionChange);
   const signIn = createPageSignIn(connection, () => storageOf(options), otherTabs.tell);
 
@@ -146,15 +152,18 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
     creation: async (creationId) => upstreamData(creationPath(creationId)),
     awaitCreation: (creationId, init = {}) =>
       repeatWhileTemporary(async () => {
+        // First the record, because browsers report a 409 as an error in the console.
+        const record = await upstreamData<Data['creation']>(creationPath(creationId), init);
+        if (isBeingMade(record)) throw stillBeingMade();
         const content = `/api/upstream${contentPath(creationId)}`;
         // A record's form is the upstream's own; the status of its audio says in every upstream whether it is complete.
-        await sendRequest(connection, content, { ...init, method: 'HEAD' });
+        await sendOnly(connection, content, { ...init, method: 'HEAD' });
         return upstreamData(creationPath(creationId), init);
       }, init),
     setVisibility: (creationId, isPublic) => change(creationId, { is_public: isPublic }),
     rename: (creationId, title) => change(creationId, { title }),
     async delete(creationId) {
-      await sendRequest(connection, `/api/upstream${creationPath(creationId)}`, { method: 'DELETE' });
+      await sendOnly(connection, `/api/upstream${creationPath(creationId)}`, { method: 'DELETE' });
     },
     contentUrl: (creationId) => playbackUrl(contentPath(creationId)),
     publicContentUrl: (creationId) => playbackUrl(publicContentPath(creationId)),
@@ -162,10 +171,18 @@ export function createGatewayClient<Data extends UpstreamData = SandboxData>(
     upstreamData: (path) => upstreamData(path),
     async signOut() {
       // The response clears the cookies, also when the page is closed before it.
-      await sendRequest(connection, '/api/auth/logout', { method: 'POST', keepalive: true });
+      await sendOnly(connection, '/api/auth/logout', { method: 'POST', keepalive: true });
       otherTabs.tell();
     },
   };
+}
+
+function isGenerating(creation: unknown): boolean {
+  return isRecord(creation) && creation['status'] === 'generating';
+}
+
+function stillBeingMade(): GatewayRequestError {
+  return new GatewayRequestError('The track is still being made.', { status: 409, retryIsSafe: true });
 }
 
 async function checkSession<Profile>(connection: GatewayConnection): Promise<SessionCheck<Profile>> {

@@ -99,6 +99,19 @@ export async function sendRequest(
 }
 
 /**
+ * Does the same for a response whose status says it all. Its body is read, or the browser would show the request as
+ * unfinished; what becomes of it does not matter any more.
+ */
+export async function sendOnly(
+  connection: GatewayConnection,
+  path: string,
+  init: RequestInit,
+): Promise<void> {
+  const response = await sendRequest(connection, path, init);
+  response.arrayBuffer().catch(() => {});
+}
+
+/**
  * Returns the JSON of a successful response, without the `data` in which an upstream may wrap it; undefined when the
  * response is empty, such as a 204.
  *

@@ -33,6 +33,18 @@ it.each([
   ]);
 });
 
+it('what the page does with a response or not, its body is read to the end', async () => {
+  const responses: Response[] = [];
+  const { client } = stubGateway(() => {
+    const response = new Response('{"ok":true}');
+    responses.push(response);
+    return response;
+  });
+  await client.signOut();
+  await client.delete('7');
+  expect(responses.map(({ bodyUsed }) => bodyUsed)).toEqual([true, true]);
+});
+
 it('any other path gives the response as it is to the request as it was, and always with the cookies', async () => {
   const response = new Response('dio', { status: 206 });
   const { client, sent } = stubGateway(() => response);
@@ -71,14 +83,26 @@ describe('the address of a track', () => {
 
 describe('a creation', () => {
   const PATH = '/api/upstream/v1/music/creations/7';
+  const GET = `GET ${PATH}`;
   const HEAD = `HEAD ${PATH}/content`;
   const late = respond(503, { 'retry-after': '100' });
   const record = respond(200, {}, '{"data":{"id":"7"}}');
 
   it('is awaited until its audio can be read, and then returned', async () => {
-    const { client, sent } = stubGateway([respond(409), respond(503), respond(200), record]);
+    const conflict = [record, respond(409)];
+    const { client, sent } = stubGateway([...conflict, respond(503), record, respond(200), record]);
     expect(await fastForward(() => client.awaitCreation('7'))).toEqual({ id: '7' });
-    expect(sent.map(({ call }) => call)).toEqual([HEAD, HEAD, HEAD, `GET ${PATH}`]);
+    expect(sent.map(({ call }) => call)).toEqual([GET, HEAD, GET, GET, HEAD, GET]);
+  });
+
+  it.each([
+    ['generating', {}],
+    ['queued', { isBeingMade: (creation: unknown) => JSON.stringify(creation).includes('queued') }],
+  ])('whose record says %p is awaited without a request that fails', async (status, options) => {
+    const being = respond(200, {}, JSON.stringify({ data: { status } }));
+    const { client, sent } = stubGateway([being, being, record, respond(200), record], options);
+    expect(await fastForward(() => client.awaitCreation('7'))).toEqual({ id: '7' });
+    expect(sent.map(({ call }) => call)).toEqual([GET, GET, GET, HEAD, GET]);
   });
 
   it('is asked for after waits that grow to eight seconds and are in part random, for ten minutes', async () => {

@@ -50,7 +50,8 @@ async function begin(responses: Respond | Respond[] = respond(200), demands: Par
 describe('a sign-in', () => {
   it('asks for a code with PKCE, and posts it with the verifier of the challenge', async () => {
     const extra = { audience: 'https://api.test/', login_hint: 'ada' };
-    const { page, asked, state, parameters, sent, calls, comeBack, complete } = await begin(respond(200), {
+    const exchanged = new Response('{"ok":true}');
+    const { page, asked, state, parameters, sent, calls, comeBack, complete } = await begin(() => exchanged, {
       authorizationEndpoint: `${PROVIDER.authorizationEndpoint}?tenant=a%26b&scope=all`,
       ...{ scope: 'openid', prompt: 'login', acrValues: 'mfa', maxAgeSeconds: 0 },
       extra: { ...extra, state: 'mine', response_type: 'token' },
@@ -69,7 +70,7 @@ describe('a sign-in', () => {
 
     comeBack('?code=CODE&state=STATE');
     expect(await complete()).toBe(true);
-    expect(calls()).toEqual(['POST /api/auth/idp']);
+    expect([calls(), exchanged.bodyUsed]).toEqual([['POST /api/auth/idp'], true]);
     const { code, code_verifier: verifier, ...more } = JSON.parse(String(sent[0]?.init.body));
     expect([code, more, page.sessionStorage.length]).toEqual([CODE, {}, 0]);
     expect(verifier).toMatch(/^[\w.~-]{43,128}$/);

@@ -89,8 +89,10 @@ describeInChromium('the package of the client', () => {
     await press('Sign in');
     await page.getByText('Signed in as Ada').waitFor();
     expect(page.url()).toBe(`${origin}/`);
+    const finished = page.waitForEvent('requestfinished', (request) => request.url().endsWith('/logout'));
     await press('Sign out');
     await page.getByText('Signed out').waitFor();
+    await finished;
     await press('Sign in');
     await page.getByRole('textbox', { name: 'Name' }).fill('Bob');
     await press('Sign in');
