@@ -30,9 +30,10 @@ export async function generate(
   const arrived = new ArrivedAudio();
   const report = reporter(arrived, options.onProgress);
   // One that is taken up was sent before, in the page that a reload has ended.
-  let isRepeated = unfinished?.list().some((kept) => kept.idempotencyKey === idempotencyKey) ?? false;
-  /** Known when the upstream finishes the track although the gateway had no memory for it. */
-  let creationId: string | null = null;
+  const kept = unfinished?.list().find((each) => each.idempotencyKey === idempotencyKey);
+  let isRepeated = kept !== undefined;
+  /** Known of a track that is taken up, or that the upstream finishes although the gateway had no memory for it. */
+  let creationId = kept?.creationId ?? null;
   const noteCreation = (error: GatewayRequestError) => {
     creationId ??= error.creationId;
     if (creationId === null) return;
@@ -49,7 +50,7 @@ export async function generate(
     unfinished?.keep({ order: sent, path, idempotencyKey, creationId });
   const forget = () => unfinished?.forget(idempotencyKey);
 
-  keep(null);
+  keep(creationId);
   report('waiting');
   const send = async () => {
     if (isRepeated) await beforeRepeat?.();

@@ -54,3 +54,76 @@ export function createLiveAudio(workers: Workers | undefined): LiveAudio {
     },
   };
 }
+
+/** The used part of `HTMLAudioElement`. */
+interface AudioElement {
+  src: string;
+  crossOrigin: string | null;
+  currentTime: number;
+  readonly paused: boolean;
+  readonly ended: boolean;
+  readonly error: unknown;
+  play(): Promise<void>;
+  addEventListener(type: string, listener: () => void, options: { readonly signal: AbortSignal }): void;
+}
+
+/** What the client's `generate` returns. */
+interface ArrivingGeneration {
+  readonly creationId: string | null;
+  readonly contentType: string;
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
+}
+
+/**
+ * Plays a track while it arrives. The element gets the finished track's own address, and with it all of its duration to
+ * seek in, once that interrupts nobody: when it is paused, sought in or over. Without a worker, it plays from there.
+ *
+ * @param contentUrl the client's
+ * @returns the id of the creation, when it has arrived
+ * @throws what the body fails with
+ */
+export async function playArriving(
+  liveAudio: LiveAudio,
+  audio: AudioElement,
+  { creationId, contentType, body }: ArrivingGeneration,
+  contentUrl: (creationId: string) => string,
+): Promise<string | null> {
+  const live = liveAudio.begin(contentType);
+  // The gateway's address needs it; the worker's allows it.
+  audio.crossOrigin = 'use-credentials';
+  if (live) start(audio, live.url);
+  const { src } = audio;
+  await body.pipeTo(
+    new WritableStream({
+      write: (piece) => live?.add(piece),
+      close: () => live?.end(),
+      abort: () => live?.break(),
+    }),
+  );
+  if (creationId === null) return null;
+  if (live) replaceWhenQuiet(audio, src, contentUrl(creationId));
+  else start(audio, contentUrl(creationId));
+  return creationId;
+}
+
+function start(audio: AudioElement, url: string): void {
+  audio.src = url;
+  // Where the browser does not allow it, the user presses Play.
+  audio.play().catch(() => {});
+}
+
+/** Does nothing if the element has got another source. */
+function replaceWhenQuiet(audio: AudioElement, live: string, finished: string): void {
+  const done = new AbortController();
+  const replace = () => {
+    done.abort();
+    if (audio.src !== live) return;
+    const { paused, ended, currentTime } = audio;
+    audio.src = finished;
+    // Before the file is loaded, this sets where it starts.
+    if (!ended) audio.currentTime = currentTime;
+    if (!paused) audio.play().catch(() => {});
+  };
+  if (audio.paused || audio.error) replace();
+  else for (const type of ['pause', 'seeking', 'error']) audio.addEventListener(type, replace, done);
+}

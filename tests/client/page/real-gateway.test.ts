@@ -1,11 +1,12 @@
 import { expect, it } from 'bun:test';
 import { createGatewayClient } from '../../../src/client/gateway-client.ts';
+import { UnfinishedGenerations } from '../../../src/client/unfinished-generations.ts';
 import { composeTrack } from '../../../src/demo/sandbox/audio/composition.ts';
 import { renderWav, wavSize } from '../../../src/demo/sandbox/audio/wav.ts';
 import { ORDER, signIn, startTestSandbox } from '../../support/sandbox-account.ts';
 import { accept, ME, pair, REFRESH, reply, sentBack } from '../../support/session-calls.ts';
 import { ORIGIN, SIGNED_IN, startWorld } from '../../support/world.ts';
-import { receive, rejection } from './gateway-stub.ts';
+import { openStorage, receive, rejection } from './gateway-stub.ts';
 import { audio } from './track.ts';
 
 /** `fetch` as a page of the web app has it: it keeps cookies, and reads only what CORS lets its scripts read. */
@@ -21,6 +22,12 @@ function fetchWith(first: string) {
     const readable = [...response.headers].filter(([name]) => ['content-type', ...exposed].includes(name));
     return new Response(response.body, { status: response.status, headers: readable });
   };
+}
+
+/** What the sandbox makes of the order. */
+function madeTrack() {
+  const { model, prompt, music_length_ms: lengthMs } = ORDER;
+  return renderWav(composeTrack({ model, prompt, lengthMs }), 0, wavSize(lengthMs));
 }
 
 it('the client notices a refresh of a real gateway, and reads the ids of a track and the reasons of a failure', async () => {
@@ -83,12 +90,45 @@ it.each([0, 504, 520, 522, 524])(
     });
     const received = await receive(client, {}, ORDER);
     expect(received.states.join()).toBe('waiting,recovering,arriving,recovering,arriving,complete');
-    const { model, prompt, music_length_ms: lengthMs } = ORDER;
-    const track = renderWav(composeTrack({ model, prompt, lengthMs }), 0, wavSize(lengthMs));
-    expect(Buffer.from(track).equals(received.audio)).toBe(true);
+    expect(Buffer.from(madeTrack()).equals(received.audio)).toBe(true);
     const content = `/api/upstream/v1/music/creations/${received.creationId}/content`;
     expect(sent).toEqual(['/api/music/generate', '/api/music/generate', content]);
     expect(sandbox.upstream.counts().generations).toBe(1);
     expect(await client.upstreamData('/v1/billing/balance')).toMatchObject({ balance: 97 });
   },
 );
+
+it('a track that is taken up while it is made begins with what is there, in ranges, and is not ordered again', async () => {
+  await using sandbox = await startTestSandbox({ pace: 2 });
+  await using world = startWorld({ UPSTREAM_URL: sandbox.upstream.url });
+  const { access_token, refresh_token } = await signIn(sandbox, 'Ada');
+  const request = fetchWith(`svc_music_access=${access_token}; svc_music_refresh=${refresh_token}`);
+  const statuses: number[] = [];
+  const client = createGatewayClient({
+    baseUrl: world.url,
+    async fetch(url, init) {
+      const response = await request(url, init);
+      statuses.push(response.status);
+      return response;
+    },
+  });
+  const unfinished = new UnfinishedGenerations('ada', openStorage());
+  const left = new AbortController();
+  const { signal } = left;
+  const { creationId } = await client.generate(ORDER, { idempotencyKey: 'key', unfinished, signal });
+  // As far as a reload goes: it ends the connection, and the storage stays.
+  const [kept] = unfinished.list();
+  left.abort();
+  if (kept) unfinished.keep(kept);
+
+  const [taken] = await unfinished.takeUp(async ({ order, idempotencyKey }) => {
+    const { body, ...generation } = await client.generate(order, { idempotencyKey, unfinished });
+    const { status } = await client.creation(String(generation.creationId));
+    const whole = await new Response(body).bytes();
+    expect([status, Buffer.from(madeTrack()).equals(whole)]).toEqual(['generating', true]);
+    return generation.creationId;
+  });
+  expect([taken, unfinished.list()]).toEqual([creationId, []]);
+  expect(statuses).toEqual([200, 206, 200]);
+  expect(sandbox.upstream.counts().generations).toBe(1);
+});

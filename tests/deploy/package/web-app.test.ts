@@ -122,6 +122,9 @@ describeInChromium('the package of the client', () => {
       playLive(client, ${ORDER}, audio)`);
     await page.waitForFunction('audio.currentTime > 0 && audio.duration === 3');
     expect(await page.evaluate('new URL(audio.src).pathname')).toStartWith('/live/');
+    // The finished track can be played again, and sought in.
+    await page.waitForFunction(`audio.src.endsWith('/content') && audio.duration === 3`);
+    expect(await page.evaluate('audio.currentTime = 2, audio.seekable.end(0)')).toBe(3);
 
     await page.route('**/api/music/generate', () => {});
     const sent = page.waitForRequest('**/api/music/generate');
@@ -133,8 +136,8 @@ describeInChromium('the package of the client', () => {
     // Not before, because the browser sends what has been held back then.
     await page.unrouteAll();
     await page.waitForFunction('window.takeUp');
-    expect(await page.evaluate(`takeUp(client, 'bob')`)).toEqual([expect.any(String)]);
-    expect(await page.evaluate(`takeUp(client, 'bob')`)).toEqual([]);
+    expect(await page.evaluate(`takeUp(client, 'bob', new Audio())`)).toEqual([expect.any(String)]);
+    expect(await page.evaluate(`takeUp(client, 'bob', new Audio())`)).toEqual([]);
     // One credit a second, of 10 s, 3 s, and the lost order's 3 s.
     expect(await page.evaluate(`client.upstreamData('/v1/billing/balance')`)).toMatchObject({
       balance: 4_984,

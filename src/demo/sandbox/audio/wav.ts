@@ -12,6 +12,8 @@ const CHUNK_BYTES = BYTES_PER_SECOND / 2;
 export interface StreamOptions {
   /** The speed of the stream as a multiple of playback speed. Infinity streams as fast as possible. */
   pace: number;
+  /** How long ago the file was begun: what has been made since is streamed at once. By default, it begins now. */
+  sinceMs?: number;
   /** The first byte and the end (exclusive) of a range. By default, the whole file is streamed. */
   fromByte?: number;
   toByte?: number;
@@ -64,16 +66,16 @@ export function renderWav(
 
 /** Streams the file in chunks of half a second, each rendered when the reader asks for it. */
 export function streamWav(composition: Composition, options: StreamOptions): ReadableStream<Uint8Array> {
-  const { pace, fromByte = 0, toByte = Number.POSITIVE_INFINITY } = options;
+  const { pace, sinceMs = 0, fromByte = 0, toByte = Number.POSITIVE_INFINITY } = options;
   const end = Math.min(toByte, wavSize(composition.lengthMs));
-  const startedAt = performance.now();
+  const startedAt = performance.now() - sinceMs;
   const cancelled = new AbortController();
   const { signal } = cancelled;
   let position = fromByte;
 
   return new ReadableStream({
     async pull(controller) {
-      const dueAt = startedAt + ((position - fromByte) / BYTES_PER_SECOND / pace) * 1_000;
+      const dueAt = startedAt + (position / BYTES_PER_SECOND / pace) * 1_000;
       const waitMs = dueAt - performance.now();
       // Even a chunk that is due waits for a turn of the event loop, so that no stream delays other requests.
       if (waitMs <= 0) await turn(undefined, { signal });

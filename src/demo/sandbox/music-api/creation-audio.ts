@@ -1,17 +1,17 @@
-/** Makes the responses with a creation's audio: a stream during generation, and a file with ranges afterwards. */
+/** Makes the responses with a creation's audio: of an order a stream, of its content a file with ranges. */
 
 import { composeTrack } from '../audio/composition.ts';
 import { renderWav, streamWav, wavSize } from '../audio/wav.ts';
 import { ApiError } from './api-error.ts';
 import { type ByteRange, parseRange } from './byte-range.ts';
-import type { Creation } from './library.ts';
+import type { Creation, Progress } from './library.ts';
 
 // Bun sends a streamed body in chunks and drops its Content-Length, so small bodies are not streamed.
 const MAX_BYTES_IN_ONE_PIECE = 256 * 1_024;
 
-/** Streams the audio at `pace`, and calls `onEnd` after the last chunk. */
-export function streamGeneration(creation: Creation, pace: number, onEnd: () => void): Response {
-  const audio = streamWav(compose(creation), { pace });
+/** Streams the audio, and calls `onEnd` after the last chunk. */
+export function streamGeneration(creation: Creation, progress: Progress, onEnd: () => void): Response {
+  const audio = streamWav(compose(creation), progress);
   return new Response(audio.pipeThrough(new TransformStream({ flush: onEnd })), {
     headers: {
       'Content-Type': 'audio/wav',
@@ -23,11 +23,12 @@ export function streamGeneration(creation: Creation, pace: number, onEnd: () => 
 }
 
 /**
- * The response to GET or HEAD of the finished file. Understands one range, If-Range and If-None-Match.
+ * The response to GET or HEAD of the file. While it is being made, the part that is not there yet follows at its pace.
+ * Understands one range, If-Range and If-None-Match.
  *
  * @see RFC 9110 sections 13 and 14
  */
-export function contentResponse(request: Request, creation: Creation): Response {
+export function contentResponse(request: Request, creation: Creation, progress: Progress): Response {
   const size = wavSize(creation.order.music_length_ms);
   const etag = `"${Bun.hash.xxHash64(JSON.stringify([creation.order, creation.heard])).toString(16)}"`;
   const headers = { 'Accept-Ranges': 'bytes', 'Cache-Control': 'no-cache', ETag: etag };
@@ -43,7 +44,7 @@ export function contentResponse(request: Request, creation: Creation): Response 
 
   const { fromByte, toByte } = range ?? { fromByte: 0, toByte: size };
   const contentRange = range && { 'Content-Range': `bytes ${fromByte}-${toByte - 1}/${size}` };
-  return new Response(request.method === 'HEAD' ? null : body(creation, { fromByte, toByte }), {
+  return new Response(request.method === 'HEAD' ? null : body(creation, { fromByte, toByte }, progress), {
     status: range ? 206 : 200,
     headers: {
       ...headers,
@@ -58,10 +59,12 @@ export function contentResponse(request: Request, creation: Creation): Response 
 function body(
   creation: Creation,
   { fromByte, toByte }: ByteRange,
+  progress: Progress,
 ): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> {
   const composition = compose(creation);
-  if (toByte - fromByte <= MAX_BYTES_IN_ONE_PIECE) return renderWav(composition, fromByte, toByte);
-  return streamWav(composition, { pace: Number.POSITIVE_INFINITY, fromByte, toByte });
+  const isThere = progress.pace === Number.POSITIVE_INFINITY;
+  if (isThere && toByte - fromByte <= MAX_BYTES_IN_ONE_PIECE) return renderWav(composition, fromByte, toByte);
+  return streamWav(composition, { ...progress, fromByte, toByte });
 }
 
 function compose({ order: { prompt, model, music_length_ms: lengthMs }, heard }: Creation) {

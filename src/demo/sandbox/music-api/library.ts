@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import type { SandboxData } from '../../../client/upstream-data.ts';
-import { wavSize } from '../audio/wav.ts';
+import { type StreamOptions, wavSize } from '../audio/wav.ts';
 import type { Heard } from '../recording/hearing.ts';
 import type { Account } from './account.ts';
 import { ApiError } from './api-error.ts';
@@ -51,6 +51,8 @@ export interface Creation {
   isPublic: boolean;
   title: string;
 }
+
+export type Progress = Required<Pick<StreamOptions, 'pace' | 'sinceMs'>>;
 
 export interface LibraryOptions {
   /** The speed of a generation as a multiple of playback speed. */
@@ -160,6 +162,12 @@ export class Library {
 
   isReady(creation: Creation): boolean {
     return this.#now() >= creation.readyAt;
+  }
+
+  /** How its audio can be streamed: all of it at once, or what has been made so far, and then the rest at its pace. */
+  progress(creation: Creation): Progress {
+    if (this.isReady(creation)) return { pace: Number.POSITIVE_INFINITY, sinceMs: 0 };
+    return { pace: this.pace, sinceMs: this.#now() - creation.createdAt };
   }
 
   /** Marks a creation as ready once it is fully streamed, which may be slightly before `readyAt`. */

@@ -1,6 +1,5 @@
 /** The upstream's routes for models, generation, the library, and public creations. */
 
-import { ApiError } from './api-error.ts';
 import { contentResponse, streamGeneration } from './creation-audio.ts';
 import { readJson } from './json-body.ts';
 import { type Creation, creationChanges, type Library, musicOrder } from './library.ts';
@@ -17,8 +16,7 @@ export function musicRoutes(library: Library, references: References, requireAcc
     // Accepting is synchronous, so that two requests with the same key cannot both create a track.
     const key = request.headers.get('idempotency-key');
     const creation = library.accept(account, order, key, references.chosen(account)?.heard);
-    const pace = library.isReady(creation) ? Number.POSITIVE_INFINITY : library.pace;
-    return streamGeneration(creation, pace, () => library.finish(creation));
+    return streamGeneration(creation, library.progress(creation), () => library.finish(creation));
   };
 
   const change = async (request: RequestWithId) => {
@@ -35,10 +33,8 @@ export function musicRoutes(library: Library, references: References, requireAcc
   };
 
   const ownCreation = (request: RequestWithId) => library.find(requireAccount(request), request.params.id);
-  const content = (request: Request, creation: Creation) => {
-    if (!library.isReady(creation)) throw new ApiError(409, 'This creation is still being generated');
-    return contentResponse(request, creation);
-  };
+  const content = (request: Request, creation: Creation) =>
+    contentResponse(request, creation, library.progress(creation));
 
   return {
     '/v1/models': methods({

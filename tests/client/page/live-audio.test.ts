@@ -1,0 +1,73 @@
+import { expect, it } from 'bun:test';
+import { createLiveAudio, playArriving } from '../../../src/client/live-audio/live-audio.ts';
+
+const contentUrl = (id: string) => `http://gateway.test/${id}/content`;
+
+/** What a page does with an `audio` element, as far as the module sees it. */
+class Element extends EventTarget {
+  #src = '';
+  crossOrigin: string | null = null;
+  currentTime = 0;
+  paused = true;
+  ended = false;
+  error: unknown = null;
+  plays: string[] = [];
+  get src() {
+    return this.#src;
+  }
+  set src(address) {
+    this.#src = address;
+    this.currentTime = 0;
+  }
+  async play() {
+    this.paused = false;
+    this.plays.push(this.src);
+  }
+  /** Becomes so, as a browser tells it. */
+  become(type: string, state: Partial<Pick<Element, 'paused' | 'ended' | 'error' | 'currentTime' | 'src'>>) {
+    Object.assign(this, state);
+    this.dispatchEvent(new Event(type));
+  }
+}
+
+/** A track that has arrived. */
+async function arrive(hasWorker: boolean, creationId: string | null = 'c-7') {
+  const controller = hasWorker ? { postMessage: () => {} } : null;
+  const liveAudio = createLiveAudio({ controller, register: async () => {} });
+  const audio = new Element();
+  const body = new Blob(['audio']).stream();
+  const id = await playArriving(liveAudio, audio, { creationId, contentType: 'audio/wav', body }, contentUrl);
+  const [live] = audio.plays;
+  return { audio, id, live };
+}
+
+it.each([
+  ['pause', { paused: true, currentTime: 7 }, 7, 0],
+  ['pause', { paused: true, ended: true, currentTime: 30 }, 0, 0],
+  ['seeking', { currentTime: 20 }, 20, 1],
+  ['error', { error: 'the browser has stopped the worker', currentTime: 9 }, 9, 1],
+])('an arrived track has its own address after %s: %j', async (type, state, at, plays) => {
+  const { audio, id, live } = await arrive(true);
+  expect([id, live, audio.src]).toEqual(['c-7', expect.stringMatching(/^\/live\//), live]);
+  audio.become(type, state);
+  expect([audio.src, audio.currentTime, audio.crossOrigin]).toEqual([
+    contentUrl('c-7'),
+    at,
+    'use-credentials',
+  ]);
+  expect(audio.plays).toHaveLength(1 + plays);
+  // What the page plays later stays.
+  audio.become('pause', { src: 'another' });
+  expect(audio.src).toBe('another');
+});
+
+it('a track that arrives does not take the element away from another one', async () => {
+  const { audio } = await arrive(true);
+  audio.become('pause', { src: 'another' });
+  expect(audio.src).toBe('another');
+});
+
+it('without a worker, a track plays when it has arrived, if it has an id', async () => {
+  expect((await arrive(false)).audio.plays).toEqual([contentUrl('c-7')]);
+  expect((await arrive(false, null)).audio.plays).toEqual([]);
+});
