@@ -35,20 +35,29 @@ const FILES = {
   }),
 };
 
+/** The page's, with what the README asks for. Each violation fails the test. */
+const policyFor = (gateway: string) =>
+  [
+    "default-src 'none'; img-src data:; script-src 'unsafe-eval'; script-src-elem 'self' 'unsafe-inline'",
+    `connect-src data: ${gateway}; media-src 'self' ${gateway}; worker-src 'self'`,
+  ].join('; ');
+
 describeInChromium('the package of the client', () => {
   it('signs in, plays from the first bytes and takes up a lost order in a page beside the demo, without a bundler', async () => {
     await using stack = new AsyncDisposableStack();
     const { path: folder } = stack.use(await createFolder());
+    const port = await freePorts(6);
     const server = Bun.serve({
       ...{ port: 0, hostname: 'localhost' },
       fetch({ url }) {
         const { pathname } = new URL(url);
-        return new Response(Bun.file(folder + (pathname === '/' ? '/index.html' : pathname)));
+        return new Response(Bun.file(folder + (pathname === '/' ? '/index.html' : pathname)), {
+          headers: { 'content-security-policy': policyFor(`http://localhost:${port}`) },
+        });
       },
     });
     stack.defer(() => server.stop(true));
     const origin = `http://localhost:${server.port}`;
-    const port = await freePorts(6);
     const [, origins = ''] = /^DEMO_ORIGINS=(\S+) npx --yes bun@[\d.]+ run demo$/m.exec(README.text) ?? [];
     const DEMO_ORIGINS = origins.replace('http://localhost:5173', origin);
     stack.use(await startDemo({ PORT: `${port}`, DEMO_ORIGINS }));
