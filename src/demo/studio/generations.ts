@@ -190,10 +190,14 @@ export function createGenerations(parts: GenerationsParts): Generations {
     );
   }
 
-  function receiveMade(creation: Pick<Creation, 'id' | 'title' | 'seconds'>, idempotencyKey?: string) {
-    return run({ title: creation.title, doing: 'changing', idempotencyKey, isSent: true }, (reception) =>
-      receiveWhole(parts, ownTrack(client, creation), reception),
-    );
+  function receiveMade(creation: Creation) {
+    const task = {
+      title: creation.title,
+      doing: 'changing',
+      idempotencyKey: undefined,
+      isSent: true,
+    } as const;
+    return run(task, (reception) => receiveWhole(parts, ownTrack(client, creation), reception));
   }
 
   return {
@@ -215,16 +219,8 @@ export function createGenerations(parts: GenerationsParts): Generations {
     },
     takeUp(account) {
       const isUnderWay = (key: string) => [...underWay].some(({ idempotencyKey }) => idempotencyKey === key);
-      for (const { order, idempotencyKey, creationId } of unfinishedOf(account).list()) {
-        if (isUnderWay(idempotencyKey)) continue;
-        const { prompt, music_length_ms } = order;
-        if (creationId === null) void receiveOrdered(order, idempotencyKey, { isSent: true });
-        else
-          void receiveMade(
-            { id: creationId, title: prompt, seconds: music_length_ms / 1_000 },
-            idempotencyKey,
-          );
-      }
+      for (const { order, idempotencyKey } of unfinishedOf(account).list())
+        if (!isUnderWay(idempotencyKey)) void receiveOrdered(order, idempotencyKey, { isSent: true });
     },
     abandonOthers(account) {
       progress.removeOver();
