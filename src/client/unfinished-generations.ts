@@ -66,11 +66,16 @@ export class UnfinishedGenerations<Order extends object = GenerationOrder> {
    * Does the work for each one, and returns the ids of their creations. Called again meanwhile, as by React's StrictMode,
    * it waits for the work of the first call.
    */
-  takeUp(work: (generation: UnfinishedGeneration<Order>) => Promise<string | null>): Promise<(string | null)[]> {
+  takeUp(
+    work: (generation: UnfinishedGeneration<Order>) => Promise<string | null>,
+  ): Promise<(string | null)[]> {
     return Promise.all(this.list().map((generation) => this.#once(generation, work)));
   }
 
-  #once(generation: UnfinishedGeneration<Order>, work: Parameters<typeof this.takeUp>[0]): Promise<string | null> {
+  #once(
+    generation: UnfinishedGeneration<Order>,
+    work: Parameters<typeof this.takeUp>[0],
+  ): Promise<string | null> {
     const key = `${this.#key} ${generation.idempotencyKey}`;
     const taken = takenUp.get(key) ?? work(generation).finally(() => takenUp.delete(key));
     takenUp.set(key, taken);
